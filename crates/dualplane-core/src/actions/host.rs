@@ -1,0 +1,213 @@
+//! The container or the node ran out of host RAM.
+
+use super::{Action, Context, Stage, names, workload};
+use crate::facts::{HostPool, OomRecord, host_pools};
+use crate::units::{Bytes, GIB, MIB};
+use crate::verdict::{Class, Phase, memory_limit};
+
+/// Headroom over a computed need: page tables, allocator slack and what a 1 s sample misses. A rule of thumb, named as
+/// one wherever it is used.
+const HEADROOM: f64 = 1.10;
+
+pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
+    let mut out = Vec::new();
+    let pools = host_pools(cx.bundle, cx.facts);
+    if cx.verdict.class == Class::HostNodeOom {
+        node(cx, &pools, &mut out);
+    } else {
+        container(cx, &pools, &mut out);
+    }
+    verify(cx, &mut out);
+    prevent(cx, &mut out);
+    avoid(cx, &mut out);
+    out
+}
+
+fn record<'a>(cx: &Context<'a>) -> Option<&'a OomRecord> {
+    cx.facts.ooms.first()
+}
+
+fn container(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
+    let n = names(cx);
+    let limit = memory_limit(cx.facts, &cx.verdict.subject);
+    let sum = pools.iter().fold(Bytes(0), |s, p| s.saturating_add(p.bytes));
+    let w = workload(cx);
+    if cx.verdict.summary.contains("too low to start") || cx.verdict.summary.contains("could not even start") {
+        out.push(
+            Action::new(Stage::StopTheBleeding, "Delete the pod so that its Memory-medium volumes are emptied: their pages stay charged to the pod across restarts")
+                .run(format!("kubectl delete pod {} -n {}", n.pod, n.ns)),
+        );
+    }
+    let Some(limit) = limit else {
+        measure(cx, out);
+        return;
+    };
+    if sum > limit {
+        for pool in pools.iter().filter(|p| p.flag.is_some()) {
+            shrink(cx, pool, pools, limit, out);
+        }
+        let base = base_use(cx, pools, limit);
+        let need = sum.saturating_add(base.0).scale(HEADROOM).round_up_to(GIB);
+        out.push(
+            Action::new(Stage::Fix, format!("Or keep the pools and set the memory request and limit to {}", need.k8s()))
+                .because(format!("pools {sum} + everything else {} ({}) = {}; × {HEADROOM} headroom, rounded up to whole GiB = {}", base.0, base.1, sum.saturating_add(base.0), need.k8s()))
+                .patch(resources_patch(&n.container, need))
+                .run(format!("kubectl set resources {w} -n {} -c {} --requests=memory={} --limits=memory={}", n.ns, n.container, need.k8s(), need.k8s())),
+        );
+        return;
+    }
+    for pool in pools.iter().filter(|p| p.flag.is_some() && p.bytes.share_of(limit) > 0.3) {
+        shrink(cx, pool, pools, limit, out);
+    }
+    measure(cx, out);
+}
+
+/// Host memory beside the pools at the death, and how it is known.
+fn base_use(cx: &Context<'_>, pools: &[HostPool], limit: Bytes) -> (Bytes, String) {
+    let rss = cx.bundle.metrics.iter().find(|s| s.name == "container_memory_rss").map(|s| Bytes::from_f64(s.value));
+    if let Some(rss) = rss {
+        return (rss.min(limit), "container_memory_rss".to_owned());
+    }
+    let anon: u64 = record(cx).map_or(0, |o| o.victims.iter().filter_map(|v| v.anon).map(|b| b.0).sum());
+    if anon > 0 {
+        let victims = record(cx).map_or(1, |o| o.victims.len().max(1)) as u64;
+        let ranks = pools.iter().map(|p| p.ranks).max().unwrap_or(1).max(1);
+        let each = anon / victims;
+        return (Bytes(each * ranks), format!("anon-rss {} of a killed process × {ranks} processes", Bytes(each)));
+    }
+    (Bytes(GIB), "not in the evidence; 1 GiB assumed for the Python processes, measure it".to_owned())
+}
+
+/// The largest size of one pool that fits beside the others.
+fn shrink(cx: &Context<'_>, pool: &HostPool, all: &[HostPool], limit: Bytes, out: &mut Vec<Action>) {
+    let Some(flag) = pool.flag else { return };
+    let base = base_use(cx, all, limit);
+    let rest = all.iter().filter(|p| p.name != pool.name && !p.bound).fold(Bytes(0), |s, p| s.saturating_add(p.bytes));
+    let room = limit.scale(1.0 / HEADROOM).saturating_sub(rest).saturating_sub(base.0);
+    let each = Bytes(room.0 / pool.ranks.max(1));
+    let (value, shown) = match flag {
+        "--cache-ram" => (each.0 / MIB, "MiB"),
+        "--hicache-size" => (each.0 / 1_000_000_000, "GB (10^9) per rank"),
+        "--cpu-offload-gb" => (each.0 / GIB, "GiB per GPU"),
+        _ => (each.0 / GIB, "GiB"),
+    };
+    if value == 0 {
+        out.push(
+            Action::new(Stage::Fix, format!("Turn off {}: under the limit of {limit} no room is left for it", pool.name))
+                .because(format!("limit {limit} ÷ {HEADROOM} headroom − other pools {rest} − everything else {} ({}) leaves {room}", base.0, base.1)),
+        );
+        return;
+    }
+    out.push(
+        Action::new(Stage::Fix, format!("Set {flag} {value} ({shown}), so that {} fits the limit of {limit}", pool.name))
+            .because(format!("now: {}", pool.arithmetic))
+            .because(format!(
+                "limit {limit} ÷ {HEADROOM} headroom − other pools {rest} − everything else {} ({}) = {room}; ÷ {} = {each}",
+                base.0, base.1, pool.ranks.max(1)
+            )),
+    );
+}
+
+fn measure(cx: &Context<'_>, out: &mut Vec<Action>) {
+    let n = names(cx);
+    let limit = memory_limit(cx.facts, &cx.verdict.subject);
+    let known = limit.map_or_else(|| "the limit is not in the evidence".to_owned(), |l| format!("the need was at least {l} when it was killed; how much more is not in the evidence"));
+    let phase = match cx.verdict.phase {
+        Phase::Load | Phase::Profile => "through one whole start-up",
+        _ => "through one peak of traffic",
+    };
+    out.push(
+        Action::new(Stage::Fix, format!("Measure the peak {phase} on a copy of the pod without a limit (or with the node's allocatable as limit), then set request and limit to that peak × {HEADROOM}"))
+            .because(known)
+            .run(format!("kubectl exec -n {} {} -c {} -- cat /sys/fs/cgroup/memory.peak", n.ns, n.pod, n.container))
+            .run(format!("kubectl exec -n {} {} -c {} -- grep -E '^(anon|file|shmem|kernel) ' /sys/fs/cgroup/memory.stat", n.ns, n.pod, n.container)),
+    );
+}
+
+fn resources_patch(container: &str, need: Bytes) -> String {
+    let q = need.k8s();
+    format!(
+        "spec:\n  template:\n    spec:\n      containers:\n      - name: {container}\n        resources:\n          requests:\n            memory: {q}\n          limits:\n            memory: {q}\n"
+    )
+}
+
+fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
+    let n = names(cx);
+    let s = &cx.verdict.subject;
+    let used = record(cx)
+        .and_then(|o| o.victims.first())
+        .map(|v| (v.anon.unwrap_or_default().saturating_add(v.shmem.unwrap_or_default()), v.comm.clone()));
+    if let Some((used, comm)) = &used {
+        let mut a = Action::new(
+            Stage::Fix,
+            format!("Set the memory request (and limit) to what the process really used, {}, so that the scheduler counts it", used.scale(HEADROOM).round_up_to(GIB).k8s()),
+        )
+        .because(format!("{comm} held anon + shmem = {used} when it was killed; × {HEADROOM} headroom, rounded up to whole GiB"));
+        if let Some(request) = s.memory_request {
+            a = a.because(format!("the request is {}: the scheduler left {} uncounted", request.k8s(), used.saturating_sub(request)));
+        }
+        out.push(a.patch(resources_patch(&n.container, used.scale(HEADROOM).round_up_to(GIB))));
+    } else if let Some(usage) = eviction_usage(cx) {
+        let need = usage.scale(HEADROOM).round_up_to(GIB);
+        let request = s.memory_request.map_or_else(|| "unset".to_owned(), |r| r.k8s());
+        out.push(
+            Action::new(Stage::Fix, format!("Set the memory request and limit to {}, so that the scheduler places it where it fits", need.k8s()))
+                .because(format!("the kubelet measured {usage} at the eviction, request {request}; × {HEADROOM} headroom, rounded up to whole GiB"))
+                .patch(resources_patch(&n.container, need)),
+        );
+    }
+    for pool in pools {
+        out.push(Action::new(Stage::Fix, format!("Count {} ({}) into the request: it is host RAM that the node must have", pool.name, pool.bytes)).because(pool.arithmetic.clone()));
+    }
+    out.push(
+        Action::new(Stage::StopTheBleeding, "Take load off the node: see what runs there and move what has no request")
+            .run(format!("kubectl cordon {}", n.node))
+            .run(format!("kubectl describe node {} | sed -n '/Allocated resources/,$p'", n.node))
+            .run(format!("kubectl top pod -A --sort-by=memory --field-selector spec.nodeName={}", n.node)),
+    );
+}
+
+/// `Container server was using 117900024Ki` in an eviction message.
+fn eviction_usage(cx: &Context<'_>) -> Option<Bytes> {
+    let pods = cx.bundle.pods.iter().filter_map(|p| p.message.as_deref());
+    let messages = pods.chain(cx.bundle.events.iter().map(|e| e.message.as_str()));
+    messages
+        .filter_map(|m| m.split_once(" was using ").map(|(_, r)| r.split(',').next().unwrap_or(r)))
+        .find_map(crate::units::parse_k8s_memory)
+}
+
+fn verify(cx: &Context<'_>, out: &mut Vec<Action>) {
+    let n = names(cx);
+    let limit = memory_limit(cx.facts, &cx.verdict.subject);
+    let below = limit.map_or_else(|| "the new limit".to_owned(), |_| "90 % of the new limit".to_owned());
+    out.push(
+        Action::new(Stage::Verify, format!("After the change: no restart through a load and a traffic peak, oom_kill stays 0, and memory.peak stays below {below}"))
+            .run(format!("kubectl get pod {} -n {} -o jsonpath='{{range .status.containerStatuses[*]}}{{.name}} {{.restartCount}} {{.lastState.terminated.reason}}{{\"\\n\"}}{{end}}'", n.pod, n.ns))
+            .run(format!("kubectl exec -n {} {} -c {} -- sh -c 'cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory.peak'", n.ns, n.pod, n.container)),
+    );
+}
+
+fn prevent(cx: &Context<'_>, out: &mut Vec<Action>) {
+    let n = names(cx);
+    out.push(
+        Action::new(Stage::Prevent, "Alert before the kill: working set without reclaimable cache above 90 % of the limit for 2 minutes")
+            .run(format!(
+                "promql: container_memory_working_set_bytes{{namespace=\"{0}\",container=\"{1}\"}} / on(namespace,pod,container) kube_pod_container_resource_limits{{resource=\"memory\",namespace=\"{0}\",container=\"{1}\"}} > 0.9",
+                n.ns, n.container
+            )),
+    );
+}
+
+fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
+    out.push(Action::new(
+        Stage::Avoid,
+        "Do not touch --gpu-memory-utilization, --mem-fraction-static or --max-model-len for this: they move VRAM, and this was host RAM",
+    ));
+    let shm = cx.bundle.pods.iter().any(|p| p.volumes.iter().any(|v| v.memory_medium && v.size_limit.is_none()));
+    if shm {
+        out.push(Action::new(
+            Stage::Avoid,
+            "Do not leave the Memory-medium volume without a sizeLimit: its pages count against this very limit",
+        ));
+    }
+}

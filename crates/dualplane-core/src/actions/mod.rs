@@ -1,0 +1,145 @@
+//! Actions: what to do, computed from the evidence, as values. Nothing here is carried out.
+//!
+//! Each class has its own file. Every number shows its arithmetic; where the evidence cannot carry a number, the action
+//! says what to measure and with which command. Levers of the wrong plane appear only under [`Stage::Avoid`].
+
+mod alloc;
+mod host;
+mod kv;
+mod mig;
+mod other;
+mod vram;
+mod xid;
+
+use serde::Serialize;
+
+use crate::evidence::Bundle;
+use crate::facts::Facts;
+use crate::knowledge::Knowledge;
+use crate::verdict::{Class, Verdict};
+
+/// When an action is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Now, to serve again.
+    StopTheBleeding,
+    /// The change that removes the cause.
+    Fix,
+    /// How to see that it worked.
+    Verify,
+    /// So that it does not come back.
+    Prevent,
+    /// What looks like a fix and is none.
+    Avoid,
+}
+
+impl Stage {
+    /// All stages in order.
+    pub const ALL: [Self; 5] = [Self::StopTheBleeding, Self::Fix, Self::Verify, Self::Prevent, Self::Avoid];
+
+    /// Heading.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::StopTheBleeding => "Stop the bleeding",
+            Self::Fix => "Fix",
+            Self::Verify => "Verify",
+            Self::Prevent => "Prevent",
+            Self::Avoid => "Avoid",
+        }
+    }
+}
+
+/// One action.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Action {
+    /// When.
+    pub stage: Stage,
+    /// What, in one sentence.
+    pub title: String,
+    /// How its numbers come about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub arithmetic: Vec<String>,
+    /// Commands to run, ready to paste.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<String>,
+    /// A manifest patch (strategic merge, YAML).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+}
+
+impl Action {
+    pub(crate) fn new(stage: Stage, title: impl Into<String>) -> Self {
+        Self { stage, title: title.into(), arithmetic: Vec::new(), commands: Vec::new(), patch: None }
+    }
+
+    pub(crate) fn because(mut self, arithmetic: impl Into<String>) -> Self {
+        self.arithmetic.push(arithmetic.into());
+        self
+    }
+
+    pub(crate) fn run(mut self, command: impl Into<String>) -> Self {
+        self.commands.push(command.into());
+        self
+    }
+
+    pub(crate) fn patch(mut self, patch: impl Into<String>) -> Self {
+        self.patch = Some(patch.into());
+        self
+    }
+}
+
+/// What the class files work on.
+pub(crate) struct Context<'a> {
+    pub bundle: &'a Bundle,
+    pub facts: &'a Facts,
+    pub knowledge: &'a Knowledge,
+    pub verdict: &'a Verdict,
+}
+
+/// Computes the actions for a verdict, in the order of their stages.
+#[must_use]
+pub fn advise(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, verdict: &Verdict) -> Vec<Action> {
+    let cx = Context { bundle, facts, knowledge, verdict };
+    let mut actions = match verdict.class {
+        Class::HostOomKilled | Class::HostNodeOom => host::advise(&cx),
+        Class::HostAllocFailure => alloc::advise(&cx),
+        Class::CudaOomLoad | Class::CudaOomRuntime | Class::Fragmentation | Class::GpuCapacityConflict => vram::advise(&cx),
+        Class::KvCacheCapacity => kv::advise(&cx),
+        Class::MigSliceTooSmall => mig::advise(&cx),
+        Class::XidHardware => xid::advise(&cx),
+        Class::NotMemory | Class::Unknown => other::advise(&cx),
+    };
+    actions.sort_by_key(|a| a.stage);
+    actions
+}
+
+/// Names of pod, container, namespace and node for commands.
+pub(crate) fn names(cx: &Context<'_>) -> crate::verdict::Names {
+    crate::verdict::Names::of(&cx.verdict.subject)
+}
+
+/// `kind/name` of what to patch: the owner where the evidence tells it, else a placeholder.
+pub(crate) fn workload(cx: &Context<'_>) -> String {
+    let pod = cx.verdict.subject.pod_index.and_then(|i| cx.bundle.pods.get(i));
+    match pod.and_then(|p| p.owner.as_ref()) {
+        // A ReplicaSet's name is its Deployment's with a hash behind it.
+        Some((kind, name)) if kind == "ReplicaSet" => {
+            format!("deployment/{}", name.rsplit_once('-').map_or(name.as_str(), |(d, _)| d))
+        }
+        Some((kind, name)) => format!("{}/{name}", kind.to_lowercase()),
+        None => "deployment/NAME".to_owned(),
+    }
+}
+
+/// Rounds a utilisation down to a whole hundredth, never below 0.
+pub(crate) fn floor_hundredth(value: f64) -> f64 {
+    // 0.29 * 100 is 28.999… in binary: a billionth is added before flooring.
+    ((value * 100.0 + 1e-9).floor() / 100.0).max(0.0)
+}
+
+/// Rounds a utilisation up to a whole hundredth.
+pub(crate) fn ceil_hundredth(value: f64) -> f64 {
+    ((value * 100.0 - 1e-9).ceil() / 100.0).max(0.0)
+}

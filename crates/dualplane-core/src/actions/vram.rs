@@ -1,0 +1,246 @@
+//! VRAM ran out: at load, while serving, by fragmentation or because of a neighbour.
+
+use super::{Action, Context, Stage, floor_hundredth, names, workload};
+use crate::facts::vram::{self, VramOom};
+use crate::units::{Bytes, GIB};
+use crate::verdict::Class;
+
+pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
+    let mut out = Vec::new();
+    let oom = cx.verdict.trigger.as_ref().and_then(|t| vram::parse(&t.text)).unwrap_or_default();
+    match cx.verdict.class {
+        Class::CudaOomLoad => load(cx, &oom, &mut out),
+        Class::CudaOomRuntime => runtime(cx, &oom, &mut out),
+        Class::Fragmentation => fragmentation(&oom, &mut out),
+        _ => conflict(cx, &oom, &mut out),
+    }
+    verify(cx, &oom, &mut out);
+    avoid(cx, &mut out);
+    out
+}
+
+/// The engine's share of the card: flag, else the default of its version (engines.md: 0.9, from vLLM 0.20.2 on 0.92).
+pub(super) fn utilization(cx: &Context<'_>) -> Option<(f64, String)> {
+    let e = &cx.facts.engine;
+    match e.name.as_deref() {
+        Some("vllm") => {
+            if let Some(u) = e.number(&["gpu-memory-utilization", "device-memory-utilization"]) {
+                return Some((u, format!("--gpu-memory-utilization {u} of the pod")));
+            }
+            if let Some(u) = cx.facts.hits.iter().rev().find_map(|h| h.number("utilization")).filter(|u| *u > 0.0 && *u <= 1.0) {
+                return Some((u, format!("utilisation {u} as the log prints it")));
+            }
+            let new = e.version_at_least(&[0, 20, 2]);
+            let u = if new == Some(true) { 0.92 } else { 0.9 };
+            let of = e.version.as_deref().map_or("an unknown version; check it".to_owned(), |v| format!("vLLM {v}"));
+            Some((u, format!("default {u} of {of}")))
+        }
+        Some("sglang") => e.number(&["mem-fraction-static"]).map(|u| (u, format!("--mem-fraction-static {u} of the pod"))),
+        _ => None,
+    }
+}
+
+pub(super) fn utilization_flag(cx: &Context<'_>) -> &'static str {
+    if cx.facts.engine.is("sglang") { "--mem-fraction-static" } else { "--gpu-memory-utilization" }
+}
+
+fn load(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
+    let need = oom.own().zip(oom.requested).map(|(own, req)| own.saturating_add(req));
+    if let (Some(need), Some(total)) = (need, oom.total) {
+        out.push(
+            Action::new(Stage::Fix, format!("Give the model more VRAM per copy: it needs at least {need} on this GPU before it can serve, and the GPU has {total}"))
+                .because(format!("this process {} + the request that failed {} = {need}, a lower bound: loading was not finished", oom.own().unwrap_or_default(), oom.requested.unwrap_or_default())),
+        );
+    }
+    ggml(cx, oom, out);
+    match cx.facts.engine.name.as_deref() {
+        Some("vllm") => {
+            tensor_parallel(cx, "--tensor-parallel-size", out);
+            out.push(Action::new(Stage::Fix, "Or a quantised checkpoint of the same model (FP8 halves, AWQ/GPTQ 4 bit quarters the bytes of BF16 weights)"));
+            if matches!(cx.verdict.phase, crate::verdict::Phase::Profile) {
+                out.push(batched_tokens(cx));
+            }
+        }
+        Some("sglang") => {
+            tensor_parallel(cx, "--tp-size", out);
+            out.push(Action::new(Stage::Fix, "Or a quantised checkpoint; for an error in graph capture lower --cuda-graph-max-bs and --mem-fraction-static instead"));
+        }
+        Some("tgi") => {
+            out.push(prefill_tokens(cx));
+            out.push(Action::new(Stage::Fix, "Or shard over more GPUs (--num-shard) or load quantised weights (--quantize)"));
+        }
+        Some("tensorrt_llm" | "triton") => out.push(Action::new(
+            Stage::Fix,
+            "Lower kv_cache_config.free_gpu_memory_fraction, max_num_tokens or max_batch_size, or raise tensor_parallel_size; the component named in the message says which of them did not fit",
+        )),
+        Some("llama_cpp" | "ollama") => {}
+        _ => out.push(Action::new(Stage::Fix, "Shard the model over more GPUs, or load quantised weights")),
+    }
+}
+
+fn tensor_parallel(cx: &Context<'_>, flag: &str, out: &mut Vec<Action>) {
+    let e = &cx.facts.engine;
+    let now = e.number(&["tensor-parallel-size", "tp-size", "tp"]).unwrap_or(1.0).max(1.0) as u64;
+    out.push(
+        Action::new(Stage::Fix, format!("Set {flag} {} (and the GPU count of the pod with it): the weights of each rank halve", now * 2))
+            .because(format!("{flag} is {now} now; each doubling halves the sharded weights per GPU")),
+    );
+}
+
+/// llama.cpp prints the weights of all layers and how many there are: the number that fits can be computed.
+fn ggml(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
+    if !matches!(cx.facts.engine.name.as_deref(), Some("llama_cpp" | "ollama")) {
+        return;
+    }
+    let layers = cx.facts.hits.iter().rev().find_map(|h| h.number("layers_offloaded").or_else(|| h.number("offloaded")));
+    let card = cx.facts.hits.iter().find_map(|h| h.word("device_name").or_else(|| h.word("gpu_name")).or_else(|| h.word("name")));
+    let total = card.as_deref().and_then(|c| cx.knowledge.gpu(c)).and_then(crate::knowledge::Gpu::total);
+    if let (Some(layers), Some(requested), Some(total)) = (layers.filter(|l| *l >= 1.0), oom.requested, total) {
+        let per_layer = requested.0 as f64 / layers;
+        // A tenth of the card stays for KV cache, compute buffers and the context; the log does not tell their sizes.
+        let fit = ((total.0 as f64 * 0.9) / per_layer).floor();
+        out.push(
+            Action::new(Stage::Fix, format!("Set --n-gpu-layers {fit} (of {layers}); the rest runs on the CPU"))
+                .because(format!("{requested} ÷ {layers} layers = {} a layer", Bytes::from_f64(per_layer)))
+                .because(format!("0.9 × {total} ({}) ÷ that = {fit}; the tenth left is for KV cache, compute buffers and context", card.unwrap_or_default())),
+        );
+    } else {
+        out.push(Action::new(Stage::Fix, "Lower --n-gpu-layers, --ctx-size or --ubatch-size, in this order of effect for a weights, KV or compute buffer"));
+    }
+}
+
+fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
+    let flag = utilization_flag(cx);
+    if let (Some((u, from)), Some(requested), Some(total)) = (utilization(cx), oom.requested, oom.total) {
+        let short = requested.saturating_sub(oom.free.unwrap_or_default());
+        // The same request again as margin: the next longer prompt asks for more than this one.
+        let give = short.saturating_add(requested);
+        let lower = floor_hundredth(u - give.share_of(total));
+        out.push(
+            Action::new(Stage::Fix, format!("Set {flag} {lower} (from {u}): it leaves the {give} that the step lacked outside the KV pool"))
+                .because(format!("asked for {requested} − free {} = {short} short; + {requested} margin for the next larger step = {give}", oom.free.unwrap_or_default()))
+                .because(format!("{u} ({from}) − {give} ÷ total {total} = {:.4}, rounded down to {lower}", u - give.share_of(total))),
+        );
+    } else if matches!(cx.facts.engine.name.as_deref(), Some("vllm" | "sglang")) {
+        out.push(
+            Action::new(Stage::Fix, format!("Lower {flag} by what the failed step lacked: that size, or the fraction now in use, is not in the evidence"))
+                .because("measure: the peak of nvidia-smi's used memory in the failing step, less its value when idle, divided by the total")
+                .run("nvidia-smi --query-gpu=timestamp,memory.used,memory.free,memory.total --format=csv -lms 200"),
+        );
+    }
+    match cx.facts.engine.name.as_deref() {
+        Some("vllm") => out.push(batched_tokens(cx)),
+        Some("sglang") => {
+            let now = cx.facts.hits.iter().rev().find_map(|h| h.number("chunked_prefill_size").or_else(|| h.number("new_tokens")));
+            let now = cx.facts.engine.number(&["chunked-prefill-size"]).or(now);
+            out.push(match now {
+                Some(n) if n >= 2.0 => Action::new(Stage::Fix, format!("Or set --chunked-prefill-size {}: activations of a prefill step halve", (n / 2.0) as u64))
+                    .because(format!("{n} tokens in a prefill step now; activations grow in proportion")),
+                _ => Action::new(Stage::Fix, "Or halve --chunked-prefill-size: activations of a prefill step are in proportion to it"),
+            });
+        }
+        Some("tgi") => out.push(prefill_tokens(cx)),
+        Some("llama_cpp" | "ollama") => out.push(Action::new(Stage::Fix, "Lower --ubatch-size or --ctx-size, or --n-gpu-layers by one, until the compute buffer fits")),
+        Some("triton") => out.push(Action::new(Stage::Fix, "Lower max_batch_size or the instance count in config.pbtxt: each instance has its own buffers")),
+        _ => {}
+    }
+    out.push(Action::new(Stage::StopTheBleeding, "Cap the traffic that triggers it (longest prompts, widest batches) while the change rolls out").run(format!("kubectl rollout restart {} -n {}", workload(cx), names(cx).ns)));
+}
+
+fn batched_tokens(cx: &Context<'_>) -> Action {
+    let now = cx.facts.engine.number(&["max-num-batched-tokens"]).map(|n| (n, "the pod's flag"));
+    let printed = cx.facts.hits.iter().rev().find_map(|h| h.number("max_num_batched_tokens")).map(|n| (n, "as the log prints it"));
+    match now.or(printed) {
+        Some((n, from)) if n >= 2.0 => Action::new(Stage::Fix, format!("Or set --max-num-batched-tokens {}: the activation peak of a step halves", (n / 2.0) as u64))
+            .because(format!("{n} now ({from}); activations grow in proportion to the tokens of a step")),
+        _ => Action::new(Stage::Fix, "Or halve --max-num-batched-tokens: the activation peak of a step is in proportion to it (its value is not in the evidence)"),
+    }
+}
+
+fn prefill_tokens(cx: &Context<'_>) -> Action {
+    let flag = cx.facts.engine.number(&["max-batch-prefill-tokens"]);
+    let printed = cx.facts.hits.iter().find_map(|h| h.number("prefill_tokens").or_else(|| h.number("max_prefill_tokens")));
+    match flag.or(printed).filter(|n| *n >= 2.0) {
+        Some(n) => Action::new(Stage::Fix, format!("Set --max-batch-prefill-tokens {}: the warm-up and prefill batch halve", (n / 2.0) as u64)).because(format!("{n} now")),
+        None => Action::new(Stage::Fix, "Lower --max-batch-prefill-tokens: it sets the size of the largest prefill batch"),
+    }
+}
+
+fn fragmentation(oom: &VramOom, out: &mut Vec<Action>) {
+    let idle = oom.reserved_unallocated().unwrap_or_default();
+    let requested = oom.requested.unwrap_or_default();
+    out.push(
+        Action::new(Stage::Fix, "Let the allocator map segments piecewise: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")
+            .because(format!("{idle} reserved but unallocated ≥ {requested} asked for: in one piece it would have been enough"))
+            .because("PyTorch 2.9.1 ignored the new name PYTORCH_ALLOC_CONF for this option; set the old name")
+            .patch("spec:\n  template:\n    spec:\n      containers:\n      - name: CONTAINER\n        env:\n        - name: PYTORCH_CUDA_ALLOC_CONF\n          value: expandable_segments:True\n"),
+    );
+    out.push(Action::new(Stage::StopTheBleeding, "Restart the server: a fresh allocator has no holes; time to the next failure tells how fast they grow"));
+    out.push(Action::new(Stage::Prevent, "Keep request shapes in few sizes (bucketed lengths, fixed batch sizes) where the engine allows it"));
+}
+
+fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
+    let n = names(cx);
+    let hit = cx.verdict.trigger.as_ref().and_then(|t| cx.facts.hits.iter().find(|h| h.place == t.place));
+    let free = hit.and_then(|h| h.memory("free")).or(oom.free);
+    let total = hit.and_then(|h| h.memory("total")).or(oom.total);
+    let desired = hit.and_then(|h| h.memory("desired"));
+    out.push(
+        Action::new(Stage::StopTheBleeding, "Find who holds the card and end it if it should not be there (a terminating replica, an orphan of a crash, another pod)")
+            .run(format!("on {}: nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv", n.node))
+            .run(format!("kubectl get pod -A --field-selector spec.nodeName={} -o wide", n.node))
+            .run(format!("on {}: cat /proc/PID/cgroup   # the path names the pod's UID", n.node)),
+    );
+    if let (Some(free), Some(total), Some(desired)) = (free, total, desired) {
+        let held = total.saturating_sub(free);
+        let fit = floor_hundredth(free.share_of(total));
+        out.push(
+            Action::new(Stage::Fix, format!("Free {} on the card for this server: {held} is held by others before it starts", desired.saturating_sub(free)))
+                .because(format!("wanted {desired} − free {free} = {} short; total {total} − free {free} = {held} held by others", desired.saturating_sub(free))),
+        );
+        let weights = cx.facts.last_memory("vllm.model_loading_took", "weights").map(|(b, _)| b);
+        if held.share_of(total) < 0.25 && weights.is_none_or(|w| w < free) {
+            out.push(
+                Action::new(Stage::Fix, format!("Or share the card on purpose: --gpu-memory-utilization {fit} fits what is free now"))
+                    .because(format!("{free} ÷ {total} = {:.4}, rounded down", free.share_of(total))),
+            );
+        }
+    } else if let (Some(others), Some(total)) = (oom.others(), oom.total) {
+        out.push(
+            Action::new(Stage::Fix, format!("Give the server a card (or MIG instance) of its own: others hold {others} of {total}"))
+                .because(format!("total {total} − free {} − this process {} = {others}", oom.free.unwrap_or_default(), oom.own().unwrap_or_default())),
+        );
+    } else {
+        out.push(Action::new(Stage::Fix, "Give the server a card of its own, or start it after the neighbour's memory use has settled"));
+    }
+    out.push(
+        Action::new(Stage::Prevent, "On a rolling update let the old pod end before the new one starts: maxSurge 0, or strategy Recreate, and a pre-start check of free VRAM")
+            .patch("spec:\n  strategy:\n    type: RollingUpdate\n    rollingUpdate:\n      maxSurge: 0\n      maxUnavailable: 1\n"),
+    );
+    out.push(Action::new(Stage::Prevent, "Time-slicing (nvidia.com/gpu.shared, replicas) isolates no memory: use MIG or whole GPUs for servers that claim a fraction of the card"));
+}
+
+fn verify(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
+    let n = names(cx);
+    let margin = oom.requested.map_or_else(|| "1 GiB".to_owned(), |r| r.max(Bytes(GIB / 4)).to_string());
+    out.push(
+        Action::new(Stage::Verify, format!("After the change: start-up completes, and at the peak of traffic at least {margin} stays free on the card"))
+            .run(format!("kubectl exec -n {} {} -c {} -- nvidia-smi --query-gpu=memory.used,memory.free,memory.total --format=csv", n.ns, n.pod, n.container)),
+    );
+}
+
+fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
+    out.push(Action::new(
+        Stage::Avoid,
+        "Do not raise the container's memory limit for this: resources.limits.memory is host RAM, and VRAM ran out",
+    ));
+    if cx.verdict.class == Class::CudaOomLoad {
+        out.push(Action::new(Stage::Avoid, "Do not lower the KV share to make room for weights: the weights did not fit the whole card"));
+    }
+    if cx.verdict.class == Class::CudaOomRuntime {
+        out.push(Action::new(Stage::Avoid, "Do not raise the utilisation: it takes the very room that the failing step needs"));
+    }
+    if cx.verdict.class == Class::GpuCapacityConflict {
+        out.push(Action::new(Stage::Avoid, "Do not quantise or re-shard the model for this: it fits, the card is taken"));
+    }
+}

@@ -1,0 +1,322 @@
+//! Converts Kubernetes JSON (also from YAML) into our own words. Missing or odd fields are skipped, never an error.
+
+use serde_json::Value;
+
+use super::kube_model::{
+    Condition, Container, ContainerKind, ContainerStatus, Event, Node, Pod, Probe, State, Termination, Volume,
+};
+use super::Bundle;
+use crate::time::{Stamp, parse_rfc3339};
+use crate::units::{Bytes, parse_k8s_memory, parse_k8s_quantity};
+
+/// Lists in lists are unfolded this deep; nobody nests deeper without meaning harm.
+const MAX_DEPTH: u32 = 4;
+
+/// Adds one object (or the items of a List); true when it was one that triage uses.
+pub(super) fn add(bundle: &mut Bundle, object: &Value, file: &str, text: &str) -> bool {
+    let lines = LineIndex::new(text);
+    add_at(bundle, object, file, &lines, 0)
+}
+
+fn add_at(bundle: &mut Bundle, object: &Value, file: &str, lines: &LineIndex<'_>, depth: u32) -> bool {
+    if let Some(items) = object.get("items").and_then(Value::as_array) {
+        let mut any = items.is_empty();
+        for item in items {
+            any |= depth < MAX_DEPTH && add_at(bundle, item, file, lines, depth + 1);
+        }
+        return any;
+    }
+    match str_at(object, "/kind") {
+        "Pod" => bundle.pods.push(pod(object, file)),
+        "Event" => bundle.events.push(event(object, file, lines)),
+        "Node" => bundle.nodes.push(node(object)),
+        // A workload's template tells the same about limits and flags as its pods do.
+        "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet" | "Job" | "LeaderWorkerSet" => {
+            if bundle.pods.is_empty() {
+                if let Some(template) = object.pointer("/spec/template") {
+                    let mut p = pod(template, file);
+                    p.name = str_at(object, "/metadata/name").to_owned();
+                    p.namespace = str_at(object, "/metadata/namespace").to_owned();
+                    bundle.pods.push(p);
+                }
+            }
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn str_at<'a>(v: &'a Value, pointer: &str) -> &'a str {
+    v.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn opt_at(v: &Value, pointer: &str) -> Option<String> {
+    v.pointer(pointer).and_then(Value::as_str).filter(|s| !s.is_empty()).map(str::to_owned)
+}
+
+fn list<'a>(v: &'a Value, pointer: &str) -> &'a [Value] {
+    v.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn time_at(v: &Value, pointer: &str) -> Option<Stamp> {
+    v.pointer(pointer).and_then(Value::as_str).and_then(parse_rfc3339)
+}
+
+/// Quantities are strings in JSON, but YAML turns `1` into a number.
+fn text_of(v: &Value) -> String {
+    v.as_str().map_or_else(|| v.to_string(), str::to_owned)
+}
+
+fn memory_at(v: &Value, pointer: &str) -> Option<Bytes> {
+    v.pointer(pointer).map(text_of).and_then(|t| parse_k8s_memory(&t))
+}
+
+fn pod(v: &Value, file: &str) -> Pod {
+    let mut containers = Vec::new();
+    for (spec, status, kind) in [
+        ("/spec/initContainers", "/status/initContainerStatuses", ContainerKind::Init),
+        ("/spec/containers", "/status/containerStatuses", ContainerKind::Main),
+        ("/spec/ephemeralContainers", "/status/ephemeralContainerStatuses", ContainerKind::Ephemeral),
+    ] {
+        let statuses = list(v, status);
+        for c in list(v, spec) {
+            containers.push(container(c, kind, statuses));
+        }
+        // A status without its spec (cut-down pastes) still tells how it died.
+        for s in statuses {
+            let name = str_at(s, "/name");
+            if !containers.iter().any(|c| c.name == name) {
+                containers.push(Container {
+                    name: name.to_owned(),
+                    kind,
+                    image: str_at(s, "/image").to_owned(),
+                    status: Some(container_status(s)),
+                    ..Container::default()
+                });
+            }
+        }
+    }
+    Pod {
+        file: file.to_owned(),
+        name: str_at(v, "/metadata/name").to_owned(),
+        namespace: str_at(v, "/metadata/namespace").to_owned(),
+        uid: str_at(v, "/metadata/uid").to_owned(),
+        config_hash: v
+            .pointer("/metadata/annotations")
+            .and_then(|a| a.get("kubernetes.io/config.hash"))
+            .and_then(Value::as_str)
+            .map(str::to_owned),
+        node: opt_at(v, "/spec/nodeName"),
+        phase: str_at(v, "/status/phase").to_owned(),
+        reason: opt_at(v, "/status/reason"),
+        message: opt_at(v, "/status/message"),
+        conditions: conditions(v),
+        deleting: v.pointer("/metadata/deletionTimestamp").is_some_and(|d| !d.is_null()),
+        grace_seconds: v.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_u64),
+        owner: list(v, "/metadata/ownerReferences")
+            .first()
+            .map(|o| (str_at(o, "/kind").to_owned(), str_at(o, "/name").to_owned())),
+        containers,
+        volumes: list(v, "/spec/volumes").iter().map(volume).collect(),
+    }
+}
+
+fn conditions(v: &Value) -> Vec<Condition> {
+    list(v, "/status/conditions")
+        .iter()
+        .map(|c| Condition {
+            kind: str_at(c, "/type").to_owned(),
+            holds: str_at(c, "/status") == "True",
+            reason: str_at(c, "/reason").to_owned(),
+            message: str_at(c, "/message").to_owned(),
+        })
+        .collect()
+}
+
+fn volume(v: &Value) -> Volume {
+    Volume {
+        name: str_at(v, "/name").to_owned(),
+        memory_medium: str_at(v, "/emptyDir/medium").starts_with("Memory"),
+        size_limit: memory_at(v, "/emptyDir/sizeLimit"),
+    }
+}
+
+fn container(c: &Value, kind: ContainerKind, statuses: &[Value]) -> Container {
+    let name = str_at(c, "/name");
+    let sidecar = kind == ContainerKind::Init && str_at(c, "/restartPolicy") == "Always";
+    let mut args: Vec<String> = list(c, "/command").iter().map(text_of).collect();
+    args.extend(list(c, "/args").iter().map(text_of));
+    let devices = c
+        .pointer("/resources/limits")
+        .and_then(Value::as_object)
+        .map(|l| {
+            l.iter()
+                .filter(|(k, _)| k.contains('/') && !k.starts_with("hugepages"))
+                .filter_map(|(k, q)| Some((k.clone(), parse_k8s_quantity(&text_of(q))? as u64)))
+                .collect()
+        })
+        .unwrap_or_default();
+    Container {
+        name: name.to_owned(),
+        kind: if sidecar { ContainerKind::Sidecar } else { kind },
+        image: str_at(c, "/image").to_owned(),
+        args,
+        env: list(c, "/env")
+            .iter()
+            .filter_map(|e| Some((str_at(e, "/name").to_owned(), text_of(e.get("value")?))))
+            .collect(),
+        memory_limit: memory_at(c, "/resources/limits/memory"),
+        memory_request: memory_at(c, "/resources/requests/memory"),
+        devices,
+        mounts: list(c, "/volumeMounts")
+            .iter()
+            .map(|m| (str_at(m, "/name").to_owned(), str_at(m, "/mountPath").trim_end_matches('/').to_owned()))
+            .collect(),
+        liveness: c.get("livenessProbe").map(probe),
+        startup: c.get("startupProbe").map(probe),
+        status: statuses.iter().find(|s| str_at(s, "/name") == name).map(container_status),
+    }
+}
+
+fn probe(p: &Value) -> Probe {
+    let num = |key: &str, default: u64| p.get(key).and_then(Value::as_u64).unwrap_or(default);
+    Probe {
+        initial_delay: num("initialDelaySeconds", 0),
+        period: num("periodSeconds", 10),
+        failure_threshold: num("failureThreshold", 3),
+    }
+}
+
+fn container_status(s: &Value) -> ContainerStatus {
+    ContainerStatus {
+        restarts: s.pointer("/restartCount").and_then(Value::as_u64).unwrap_or(0),
+        ready: s.pointer("/ready").and_then(Value::as_bool).unwrap_or(false),
+        state: s.get("state").map(state).unwrap_or_default(),
+        last: s.get("lastState").map(state).unwrap_or_default(),
+        container_id: opt_at(s, "/containerID").map(bare_id),
+    }
+}
+
+fn bare_id(id: String) -> String {
+    id.rsplit_once("//").map_or(id.clone(), |(_, id)| id.to_owned())
+}
+
+fn state(s: &Value) -> State {
+    if let Some(t) = s.get("terminated").filter(|t| t.is_object()) {
+        return State::Terminated(Termination {
+            exit_code: t.pointer("/exitCode").and_then(Value::as_i64).unwrap_or(0),
+            reason: str_at(t, "/reason").to_owned(),
+            message: str_at(t, "/message").to_owned(),
+            started: time_at(t, "/startedAt"),
+            finished: time_at(t, "/finishedAt"),
+            container_id: opt_at(t, "/containerID").map(bare_id),
+        });
+    }
+    if let Some(w) = s.get("waiting").filter(|t| t.is_object()) {
+        return State::Waiting { reason: str_at(w, "/reason").to_owned(), message: str_at(w, "/message").to_owned() };
+    }
+    if let Some(r) = s.get("running").filter(|t| t.is_object()) {
+        return State::Running { started: time_at(r, "/startedAt") };
+    }
+    State::None
+}
+
+/// Both `v1` and `events.k8s.io/v1` forms.
+fn event(v: &Value, file: &str, lines: &LineIndex<'_>) -> Event {
+    let object = if v.get("involvedObject").is_some() { "/involvedObject" } else { "/regarding" };
+    let field = str_at(v, &format!("{object}/fieldPath"));
+    let message = ["/message", "/note"].iter().map(|p| str_at(v, p)).find(|m| !m.is_empty()).unwrap_or_default();
+    let first = ["/firstTimestamp", "/eventTime", "/deprecatedFirstTimestamp", "/metadata/creationTimestamp"];
+    let last = ["/series/lastObservedTime", "/lastTimestamp", "/deprecatedLastTimestamp", "/eventTime"];
+    let count = ["/series/count", "/count", "/deprecatedCount"].iter().find_map(|p| v.pointer(p).and_then(Value::as_u64));
+    let first = first.iter().find_map(|p| time_at(v, p));
+    Event {
+        file: file.to_owned(),
+        line: lines.find(message),
+        reason: str_at(v, "/reason").to_owned(),
+        message: message.to_owned(),
+        warning: str_at(v, "/type") == "Warning",
+        object: (
+            str_at(v, &format!("{object}/kind")).to_owned(),
+            str_at(v, &format!("{object}/name")).to_owned(),
+            str_at(v, &format!("{object}/uid")).to_owned(),
+        ),
+        container: field.split_once('{').and_then(|(_, c)| c.split_once('}')).map(|(c, _)| c.to_owned()),
+        first,
+        last: last.iter().find_map(|p| time_at(v, p)).or(first),
+        count: count.unwrap_or(1),
+    }
+}
+
+fn node(v: &Value) -> Node {
+    let labels = v.pointer("/metadata/labels").and_then(Value::as_object);
+    Node {
+        name: str_at(v, "/metadata/name").to_owned(),
+        conditions: conditions(v),
+        labels: labels.map(|l| l.iter().map(|(k, v)| (k.clone(), text_of(v))).collect()).unwrap_or_default(),
+        memory_capacity: memory_at(v, "/status/capacity/memory"),
+        memory_allocatable: memory_at(v, "/status/allocatable/memory"),
+    }
+}
+
+/// Finds the line of a value in the text it was parsed from, so that an event can be cited by line.
+struct LineIndex<'a> {
+    text: &'a str,
+}
+
+impl<'a> LineIndex<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { text }
+    }
+
+    /// Line of the first place that holds the value, as JSON escapes it or plain.
+    fn find(&self, value: &str) -> Option<u64> {
+        if value.is_empty() {
+            return None;
+        }
+        // A thousand events of 300 bytes each make this quadratic; past some size a line number is not worth it.
+        if self.text.len() > 4 << 20 {
+            return None;
+        }
+        let quoted = Value::String(value.to_owned()).to_string();
+        let at = self.text.find(&quoted).or_else(|| self.text.find(value))?;
+        Some(self.text.get(..at)?.bytes().filter(|b| *b == b'\n').count() as u64 + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_in_our_words() {
+        let text = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"n","uid":"u"},
+          "spec":{"nodeName":"w","initContainers":[{"name":"side","restartPolicy":"Always"}],
+            "containers":[{"name":"c","image":"i","args":["--x",1],"resources":{"limits":{"memory":"6Gi","nvidia.com/mig-1g.10gb":"1"}},
+              "volumeMounts":[{"name":"shm","mountPath":"/dev/shm"}]}],
+            "volumes":[{"name":"shm","emptyDir":{"medium":"Memory","sizeLimit":"1Gi"}}]},
+          "status":{"phase":"Running","containerStatuses":[{"name":"c","restartCount":2,"containerID":"containerd://abc",
+            "state":{"waiting":{"reason":"CrashLoopBackOff"}},
+            "lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled","finishedAt":"2026-09-03T02:10:49Z"}}}]}}"#;
+        let mut b = Bundle::default();
+        assert!(add(&mut b, &serde_json::from_str(text).unwrap(), "pod.json", text));
+        let p = &b.pods[0];
+        assert_eq!(p.containers[0].kind, ContainerKind::Sidecar);
+        let c = &p.containers[1];
+        assert_eq!(c.args, ["--x", "1"]);
+        assert_eq!(c.memory_limit, Some(Bytes(6 << 30)));
+        assert_eq!(c.devices, [("nvidia.com/mig-1g.10gb".to_owned(), 1)]);
+        assert_eq!(p.memory_mounts(c), [("/dev/shm", Some(Bytes(1 << 30)))]);
+        let t = c.status.as_ref().unwrap().termination().unwrap();
+        assert_eq!((t.exit_code, t.reason.as_str()), (137, "OOMKilled"));
+    }
+
+    #[test]
+    fn events_of_both_apis_and_their_lines() {
+        let text = "{\"kind\":\"List\",\"items\":[\n{\"kind\":\"Event\",\"reason\":\"Killing\",\n\"message\":\"a \\\"b\\\"\",\"involvedObject\":{\"kind\":\"Pod\",\"name\":\"p\",\"fieldPath\":\"spec.containers{c}\"}},\n{\"kind\":\"Event\",\"note\":\"n\",\"regarding\":{\"kind\":\"Node\"},\"series\":{\"count\":7}}]}";
+        let mut b = Bundle::default();
+        assert!(add(&mut b, &serde_json::from_str(text).unwrap(), "e.json", text));
+        assert_eq!((b.events[0].line, b.events[0].container.as_deref()), (Some(3), Some("c")));
+        assert_eq!((b.events[1].count, b.events[1].object.0.as_str()), (7, "Node"));
+    }
+}

@@ -1,0 +1,248 @@
+//! Kubernetes objects in our own words: only what a verdict needs, nothing of the API's shape.
+
+use crate::time::Stamp;
+use crate::units::Bytes;
+
+/// A pod.
+#[derive(Debug, Clone, Default)]
+pub struct Pod {
+    /// File it came from.
+    pub file: String,
+    /// Name.
+    pub name: String,
+    /// Namespace.
+    pub namespace: String,
+    /// UID.
+    pub uid: String,
+    /// Hash of a static pod's manifest, which stands in cgroup paths instead of the UID.
+    pub config_hash: Option<String>,
+    /// Node it runs on.
+    pub node: Option<String>,
+    /// `Running`, `Failed` …
+    pub phase: String,
+    /// `Evicted`, `Terminated`, `UnexpectedAdmissionError` …
+    pub reason: Option<String>,
+    /// Message of the status.
+    pub message: Option<String>,
+    /// Conditions.
+    pub conditions: Vec<Condition>,
+    /// `deletionTimestamp` is set.
+    pub deleting: bool,
+    /// Grace period in seconds.
+    pub grace_seconds: Option<u64>,
+    /// Name and kind of the controlling owner.
+    pub owner: Option<(String, String)>,
+    /// Init containers, sidecars and containers.
+    pub containers: Vec<Container>,
+    /// Volumes.
+    pub volumes: Vec<Volume>,
+}
+
+/// A condition of a pod or node.
+#[derive(Debug, Clone)]
+pub struct Condition {
+    /// `DisruptionTarget`, `MemoryPressure` …
+    pub kind: String,
+    /// `True`.
+    pub holds: bool,
+    /// Reason.
+    pub reason: String,
+    /// Message.
+    pub message: String,
+}
+
+/// Which list of the pod a container stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ContainerKind {
+    /// Runs to completion before the others start.
+    Init,
+    /// An init container with `restartPolicy: Always`.
+    Sidecar,
+    /// A regular container.
+    #[default]
+    Main,
+    /// Added for debugging.
+    Ephemeral,
+}
+
+/// A container: what was asked for and what became of it.
+#[derive(Debug, Clone, Default)]
+pub struct Container {
+    /// Name.
+    pub name: String,
+    /// Kind.
+    pub kind: ContainerKind,
+    /// Image.
+    pub image: String,
+    /// Command and arguments as one list.
+    pub args: Vec<String>,
+    /// Plain environment values.
+    pub env: Vec<(String, String)>,
+    /// Memory limit.
+    pub memory_limit: Option<Bytes>,
+    /// Memory request.
+    pub memory_request: Option<Bytes>,
+    /// Extended resources (GPU, MIG, shared GPU) and how many.
+    pub devices: Vec<(String, u64)>,
+    /// Volume name and mount path.
+    pub mounts: Vec<(String, String)>,
+    /// Liveness probe.
+    pub liveness: Option<Probe>,
+    /// Startup probe.
+    pub startup: Option<Probe>,
+    /// Status, where the pod has one for it.
+    pub status: Option<ContainerStatus>,
+}
+
+/// A probe's timing, seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Probe {
+    /// Delay before the first probe.
+    pub initial_delay: u64,
+    /// Between probes (Kubernetes' default 10).
+    pub period: u64,
+    /// Failures before the container is killed (default 3).
+    pub failure_threshold: u64,
+}
+
+/// What became of a container.
+#[derive(Debug, Clone, Default)]
+pub struct ContainerStatus {
+    /// Restarts.
+    pub restarts: u64,
+    /// Ready.
+    pub ready: bool,
+    /// Now.
+    pub state: State,
+    /// The run before; only one is kept by the API.
+    pub last: State,
+    /// Id of the instance that runs or ran last, without the runtime's prefix.
+    pub container_id: Option<String>,
+}
+
+/// State of a container.
+#[derive(Debug, Clone, Default)]
+pub enum State {
+    /// Nothing said.
+    #[default]
+    None,
+    /// Waiting to start.
+    Waiting {
+        /// `CrashLoopBackOff` …
+        reason: String,
+        /// Message.
+        message: String,
+    },
+    /// Runs.
+    Running {
+        /// Since when.
+        started: Option<Stamp>,
+    },
+    /// Ended.
+    Terminated(Termination),
+}
+
+/// The end of a container's run.
+#[derive(Debug, Clone, Default)]
+pub struct Termination {
+    /// Exit code.
+    pub exit_code: i64,
+    /// `OOMKilled`, `Error`, `Completed`, `StartError` …
+    pub reason: String,
+    /// Message.
+    pub message: String,
+    /// Start.
+    pub started: Option<Stamp>,
+    /// End.
+    pub finished: Option<Stamp>,
+    /// Id of this instance, without the runtime's prefix.
+    pub container_id: Option<String>,
+}
+
+/// A volume that matters for memory.
+#[derive(Debug, Clone, Default)]
+pub struct Volume {
+    /// Name.
+    pub name: String,
+    /// `emptyDir` with medium Memory.
+    pub memory_medium: bool,
+    /// Size limit.
+    pub size_limit: Option<Bytes>,
+}
+
+/// An event.
+#[derive(Debug, Clone, Default)]
+pub struct Event {
+    /// File it came from.
+    pub file: String,
+    /// Line of its message in that file, from 1.
+    pub line: Option<u64>,
+    /// Reason.
+    pub reason: String,
+    /// Message.
+    pub message: String,
+    /// `Warning`.
+    pub warning: bool,
+    /// Kind, name and UID of the object it is about.
+    pub object: (String, String, String),
+    /// Container, from the field path.
+    pub container: Option<String>,
+    /// First and last time.
+    pub first: Option<Stamp>,
+    /// Last time.
+    pub last: Option<Stamp>,
+    /// How often.
+    pub count: u64,
+}
+
+/// A node.
+#[derive(Debug, Clone, Default)]
+pub struct Node {
+    /// Name.
+    pub name: String,
+    /// Conditions.
+    pub conditions: Vec<Condition>,
+    /// Labels.
+    pub labels: Vec<(String, String)>,
+    /// Memory capacity.
+    pub memory_capacity: Option<Bytes>,
+    /// Memory allocatable.
+    pub memory_allocatable: Option<Bytes>,
+}
+
+impl Pod {
+    /// `namespace/name`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
+    }
+
+    /// Volumes of medium Memory mounted by a container: path and size limit.
+    #[must_use]
+    pub fn memory_mounts<'a>(&'a self, container: &'a Container) -> Vec<(&'a str, Option<Bytes>)> {
+        container
+            .mounts
+            .iter()
+            .filter_map(|(volume, path)| {
+                let v = self.volumes.iter().find(|v| v.name == *volume && v.memory_medium)?;
+                Some((path.as_str(), v.size_limit))
+            })
+            .collect()
+    }
+}
+
+impl ContainerStatus {
+    /// The last end that the API knows: of this run if it ended, else of the one before.
+    #[must_use]
+    pub fn termination(&self) -> Option<&Termination> {
+        match (&self.state, &self.last) {
+            (State::Terminated(t), _) | (_, State::Terminated(t)) => Some(t),
+            _ => None,
+        }
+    }
+
+    /// All ends that the API knows, the latest first.
+    pub fn terminations(&self) -> impl Iterator<Item = &Termination> {
+        [&self.state, &self.last].into_iter().filter_map(|s| if let State::Terminated(t) = s { Some(t) } else { None })
+    }
+}

@@ -1,0 +1,187 @@
+//! Evidence: files of any supported kind become sources of lines and Kubernetes objects in our own words.
+//!
+//! Nothing here judges. What could not be read becomes a [`Gap`] with its reason; it is never a zero.
+
+pub mod framing;
+mod kube;
+mod kube_model;
+pub mod metrics;
+mod recognise;
+mod rotation;
+
+pub use kube_model::{
+    Condition, Container, ContainerKind, ContainerStatus, Event, Node, Pod, Probe, State, Termination, Volume,
+};
+pub use recognise::{Kind, recognise};
+
+use serde::Serialize;
+
+/// A file as the edge read it.
+#[derive(Debug, Clone)]
+pub struct RawFile {
+    /// Path relative to the target, with `/`.
+    pub name: String,
+    /// Content.
+    pub bytes: Vec<u8>,
+}
+
+/// Something that is missing, and how to get it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Gap {
+    /// What is missing, or which file could not be used.
+    pub what: String,
+    /// Why it matters or what went wrong.
+    pub why: String,
+    /// The command that would get it, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+/// Whose log a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The dead instance's log.
+    Previous,
+    /// The log of the instance that runs now.
+    Current,
+    /// The log of another pod or host of the same group.
+    Peer,
+    /// Not said by its name.
+    Unsaid,
+}
+
+/// A text source that is scanned line by line.
+#[derive(Debug)]
+pub struct LogSource {
+    /// Path relative to the target.
+    pub name: String,
+    /// Whose log it is.
+    pub role: Role,
+    /// It is a kernel log as a whole.
+    pub kernel: bool,
+    /// Content.
+    pub bytes: Vec<u8>,
+}
+
+/// Everything that one incident's files hold.
+#[derive(Debug, Default)]
+pub struct Bundle {
+    /// Text sources, rotated files in order.
+    pub logs: Vec<LogSource>,
+    /// Pods.
+    pub pods: Vec<Pod>,
+    /// Events.
+    pub events: Vec<Event>,
+    /// Nodes.
+    pub nodes: Vec<Node>,
+    /// Metric samples.
+    pub metrics: Vec<metrics::Sample>,
+    /// Names of all files that were used, sorted.
+    pub files: Vec<String>,
+    /// What could not be used.
+    pub gaps: Vec<Gap>,
+}
+
+impl Bundle {
+    /// Reads files into a bundle. Never fails: what cannot be read is a gap.
+    #[must_use]
+    pub fn from_files(files: Vec<RawFile>) -> Self {
+        let mut bundle = Self::default();
+        for file in files {
+            bundle.add(file);
+        }
+        rotation::order(&mut bundle.logs);
+        bundle.files.sort();
+        bundle.gaps.sort();
+        bundle.gaps.dedup();
+        bundle
+    }
+
+    fn add(&mut self, file: RawFile) {
+        match recognise(&file.name, &file.bytes) {
+            Kind::Kube(objects) => {
+                let text = String::from_utf8_lossy(&file.bytes);
+                let mut known = 0;
+                for object in &objects {
+                    known += usize::from(kube::add(self, object, &file.name, &text));
+                }
+                if known == 0 {
+                    self.gap(&file.name, "holds no pod, node, event or workload that triage uses", None);
+                    return;
+                }
+            }
+            Kind::Metrics => {
+                let text = String::from_utf8_lossy(&file.bytes);
+                self.metrics.extend(metrics::parse(&text, &file.name));
+            }
+            Kind::Log { kernel } => {
+                if let Some(container) = unavailable_log(&file.bytes) {
+                    let why = format!("it only says that the log of {container} could not be retrieved: the kubelet had dropped it");
+                    let command = "on the node: ls -l /var/log/pods/*/*/ (the kubelet keeps at most the last dead instance)";
+                    self.gap(&file.name, &why, Some(command));
+                    return;
+                }
+                let role = role(&file.name);
+                self.logs.push(LogSource { name: file.name.clone(), role, kernel, bytes: file.bytes });
+            }
+            Kind::Manifest => {}
+            Kind::Unusable(why) => {
+                self.gap(&file.name, &why, None);
+                return;
+            }
+        }
+        self.files.push(file.name);
+    }
+
+    /// Records a gap.
+    pub fn gap(&mut self, what: &str, why: &str, command: Option<&str>) {
+        self.gaps.push(Gap { what: what.to_owned(), why: why.to_owned(), command: command.map(str::to_owned) });
+    }
+}
+
+/// `kubectl logs --previous` answers with this sentence on standard output and exit status 0 when the log is gone:
+/// people save it as a log.
+fn unavailable_log(bytes: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(bytes.get(..bytes.len().min(1024))?).ok()?.trim();
+    let rest = text.strip_prefix("unable to retrieve container logs for ")?;
+    (text.lines().count() == 1).then(|| rest.chars().take(120).collect())
+}
+
+fn role(name: &str) -> Role {
+    let lower = name.to_ascii_lowercase();
+    if lower.contains("prev") {
+        Role::Previous
+    } else if lower.contains("peer") {
+        Role::Peer
+    } else if lower.contains("current") {
+        Role::Current
+    } else {
+        Role::Unsaid
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bundle(files: &[(&str, &str)]) -> Bundle {
+        Bundle::from_files(
+            files.iter().map(|(n, t)| RawFile { name: (*n).into(), bytes: t.as_bytes().to_vec() }).collect(),
+        )
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_a_gap_and_the_rest_stays() {
+        let b = bundle(&[
+            ("pod.json", "{\"kind\": \"Pod\", \"metadata\""),
+            ("core.bin", "\u{0}\u{1}\u{2}\u{0}\u{0}\u{3}"),
+            ("empty.log", ""),
+            ("previous.log", "unable to retrieve container logs for containerd://abc"),
+            ("current.log", "INFO fine\n"),
+        ]);
+        assert_eq!(b.gaps.len(), 4, "{:?}", b.gaps);
+        assert_eq!(b.logs.len(), 1);
+        assert_eq!(b.files, ["current.log"]);
+    }
+}

@@ -1,0 +1,238 @@
+//! Says what a file is from its content; its name only breaks ties.
+
+use serde_json::Value;
+
+/// What a file holds.
+#[derive(Debug)]
+pub enum Kind {
+    /// Kubernetes objects (Lists unfolded by the caller).
+    Kube(Vec<Value>),
+    /// Prometheus text.
+    Metrics,
+    /// Lines; `kernel` when the whole file is a kernel log.
+    Log {
+        /// It is a kernel log.
+        kernel: bool,
+    },
+    /// A dualplane bundle manifest.
+    Manifest,
+    /// Nothing that can be used, and why.
+    Unusable(String),
+}
+
+/// Schema of the manifest that `capture` writes.
+pub const BUNDLE_SCHEMA_PREFIX: &str = "dualplane.bundle/";
+
+/// YAML is only parsed up to this size: it is the one format here whose parse tree dwarfs its text.
+const MAX_YAML: usize = 64 << 20;
+
+/// Recognises one file.
+#[must_use]
+pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Kind::Unusable("it is empty".into());
+    }
+    if looks_binary(bytes) {
+        return Kind::Unusable(format!(
+            "it looks binary (byte {:#04x} in the first 8 KiB); pass text, or unpack it first",
+            bytes.iter().find(|b| is_binary(**b)).copied().unwrap_or(0)
+        ));
+    }
+    let lower = name.to_ascii_lowercase();
+    let head = head_lines(bytes, 64);
+    let first = head.iter().map(|l| l.trim_start()).find(|l| !l.is_empty()).unwrap_or_default();
+    if first.starts_with('{') || first.starts_with('[') && lower.ends_with(".json") {
+        if let Some(kind) = json(bytes, lower.ends_with(".json"), &head) {
+            return kind;
+        }
+    }
+    if looks_yaml(&lower, &head) {
+        return yaml(bytes);
+    }
+    if lower.ends_with(".prom") || mostly(&head, is_metric_line) {
+        return Kind::Metrics;
+    }
+    let kernel_name = ["kernel", "dmesg", "kmsg"].iter().any(|w| lower.rsplit('/').next().unwrap_or(&lower).contains(w));
+    Kind::Log { kernel: kernel_name || mostly(&head, is_kernel_line) }
+}
+
+fn looks_binary(bytes: &[u8]) -> bool {
+    let head = bytes.get(..bytes.len().min(8192)).unwrap_or(bytes);
+    let odd = head.iter().filter(|b| is_binary(**b)).count();
+    // A stray control byte in a log is normal, a twentieth of them is not text. UTF-16 falls here too.
+    odd * 20 > head.len()
+}
+
+fn is_binary(b: u8) -> bool {
+    matches!(b, 0..=8 | 14..=26 | 28..=31 | 127)
+}
+
+fn head_lines(bytes: &[u8], n: usize) -> Vec<String> {
+    let head = bytes.get(..bytes.len().min(64 << 10)).unwrap_or(bytes);
+    head.split(|b| *b == b'\n').take(n).map(|l| String::from_utf8_lossy(l).into_owned()).collect()
+}
+
+fn mostly(lines: &[String], is: impl Fn(&str) -> bool) -> bool {
+    let lines: Vec<&String> = lines.iter().filter(|l| !l.trim().is_empty()).collect();
+    !lines.is_empty() && lines.iter().filter(|l| is(l)).count() * 2 > lines.len()
+}
+
+fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
+    match serde_json::from_slice::<Value>(bytes) {
+        Ok(value) => {
+            let schema = value.get("schema").and_then(Value::as_str).unwrap_or_default();
+            if schema.starts_with(BUNDLE_SCHEMA_PREFIX) {
+                return Some(Kind::Manifest);
+            }
+            if is_kube(&value) {
+                return Some(Kind::Kube(vec![value]));
+            }
+            if let Value::Array(items) = &value {
+                if items.iter().any(is_kube) {
+                    return Some(Kind::Kube(items.clone()));
+                }
+            }
+            // One JSON object on one line is a log with a single record.
+            let lines = head.iter().filter(|l| !l.trim().is_empty()).count();
+            if lines == 1 && !named_json {
+                return Some(Kind::Log { kernel: false });
+            }
+            Some(Kind::Unusable("it is JSON, but neither a Kubernetes object nor a bundle manifest".into()))
+        }
+        Err(error) => {
+            // JSON lines: the first line is whole by itself.
+            let first = head.iter().find(|l| !l.trim().is_empty())?;
+            if serde_json::from_str::<Value>(first).is_ok_and(|v| v.is_object()) {
+                return Some(Kind::Log { kernel: false });
+            }
+            let kube = head.iter().any(|l| l.contains("\"apiVersion\"") || l.contains("\"kind\""));
+            (named_json || kube).then(|| {
+                Kind::Unusable(format!(
+                    "its JSON ends or breaks at line {}, column {} ({error}); save it again, for example with kubectl get … -o json",
+                    error.line(),
+                    error.column()
+                ))
+            })
+        }
+    }
+}
+
+fn is_kube(value: &Value) -> bool {
+    value.get("kind").is_some_and(Value::is_string) && (value.get("apiVersion").is_some() || value.get("items").is_some())
+        || value.get("items").and_then(Value::as_array).is_some_and(|items| items.iter().any(|i| i.get("kind").is_some()))
+}
+
+fn looks_yaml(lower_name: &str, head: &[String]) -> bool {
+    let starts = |l: &String| {
+        let l = l.trim_start_matches("- ");
+        l.starts_with("apiVersion:") || l.starts_with("kind:")
+    };
+    let named = lower_name.ends_with(".yaml") || lower_name.ends_with(".yml");
+    named && head.iter().any(|l| l.trim_start().starts_with("kind:") || l.trim_start().starts_with("apiVersion:"))
+        || head.iter().find(|l| !l.trim().is_empty() && l.trim() != "---" && !l.starts_with('#')).is_some_and(starts)
+}
+
+fn yaml(bytes: &[u8]) -> Kind {
+    if bytes.len() > MAX_YAML {
+        return Kind::Unusable(format!(
+            "it is YAML of {} MiB, more than the {} MiB that are parsed; save it with -o json",
+            bytes.len() >> 20,
+            MAX_YAML >> 20
+        ));
+    }
+    let text = String::from_utf8_lossy(bytes);
+    match serde_saphyr::from_multiple::<Value>(&text) {
+        Ok(docs) => {
+            let docs: Vec<Value> = docs.into_iter().filter(|d| is_kube(d) || d.is_array()).collect();
+            if docs.is_empty() {
+                return Kind::Unusable("it is YAML, but not a Kubernetes object".into());
+            }
+            Kind::Kube(docs)
+        }
+        Err(error) => {
+            let first = error.to_string().lines().next().unwrap_or_default().to_owned();
+            Kind::Unusable(format!(
+                "its YAML does not parse ({first}); save it again, for example with kubectl get … -o json"
+            ))
+        }
+    }
+}
+
+fn is_metric_line(line: &str) -> bool {
+    let line = line.trim();
+    if line.starts_with("# HELP ") || line.starts_with("# TYPE ") || line == "# EOF" {
+        return true;
+    }
+    let name_end = line.find(['{', ' ']).unwrap_or(0);
+    let (name, rest) = line.split_at_checked(name_end).unwrap_or_default();
+    let name_ok = name.len() > 2
+        && name.contains(['_', ':'])
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b':');
+    let value = rest.rsplit_once('}').map_or(rest, |(_, v)| v).split_whitespace().next().unwrap_or_default();
+    name_ok && value.parse::<f64>().is_ok()
+}
+
+fn is_kernel_line(line: &str) -> bool {
+    let line = line.trim_start();
+    let line = line.strip_prefix('<').and_then(|l| l.split_once('>')).map_or(line, |(_, l)| l);
+    if line.contains(" kernel: ") {
+        return true;
+    }
+    // dmesg -x: "kern  :warn  : [ 12.3] …"
+    let body = line.split_once(": [").filter(|(f, _)| f.len() < 16).map_or(line, |(_, _)| {
+        line.get(line.find('[').unwrap_or(0)..).unwrap_or(line)
+    });
+    crate::time::parse_boot_prefix(body).is_some()
+        || is_ctime_prefix(body)
+        || crate::evidence::framing::parse_kmsg(line).is_some()
+}
+
+/// `[Thu Aug  6 11:20:38 2026] `
+fn is_ctime_prefix(line: &str) -> bool {
+    line.strip_prefix('[').and_then(|l| l.split_once(']')).is_some_and(|(stamp, _)| {
+        stamp.len() >= 23
+            && stamp.len() <= 25
+            && crate::time::find_stamp(line).is_some()
+            && ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"].iter().any(|d| stamp.starts_with(d))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(name: &str, text: &str) -> &'static str {
+        match recognise(name, text.as_bytes()) {
+            Kind::Kube(_) => "kube",
+            Kind::Metrics => "metrics",
+            Kind::Log { kernel: true } => "kernel",
+            Kind::Log { kernel: false } => "log",
+            Kind::Manifest => "manifest",
+            Kind::Unusable(_) => "unusable",
+        }
+    }
+
+    #[test]
+    fn content_decides() {
+        for (name, text, want) in [
+            ("x", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n", "kube"),
+            ("x", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}", "kube"),
+            ("x", "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[]}", "kube"),
+            ("x", "# HELP a_b c\n# TYPE a_b gauge\na_b{x=\"y\"} 1\n", "metrics"),
+            ("x", "vllm:num_requests_running{a=\"b c\"} 3.0\n", "metrics"),
+            ("x", "[51240.661902] tritonserver invoked oom-killer: gfp_mask=0xcc0\n", "kernel"),
+            ("x", "[Thu Aug  6 11:20:38 2026] NVRM: Xid (PCI:0000:4a:00): 48\n", "kernel"),
+            ("x", "kern  :warn  : [ 5521.220914] NVRM: Xid\n", "kernel"),
+            ("x", "4,1234,5521220914,-;python invoked oom-killer\n", "kernel"),
+            ("x", "Jul 03 22:40:06 node1 kernel: python invoked oom-killer\n", "kernel"),
+            ("x", "{\"log\":\"a\\n\",\"stream\":\"stderr\"}\n{\"log\":\"b\\n\"}\n", "log"),
+            ("x", "INFO 04-02 09:14:07 [api_server.py:1043] vLLM\n", "log"),
+            ("x.json", "{\"kind\":\"Pod\",", "unusable"),
+            ("x.yaml", "apiVersion: v1\nkind: Pod\n  bad: [", "unusable"),
+            ("manifest.json", "{\"schema\":\"dualplane.bundle/v1\"}", "manifest"),
+            ("x", "\n \n", "unusable"),
+        ] {
+            assert_eq!(kind(name, text), want, "{text}");
+        }
+    }
+}

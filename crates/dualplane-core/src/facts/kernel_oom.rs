@@ -1,0 +1,341 @@
+//! The OOM killer's record in the kernel log, over its several lines and kernel generations.
+//!
+//! Source of the formats: Linux `mm/oom_kill.c` (`dump_header`, `dump_oom_summary`, `__oom_kill_process`) and
+//! `mm/memcontrol.c` (`mem_cgroup_print_oom_meminfo`); before 5.0 `Task in … killed as a result of limit of …`.
+
+use serde::Serialize;
+
+use super::Place;
+use crate::time::Stamp;
+use crate::units::{Bytes, KIB};
+
+/// Why the killer ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Constraint {
+    /// A memory cgroup reached its limit.
+    Memcg,
+    /// The whole machine ran out.
+    Global,
+    /// The NUMA nodes of a cpuset or policy ran out.
+    Numa,
+    /// The lines that say so are missing.
+    Unsaid,
+}
+
+/// A process that was killed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Victim {
+    /// Host pid.
+    pub pid: u64,
+    /// At most 15 characters of its name.
+    pub comm: String,
+    /// Anonymous memory.
+    pub anon: Option<Bytes>,
+    /// File pages.
+    pub file: Option<Bytes>,
+    /// Shared memory, tmpfs and pinned host memory.
+    pub shmem: Option<Bytes>,
+}
+
+/// One run of the OOM killer.
+#[derive(Debug, Clone)]
+pub struct OomRecord {
+    /// The line that opens the record.
+    pub place: Place,
+    /// That line.
+    pub text: String,
+    /// When.
+    pub stamp: Option<Stamp>,
+    /// Who asked for the page that was not there; not the victim.
+    pub invoker: Option<String>,
+    /// Scope.
+    pub constraint: Constraint,
+    /// The cgroup whose limit was hit.
+    pub oom_memcg: Option<String>,
+    /// The victim's cgroup.
+    pub task_memcg: Option<String>,
+    /// Usage at the kill.
+    pub usage: Option<Bytes>,
+    /// The limit.
+    pub limit: Option<Bytes>,
+    /// Anonymous, file and shared memory of the cgroup, where its statistics were printed.
+    pub stat: Vec<(String, Bytes)>,
+    /// Who was killed, in order.
+    pub victims: Vec<Victim>,
+    /// `memory.oom.group`: all tasks of the cgroup were killed.
+    pub group: bool,
+}
+
+impl OomRecord {
+    fn new(place: &Place, text: &str, stamp: Option<Stamp>) -> Self {
+        Self {
+            place: place.clone(),
+            text: text.to_owned(),
+            stamp,
+            invoker: None,
+            constraint: Constraint::Unsaid,
+            oom_memcg: None,
+            task_memcg: None,
+            usage: None,
+            limit: None,
+            stat: Vec::new(),
+            victims: Vec::new(),
+            group: false,
+        }
+    }
+
+    /// Pod UID in the victim's cgroup path (or the limiting one's).
+    #[must_use]
+    pub fn pod_uid(&self) -> Option<String> {
+        [&self.task_memcg, &self.oom_memcg].into_iter().flatten().find_map(|p| pod_uid(p))
+    }
+
+    /// Container id (64 hex digits) in the victim's cgroup path.
+    #[must_use]
+    pub fn container_id(&self) -> Option<String> {
+        self.task_memcg.as_deref().and_then(container_id)
+    }
+
+    /// The limit was that of the pod's cgroup, not of the container's.
+    #[must_use]
+    pub fn pod_level(&self) -> bool {
+        self.oom_memcg.as_deref().is_some_and(|p| container_id(p).is_none() && pod_uid(p).is_some())
+    }
+
+    /// A cgroup of Kubernetes or a container runtime is involved.
+    #[must_use]
+    pub fn in_container(&self) -> bool {
+        self.pod_uid().is_some() || self.container_id().is_some()
+    }
+}
+
+/// Pod UID with dashes (or a static pod's 32-digit hash) from a cgroup path.
+#[must_use]
+pub fn pod_uid(path: &str) -> Option<String> {
+    let mut from = 0;
+    while let Some(i) = path.get(from..)?.find("pod") {
+        let rest = path.get(from + i + 3..)?;
+        let id: String = rest.chars().take_while(|c| c.is_ascii_hexdigit() || matches!(c, '_' | '-')).collect();
+        let id = id.replace('_', "-");
+        let hex = id.chars().filter(char::is_ascii_hexdigit).count();
+        if hex == 32 {
+            return Some(id.trim_end_matches('-').to_owned());
+        }
+        from += i + 3;
+    }
+    None
+}
+
+/// The last run of 64 hex digits of a cgroup path; conmon's own scope is not the container.
+#[must_use]
+pub fn container_id(path: &str) -> Option<String> {
+    path.split(['/', '-', '.', ':'])
+        .filter(|p| p.len() == 64 && p.bytes().all(|b| b.is_ascii_hexdigit()))
+        .next_back()
+        .map(str::to_owned)
+}
+
+/// Assembles records from lines.
+#[derive(Debug, Default)]
+pub(super) struct OomBuilder {
+    records: Vec<OomRecord>,
+    open: bool,
+}
+
+/// A crash loop on a busy node writes some thousands; more than this is somebody's attack on our memory.
+const MAX_RECORDS: usize = 10_000;
+
+impl OomBuilder {
+    pub(super) fn line(&mut self, place: &Place, raw: &str, text: &str, stamp: Option<Stamp>) {
+        // All lines of a record hold one of these; most lines of most logs hold none.
+        if !(text.contains("oom") || text.contains("OOM") || text.contains("memory") || text.contains("illed process")
+            || text.contains("Kill process") || text.contains("Task in ") || text.contains("anon"))
+        {
+            return;
+        }
+        if let Some(i) = text.find(" invoked oom-killer: ") {
+            self.start(place, raw, stamp);
+            if let Some(r) = self.records.last_mut() {
+                r.invoker = text.get(..i).map(|c| c.rsplit("kernel: ").next().unwrap_or(c).trim().to_owned());
+            }
+            return;
+        }
+        if let Some(rest) = after(text, "oom-kill:constraint=") {
+            self.ensure(place, raw, stamp);
+            self.summary(rest);
+        } else if let Some(victim) = victim(text) {
+            // Another kill without a record of its own belongs to the last one: group kills and repeated kills.
+            if !self.open && self.records.is_empty() {
+                self.start(place, raw, stamp);
+            }
+            if let Some(r) = self.records.last_mut() {
+                if r.constraint == Constraint::Unsaid {
+                    let memcg = text.contains("Memory cgroup out of memory");
+                    let global = !memcg && text.contains("Out of memory");
+                    if memcg {
+                        r.constraint = Constraint::Memcg;
+                    } else if global {
+                        r.constraint = Constraint::Global;
+                    }
+                }
+                if r.victims.iter().all(|v| v.pid != victim.pid) && r.victims.len() < 1000 {
+                    r.victims.push(victim);
+                }
+            }
+            self.open = false;
+        } else if self.open {
+            self.detail(text);
+        } else if text.contains("are going to be killed due to memory.oom.group set") {
+            if let Some(r) = self.records.last_mut() {
+                r.group = true;
+            }
+        }
+    }
+
+    fn start(&mut self, place: &Place, raw: &str, stamp: Option<Stamp>) {
+        self.open = true;
+        if self.records.len() < MAX_RECORDS {
+            self.records.push(OomRecord::new(place, raw, stamp));
+        }
+    }
+
+    fn ensure(&mut self, place: &Place, raw: &str, stamp: Option<Stamp>) {
+        if !self.open {
+            self.start(place, raw, stamp);
+        }
+    }
+
+    /// `CONSTRAINT_MEMCG,nodemask=…,oom_memcg=…,task_memcg=…,task=…,pid=…`
+    fn summary(&mut self, rest: &str) {
+        let Some(r) = self.records.last_mut() else { return };
+        r.constraint = match rest.split(',').next().unwrap_or_default() {
+            "CONSTRAINT_MEMCG" => Constraint::Memcg,
+            "CONSTRAINT_NONE" => Constraint::Global,
+            "CONSTRAINT_CPUSET" | "CONSTRAINT_MEMORY_POLICY" => Constraint::Numa,
+            _ => Constraint::Unsaid,
+        };
+        r.oom_memcg = after(rest, ",oom_memcg=").map(|p| p.split(',').next().unwrap_or(p).to_owned());
+        r.task_memcg = after(rest, ",task_memcg=").map(|p| p.split(',').next().unwrap_or(p).to_owned());
+    }
+
+    fn detail(&mut self, text: &str) {
+        let Some(r) = self.records.last_mut() else { return };
+        if let Some(rest) = after(text, "memory: usage ") {
+            if r.usage.is_none() {
+                r.usage = kilobytes(rest);
+                r.limit = after(rest, "limit ").and_then(kilobytes);
+            }
+        } else if let Some(rest) = after(text, "Task in ") {
+            // Kernels before 5.0.
+            r.constraint = Constraint::Memcg;
+            let mut parts = rest.splitn(2, " killed as a result of limit of ");
+            r.task_memcg = parts.next().map(|p| p.trim().to_owned());
+            r.oom_memcg = parts.next().map(|p| p.trim().to_owned());
+        } else if let Some((key, value)) = text.trim().split_once(' ') {
+            // memory.stat, one key a line: bytes.
+            if matches!(key, "anon" | "file" | "shmem" | "kernel" | "inactive_file" | "active_file" | "total_rss" | "total_cache" | "total_shmem")
+                && r.stat.len() < 32
+            {
+                if let Ok(bytes) = value.trim().parse::<u64>() {
+                    r.stat.push((key.to_owned(), Bytes(bytes)));
+                }
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> Vec<OomRecord> {
+        self.records
+    }
+}
+
+fn after<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    text.split_once(word).map(|(_, rest)| rest)
+}
+
+fn kilobytes(text: &str) -> Option<Bytes> {
+    let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse::<u64>().ok().map(|k| Bytes(k.saturating_mul(KIB)))
+}
+
+/// `Killed process 59311 (tritonserver) total-vm:…kB, anon-rss:…kB, …`, also the older spellings.
+fn victim(text: &str) -> Option<Victim> {
+    let rest = after(text, "Killed process ")
+        .or_else(|| after(text, "Memory cgroup out of memory: Kill process "))
+        .or_else(|| after(text, "Out of memory: Kill process "))?;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let pid = digits.parse().ok()?;
+    let named = after(rest, "(").and_then(|r| r.split_once(") ").or_else(|| r.split_once(')')));
+    let comm = named.map(|(c, _)| c.to_owned()).unwrap_or_default();
+    let field = |key: &str| after(text, key).and_then(kilobytes);
+    Some(Victim { pid, comm, anon: field("anon-rss:"), file: field("file-rss:"), shmem: field("shmem-rss:") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(text: &str) -> Vec<OomRecord> {
+        let mut b = OomBuilder::default();
+        for (i, line) in text.lines().enumerate() {
+            let u = crate::evidence::framing::unwrap_kernel(line);
+            b.line(&Place { file: "k".into(), line: Some(i as u64 + 1) }, line, &u.text, u.stamp);
+        }
+        b.finish()
+    }
+
+    #[test]
+    fn a_memcg_record() {
+        let r = &records(
+            "[1.0] python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0\n\
+             [1.1] memory: usage 104857600kB, limit 104857600kB, failcnt 81204\n\
+             [1.2] anon 1048576\n\
+             [1.3] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=x,mems_allowed=0,oom_memcg=/kubepods/burstable/pod3eeee5db-6611-4802-9456-dfd27caa2b83,task_memcg=/kubepods/burstable/pod3eeee5db-6611-4802-9456-dfd27caa2b83/07385b4036959bf50d7f051f5cf6a27c66fc5676f92c477869f3b181b625f6e3,task=a,pid=5,uid=0\n\
+             [1.4] Memory cgroup out of memory: Killed process 5 (a b) total-vm:9kB, anon-rss:98544kB, file-rss:4kB, shmem-rss:8kB, UID:0\n\
+             [4.0] Memory cgroup out of memory: Killed process 6 (a) total-vm:9kB, anon-rss:1kB, file-rss:4kB, shmem-rss:8kB\n",
+        )[0];
+        assert_eq!(r.place.line, Some(1));
+        assert_eq!(r.constraint, Constraint::Memcg);
+        assert_eq!(r.invoker.as_deref(), Some("python3"));
+        assert_eq!(r.limit, Some(Bytes(100 << 30)));
+        assert_eq!(r.pod_uid().as_deref(), Some("3eeee5db-6611-4802-9456-dfd27caa2b83"));
+        assert_eq!(r.container_id().unwrap().len(), 64);
+        assert!(r.pod_level());
+        assert_eq!(r.victims.len(), 2);
+        assert_eq!(r.victims[0].comm, "a b");
+        assert_eq!(r.victims[0].anon, Some(Bytes(98544 << 10)));
+        assert_eq!(r.stat, [("anon".to_owned(), Bytes(1 << 20))]);
+    }
+
+    #[test]
+    fn global_and_old_kernels() {
+        let r = records(
+            "Jul 03 22:40:06 n kernel: kube-apiserver invoked oom-killer: gfp_mask=0x140cca\n\
+             Jul 03 22:40:06 n kernel: oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=a,mems_allowed=0,global_oom,task_memcg=/x,task=python3,pid=61288,uid=0\n\
+             Jul 03 22:40:06 n kernel: Out of memory: Killed process 61288 (python3) total-vm:74110248kB, anon-rss:17120332kB\n\
+             [9.0] java invoked oom-killer: gfp_mask=0x1\n\
+             [9.1] Task in /docker/abc killed as a result of limit of /docker/abc\n\
+             [9.2] Memory cgroup out of memory: Kill process 7 (java) score 1 or sacrifice child\n\
+             [9.3] Killed process 7 (java) total-vm:1kB, anon-rss:2kB, file-rss:3kB\n",
+        );
+        assert_eq!(r.len(), 2);
+        assert_eq!((r[0].constraint, r[0].invoker.as_deref()), (Constraint::Global, Some("kube-apiserver")));
+        assert_eq!((r[1].constraint, r[1].victims.len()), (Constraint::Memcg, 1));
+        assert_eq!(r[1].oom_memcg.as_deref(), Some("/docker/abc"));
+    }
+
+    #[test]
+    fn ids_in_all_path_shapes() {
+        let id = "ae3f51710bd10e4e7a09590735cc1452886c13d90dd12b42f48cf5824fe722e5";
+        for path in [
+            format!("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod9ebd9238_4ea3_417e_975f_99e0d23c5718.slice/cri-containerd-{id}.scope"),
+            format!("/kubepods/burstable/pod9ebd9238-4ea3-417e-975f-99e0d23c5718/{id}"),
+            format!("/system.slice/containerd.service/kubepods-burstable-pod9ebd9238_4ea3_417e_975f_99e0d23c5718.slice:cri-containerd:{id}"),
+            format!("/kubepods.slice/kubepods-pod9ebd9238_4ea3_417e_975f_99e0d23c5718.slice/crio-{id}.scope/container"),
+        ] {
+            assert_eq!(pod_uid(&path).as_deref(), Some("9ebd9238-4ea3-417e-975f-99e0d23c5718"), "{path}");
+            assert_eq!(container_id(&path).as_deref(), Some(id), "{path}");
+        }
+        assert_eq!(pod_uid("/user.slice/pods"), None);
+    }
+}

@@ -1,0 +1,240 @@
+//! Facts: what the evidence says, each with its place. Nothing here decides; `verdict` weighs them.
+
+mod engine;
+mod host_pools;
+pub mod kernel_oom;
+mod scan;
+mod trace;
+pub mod vram;
+pub mod xid;
+
+pub use engine::{Engine, Flag};
+pub use host_pools::{HostPool, host_pools};
+pub use kernel_oom::{Constraint, OomRecord, Victim};
+pub use scan::{Exception, Hit, LogSummary};
+pub use xid::XidEvent;
+
+use serde::Serialize;
+
+use crate::evidence::Bundle;
+use crate::knowledge::{Capture, Knowledge, Mark};
+use crate::time::Stamp;
+use crate::units::Bytes;
+
+/// A place in the evidence that a person can open.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Place {
+    /// Path relative to the target.
+    pub file: String,
+    /// Line, from 1; `None` for a field of an object.
+    pub line: Option<u64>,
+}
+
+/// Everything extracted from one bundle.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// Signature hits in all logs, in file order then line order.
+    pub hits: Vec<Hit>,
+    /// Hits in events and status messages.
+    pub object_hits: Vec<Hit>,
+    /// Exceptions that end tracebacks and that no signature knows.
+    pub exceptions: Vec<Exception>,
+    /// OOM-killer records.
+    pub ooms: Vec<OomRecord>,
+    /// Xid events.
+    pub xids: Vec<XidEvent>,
+    /// One summary a log.
+    pub logs: Vec<LogSummary>,
+    /// Engine, version, flags.
+    pub engine: Engine,
+    /// A MIG instance is in use: profile or how it is known.
+    pub mig: Option<Mig>,
+    /// Year for stamps that print none.
+    pub year: Option<i16>,
+}
+
+/// How it is known that the workload runs on a MIG instance.
+#[derive(Debug, Clone)]
+pub struct Mig {
+    /// `1g.18gb`, where printed.
+    pub profile: Option<String>,
+    /// Size of the instance, where printed.
+    pub size: Option<Bytes>,
+    /// Card, where printed.
+    pub card: Option<String>,
+    /// Where.
+    pub place: Place,
+    /// What was seen.
+    pub text: String,
+}
+
+/// Extracts all facts of a bundle. Total: odd input gives fewer facts.
+#[must_use]
+pub fn extract(bundle: &Bundle, knowledge: &Knowledge) -> Facts {
+    let mut facts = Facts::default();
+    for log in &bundle.logs {
+        scan::scan(log, knowledge, &mut facts);
+    }
+    objects(bundle, knowledge, &mut facts);
+    facts.year = year(bundle, &facts);
+    let year = facts.year;
+    for hit in facts.hits.iter_mut().chain(&mut facts.object_hits) {
+        hit.stamp = hit.stamp.map(|s| s.with_year(year));
+    }
+    for oom in &mut facts.ooms {
+        oom.stamp = oom.stamp.map(|s| s.with_year(year));
+    }
+    for xid in &mut facts.xids {
+        xid.stamp = xid.stamp.map(|s| s.with_year(year));
+    }
+    for log in &mut facts.logs {
+        log.first = log.first.map(|s| s.with_year(year));
+        log.last = log.last.map(|s| s.with_year(year));
+        log.last_served_at = log.last_served_at.map(|s| s.with_year(year));
+    }
+    facts.engine = engine::engine(bundle, &facts, knowledge);
+    facts.mig = mig(bundle, &facts);
+    facts
+}
+
+/// Runs the signatures over what Kubernetes objects say in words.
+fn objects(bundle: &Bundle, knowledge: &Knowledge, facts: &mut Facts) {
+    for event in &bundle.events {
+        let text = format!("{}: {}", event.reason, event.message);
+        let place = Place { file: event.file.clone(), line: event.line };
+        for m in knowledge.matches(&text, |_| false) {
+            let Some(s) = knowledge.signature(m.id) else { continue };
+            facts.object_hits.push(Hit::of(s, m, &place, &event.message, event.first.or(event.last)));
+        }
+    }
+    for pod in &bundle.pods {
+        let place = Place { file: pod.file.clone(), line: None };
+        let mut texts = Vec::new();
+        if let (Some(reason), Some(message)) = (&pod.reason, &pod.message) {
+            texts.push((format!("{reason}: {message}"), message.clone(), None));
+        }
+        for c in pod.containers.iter().filter_map(|c| c.status.as_ref()) {
+            for t in c.terminations() {
+                texts.push((format!("{}: {}", t.reason, t.message), t.message.clone(), t.finished));
+            }
+            if let crate::evidence::State::Waiting { reason, message } = &c.state {
+                texts.push((format!("{reason}: {message}"), message.clone(), None));
+            }
+        }
+        for (text, message, stamp) in texts {
+            for m in knowledge.matches(&text, |_| false) {
+                let Some(s) = knowledge.signature(m.id) else { continue };
+                facts.object_hits.push(Hit::of(s, m, &place, &message, stamp));
+            }
+        }
+    }
+}
+
+/// The year that some source of this incident prints, for those that print none.
+fn year(bundle: &Bundle, facts: &Facts) -> Option<i16> {
+    let pods = bundle.pods.iter().flat_map(|p| &p.containers).filter_map(|c| c.status.as_ref());
+    let ends = pods.flat_map(|s| s.terminations()).filter_map(|t| t.finished);
+    let events = bundle.events.iter().filter_map(|e| e.last);
+    let kernel = facts.ooms.iter().filter_map(|o| o.stamp).chain(facts.xids.iter().filter_map(|x| x.stamp));
+    let logs = facts.logs.iter().filter_map(|l| l.first);
+    let lines = facts.hits.iter().filter_map(|h| h.stamp);
+    ends.chain(events).chain(kernel).chain(logs).chain(lines).find_map(Stamp::year)
+}
+
+fn mig(bundle: &Bundle, facts: &Facts) -> Option<Mig> {
+    for pod in &bundle.pods {
+        for (name, _) in pod.containers.iter().flat_map(|c| &c.devices) {
+            if let Some(profile) = name.strip_prefix("nvidia.com/mig-") {
+                return Some(Mig {
+                    profile: Some(profile.trim_end_matches(".shared").to_owned()),
+                    size: None,
+                    card: node_card(bundle),
+                    place: Place { file: pod.file.clone(), line: None },
+                    text: format!("the pod requests {name}"),
+                });
+            }
+        }
+    }
+    for sample in &bundle.metrics {
+        if let Some(profile) = sample.label("GPU_I_PROFILE").filter(|p| !p.is_empty()) {
+            return Some(Mig {
+                profile: Some(profile.to_owned()),
+                size: None,
+                card: sample.label("modelName").map(str::to_owned),
+                place: Place { file: sample.file.clone(), line: Some(sample.line) },
+                text: format!("the metric {} carries GPU_I_PROFILE=\"{profile}\"", sample.name),
+            });
+        }
+    }
+    if let Some(m) = facts.logs.iter().find_map(|l| l.mig.clone()) {
+        return Some(m);
+    }
+    for node in &bundle.nodes {
+        if let Some((_, product)) = node.labels.iter().find(|(k, v)| k == "nvidia.com/gpu.product" && v.contains("-MIG-")) {
+            let (card, profile) = product.split_once("-MIG-")?;
+            return Some(Mig {
+                profile: Some(profile.to_owned()),
+                size: None,
+                card: Some(card.to_owned()),
+                place: Place { file: node.name.clone(), line: None },
+                text: format!("the node's label says nvidia.com/gpu.product={product}"),
+            });
+        }
+    }
+    None
+}
+
+fn node_card(bundle: &Bundle) -> Option<String> {
+    let labels = bundle.nodes.iter().flat_map(|n| &n.labels);
+    labels.filter(|(k, _)| k == "nvidia.com/gpu.product").map(|(_, v)| v.clone()).next()
+}
+
+impl Facts {
+    /// All hits with one mark.
+    pub fn marked(&self, mark: Mark) -> impl Iterator<Item = &Hit> {
+        self.hits.iter().filter(move |h| h.mark == mark)
+    }
+
+    /// A memory figure of a hit that some signature captured, the latest first.
+    #[must_use]
+    pub fn last_memory(&self, id: &str, group: &str) -> Option<(Bytes, &Hit)> {
+        self.hits.iter().rev().filter(|h| h.id == id).find_map(|h| Some((h.memory(group)?, h)))
+    }
+
+    /// Whether any log holds lines of a server's life, so that "healthy" is said of something.
+    #[must_use]
+    pub fn has_life(&self) -> bool {
+        self.logs.iter().any(|l| l.lines > 0)
+    }
+}
+
+impl Hit {
+    /// A captured amount of memory.
+    #[must_use]
+    pub fn memory(&self, group: &str) -> Option<Bytes> {
+        match self.captures.get(group)? {
+            Capture::Memory(b) => Some(*b),
+            _ => None,
+        }
+    }
+
+    /// A captured number.
+    #[must_use]
+    pub fn number(&self, group: &str) -> Option<f64> {
+        match self.captures.get(group)? {
+            Capture::Number(n) => Some(*n),
+            Capture::Memory(b) => Some(b.0 as f64),
+            Capture::Word(w) => w.trim().parse().ok(),
+        }
+    }
+
+    /// A captured word.
+    #[must_use]
+    pub fn word(&self, group: &str) -> Option<String> {
+        match self.captures.get(group)? {
+            Capture::Word(w) => Some(w.clone()),
+            Capture::Number(n) => Some(n.to_string()),
+            Capture::Memory(b) => Some(b.to_string()),
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! One pass over a log: signature hits, phases, tracebacks, kernel records.
+//!
+//! Ranks and processes interleave, so a traceback's frames are kept per process. Memory is bounded: of each signature
+//! only the first [`KEPT_PER_SIGNATURE`] hits of a file are kept as they are, later ones are counted and the last is kept.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use super::kernel_oom::OomBuilder;
+use super::trace::{Traces, exception_name, message_of};
+use super::{Facts, Mig, Place, xid};
+use crate::evidence::framing::{process_of, unwrap_kernel, unwrap_line};
+use crate::evidence::{LogSource, Role};
+use crate::knowledge::{Capture, Knowledge, Mark, Match, Signature};
+use crate::time::Stamp;
+use crate::units::{Bytes, MIB};
+use crate::verdict::{Class, Phase};
+
+/// Of one signature in one file.
+const KEPT_PER_SIGNATURE: usize = 64;
+/// Exceptions without a signature in one file.
+const KEPT_EXCEPTIONS: usize = 64;
+/// Longer lines are matched on their head only; the quoted text is cut there too.
+const MAX_LINE: usize = 64 << 10;
+/// How far back a signature's `context` looks.
+const CONTEXT_LINES: usize = 40;
+
+/// A signature that holds at a place.
+#[derive(Debug, Clone)]
+pub struct Hit {
+    /// Signature id.
+    pub id: String,
+    /// The engine whose message it is.
+    pub engine: Option<String>,
+    /// What it proves.
+    pub mark: Mark,
+    /// Class, where it is a cause.
+    pub class: Option<Class>,
+    /// Its sentence.
+    pub meaning: String,
+    /// Where.
+    pub place: Place,
+    /// The raw line (or the message of an object).
+    pub text: String,
+    /// When.
+    pub stamp: Option<Stamp>,
+    /// Which process printed it; empty where the line does not say.
+    pub process: String,
+    /// Whose log.
+    pub role: Role,
+    /// What the server was doing.
+    pub phase: Phase,
+    /// Named groups.
+    pub captures: BTreeMap<String, Capture>,
+    /// How often it stands in this file (told by the first hit).
+    pub count: u64,
+}
+
+impl Hit {
+    pub(super) fn of(s: &Signature, m: Match, place: &Place, text: &str, stamp: Option<Stamp>) -> Self {
+        Self {
+            id: s.id.clone(),
+            engine: s.engine.clone(),
+            mark: s.mark,
+            class: s.class,
+            meaning: s.meaning.clone(),
+            place: place.clone(),
+            text: text.to_owned(),
+            stamp,
+            process: String::new(),
+            role: Role::Unsaid,
+            phase: s.phase.unwrap_or(Phase::Unknown),
+            captures: m.captures,
+            count: 1,
+        }
+    }
+}
+
+/// An exception that ended a traceback and that no signature knows.
+#[derive(Debug, Clone)]
+pub struct Exception {
+    /// Its class name.
+    pub name: String,
+    /// The line without its prefix.
+    pub message: String,
+    /// The raw line.
+    pub text: String,
+    /// Where.
+    pub place: Place,
+    /// What the server was doing.
+    pub phase: Phase,
+}
+
+/// What one log shows as a whole.
+#[derive(Debug, Clone)]
+pub struct LogSummary {
+    /// File.
+    pub file: String,
+    /// Whose log.
+    pub role: Role,
+    /// A kernel log.
+    pub kernel: bool,
+    /// Number of lines.
+    pub lines: u64,
+    /// First and last time stamp.
+    pub first: Option<Stamp>,
+    /// Last time stamp.
+    pub last: Option<Stamp>,
+    /// Phase at the end.
+    pub phase: Phase,
+    /// Line of the last sign of served traffic.
+    pub last_served: Option<u64>,
+    /// Time of it.
+    pub last_served_at: Option<Stamp>,
+    /// Line of the last answer with a 5xx status.
+    pub last_5xx: Option<u64>,
+    /// The last line that is not empty, and its number.
+    pub last_line: Option<(u64, String)>,
+    /// A MIG instance that the log shows.
+    pub mig: Option<Mig>,
+}
+
+/// Scans one log into the facts.
+pub(super) fn scan(log: &LogSource, knowledge: &Knowledge, facts: &mut Facts) {
+    let mut scan = Scan::new(log, knowledge);
+    for (i, raw) in log.bytes.split(|b| *b == b'\n').enumerate() {
+        scan.line(i as u64 + 1, raw);
+    }
+    scan.finish(facts);
+}
+
+struct Scan<'a> {
+    log: &'a LogSource,
+    knowledge: &'a Knowledge,
+    hits: Vec<Hit>,
+    counts: HashMap<u32, (usize, u64, Option<usize>)>,
+    exceptions: Vec<Exception>,
+    traces: Traces,
+    recent: VecDeque<(Option<Cow<'a, str>>, &'a [u8])>,
+    ooms: OomBuilder,
+    xids: Vec<super::XidEvent>,
+    summary: LogSummary,
+    partial: Option<(u64, String, String)>,
+    card: Option<String>,
+}
+
+impl<'a> Scan<'a> {
+    fn new(log: &'a LogSource, knowledge: &'a Knowledge) -> Self {
+        let summary = LogSummary {
+            file: log.name.clone(),
+            role: log.role,
+            kernel: log.kernel,
+            lines: 0,
+            first: None,
+            last: None,
+            phase: Phase::Unknown,
+            last_served: None,
+            last_served_at: None,
+            last_5xx: None,
+            last_line: None,
+            mig: None,
+        };
+        Self {
+            log,
+            knowledge,
+            hits: Vec::new(),
+            counts: HashMap::new(),
+            exceptions: Vec::new(),
+            traces: Traces::default(),
+            recent: VecDeque::with_capacity(CONTEXT_LINES),
+            ooms: OomBuilder::default(),
+            xids: Vec::new(),
+            summary,
+            partial: None,
+            card: None,
+        }
+    }
+
+    fn line(&mut self, number: u64, bytes: &'a [u8]) {
+        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+        if bytes.is_empty() {
+            return;
+        }
+        let cut = bytes.get(..bytes.len().min(MAX_LINE)).unwrap_or(bytes);
+        let raw = String::from_utf8_lossy(cut);
+        let unwrapped = if self.log.kernel { unwrap_kernel(&raw) } else { unwrap_line(&raw) };
+        self.summary.lines = number;
+        if unwrapped.stamp.is_some() {
+            self.summary.first = self.summary.first.or(unwrapped.stamp);
+            self.summary.last = unwrapped.stamp;
+        }
+        // CRI splits long lines: the parts are matched as one and cited by the first.
+        if unwrapped.partial {
+            let (_, _, text) = self.partial.get_or_insert_with(|| (number, raw.clone().into_owned(), String::new()));
+            if text.len() < MAX_LINE {
+                text.push_str(&unwrapped.text);
+            }
+            return;
+        }
+        if let Some((first, raw_first, mut text)) = self.partial.take() {
+            text.push_str(&unwrapped.text);
+            self.message(first, &raw_first, &text, unwrapped.stamp, bytes);
+        } else {
+            self.message(number, &raw, &unwrapped.text, unwrapped.stamp, bytes);
+        }
+    }
+
+    fn message(&mut self, number: u64, raw: &str, text: &str, stamp: Option<Stamp>, bytes: &'a [u8]) {
+        let place = Place { file: self.log.name.clone(), line: Some(number) };
+        self.kernel(&place, raw, text, stamp);
+        self.notice(number, text, stamp, &place);
+        let tag = process_of(text).map(str::to_owned);
+        let process = self.traces.process(tag.as_deref(), text);
+        let recent = &self.recent;
+        let near = |literal: &str| {
+            recent.iter().any(|(p, line)| {
+                (p.is_none() || tag.is_none() || p.as_deref() == tag.as_deref()) && contains(line, literal.as_bytes())
+            })
+        };
+        let matches = self.knowledge.matches(text, near);
+        let mut explained = false;
+        for m in matches {
+            let Some(s) = self.knowledge.signature(m.id) else { continue };
+            explained |= !matches!(s.mark, Mark::Info | Mark::Phase);
+            self.matched(s, m, &place, raw, stamp, &process);
+        }
+        if !explained {
+            self.exception(&place, raw, text, &process);
+        }
+        if self.recent.len() == CONTEXT_LINES {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((tag.map(Cow::Owned), bytes));
+        if !text.trim().is_empty() {
+            self.summary.last_line = Some((number, raw.to_owned()));
+        }
+    }
+
+    fn matched(&mut self, s: &Signature, m: Match, place: &Place, raw: &str, stamp: Option<Stamp>, process: &str) {
+        if s.mark == Mark::Phase {
+            let phase = s.phase.unwrap_or(Phase::Unknown);
+            if s.scope == crate::knowledge::Scope::Frame {
+                self.traces.frame(process, phase);
+            } else {
+                self.summary.phase = phase;
+                if phase == Phase::Traffic {
+                    self.summary.last_served = place.line;
+                    self.summary.last_served_at = stamp.or(self.summary.last_served_at);
+                }
+            }
+            return;
+        }
+        if s.mark == Mark::UserText {
+            return;
+        }
+        let entry = self.counts.entry(m.id.number()).or_insert((0, 0, None));
+        entry.1 += 1;
+        let mut hit = Hit::of(s, m, place, raw, stamp);
+        hit.process = process.to_owned();
+        hit.role = self.log.role;
+        hit.phase = s.phase.or_else(|| self.traces.phase(process)).unwrap_or(self.summary.phase);
+        if entry.0 < KEPT_PER_SIGNATURE {
+            entry.0 += 1;
+            self.hits.push(hit);
+        } else if let Some(last) = entry.2.and_then(|i| self.hits.get_mut(i)) {
+            *last = hit;
+        } else {
+            entry.2 = Some(self.hits.len());
+            self.hits.push(hit);
+        }
+    }
+
+    fn exception(&mut self, place: &Place, raw: &str, text: &str, process: &str) {
+        let message = message_of(text);
+        let Some(name) = self.traces.ends(process, message).then(|| exception_name(message)).flatten() else { return };
+        if self.exceptions.len() < KEPT_EXCEPTIONS {
+            self.exceptions.push(Exception {
+                name: name.to_owned(),
+                message: message.to_owned(),
+                text: raw.to_owned(),
+                place: place.clone(),
+                phase: self.traces.phase(process).unwrap_or(self.summary.phase),
+            });
+        }
+    }
+
+    fn kernel(&mut self, place: &Place, raw: &str, text: &str, stamp: Option<Stamp>) {
+        self.ooms.line(place, raw, text, stamp);
+        if let Some(event) = xid::parse(place, raw, text, stamp) {
+            if self.xids.len() < 10_000 {
+                self.xids.push(event);
+            }
+        }
+    }
+
+    /// Small things that are no signatures: failed answers and MIG listings.
+    fn notice(&mut self, number: u64, text: &str, stamp: Option<Stamp>, place: &Place) {
+        let _ = stamp;
+        if text.contains("HTTP/1.1\" 5") || text.contains("| 500 |") || text.contains("| 503 |") {
+            self.summary.last_5xx = Some(number);
+        }
+        if self.summary.mig.is_some() {
+            return;
+        }
+        if let Some(rest) = text.trim_start().strip_prefix("GPU ") {
+            self.card = rest.split_once(": ").and_then(|(_, n)| n.split_once(" (UUID")).map(|(n, _)| n.to_owned());
+        }
+        // nvidia-smi -L: "  MIG 1g.18gb     Device  0: (UUID: MIG-…)"
+        let profile = text.trim_start().strip_prefix("MIG ").and_then(|r| r.split_whitespace().next());
+        let profile = profile.filter(|p| p.contains("g.") && p.ends_with(|c: char| c.is_ascii_alphanumeric()));
+        if let Some(profile) = profile {
+            self.summary.mig = Some(Mig {
+                profile: Some(profile.to_owned()),
+                size: None,
+                card: self.card.clone(),
+                place: place.clone(),
+                text: text.trim().to_owned(),
+            });
+        } else if let Some(size) = mig_table_row(text, self.recent.back().map(|(_, b)| *b)) {
+            self.summary.mig = Some(Mig {
+                profile: None,
+                size: Some(size),
+                card: self.card.clone(),
+                place: place.clone(),
+                text: text.trim().to_owned(),
+            });
+        }
+    }
+
+    fn finish(mut self, facts: &mut Facts) {
+        if let Some((number, raw, text)) = self.partial.take() {
+            self.message(number, &raw, &text, None, b"");
+        }
+        for (number, (_, count, _)) in &self.counts {
+            let id = self.knowledge.signatures().get(*number as usize).map(|s| &s.id);
+            if let Some(first) = self.hits.iter_mut().find(|h| Some(&h.id) == id) {
+                first.count = *count;
+            }
+        }
+        facts.hits.append(&mut self.hits);
+        facts.exceptions.append(&mut self.exceptions);
+        facts.ooms.append(&mut self.ooms.finish());
+        facts.xids.append(&mut self.xids);
+        facts.logs.push(self.summary);
+    }
+}
+
+/// A row of nvidia-smi's MIG table directly below its heading: `|  0    3   0   0  |  25MiB / 19968MiB  | …`.
+fn mig_table_row(text: &str, previous: Option<&[u8]>) -> Option<Bytes> {
+    let heading = previous.is_some_and(|p| contains(p, b"MIG devices") || p.starts_with(b"|=====") || p.starts_with(b"+----"));
+    if !heading || !text.starts_with('|') {
+        return None;
+    }
+    let ids = text.split('|').nth(1)?.split_whitespace().collect::<Vec<_>>();
+    if ids.len() != 4 || !ids.iter().all(|i| i.bytes().all(|b| b.is_ascii_digit())) {
+        return None;
+    }
+    let total = text.split(" / ").nth(1)?.split("MiB").next()?.trim();
+    total.parse::<u64>().ok().map(|m| Bytes(m.saturating_mul(MIB)))
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    !needle.is_empty() && haystack.windows(needle.len()).any(|w| w == needle)
+}

@@ -1,0 +1,106 @@
+//! Typed view of `knowledge/`: what is known about lines, Xids and cards, as data embedded in the binary.
+//!
+//! Adding a message is adding an entry to a file of `knowledge/`; see its README. One test walks every example.
+
+mod gpu;
+mod matcher;
+mod signature;
+mod xid;
+
+pub use gpu::{Gpu, MigProfile};
+pub use matcher::{Capture, Match};
+pub use signature::{Mark, Scope, SigId, Signature};
+pub use xid::{Xid, XidKind};
+
+use serde::Deserialize;
+
+/// Knowledge that could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum KnowledgeError {
+    /// The text is not what the schema asks for.
+    #[error("knowledge does not parse: {0}")]
+    Parse(#[from] serde_json::Error),
+    /// The literals of the signatures could not be compiled.
+    #[error("the literals of the signatures do not compile: {0}")]
+    Literals(#[from] aho_corasick::BuildError),
+}
+
+#[derive(Deserialize)]
+struct Document {
+    #[serde(default)]
+    signature: Vec<Signature>,
+    #[serde(default)]
+    xid: Vec<Xid>,
+    #[serde(default)]
+    gpu: Vec<Gpu>,
+}
+
+/// Everything in `knowledge/`, ready to match.
+#[derive(Debug)]
+pub struct Knowledge {
+    signatures: Vec<Signature>,
+    matcher: matcher::Matcher,
+    xids: Vec<Xid>,
+    gpus: Vec<Gpu>,
+}
+
+impl Knowledge {
+    /// The knowledge that was embedded when this crate was built.
+    ///
+    /// # Errors
+    /// When the embedded text does not parse, which the tests of this crate exclude.
+    pub fn embedded() -> Result<Self, KnowledgeError> {
+        Self::from_json(include_str!(concat!(env!("OUT_DIR"), "/knowledge.json")))
+    }
+
+    /// Reads the JSON form of knowledge (what `build.rs` writes).
+    ///
+    /// # Errors
+    /// When the text does not follow the schema or its literals do not compile.
+    pub fn from_json(text: &str) -> Result<Self, KnowledgeError> {
+        let doc: Document = serde_json::from_str(text)?;
+        let matcher = matcher::Matcher::new(&doc.signature)?;
+        Ok(Self { signatures: doc.signature, matcher, xids: doc.xid, gpus: doc.gpu })
+    }
+
+    /// All signatures, in the order of their files.
+    #[must_use]
+    pub fn signatures(&self) -> &[Signature] {
+        &self.signatures
+    }
+
+    /// One signature by the id that a match carries.
+    #[must_use]
+    pub fn signature(&self, id: SigId) -> Option<&Signature> {
+        self.signatures.get(id.index())
+    }
+
+    /// All signatures that hold for one line; `context` says whether a literal stood nearby.
+    pub fn matches(&self, text: &str, context: impl Fn(&str) -> bool) -> Vec<Match> {
+        self.matcher.matches(&self.signatures, text, context)
+    }
+
+    /// What is known of an Xid code.
+    #[must_use]
+    pub fn xid(&self, code: u32) -> Option<&Xid> {
+        self.xids.iter().find(|x| x.code == code)
+    }
+
+    /// All known Xids.
+    #[must_use]
+    pub fn xids(&self) -> &[Xid] {
+        &self.xids
+    }
+
+    /// The card that a product name or catalogue id means, forgiving about case, dashes and vendor words.
+    #[must_use]
+    pub fn gpu(&self, name: &str) -> Option<&Gpu> {
+        gpu::find(&self.gpus, name)
+    }
+
+    /// All known cards.
+    #[must_use]
+    pub fn gpus(&self) -> &[Gpu] {
+        &self.gpus
+    }
+}

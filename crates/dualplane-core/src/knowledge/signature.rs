@@ -1,0 +1,118 @@
+//! One log signature: which line, what it proves, which numbers it carries.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use regex::bytes::{Regex, RegexBuilder};
+use serde::Deserialize;
+
+use crate::verdict::{Class, Phase};
+
+/// Index of a signature in [`super::Knowledge::signatures`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SigId(pub(super) u32);
+
+impl SigId {
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a line proves. The meanings are in `knowledge/README.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mark {
+    /// Names or is the cause.
+    Fatal,
+    /// A memory error with which the server goes on.
+    Degraded,
+    /// An allocation failed and the engine has a fall-back.
+    Suspect,
+    /// A cause that is not memory.
+    Failure,
+    /// A process died and the line does not say why.
+    Death,
+    /// Somebody else noticing.
+    Cascade,
+    /// Memory words in the log of a healthy process.
+    Benign,
+    /// Numbers without a judgement.
+    Info,
+    /// The process enters a phase, or a traceback frame belongs to one.
+    Phase,
+    /// What follows was written by a user.
+    UserText,
+}
+
+/// Whether a phase mark speaks for the log from here on or only for one traceback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// From this line on.
+    #[default]
+    Log,
+    /// Only for the error that ends this traceback.
+    Frame,
+}
+
+/// One entry of `knowledge/`.
+#[derive(Debug, Deserialize)]
+pub struct Signature {
+    /// Stable id, `<file>.<name>`.
+    pub id: String,
+    /// The engine that prints it, where the file names one.
+    #[serde(default)]
+    pub engine: Option<String>,
+    /// File below `knowledge/`, without extension.
+    #[serde(default)]
+    pub file: String,
+    /// What the line proves.
+    pub mark: Mark,
+    /// Class of the verdict, where the line is a cause.
+    #[serde(default)]
+    pub class: Option<Class>,
+    /// Phase that the line itself tells.
+    #[serde(default)]
+    pub phase: Option<Phase>,
+    /// For phase marks.
+    #[serde(default)]
+    pub scope: Scope,
+    /// Any of these must stand in the line.
+    pub literals: Vec<String>,
+    /// And this must match, where given.
+    #[serde(default)]
+    pub pattern: Option<String>,
+    /// Units of named groups.
+    #[serde(default)]
+    pub units: BTreeMap<String, String>,
+    /// Any of these must stand in the line or shortly before it.
+    #[serde(default)]
+    pub context: Vec<String>,
+    /// None of these may stand in the line.
+    #[serde(default)]
+    pub unless: Vec<String>,
+    /// Versions in which the line was seen.
+    pub versions: String,
+    /// One sentence for the person on call.
+    pub meaning: String,
+    /// Where it was read.
+    pub source: String,
+    #[serde(skip)]
+    regex: OnceLock<Option<Regex>>,
+}
+
+impl Signature {
+    /// The compiled pattern; `None` where there is none or it does not compile (a test excludes the latter).
+    pub(super) fn regex(&self) -> Option<&Regex> {
+        self.regex.get_or_init(|| self.pattern.as_deref().and_then(|p| compile(p).ok())).as_ref()
+    }
+}
+
+/// Compiles a pattern as the matcher uses it: on bytes, ASCII classes, bounded size.
+pub(super) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(pattern).unicode(false).size_limit(1 << 20).build()
+}

@@ -1,0 +1,21 @@
+//! The pure core of dualplane: **evidence → facts → verdict → actions → report**.
+//!
+//! - [`evidence`] recognises files and turns them into sources of lines and Kubernetes objects;
+//! - [`facts`] extracts what those say, each with its place;
+//! - [`verdict`] puts memory errors into causal order and names the first;
+//! - [`actions`] computes exact changes from the numbers in the evidence;
+//! - [`report`] holds the versioned output structures and renders them.
+//!
+//! [`knowledge`] is the data that all of them consult. Nothing here does I/O, reads a clock or the environment, or
+//! fails on bad data: odd input becomes a gap or `unknown`.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+pub mod actions;
+pub mod evidence;
+pub mod facts;
+pub mod knowledge;
+pub mod report;
+pub mod text;
+pub mod time;
+pub mod units;
+pub mod verdict;

@@ -1,0 +1,58 @@
+//! Reports: the versioned JSON structures and the texts people read, as strings.
+//!
+//! Internal types are not serialized: the structures here are `dualplane.verdict/v1` and change only by a new version.
+
+pub mod json;
+mod markdown;
+mod split;
+mod style;
+mod text;
+
+pub use markdown::markdown;
+pub use style::Style;
+pub use text::text;
+
+use crate::actions::{self, Action};
+use crate::evidence::{Bundle, Gap, RawFile};
+use crate::facts::{self, Facts};
+use crate::knowledge::Knowledge;
+use crate::verdict::{self, Verdict};
+
+/// One incident from files to actions.
+#[derive(Debug)]
+pub struct Report {
+    /// Name of the incident: the directory or file it came from, or the pod.
+    pub name: String,
+    /// Files used, sorted.
+    pub files: Vec<String>,
+    /// Facts.
+    pub facts: Facts,
+    /// Verdict.
+    pub verdict: Verdict,
+    /// Actions.
+    pub actions: Vec<Action>,
+}
+
+/// Runs the whole line for the files of one incident; several pods that died in it give one report each.
+#[must_use]
+pub fn triage_all(name: &str, files: Vec<RawFile>, gaps: Vec<Gap>, knowledge: &Knowledge) -> Vec<Report> {
+    let mut bundle = Bundle::from_files(files);
+    bundle.gaps.extend(gaps);
+    bundle.gaps.sort();
+    split::by_pod(bundle)
+        .into_iter()
+        .map(|(pod, bundle)| {
+            let name = pod.map_or_else(|| name.to_owned(), |p| format!("{name}: {p}"));
+            judge(&name, &bundle, knowledge)
+        })
+        .collect()
+}
+
+/// Runs the line for one bundle.
+#[must_use]
+pub fn judge(name: &str, bundle: &Bundle, knowledge: &Knowledge) -> Report {
+    let facts = facts::extract(bundle, knowledge);
+    let verdict = verdict::judge(bundle, &facts, knowledge);
+    let actions = actions::advise(bundle, &facts, knowledge, &verdict);
+    Report { name: name.to_owned(), files: bundle.files.clone(), facts, verdict, actions }
+}

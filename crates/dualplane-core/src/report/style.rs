@@ -1,0 +1,70 @@
+//! Colour for terminals, nothing elsewhere.
+
+/// Whether to colour.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Write ANSI colours.
+    pub colour: bool,
+    /// All citations instead of one screen.
+    pub verbose: bool,
+    /// Columns to wrap at.
+    pub width: usize,
+}
+
+impl Style {
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    pub(super) fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    pub(super) fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    /// Host, GPU and hardware have colours of their own, so that the plane is seen before it is read.
+    pub(super) fn plane(self, plane: crate::verdict::Plane, text: &str) -> String {
+        use crate::verdict::Plane;
+        let code = match plane {
+            Plane::Host => "1;33",
+            Plane::Gpu => "1;35",
+            Plane::Hardware => "1;31",
+            Plane::None => "1;36",
+        };
+        self.paint(code, text)
+    }
+
+    pub(super) fn good(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    pub(super) fn bad(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+}
+
+/// Wraps at blanks; continuation lines are indented. Words longer than a line stay whole, so that they can be copied.
+pub(super) fn wrap(text: &str, width: usize, first: &str, next: &str) -> String {
+    let mut out = String::from(first);
+    let mut column = first.chars().count();
+    let mut fresh = true;
+    for word in text.split_whitespace() {
+        let len = word.chars().count();
+        if !fresh && column + 1 + len > width {
+            out.push('\n');
+            out.push_str(next);
+            column = next.chars().count();
+            fresh = true;
+        }
+        if !fresh {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += len;
+        fresh = false;
+    }
+    out
+}

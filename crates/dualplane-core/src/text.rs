@@ -1,0 +1,129 @@
+//! Text hygiene: nothing read from outside reaches a pattern with its colours on, or a terminal with its escapes.
+
+use std::borrow::Cow;
+
+/// Removes ANSI escape sequences, also the mangled forms that copy and paste leaves (`[36m` without the ESC byte,
+/// `^[[36m`, `\x1b[36m`, `\u001b[36m` spelled out), and a trailing carriage return.
+#[must_use]
+pub fn strip_ansi(line: &str) -> Cow<'_, str> {
+    let line = line.trim_end_matches('\r');
+    // Every colour sequence ends in 'm' behind digits; without '[' there is nothing to strip.
+    if !line.contains('[') || !line.as_bytes().iter().any(|b| *b == 0x1b) && !line.contains("m") {
+        return Cow::Borrowed(line);
+    }
+    let mut out = String::new();
+    let mut rest = line;
+    let mut changed = false;
+    while let Some((before, after)) = next_sequence(rest) {
+        changed = true;
+        out.push_str(before);
+        rest = after;
+    }
+    if !changed {
+        return Cow::Borrowed(line);
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// Finds the first escape sequence: text before it, text after it.
+fn next_sequence(text: &str) -> Option<(&str, &str)> {
+    let mut from = 0;
+    loop {
+        let bracket = from + text.get(from..)?.find('[')?;
+        let before = text.get(..bracket)?;
+        let body = text.get(bracket + 1..)?;
+        let escape = ["\u{1b}", "^[", "\\x1b", "\\u001b", "\\033", "\u{241b}"].iter().find(|e| before.ends_with(**e));
+        let len = body.bytes().take_while(|b| b.is_ascii_digit() || *b == b';').count();
+        let end = body.as_bytes().get(len);
+        let is_colour = end == Some(&b'm') && (len > 0 || escape.is_some());
+        let is_other = escape.is_some() && end.is_some_and(u8::is_ascii_alphabetic);
+        // A bare "[0m" or "[36m" is a colour whose ESC byte was lost; "[12]" or "[main]" is not.
+        if is_colour || is_other {
+            let cut = escape.map_or(bracket, |e| bracket - e.len());
+            return Some((text.get(..cut)?, body.get(len + 1..)?));
+        }
+        from = bracket + 1;
+    }
+}
+
+/// Makes untrusted text safe for a terminal: control characters and bidirectional overrides become visible escapes.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if c == '\t' {
+            out.push(' ');
+        } else if is_unsafe(c) {
+            out.push_str(&c.escape_default().to_string());
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// At most `max` characters of `text`, with `…` where something was cut.
+#[must_use]
+pub fn shorten(text: &str, max: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(max) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default().trim_end())),
+    }
+}
+
+/// Escapes what Markdown would take for markup or HTML.
+#[must_use]
+pub fn markdown_escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in printable(text).chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '*' | '_' | '`' | '[' | ']' | '#' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_go_also_mangled_ones() {
+        for (given, want) in [
+            ("\u{1b}[1;36m(EngineCore_DP0 pid=1)\u{1b}[0;0m ERROR", "(EngineCore_DP0 pid=1) ERROR"),
+            ("[1;36m(EngineCore_DP0 pid=1)[0;0m ERROR", "(EngineCore_DP0 pid=1) ERROR"),
+            ("\\x1b[36m(VllmWorker)\\x1b[0m x", "(VllmWorker) x"),
+            ("^[[31mred^[[0m", "red"),
+            ("[core.py:700] list[3] main[1m", "[core.py:700] list[3] main"),
+            ("[2025-03-12 08:25:21 TP2] plain [12]\r", "[2025-03-12 08:25:21 TP2] plain [12]"),
+            ("\u{1b}[2K\u{1b}[1Gprogress", "progress"),
+        ] {
+            assert_eq!(strip_ansi(given), want);
+        }
+    }
+
+    #[test]
+    fn escapes_never_reach_a_terminal() {
+        let shown = printable("a\u{1b}]0;owned\u{7}b\u{202e}c\td");
+        assert!(!shown.chars().any(|c| c.is_control()), "{shown}");
+        assert_eq!(printable("plain 漢字"), "plain 漢字");
+        assert_eq!(markdown_escape("<b>|x"), "&lt;b&gt;\\|x");
+        assert_eq!(shorten("abcdef", 3), "abc…");
+    }
+}

@@ -1,0 +1,377 @@
+//! Candidates for the first cause: every source says what it has, with its weight and its evidence.
+
+use super::{Cited, Class, Confidence, Phase, Subject, Trigger, vram};
+use crate::evidence::{Bundle, Role};
+use crate::facts::{Constraint, Facts, Hit, OomRecord, Place, XidEvent};
+use crate::knowledge::{Knowledge, Mark, XidKind};
+use crate::time::Stamp;
+
+/// Which source speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum From {
+    /// Kernel log.
+    Kernel,
+    /// Event.
+    Event,
+    /// Pod status.
+    Status,
+    /// Container log.
+    Log,
+    /// Metrics.
+    Metrics,
+}
+
+/// What a candidate proves, strongest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// A memory error or GPU fault that ended something.
+    Fatal,
+    /// The server goes on.
+    Degraded,
+    /// Only with a failure behind it.
+    Suspect,
+}
+
+/// A possible first cause.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// Class.
+    pub class: Class,
+    /// Weight.
+    pub weight: Weight,
+    /// Source.
+    pub from: From,
+    /// The log's role.
+    pub role: Role,
+    /// Phase.
+    pub phase: Phase,
+    /// How sure.
+    pub confidence: Confidence,
+    /// What happened, one sentence.
+    pub what: String,
+    /// The signature or parser that knows it.
+    pub signature: String,
+    /// Where the line is; `None` where the proof is no line.
+    pub place: Option<Place>,
+    /// The line.
+    pub text: String,
+    /// When.
+    pub stamp: Option<Stamp>,
+    /// Evidence for.
+    pub supports: Vec<Cited>,
+    /// Evidence against.
+    pub against: Vec<Cited>,
+}
+
+impl Candidate {
+    /// Its line as a trigger.
+    #[must_use]
+    pub fn trigger(&self) -> Option<Trigger> {
+        let place = self.place.clone().filter(|p| p.line.is_some() || self.from == From::Event)?;
+        Some(Trigger { place, text: self.text.clone(), stamp: self.stamp, signature: self.signature.clone() })
+    }
+}
+
+/// Collects the candidates of all sources.
+pub(super) fn collect(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, subject: &Subject) -> Vec<Candidate> {
+    let mut all = Vec::new();
+    let global = super::order::relevant_ooms(bundle, facts, subject);
+    for (oom, sure) in &global {
+        all.push(kernel_oom(oom, *sure, subject, facts));
+    }
+    if let Some(c) = oom_killed_status(bundle, facts, subject, &global) {
+        all.push(c);
+    }
+    for hit in &facts.object_hits {
+        object(hit, bundle, subject, &mut all);
+    }
+    xids(facts, knowledge, &mut all);
+    for hit in &facts.hits {
+        let weight = match hit.mark {
+            Mark::Fatal => Weight::Fatal,
+            Mark::Degraded => Weight::Degraded,
+            Mark::Suspect => Weight::Suspect,
+            _ => continue,
+        };
+        if let Some(class) = hit.class {
+            all.push(log_hit(hit, class, weight, bundle, facts, knowledge));
+        }
+    }
+    metrics(bundle, &mut all);
+    all
+}
+
+fn kernel_oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &Facts) -> Candidate {
+    let node = matches!(oom.constraint, Constraint::Global | Constraint::Numa);
+    let class = if node { Class::HostNodeOom } else { Class::HostOomKilled };
+    let victim = oom.victims.first();
+    let who = victim.map_or_else(|| "a process".to_owned(), |v| format!("{} (host pid {})", v.comm, v.pid));
+    let more = if oom.victims.len() > 1 { format!(" and {} more", oom.victims.len() - 1) } else { String::new() };
+    let what = match (oom.constraint, oom.limit.or(subject.memory_limit)) {
+        (Constraint::Global, _) => format!("the kernel's global OOM killer ended {who}{more}: the whole node was out of RAM"),
+        (Constraint::Numa, _) => format!("the kernel's OOM killer ended {who}{more}: the NUMA nodes it was bound to were out of RAM"),
+        (_, Some(limit)) if oom.pod_level() => {
+            format!("the kernel OOM-killed {who}{more} at a memory limit of {limit} that covers the whole pod")
+        }
+        (_, Some(limit)) => format!("the kernel OOM-killed {who}{more} at the container's memory limit of {limit}"),
+        (_, None) => format!("the kernel OOM-killed {who}{more} at its cgroup's memory limit"),
+    };
+    let mut supports = vec![Cited::at(format!("the OOM killer's record opens here ({})", constraint_word(oom)), &oom.place)];
+    for v in &oom.victims {
+        let part = |name: &str, b: Option<crate::units::Bytes>| b.map(|b| format!("{name} {b}")).unwrap_or_default();
+        let parts = [part("anon", v.anon), part("shmem", v.shmem), part("file", v.file)];
+        let parts: Vec<&String> = parts.iter().filter(|p| !p.is_empty()).collect();
+        let parts = parts.iter().map(|p| p.as_str()).collect::<Vec<_>>().join(", ");
+        supports.push(Cited::at(format!("killed {} (host pid {}): {parts}", v.comm, v.pid), &oom.place));
+        if supports.len() > 6 {
+            break;
+        }
+    }
+    if let (Some(usage), Some(limit)) = (oom.usage, oom.limit) {
+        supports.push(Cited::at(format!("cgroup usage {usage} of limit {limit}"), &oom.place));
+    }
+    Candidate {
+        class,
+        weight: Weight::Fatal,
+        from: From::Kernel,
+        role: Role::Unsaid,
+        phase: end_phase(facts),
+        confidence: if oom.constraint == Constraint::Unsaid { Confidence::Medium } else { sure },
+        what,
+        signature: "kernel.oom_killer".into(),
+        place: Some(oom.place.clone()),
+        text: oom.text.clone(),
+        stamp: oom.stamp,
+        supports,
+        against: Vec::new(),
+    }
+}
+
+fn constraint_word(oom: &OomRecord) -> &'static str {
+    match oom.constraint {
+        Constraint::Memcg => "constraint=CONSTRAINT_MEMCG: a cgroup limit",
+        Constraint::Global => "constraint=CONSTRAINT_NONE: the whole node",
+        Constraint::Numa => "constraint=CPUSET/MEMORY_POLICY: some NUMA nodes",
+        Constraint::Unsaid => "the lines that tell its scope are missing",
+    }
+}
+
+/// What the server was doing when the log of the dead instance ended.
+pub(super) fn end_phase(facts: &Facts) -> Phase {
+    let mut logs = facts.logs.iter().filter(|l| !l.kernel && l.phase != Phase::Unknown);
+    logs.clone().find(|l| l.role == Role::Previous).or_else(|| logs.next()).map_or(Phase::Unknown, |l| l.phase)
+}
+
+/// `reason: OOMKilled`: some process of the container was OOM-killed during its life.
+fn oom_killed_status(
+    bundle: &Bundle,
+    facts: &Facts,
+    subject: &Subject,
+    ooms: &[(&OomRecord, Confidence)],
+) -> Option<Candidate> {
+    let death = subject.death.as_ref().filter(|d| d.oom_killed())?;
+    let pod = subject.pod_index.and_then(|i| bundle.pods.get(i))?;
+    let place = Place { file: pod.file.clone(), line: None };
+    let name = subject.container.as_deref().unwrap_or("?");
+    let mut supports = vec![Cited::at(
+        format!("container {name}: reason OOMKilled, exit code {}", death.exit_code),
+        &place,
+    )];
+    let mut against = Vec::new();
+    let mut confidence = if death.exit_code == 137 { Confidence::High } else { Confidence::Medium };
+    if death.exit_code != 137 {
+        against.push(Cited::at(
+            format!("exit code {}: the killed process was not what ended the container, or it ended by itself afterwards", death.exit_code),
+            &place,
+        ));
+    }
+    let limit = subject.memory_limit;
+    let node_oom = ooms.iter().any(|(o, _)| o.constraint == Constraint::Global);
+    let system_oom = bundle.events.iter().find(|e| e.reason == "SystemOOM");
+    // Without a limit on the container (or its pod) no cgroup of its own can be exceeded.
+    let class = if node_oom || limit.is_none() && system_oom.is_some() {
+        Class::HostNodeOom
+    } else if limit.is_none() && pod.containers.iter().all(|c| c.memory_limit.is_none()) {
+        confidence = Confidence::Medium;
+        against.push(Cited::at("no container of the pod has a memory limit, so it was the node (or a limit on the pod itself) that ran out", &place));
+        Class::HostNodeOom
+    } else {
+        Class::HostOomKilled
+    };
+    if let Some(limit) = limit {
+        supports.push(Cited::at(format!("memory limit {}", limit.k8s()), &place));
+    }
+    if let Some(e) = system_oom.filter(|_| class == Class::HostOomKilled) {
+        let cite = Place { file: e.file.clone(), line: e.line };
+        against.push(Cited::at("a SystemOOM event stands on the node: it may have been the node that ran out", &cite));
+        confidence = Confidence::Medium;
+    }
+    let at = limit.map_or(String::new(), |l| format!(" at its memory limit of {}", l.k8s()));
+    let what = match class {
+        Class::HostNodeOom => format!("container {name} was OOM-killed without a memory limit of its own: the node was out of RAM"),
+        _ => format!("container {name} was OOM-killed{at}"),
+    };
+    Some(Candidate {
+        class,
+        weight: Weight::Fatal,
+        from: From::Status,
+        role: Role::Unsaid,
+        phase: end_phase(facts),
+        confidence,
+        what,
+        signature: "kubernetes.oom_killed".into(),
+        place: Some(place),
+        text: String::new(),
+        stamp: death.finished,
+        supports,
+        against,
+    })
+}
+
+fn object(hit: &Hit, bundle: &Bundle, subject: &Subject, all: &mut Vec<Candidate>) {
+    let (Mark::Fatal | Mark::Degraded, Some(class)) = (hit.mark, hit.class) else { return };
+    let from = if hit.place.line.is_some() { From::Event } else { From::Status };
+    // Events of other pods say nothing about this one; events of the node do.
+    let event = bundle.events.iter().find(|e| e.message == hit.text && e.line == hit.place.line && e.file == hit.place.file);
+    if let (Some(e), Some(pod)) = (event, &subject.pod) {
+        if e.object.0 == "Pod" && e.object.1 != *pod {
+            return;
+        }
+        // A node's distress counts where it touches this pod's death: its node, and near in time.
+        if e.object.0 == "Node" && subject.node.as_ref().is_some_and(|n| *n != e.object.1) {
+            return;
+        }
+        if e.object.0 == "Node" && !node_event_matters(e, subject) {
+            return;
+        }
+    }
+    all.push(Candidate {
+        class,
+        weight: if hit.mark == Mark::Fatal { Weight::Fatal } else { Weight::Degraded },
+        from,
+        role: Role::Unsaid,
+        phase: hit.phase,
+        confidence: Confidence::High,
+        what: hit.meaning.clone(),
+        signature: hit.id.clone(),
+        place: Some(hit.place.clone()),
+        text: hit.text.clone(),
+        stamp: hit.stamp,
+        supports: vec![Cited::at(crate::text::shorten(&hit.text, 240), &hit.place)],
+        against: Vec::new(),
+    });
+}
+
+/// A node-level event without the death of this pod near it is somebody else's trouble.
+fn node_event_matters(event: &crate::evidence::Event, subject: &Subject) -> bool {
+    const NEAR_MS: i64 = 5 * 60 * 1000;
+    match (event.last.or(event.first), subject.death.as_ref().and_then(|d| d.finished)) {
+        (Some(at), Some(died)) => at.ms_until(died).is_none_or(|ms| ms.abs() <= NEAR_MS),
+        (_, None) => subject.death.is_none(),
+        _ => true,
+    }
+}
+
+fn xids(facts: &Facts, knowledge: &Knowledge, all: &mut Vec<Candidate>) {
+    let kind = |x: &XidEvent| knowledge.xid(x.code).map(|k| k.kind);
+    let ends = |x: &&XidEvent| {
+        x.caused_by.is_none() && !x.nonfatal && !matches!(kind(x), Some(XidKind::Cleanup | XidKind::Info))
+    };
+    for x in facts.xids.iter().filter(ends).take(64) {
+        let known = knowledge.xid(x.code);
+        let name = known.map_or("not in the catalogue", |k| k.name.as_str());
+        let application = known.is_some_and(|k| k.kind == XidKind::Application);
+        let mut supports = vec![Cited::at(
+            format!("Xid {} on {}: {name}", x.code, x.pci),
+            &x.place,
+        )];
+        for other in facts.xids.iter().filter(|o| o.pci == x.pci && o.place != x.place).take(5) {
+            let name = knowledge.xid(other.code).map_or("", |k| k.name.as_str());
+            supports.push(Cited::at(format!("Xid {} {name}", other.code), &other.place));
+        }
+        all.push(Candidate {
+            class: Class::XidHardware,
+            weight: Weight::Fatal,
+            from: From::Kernel,
+            role: Role::Unsaid,
+            phase: end_phase(facts),
+            confidence: match (known.is_some(), application) {
+                (true, false) => Confidence::High,
+                (true, true) => Confidence::Medium,
+                (false, _) => Confidence::Low,
+            },
+            what: format!("the GPU at {} reported Xid {}: {name}", x.pci, x.code),
+            signature: format!("xid.{}", x.code),
+            place: Some(x.place.clone()),
+            text: x.text.clone(),
+            stamp: x.stamp,
+            supports,
+            against: if application {
+                vec![Cited::plain("this Xid is most often caused by the program (an illegal access in a kernel), not by worn hardware")]
+            } else {
+                Vec::new()
+            },
+        });
+    }
+}
+
+fn log_hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Candidate {
+    let kernel = facts.logs.iter().any(|l| l.kernel && l.file == hit.place.file) || hit.id.starts_with("kernel.");
+    let mut c = Candidate {
+        class,
+        weight,
+        from: if kernel { From::Kernel } else { From::Log },
+        role: hit.role,
+        phase: if hit.phase == Phase::Unknown && kernel { end_phase(facts) } else { hit.phase },
+        confidence: match weight {
+            Weight::Fatal => Confidence::High,
+            Weight::Degraded => Confidence::Medium,
+            Weight::Suspect => Confidence::Low,
+        },
+        what: hit.meaning.clone(),
+        signature: hit.id.clone(),
+        place: Some(hit.place.clone()),
+        text: hit.text.clone(),
+        stamp: hit.stamp,
+        supports: vec![Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place)],
+        against: Vec::new(),
+    };
+    if class.plane() == super::Plane::Gpu {
+        vram::refine(&mut c, hit, bundle, facts, knowledge);
+    }
+    c
+}
+
+/// A recompute storm prints nothing in vLLM V1: only the counter and a full cache show it.
+fn metrics(bundle: &Bundle, all: &mut Vec<Candidate>) {
+    /// A cache this full has no room to admit another sequence without evicting one.
+    const FULL: f64 = 0.95;
+    let find = |names: &[&str]| bundle.metrics.iter().filter(|s| names.contains(&s.name.as_str())).collect::<Vec<_>>();
+    let preempted = find(&["vllm:num_preemptions_total", "vllm:num_preemptions", "sglang:num_retracted_reqs", "sglang:num_retracted_requests_total"]);
+    let usage = find(&["vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage", "trtllm_kv_cache_utilization"]);
+    let waiting = find(&["vllm:num_requests_waiting", "sglang:num_queue_reqs"]);
+    let Some(first) = preempted.iter().find(|s| s.value > 0.0) else { return };
+    let fullest = usage.iter().map(|s| s.value).fold(0.0, f64::max);
+    if fullest < FULL {
+        return;
+    }
+    let cite = |s: &crate::evidence::metrics::Sample| {
+        Cited::at(format!("{} {}", s.name, s.value), &Place { file: s.file.clone(), line: Some(s.line) })
+    };
+    let supports = preempted.iter().chain(&usage).chain(&waiting).take(6).map(|s| cite(s)).collect();
+    all.push(Candidate {
+        class: Class::KvCacheCapacity,
+        weight: Weight::Degraded,
+        from: From::Metrics,
+        role: Role::Unsaid,
+        phase: Phase::Traffic,
+        confidence: Confidence::Medium,
+        what: format!("the KV cache is {:.1} % full and {} requests were preempted and recomputed", fullest * 100.0, first.value),
+        signature: "metrics.preemptions".into(),
+        place: Some(Place { file: first.file.clone(), line: Some(first.line) }),
+        text: first.text.clone(),
+        stamp: None,
+        supports,
+        against: Vec::new(),
+    });
+}

@@ -1,0 +1,160 @@
+//! Ranked causes: the one that was settled on with what lies beneath it, and those that were ruled out and why.
+
+use super::candidates::{Candidate, Weight};
+use super::{Cause, Cited, Class, Confidence, Decided, Plane, Subject};
+use crate::evidence::Bundle;
+use crate::facts::{Facts, Place, host_pools};
+use crate::units::Bytes;
+
+pub(super) fn rank(
+    bundle: &Bundle,
+    facts: &Facts,
+    decided: &Decided,
+    all: &[Candidate],
+    subject: &Subject,
+) -> Vec<Cause> {
+    let mut causes = vec![Cause {
+        class: decided.class,
+        title: decided.summary.clone(),
+        confidence: decided.confidence,
+        rejected: false,
+        supports: decided.supports.clone(),
+        against: decided.against.clone(),
+    }];
+    if matches!(decided.class, Class::HostOomKilled | Class::HostNodeOom) {
+        causes.extend(host_growth(bundle, facts, subject));
+    }
+    for step in decided.sequence.iter().skip(1) {
+        causes.push(Cause {
+            class: step.class,
+            title: format!("after it: {}", step.what),
+            confidence: Confidence::Medium,
+            rejected: false,
+            supports: step.trigger.iter().map(|t| Cited::at(crate::text::shorten(t.text.trim(), 200), &t.place)).collect(),
+            against: Vec::new(),
+        });
+    }
+    for c in all.iter().filter(|c| c.weight == Weight::Suspect && c.class != decided.class) {
+        if !causes.iter().any(|k| k.class == c.class) {
+            causes.push(Cause {
+                class: c.class,
+                title: c.what.clone(),
+                confidence: Confidence::Low,
+                rejected: true,
+                supports: c.supports.clone(),
+                against: vec![Cited::plain("the engine has a fall-back for it, and nothing failed of it")],
+            });
+        }
+    }
+    causes.extend(other_plane(bundle, facts, decided, subject));
+    causes
+}
+
+/// What filled the host's memory, where the evidence carries it.
+fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> {
+    let mut out = Vec::new();
+    let pools = host_pools(bundle, facts);
+    let limit = memory_limit(facts, subject);
+    let sum = pools.iter().fold(Bytes(0), |s, p| s.saturating_add(p.bytes));
+    if let Some(limit) = limit.filter(|l| sum.0 > 0 && sum > *l) {
+        let names: Vec<&str> = pools.iter().map(|p| p.name.as_str()).collect();
+        out.push(Cause {
+            class: Class::HostOomKilled,
+            title: format!("{} may take {sum} together, more than the limit of {limit}", names.join(" + ")),
+            confidence: if pools.iter().any(|p| p.bound) { Confidence::Medium } else { Confidence::High },
+            rejected: false,
+            supports: pools.iter().map(|p| Cited::at(format!("{}: {}", p.name, p.arithmetic), &p.place)).collect(),
+            against: pools
+                .iter()
+                .filter(|p| p.bound)
+                .map(|p| Cited::plain(format!("{} is an upper bound; how full it was is not in the evidence", p.name)))
+                .collect(),
+        });
+    } else {
+        for p in &pools {
+            let share = limit.map(|l| format!(" ({:.0} % of the limit {l})", p.bytes.share_of(l) * 100.0)).unwrap_or_default();
+            out.push(Cause {
+                class: Class::HostOomKilled,
+                title: format!("{} takes up to {}{share} of host RAM", p.name, p.bytes),
+                confidence: Confidence::Low,
+                rejected: false,
+                supports: vec![Cited::at(p.arithmetic.clone(), &p.place)],
+                against: limit.map(|_| Cited::plain("by itself it stays below the limit")).into_iter().collect(),
+            });
+        }
+    }
+    let victim = facts.ooms.first().and_then(|o| o.victims.first().map(|v| (o, v)));
+    if let Some((oom, v)) = victim {
+        if let (Some(shmem), Some(anon)) = (v.shmem, v.anon) {
+            if shmem > anon && shmem.0 > (1 << 30) {
+                out.push(Cause {
+                    class: Class::HostOomKilled,
+                    title: format!("pinned or shared memory ({shmem}) dominated the victim, not its heap ({anon})"),
+                    confidence: Confidence::Medium,
+                    rejected: false,
+                    supports: vec![Cited::at(format!("shmem-rss {shmem}, anon-rss {anon}; CUDA's pinned host memory counts as shmem"), &oom.place)],
+                    against: Vec::new(),
+                });
+            }
+        }
+    }
+    out
+}
+
+/// The limit that was hit, from the kernel or the pod.
+pub(crate) fn memory_limit(facts: &Facts, subject: &Subject) -> Option<Bytes> {
+    facts.ooms.iter().find_map(|o| o.limit).or(subject.memory_limit)
+}
+
+/// Why it was not the other plane: the question that costs teams their hours.
+fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subject) -> Option<Cause> {
+    let gpu_error = facts.hits.iter().find(|h| {
+        h.mark == crate::knowledge::Mark::Fatal && h.class.is_some_and(|c| c.plane() == Plane::Gpu)
+    });
+    let logs: Vec<&crate::facts::LogSummary> = facts.logs.iter().filter(|l| !l.kernel && l.lines > 0).collect();
+    let lines: u64 = logs.iter().map(|l| l.lines).sum();
+    match decided.class.plane() {
+        Plane::Host if gpu_error.is_none() => {
+            let mut against = Vec::new();
+            if lines > 0 {
+                against.push(Cited::plain(format!("no VRAM error stands in {lines} log lines of {} file(s)", logs.len())));
+            }
+            let usage = bundle.metrics.iter().find(|s| s.name.ends_with("kv_cache_usage_perc") || s.name.ends_with("gpu_cache_usage_perc"));
+            if let Some(s) = usage {
+                let at = Place { file: s.file.clone(), line: Some(s.line) };
+                against.push(Cited::at(format!("the KV cache stood at {:.1} %", s.value * 100.0), &at));
+            }
+            (!against.is_empty()).then(|| Cause {
+                class: Class::CudaOomRuntime,
+                title: "VRAM ran out".into(),
+                confidence: Confidence::Low,
+                rejected: true,
+                supports: Vec::new(),
+                against,
+            })
+        }
+        Plane::Gpu => {
+            let mut against = Vec::new();
+            let file = subject.pod_index.and_then(|i| bundle.pods.get(i)).map(|p| p.file.clone());
+            if let (Some(d), Some(file)) = (&subject.death, file) {
+                if !d.oom_killed() {
+                    let at = Place { file, line: None };
+                    against.push(Cited::at(format!("the container ended with exit code {} and reason {}, not OOMKilled", d.exit_code, d.reason), &at));
+                }
+            }
+            if facts.logs.iter().any(|l| l.kernel) && facts.ooms.is_empty() {
+                against.push(Cited::plain("the kernel log holds no OOM-killer record"));
+            }
+            (!against.is_empty()).then(|| Cause {
+                class: Class::HostOomKilled,
+                title: "the kernel killed it over host RAM".into(),
+                confidence: Confidence::Low,
+                rejected: true,
+                supports: Vec::new(),
+                against,
+            })
+        }
+        _ => None,
+    }
+}
+

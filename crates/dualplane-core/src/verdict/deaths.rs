@@ -1,0 +1,155 @@
+//! Whose death is judged, and what the API says of it.
+
+use crate::evidence::{Bundle, Container, ContainerKind, Pod, State, Termination};
+use crate::facts::Facts;
+use crate::time::Stamp;
+use crate::units::Bytes;
+
+/// The workload that an incident is about.
+#[derive(Debug, Clone, Default)]
+pub struct Subject {
+    /// Index of the pod in the bundle.
+    pub pod_index: Option<usize>,
+    /// Pod.
+    pub pod: Option<String>,
+    /// Namespace.
+    pub namespace: Option<String>,
+    /// UID.
+    pub uid: Option<String>,
+    /// Container that died, or the first.
+    pub container: Option<String>,
+    /// Kind of that container.
+    pub container_kind: ContainerKind,
+    /// Node.
+    pub node: Option<String>,
+    /// Restarts of that container.
+    pub restarts: Option<u64>,
+    /// Its last end.
+    pub death: Option<Death>,
+    /// Its memory limit and request.
+    pub memory_limit: Option<Bytes>,
+    /// Its memory request.
+    pub memory_request: Option<Bytes>,
+}
+
+/// The end of a container's run as the API tells it.
+#[derive(Debug, Clone)]
+pub struct Death {
+    /// Exit code.
+    pub exit_code: i64,
+    /// Reason.
+    pub reason: String,
+    /// Message.
+    pub message: String,
+    /// Start of the run.
+    pub started: Option<Stamp>,
+    /// End of the run.
+    pub finished: Option<Stamp>,
+    /// Container id of the dead instance.
+    pub container_id: Option<String>,
+}
+
+impl Death {
+    fn of(t: &Termination) -> Self {
+        Self {
+            exit_code: t.exit_code,
+            reason: t.reason.clone(),
+            message: t.message.clone(),
+            started: t.started,
+            finished: t.finished,
+            container_id: t.container_id.clone(),
+        }
+    }
+
+    /// Ended by itself and well.
+    #[must_use]
+    pub fn clean(&self) -> bool {
+        self.exit_code == 0 && !self.oom_killed()
+    }
+
+    /// The runtime saw an OOM kill of some process of this container.
+    #[must_use]
+    pub fn oom_killed(&self) -> bool {
+        self.reason == "OOMKilled"
+    }
+}
+
+/// Picks the pod and container that died, the gravest first.
+pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
+    let mut best: Option<(u32, usize, &Pod, &Container, Option<&Termination>)> = None;
+    for (i, pod) in bundle.pods.iter().enumerate() {
+        for container in &pod.containers {
+            let end = container.status.as_ref().and_then(|s| worst(s.terminations()));
+            let score = gravity(pod, container, end, facts);
+            if best.as_ref().is_none_or(|(s, ..)| score > *s) {
+                best = Some((score, i, pod, container, end));
+            }
+        }
+    }
+    let Some((_, i, pod, container, end)) = best else {
+        let pod = bundle.pods.first();
+        return Subject {
+            pod_index: pod.map(|_| 0),
+            pod: pod.map(|p| p.name.clone()),
+            namespace: pod.map(|p| p.namespace.clone()),
+            node: pod.and_then(|p| p.node.clone()).or_else(|| bundle.nodes.first().map(|n| n.name.clone())),
+            ..Subject::default()
+        };
+    };
+    let some = |s: &str| (!s.is_empty()).then(|| s.to_owned());
+    Subject {
+        pod_index: Some(i),
+        pod: some(&pod.name),
+        namespace: some(&pod.namespace),
+        uid: some(&pod.uid),
+        container: some(&container.name),
+        container_kind: container.kind,
+        node: pod.node.clone(),
+        restarts: container.status.as_ref().map(|s| s.restarts),
+        death: end.map(Death::of),
+        memory_limit: container.memory_limit,
+        memory_request: container.memory_request,
+    }
+}
+
+/// Of the (at most two) ends the API knows: an OOM kill before others, else the latest.
+fn worst<'a>(ends: impl Iterator<Item = &'a Termination>) -> Option<&'a Termination> {
+    let ends: Vec<&Termination> = ends.collect();
+    ends.iter().find(|t| t.reason == "OOMKilled").or_else(|| ends.iter().find(|t| t.exit_code != 0)).or(ends.first()).copied()
+}
+
+fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -> u32 {
+    let mut score = match end {
+        Some(t) if t.reason == "OOMKilled" || t.message.contains("OOM-killed") => 80,
+        Some(t) if t.exit_code == 137 || t.exit_code == 135 => 60,
+        Some(t) if t.exit_code != 0 => 50,
+        Some(_) => 10,
+        None => 0,
+    };
+    if let Some(s) = &c.status {
+        if matches!(&s.state, State::Waiting { reason, .. } if reason == "CrashLoopBackOff" || reason.contains("Error")) {
+            score += 10;
+        }
+        if s.restarts > 0 {
+            score += 3;
+        }
+    }
+    // The kernel names the container.
+    let ids: Vec<&str> = c.status.iter().flat_map(|s| {
+        s.terminations().filter_map(|t| t.container_id.as_deref()).chain(s.container_id.as_deref()).collect::<Vec<_>>()
+    }).collect();
+    if facts.ooms.iter().any(|o| o.container_id().is_some_and(|id| ids.contains(&id.as_str()))) {
+        score += 20;
+    }
+    if pod.reason.as_deref() == Some("Evicted") {
+        score += 5;
+    }
+    // The server itself before helpers where nothing else tells.
+    if c.kind == ContainerKind::Main {
+        score += 2;
+    }
+    if !c.devices.is_empty() {
+        score += 1;
+    }
+    score
+}

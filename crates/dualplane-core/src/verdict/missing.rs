@@ -1,0 +1,98 @@
+//! What is missing for a surer verdict or a computed action, and the exact command that would get it.
+
+use super::{Class, Confidence, Decided, Plane, Subject};
+use crate::evidence::{Bundle, Gap};
+use crate::facts::Facts;
+
+/// Names for commands, with placeholders where the evidence does not tell.
+pub(crate) struct Names {
+    pub ns: String,
+    pub pod: String,
+    pub container: String,
+    pub node: String,
+}
+
+impl Names {
+    pub(crate) fn of(subject: &Subject) -> Self {
+        let or = |v: &Option<String>, placeholder: &str| v.clone().unwrap_or_else(|| placeholder.to_owned());
+        Self {
+            ns: or(&subject.namespace, "NAMESPACE"),
+            pod: or(&subject.pod, "POD"),
+            container: or(&subject.container, "CONTAINER"),
+            node: or(&subject.node, "NODE"),
+        }
+    }
+}
+
+pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subject) -> Vec<Gap> {
+    let n = Names::of(subject);
+    let mut out: Vec<Gap> = bundle.gaps.clone();
+    let mut add = |what: &str, why: &str, command: String| {
+        out.push(Gap { what: what.to_owned(), why: why.to_owned(), command: Some(command) });
+    };
+    let host = decided.class.plane() == Plane::Host;
+    let unsure = decided.class == Class::Unknown || decided.confidence < Confidence::High;
+    let kernel = facts.logs.iter().any(|l| l.kernel) || !facts.ooms.is_empty();
+    let container_log = facts.logs.iter().any(|l| !l.kernel && l.lines > 0);
+    let memory_metrics = bundle.metrics.iter().any(|s| s.name.starts_with("container_memory"));
+    if bundle.pods.is_empty() && (host || unsure) {
+        add(
+            "the pod's status",
+            "exit code, reason (OOMKilled or not), limits and restarts decide between a host kill and everything else",
+            format!("kubectl get pod {} -n {} -o json > pod.json", n.pod, n.ns),
+        );
+    }
+    if !container_log {
+        add(
+            "the dead instance's log",
+            "the engine's own error, if it printed one, came before the kill",
+            format!("kubectl logs {} -n {} -c {} --previous > previous.log", n.pod, n.ns, n.container),
+        );
+    }
+    if !kernel && (host || decided.class == Class::Unknown || decided.class == Class::XidHardware) {
+        add(
+            "the node's kernel log",
+            match decided.class {
+                Class::XidHardware => "the driver's Xid names the fault and the vendor's action",
+                _ => "the OOM killer's record names the victim and whose limit was hit",
+            },
+            format!("kubectl debug node/{} -it --profile=sysadmin --image=busybox -- chroot /host dmesg -T > kernel.log", n.node),
+        );
+    }
+    let no_events = bundle.events.is_empty();
+    if no_events && decided.class == Class::Unknown {
+        add(
+            "events of the pod and its node",
+            "probe kills, evictions, preemption and SystemOOM stand there, for about one hour",
+            format!("kubectl get events -n {} --field-selector involvedObject.name={} -o json > events.json", n.ns, n.pod),
+        );
+    }
+    if host && !memory_metrics && decided.class != Class::HostAllocFailure {
+        add(
+            "the container's memory over time",
+            "the working set before the death tells a slow leak from a load spike (a 15 s scrape can miss the spike)",
+            format!("kubectl get --raw /api/v1/nodes/{}/proxy/metrics/cadvisor | grep 'pod=\"{}\"' > metrics.prom", n.node, n.pod),
+        );
+    }
+    match decided.class {
+        Class::GpuCapacityConflict => add(
+            "who holds the GPU",
+            "the processes on the card, with their host pids",
+            format!("on {}: nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv", n.node),
+        ),
+        Class::MigSliceTooSmall => add(
+            "the size of the MIG instance",
+            "the profile's name is rounded; the driver tells the real size",
+            "in the container: nvidia-smi -L && nvidia-smi".to_owned(),
+        ),
+        Class::Unknown if subject.death.is_none() && bundle.pods.is_empty() => add(
+            "how the process ended",
+            "its exit code or signal",
+            format!("kubectl get pod {} -n {} -o jsonpath='{{.status.containerStatuses[*].lastState}}'", n.pod, n.ns),
+        ),
+        _ => {}
+    }
+    out.sort();
+    out.dedup();
+    out
+}

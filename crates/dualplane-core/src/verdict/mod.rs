@@ -1,0 +1,229 @@
+//! Verdict: which plane failed, which line came first, what followed, how sure that is, what is missing.
+//!
+//! The order of judgement: candidates are collected from every source ([`candidates`]), put into causal order
+//! ([`order`]), VRAM errors are refined by arithmetic ([`vram`]), and where no memory error is left, the rules for
+//! "not memory" and "unknown" decide ([`otherwise`]).
+
+pub mod candidates;
+mod causes;
+mod class;
+mod deaths;
+mod missing;
+pub(crate) use missing::Names;
+pub(crate) use causes::memory_limit;
+mod order;
+mod otherwise;
+pub mod vram;
+
+pub use candidates::{Candidate, From};
+pub use class::{Class, Confidence, Phase, Plane};
+pub use deaths::{Death, Subject};
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::evidence::{Bundle, Gap};
+use crate::facts::{Facts, Place};
+use crate::knowledge::{Knowledge, Mark};
+use crate::time::Stamp;
+
+/// A sentence with the place that carries it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cited {
+    /// What the evidence says.
+    pub text: String,
+    /// Where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+}
+
+impl Cited {
+    /// A sentence with a place.
+    #[must_use]
+    pub fn at(text: impl Into<String>, place: &Place) -> Self {
+        Self { text: text.into(), place: Some(place.clone()) }
+    }
+
+    /// A sentence about what is absent or computed.
+    #[must_use]
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), place: None }
+    }
+}
+
+/// The line that was the first memory error in cause.
+#[derive(Debug, Clone)]
+pub struct Trigger {
+    /// Where.
+    pub place: Place,
+    /// The exact line (for an event: its exact message).
+    pub text: String,
+    /// When.
+    pub stamp: Option<Stamp>,
+    /// The signature or parser that knows it.
+    pub signature: String,
+}
+
+/// One step of what happened, in causal order.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// Class.
+    pub class: Class,
+    /// Phase.
+    pub phase: Phase,
+    /// What happened, one sentence.
+    pub what: String,
+    /// Its line, where it is one.
+    pub trigger: Option<Trigger>,
+}
+
+/// Lines that only notice the failure, collapsed.
+#[derive(Debug, Clone)]
+pub struct Collapsed {
+    /// Signature.
+    pub signature: String,
+    /// Its sentence.
+    pub meaning: String,
+    /// How often.
+    pub count: u64,
+    /// The first of them.
+    pub first: Place,
+    /// Its text.
+    pub text: String,
+}
+
+/// A possible cause with its evidence.
+#[derive(Debug, Clone)]
+pub struct Cause {
+    /// Class that it would be.
+    pub class: Class,
+    /// One sentence.
+    pub title: String,
+    /// How likely, from the evidence.
+    pub confidence: Confidence,
+    /// The judge ruled it out or found too little for it.
+    pub rejected: bool,
+    /// Evidence for.
+    pub supports: Vec<Cited>,
+    /// Evidence against.
+    pub against: Vec<Cited>,
+}
+
+/// The answer.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// Primary class.
+    pub class: Class,
+    /// Phase.
+    pub phase: Phase,
+    /// How sure.
+    pub confidence: Confidence,
+    /// The first memory error, where the proof is a line.
+    pub trigger: Option<Trigger>,
+    /// One sentence that says it all.
+    pub summary: String,
+    /// What happened, in causal order, the primary class among it.
+    pub sequence: Vec<Step>,
+    /// What only noticed.
+    pub cascade: Vec<Collapsed>,
+    /// Ranked causes, the likeliest first; rejected ones last.
+    pub causes: Vec<Cause>,
+    /// What is missing and how to get it.
+    pub missing: Vec<Gap>,
+    /// Whose death this is.
+    pub subject: Subject,
+}
+
+/// Judges one incident.
+#[must_use]
+pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
+    let subject = deaths::subject(bundle, facts);
+    let all = candidates::collect(bundle, facts, knowledge, &subject);
+    let chain = order::causal(&all, facts);
+    let decided = if chain.is_empty() { otherwise::decide(bundle, facts, &all, &subject) } else { from_chain(&chain) };
+    let causes = causes::rank(bundle, facts, &decided, &all, &subject);
+    let missing = missing::list(bundle, facts, &decided, &subject);
+    Verdict {
+        class: decided.class,
+        phase: decided.phase,
+        confidence: decided.confidence,
+        trigger: decided.trigger,
+        summary: decided.summary,
+        sequence: decided.sequence,
+        cascade: cascade(facts),
+        causes,
+        missing,
+        subject,
+    }
+}
+
+/// What the judge settled on, before causes are ranked.
+#[derive(Debug, Clone)]
+pub(crate) struct Decided {
+    pub class: Class,
+    pub phase: Phase,
+    pub confidence: Confidence,
+    pub trigger: Option<Trigger>,
+    pub summary: String,
+    pub sequence: Vec<Step>,
+    pub supports: Vec<Cited>,
+    pub against: Vec<Cited>,
+}
+
+fn from_chain(chain: &[Candidate]) -> Decided {
+    let sequence: Vec<Step> = chain
+        .iter()
+        .map(|c| Step { class: c.class, phase: c.phase, what: c.what.clone(), trigger: c.trigger() })
+        .collect();
+    // `chain` is not empty: the caller asks first. An empty one would be "unknown", not a panic.
+    let Some(first) = chain.first() else {
+        return Decided {
+            class: Class::Unknown,
+            phase: Phase::Unknown,
+            confidence: Confidence::Low,
+            trigger: None,
+            summary: Class::Unknown.title().to_owned(),
+            sequence,
+            supports: Vec::new(),
+            against: Vec::new(),
+        };
+    };
+    Decided {
+        class: first.class,
+        phase: first.phase,
+        confidence: first.confidence,
+        trigger: first.trigger(),
+        summary: first.what.clone(),
+        sequence,
+        supports: first.supports.clone(),
+        against: first.against.clone(),
+    }
+}
+
+/// Wrappers and fallout by signature, most frequent first.
+fn cascade(facts: &Facts) -> Vec<Collapsed> {
+    let mut by_id: BTreeMap<&str, Collapsed> = BTreeMap::new();
+    for hit in facts.hits.iter().filter(|h| h.mark == Mark::Cascade) {
+        by_id
+            .entry(&hit.id)
+            .and_modify(|c| c.count += 1)
+            .or_insert_with(|| Collapsed {
+                signature: hit.id.clone(),
+                meaning: hit.meaning.clone(),
+                count: hit.count.max(1),
+                first: hit.place.clone(),
+                text: hit.text.clone(),
+            });
+    }
+    // Only the first hit knows its file's count; further kept hits of the same file were added one by one above.
+    for c in by_id.values_mut() {
+        let exact: u64 = facts.hits.iter().filter(|h| h.id == c.signature && h.count > 1).map(|h| h.count).sum();
+        if exact > 0 {
+            c.count = exact.max(1);
+        }
+    }
+    let mut out: Vec<Collapsed> = by_id.into_values().collect();
+    out.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.signature.cmp(&b.signature)));
+    out
+}

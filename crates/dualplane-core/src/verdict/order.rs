@@ -1,0 +1,238 @@
+//! Causal order: which of several memory errors came first, and which kernel records are this pod's at all.
+//!
+//! Print order is not cause order: wrappers print first, clocks differ, a later restart prints into the same kernel
+//! log. Two stamps are compared only where both clocks allow it; otherwise the kernel's and driver's word precedes the
+//! engine's, except that a sized VRAM error in the dead instance's own log was printed before that instance was killed.
+
+use super::candidates::{Candidate, From, Weight};
+use super::{Class, Confidence, Subject};
+use crate::evidence::{Bundle, Role};
+use crate::facts::{Facts, OomRecord};
+use crate::knowledge::Mark;
+use crate::time::Stamp;
+
+/// Two errors further apart than this did not cause one another.
+const LINKED_MS: i64 = 15 * 60 * 1000;
+/// Clocks of container, kubelet and kernel log (`dmesg -T` drifts) agree about this well.
+const SKEW_MS: i64 = 5_000;
+/// A kernel record this far from the container's end is another death's.
+const SAME_DEATH_MS: i64 = 10 * 60 * 1000;
+/// Zones differ by multiples of this: `dmesg -T` and many logs print local time.
+const ZONE_STEP_MS: i64 = 15 * 60 * 1000;
+
+/// OOM-killer records that concern this incident, the dead instance's own first, with how sure that is.
+pub(super) fn relevant_ooms<'a>(
+    bundle: &Bundle,
+    facts: &'a Facts,
+    subject: &Subject,
+) -> Vec<(&'a OomRecord, Confidence)> {
+    let pod = subject.pod_index.and_then(|i| bundle.pods.get(i));
+    let dead_id = subject.death.as_ref().and_then(|d| d.container_id.as_deref());
+    let ids: Vec<&str> = pod
+        .iter()
+        .flat_map(|p| &p.containers)
+        .filter_map(|c| c.status.as_ref())
+        .flat_map(|s| s.terminations().filter_map(|t| t.container_id.as_deref()).chain(s.container_id.as_deref()))
+        .collect();
+    let uids: Vec<&str> = pod.iter().flat_map(|p| [Some(p.uid.as_str()), p.config_hash.as_deref()]).flatten().collect();
+    let mut out = Vec::new();
+    for oom in &facts.ooms {
+        let id = oom.container_id();
+        let uid = oom.pod_uid();
+        let same_id = id.as_deref().is_some_and(|id| ids.contains(&id));
+        let same_uid = uid.as_deref().is_some_and(|u| uids.contains(&u));
+        let rank = if id.is_some() && id.as_deref() == dead_id {
+            0
+        } else if same_id || same_uid {
+            1
+        } else if (id.is_some() && !ids.is_empty()) || (uid.is_some() && !uids.is_empty()) {
+            // Somebody else's cgroup, and we know our own.
+            continue;
+        } else if pod.is_some() && far_from_death(oom, subject) {
+            continue;
+        } else {
+            2
+        };
+        let sure = if rank < 2 || pod.is_none() { Confidence::High } else { Confidence::Medium };
+        out.push((rank, oom, sure));
+    }
+    out.sort_by_key(|(rank, ..)| *rank);
+    // With a record of the very instance, those of other instances only repeat the loop.
+    let best = out.first().map(|(r, ..)| *r);
+    out.into_iter().filter(|(r, ..)| Some(*r) == best).map(|(_, o, s)| (o, s)).collect()
+}
+
+/// The record is too far from the container's end to be it, whatever the zone.
+fn far_from_death(oom: &OomRecord, subject: &Subject) -> bool {
+    let Some(died) = subject.death.as_ref().and_then(|d| d.finished) else { return false };
+    let Some(gap) = oom.stamp.and_then(|s| s.ms_until(died)) else { return false };
+    let off_zone = gap.rem_euclid(ZONE_STEP_MS);
+    let off_zone = off_zone.min(ZONE_STEP_MS - off_zone);
+    let zoned = matches!(oom.stamp, Some(Stamp::Wall { zoned: true, .. }));
+    if zoned || gap.abs() > 14 * 3_600_000 { gap.abs() > SAME_DEATH_MS } else { off_zone > SAME_DEATH_MS.min(ZONE_STEP_MS / 3) && gap.abs() > SAME_DEATH_MS }
+}
+
+/// Candidates that are memory errors of this incident in causal order, each class once; empty where there is none.
+pub(super) fn causal(all: &[Candidate], facts: &Facts) -> Vec<Candidate> {
+    let mut firsts: Vec<&Candidate> = Vec::new();
+    let fatal: Vec<&Candidate> = all.iter().filter(|c| c.weight == Weight::Fatal).collect();
+    // One representative a source kind: the first of it in time or print order.
+    let kill = |c: &&&Candidate| matches!(c.class, Class::HostOomKilled | Class::HostNodeOom) && c.from != From::Log;
+    let kills: Vec<&&Candidate> = fatal.iter().filter(kill).collect();
+    let kill = first_kill(&kills);
+    let hardware = first_of(fatal.iter().filter(|c| c.class == Class::XidHardware && c.from == From::Kernel));
+    let driver = first_of(fatal.iter().filter(|c| c.from == From::Kernel && c.class == Class::HostAllocFailure));
+    let log = first_in_logs(fatal.iter().filter(|c| c.from == From::Log), facts);
+    let others = first_of(fatal.iter().filter(|c| {
+        matches!(c.from, From::Event | From::Status) && !matches!(c.class, Class::HostOomKilled | Class::HostNodeOom)
+    }));
+    for c in [hardware, driver, log, kill, others].into_iter().flatten() {
+        insert(&mut firsts, c, facts);
+    }
+    if firsts.is_empty() {
+        return Vec::new();
+    }
+    let mut out: Vec<Candidate> = firsts.into_iter().cloned().collect();
+    // Other classes that the same logs show later (a rank with another first error, KV pressure before the end).
+    for c in all.iter().filter(|c| c.weight <= Weight::Degraded) {
+        if !out.iter().any(|o| o.class == c.class) {
+            out.push(c.clone());
+        }
+    }
+    merge_same_class(&mut out);
+    out
+}
+
+/// Symptoms with which the server goes on, first in print order; only asked where nothing fatal stands.
+pub(super) fn symptom<'a>(all: &'a [Candidate], facts: &Facts) -> Option<&'a Candidate> {
+    let mut degraded = all.iter().filter(|c| c.weight == Weight::Degraded);
+    if let Some(c) = degraded.clone().find(|c| c.from == From::Log).or_else(|| degraded.next()) {
+        return Some(c);
+    }
+    // A fall-back that was followed by a failed answer or a death was none.
+    all.iter().filter(|c| c.weight == Weight::Suspect).find(|c| {
+        let Some(place) = &c.place else { return false };
+        let failed = facts.logs.iter().any(|l| l.file == place.file && l.last_5xx > place.line);
+        let died = facts.hits.iter().any(|h| {
+            matches!(h.mark, Mark::Death | Mark::Cascade) && h.place.file == place.file && h.place.line > place.line
+        });
+        let kernel_only = c.from == From::Kernel;
+        failed || died || kernel_only
+    })
+}
+
+fn first_of<'a>(mut it: impl Iterator<Item = &'a &'a Candidate>) -> Option<&'a Candidate> {
+    it.next().copied()
+}
+
+/// The kernel's record before the event, the event before the status: the same death told three times.
+fn first_kill<'a>(kills: &[&&'a Candidate]) -> Option<&'a Candidate> {
+    for from in [From::Kernel, From::Event, From::Status] {
+        if let Some(c) = kills.iter().find(|c| c.from == from) {
+            return Some(c);
+        }
+    }
+    None
+}
+
+/// First fatal line over several logs: by time where all tell it, else the dead instance's log before others.
+fn first_in_logs<'a>(hits: impl Iterator<Item = &'a &'a Candidate>, facts: &Facts) -> Option<&'a Candidate> {
+    let hits: Vec<&Candidate> = hits.copied().collect();
+    let role_rank = |c: &Candidate| match c.role {
+        Role::Previous => 0,
+        Role::Unsaid => 1,
+        Role::Current => 2,
+        Role::Peer => 3,
+    };
+    // The first of each file, then the earliest file.
+    let mut firsts: Vec<&Candidate> = Vec::new();
+    for c in hits {
+        let file = c.place.as_ref().map(|p| &p.file);
+        if !firsts.iter().any(|f| f.place.as_ref().map(|p| &p.file) == file) {
+            firsts.push(c);
+        }
+    }
+    let _ = facts;
+    let mut best: Option<&Candidate> = None;
+    for c in firsts {
+        best = match best {
+            None => Some(c),
+            Some(b) => match b.stamp.zip(c.stamp).and_then(|(b, c)| b.ms_until(c)) {
+                Some(ms) if ms.abs() > 0 => Some(if ms < 0 { c } else { b }),
+                _ => Some(if role_rank(c) < role_rank(b) { c } else { b }),
+            },
+        };
+    }
+    best
+}
+
+/// Puts a candidate before or behind those already in order.
+fn insert<'a>(chain: &mut Vec<&'a Candidate>, c: &'a Candidate, facts: &Facts) {
+    let at = chain.iter().position(|o| precedes(c, o, facts)).unwrap_or(chain.len());
+    chain.insert(at, c);
+}
+
+/// Whether `a` came before `b` in cause.
+fn precedes(a: &Candidate, b: &Candidate, facts: &Facts) -> bool {
+    let gap = a.stamp.zip(b.stamp).and_then(|(a, b)| a.ms_until(b));
+    let log_and_other = |log: &Candidate, other: &Candidate, log_first_ms: Option<i64>| -> bool {
+        // True when the log's error came first.
+        let kill = matches!(other.class, Class::HostOomKilled | Class::HostNodeOom);
+        match log_first_ms {
+            Some(ms) if ms.abs() > LINKED_MS && kill => false,
+            Some(ms) if kill => ms >= -SKEW_MS && !recovered(log, facts),
+            Some(ms) => ms > SKEW_MS && other.from == From::Kernel && log.class.plane() == super::Plane::Gpu && sized(log),
+            // No common clock. An instance's own VRAM error was printed before that instance was killed.
+            None if kill => log.class.plane() == super::Plane::Gpu && !recovered(log, facts),
+            // An application fault (Xid 13, 31, 43) behind a sized VRAM error is the teardown.
+            None => other.confidence < Confidence::High && sized(log) && log.class != Class::XidHardware,
+        }
+    };
+    match (a.from, b.from) {
+        (From::Log, From::Log) => gap.is_some_and(|ms| ms > 0),
+        (From::Log, _) => log_and_other(a, b, gap),
+        (_, From::Log) => !log_and_other(b, a, gap.map(|g| -g)),
+        (From::Kernel, From::Kernel) => match (&a.place, &b.place) {
+            (Some(pa), Some(pb)) if pa.file == pb.file => pa.line < pb.line,
+            _ => gap.is_some_and(|ms| ms > 0),
+        },
+        (From::Kernel, _) => true,
+        (_, From::Kernel) => false,
+        _ => gap.is_some_and(|ms| ms > 0),
+    }
+}
+
+/// The error carries sizes, so it is what it says and not an asynchronous echo of something else.
+fn sized(c: &Candidate) -> bool {
+    crate::facts::vram::parse(&c.text).is_some_and(|o| o.requested.is_some())
+}
+
+/// The server answered requests well after the error: it did not die of it.
+fn recovered(c: &Candidate, facts: &Facts) -> bool {
+    const WELL_AFTER_LINES: u64 = 20;
+    let Some((file, line)) = c.place.as_ref().and_then(|p| Some((&p.file, p.line?))) else { return false };
+    facts.logs.iter().any(|l| l.file == *file && l.last_served.is_some_and(|s| s > line + WELL_AFTER_LINES))
+}
+
+/// The same class told by kernel, event and status is one step; its evidence is joined.
+fn merge_same_class(chain: &mut Vec<Candidate>) {
+    let mut out: Vec<Candidate> = Vec::new();
+    for c in chain.drain(..) {
+        match out.iter_mut().find(|o| o.class == c.class) {
+            Some(first) => {
+                for s in c.supports {
+                    if first.supports.len() < 16 && !first.supports.contains(&s) {
+                        first.supports.push(s);
+                    }
+                }
+            }
+            None => out.push(c),
+        }
+    }
+    // A node OOM whose victim sits in a container shows as OOMKilled in the status: one death, not two.
+    if out.iter().any(|c| c.class == Class::HostNodeOom && c.from == From::Kernel) {
+        out.retain(|c| c.class != Class::HostOomKilled || c.from == From::Kernel);
+    }
+    *chain = out;
+}
+

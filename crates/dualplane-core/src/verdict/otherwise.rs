@@ -1,0 +1,232 @@
+//! Where no fatal memory error is left: a symptom, something that is not memory, or an honest "unknown".
+
+use super::candidates::{Candidate, end_phase};
+use super::{Cited, Class, Confidence, Decided, Phase, Step, Subject, order};
+use crate::evidence::Bundle;
+use crate::facts::{Facts, Hit, Place};
+use crate::knowledge::Mark;
+
+/// Decides between symptom, not memory and unknown.
+pub(super) fn decide(bundle: &Bundle, facts: &Facts, all: &[Candidate], subject: &Subject) -> Decided {
+    if let Some(d) = ended_from_outside(bundle, facts, subject) {
+        return d;
+    }
+    if let Some(d) = bus_error(bundle, facts, subject) {
+        return d;
+    }
+    if let Some(c) = order::symptom(all, facts) {
+        return symptom(c);
+    }
+    if let Some(d) = other_failure(facts, subject) {
+        return d;
+    }
+    if let Some(d) = unexplained_death(bundle, facts, subject) {
+        return d;
+    }
+    healthy(bundle, facts, subject)
+}
+
+fn decided(class: Class, phase: Phase, confidence: Confidence, summary: String, supports: Vec<Cited>) -> Decided {
+    Decided {
+        class,
+        phase,
+        confidence,
+        trigger: None,
+        sequence: vec![Step { class, phase, what: summary.clone(), trigger: None }],
+        summary,
+        supports,
+        against: Vec::new(),
+    }
+}
+
+fn symptom(c: &Candidate) -> Decided {
+    Decided {
+        class: c.class,
+        phase: c.phase,
+        confidence: c.confidence,
+        trigger: c.trigger(),
+        summary: c.what.clone(),
+        sequence: vec![Step { class: c.class, phase: c.phase, what: c.what.clone(), trigger: c.trigger() }],
+        supports: c.supports.clone(),
+        against: c.against.clone(),
+    }
+}
+
+/// The kubelet or somebody else stopped it: probes, eviction for another resource, preemption, delete, shutdown.
+fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Option<Decided> {
+    let killed = subject.death.as_ref().is_none_or(|d| matches!(d.exit_code, 137 | 143 | 0 | 2 | 130));
+    let evicted = subject.pod_index.and_then(|i| bundle.pods.get(i)).is_some_and(|p| p.reason.is_some());
+    let hit = facts.object_hits.iter().filter(|h| h.mark == Mark::Failure && of_subject(h, bundle, subject)).find(|h| {
+        // A probe kill explains 137 and 143, not an exit code that the program chose.
+        evicted || killed || !h.text.contains("failed")
+    });
+    if let Some(hit) = hit.filter(|_| killed || evicted) {
+        let mut supports = vec![Cited::at(crate::text::shorten(&hit.text, 240), &hit.place)];
+        if let Some(d) = &subject.death {
+            let file = subject.pod_index.and_then(|i| bundle.pods.get(i)).map(|p| p.file.clone()).unwrap_or_default();
+            supports.push(Cited::at(
+                format!("exit code {} with reason {}, not OOMKilled", d.exit_code, d.reason),
+                &Place { file, line: None },
+            ));
+        }
+        return Some(decided(Class::NotMemory, end_phase(facts), Confidence::High, hit.meaning.clone(), supports));
+    }
+    let pod = subject.pod_index.and_then(|i| bundle.pods.get(i))?;
+    let place = Place { file: pod.file.clone(), line: None };
+    if let Some(c) = pod.conditions.iter().find(|c| c.kind == "DisruptionTarget" && c.holds) {
+        if !c.message.contains("resource: memory") {
+            let text = format!("condition DisruptionTarget, reason {}: {}", c.reason, c.message);
+            return Some(decided(
+                Class::NotMemory,
+                end_phase(facts),
+                Confidence::High,
+                format!("the pod was ended from outside ({})", c.reason),
+                vec![Cited::at(text, &place)],
+            ));
+        }
+    }
+    let stopping = facts.object_hits.iter().find(|h| h.text.starts_with("Stopping container") && of_subject(h, bundle, subject));
+    if subject.death.as_ref().is_none_or(|d| matches!(d.exit_code, 137 | 143)) {
+        if pod.deleting {
+            let text = "the pod has a deletionTimestamp: somebody deleted it, and the grace period ends in SIGKILL";
+            return Some(decided(Class::NotMemory, end_phase(facts), Confidence::High, "the pod was deleted".into(), vec![Cited::at(text, &place)]));
+        }
+        if let Some(hit) = stopping.filter(|_| subject.death.is_some()) {
+            let supports = vec![Cited::at(hit.text.clone(), &hit.place)];
+            let summary = "the kubelet was asked to stop the container; past the grace period that ends in SIGKILL (137)";
+            return Some(decided(Class::NotMemory, end_phase(facts), Confidence::Medium, summary.into(), supports));
+        }
+    }
+    None
+}
+
+/// An event or status text of this pod (or of no pod in particular).
+fn of_subject(hit: &Hit, bundle: &Bundle, subject: &Subject) -> bool {
+    let event = bundle.events.iter().find(|e| e.message == hit.text && e.file == hit.place.file && e.line == hit.place.line);
+    match (event, &subject.pod) {
+        (Some(e), Some(pod)) => e.object.0 != "Pod" || e.object.1 == *pod,
+        _ => true,
+    }
+}
+
+/// Exit code 135 is SIGBUS: a mapped page could not be backed, in containers nearly always a full /dev/shm.
+fn bus_error(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Option<Decided> {
+    let death = subject.death.as_ref().filter(|d| d.exit_code == 135)?;
+    let pod = subject.pod_index.and_then(|i| bundle.pods.get(i))?;
+    let container = pod.containers.iter().find(|c| Some(&c.name) == subject.container.as_ref())?;
+    let place = Place { file: pod.file.clone(), line: None };
+    let mut supports = vec![Cited::at(format!("exit code {} = 128 + SIGBUS (7)", death.exit_code), &place)];
+    let has_shm = container.mounts.iter().any(|(_, p)| p == "/dev/shm");
+    supports.push(Cited::at(
+        if has_shm {
+            "a volume is mounted at /dev/shm; compare its size with what the ranks share".to_owned()
+        } else {
+            "no volume is mounted at /dev/shm, so it has the runtime's default of 64 MiB".to_owned()
+        },
+        &place,
+    ));
+    let summary = "the process died of SIGBUS: a shared-memory page could not be backed";
+    let confidence = if has_shm { Confidence::Low } else { Confidence::Medium };
+    let mut d = decided(Class::HostAllocFailure, end_phase(facts), confidence, summary.into(), supports);
+    d.against.push(Cited::plain("a truncated memory-mapped weights file ends in SIGBUS as well"));
+    Some(d)
+}
+
+/// A cause that is not memory stands in a log.
+fn other_failure(facts: &Facts, subject: &Subject) -> Option<Decided> {
+    let failure = facts.hits.iter().find(|h| h.mark == Mark::Failure);
+    // Behind a known failure a process that "died unexpectedly" died of it; before it, it did not.
+    let death = facts.hits.iter().find(|h| h.mark == Mark::Death);
+    let killed = subject.death.as_ref().is_some_and(|d| d.exit_code == 137);
+    if let Some(hit) = failure {
+        let explains = death.is_none_or(|d| d.place.file != hit.place.file || d.place.line > hit.place.line);
+        if explains && !(killed && !ends_log(hit, facts)) {
+            let supports = vec![Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place)];
+            return Some(decided(Class::NotMemory, phase_of(hit.phase, facts), Confidence::High, hit.meaning.clone(), supports));
+        }
+    }
+    if death.is_some() {
+        return None;
+    }
+    let sglang_kills_itself = facts.engine.is("sglang");
+    if killed && !sglang_kills_itself {
+        return None;
+    }
+    let exception = facts.exceptions.first()?;
+    let summary = format!("the traceback ends in {}, which is no memory error", crate::text::shorten(&exception.message, 160));
+    let supports = vec![Cited::at(crate::text::shorten(exception.text.trim(), 240), &exception.place)];
+    Some(decided(Class::NotMemory, phase_of(exception.phase, facts), Confidence::Medium, summary, supports))
+}
+
+fn phase_of(own: Phase, facts: &Facts) -> Phase {
+    if own == Phase::Unknown { end_phase(facts) } else { own }
+}
+
+/// The failure stands near the end of its log: an early failed request does not explain a later SIGKILL.
+fn ends_log(hit: &Hit, facts: &Facts) -> bool {
+    let lines = facts.logs.iter().find(|l| l.file == hit.place.file).map_or(0, |l| l.lines);
+    hit.place.line.is_some_and(|line| line + 200 >= lines)
+}
+
+/// Something died and nothing says why.
+fn unexplained_death(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Option<Decided> {
+    let phase = end_phase(facts);
+    let file = subject.pod_index.and_then(|i| bundle.pods.get(i)).map(|p| p.file.clone()).unwrap_or_default();
+    let place = Place { file, line: None };
+    if let Some(d) = subject.death.as_ref().filter(|d| !d.clean()) {
+        let summary = match d.exit_code {
+            137 => "exit code 137 is a SIGKILL; without OOMKilled, a kernel line or an event nothing says who sent it".to_owned(),
+            143 => {
+                let text = "exit code 143 is a SIGTERM: something asked the container to stop, and the OOM killer never sends it";
+                return Some(decided(Class::NotMemory, phase, Confidence::Medium, "the container was asked to stop (SIGTERM)".into(), vec![Cited::at(text, &place)]));
+            }
+            139 => {
+                let text = "exit code 139 is a SIGSEGV: a native crash, not memory capacity";
+                return Some(decided(Class::NotMemory, phase, Confidence::Medium, "the process crashed (SIGSEGV)".into(), vec![Cited::at(text, &place)]));
+            }
+            code => format!("the container ended with exit code {code} and the evidence holds no line that says why"),
+        };
+        let supports = vec![Cited::at(format!("exit code {}, reason {}", d.exit_code, d.reason), &place)];
+        return Some(decided(Class::Unknown, phase, Confidence::Low, summary, supports));
+    }
+    let death = facts.hits.iter().find(|h| h.mark == Mark::Death);
+    let wrapper = facts.hits.iter().find(|h| h.mark == Mark::Cascade && speaks_of_death(h));
+    let hit = death.or(wrapper)?;
+    let supports = vec![Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place)];
+    let summary = format!("{} Nothing in the evidence says why", end_sentence(&hit.meaning));
+    Some(decided(Class::Unknown, phase_of(hit.phase, facts), Confidence::Low, summary, supports))
+}
+
+fn end_sentence(text: &str) -> String {
+    let text = text.trim_end_matches('.');
+    format!("{text}.")
+}
+
+/// Wrappers that only a failure prints, as opposed to notices of an orderly stop.
+fn speaks_of_death(hit: &Hit) -> bool {
+    ["Error", "error", "failed", "died", "dead", "fatal", "crash", "Exception"].iter().any(|w| hit.text.contains(w))
+}
+
+/// Nothing failed, as far as the evidence goes; without any log or object that is no finding.
+fn healthy(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Decided {
+    let objects = !bundle.pods.is_empty() || !bundle.events.is_empty() || !bundle.metrics.is_empty();
+    let known = facts.hits.iter().any(|h| !matches!(h.mark, Mark::Cascade));
+    let phase = end_phase(facts);
+    if !facts.has_life() && !objects {
+        return decided(Class::Unknown, Phase::Unknown, Confidence::Low, "there is no evidence to judge".into(), Vec::new());
+    }
+    let mut supports = Vec::new();
+    for log in facts.logs.iter().filter(|l| l.lines > 0).take(4) {
+        let what = if log.kernel { "kernel lines without an OOM kill or a GPU fault" } else { "log lines without a memory error or an abnormal end" };
+        supports.push(Cited::at(format!("{} {what}", log.lines), &Place { file: log.file.clone(), line: None }));
+    }
+    for x in facts.xids.iter().take(2) {
+        supports.push(Cited::at(format!("Xid {} only cleans up or informs; it is a consequence", x.code), &x.place));
+    }
+    if let Some(s) = subject.death.as_ref().filter(|d| d.clean()) {
+        supports.push(Cited::plain(format!("the container ended with exit code {}", s.exit_code)));
+    }
+    let confidence = if known || objects || phase != Phase::Unknown { Confidence::Medium } else { Confidence::Low };
+    let summary = "no memory error, GPU fault or abnormal end stands in the evidence";
+    decided(Class::NotMemory, phase, confidence, summary.into(), supports)
+}

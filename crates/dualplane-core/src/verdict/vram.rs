@@ -1,0 +1,160 @@
+//! Refines a VRAM error by the numbers it prints: exhaustion, fragmentation, a neighbour, a MIG slice.
+
+use super::candidates::{Candidate, Weight};
+use super::{Cited, Class, Confidence, Phase};
+use crate::evidence::Bundle;
+use crate::facts::{Facts, Hit, vram};
+use crate::knowledge::Knowledge;
+use crate::units::Bytes;
+
+/// Tensors that fill this share of the device leave no room whatever the allocator's slack is.
+pub const FULL_OF_TENSORS: f64 = 0.95;
+/// Slack below this share of the device is the allocator's normal rounding (blocks of 2 and 20 MiB, graph pools).
+const SLACK_FLOOR: f64 = 0.005;
+/// Memory of others below this share of the device is contexts and display, not a tenant.
+const TENANT_FLOOR: f64 = 0.15;
+/// This process holds this share of its MIG instance: the instance is full of it.
+const OWN_SLICE: f64 = 0.75;
+
+/// Decides among the classes of the GPU plane.
+pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) {
+    let _ = knowledge;
+    if let Some(mig) = facts.mig.as_ref().filter(|_| slice_is_full(c, hit)) {
+        c.class = Class::MigSliceTooSmall;
+        c.confidence = Confidence::Medium;
+        c.supports.push(Cited::at(mig.text.clone(), &mig.place));
+        let name = mig.profile.clone().or(mig.size.map(|s| s.to_string())).unwrap_or_else(|| "in use".into());
+        c.what = format!("the MIG instance ({name}) is full: {}", lower_first(&c.what));
+        return;
+    }
+    if !matches!(c.class, Class::CudaOomLoad | Class::CudaOomRuntime) || c.weight == Weight::Suspect {
+        return;
+    }
+    if let Some(oom) = vram::parse(&hit.text) {
+        if neighbour(c, &oom, bundle) || fragmented(c, &oom) {
+            return;
+        }
+        exhausted(c, &oom);
+    } else {
+        c.confidence = Confidence::Medium;
+        c.against.push(Cited::at("the message carries no sizes, so a neighbour or fragmentation cannot be excluded", &hit.place));
+    }
+    by_phase(c);
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |f| f.to_lowercase().collect::<String>() + chars.as_str())
+}
+
+/// On a MIG instance: the error is of VRAM and this process is what fills it.
+fn slice_is_full(c: &Candidate, hit: &Hit) -> bool {
+    match c.class {
+        Class::CudaOomLoad | Class::CudaOomRuntime => vram::parse(&hit.text).is_none_or(|o| {
+            let share = o.own().zip(o.total).map(|(own, total)| own.share_of(total));
+            let by_request = o.requested.zip(o.total).is_some_and(|(r, t)| r > t);
+            by_request || share.is_none_or(|s| s >= OWN_SLICE)
+        }),
+        // Weights and activations alone fill the instance: no KV block fits.
+        Class::KvCacheCapacity => hit.id.contains("no_available_memory") || hit.text.contains("No available memory for the cache blocks"),
+        _ => false,
+    }
+}
+
+/// Others hold so much that the request would have fitted without them.
+fn neighbour(c: &mut Candidate, oom: &vram::VramOom, bundle: &Bundle) -> bool {
+    let (Some(others), Some(total), Some(requested)) = (oom.others(), oom.total, oom.requested) else { return false };
+    let own = oom.own().unwrap_or_default();
+    let free = oom.free.unwrap_or_default();
+    if others.share_of(total) < TENANT_FLOOR || others.saturating_add(free) < requested {
+        return false;
+    }
+    c.class = Class::GpuCapacityConflict;
+    c.phase = if c.phase == Phase::Unknown { Phase::Load } else { c.phase };
+    let place = c.place.clone().unwrap_or(crate::facts::Place { file: String::new(), line: None });
+    let printed = oom.this_process.is_some() || !oom.processes.is_empty();
+    c.confidence = if printed || others.share_of(total) >= 0.4 { Confidence::High } else { Confidence::Medium };
+    c.what = format!("others hold {others} of this GPU's {total}; this process holds {own} and asked for {requested}");
+    c.supports.push(Cited::at(
+        format!("total {total} − free {free} − this process {own} = {others} held by others; {requested} was asked for"),
+        &place,
+    ));
+    for pod in &bundle.pods {
+        for (name, _) in pod.containers.iter().flat_map(|c| &c.devices) {
+            if name.ends_with(".shared") {
+                let at = crate::facts::Place { file: pod.file.clone(), line: None };
+                c.supports.push(Cited::at(format!("the pod requests {name}: the GPU is time-sliced, without memory isolation"), &at));
+            }
+        }
+    }
+    true
+}
+
+/// Enough is reserved and idle for the request, and tensors do not fill the card.
+fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
+    let (Some(idle), Some(requested), Some(allocated), Some(total)) =
+        (oom.reserved_unallocated(), oom.requested, oom.allocated, oom.total)
+    else {
+        return false;
+    };
+    let full = allocated.share_of(total) >= FULL_OF_TENSORS;
+    if idle < requested || full || idle.share_of(total) < SLACK_FLOOR {
+        if idle >= requested && full {
+            let at = c.place.clone();
+            c.against.push(Cited {
+                text: format!(
+                    "reserved but unallocated {idle} would cover the {requested} asked for, but tensors fill {:.1} % of the device: capacity, not fragmentation",
+                    allocated.share_of(total) * 100.0
+                ),
+                place: at,
+            });
+        }
+        return false;
+    }
+    c.class = Class::Fragmentation;
+    c.confidence = if idle.share_of(total) >= 0.1 { Confidence::High } else { Confidence::Medium };
+    c.what = format!("{requested} was asked for while {idle} lay reserved but unallocated in this process's own allocator");
+    let place = c.place.clone();
+    c.supports.push(Cited {
+        text: format!(
+            "reserved but unallocated {idle} ≥ requested {requested}; tensors hold {allocated} of {total} ({:.1} %)",
+            allocated.share_of(total) * 100.0
+        ),
+        place,
+    });
+    if c.phase == Phase::Unknown {
+        c.phase = Phase::Unknown;
+    }
+    true
+}
+
+fn exhausted(c: &mut Candidate, oom: &vram::VramOom) {
+    let parts: Vec<String> = [
+        ("asked for", oom.requested),
+        ("free", oom.free),
+        ("this process", oom.own().filter(|_| oom.reserved.is_some() || oom.this_process.is_some())),
+        ("total", oom.total),
+    ]
+    .into_iter()
+    .filter_map(|(name, b): (&str, Option<Bytes>)| Some(format!("{name} {}", b?)))
+    .collect();
+    let gpu = oom.gpu.map_or(String::new(), |g| format!(" on GPU {g}"));
+    c.what = format!("a VRAM allocation failed{gpu}: {}", parts.join(", "));
+    if let Some(allowed) = oom.allowed {
+        let place = c.place.clone();
+        c.supports.push(Cited { text: format!("the process is capped at {allowed} by a memory fraction"), place });
+    }
+}
+
+/// Load, profiling and graph capture are one class; serving is the other.
+fn by_phase(c: &mut Candidate) {
+    c.class = match c.phase {
+        Phase::Load | Phase::Profile => Class::CudaOomLoad,
+        Phase::Traffic | Phase::Idle => Class::CudaOomRuntime,
+        Phase::Unknown => {
+            c.confidence = Confidence::Medium;
+            c.against.push(Cited::plain("nothing in the log tells whether the server was loading or serving"));
+            c.class
+        }
+    };
+}

@@ -1,0 +1,166 @@
+//! `dualplane dev corpus DIR`: verdicts against labels, with the confusion matrix and every miss.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use dualplane_core::knowledge::Knowledge;
+use dualplane_core::report::{self, Report};
+use dualplane_core::verdict::{Class, Phase, Plane};
+use serde::Deserialize;
+
+use super::Failure;
+use crate::args::CorpusArgs;
+use crate::exit::{self, Code};
+use crate::{output, target};
+
+/// The label of one case.
+#[derive(Debug, Deserialize)]
+struct Truth {
+    class: Class,
+    plane: Plane,
+    #[serde(default)]
+    phase: Option<Phase>,
+    #[serde(default)]
+    trigger_line: Option<String>,
+    #[serde(default)]
+    trigger_file: Option<String>,
+}
+
+#[derive(Default)]
+struct Tally {
+    cases: usize,
+    class: usize,
+    plane_wrong: usize,
+    trigger_labelled: usize,
+    trigger: usize,
+    trigger_spurious: usize,
+    phase_labelled: usize,
+    phase: usize,
+    not_memory_called_memory: usize,
+    confusion: BTreeMap<(Class, Class), usize>,
+    misses: String,
+}
+
+pub(crate) fn run(args: &CorpusArgs) -> Result<Code, Failure> {
+    let knowledge = Knowledge::embedded()?;
+    let mut tally = Tally::default();
+    for (name, dir) in cases(&args.dir)? {
+        let Ok(label) = fs::read_to_string(dir.join("truth.json")) else { continue };
+        let truth: Truth = serde_json::from_str(&label)?;
+        for incident in target::read(&[dir.clone()])? {
+            let reports = report::triage_all(&name, incident.files, incident.gaps, &knowledge);
+            if let Some(r) = reports.first() {
+                tally.add(&name, &truth, r, args.verbose);
+            }
+        }
+    }
+    if tally.cases == 0 {
+        return Err(Failure::NoLabels(args.dir.clone()));
+    }
+    let good = tally.good(args);
+    output::write(&tally.show(args, good))?;
+    Ok(if good { exit::OK } else { exit::BELOW_BOUND })
+}
+
+fn cases(dir: &Path) -> Result<Vec<(String, PathBuf)>, Failure> {
+    let unreadable = |source| Failure::Unreadable { path: dir.into(), source };
+    let mut out = Vec::new();
+    for entry in fs::read_dir(dir).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        if entry.path().is_dir() {
+            out.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
+        }
+    }
+    out.sort();
+    Ok(out)
+}
+
+impl Tally {
+    fn add(&mut self, name: &str, truth: &Truth, r: &Report, verbose: bool) {
+        let v = &r.verdict;
+        self.cases += 1;
+        *self.confusion.entry((truth.class, v.class)).or_default() += 1;
+        let class_ok = truth.class == v.class;
+        self.class += usize::from(class_ok);
+        // "none" for a memory case is a miss of the class, not the wrong plane; a plane where there is none is wrong.
+        let plane_ok = truth.plane == v.class.plane() || v.class.plane() == Plane::None;
+        self.plane_wrong += usize::from(!plane_ok);
+        let memory = !matches!(v.class, Class::NotMemory | Class::Unknown);
+        self.not_memory_called_memory += usize::from(truth.class == Class::NotMemory && memory);
+        if let Some(phase) = truth.phase {
+            self.phase_labelled += 1;
+            self.phase += usize::from(phase == v.phase);
+        }
+        let text = v.trigger.as_ref().map(|t| t.text.trim_end());
+        let file = v.trigger.as_ref().map(|t| t.place.file.as_str());
+        let trigger_ok = match &truth.trigger_line {
+            Some(line) => {
+                self.trigger_labelled += 1;
+                let file_ok = truth.trigger_file.as_deref().is_none_or(|f| file == Some(f));
+                let ok = text == Some(line.trim_end()) && file_ok;
+                self.trigger += usize::from(ok);
+                ok
+            }
+            None => {
+                self.trigger_spurious += usize::from(text.is_some());
+                text.is_none()
+            }
+        };
+        if verbose || !class_ok || !trigger_ok {
+            let _ = writeln!(self.misses, "{name}: wanted {} ({}), got {} ({}, {})", truth.class, truth.phase.map_or("-", Phase::as_str), v.class, v.phase, v.confidence);
+            if !trigger_ok {
+                let _ = writeln!(self.misses, "  wanted line: {}", short(truth.trigger_line.as_deref()));
+                let _ = writeln!(self.misses, "  got line:    {} [{}]", short(text), v.trigger.as_ref().map_or("", |t| t.signature.as_str()));
+            }
+            let _ = writeln!(self.misses, "  {}", dualplane_core::text::shorten(&v.summary, 160));
+        }
+    }
+
+    fn good(&self, args: &CorpusArgs) -> bool {
+        percent(self.class, self.cases) >= args.min_class
+            && percent(self.trigger, self.trigger_labelled) >= args.min_trigger
+            && self.plane_wrong == 0
+            && self.not_memory_called_memory == 0
+    }
+
+    fn show(&self, args: &CorpusArgs, good: bool) -> String {
+        let mut out = String::new();
+        let _ = writeln!(out, "confusion (wanted → got, only where they differ):");
+        let wrong: Vec<_> = self.confusion.iter().filter(|((w, g), _)| w != g).collect();
+        for ((wanted, got), n) in &wrong {
+            let _ = writeln!(out, "  {n:>3}  {wanted:<22} → {got}");
+        }
+        if wrong.is_empty() {
+            let _ = writeln!(out, "  none");
+        }
+        let _ = writeln!(out, "per class (right/labelled):");
+        for class in Class::ALL {
+            let labelled: usize = self.confusion.iter().filter(|((w, _), _)| w == class).map(|(_, n)| n).sum();
+            if labelled > 0 {
+                let right = self.confusion.get(&(*class, *class)).copied().unwrap_or(0);
+                let _ = writeln!(out, "  {class:<22} {right:>3}/{labelled}");
+            }
+        }
+        if !self.misses.is_empty() {
+            let _ = writeln!(out, "misses:\n{}", self.misses.trim_end());
+        }
+        let _ = writeln!(out, "class    {:>6.2} %  ({}/{}, bound {} %)", percent(self.class, self.cases), self.class, self.cases, args.min_class);
+        let _ = writeln!(out, "trigger  {:>6.2} %  ({}/{}, bound {} %)", percent(self.trigger, self.trigger_labelled), self.trigger, self.trigger_labelled, args.min_trigger);
+        let _ = writeln!(out, "trigger given where the label has none: {}", self.trigger_spurious);
+        let _ = writeln!(out, "phase    {:>6.2} %  ({}/{}, no bound)", percent(self.phase, self.phase_labelled), self.phase, self.phase_labelled);
+        let _ = writeln!(out, "wrong plane: {} (bound 0)", self.plane_wrong);
+        let _ = writeln!(out, "not_memory called memory: {} (bound 0)", self.not_memory_called_memory);
+        let _ = writeln!(out, "{}", if good { "within bounds" } else { "BELOW BOUNDS" });
+        out
+    }
+}
+
+fn short(text: Option<&str>) -> String {
+    text.map_or_else(|| "(none)".to_owned(), |t| dualplane_core::text::printable(&dualplane_core::text::shorten(t, 150)).into_owned())
+}
+
+fn percent(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 100.0 } else { part as f64 * 100.0 / whole as f64 }
+}

@@ -1,0 +1,76 @@
+//! The commands: one file each; this is their table.
+
+mod corpus;
+mod triage;
+
+use std::io;
+use std::path::PathBuf;
+
+use dualplane_core::knowledge::KnowledgeError;
+
+use crate::args::{Args, Command, DevCommand};
+use crate::exit::{self, Code};
+
+/// What ends a command without its result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The target is not there or cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Unreadable {
+        /// Path as given.
+        path: PathBuf,
+        /// Reason of the system.
+        source: io::Error,
+    },
+    /// There is nothing to judge.
+    #[error("no evidence in {0}")]
+    NoEvidence(String),
+    /// Standard output cannot be written.
+    #[error("cannot write to standard output: {0}")]
+    Output(io::Error),
+    /// Embedded knowledge is broken.
+    #[error("the embedded knowledge is broken: {0}")]
+    Knowledge(#[from] KnowledgeError),
+    /// A value could not be written as JSON.
+    #[error("the report cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A corpus folder without labels.
+    #[error("{0} holds no incident with a truth.json")]
+    NoLabels(PathBuf),
+}
+
+impl Failure {
+    /// Exit code.
+    pub(crate) fn code(&self) -> Code {
+        match self {
+            Self::Unreadable { .. } | Self::Output(_) => exit::UNREADABLE,
+            Self::NoEvidence(_) | Self::NoLabels(_) => exit::NO_EVIDENCE,
+            Self::Knowledge(_) | Self::Json(_) => exit::BUG,
+        }
+    }
+
+    /// What to do.
+    pub(crate) fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                "check the path; a TARGET is a directory, one or more files, or - for standard input".into()
+            }
+            Self::Unreadable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                "run as a user who may read it, or copy it somewhere readable".into()
+            }
+            Self::NoEvidence(_) => "give logs (kubectl logs --previous), kubectl get pod/events -o json, dmesg, or metrics; \
+                 for example: kubectl logs POD --previous > previous.log"
+                .into(),
+            Self::Knowledge(_) | Self::Json(_) => "this is a bug in dualplane; please report it with the command you ran".into(),
+            _ => return None,
+        })
+    }
+}
+
+/// Runs a command.
+pub(crate) fn run(args: Args) -> Result<Code, Failure> {
+    match args.command {
+        Command::Triage(args) => triage::run(&args),
+        Command::Dev(DevCommand::Corpus(args)) => corpus::run(&args),
+    }
+}

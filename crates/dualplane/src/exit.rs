@@ -1,0 +1,84 @@
+//! Exit codes: one table, printed by `dualplane --help` and `docs/exit-codes.md`.
+
+use std::process::ExitCode;
+
+use dualplane_core::verdict::Class;
+
+/// A documented exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Code(pub(crate) u8);
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code.0)
+    }
+}
+
+/// A report was made.
+pub(crate) const OK: Code = Code(0);
+/// A bug in dualplane: please report it.
+pub(crate) const BUG: Code = Code(1);
+/// The command line is wrong.
+pub(crate) const USAGE: Code = Code(2);
+/// The target does not exist or cannot be read.
+pub(crate) const UNREADABLE: Code = Code(3);
+/// The target holds nothing that can be used as evidence.
+pub(crate) const NO_EVIDENCE: Code = Code(4);
+/// `corpus`: a figure is below its bound.
+pub(crate) const BELOW_BOUND: Code = Code(5);
+
+/// All codes with their meaning, for help and docs.
+pub(crate) const TABLE: &[(Code, &str)] = &[
+    (OK, "a report was made (whatever its verdict)"),
+    (BUG, "a bug in dualplane"),
+    (USAGE, "wrong command line"),
+    (UNREADABLE, "the target does not exist or cannot be read"),
+    (NO_EVIDENCE, "the target holds nothing that can be used as evidence"),
+    (BELOW_BOUND, "dev corpus: a figure is below its bound"),
+];
+
+/// With `--exit-code`, the class of the verdict is the exit code; of several incidents, the highest.
+pub(crate) fn of_class(class: Class) -> Code {
+    Code(match class {
+        Class::NotMemory => 0,
+        Class::Unknown => 10,
+        Class::HostOomKilled => 20,
+        Class::HostNodeOom => 21,
+        Class::HostAllocFailure => 22,
+        Class::CudaOomLoad => 30,
+        Class::CudaOomRuntime => 31,
+        Class::KvCacheCapacity => 32,
+        Class::Fragmentation => 33,
+        Class::GpuCapacityConflict => 34,
+        Class::MigSliceTooSmall => 35,
+        Class::XidHardware => 40,
+    })
+}
+
+/// The text behind `--help`.
+pub(crate) fn help() -> String {
+    let mut out = String::from("Exit codes:\n");
+    for (code, meaning) in TABLE {
+        out.push_str(&format!("  {:>3}  {meaning}\n", code.0));
+    }
+    out.push_str("\nWith triage --exit-code instead:\n");
+    for class in Class::ALL {
+        out.push_str(&format!("  {:>3}  {class}\n", of_class(*class).0));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_distinct() {
+        let mut codes: Vec<u8> = TABLE.iter().map(|(c, _)| c.0).collect();
+        codes.extend(Class::ALL.iter().map(|c| of_class(*c).0).filter(|c| *c != 0));
+        let n = codes.len();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), n);
+    }
+}

@@ -1,0 +1,32 @@
+//! `dualplane`: says which memory plane killed a GPU model-serving pod, which line came first, why, and what to change.
+//!
+//! This crate alone knows arguments, files, terminals and exit codes; the judging is in `dualplane-core`.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+mod args;
+mod commands;
+mod exit;
+mod output;
+mod target;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // clap prints help and version to standard output with success, errors to standard error.
+            let _ = error.print();
+            return if error.use_stderr() { exit::USAGE.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    match commands::run(args) {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            output::error(&failure);
+            failure.code().into()
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Writing to standard output and error: colour only on a terminal, a closed pipe is no error.
+
+use std::io::{self, IsTerminal, Write};
+
+use dualplane_core::report::Style;
+
+use crate::args::Colour;
+use crate::commands::Failure;
+
+/// Columns of text output where the terminal does not tell: a page that fits a pasted ticket.
+const DEFAULT_WIDTH: usize = 100;
+
+/// Style for text output.
+pub(crate) fn style(colour: Colour, verbose: bool) -> Style {
+    let colour = match colour {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto => {
+            io::stdout().is_terminal()
+                && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+                && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+        }
+    };
+    let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(DEFAULT_WIDTH);
+    Style { colour, verbose, width: width.clamp(60, 160) }
+}
+
+/// Writes to standard output. A reader that went away (`| head`) has what it wanted.
+pub(crate) fn write(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(e) => Err(Failure::Output(e)),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Prints a failure and what to do about it.
+pub(crate) fn error(failure: &Failure) {
+    let mut err = io::stderr().lock();
+    let text = dualplane_core::text::printable(&failure.to_string()).into_owned();
+    let _ = writeln!(err, "error: {text}");
+    if let Some(hint) = failure.hint() {
+        let _ = writeln!(err, "  {}", dualplane_core::text::printable(&hint));
+    }
+}
+
+/// Prints a remark that is no failure.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "note: {}", dualplane_core::text::printable(text));
+}
