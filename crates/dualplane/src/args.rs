@@ -77,7 +77,7 @@ pub(crate) struct CorpusArgs {
     /// Least share of right trigger lines among the cases that have one, percent
     #[arg(long, default_value_t = 97.0)]
     pub(crate) min_trigger: f64,
-    /// Print each case, not only misses
+    /// Print misses of the phase as well
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

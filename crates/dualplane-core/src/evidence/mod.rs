@@ -144,7 +144,9 @@ impl Bundle {
 /// people save it as a log.
 fn unavailable_log(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes.get(..bytes.len().min(1024))?).ok()?.trim();
-    let rest = text.strip_prefix("unable to retrieve container logs for ")?;
+    let rest = text
+        .strip_prefix("unable to retrieve container logs for ")
+        .or_else(|| text.strip_prefix("Error from server (BadRequest): previous terminated container "))?;
     (text.lines().count() == 1).then(|| rest.chars().take(120).collect())
 }
 

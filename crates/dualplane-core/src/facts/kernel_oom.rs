@@ -97,6 +97,24 @@ impl OomRecord {
         self.task_memcg.as_deref().and_then(container_id)
     }
 
+    /// The record's first lines are lost (a ring buffer's edge): it has no "invoked oom-killer" line.
+    #[must_use]
+    pub fn headless(&self) -> bool {
+        self.invoker.is_none()
+    }
+
+    /// The container had not started: the runtime's own init was killed while it set the limit up.
+    #[must_use]
+    pub fn before_start(&self) -> bool {
+        self.victims.iter().any(|v| v.comm.starts_with("runc:[")) || self.invoker.as_deref().is_some_and(|i| i.starts_with("runc:["))
+    }
+
+    /// The limit was that of all pods of the node together (node allocatable), not of one pod: `/kubepods`, a QoS slice.
+    #[must_use]
+    pub fn node_allocatable(&self) -> bool {
+        self.oom_memcg.as_deref().is_some_and(|p| p.contains("kubepods") && pod_uid(p).is_none() && container_id(p).is_none())
+    }
+
     /// The limit was that of the pod's cgroup, not of the container's.
     #[must_use]
     pub fn pod_level(&self) -> bool {

@@ -103,7 +103,7 @@ fn objects(bundle: &Bundle, knowledge: &Knowledge, facts: &mut Facts) {
         let text = format!("{}: {}", event.reason, event.message);
         let place = Place { file: event.file.clone(), line: event.line };
         for m in knowledge.matches(&text, |_| false) {
-            let Some(s) = knowledge.signature(m.id) else { continue };
+            let Some(s) = knowledge.signature(m.id).filter(|s| s.of_objects()) else { continue };
             facts.object_hits.push(Hit::of(s, m, &place, &event.message, event.first.or(event.last)));
         }
     }
@@ -123,7 +123,7 @@ fn objects(bundle: &Bundle, knowledge: &Knowledge, facts: &mut Facts) {
         }
         for (text, message, stamp) in texts {
             for m in knowledge.matches(&text, |_| false) {
-                let Some(s) = knowledge.signature(m.id) else { continue };
+                let Some(s) = knowledge.signature(m.id).filter(|s| s.of_objects()) else { continue };
                 facts.object_hits.push(Hit::of(s, m, &place, &message, stamp));
             }
         }

@@ -112,6 +112,8 @@ pub struct LogSummary {
     pub last_served: Option<u64>,
     /// Time of it.
     pub last_served_at: Option<Stamp>,
+    /// Line at which the server said last that it is up, or served.
+    pub last_ready: Option<u64>,
     /// Line of the last answer with a 5xx status.
     pub last_5xx: Option<u64>,
     /// The last line that is not empty, and its number.
@@ -156,6 +158,7 @@ impl<'a> Scan<'a> {
             phase: Phase::Unknown,
             last_served: None,
             last_served_at: None,
+            last_ready: None,
             last_5xx: None,
             last_line: None,
             mig: None,
@@ -217,10 +220,14 @@ impl<'a> Scan<'a> {
                 (p.is_none() || tag.is_none() || p.as_deref() == tag.as_deref()) && contains(line, literal.as_bytes())
             })
         };
-        let matches = self.knowledge.matches(text, near);
+        let mut matches = self.knowledge.matches(text, near);
+        // Where several hold for one line, the more specific speaks first: by context, then the engine's own.
+        matches.sort_by_key(|m| {
+            self.knowledge.signature(m.id).map_or((true, true), |s| (!s.by_context(), s.file.starts_with("runtime/")))
+        });
         let mut explained = false;
         for m in matches {
-            let Some(s) = self.knowledge.signature(m.id) else { continue };
+            let Some(s) = self.knowledge.signature(m.id).filter(|s| !s.of_objects()) else { continue };
             explained |= !matches!(s.mark, Mark::Info | Mark::Phase);
             self.matched(s, m, &place, raw, stamp, &process);
         }
@@ -243,6 +250,9 @@ impl<'a> Scan<'a> {
                 self.traces.frame(process, phase);
             } else {
                 self.summary.phase = phase;
+                if matches!(phase, Phase::Traffic | Phase::Idle) {
+                    self.summary.last_ready = place.line;
+                }
                 if phase == Phase::Traffic {
                     self.summary.last_served = place.line;
                     self.summary.last_served_at = stamp.or(self.summary.last_served_at);

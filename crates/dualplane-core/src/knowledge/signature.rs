@@ -106,6 +106,18 @@ pub struct Signature {
 }
 
 impl Signature {
+    /// Events and status messages have their own file: those wordings in a container's log are quotes.
+    #[must_use]
+    pub fn of_objects(&self) -> bool {
+        self.file == "kubelet"
+    }
+
+    /// Its `context` made it hold: it says more than one that holds for the words alone.
+    #[must_use]
+    pub fn by_context(&self) -> bool {
+        !self.context.is_empty()
+    }
+
     /// The compiled pattern; `None` where there is none or it does not compile (a test excludes the latter).
     pub(super) fn regex(&self) -> Option<&Regex> {
         self.regex.get_or_init(|| self.pattern.as_deref().and_then(|p| compile(p).ok())).as_ref()

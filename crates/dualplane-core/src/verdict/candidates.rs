@@ -94,15 +94,19 @@ pub(super) fn collect(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, sub
             _ => continue,
         };
         if let Some(class) = hit.class {
+            let weight = weigh_recovery(hit, weight, facts);
             all.push(log_hit(hit, class, weight, bundle, facts, knowledge));
         }
+    }
+    for hit in facts.hits.iter().filter(|h| h.mark == Mark::Failure) {
+        all.extend(full_memory_volume(hit, bundle));
     }
     metrics(bundle, &mut all);
     all
 }
 
 fn kernel_oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &Facts) -> Candidate {
-    let node = matches!(oom.constraint, Constraint::Global | Constraint::Numa);
+    let node = matches!(oom.constraint, Constraint::Global | Constraint::Numa) || oom.node_allocatable();
     let class = if node { Class::HostNodeOom } else { Class::HostOomKilled };
     let victim = oom.victims.first();
     let who = victim.map_or_else(|| "a process".to_owned(), |v| format!("{} (host pid {})", v.comm, v.pid));
@@ -110,6 +114,10 @@ fn kernel_oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &Fact
     let what = match (oom.constraint, oom.limit.or(subject.memory_limit)) {
         (Constraint::Global, _) => format!("the kernel's global OOM killer ended {who}{more}: the whole node was out of RAM"),
         (Constraint::Numa, _) => format!("the kernel's OOM killer ended {who}{more}: the NUMA nodes it was bound to were out of RAM"),
+        (_, limit) if oom.node_allocatable() => format!(
+            "the kernel OOM-killed {who}{more} at the limit of all pods of the node together{} (node allocatable): the node was full, not this container's limit",
+            limit.filter(|_| oom.limit.is_some()).map(|l| format!(", {l}")).unwrap_or_default()
+        ),
         (_, Some(limit)) if oom.pod_level() => {
             format!("the kernel OOM-killed {who}{more} at a memory limit of {limit} that covers the whole pod")
         }
@@ -313,6 +321,50 @@ fn xids(facts: &Facts, knowledge: &Knowledge, all: &mut Vec<Candidate>) {
             },
         });
     }
+}
+
+/// A load that failed and then went on was no end: llama.cpp retries with smaller buffers and comes up.
+fn weigh_recovery(hit: &Hit, weight: Weight, facts: &Facts) -> Weight {
+    let retries = hit.id.starts_with("llama_cpp.") || hit.id.starts_with("ollama.");
+    if weight != Weight::Fatal || !retries || hit.class != Some(Class::CudaOomLoad) {
+        return weight;
+    }
+    let log = facts.logs.iter().find(|l| l.file == hit.place.file);
+    let up_again = log.is_some_and(|l| l.last_ready > hit.place.line);
+    let gave_up = facts.hits.iter().any(|h| {
+        matches!(h.mark, Mark::Cascade | Mark::Death | Mark::Failure) && h.place.file == hit.place.file && h.place.line > hit.place.line
+    });
+    if up_again && !gave_up { Weight::Suspect } else { weight }
+}
+
+/// "No space left on device" below the mount of a Memory-medium volume: the tmpfs of that size is full, not a disk.
+fn full_memory_volume(hit: &Hit, bundle: &Bundle) -> Option<Candidate> {
+    if !hit.text.contains("No space left on device") {
+        return None;
+    }
+    let (pod, path, size) = bundle.pods.iter().find_map(|p| {
+        let mounts = p.containers.iter().flat_map(|c| p.memory_mounts(c));
+        mounts.into_iter().find(|(m, _)| !m.is_empty() && hit.text.contains(&format!("{m}/"))).map(|(m, s)| (p, m, s))
+    })?;
+    let size = size.map_or(String::new(), |s| format!(" of {}", s.k8s()));
+    Some(Candidate {
+        class: Class::HostAllocFailure,
+        weight: Weight::Fatal,
+        from: From::Log,
+        role: hit.role,
+        phase: hit.phase,
+        confidence: Confidence::High,
+        what: format!("the Memory-medium volume{size} at {path} is full: host RAM that the pod was given, not a disk"),
+        signature: "volume.memory_full".into(),
+        place: Some(hit.place.clone()),
+        text: hit.text.clone(),
+        stamp: hit.stamp,
+        supports: vec![
+            Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place),
+            Cited::at(format!("{path} is an emptyDir with medium Memory{size}"), &Place { file: pod.file.clone(), line: None }),
+        ],
+        against: Vec::new(),
+    })
 }
 
 fn log_hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Candidate {

@@ -41,7 +41,8 @@ pub(super) fn relevant_ooms<'a>(
         let uid = oom.pod_uid();
         let same_id = id.as_deref().is_some_and(|id| ids.contains(&id));
         let same_uid = uid.as_deref().is_some_and(|u| uids.contains(&u));
-        let rank = if id.is_some() && id.as_deref() == dead_id {
+        // A container that could not even start died of what an earlier instance left: the earlier record is the cause.
+        let rank = if id.is_some() && id.as_deref() == dead_id && !oom.before_start() {
             0
         } else if same_id || same_uid {
             1
@@ -56,7 +57,8 @@ pub(super) fn relevant_ooms<'a>(
         let sure = if rank < 2 || pod.is_none() { Confidence::High } else { Confidence::Medium };
         out.push((rank, oom, sure));
     }
-    out.sort_by_key(|(rank, ..)| *rank);
+    // A headless record is the rest of an older one: it only speaks where no whole record is left.
+    out.sort_by_key(|(rank, oom, _)| (*rank, oom.headless()));
     // With a record of the very instance, those of other instances only repeat the loop.
     let best = out.first().map(|(r, ..)| *r);
     out.into_iter().filter(|(r, ..)| Some(*r) == best).map(|(_, o, s)| (o, s)).collect()
@@ -128,9 +130,15 @@ fn first_of<'a>(mut it: impl Iterator<Item = &'a &'a Candidate>) -> Option<&'a C
 /// The kernel's record before the event, the event before the status: the same death told three times.
 fn first_kill<'a>(kills: &[&&'a Candidate]) -> Option<&'a Candidate> {
     for from in [From::Kernel, From::Event, From::Status] {
-        if let Some(c) = kills.iter().find(|c| c.from == from) {
-            return Some(c);
+        let mut of_source = kills.iter().filter(|c| c.from == from);
+        let Some(mut first) = of_source.next() else { continue };
+        // Events are listed in no order; kernel records are in theirs.
+        for c in of_source.filter(|_| from == From::Event) {
+            if c.stamp.zip(first.stamp).and_then(|(c, f)| c.ms_until(f)).is_some_and(|ms| ms > 0) {
+                first = c;
+            }
         }
+        return Some(first);
     }
     None
 }

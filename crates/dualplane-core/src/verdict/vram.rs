@@ -11,6 +11,8 @@ use crate::units::Bytes;
 pub const FULL_OF_TENSORS: f64 = 0.95;
 /// Slack below this share of the device is the allocator's normal rounding (blocks of 2 and 20 MiB, graph pools).
 const SLACK_FLOOR: f64 = 0.005;
+/// Idle reserved memory of this share of the device is holes, not slack.
+const HOLES: f64 = 0.10;
 /// Memory of others below this share of the device is contexts and display, not a tenant.
 const TENANT_FLOOR: f64 = 0.15;
 /// This process holds this share of its MIG instance: the instance is full of it.
@@ -98,7 +100,9 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
         return false;
     };
     let full = allocated.share_of(total) >= FULL_OF_TENSORS;
-    if idle < requested || full || idle.share_of(total) < SLACK_FLOOR {
+    // Idle blocks and free memory together would have done, and the idle part is a good piece of the card.
+    let together = idle.share_of(total) >= HOLES && idle.saturating_add(oom.free.unwrap_or_default()) >= requested;
+    if (idle < requested && !together) || full || idle.share_of(total) < SLACK_FLOOR {
         if idle >= requested && full {
             let at = c.place.clone();
             c.against.push(Cited {
@@ -112,19 +116,17 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
         return false;
     }
     c.class = Class::Fragmentation;
-    c.confidence = if idle.share_of(total) >= 0.1 { Confidence::High } else { Confidence::Medium };
+    c.confidence = if idle.share_of(total) >= HOLES { Confidence::High } else { Confidence::Medium };
     c.what = format!("{requested} was asked for while {idle} lay reserved but unallocated in this process's own allocator");
     let place = c.place.clone();
     c.supports.push(Cited {
         text: format!(
-            "reserved but unallocated {idle} ≥ requested {requested}; tensors hold {allocated} of {total} ({:.1} %)",
+            "reserved but unallocated {idle} {} requested {requested}; tensors hold {allocated} of {total} ({:.1} %)",
+            if idle >= requested { "≥".to_owned() } else { format!("+ free {} ≥", oom.free.unwrap_or_default()) },
             allocated.share_of(total) * 100.0
         ),
         place,
     });
-    if c.phase == Phase::Unknown {
-        c.phase = Phase::Unknown;
-    }
     true
 }
 
@@ -150,7 +152,11 @@ fn exhausted(c: &mut Candidate, oom: &vram::VramOom) {
 fn by_phase(c: &mut Candidate) {
     c.class = match c.phase {
         Phase::Load | Phase::Profile => Class::CudaOomLoad,
-        Phase::Traffic | Phase::Idle => Class::CudaOomRuntime,
+        Phase::Traffic | Phase::Idle => {
+            // A server that is up allocates because a request (or a wake-up) asks it to.
+            c.phase = Phase::Traffic;
+            Class::CudaOomRuntime
+        }
         Phase::Unknown => {
             c.confidence = Confidence::Medium;
             c.against.push(Cited::plain("nothing in the log tells whether the server was loading or serving"));

@@ -108,7 +108,8 @@ impl Tally {
                 text.is_none()
             }
         };
-        if verbose || !class_ok || !trigger_ok {
+        let phase_ok = truth.phase.is_none_or(|p| p == v.phase);
+        if verbose && !phase_ok || !class_ok || !trigger_ok {
             let _ = writeln!(self.misses, "{name}: wanted {} ({}), got {} ({}, {})", truth.class, truth.phase.map_or("-", Phase::as_str), v.class, v.phase, v.confidence);
             if !trigger_ok {
                 let _ = writeln!(self.misses, "  wanted line: {}", short(truth.trigger_line.as_deref()));
