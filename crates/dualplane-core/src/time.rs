@@ -186,7 +186,7 @@ const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Au
 fn date_before(before: &str, tail: &str) -> Option<(Option<i16>, i8, i8)> {
     let before = before.trim_end_matches([' ', 'T', '-']);
     // 2025-03-12, 2025/03/11
-    if let Some(d) = before.get(before.len().checked_sub(10)?.min(before.len())..).filter(|d| d.is_ascii()) {
+    if let Some(d) = before.len().checked_sub(10).and_then(|i| before.get(i..)).filter(|d| d.is_ascii()) {
         let b = d.as_bytes();
         let sep = b.get(4).copied();
         if sep.is_some_and(|s| s == b'-' || s == b'/') && b.get(7).copied() == sep {

@@ -167,9 +167,12 @@ fn is_metric_line(line: &str) -> bool {
     let (name, rest) = line.split_at_checked(name_end).unwrap_or_default();
     let name_ok = name.len() > 2
         && name.contains(['_', ':'])
+        && !name.ends_with(':')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b':');
-    let value = rest.rsplit_once('}').map_or(rest, |(_, v)| v).split_whitespace().next().unwrap_or_default();
-    name_ok && value.parse::<f64>().is_ok()
+    let mut rest = rest.rsplit_once('}').map_or(rest, |(_, v)| v).split_whitespace();
+    let value = rest.next().is_some_and(|v| v.parse::<f64>().is_ok());
+    // Behind the value stands nothing or a time stamp; a sentence that begins so is a log line.
+    name_ok && value && rest.next().is_none_or(|t| t.parse::<i64>().is_ok() || t.starts_with('#'))
 }
 
 fn is_kernel_line(line: &str) -> bool {
@@ -225,6 +228,7 @@ mod tests {
             ("x", "kern  :warn  : [ 5521.220914] NVRM: Xid\n", "kernel"),
             ("x", "4,1234,5521220914,-;python invoked oom-killer\n", "kernel"),
             ("x", "Jul 03 22:40:06 node1 kernel: python invoked oom-killer\n", "kernel"),
+            ("x", "Error: 500 Internal Server Error: model requires more system memory\n", "log"),
             ("x", "{\"log\":\"a\\n\",\"stream\":\"stderr\"}\n{\"log\":\"b\\n\"}\n", "log"),
             ("x", "INFO 04-02 09:14:07 [api_server.py:1043] vLLM\n", "log"),
             ("x.json", "{\"kind\":\"Pod\",", "unusable"),

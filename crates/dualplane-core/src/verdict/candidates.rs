@@ -83,7 +83,7 @@ pub(super) fn collect(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, sub
         all.push(c);
     }
     for hit in &facts.object_hits {
-        object(hit, bundle, subject, &mut all);
+        object(hit, bundle, facts, subject, &mut all);
     }
     xids(facts, knowledge, &mut all);
     for hit in &facts.hits {
@@ -236,7 +236,7 @@ fn oom_killed_status(
     })
 }
 
-fn object(hit: &Hit, bundle: &Bundle, subject: &Subject, all: &mut Vec<Candidate>) {
+fn object(hit: &Hit, bundle: &Bundle, facts: &Facts, subject: &Subject, all: &mut Vec<Candidate>) {
     let (Mark::Fatal | Mark::Degraded, Some(class)) = (hit.mark, hit.class) else { return };
     let from = if hit.place.line.is_some() { From::Event } else { From::Status };
     // Events of other pods say nothing about this one; events of the node do.
@@ -258,7 +258,7 @@ fn object(hit: &Hit, bundle: &Bundle, subject: &Subject, all: &mut Vec<Candidate
         weight: if hit.mark == Mark::Fatal { Weight::Fatal } else { Weight::Degraded },
         from,
         role: Role::Unsaid,
-        phase: hit.phase,
+        phase: if hit.phase == Phase::Unknown { end_phase(facts) } else { hit.phase },
         confidence: Confidence::High,
         what: hit.meaning.clone(),
         signature: hit.id.clone(),

@@ -157,6 +157,11 @@ fn by_phase(c: &mut Candidate) {
             c.phase = Phase::Traffic;
             Class::CudaOomRuntime
         }
+        // The message itself is one of loading (ggml's buffer allocation, an engine's refusal to load).
+        Phase::Unknown if c.class == Class::CudaOomLoad => {
+            c.phase = Phase::Load;
+            Class::CudaOomLoad
+        }
         Phase::Unknown => {
             c.confidence = Confidence::Medium;
             c.against.push(Cited::plain("nothing in the log tells whether the server was loading or serving"));
