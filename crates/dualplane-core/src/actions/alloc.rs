@@ -1,6 +1,6 @@
 //! A host allocation was refused without a kill: /dev/shm, pinned memory, the engine's own check, overcommit.
 
-use super::{Action, Context, Stage, names};
+use super::{Action, Context, Stage, on_node, names};
 use crate::units::{Bytes, GIB, MIB};
 
 /// The container runtimes' default size of /dev/shm.
@@ -62,7 +62,7 @@ fn pinned_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
     out.push(
         Action::new(Stage::Fix, "Pin less host memory: the driver refused it. Pinned pages must be resident, within the locked-memory limit, and page-table entries for them fit the driver")
             .run(format!("kubectl exec -n {} {} -c {} -- sh -c 'ulimit -l; grep -E \"MemAvailable|Mlocked|Unevictable\" /proc/meminfo'", n.ns, n.pod, n.container))
-            .run(format!("on {}: dmesg -T | grep -E 'NVRM|page table' | tail", n.node)),
+            .run(on_node(&n.node, "dmesg -T | grep -E 'NVRM|page table' | tail")),
     );
     out.push(Action::new(Stage::Verify, "The start-up log goes past the line that allocates the host pool, and shmem in memory.stat shows its size").run(format!("kubectl exec -n {} {} -c {} -- grep -E '^(shmem|unevictable) ' /sys/fs/cgroup/memory.stat", n.ns, n.pod, n.container)));
 }

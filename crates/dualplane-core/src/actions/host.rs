@@ -1,7 +1,7 @@
 //! The container or the node ran out of host RAM.
 
 use super::{Action, Context, Stage, names, workload};
-use crate::facts::{HostPool, OomRecord, host_pools};
+use crate::facts::{HostPool, OomRecord, host_pools, prompt_cache_in_use};
 use crate::units::{Bytes, GIB, MIB};
 use crate::verdict::{Class, Phase, memory_limit};
 
@@ -31,7 +31,6 @@ fn container(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
     let n = names(cx);
     let limit = memory_limit(cx.facts, &cx.verdict.subject);
     let sum = pools.iter().fold(Bytes(0), |s, p| s.saturating_add(p.bytes));
-    let w = workload(cx);
     if cx.verdict.summary.contains("too low to start") || cx.verdict.summary.contains("could not even start") {
         out.push(
             Action::new(Stage::StopTheBleeding, "Delete the pod so that its Memory-medium volumes are emptied: their pages stay charged to the pod across restarts")
@@ -46,14 +45,7 @@ fn container(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
         for pool in pools.iter().filter(|p| p.flag.is_some()) {
             shrink(cx, pool, pools, limit, out);
         }
-        let base = base_use(cx, pools, limit);
-        let need = sum.saturating_add(base.0).scale(HEADROOM).round_up_to(GIB);
-        out.push(
-            Action::new(Stage::Fix, format!("Or keep the pools and set the memory request and limit to {}", need.k8s()))
-                .because(format!("pools {sum} + everything else {} ({}) = {}; × {HEADROOM} headroom, rounded up to whole GiB = {}", base.0, base.1, sum.saturating_add(base.0), need.k8s()))
-                .patch(resources_patch(&n.container, need))
-                .run(format!("kubectl set resources {w} -n {} -c {} --requests=memory={} --limits=memory={}", n.ns, n.container, need.k8s(), need.k8s())),
-        );
+        keep_pools(cx, pools, sum, out);
         return;
     }
     for pool in pools.iter().filter(|p| p.flag.is_some() && p.bytes.share_of(limit) > 0.3) {
@@ -62,50 +54,85 @@ fn container(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
     measure(cx, out);
 }
 
-/// Host memory beside the pools at the death, and how it is known.
-fn base_use(cx: &Context<'_>, pools: &[HostPool], limit: Bytes) -> (Bytes, String) {
-    let rss = cx.bundle.metrics.iter().find(|s| s.name == "container_memory_rss").map(|s| Bytes::from_f64(s.value));
-    if let Some(rss) = rss {
-        return (rss.min(limit), "container_memory_rss".to_owned());
+/// The limit that holds all pools and the rest of the server.
+fn keep_pools(cx: &Context<'_>, pools: &[HostPool], sum: Bytes, out: &mut Vec<Action>) {
+    let n = names(cx);
+    let w = workload(cx);
+    match base_use(cx, pools) {
+        Some((base, how)) => {
+            let all = sum.saturating_add(base);
+            let need = all.scale(HEADROOM).round_up_to(GIB);
+            let q = need.k8s();
+            out.push(
+                Action::new(Stage::Fix, format!("Or keep the pools and set the memory request and limit to {q}"))
+                    .because(format!("pools {sum} + everything else {base} ({how}) = {all}; × {HEADROOM} headroom, rounded up to whole GiB = {q}"))
+                    .patch(resources_patch(&n.container, need))
+                    .run(format!("kubectl set resources {w} -n {} -c {} --requests=memory={q} --limits=memory={q}", n.ns, n.container)),
+            );
+        }
+        None => out.push(
+            Action::new(Stage::Fix, format!("Or keep the pools and set the memory request and limit to ({sum} + the server's use without them) × {HEADROOM}"))
+                .because("the server's use without its pools is not in the evidence; measured as above"),
+        ),
     }
-    let anon: u64 = record(cx).map_or(0, |o| o.victims.iter().filter_map(|v| v.anon).map(|b| b.0).sum());
-    if anon > 0 {
-        let victims = record(cx).map_or(1, |o| o.victims.len().max(1)) as u64;
-        let ranks = pools.iter().map(|p| p.ranks).max().unwrap_or(1).max(1);
-        let each = anon / victims;
-        return (Bytes(each * ranks), format!("anon-rss {} of a killed process × {ranks} processes", Bytes(each)));
+}
+
+/// Host memory beside the pools at the death, and how it is known; `None` where the evidence does not carry it.
+fn base_use(cx: &Context<'_>, pools: &[HostPool]) -> Option<(Bytes, String)> {
+    let metric = |name: &str| cx.bundle.metrics.iter().find(|s| s.name == name).map(|s| Bytes::from_f64(s.value));
+    // A prompt cache lies in the heap: what the working set held beside it is the rest of the server.
+    if let (Some(working_set), Some(cache)) = (metric("container_memory_working_set_bytes"), prompt_cache_in_use(cx.facts)) {
+        let rest = working_set.saturating_sub(cache);
+        return Some((rest, format!("working set {working_set} − prompt cache in use {cache}")));
     }
-    (Bytes(GIB), "not in the evidence; 1 GiB assumed for the Python processes, measure it".to_owned())
+    // Pinned pools count as shmem, so that anonymous memory is what the processes hold beside them.
+    let pinned = pools.iter().all(|p| !p.bound);
+    if let Some(rss) = metric("container_memory_rss").filter(|_| pinned) {
+        return Some((rss, "container_memory_rss, which counts no pinned memory".to_owned()));
+    }
+    let oom = record(cx).filter(|_| pinned)?;
+    let anon: u64 = oom.victims.iter().filter_map(|v| v.anon).map(|b| b.0).sum();
+    let victims = oom.victims.len() as u64;
+    let each = anon.checked_div(victims).filter(|e| *e > 0)?;
+    let ranks = pools.iter().map(|p| p.ranks).max().unwrap_or(1).max(1);
+    Some((Bytes(each.saturating_mul(ranks)), format!("anon-rss {} of a killed process × {ranks} processes", Bytes(each))))
 }
 
 /// The largest size of one pool that fits beside the others.
 fn shrink(cx: &Context<'_>, pool: &HostPool, all: &[HostPool], limit: Bytes, out: &mut Vec<Action>) {
     let Some(flag) = pool.flag else { return };
-    let base = base_use(cx, all, limit);
     let rest = all.iter().filter(|p| p.name != pool.name && !p.bound).fold(Bytes(0), |s, p| s.saturating_add(p.bytes));
-    let room = limit.scale(1.0 / HEADROOM).saturating_sub(rest).saturating_sub(base.0);
+    let ceiling = limit.scale(1.0 / HEADROOM).saturating_sub(rest);
+    let base = base_use(cx, all);
+    let room = base.as_ref().map_or(ceiling, |(b, _)| ceiling.saturating_sub(*b));
     let each = Bytes(room.0 / pool.ranks.max(1));
-    let (value, shown) = match flag {
+    let (value, unit) = match flag {
         "--cache-ram" => (each.0 / MIB, "MiB"),
-        "--hicache-size" => (each.0 / 1_000_000_000, "GB (10^9) per rank"),
+        "--hicache-size" => (each.0 / 1_000_000_000, "GB of 10^9 bytes, per rank"),
         "--cpu-offload-gb" => (each.0 / GIB, "GiB per GPU"),
         _ => (each.0 / GIB, "GiB"),
     };
+    let others = if rest.0 > 0 { format!(" − other pools {rest}") } else { String::new() };
+    let by_rank = if pool.ranks > 1 { format!("; ÷ {} ranks = {each}", pool.ranks) } else { String::new() };
+    let now = format!("now: {}", pool.arithmetic);
     if value == 0 {
         out.push(
             Action::new(Stage::Fix, format!("Turn off {}: under the limit of {limit} no room is left for it", pool.name))
-                .because(format!("limit {limit} ÷ {HEADROOM} headroom − other pools {rest} − everything else {} ({}) leaves {room}", base.0, base.1)),
+                .because(now)
+                .because(format!("limit {limit} ÷ {HEADROOM} headroom{others} leaves {room}")),
         );
         return;
     }
-    out.push(
-        Action::new(Stage::Fix, format!("Set {flag} {value} ({shown}), so that {} fits the limit of {limit}", pool.name))
-            .because(format!("now: {}", pool.arithmetic))
-            .because(format!(
-                "limit {limit} ÷ {HEADROOM} headroom − other pools {rest} − everything else {} ({}) = {room}; ÷ {} = {each}",
-                base.0, base.1, pool.ranks.max(1)
-            )),
-    );
+    let n = names(cx);
+    out.push(match base {
+        Some((b, how)) => Action::new(Stage::Fix, format!("Set {flag} {value} ({unit}), so that {} fits the limit of {limit}", pool.name))
+            .because(now)
+            .because(format!("limit {limit} ÷ {HEADROOM} headroom{others} − everything else {b} ({how}) = {room}{by_rank}")),
+        None => Action::new(Stage::Fix, format!("Set {flag} to {value} ({unit}) less what the server takes without {}", pool.name))
+            .because(now)
+            .because(format!("limit {limit} ÷ {HEADROOM} headroom{others} = {room}{by_rank}; what the server takes beside it is not in the evidence: measure it idle, right after a start"))
+            .run(format!("kubectl exec -n {} {} -c {} -- cat /sys/fs/cgroup/memory.current", n.ns, n.pod, n.container)),
+    });
 }
 
 fn measure(cx: &Context<'_>, out: &mut Vec<Action>) {
@@ -192,7 +219,7 @@ fn prevent(cx: &Context<'_>, out: &mut Vec<Action>) {
     out.push(
         Action::new(Stage::Prevent, "Alert before the kill: working set without reclaimable cache above 90 % of the limit for 2 minutes")
             .run(format!(
-                "promql: container_memory_working_set_bytes{{namespace=\"{0}\",container=\"{1}\"}} / on(namespace,pod,container) kube_pod_container_resource_limits{{resource=\"memory\",namespace=\"{0}\",container=\"{1}\"}} > 0.9",
+                "# PromQL: container_memory_working_set_bytes{{namespace=\"{0}\",container=\"{1}\"}} / on(namespace,pod,container) kube_pod_container_resource_limits{{resource=\"memory\",namespace=\"{0}\",container=\"{1}\"}} > 0.9",
                 n.ns, n.container
             )),
     );

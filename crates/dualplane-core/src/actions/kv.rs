@@ -1,7 +1,7 @@
 //! The KV cache is too small for the longest request or for the traffic.
 
 use super::vram::{utilization, utilization_flag};
-use super::{Action, Context, Stage, ceil_hundredth};
+use super::{Action, Context, Stage, promql, ceil_hundredth};
 use crate::facts::Hit;
 use crate::units::{Bytes, thousands};
 use crate::verdict::Phase;
@@ -40,7 +40,7 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
     }
     raise(cx, hit, max_len, fits, out);
     if cx.facts.engine.is("sglang") {
-        if let (Some((weights, _)), Some((u, from))) = (cx.facts.last_memory("sglang.load_weight_end", "mem_usage"), utilization(cx)) {
+        if let (Some((weights, _)), Some((u, from))) = (cx.facts.last_memory("sglang.weights_end", "weights"), utilization(cx)) {
             out.push(Action::new(Stage::Fix, format!("Raise --mem-fraction-static above {u}: weights take {weights} of it")).because(from));
         }
     }
@@ -59,7 +59,7 @@ fn raise(cx: &Context<'_>, hit: Option<&Hit>, max_len: Option<f64>, fits: Option
     let flag = utilization_flag(cx);
     let needed = hit.and_then(|h| h.memory("needed"));
     let have = hit.and_then(|h| h.memory("available"));
-    let pool = cx.facts.hits.iter().rev().find_map(|h| h.memory("kv_cache").or_else(|| h.memory("kv_cache_size")).or_else(|| h.memory("available")));
+    let pool = cx.facts.hits.iter().rev().find_map(|h| h.memory("kv_size").or_else(|| h.memory("available").filter(|_| h.id == "vllm.kv_available")));
     let (need, have, how) = match (needed, have, max_len, fits, pool) {
         (Some(n), Some(h), ..) => (n, h, "as the message prints them".to_owned()),
         (_, _, Some(len), Some(fit), Some(pool)) if fit > 0.0 => {
@@ -130,5 +130,5 @@ fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
         Some("llama_cpp" | "ollama") => out.push(Action::new(Stage::Fix, "Or raise --ctx-size (it is shared by all --parallel slots) while VRAM stays free, or store KV as q8_0 (--cache-type-k/-v)")),
         _ => out.push(Action::new(Stage::Fix, "Or enlarge the pool: --kv-cache-dtype fp8 doubles its tokens; more GPUs or a quantised model free VRAM for it")),
     }
-    out.push(Action::new(Stage::Verify, "Under the same traffic the preemption (retraction) counter stands still and KV use stays below 95 %").run("promql: rate(vllm:num_preemptions_total[5m]) == 0 and vllm:kv_cache_usage_perc < 0.95"));
+    out.push(Action::new(Stage::Verify, "Under the same traffic the preemption (retraction) counter stands still and KV use stays below 95 %").run(promql("rate(vllm:num_preemptions_total[5m]) == 0 and vllm:kv_cache_usage_perc < 0.95")));
 }

@@ -120,6 +120,16 @@ pub(crate) fn names(cx: &Context<'_>) -> crate::verdict::Names {
     crate::verdict::Names::of(&cx.verdict.subject)
 }
 
+/// A command to run on the node, through the API so that it pastes anywhere.
+pub(crate) fn on_node(node: &str, command: &str) -> String {
+    format!("kubectl debug node/{node} -it --profile=sysadmin --image=busybox -- chroot /host {command}")
+}
+
+/// A PromQL expression as a comment, so that pasting it into a shell does nothing.
+pub(crate) fn promql(expression: &str) -> String {
+    format!("# PromQL: {expression}")
+}
+
 /// `kind/name` of what to patch: the owner where the evidence tells it, else a placeholder.
 pub(crate) fn workload(cx: &Context<'_>) -> String {
     let pod = cx.verdict.subject.pod_index.and_then(|i| cx.bundle.pods.get(i));

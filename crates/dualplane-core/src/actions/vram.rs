@@ -1,6 +1,6 @@
 //! VRAM ran out: at load, while serving, by fragmentation or because of a neighbour.
 
-use super::{Action, Context, Stage, floor_hundredth, names, workload};
+use super::{Action, Context, Stage, on_node, floor_hundredth, names, workload};
 use crate::facts::vram::{self, VramOom};
 use crate::units::{Bytes, GIB};
 use crate::verdict::Class;
@@ -35,7 +35,10 @@ pub(super) fn utilization(cx: &Context<'_>) -> Option<(f64, String)> {
             let of = e.version.as_deref().map_or("an unknown version; check it".to_owned(), |v| format!("vLLM {v}"));
             Some((u, format!("default {u} of {of}")))
         }
-        Some("sglang") => e.number(&["mem-fraction-static"]).map(|u| (u, format!("--mem-fraction-static {u} of the pod"))),
+        Some("sglang") => {
+            let printed = || cx.facts.hits.iter().rev().find_map(|h| h.number("utilization")).map(|u| (u, format!("mem_fraction_static {u} as the log prints it")));
+            e.number(&["mem-fraction-static"]).map(|u| (u, format!("--mem-fraction-static {u} of the pod"))).or_else(printed)
+        }
         _ => None,
     }
 }
@@ -92,8 +95,9 @@ fn ggml(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     if !matches!(cx.facts.engine.name.as_deref(), Some("llama_cpp" | "ollama")) {
         return;
     }
-    let layers = cx.facts.hits.iter().rev().find_map(|h| h.number("layers_offloaded").or_else(|| h.number("offloaded")));
-    let card = cx.facts.hits.iter().find_map(|h| h.word("device_name").or_else(|| h.word("gpu_name")).or_else(|| h.word("name")));
+    let layers = cx.facts.hits.iter().rev().find_map(|h| h.number("layers_gpu"));
+    // Device lines say "NVIDIA GeForce RTX 3090"; the catalogue knows the card's driver-reported total.
+    let card = cx.facts.hits.iter().find_map(|h| h.word("gpu"));
     let total = card.as_deref().and_then(|c| cx.knowledge.gpu(c)).and_then(crate::knowledge::Gpu::total);
     if let (Some(layers), Some(requested), Some(total)) = (layers.filter(|l| *l >= 1.0), oom.requested, total) {
         let per_layer = requested.0 as f64 / layers;
@@ -131,7 +135,7 @@ fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     match cx.facts.engine.name.as_deref() {
         Some("vllm") => out.push(batched_tokens(cx)),
         Some("sglang") => {
-            let now = cx.facts.hits.iter().rev().find_map(|h| h.number("chunked_prefill_size").or_else(|| h.number("new_tokens")));
+            let now = cx.facts.hits.iter().rev().find_map(|h| h.number("chunked_prefill"));
             let now = cx.facts.engine.number(&["chunked-prefill-size"]).or(now);
             out.push(match now {
                 Some(n) if n >= 2.0 => Action::new(Stage::Fix, format!("Or set --chunked-prefill-size {}: activations of a prefill step halve", (n / 2.0) as u64))
@@ -149,7 +153,7 @@ fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
 
 fn batched_tokens(cx: &Context<'_>) -> Action {
     let now = cx.facts.engine.number(&["max-num-batched-tokens"]).map(|n| (n, "the pod's flag"));
-    let printed = cx.facts.hits.iter().rev().find_map(|h| h.number("max_num_batched_tokens")).map(|n| (n, "as the log prints it"));
+    let printed = cx.facts.hits.iter().rev().filter(|h| h.id == "vllm.max_num_batched_tokens").find_map(|h| h.number("tokens")).map(|n| (n, "as the log prints it"));
     match now.or(printed) {
         Some((n, from)) if n >= 2.0 => Action::new(Stage::Fix, format!("Or set --max-num-batched-tokens {}: the activation peak of a step halves", (n / 2.0) as u64))
             .because(format!("{n} now ({from}); activations grow in proportion to the tokens of a step")),
@@ -159,7 +163,7 @@ fn batched_tokens(cx: &Context<'_>) -> Action {
 
 fn prefill_tokens(cx: &Context<'_>) -> Action {
     let flag = cx.facts.engine.number(&["max-batch-prefill-tokens"]);
-    let printed = cx.facts.hits.iter().find_map(|h| h.number("prefill_tokens").or_else(|| h.number("max_prefill_tokens")));
+    let printed = cx.facts.hits.iter().filter(|h| h.id.starts_with("tgi.")).find_map(|h| h.number("prefill_tokens").or_else(|| h.number("tokens")));
     match flag.or(printed).filter(|n| *n >= 2.0) {
         Some(n) => Action::new(Stage::Fix, format!("Set --max-batch-prefill-tokens {}: the warm-up and prefill batch halve", (n / 2.0) as u64)).because(format!("{n} now")),
         None => Action::new(Stage::Fix, "Lower --max-batch-prefill-tokens: it sets the size of the largest prefill batch"),
@@ -187,9 +191,9 @@ fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     let desired = hit.and_then(|h| h.memory("desired"));
     out.push(
         Action::new(Stage::StopTheBleeding, "Find who holds the card and end it if it should not be there (a terminating replica, an orphan of a crash, another pod)")
-            .run(format!("on {}: nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv", n.node))
+            .run(on_node(&n.node, "nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv"))
             .run(format!("kubectl get pod -A --field-selector spec.nodeName={} -o wide", n.node))
-            .run(format!("on {}: cat /proc/PID/cgroup   # the path names the pod's UID", n.node)),
+            .run(on_node(&n.node, "cat /proc/PID/cgroup   # the path names the pod's UID")),
     );
     if let (Some(free), Some(total), Some(desired)) = (free, total, desired) {
         let held = total.saturating_sub(free);
@@ -198,7 +202,7 @@ fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
             Action::new(Stage::Fix, format!("Free {} on the card for this server: {held} is held by others before it starts", desired.saturating_sub(free)))
                 .because(format!("wanted {desired} − free {free} = {} short; total {total} − free {free} = {held} held by others", desired.saturating_sub(free))),
         );
-        let weights = cx.facts.last_memory("vllm.model_loading_took", "weights").map(|(b, _)| b);
+        let weights = cx.facts.last_memory("vllm.weights", "weights").map(|(b, _)| b);
         if held.share_of(total) < 0.25 && weights.is_none_or(|w| w < free) {
             out.push(
                 Action::new(Stage::Fix, format!("Or share the card on purpose: --gpu-memory-utilization {fit} fits what is free now"))
@@ -222,7 +226,9 @@ fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
 
 fn verify(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     let n = names(cx);
-    let margin = oom.requested.map_or_else(|| "1 GiB".to_owned(), |r| r.max(Bytes(GIB / 4)).to_string());
+    // At load the failed request may be all weights; while serving it is the step that must fit next time.
+    let most = if cx.verdict.class == Class::CudaOomLoad { Bytes(GIB) } else { Bytes(u64::MAX) };
+    let margin = oom.requested.map_or(Bytes(GIB), |r| r.max(Bytes(GIB / 4)).min(most));
     out.push(
         Action::new(Stage::Verify, format!("After the change: start-up completes, and at the peak of traffic at least {margin} stays free on the card"))
             .run(format!("kubectl exec -n {} {} -c {} -- nvidia-smi --query-gpu=memory.used,memory.free,memory.total --format=csv", n.ns, n.pod, n.container)),

@@ -1,6 +1,6 @@
 //! GPU faults: the vendor's action for the first Xid, and who else is hit.
 
-use super::{Action, Context, Stage, names};
+use super::{Action, Context, Stage, promql, on_node, names};
 use crate::facts::XidEvent;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
@@ -25,10 +25,10 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
         "restart_app" => out.push(Action::new(Stage::StopTheBleeding, "Restart the server; the GPU itself needs no reset").because(because).run(format!("kubectl delete pod {} -n {}", n.pod, n.ns))),
         "none" => out.push(Action::new(Stage::StopTheBleeding, "No action on the GPU is asked for by this Xid alone").because(because)),
         "reboot_node" => {
-            out.push(Action::new(Stage::StopTheBleeding, "Drain the node and reboot it").because(because).run(format!("kubectl cordon {}", n.node)).run(format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", n.node)).run(format!("on {}: systemctl reboot", n.node)));
+            out.push(Action::new(Stage::StopTheBleeding, "Drain the node and reboot it").because(because).run(format!("kubectl cordon {}", n.node)).run(format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", n.node)).run(on_node(&n.node, "systemctl reboot")));
         }
         _ => {
-            out.push(Action::new(Stage::StopTheBleeding, "Drain the pods of this GPU, then reset it").because(because).run(format!("kubectl cordon {}", n.node)).run(format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", n.node)).run(format!("on {}: nvidia-smi --gpu-reset -i {}", n.node, x.pci)));
+            out.push(Action::new(Stage::StopTheBleeding, "Drain the pods of this GPU, then reset it").because(because).run(format!("kubectl cordon {}", n.node)).run(format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", n.node)).run(on_node(&n.node, &format!("nvidia-smi --gpu-reset -i {}", x.pci))));
         }
     }
     if let Some(k) = known {
@@ -69,8 +69,8 @@ fn text_only(cx: &Context<'_>, out: &mut Vec<Action>) {
     out.push(
         Action::new(Stage::StopTheBleeding, "Restart the server, and read the driver's Xid before trusting the GPU with it again")
             .because("the engine names a GPU fault; whether to restart, reset or replace depends on the Xid, which is not in the evidence")
-            .run(format!("on {}: dmesg -T | grep -E 'NVRM|Xid'", n.node))
-            .run(format!("on {}: nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT", n.node)),
+            .run(on_node(&n.node, "dmesg -T | grep -E 'NVRM|Xid'"))
+            .run(on_node(&n.node, "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT")),
     );
     let illegal = cx.verdict.trigger.as_ref().is_some_and(|t| t.text.contains("illegal") || t.text.contains("launch failure"));
     if illegal {
@@ -84,7 +84,7 @@ fn text_only(cx: &Context<'_>, out: &mut Vec<Action>) {
 
 fn finish(cx: &Context<'_>, out: &mut Vec<Action>) {
     let n = names(cx);
-    out.push(Action::new(Stage::Verify, "No new Xid for a day of traffic, and no pending remap").run(format!("on {}: nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_rows.failure --format=csv", n.node)).run("promql: changes(DCGM_FI_DEV_XID_ERRORS[1d]) == 0"));
+    out.push(Action::new(Stage::Verify, "No new Xid for a day of traffic, and no pending remap").run(on_node(&n.node, "nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_rows.failure --format=csv")).run(promql("changes(DCGM_FI_DEV_XID_ERRORS[1d]) == 0")));
     out.push(Action::new(Stage::Prevent, "Let the device plugin take faulty GPUs out (its health check) and alert on DCGM_FI_DEV_XID_ERRORS other than 13, 31, 43, 45"));
     out.push(Action::new(Stage::Avoid, "Do not change memory limits, utilisation or context length: nothing ran out of memory"));
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::Facts;
 use crate::evidence::{Bundle, Container};
-use crate::knowledge::Knowledge;
 
 /// A flag as it was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +77,7 @@ const IMAGES: &[(&str, &str)] = &[
 
 const ENGINES: &[&str] = &["vllm", "sglang", "tgi", "tensorrt_llm", "triton", "llama_cpp", "ollama", "ray"];
 
-pub(super) fn engine(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Engine {
+pub(super) fn engine(bundle: &Bundle, facts: &Facts) -> Engine {
     let mut engine = Engine::default();
     let containers: Vec<(&str, &Container)> =
         bundle.pods.iter().flat_map(|p| p.containers.iter().map(|c| (p.file.as_str(), c))).collect();
@@ -92,14 +91,14 @@ pub(super) fn engine(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> E
         if let Some(e) = hit.engine.as_deref().and_then(|e| ENGINES.iter().find(|known| **known == canonical(e))) {
             *votes.entry(e).or_default() += hit.count.min(20);
         }
-        if let Some(v) = hit.word("version").filter(|v| v.starts_with(|c: char| c.is_ascii_digit())) {
-            engine.version.get_or_insert(v);
-        }
     }
-    let _ = knowledge;
     // Ray and Triton host other engines: they count only where no engine proper speaks.
     let proper = votes.iter().filter(|(e, _)| !matches!(**e, "ray" | "triton")).max_by_key(|(_, n)| **n);
     engine.name = proper.or_else(|| votes.iter().max_by_key(|(_, n)| **n)).map(|(e, _)| (*e).to_owned());
+    let own = facts.hits.iter().filter(|h| h.engine.as_deref().map(canonical) == engine.name);
+    engine.version = own
+        .filter_map(|h| h.word("version"))
+        .find(|v| v.trim_start_matches(['v', 'b']).starts_with(|c: char| c.is_ascii_digit()));
     for (_, c) in &containers {
         let by_image = IMAGES.iter().find(|(word, _)| c.image.contains(word));
         let by_args = ENGINES.iter().find(|e| c.args.iter().any(|a| a == *e || a.starts_with(&format!("{e}."))));

@@ -24,26 +24,50 @@ pub struct HostPool {
     pub place: Place,
 }
 
-/// Signatures that print a pool's size: id, group, name, flag, whether each rank prints its own, whether it is a bound.
-const PRINTED: &[(&str, &[&str], &str, Option<&str>, bool)] = &[
-    ("sglang.", &["host_pool"], "SGLang hierarchical KV cache (pinned host pool)", Some("--hicache-size"), false),
-    ("vllm.", &["cpu_offload", "offloaded"], "weights offloaded to host memory", Some("--cpu-offload-gb"), false),
-    ("vllm.", &["kv_offload", "mmap"], "KV offload region", Some("--kv-offloading-size"), false),
-    ("lmcache.", &["host_pool"], "LMCache CPU tier", Some("LMCACHE_MAX_LOCAL_CPU_SIZE"), false),
-    ("llama_cpp.", &["cache_limit", "cache_size_limit", "limit"], "llama.cpp prompt cache", Some("--cache-ram"), true),
-    ("ollama.", &["cache_limit", "limit"], "llama.cpp prompt cache", Some("--cache-ram"), true),
+/// Where a log prints a pool's size.
+struct Printed {
+    signature: &'static str,
+    group: &'static str,
+    name: &'static str,
+    flag: Option<&'static str>,
+    /// A cache that says its limit again and again, as opposed to one pool a rank.
+    bound: bool,
+}
+
+const fn printed(signature: &'static str, group: &'static str, name: &'static str, flag: Option<&'static str>, bound: bool) -> Printed {
+    Printed { signature, group, name, flag, bound }
+}
+
+const HICACHE: &str = "SGLang hierarchical KV cache (pinned host pool)";
+const OFFLOAD: &str = "weights offloaded to host memory";
+const KV_OFFLOAD: &str = "KV offload region";
+const PROMPT_CACHE: &str = "llama.cpp prompt cache";
+const LMCACHE: &str = "LMCache CPU tier";
+
+const PRINTED: &[Printed] = &[
+    printed("sglang.host_pool", "host_pool", HICACHE, Some("--hicache-size"), false),
+    printed("sglang.arg_cpu_offload", "cpu_offload", OFFLOAD, Some("--cpu-offload-gb"), false),
+    printed("vllm.cpu_offloaded", "host_pool", OFFLOAD, Some("--cpu-offload-gb"), false),
+    printed("vllm.arg_cpu_offload", "cpu_offload", OFFLOAD, Some("--cpu-offload-gb"), false),
+    printed("vllm.mmap_file", "host_pool", KV_OFFLOAD, Some("--kv-offloading-size"), false),
+    printed("vllm.arg_kv_offloading", "kv_offloading", KV_OFFLOAD, Some("--kv-offloading-size"), false),
+    printed("vllm.cumem_sleep", "host_pool", "weights backed up by sleep mode", None, false),
+    printed("lmcache.cpu_size_adjusted", "host_pool", LMCACHE, Some("LMCACHE_MAX_LOCAL_CPU_SIZE"), false),
+    printed("lmcache.config_cpu_size", "host_pool", LMCACHE, Some("LMCACHE_MAX_LOCAL_CPU_SIZE"), false),
+    printed("llama_cpp.prompt_cache_state", "limit", PROMPT_CACHE, Some("--cache-ram"), true),
+    printed("llama_cpp.prompt_cache_limit", "limit", PROMPT_CACHE, Some("--cache-ram"), true),
 ];
 
 /// All pools that the evidence shows.
 #[must_use]
 pub fn host_pools(bundle: &Bundle, facts: &Facts) -> Vec<HostPool> {
     let mut pools = Vec::new();
-    for (prefix, groups, name, flag, bound) in PRINTED {
+    for Printed { signature, group, name, flag, bound } in PRINTED {
         let hits: Vec<_> = facts
             .hits
             .iter()
-            .filter(|h| h.id.starts_with(prefix))
-            .filter_map(|h| groups.iter().find_map(|g| h.memory(g)).map(|b| (b, h)))
+            .filter(|h| h.id == *signature)
+            .filter_map(|h| h.memory(group).map(|b| (b, h)))
             .filter(|(b, _)| b.0 > 0)
             .collect();
         let Some((first, hit)) = hits.first() else { continue };
@@ -103,17 +127,17 @@ fn from_flags(facts: &Facts, bundle: &Bundle, pools: &mut Vec<HostPool>) {
     };
     let gib = GIB as f64;
     if let Some(g) = facts.engine.number(&["cpu-offload-gb"]) {
-        add("weights offloaded to host memory", g * tp * gib, format!("--cpu-offload-gb {g} per GPU × {tp} GPUs"), "--cpu-offload-gb", tp, false);
+        add(OFFLOAD, g * tp * gib, format!("--cpu-offload-gb {g} per GPU × {tp} GPUs"), "--cpu-offload-gb", tp, false);
     }
     if let Some(g) = facts.engine.number(&["kv-offloading-size"]) {
-        add("KV offload region", g * gib, format!("--kv-offloading-size {g} GiB over all ranks"), "--kv-offloading-size", 1.0, false);
+        add(KV_OFFLOAD, g * gib, format!("--kv-offloading-size {g} GiB over all ranks"), "--kv-offloading-size", 1.0, false);
     }
     if let Some(g) = facts.engine.number(&["hicache-size"]) {
         let sum = g * tp * 1e9;
-        add("SGLang hierarchical KV cache (pinned host pool)", sum, format!("--hicache-size {g} GB per rank × {tp} ranks"), "--hicache-size", tp, false);
+        add(HICACHE, sum, format!("--hicache-size {g} GB per rank × {tp} ranks"), "--hicache-size", tp, false);
     }
     if let Some(m) = facts.engine.number(&["cache-ram", "cram"]) {
-        add("llama.cpp prompt cache", m * MIB as f64, format!("--cache-ram {m} MiB"), "--cache-ram", 1.0, true);
+        add(PROMPT_CACHE, m * MIB as f64, format!("--cache-ram {m} MiB"), "--cache-ram", 1.0, true);
     }
 }
 
@@ -134,4 +158,10 @@ fn volumes(bundle: &Bundle, pools: &mut Vec<HostPool>) {
             }
         }
     }
+}
+
+/// What a growing cache really held when it was last printed.
+#[must_use]
+pub fn prompt_cache_in_use(facts: &Facts) -> Option<Bytes> {
+    facts.last_memory("llama_cpp.prompt_cache_state", "usage").map(|(b, _)| b)
 }

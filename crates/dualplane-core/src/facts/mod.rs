@@ -9,7 +9,7 @@ pub mod vram;
 pub mod xid;
 
 pub use engine::{Engine, Flag};
-pub use host_pools::{HostPool, host_pools};
+pub use host_pools::{HostPool, host_pools, prompt_cache_in_use};
 pub use kernel_oom::{Constraint, OomRecord, Victim};
 pub use scan::{Exception, Hit, LogSummary};
 pub use xid::XidEvent;
@@ -92,7 +92,7 @@ pub fn extract(bundle: &Bundle, knowledge: &Knowledge) -> Facts {
         log.last = log.last.map(|s| s.with_year(year));
         log.last_served_at = log.last_served_at.map(|s| s.with_year(year));
     }
-    facts.engine = engine::engine(bundle, &facts, knowledge);
+    facts.engine = engine::engine(bundle, &facts);
     facts.mig = mig(bundle, &facts);
     facts
 }

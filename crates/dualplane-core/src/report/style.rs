@@ -68,3 +68,41 @@ pub(super) fn wrap(text: &str, width: usize, first: &str, next: &str) -> String 
     }
     out
 }
+
+/// Breaks behind blanks and keeps every one of them: for quoted lines. A word longer than a line is cut.
+pub(super) fn hard_wrap(text: &str, columns: usize, first: &str, next: &str) -> String {
+    let columns = columns.max(1);
+    let mut out = String::from(first);
+    let mut used = 0;
+    for word in text.split_inclusive(' ') {
+        let visible = word.trim_end_matches(' ').chars().count();
+        if used > 0 && used + visible > columns {
+            out.push('\n');
+            out.push_str(next);
+            used = 0;
+        }
+        for c in word.chars() {
+            if used >= columns && c != ' ' {
+                out.push('\n');
+                out.push_str(next);
+                used = 0;
+            }
+            out.push(c);
+            used += 1;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrapping_keeps_words_and_quotes_keep_blanks() {
+        assert_eq!(wrap("aa bb  cc", 6, "- ", "  "), "- aa\n  bb\n  cc");
+        assert_eq!(wrap("a-very-long-word b", 6, "", " "), "a-very-long-word\n b");
+        assert_eq!(hard_wrap("ab  cd", 4, ">", " "), ">ab  \n cd");
+        assert_eq!(hard_wrap("abcdef gh", 4, "", ""), "abcd\nef \ngh");
+    }
+}

@@ -1,13 +1,15 @@
 //! One screen for a tired person at 3 am: plane, first line, why, what to change; `-v` for every citation.
 
-use super::style::{Style, wrap};
+use super::style::{Style, hard_wrap, wrap};
 use super::Report;
 use crate::actions::{Action, Stage};
 use crate::text::{printable, shorten};
 use crate::verdict::{Cause, Cited, Class, Trigger};
 
-/// Without `-v`, so many citations of a cause, actions of a stage, missing things and cascade lines are shown.
+/// Without `-v`: citations of a cause, actions of a stage, commands of an action.
 const FEW: usize = 3;
+/// Without `-v`: causes, kinds of fallout, missing things.
+const FEWER: usize = 2;
 
 /// Renders one report.
 #[must_use]
@@ -19,6 +21,7 @@ pub fn text(report: &Report, style: Style) -> String {
     w.causes(report);
     w.actions(report);
     w.missing(report);
+    w.footer(report);
     w.out
 }
 
@@ -99,8 +102,10 @@ impl Writer {
         let at = self.style.dim(&at);
         self.line(&format!("  {at}"));
         let max = if self.style.verbose { usize::MAX } else { self.style.width.saturating_mul(3) };
-        let shown = printable(&shorten(t.text.trim(), max)).into_owned();
-        self.wrapped(&shown, "  > ", "    ");
+        let shown = printable(&shorten(t.text.trim_end(), max)).into_owned();
+        // Blanks of a quoted line stay as they are: it is cut by columns, not at words.
+        let shown = hard_wrap(&shown, self.style.width.saturating_sub(4), "  > ", "    ");
+        self.line(&shown);
     }
 
     fn sequence(&mut self, r: &Report) {
@@ -113,12 +118,12 @@ impl Writer {
             self.wrapped(&format!("{}: {}{at}", step.class, step.what), "  → ", "    ");
         }
         let total: u64 = v.cascade.iter().map(|c| c.count).sum();
-        for c in v.cascade.iter().take(self.limit(FEW)) {
+        for c in v.cascade.iter().take(self.limit(FEWER)) {
             let times = if c.count == 1 { String::new() } else { format!("{}× ", c.count) };
             let line = c.first.line.map_or(String::new(), |l| format!(":{l}"));
             self.wrapped(&format!("{times}{} [{}{line}]", c.meaning, c.first.file), "  · ", "    ");
         }
-        if v.cascade.len() > self.limit(FEW) {
+        if v.cascade.len() > self.limit(FEWER) {
             let t = self.style.dim(&format!("    {total} fallout lines of {} kinds in all; -v lists them", v.cascade.len()));
             self.line(&t);
         }
@@ -127,7 +132,7 @@ impl Writer {
     fn causes(&mut self, r: &Report) {
         self.heading("Why");
         let (kept, rejected): (Vec<&Cause>, Vec<&Cause>) = r.verdict.causes.iter().partition(|c| !c.rejected);
-        for (i, c) in kept.iter().take(self.limit(FEW)).enumerate() {
+        for (i, c) in kept.iter().take(self.limit(FEWER)).enumerate() {
             self.wrapped(&format!("{} [{}]", c.title, c.confidence), &format!("  {}. ", i + 1), "     ");
             self.cites(&c.supports, "+", true);
             self.cites(&c.against, "-", false);
@@ -155,7 +160,9 @@ impl Writer {
     fn actions(&mut self, r: &Report) {
         for stage in Stage::ALL {
             let of_stage: Vec<&Action> = r.actions.iter().filter(|a| a.stage == stage).collect();
-            if of_stage.is_empty() {
+            // One screen: what comes after the night is in -v and in the hand-over note.
+            let later = stage == Stage::Prevent && !self.style.verbose;
+            if of_stage.is_empty() || later {
                 continue;
             }
             self.heading(stage.title());
@@ -166,7 +173,7 @@ impl Writer {
                     let t = self.style.dim(&t);
                     self.line(&t);
                 }
-                for command in a.commands.iter().take(self.limit(2)) {
+                for command in a.commands.iter().take(self.limit(if stage == Stage::Verify { 1 } else { FEW })) {
                     // Commands are never wrapped: they are copied.
                     let command = printable(command).into_owned();
                     self.line(&format!("      $ {command}"));
@@ -185,24 +192,38 @@ impl Writer {
         }
     }
 
+    fn footer(&mut self, r: &Report) {
+        if !self.style.verbose {
+            let t = wrap(&footer_text(r), self.style.width, "", "");
+            let t = self.style.dim(&t);
+            self.out.push('\n');
+            self.line(&t);
+        }
+    }
+
     fn missing(&mut self, r: &Report) {
         let missing = &r.verdict.missing;
         if missing.is_empty() {
             return;
         }
         self.heading("Missing");
-        for gap in missing.iter().take(self.limit(FEW)) {
+        for gap in missing.iter().take(self.limit(FEWER)) {
             self.wrapped(&format!("{}: {}", gap.what, gap.why), "  ? ", "    ");
             if let Some(c) = &gap.command {
                 let c = printable(c).into_owned();
                 self.line(&format!("      $ {c}"));
             }
         }
-        if missing.len() > self.limit(FEW) {
-            let t = self.style.dim(&format!("    {} more with -v", missing.len() - FEW));
+        if missing.len() > self.limit(FEWER) {
+            let t = self.style.dim(&format!("    {} more with -v", missing.len() - FEWER));
             self.line(&t);
         }
     }
+}
+
+fn footer_text(report: &Report) -> String {
+    let cites: usize = report.verdict.causes.iter().map(|c| c.supports.len() + c.against.len()).sum();
+    format!("-v: all {cites} citations, {} actions and their patches; -o markdown: hand-over note; -o json: for programs", report.actions.len())
 }
 
 fn place(t: &Trigger) -> String {

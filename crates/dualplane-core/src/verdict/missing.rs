@@ -1,6 +1,6 @@
 //! What is missing for a surer verdict or a computed action, and the exact command that would get it.
 
-use super::{Class, Confidence, Decided, Plane, Subject};
+use super::{Class, Decided, Plane, Subject};
 use crate::evidence::{Bundle, Gap};
 use crate::facts::Facts;
 
@@ -31,11 +31,10 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
         out.push(Gap { what: what.to_owned(), why: why.to_owned(), command: Some(command) });
     };
     let host = decided.class.plane() == Plane::Host;
-    let unsure = decided.class == Class::Unknown || decided.confidence < Confidence::High;
     let kernel = facts.logs.iter().any(|l| l.kernel) || !facts.ooms.is_empty();
     let container_log = facts.logs.iter().any(|l| !l.kernel && l.lines > 0);
     let memory_metrics = bundle.metrics.iter().any(|s| s.name.starts_with("container_memory"));
-    if bundle.pods.is_empty() && (host || unsure) {
+    if bundle.pods.is_empty() && (host && decided.class != Class::HostAllocFailure || decided.class == Class::Unknown) {
         add(
             "the pod's status",
             "exit code, reason (OOMKilled or not), limits and restarts decide between a host kill and everything else",
@@ -56,7 +55,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
                 Class::XidHardware => "the driver's Xid names the fault and the vendor's action",
                 _ => "the OOM killer's record names the victim and whose limit was hit",
             },
-            format!("kubectl debug node/{} -it --profile=sysadmin --image=busybox -- chroot /host dmesg -T > kernel.log", n.node),
+            crate::actions::on_node(&n.node, "dmesg -T > kernel.log"),
         );
     }
     let no_events = bundle.events.is_empty();
@@ -78,12 +77,12 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
         Class::GpuCapacityConflict => add(
             "who holds the GPU",
             "the processes on the card, with their host pids",
-            format!("on {}: nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv", n.node),
+            crate::actions::on_node(&n.node, "nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv"),
         ),
         Class::MigSliceTooSmall => add(
             "the size of the MIG instance",
             "the profile's name is rounded; the driver tells the real size",
-            "in the container: nvidia-smi -L && nvidia-smi".to_owned(),
+            format!("kubectl exec -n {} {} -c {} -- sh -c 'nvidia-smi -L; nvidia-smi'", n.ns, n.pod, n.container),
         ),
         Class::Unknown if subject.death.is_none() && bundle.pods.is_empty() => add(
             "how the process ended",

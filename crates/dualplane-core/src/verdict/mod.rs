@@ -19,7 +19,7 @@ pub use candidates::{Candidate, From};
 pub use class::{Class, Confidence, Phase, Plane};
 pub use deaths::{Death, Subject};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -204,7 +204,9 @@ fn from_chain(chain: &[Candidate]) -> Decided {
 /// Wrappers and fallout by signature, most frequent first.
 fn cascade(facts: &Facts) -> Vec<Collapsed> {
     let mut by_id: BTreeMap<&str, Collapsed> = BTreeMap::new();
-    for hit in facts.hits.iter().filter(|h| h.mark == Mark::Cascade) {
+    let mut seen: BTreeSet<&Place> = BTreeSet::new();
+    // Several signatures may know one line; it is fallout once.
+    for hit in facts.hits.iter().filter(|h| h.mark == Mark::Cascade && seen.insert(&h.place)) {
         by_id
             .entry(&hit.id)
             .and_modify(|c| c.count += 1)

@@ -5,7 +5,7 @@ use super::{Cited, Class, Confidence, Phase};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Hit, vram};
 use crate::knowledge::Knowledge;
-use crate::units::Bytes;
+use crate::units::{Bytes, thousands};
 
 /// Tensors that fill this share of the device leave no room whatever the allocator's slack is.
 pub const FULL_OF_TENSORS: f64 = 0.95;
@@ -29,6 +29,7 @@ pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Fact
         c.what = format!("the MIG instance ({name}) is full: {}", lower_first(&c.what));
         return;
     }
+    say_numbers(c, hit);
     if !matches!(c.class, Class::CudaOomLoad | Class::CudaOomRuntime) || c.weight == Weight::Suspect {
         return;
     }
@@ -42,6 +43,22 @@ pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Fact
         c.against.push(Cited::at("the message carries no sizes, so a neighbour or fragmentation cannot be excluded", &hit.place));
     }
     by_phase(c);
+}
+
+/// Puts the figures of an engine's own refusal into its sentence.
+fn say_numbers(c: &mut Candidate, hit: &Hit) {
+    let tokens = |group: &str| hit.number(group).map(|n| thousands(n as u64));
+    if let (Some(free), Some(total), Some(desired)) = (hit.memory("free"), hit.memory("total"), hit.memory("desired")) {
+        let held = total.saturating_sub(free);
+        c.what = format!("the server wants {desired} of a card of {total}, but others already hold {held} and {free} is free");
+    } else if let (Some(needed), Some(available)) = (hit.memory("needed"), hit.memory("available")) {
+        let len = tokens("max_model_len").map_or(String::new(), |l| format!(" for one request of {l} tokens"));
+        c.what = format!("the KV cache needs {needed}{len} and has {available}");
+    } else if let (Some(len), Some(have)) = (tokens("max_model_len"), tokens("kv_tokens")) {
+        c.what = format!("one request may ask for {len} tokens, and the KV cache holds {have}");
+    } else if let (Some(initial), Some(current)) = (hit.memory("initial"), hit.memory("current")) {
+        c.what = format!("free VRAM changed from {initial} to {current} while the server profiled: somebody else released or took memory");
+    }
 }
 
 fn lower_first(text: &str) -> String {

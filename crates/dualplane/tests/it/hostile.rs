@@ -1,0 +1,114 @@
+//! Bad input: a clear error or a recorded gap, never a panic, never an escape on the terminal.
+
+use crate::harness::{class, code, dir, run, run_stdin, stderr, stdout, triage_files, triage_json};
+
+fn no_panic(o: &std::process::Output) {
+    let err = stderr(o);
+    assert!(!err.contains("panicked"), "{err}");
+    assert!(o.status.code().is_some(), "ended by a signal");
+}
+
+#[test]
+fn a_missing_target_says_what_to_do() {
+    let o = run(&["triage", "/no/such/place"]);
+    no_panic(&o);
+    assert_eq!(code(&o), 3);
+    assert!(stderr(&o).contains("/no/such/place") && stderr(&o).contains("check the path"), "{}", stderr(&o));
+}
+
+#[test]
+fn an_empty_folder_and_junk_are_no_evidence() {
+    let empty = dir(&[]);
+    let o = run(&["triage", empty.path().to_str().unwrap()]);
+    assert_eq!(code(&o), 4);
+    assert!(stderr(&o).contains("kubectl logs"), "{}", stderr(&o));
+    let junk: Vec<u8> = (0..20_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let d = dir(&[("core", &junk)]);
+    let o = run(&["triage", d.path().to_str().unwrap()]);
+    no_panic(&o);
+    assert_eq!(code(&o), 4, "{}", stdout(&o));
+    assert!(stderr(&o).contains("binary"), "{}", stderr(&o));
+}
+
+#[test]
+fn one_bad_file_is_a_gap_and_the_rest_is_used() {
+    let v = triage_files(&[
+        ("pod.json", "{\"kind\": \"Pod\", \"metadata\": {\"na"),
+        ("events.yaml", "apiVersion: v1\nkind: EventList\nitems: [{"),
+        ("previous.log", "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 3257.82 MiB on device 0: cudaMalloc failed: out of memory\n"),
+    ]);
+    assert_eq!(class(&v), "cuda_oom_load");
+    let gaps: Vec<&str> = v["missing"].as_array().unwrap().iter().map(|g| g["what"].as_str().unwrap()).collect();
+    assert!(gaps.contains(&"pod.json") && gaps.contains(&"events.yaml"), "{gaps:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_unreadable_file_is_a_gap_and_a_link_is_not_followed() {
+    use std::os::unix::fs::PermissionsExt;
+    let d = dir(&[("previous.log", b"INFO fine\n"), ("secret.log", b"x\n")]);
+    std::fs::set_permissions(d.path().join("secret.log"), std::fs::Permissions::from_mode(0o000)).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", d.path().join("link.log")).unwrap();
+    std::os::unix::fs::symlink(d.path(), d.path().join("round")).unwrap();
+    let v = triage_json(d.path());
+    let text = v.to_string();
+    assert!(text.contains("link.log") && text.contains("not followed"), "{text}");
+    assert!(!text.contains("root:"), "a link led out of the target");
+    // Root reads everything; anybody else gets the gap.
+    if std::fs::read(d.path().join("secret.log")).is_err() {
+        assert!(text.contains("secret.log") && text.contains("cannot be read"), "{text}");
+    }
+}
+
+#[test]
+fn terminal_escapes_never_reach_the_terminal() {
+    let evil = "CUDA out of memory. Tried to allocate 1.00 GiB \u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m \u{202e}gpj\n";
+    let d = dir(&[("previous.log", evil.as_bytes()), ("\u{1b}[31mevil.log", b"INFO x\n")]);
+    for format in ["text", "markdown", "json"] {
+        let o = run(&["triage", d.path().to_str().unwrap(), "-o", format, "-v"]);
+        no_panic(&o);
+        let out = stdout(&o);
+        assert!(!out.contains('\u{1b}') && !out.contains('\u{7}') && !out.contains('\u{9b}'), "{format}: {out:?}");
+        if format != "json" {
+            assert!(!out.contains('\u{202e}'), "{format}");
+        }
+    }
+}
+
+#[test]
+fn markdown_and_html_in_logs_stay_text() {
+    let evil = "RuntimeError: CUDA out of memory. Tried to allocate 1.00 GiB <script>alert(1)</script> ```\n# owned\n";
+    let d = dir(&[("previous.log", evil.as_bytes())]);
+    let out = stdout(&run(&["triage", d.path().to_str().unwrap(), "-o", "markdown"]));
+    let in_fences: String = out.split("````").step_by(2).collect();
+    assert!(!in_fences.contains("<script>"), "{out}");
+}
+
+#[test]
+fn odd_bytes_long_lines_and_endless_structures() {
+    let mut long = vec![b'a'; 8 << 20];
+    long.extend_from_slice(b" CUDA out of memory. Tried to allocate 1.00 GiB\n");
+    let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\nh: &h [*g,*g,*g,*g,*g,*g,*g,*g,*g]\nkind: Pod\napiVersion: v1\n";
+    let d = dir(&[
+        ("long.log", &long),
+        ("invalid.log", b"\xff\xfe\xfd INFO \xc3\x28 x\nCUDA error: out of memory \xff\n"),
+        ("nul.log", b"INFO a\0b\nINFO c\n"),
+        ("deep.json", deep.as_bytes()),
+        ("bomb.yaml", bomb.as_bytes()),
+        ("crlf.log", b"INFO x\r\nINFO y\r\n"),
+        ("noend.log", b"INFO no line end"),
+    ]);
+    let o = run(&["triage", d.path().to_str().unwrap(), "-o", "json"]);
+    no_panic(&o);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+}
+
+#[test]
+fn stdin_may_be_anything() {
+    for input in [b"".as_slice(), b"\n\n\n", b"{", b"[", b"---", b"{}", b"null", b"\xff\xff\xff\xff"] {
+        let o = run_stdin(&["triage", "-"], input);
+        no_panic(&o);
+        assert!([0, 4].contains(&code(&o)), "{input:?}: {}", code(&o));
+    }
+}

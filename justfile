@@ -1,0 +1,57 @@
+# The commands that people and CI use. `just` alone lists them; every one is a plain cargo command.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+# Folder of labelled incidents for `just corpus`
+corpus_dir := "testdata/incidents"
+
+# List the commands
+default:
+    @just --list
+
+# Everything that CI asks for
+ci: fmt-check lint test docs corpus
+
+# Build the optimised binary: target/release/dualplane
+build:
+    cargo build --release --locked
+
+# Judge evidence: just triage testdata/incidents/real-k8s-pid1-oom
+triage *args:
+    cargo run --release --locked --quiet -p dualplane -- triage {{ args }}
+
+# Format all code
+fmt:
+    cargo fmt --all
+
+# Fail where code is not formatted
+fmt-check:
+    cargo fmt --all --check
+
+# Clippy over all targets, warnings are errors
+lint:
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Functions above the length of clippy.toml: places to look at, not errors
+lint-long:
+    cargo clippy --workspace --locked -- -W clippy::too_many_lines
+
+# All tests
+test *args:
+    cargo test --workspace --locked {{ args }}
+
+# Only what a change of knowledge/ needs: every example and every near miss
+test-knowledge:
+    cargo test -p dualplane-core --locked --test knowledge
+
+# API documentation for developers, private items included; warnings are errors
+docs:
+    RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" cargo doc --workspace --no-deps --document-private-items --locked
+
+# Figures on labelled incidents: confusion, every miss, bounds
+corpus dir=corpus_dir:
+    cargo run --release --locked --quiet -p dualplane -- dev corpus {{ dir }}
+
+# Licences, duplicate versions and sources (needs cargo-deny)
+deny:
+    cargo deny check licenses bans sources
