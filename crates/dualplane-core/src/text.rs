@@ -8,7 +8,7 @@ use std::borrow::Cow;
 pub fn strip_ansi(line: &str) -> Cow<'_, str> {
     let line = line.trim_end_matches('\r');
     // Every colour sequence ends in 'm' behind digits; without '[' there is nothing to strip.
-    if !line.contains('[') || !line.as_bytes().iter().any(|b| *b == 0x1b) && !line.contains("m") {
+    if !line.contains('[') || !line.as_bytes().contains(&0x1b) && !line.contains("m") {
         return Cow::Borrowed(line);
     }
     let mut out = String::new();
@@ -33,7 +33,8 @@ fn next_sequence(text: &str) -> Option<(&str, &str)> {
         let bracket = from + text.get(from..)?.find('[')?;
         let before = text.get(..bracket)?;
         let body = text.get(bracket + 1..)?;
-        let escape = ["\u{1b}", "^[", "\\x1b", "\\u001b", "\\033", "\u{241b}"].iter().find(|e| before.ends_with(**e));
+        let escape =
+            ["\u{1b}", "^[", "\\x1b", "\\u001b", "\\033", "\u{241b}"].iter().find(|e| before.ends_with(**e));
         let len = body.bytes().take_while(|b| b.is_ascii_digit() || *b == b';').count();
         let end = body.as_bytes().get(len);
         let is_colour = end == Some(&b'm') && (len > 0 || escape.is_some());

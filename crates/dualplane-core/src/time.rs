@@ -37,7 +37,9 @@ impl Stamp {
     #[must_use]
     pub fn ms_until(self, later: Self) -> Option<i64> {
         match (self, later) {
-            (Self::Wall { ms: a, year: ya, .. }, Self::Wall { ms: b, year: yb, .. }) if ya == yb => b.checked_sub(a),
+            (Self::Wall { ms: a, year: ya, .. }, Self::Wall { ms: b, year: yb, .. }) if ya == yb => {
+                b.checked_sub(a)
+            }
             (Self::Boot { us: a }, Self::Boot { us: b }) => b.checked_sub(a).map(|d| d / 1000),
             _ => None,
         }
@@ -73,7 +75,9 @@ impl Stamp {
     #[must_use]
     pub fn show(self) -> String {
         match self {
-            Self::Boot { us } => format!("+{}.{:03}s since boot", us / 1_000_000, us.rem_euclid(1_000_000) / 1000),
+            Self::Boot { us } => {
+                format!("+{}.{:03}s since boot", us / 1_000_000, us.rem_euclid(1_000_000) / 1000)
+            }
             Self::Wall { ms, zoned, year } => {
                 let Ok(t) = Timestamp::from_millisecond(ms) else { return String::new() };
                 let c = t.to_zoned(TimeZone::UTC).datetime();
@@ -140,7 +144,8 @@ fn floor_boundary(s: &str, mut at: usize) -> usize {
 fn around_time(head: &str, at: usize) -> Option<Stamp> {
     let time = head.get(at..at + 8)?;
     let b = time.as_bytes();
-    let ok = b.iter().enumerate().all(|(i, c)| if i == 2 || i == 5 { *c == b':' } else { c.is_ascii_digit() });
+    let ok =
+        b.iter().enumerate().all(|(i, c)| if i == 2 || i == 5 { *c == b':' } else { c.is_ascii_digit() });
     if !ok {
         return None;
     }
@@ -175,13 +180,15 @@ fn offset_seconds(tail: &str) -> Option<i64> {
         b'-' => -1,
         _ => return None,
     };
-    let digits: String = tail.get(1..)?.chars().take(5).filter(|c| *c != ':').take_while(char::is_ascii_digit).collect();
+    let digits: String =
+        tail.get(1..)?.chars().take(5).filter(|c| *c != ':').take_while(char::is_ascii_digit).collect();
     let hours: i64 = digits.get(0..2)?.parse().ok()?;
     let minutes: i64 = digits.get(2..4)?.parse().ok()?;
     (hours <= 14 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 fn date_before(before: &str, tail: &str) -> Option<(Option<i16>, i8, i8)> {
     let before = before.trim_end_matches([' ', 'T', '-']);
@@ -189,20 +196,20 @@ fn date_before(before: &str, tail: &str) -> Option<(Option<i16>, i8, i8)> {
     if let Some(d) = before.len().checked_sub(10).and_then(|i| before.get(i..)).filter(|d| d.is_ascii()) {
         let b = d.as_bytes();
         let sep = b.get(4).copied();
-        if sep.is_some_and(|s| s == b'-' || s == b'/') && b.get(7).copied() == sep {
-            if let (Ok(y), Ok(m), Ok(day)) =
+        if sep.is_some_and(|s| s == b'-' || s == b'/')
+            && b.get(7).copied() == sep
+            && let (Ok(y), Ok(m), Ok(day)) =
                 (d.get(0..4)?.parse::<i16>(), d.get(5..7)?.parse::<i8>(), d.get(8..10)?.parse::<i8>())
-            {
-                return Some((Some(y), m, day));
-            }
+        {
+            return Some((Some(y), m, day));
         }
         // 07/17/2025
-        if b.get(2) == Some(&b'/') && b.get(5) == Some(&b'/') {
-            if let (Ok(m), Ok(day), Ok(y)) =
+        if b.get(2) == Some(&b'/')
+            && b.get(5) == Some(&b'/')
+            && let (Ok(m), Ok(day), Ok(y)) =
                 (d.get(0..2)?.parse::<i8>(), d.get(3..5)?.parse::<i8>(), d.get(6..10)?.parse::<i16>())
-            {
-                return Some((Some(y), m, day));
-            }
+        {
+            return Some((Some(y), m, day));
         }
     }
     short_date(before, tail)
@@ -211,21 +218,22 @@ fn date_before(before: &str, tail: &str) -> Option<(Option<i16>, i8, i8)> {
 /// Dates without a year: `04-02`, `E1109`, `Jul  3`.
 fn short_date(before: &str, tail: &str) -> Option<(Option<i16>, i8, i8)> {
     if let Some(d) = before.len().checked_sub(5).and_then(|i| before.get(i..)) {
-        if d.as_bytes().get(2) == Some(&b'-') {
-            if let (Ok(m), Ok(day)) = (d.get(0..2)?.parse::<i8>(), d.get(3..5)?.parse::<i8>()) {
-                return Some((None, m, day));
-            }
+        if d.as_bytes().get(2) == Some(&b'-')
+            && let (Ok(m), Ok(day)) = (d.get(0..2)?.parse::<i8>(), d.get(3..5)?.parse::<i8>())
+        {
+            return Some((None, m, day));
         }
-        if matches!(d.as_bytes().first(), Some(b'I' | b'W' | b'E' | b'F' | b'D')) {
-            if let (Ok(m), Ok(day)) = (d.get(1..3)?.parse::<i8>(), d.get(3..5)?.parse::<i8>()) {
-                return Some((None, m, day));
-            }
+        if matches!(d.as_bytes().first(), Some(b'I' | b'W' | b'E' | b'F' | b'D'))
+            && let (Ok(m), Ok(day)) = (d.get(1..3)?.parse::<i8>(), d.get(3..5)?.parse::<i8>())
+        {
+            return Some((None, m, day));
         }
     }
-    if let Some(d) = before.len().checked_sub(4).and_then(|i| before.get(i..)) {
-        if d.bytes().all(|b| b.is_ascii_digit()) && before.len() == 4 {
-            return Some((None, d.get(0..2)?.parse().ok()?, d.get(2..4)?.parse().ok()?));
-        }
+    if let Some(d) = before.len().checked_sub(4).and_then(|i| before.get(i..))
+        && d.bytes().all(|b| b.is_ascii_digit())
+        && before.len() == 4
+    {
+        return Some((None, d.get(0..2)?.parse().ok()?, d.get(2..4)?.parse().ok()?));
     }
     let mut words = before.split_whitespace().rev();
     let day: i8 = words.next()?.parse().ok()?;

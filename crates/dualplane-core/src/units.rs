@@ -59,7 +59,7 @@ impl Bytes {
     /// As a Kubernetes quantity: the largest binary unit that divides it with at most MiB grain.
     #[must_use]
     pub fn k8s(self) -> String {
-        if self.0 != 0 && self.0 % GIB == 0 {
+        if self.0 != 0 && self.0.is_multiple_of(GIB) {
             format!("{}Gi", self.0 / GIB)
         } else {
             format!("{}Mi", self.0.div_ceil(MIB))
@@ -104,7 +104,9 @@ pub fn unit_bytes(unit: &str) -> Option<f64> {
 #[must_use]
 pub fn parse_memory(text: &str, default_unit: Option<&str>) -> Option<Bytes> {
     let text = text.trim();
-    let split = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ',' | '-' | '+' | 'e'))).unwrap_or(text.len());
+    let split = text
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ',' | '-' | '+' | 'e')))
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(split)?;
     let unit = unit.trim();
     let value: f64 = number.replace(',', "").parse().ok()?;
@@ -118,7 +120,8 @@ pub fn parse_memory(text: &str, default_unit: Option<&str>) -> Option<Bytes> {
 #[must_use]
 pub fn parse_k8s_quantity(text: &str) -> Option<f64> {
     let text = text.trim();
-    let split = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
+    let split =
+        text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+'))).unwrap_or(text.len());
     let (number, suffix) = text.split_at_checked(split)?;
     if let Ok(plain) = text.parse::<f64>() {
         return (plain.is_finite() && plain >= 0.0).then_some(plain);
@@ -154,7 +157,7 @@ pub fn thousands(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(c);

@@ -1,6 +1,14 @@
 //! Walks all of `knowledge/`: every example hits its own entry, every near miss does not, and an example alone in a
 //! log never ends in another memory plane.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs, clippy::disallowed_methods, clippy::disallowed_types)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    clippy::disallowed_methods,
+    clippy::disallowed_types
+)]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -75,7 +83,11 @@ fn entries_are_whole_and_ids_unique() {
             assert!(e.table.contains_key(key), "{}: no {key}", e.id);
         }
         assert!(!strings(&e, "examples").is_empty(), "{}: an example is a real line", e.id);
-        assert!(!strings(&e, "near_misses").is_empty(), "{}: a near miss is what keeps the pattern honest", e.id);
+        assert!(
+            !strings(&e, "near_misses").is_empty(),
+            "{}: a near miss is what keeps the pattern honest",
+            e.id
+        );
         let mark = e.table["mark"].as_str().unwrap();
         if ["fatal", "degraded", "suspect", "failure"].contains(&mark) {
             assert!(e.table.contains_key("class"), "{}: {mark} needs a class", e.id);
@@ -160,10 +172,15 @@ fn xids_and_cards_are_unique_and_xid_examples_parse() {
     for x in doc["xid"].as_array().unwrap() {
         let code = x["code"].as_integer().unwrap();
         for line in x["examples"].as_array().unwrap() {
-            let log = RawFile { name: "kernel.log".into(), bytes: line.as_str().unwrap().as_bytes().to_vec() };
+            let log =
+                RawFile { name: "kernel.log".into(), bytes: line.as_str().unwrap().as_bytes().to_vec() };
             let r = &report::triage_all("x", vec![log], Vec::new(), &k)[0];
             assert_eq!(r.facts.xids.first().map(|e| i64::from(e.code)), Some(code), "{line}");
-            assert!(matches!(r.verdict.class, Class::XidHardware | Class::NotMemory), "{line}: {}", r.verdict.class);
+            assert!(
+                matches!(r.verdict.class, Class::XidHardware | Class::NotMemory),
+                "{line}: {}",
+                r.verdict.class
+            );
             lines += 1;
         }
     }

@@ -65,6 +65,11 @@ pub(crate) enum Colour {
 pub(crate) enum DevCommand {
     /// Measure verdicts against a labelled corpus: confusion matrix, every miss, figures with bounds
     Corpus(CorpusArgs),
+    /// Draw what `triage` prints as SVG, for documents
+    Picture {
+        /// Target of `triage`
+        target: PathBuf,
+    },
 }
 
 #[derive(Debug, clap::Args)]

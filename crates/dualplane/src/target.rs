@@ -22,8 +22,24 @@ const LABELS: &[&str] = &["truth.json", "expected.json", "NOTES.md", "README.md"
 
 /// Folders inside one incident, as bundles and people name them; several of them are not several incidents.
 const PARTS: &[&str] = &[
-    "log", "logs", "pod", "pods", "event", "events", "node", "nodes", "kernel", "metric", "metrics", "cluster",
-    "container", "containers", "previous", "current", "objects", "peers",
+    "log",
+    "logs",
+    "pod",
+    "pods",
+    "event",
+    "events",
+    "node",
+    "nodes",
+    "kernel",
+    "metric",
+    "metrics",
+    "cluster",
+    "container",
+    "containers",
+    "previous",
+    "current",
+    "objects",
+    "peers",
 ];
 
 /// The files of one incident.
@@ -56,7 +72,9 @@ pub(crate) fn read(targets: &[PathBuf]) -> Result<Vec<Incident>, Failure> {
         if meta.is_dir() {
             directory(path, &mut incidents)?;
         } else {
-            let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
+            let name = path
+                .file_name()
+                .map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
             file(path, &unique(name, &single.files), &mut single)
                 .map_err(|source| Failure::Unreadable { path: path.clone(), source })?;
         }
@@ -80,8 +98,10 @@ fn unique(name: String, files: &[RawFile]) -> String {
 fn directory(root: &Path, incidents: &mut Vec<Incident>) -> Result<(), Failure> {
     let mut files = BTreeMap::new();
     let mut gaps = Vec::new();
-    walk(root, "", 0, &mut files, &mut gaps).map_err(|source| Failure::Unreadable { path: root.into(), source })?;
-    let root_name = root.canonicalize().ok().and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
+    walk(root, "", 0, &mut files, &mut gaps)
+        .map_err(|source| Failure::Unreadable { path: root.into(), source })?;
+    let root_name =
+        root.canonicalize().ok().and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
     let root_name = root_name.unwrap_or_else(|| root.display().to_string());
     if let Some(groups) = several(&files) {
         for (group, members) in groups {
@@ -138,7 +158,10 @@ fn walk(dir: &Path, prefix: &str, depth: usize, files: &mut Files, gaps: &mut Ve
             if files.len() < MAX_FILES {
                 files.insert(full, entry.path());
             } else {
-                gaps.push(gap(&full, format!("more than {MAX_FILES} files; pass the folder of one incident")));
+                gaps.push(gap(
+                    &full,
+                    format!("more than {MAX_FILES} files; pass the folder of one incident"),
+                ));
                 return Ok(());
             }
         } else {

@@ -1,6 +1,6 @@
 //! A host allocation was refused without a kill: /dev/shm, pinned memory, the engine's own check, overcommit.
 
-use super::{Action, Context, Stage, on_node, names};
+use super::{Action, Context, Stage, names, on_node};
 use crate::units::{Bytes, GIB, MIB};
 
 /// The container runtimes' default size of /dev/shm.
@@ -9,10 +9,18 @@ const DEFAULT_SHM: Bytes = Bytes(64 * MIB);
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
     let text = cx.verdict.trigger.as_ref().map_or("", |t| t.text.as_str());
-    let supports = cx.verdict.causes.first().map(|c| c.supports.iter().map(|s| s.text.as_str()).collect::<Vec<_>>().join(" ")).unwrap_or_default();
+    let supports = cx
+        .verdict
+        .causes
+        .first()
+        .map(|c| c.supports.iter().map(|s| s.text.as_str()).collect::<Vec<_>>().join(" "))
+        .unwrap_or_default();
     let all = format!("{text} {supports} {}", cx.verdict.summary);
-    let shm = ["shm", "shared memory", "Bus error", "SIGBUS", "signal 7", "exit code 135"].iter().any(|w| all.contains(w));
-    let pinned = ["pin", "invalid argument", "page table", "cudaHost", "host_malloc"].iter().any(|w| all.contains(w));
+    let shm = ["shm", "shared memory", "Bus error", "SIGBUS", "signal 7", "exit code 135"]
+        .iter()
+        .any(|w| all.contains(w));
+    let pinned =
+        ["pin", "invalid argument", "page table", "cudaHost", "host_malloc"].iter().any(|w| all.contains(w));
     if shm {
         shared_memory(cx, &mut out);
     } else if pinned {
@@ -35,7 +43,8 @@ fn shared_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
     let asked = hit_memory(cx, &["requested", "needed", "size"]);
     // One segment was refused; ranks and instances hold others. A GiB steps over the usual needs and costs nothing
     // until used, but it counts against the container's memory limit.
-    let size = asked.map_or(Bytes(GIB), |a| DEFAULT_SHM.saturating_add(a.scale(2.0)).max(Bytes(GIB)).round_up_to(GIB));
+    let size = asked
+        .map_or(Bytes(GIB), |a| DEFAULT_SHM.saturating_add(a.scale(2.0)).max(Bytes(GIB)).round_up_to(GIB));
     let why = asked.map_or_else(
         || format!("/dev/shm is {DEFAULT_SHM} unless a volume is mounted there; how much is needed is not in the evidence: start with {} and measure", size.k8s()),
         |a| format!("the default of {DEFAULT_SHM} did not hold another {a}; default + 2 × that, at least 1 GiB, in whole GiB = {}", size.k8s()),
@@ -49,15 +58,32 @@ fn shared_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
                 size.k8s()
             )),
     );
-    out.push(Action::new(Stage::Verify, "At the peak /dev/shm stays below 80 % full").run(format!("kubectl exec -n {} {} -c {} -- df -h /dev/shm", n.ns, n.pod, n.container)));
-    out.push(Action::new(Stage::Avoid, "Do not look at the disk: \"No space left on device\" here means the tmpfs at /dev/shm"));
+    out.push(
+        Action::new(Stage::Verify, "At the peak /dev/shm stays below 80 % full")
+            .run(format!("kubectl exec -n {} {} -c {} -- df -h /dev/shm", n.ns, n.pod, n.container)),
+    );
+    out.push(Action::new(
+        Stage::Avoid,
+        "Do not look at the disk: \"No space left on device\" here means the tmpfs at /dev/shm",
+    ));
 }
 
 fn pinned_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
     let n = names(cx);
     let pools = crate::facts::host_pools(cx.bundle, cx.facts);
     for p in &pools {
-        out.push(Action::new(Stage::Fix, format!("Shrink {} (now {}){}", p.name, p.bytes, p.flag.map(|f| format!(" with {f}")).unwrap_or_default())).because(p.arithmetic.clone()));
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Shrink {} (now {}){}",
+                    p.name,
+                    p.bytes,
+                    p.flag.map(|f| format!(" with {f}")).unwrap_or_default()
+                ),
+            )
+            .because(p.arithmetic.clone()),
+        );
     }
     out.push(
         Action::new(Stage::Fix, "Pin less host memory: the driver refused it. Pinned pages must be resident, within the locked-memory limit, and page-table entries for them fit the driver")
@@ -83,5 +109,14 @@ fn refused(cx: &Context<'_>, out: &mut Vec<Action>) {
         Action::new(Stage::Fix, "See which bound refused it: the cgroup's limit, overcommit, a ulimit, or the node itself")
             .run(format!("kubectl exec -n {} {} -c {} -- sh -c 'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory.current; ulimit -v; cat /proc/sys/vm/overcommit_memory; free -m'", n.ns, n.pod, n.container)),
     );
-    out.push(Action::new(Stage::Verify, "The same start passes the line that failed, with at least a tenth of the limit free").run(format!("kubectl exec -n {} {} -c {} -- cat /sys/fs/cgroup/memory.current", n.ns, n.pod, n.container)));
+    out.push(
+        Action::new(
+            Stage::Verify,
+            "The same start passes the line that failed, with at least a tenth of the limit free",
+        )
+        .run(format!(
+            "kubectl exec -n {} {} -c {} -- cat /sys/fs/cgroup/memory.current",
+            n.ns, n.pod, n.container
+        )),
+    );
 }

@@ -31,7 +31,8 @@ fn container(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
     let n = names(cx);
     let limit = memory_limit(cx.facts, &cx.verdict.subject);
     let sum = pools.iter().fold(Bytes(0), |s, p| s.saturating_add(p.bytes));
-    if cx.verdict.summary.contains("too low to start") || cx.verdict.summary.contains("could not even start") {
+    if cx.verdict.summary.contains("too low to start") || cx.verdict.summary.contains("could not even start")
+    {
         out.push(
             Action::new(Stage::StopTheBleeding, "Delete the pod so that its Memory-medium volumes are emptied: their pages stay charged to the pod across restarts")
                 .run(format!("kubectl delete pod {} -n {}", n.pod, n.ns)),
@@ -79,9 +80,12 @@ fn keep_pools(cx: &Context<'_>, pools: &[HostPool], sum: Bytes, out: &mut Vec<Ac
 
 /// Host memory beside the pools at the death, and how it is known; `None` where the evidence does not carry it.
 fn base_use(cx: &Context<'_>, pools: &[HostPool]) -> Option<(Bytes, String)> {
-    let metric = |name: &str| cx.bundle.metrics.iter().find(|s| s.name == name).map(|s| Bytes::from_f64(s.value));
+    let metric =
+        |name: &str| cx.bundle.metrics.iter().find(|s| s.name == name).map(|s| Bytes::from_f64(s.value));
     // A prompt cache lies in the heap: what the working set held beside it is the rest of the server.
-    if let (Some(working_set), Some(cache)) = (metric("container_memory_working_set_bytes"), prompt_cache_in_use(cx.facts)) {
+    if let (Some(working_set), Some(cache)) =
+        (metric("container_memory_working_set_bytes"), prompt_cache_in_use(cx.facts))
+    {
         let rest = working_set.saturating_sub(cache);
         return Some((rest, format!("working set {working_set} − prompt cache in use {cache}")));
     }
@@ -91,17 +95,27 @@ fn base_use(cx: &Context<'_>, pools: &[HostPool]) -> Option<(Bytes, String)> {
         return Some((rss, "container_memory_rss, which counts no pinned memory".to_owned()));
     }
     let oom = record(cx).filter(|_| pinned)?;
+    // The cgroup's own statistics at the kill, where the kernel printed them (v2 `anon`, v1 `total_rss`).
+    if let Some((key, anon)) = oom.stat.iter().find(|(k, _)| k == "anon" || k == "total_rss") {
+        return Some((*anon, format!("{key} of the cgroup at the kill; pinned memory counts as shmem")));
+    }
     let anon: u64 = oom.victims.iter().filter_map(|v| v.anon).map(|b| b.0).sum();
     let victims = oom.victims.len() as u64;
     let each = anon.checked_div(victims).filter(|e| *e > 0)?;
     let ranks = pools.iter().map(|p| p.ranks).max().unwrap_or(1).max(1);
-    Some((Bytes(each.saturating_mul(ranks)), format!("anon-rss {} of a killed process × {ranks} processes", Bytes(each))))
+    Some((
+        Bytes(each.saturating_mul(ranks)),
+        format!("anon-rss {} of a killed process × {ranks} processes", Bytes(each)),
+    ))
 }
 
 /// The largest size of one pool that fits beside the others.
 fn shrink(cx: &Context<'_>, pool: &HostPool, all: &[HostPool], limit: Bytes, out: &mut Vec<Action>) {
     let Some(flag) = pool.flag else { return };
-    let rest = all.iter().filter(|p| p.name != pool.name && !p.bound).fold(Bytes(0), |s, p| s.saturating_add(p.bytes));
+    let rest = all
+        .iter()
+        .filter(|p| p.name != pool.name && !p.bound)
+        .fold(Bytes(0), |s, p| s.saturating_add(p.bytes));
     let ceiling = limit.scale(1.0 / HEADROOM).saturating_sub(rest);
     let base = base_use(cx, all);
     let room = base.as_ref().map_or(ceiling, |(b, _)| ceiling.saturating_sub(*b));
@@ -117,9 +131,12 @@ fn shrink(cx: &Context<'_>, pool: &HostPool, all: &[HostPool], limit: Bytes, out
     let now = format!("now: {}", pool.arithmetic);
     if value == 0 {
         out.push(
-            Action::new(Stage::Fix, format!("Turn off {}: under the limit of {limit} no room is left for it", pool.name))
-                .because(now)
-                .because(format!("limit {limit} ÷ {HEADROOM} headroom{others} leaves {room}")),
+            Action::new(
+                Stage::Fix,
+                format!("Turn off {}: under the limit of {limit} no room is left for it", pool.name),
+            )
+            .because(now)
+            .because(format!("limit {limit} ÷ {HEADROOM} headroom{others} leaves {room}")),
         );
         return;
     }
@@ -138,7 +155,10 @@ fn shrink(cx: &Context<'_>, pool: &HostPool, all: &[HostPool], limit: Bytes, out
 fn measure(cx: &Context<'_>, out: &mut Vec<Action>) {
     let n = names(cx);
     let limit = memory_limit(cx.facts, &cx.verdict.subject);
-    let known = limit.map_or_else(|| "the limit is not in the evidence".to_owned(), |l| format!("the need was at least {l} when it was killed; how much more is not in the evidence"));
+    let known = limit.map_or_else(
+        || "the limit is not in the evidence".to_owned(),
+        |l| format!("the need was at least {l} when it was killed; how much more is not in the evidence"),
+    );
     let phase = match cx.verdict.phase {
         Phase::Load | Phase::Profile => "through one whole start-up",
         _ => "through one peak of traffic",
@@ -171,7 +191,11 @@ fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
         )
         .because(format!("{comm} held anon + shmem = {used} when it was killed; × {HEADROOM} headroom, rounded up to whole GiB"));
         if let Some(request) = s.memory_request {
-            a = a.because(format!("the request is {}: the scheduler left {} uncounted", request.k8s(), used.saturating_sub(request)));
+            a = a.because(format!(
+                "the request is {}: the scheduler left {} uncounted",
+                request.k8s(),
+                used.saturating_sub(request)
+            ));
         }
         out.push(a.patch(resources_patch(&n.container, used.scale(HEADROOM).round_up_to(GIB))));
     } else if let Some(usage) = eviction_usage(cx) {
@@ -184,13 +208,25 @@ fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
         );
     }
     for pool in pools {
-        out.push(Action::new(Stage::Fix, format!("Count {} ({}) into the request: it is host RAM that the node must have", pool.name, pool.bytes)).because(pool.arithmetic.clone()));
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Count {} ({}) into the request: it is host RAM that the node must have",
+                    pool.name, pool.bytes
+                ),
+            )
+            .because(pool.arithmetic.clone()),
+        );
     }
     out.push(
-        Action::new(Stage::StopTheBleeding, "Take load off the node: see what runs there and move what has no request")
-            .run(format!("kubectl cordon {}", n.node))
-            .run(format!("kubectl describe node {} | sed -n '/Allocated resources/,$p'", n.node))
-            .run(format!("kubectl top pod -A --sort-by=memory --field-selector spec.nodeName={}", n.node)),
+        Action::new(
+            Stage::StopTheBleeding,
+            "Take load off the node: see what runs there and move what has no request",
+        )
+        .run(format!("kubectl cordon {}", n.node))
+        .run(format!("kubectl describe node {} | sed -n '/Allocated resources/,$p'", n.node))
+        .run(format!("kubectl top pod -A --sort-by=memory --field-selector spec.nodeName={}", n.node)),
     );
 }
 
@@ -230,7 +266,8 @@ fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
         Stage::Avoid,
         "Do not touch --gpu-memory-utilization, --mem-fraction-static or --max-model-len for this: they move VRAM, and this was host RAM",
     ));
-    let shm = cx.bundle.pods.iter().any(|p| p.volumes.iter().any(|v| v.memory_medium && v.size_limit.is_none()));
+    let shm =
+        cx.bundle.pods.iter().any(|p| p.volumes.iter().any(|v| v.memory_medium && v.size_limit.is_none()));
     if shm {
         out.push(Action::new(
             Stage::Avoid,

@@ -1,7 +1,7 @@
 //! The KV cache is too small for the longest request or for the traffic.
 
 use super::vram::{utilization, utilization_flag};
-use super::{Action, Context, Stage, promql, ceil_hundredth};
+use super::{Action, Context, Stage, ceil_hundredth, promql};
 use crate::facts::Hit;
 use crate::units::{Bytes, thousands};
 use crate::verdict::Phase;
@@ -11,7 +11,11 @@ const MAX_UTILIZATION: f64 = 0.97;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
-    let hit = cx.verdict.trigger.as_ref().and_then(|t| cx.facts.hits.iter().find(|h| h.place == t.place && h.class.is_some()));
+    let hit = cx
+        .verdict
+        .trigger
+        .as_ref()
+        .and_then(|t| cx.facts.hits.iter().find(|h| h.place == t.place && h.class.is_some()));
     match cx.verdict.phase {
         Phase::Load | Phase::Profile => start(cx, hit, &mut out),
         _ => traffic(cx, &mut out),
@@ -34,15 +38,32 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
         // Whole KV blocks of 16 tokens.
         let fit = (fit as u64) / 16 * 16;
         out.push(
-            Action::new(Stage::Fix, format!("Set --max-model-len {fit} (from {}), if no request needs more", thousands(len as u64)))
-                .because(format!("the pool holds {} tokens, one request may ask for {}; rounded down to whole blocks of 16", thousands(fits.unwrap_or(0.0) as u64), thousands(len as u64))),
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Set --max-model-len {fit} (from {}), if no request needs more",
+                    thousands(len as u64)
+                ),
+            )
+            .because(format!(
+                "the pool holds {} tokens, one request may ask for {}; rounded down to whole blocks of 16",
+                thousands(fits.unwrap_or(0.0) as u64),
+                thousands(len as u64)
+            )),
         );
     }
     raise(cx, hit, max_len, fits, out);
-    if cx.facts.engine.is("sglang") {
-        if let (Some((weights, _)), Some((u, from))) = (cx.facts.last_memory("sglang.weights_end", "weights"), utilization(cx)) {
-            out.push(Action::new(Stage::Fix, format!("Raise --mem-fraction-static above {u}: weights take {weights} of it")).because(from));
-        }
+    if cx.facts.engine.is("sglang")
+        && let (Some((weights, _)), Some((u, from))) =
+            (cx.facts.last_memory("sglang.weights_end", "weights"), utilization(cx))
+    {
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!("Raise --mem-fraction-static above {u}: weights take {weights} of it"),
+            )
+            .because(from),
+        );
     }
     if out.is_empty() {
         out.push(
@@ -55,16 +76,28 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
 }
 
 /// How much utilisation the missing KV bytes are.
-fn raise(cx: &Context<'_>, hit: Option<&Hit>, max_len: Option<f64>, fits: Option<f64>, out: &mut Vec<Action>) {
+fn raise(
+    cx: &Context<'_>,
+    hit: Option<&Hit>,
+    max_len: Option<f64>,
+    fits: Option<f64>,
+    out: &mut Vec<Action>,
+) {
     let flag = utilization_flag(cx);
     let needed = hit.and_then(|h| h.memory("needed"));
     let have = hit.and_then(|h| h.memory("available"));
-    let pool = cx.facts.hits.iter().rev().find_map(|h| h.memory("kv_size").or_else(|| h.memory("available").filter(|_| h.id == "vllm.kv_available")));
+    let pool = cx.facts.hits.iter().rev().find_map(|h| {
+        h.memory("kv_size").or_else(|| h.memory("available").filter(|_| h.id == "vllm.kv_available"))
+    });
     let (need, have, how) = match (needed, have, max_len, fits, pool) {
         (Some(n), Some(h), ..) => (n, h, "as the message prints them".to_owned()),
         (_, _, Some(len), Some(fit), Some(pool)) if fit > 0.0 => {
             let need = pool.scale(len / fit);
-            (need, pool, format!("{pool} ÷ {} tokens × {} tokens", thousands(fit as u64), thousands(len as u64)))
+            (
+                need,
+                pool,
+                format!("{pool} ÷ {} tokens × {} tokens", thousands(fit as u64), thousands(len as u64)),
+            )
         }
         _ => return,
     };
@@ -72,16 +105,27 @@ fn raise(cx: &Context<'_>, hit: Option<&Hit>, max_len: Option<f64>, fits: Option
     let total = total(cx);
     let Some(((u, from), (total, source))) = utilization(cx).zip(total) else {
         out.push(
-            Action::new(Stage::Fix, format!("Or find {short} more VRAM for the KV cache: raise {flag} by {short} ÷ the card's total"))
-                .because(format!("needed {need} − available {have} = {short} ({how})"))
-                .run("nvidia-smi --query-gpu=memory.total --format=csv,noheader"),
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Or find {short} more VRAM for the KV cache: raise {flag} by {short} ÷ the card's total"
+                ),
+            )
+            .because(format!("needed {need} − available {have} = {short} ({how})"))
+            .run("nvidia-smi --query-gpu=memory.total --format=csv,noheader"),
         );
         return;
     };
     let want = ceil_hundredth(u + short.share_of(total));
-    let shown = format!("needed {need} − available {have} = {short} ({how}); {u} ({from}) + {short} ÷ {total} ({source}) = {:.4}", u + short.share_of(total));
+    let shown = format!(
+        "needed {need} − available {have} = {short} ({how}); {u} ({from}) + {short} ÷ {total} ({source}) = {:.4}",
+        u + short.share_of(total)
+    );
     if want <= MAX_UTILIZATION {
-        out.push(Action::new(Stage::Fix, format!("Or set {flag} {want} (from {u})")).because(format!("{shown}, rounded up")));
+        out.push(
+            Action::new(Stage::Fix, format!("Or set {flag} {want} (from {u})"))
+                .because(format!("{shown}, rounded up")),
+        );
     } else {
         out.push(
             Action::new(Stage::Fix, "Raising the utilisation alone is not enough: store KV in fp8 (--kv-cache-dtype fp8 halves its bytes) or shard over more GPUs")
@@ -96,8 +140,15 @@ fn total(cx: &Context<'_>) -> Option<(Bytes, String)> {
     if let Some(t) = printed {
         return Some((t, "as the log prints it".to_owned()));
     }
-    let label = cx.bundle.nodes.iter().flat_map(|n| &n.labels).find(|(k, _)| k == "nvidia.com/gpu.product").map(|(_, v)| v.clone());
-    let card = label.or_else(|| cx.bundle.metrics.iter().find_map(|s| s.label("modelName").map(str::to_owned)))?;
+    let label = cx
+        .bundle
+        .nodes
+        .iter()
+        .flat_map(|n| &n.labels)
+        .find(|(k, _)| k == "nvidia.com/gpu.product")
+        .map(|(_, v)| v.clone());
+    let card =
+        label.or_else(|| cx.bundle.metrics.iter().find_map(|s| s.label("modelName").map(str::to_owned)))?;
     let gpu = cx.knowledge.gpu(&card)?;
     Some((gpu.total()?, format!("catalogue, {}", gpu.id)))
 }
@@ -105,9 +156,12 @@ fn total(cx: &Context<'_>) -> Option<(Bytes, String)> {
 /// Requests preempt or retract one another.
 fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
     let e = &cx.facts.engine;
-    let find = |groups: &[&str]| cx.facts.hits.iter().rev().find_map(|h| groups.iter().find_map(|g| h.number(g)));
-    let metric = |names: &[&str]| cx.bundle.metrics.iter().find(|s| names.contains(&s.name.as_str())).map(|s| s.value);
-    let running = metric(&["vllm:num_requests_running", "sglang:num_running_reqs"]).or_else(|| find(&["running"]));
+    let find =
+        |groups: &[&str]| cx.facts.hits.iter().rev().find_map(|h| groups.iter().find_map(|g| h.number(g)));
+    let metric =
+        |names: &[&str]| cx.bundle.metrics.iter().find(|s| names.contains(&s.name.as_str())).map(|s| s.value);
+    let running =
+        metric(&["vllm:num_requests_running", "sglang:num_running_reqs"]).or_else(|| find(&["running"]));
     let flag = match e.name.as_deref() {
         Some("sglang") => "--max-running-requests",
         Some("llama_cpp" | "ollama") => "--parallel",

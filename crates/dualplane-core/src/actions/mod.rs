@@ -105,7 +105,9 @@ pub fn advise(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, verdict: &V
     let mut actions = match verdict.class {
         Class::HostOomKilled | Class::HostNodeOom => host::advise(&cx),
         Class::HostAllocFailure => alloc::advise(&cx),
-        Class::CudaOomLoad | Class::CudaOomRuntime | Class::Fragmentation | Class::GpuCapacityConflict => vram::advise(&cx),
+        Class::CudaOomLoad | Class::CudaOomRuntime | Class::Fragmentation | Class::GpuCapacityConflict => {
+            vram::advise(&cx)
+        }
         Class::KvCacheCapacity => kv::advise(&cx),
         Class::MigSliceTooSmall => mig::advise(&cx),
         Class::XidHardware => xid::advise(&cx),

@@ -8,19 +8,33 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
 }
 
 fn unknown(cx: &Context<'_>) -> Vec<Action> {
-    let mut a = Action::new(Stage::StopTheBleeding, "Get the evidence that decides, before the next restart erases it");
+    let mut a = Action::new(
+        Stage::StopTheBleeding,
+        "Get the evidence that decides, before the next restart erases it",
+    );
     for gap in &cx.verdict.missing {
         if let Some(c) = &gap.command {
             a.commands.push(c.clone());
         }
     }
-    vec![a, Action::new(Stage::Avoid, "Do not change memory settings on a guess: neither plane is shown to have failed")]
+    vec![
+        a,
+        Action::new(
+            Stage::Avoid,
+            "Do not change memory settings on a guess: neither plane is shown to have failed",
+        ),
+    ]
 }
 
 fn not_memory(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
     let n = names(cx);
-    let summary = cx.verdict.causes.first().map(|c| c.supports.iter().map(|s| s.text.as_str()).collect::<Vec<_>>().join(" ")).unwrap_or_default();
+    let summary = cx
+        .verdict
+        .causes
+        .first()
+        .map(|c| c.supports.iter().map(|s| s.text.as_str()).collect::<Vec<_>>().join(" "))
+        .unwrap_or_default();
     if summary.contains("failed startup probe") || summary.contains("failed liveness probe") {
         probe(cx, &summary, &mut out);
     } else if summary.contains("ephemeral-storage") || summary.contains("No space left on device") {
@@ -34,11 +48,22 @@ fn not_memory(cx: &Context<'_>) -> Vec<Action> {
 fn probe(cx: &Context<'_>, summary: &str, out: &mut Vec<Action>) {
     let n = names(cx);
     let pod = cx.verdict.subject.pod_index.and_then(|i| cx.bundle.pods.get(i));
-    let container = pod.and_then(|p| p.containers.iter().find(|c| Some(&c.name) == cx.verdict.subject.container.as_ref()));
+    let container = pod
+        .and_then(|p| p.containers.iter().find(|c| Some(&c.name) == cx.verdict.subject.container.as_ref()));
     let startup = summary.contains("failed startup probe");
     let spec = container.and_then(|c| if startup { c.startup } else { c.liveness });
-    let lived = cx.verdict.subject.death.as_ref().and_then(|d| d.started.zip(d.finished)).and_then(|(a, b)| a.ms_until(b)).map(|ms| ms / 1000);
-    let lived_text = lived.map_or_else(|| "how long a start takes is not in the evidence".to_owned(), |s| format!("the run lasted {s} s from start to kill and was not ready by then"));
+    let lived = cx
+        .verdict
+        .subject
+        .death
+        .as_ref()
+        .and_then(|d| d.started.zip(d.finished))
+        .and_then(|(a, b)| a.ms_until(b))
+        .map(|ms| ms / 1000);
+    let lived_text = lived.map_or_else(
+        || "how long a start takes is not in the evidence".to_owned(),
+        |s| format!("the run lasted {s} s from start to kill and was not ready by then"),
+    );
     let allowed = spec.map(|p| p.initial_delay + p.period * p.failure_threshold);
     let mut a = if startup || cx.verdict.phase != crate::verdict::Phase::Traffic {
         // Twice what was not enough is a start for a measurement, not a promise.
@@ -54,8 +79,13 @@ fn probe(cx: &Context<'_>, summary: &str, out: &mut Vec<Action>) {
         Action::new(Stage::Fix, "Find why /health did not answer in time (event loop blocked, engine stuck, overload) and only then loosen the liveness probe").because(lived_text)
     };
     if let Some(s) = allowed {
-        a = a.because(format!("the probe allows {s} s now (initialDelaySeconds + periodSeconds × failureThreshold)"));
+        a = a.because(format!(
+            "the probe allows {s} s now (initialDelaySeconds + periodSeconds × failureThreshold)"
+        ));
     }
     out.push(a);
-    out.push(Action::new(Stage::Verify, "The pod becomes Ready without a Killing event").run(format!("kubectl get events -n {} --field-selector involvedObject.name={},reason=Killing", n.ns, n.pod)));
+    out.push(Action::new(Stage::Verify, "The pod becomes Ready without a Killing event").run(format!(
+        "kubectl get events -n {} --field-selector involvedObject.name={},reason=Killing",
+        n.ns, n.pod
+    )));
 }

@@ -1,6 +1,6 @@
 //! VRAM ran out: at load, while serving, by fragmentation or because of a neighbour.
 
-use super::{Action, Context, Stage, on_node, floor_hundredth, names, workload};
+use super::{Action, Context, Stage, floor_hundredth, names, on_node, workload};
 use crate::facts::vram::{self, VramOom};
 use crate::units::{Bytes, GIB};
 use crate::verdict::Class;
@@ -27,17 +27,36 @@ pub(super) fn utilization(cx: &Context<'_>) -> Option<(f64, String)> {
             if let Some(u) = e.number(&["gpu-memory-utilization", "device-memory-utilization"]) {
                 return Some((u, format!("--gpu-memory-utilization {u} of the pod")));
             }
-            if let Some(u) = cx.facts.hits.iter().rev().find_map(|h| h.number("utilization")).filter(|u| *u > 0.0 && *u <= 1.0) {
+            if let Some(u) = cx
+                .facts
+                .hits
+                .iter()
+                .rev()
+                .find_map(|h| h.number("utilization"))
+                .filter(|u| *u > 0.0 && *u <= 1.0)
+            {
                 return Some((u, format!("utilisation {u} as the log prints it")));
             }
             let new = e.version_at_least(&[0, 20, 2]);
             let u = if new == Some(true) { 0.92 } else { 0.9 };
-            let of = e.version.as_deref().map_or("an unknown version; check it".to_owned(), |v| format!("vLLM {v}"));
+            let of = e
+                .version
+                .as_deref()
+                .map_or("an unknown version; check it".to_owned(), |v| format!("vLLM {v}"));
             Some((u, format!("default {u} of {of}")))
         }
         Some("sglang") => {
-            let printed = || cx.facts.hits.iter().rev().find_map(|h| h.number("utilization")).map(|u| (u, format!("mem_fraction_static {u} as the log prints it")));
-            e.number(&["mem-fraction-static"]).map(|u| (u, format!("--mem-fraction-static {u} of the pod"))).or_else(printed)
+            let printed = || {
+                cx.facts
+                    .hits
+                    .iter()
+                    .rev()
+                    .find_map(|h| h.number("utilization"))
+                    .map(|u| (u, format!("mem_fraction_static {u} as the log prints it")))
+            };
+            e.number(&["mem-fraction-static"])
+                .map(|u| (u, format!("--mem-fraction-static {u} of the pod")))
+                .or_else(printed)
         }
         _ => None,
     }
@@ -85,8 +104,14 @@ fn tensor_parallel(cx: &Context<'_>, flag: &str, out: &mut Vec<Action>) {
     let e = &cx.facts.engine;
     let now = e.number(&["tensor-parallel-size", "tp-size", "tp"]).unwrap_or(1.0).max(1.0) as u64;
     out.push(
-        Action::new(Stage::Fix, format!("Set {flag} {} (and the GPU count of the pod with it): the weights of each rank halve", now * 2))
-            .because(format!("{flag} is {now} now; each doubling halves the sharded weights per GPU")),
+        Action::new(
+            Stage::Fix,
+            format!(
+                "Set {flag} {} (and the GPU count of the pod with it): the weights of each rank halve",
+                now * 2
+            ),
+        )
+        .because(format!("{flag} is {now} now; each doubling halves the sharded weights per GPU")),
     );
 }
 
@@ -99,7 +124,8 @@ fn ggml(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     // Device lines say "NVIDIA GeForce RTX 3090"; the catalogue knows the card's driver-reported total.
     let card = cx.facts.hits.iter().find_map(|h| h.word("gpu"));
     let total = card.as_deref().and_then(|c| cx.knowledge.gpu(c)).and_then(crate::knowledge::Gpu::total);
-    if let (Some(layers), Some(requested), Some(total)) = (layers.filter(|l| *l >= 1.0), oom.requested, total) {
+    if let (Some(layers), Some(requested), Some(total)) = (layers.filter(|l| *l >= 1.0), oom.requested, total)
+    {
         let per_layer = requested.0 as f64 / layers;
         // A tenth of the card stays for KV cache, compute buffers and the context; the log does not tell their sizes.
         let fit = ((total.0 as f64 * 0.9) / per_layer).floor();
@@ -138,35 +164,87 @@ fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
             let now = cx.facts.hits.iter().rev().find_map(|h| h.number("chunked_prefill"));
             let now = cx.facts.engine.number(&["chunked-prefill-size"]).or(now);
             out.push(match now {
-                Some(n) if n >= 2.0 => Action::new(Stage::Fix, format!("Or set --chunked-prefill-size {}: activations of a prefill step halve", (n / 2.0) as u64))
-                    .because(format!("{n} tokens in a prefill step now; activations grow in proportion")),
-                _ => Action::new(Stage::Fix, "Or halve --chunked-prefill-size: activations of a prefill step are in proportion to it"),
+                Some(n) if n >= 2.0 => Action::new(
+                    Stage::Fix,
+                    format!(
+                        "Or set --chunked-prefill-size {}: activations of a prefill step halve",
+                        (n / 2.0) as u64
+                    ),
+                )
+                .because(format!("{n} tokens in a prefill step now; activations grow in proportion")),
+                _ => Action::new(
+                    Stage::Fix,
+                    "Or halve --chunked-prefill-size: activations of a prefill step are in proportion to it",
+                ),
             });
         }
         Some("tgi") => out.push(prefill_tokens(cx)),
-        Some("llama_cpp" | "ollama") => out.push(Action::new(Stage::Fix, "Lower --ubatch-size or --ctx-size, or --n-gpu-layers by one, until the compute buffer fits")),
-        Some("triton") => out.push(Action::new(Stage::Fix, "Lower max_batch_size or the instance count in config.pbtxt: each instance has its own buffers")),
+        Some("llama_cpp" | "ollama") => out.push(Action::new(
+            Stage::Fix,
+            "Lower --ubatch-size or --ctx-size, or --n-gpu-layers by one, until the compute buffer fits",
+        )),
+        Some("triton") => out.push(Action::new(
+            Stage::Fix,
+            "Lower max_batch_size or the instance count in config.pbtxt: each instance has its own buffers",
+        )),
         _ => {}
     }
-    out.push(Action::new(Stage::StopTheBleeding, "Cap the traffic that triggers it (longest prompts, widest batches) while the change rolls out").run(format!("kubectl rollout restart {} -n {}", workload(cx), names(cx).ns)));
+    out.push(
+        Action::new(
+            Stage::StopTheBleeding,
+            "Cap the traffic that triggers it (longest prompts, widest batches) while the change rolls out",
+        )
+        .run(format!("kubectl rollout restart {} -n {}", workload(cx), names(cx).ns)),
+    );
 }
 
 fn batched_tokens(cx: &Context<'_>) -> Action {
     let now = cx.facts.engine.number(&["max-num-batched-tokens"]).map(|n| (n, "the pod's flag"));
-    let printed = cx.facts.hits.iter().rev().filter(|h| h.id == "vllm.max_num_batched_tokens").find_map(|h| h.number("tokens")).map(|n| (n, "as the log prints it"));
+    let printed = cx
+        .facts
+        .hits
+        .iter()
+        .rev()
+        .filter(|h| h.id == "vllm.max_num_batched_tokens")
+        .find_map(|h| h.number("tokens"))
+        .map(|n| (n, "as the log prints it"));
     match now.or(printed) {
-        Some((n, from)) if n >= 2.0 => Action::new(Stage::Fix, format!("Or set --max-num-batched-tokens {}: the activation peak of a step halves", (n / 2.0) as u64))
-            .because(format!("{n} now ({from}); activations grow in proportion to the tokens of a step")),
-        _ => Action::new(Stage::Fix, "Or halve --max-num-batched-tokens: the activation peak of a step is in proportion to it (its value is not in the evidence)"),
+        Some((n, from)) if n >= 2.0 => Action::new(
+            Stage::Fix,
+            format!(
+                "Or set --max-num-batched-tokens {}: the activation peak of a step halves",
+                (n / 2.0) as u64
+            ),
+        )
+        .because(format!("{n} now ({from}); activations grow in proportion to the tokens of a step")),
+        _ => Action::new(
+            Stage::Fix,
+            "Or halve --max-num-batched-tokens: the activation peak of a step is in proportion to it (its value is not in the evidence)",
+        ),
     }
 }
 
 fn prefill_tokens(cx: &Context<'_>) -> Action {
     let flag = cx.facts.engine.number(&["max-batch-prefill-tokens"]);
-    let printed = cx.facts.hits.iter().filter(|h| h.id.starts_with("tgi.")).find_map(|h| h.number("prefill_tokens").or_else(|| h.number("tokens")));
+    let printed = cx
+        .facts
+        .hits
+        .iter()
+        .filter(|h| h.id.starts_with("tgi."))
+        .find_map(|h| h.number("prefill_tokens").or_else(|| h.number("tokens")));
     match flag.or(printed).filter(|n| *n >= 2.0) {
-        Some(n) => Action::new(Stage::Fix, format!("Set --max-batch-prefill-tokens {}: the warm-up and prefill batch halve", (n / 2.0) as u64)).because(format!("{n} now")),
-        None => Action::new(Stage::Fix, "Lower --max-batch-prefill-tokens: it sets the size of the largest prefill batch"),
+        Some(n) => Action::new(
+            Stage::Fix,
+            format!(
+                "Set --max-batch-prefill-tokens {}: the warm-up and prefill batch halve",
+                (n / 2.0) as u64
+            ),
+        )
+        .because(format!("{n} now")),
+        None => Action::new(
+            Stage::Fix,
+            "Lower --max-batch-prefill-tokens: it sets the size of the largest prefill batch",
+        ),
     }
 }
 
@@ -180,7 +258,10 @@ fn fragmentation(oom: &VramOom, out: &mut Vec<Action>) {
             .patch("spec:\n  template:\n    spec:\n      containers:\n      - name: CONTAINER\n        env:\n        - name: PYTORCH_CUDA_ALLOC_CONF\n          value: expandable_segments:True\n"),
     );
     out.push(Action::new(Stage::StopTheBleeding, "Restart the server: a fresh allocator has no holes; time to the next failure tells how fast they grow"));
-    out.push(Action::new(Stage::Prevent, "Keep request shapes in few sizes (bucketed lengths, fixed batch sizes) where the engine allows it"));
+    out.push(Action::new(
+        Stage::Prevent,
+        "Keep request shapes in few sizes (bucketed lengths, fixed batch sizes) where the engine allows it",
+    ));
 }
 
 fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
@@ -205,17 +286,34 @@ fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
         let weights = cx.facts.last_memory("vllm.weights", "weights").map(|(b, _)| b);
         if held.share_of(total) < 0.25 && weights.is_none_or(|w| w < free) {
             out.push(
-                Action::new(Stage::Fix, format!("Or share the card on purpose: --gpu-memory-utilization {fit} fits what is free now"))
-                    .because(format!("{free} ÷ {total} = {:.4}, rounded down", free.share_of(total))),
+                Action::new(
+                    Stage::Fix,
+                    format!(
+                        "Or share the card on purpose: --gpu-memory-utilization {fit} fits what is free now"
+                    ),
+                )
+                .because(format!("{free} ÷ {total} = {:.4}, rounded down", free.share_of(total))),
             );
         }
     } else if let (Some(others), Some(total)) = (oom.others(), oom.total) {
         out.push(
-            Action::new(Stage::Fix, format!("Give the server a card (or MIG instance) of its own: others hold {others} of {total}"))
-                .because(format!("total {total} − free {} − this process {} = {others}", oom.free.unwrap_or_default(), oom.own().unwrap_or_default())),
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Give the server a card (or MIG instance) of its own: others hold {others} of {total}"
+                ),
+            )
+            .because(format!(
+                "total {total} − free {} − this process {} = {others}",
+                oom.free.unwrap_or_default(),
+                oom.own().unwrap_or_default()
+            )),
         );
     } else {
-        out.push(Action::new(Stage::Fix, "Give the server a card of its own, or start it after the neighbour's memory use has settled"));
+        out.push(Action::new(
+            Stage::Fix,
+            "Give the server a card of its own, or start it after the neighbour's memory use has settled",
+        ));
     }
     out.push(
         Action::new(Stage::Prevent, "On a rolling update let the old pod end before the new one starts: maxSurge 0, or strategy Recreate, and a pre-start check of free VRAM")
@@ -241,12 +339,21 @@ fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
         "Do not raise the container's memory limit for this: resources.limits.memory is host RAM, and VRAM ran out",
     ));
     if cx.verdict.class == Class::CudaOomLoad {
-        out.push(Action::new(Stage::Avoid, "Do not lower the KV share to make room for weights: the weights did not fit the whole card"));
+        out.push(Action::new(
+            Stage::Avoid,
+            "Do not lower the KV share to make room for weights: the weights did not fit the whole card",
+        ));
     }
     if cx.verdict.class == Class::CudaOomRuntime {
-        out.push(Action::new(Stage::Avoid, "Do not raise the utilisation: it takes the very room that the failing step needs"));
+        out.push(Action::new(
+            Stage::Avoid,
+            "Do not raise the utilisation: it takes the very room that the failing step needs",
+        ));
     }
     if cx.verdict.class == Class::GpuCapacityConflict {
-        out.push(Action::new(Stage::Avoid, "Do not quantise or re-shard the model for this: it fits, the card is taken"));
+        out.push(Action::new(
+            Stage::Avoid,
+            "Do not quantise or re-shard the model for this: it fits, the card is taken",
+        ));
     }
 }

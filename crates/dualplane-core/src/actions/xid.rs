@@ -1,6 +1,6 @@
 //! GPU faults: the vendor's action for the first Xid, and who else is hit.
 
-use super::{Action, Context, Stage, promql, on_node, names};
+use super::{Action, Context, Stage, names, on_node, promql};
 use crate::facts::XidEvent;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
@@ -15,24 +15,61 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     // Xid 154 is the driver's own summary: its action outranks the table's for the same GPU.
     let summary = cx.facts.xids.iter().rev().find(|s| s.code == 154 && s.pci == x.pci);
     let known = cx.knowledge.xid(x.code);
-    let action = summary.map(recovery).filter(|a| *a != "none").or(known.map(|k| k.action.as_str())).unwrap_or("reset_gpu");
+    let action = summary
+        .map(recovery)
+        .filter(|a| *a != "none")
+        .or(known.map(|k| k.action.as_str()))
+        .unwrap_or("reset_gpu");
     let because = match (summary, known) {
         (Some(s), _) if recovery(s) != "none" => format!("Xid 154 on the same GPU: {}", s.detail),
-        (_, Some(k)) => format!("Xid {}: vendor bucket {} (then {})", k.code, or_dash(&k.immediate), or_dash(&k.investigate)),
-        _ => format!("Xid {} is not in the catalogue; a reset is the safe step before more is asked of the GPU", x.code),
+        (_, Some(k)) => format!(
+            "Xid {}: vendor bucket {} (then {})",
+            k.code,
+            or_dash(&k.immediate),
+            or_dash(&k.investigate)
+        ),
+        _ => format!(
+            "Xid {} is not in the catalogue; a reset is the safe step before more is asked of the GPU",
+            x.code
+        ),
     };
     match action {
-        "restart_app" => out.push(Action::new(Stage::StopTheBleeding, "Restart the server; the GPU itself needs no reset").because(because).run(format!("kubectl delete pod {} -n {}", n.pod, n.ns))),
-        "none" => out.push(Action::new(Stage::StopTheBleeding, "No action on the GPU is asked for by this Xid alone").because(because)),
+        "restart_app" => out.push(
+            Action::new(Stage::StopTheBleeding, "Restart the server; the GPU itself needs no reset")
+                .because(because)
+                .run(format!("kubectl delete pod {} -n {}", n.pod, n.ns)),
+        ),
+        "none" => out.push(
+            Action::new(Stage::StopTheBleeding, "No action on the GPU is asked for by this Xid alone")
+                .because(because),
+        ),
         "reboot_node" => {
-            out.push(Action::new(Stage::StopTheBleeding, "Drain the node and reboot it").because(because).run(format!("kubectl cordon {}", n.node)).run(format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", n.node)).run(on_node(&n.node, "systemctl reboot")));
+            out.push(
+                Action::new(Stage::StopTheBleeding, "Drain the node and reboot it")
+                    .because(because)
+                    .run(format!("kubectl cordon {}", n.node))
+                    .run(format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", n.node))
+                    .run(on_node(&n.node, "systemctl reboot")),
+            );
         }
         _ => {
-            out.push(Action::new(Stage::StopTheBleeding, "Drain the pods of this GPU, then reset it").because(because).run(format!("kubectl cordon {}", n.node)).run(format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", n.node)).run(on_node(&n.node, &format!("nvidia-smi --gpu-reset -i {}", x.pci))));
+            out.push(
+                Action::new(Stage::StopTheBleeding, "Drain the pods of this GPU, then reset it")
+                    .because(because)
+                    .run(format!("kubectl cordon {}", n.node))
+                    .run(format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", n.node))
+                    .run(on_node(&n.node, &format!("nvidia-smi --gpu-reset -i {}", x.pci))),
+            );
         }
     }
     if let Some(k) = known {
-        out.push(Action::new(Stage::Fix, format!("Decide between return to service and replacement: {}", k.meaning)).because(affects(k)));
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!("Decide between return to service and replacement: {}", k.meaning),
+            )
+            .because(affects(k)),
+        );
         if let Some(a) = out.last_mut() {
             for command in k.then.list() {
                 a.commands.push(command.replace("<pci>", &x.pci));
@@ -44,7 +81,11 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
 }
 
 fn affects(k: &crate::knowledge::Xid) -> String {
-    if k.affects_text.is_empty() { format!("affected: {}", or_dash(&k.affects)) } else { k.affects_text.clone() }
+    if k.affects_text.is_empty() {
+        format!("affected: {}", or_dash(&k.affects))
+    } else {
+        k.affects_text.clone()
+    }
 }
 
 fn or_dash(text: &str) -> &str {
@@ -72,7 +113,11 @@ fn text_only(cx: &Context<'_>, out: &mut Vec<Action>) {
             .run(on_node(&n.node, "dmesg -T | grep -E 'NVRM|Xid'"))
             .run(on_node(&n.node, "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT")),
     );
-    let illegal = cx.verdict.trigger.as_ref().is_some_and(|t| t.text.contains("illegal") || t.text.contains("launch failure"));
+    let illegal = cx
+        .verdict
+        .trigger
+        .as_ref()
+        .is_some_and(|t| t.text.contains("illegal") || t.text.contains("launch failure"));
     if illegal {
         out.push(
             Action::new(Stage::Fix, "If dmesg shows Xid 13 or 31 on different GPUs in turn, it is the program: find the kernel; if always on one GPU, run the vendor's diagnostics on it")
@@ -86,5 +131,8 @@ fn finish(cx: &Context<'_>, out: &mut Vec<Action>) {
     let n = names(cx);
     out.push(Action::new(Stage::Verify, "No new Xid for a day of traffic, and no pending remap").run(on_node(&n.node, "nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_rows.failure --format=csv")).run(promql("changes(DCGM_FI_DEV_XID_ERRORS[1d]) == 0")));
     out.push(Action::new(Stage::Prevent, "Let the device plugin take faulty GPUs out (its health check) and alert on DCGM_FI_DEV_XID_ERRORS other than 13, 31, 43, 45"));
-    out.push(Action::new(Stage::Avoid, "Do not change memory limits, utilisation or context length: nothing ran out of memory"));
+    out.push(Action::new(
+        Stage::Avoid,
+        "Do not change memory limits, utilisation or context length: nothing ran out of memory",
+    ));
 }

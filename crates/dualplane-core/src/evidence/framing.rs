@@ -27,10 +27,11 @@ pub fn unwrap_line(raw: &str) -> Unwrapped<'_> {
         return cri;
     }
     let trimmed = raw.trim_start();
-    if trimmed.starts_with('{') && raw.trim_end().ends_with('}') {
-        if let Some(json) = json_record(trimmed) {
-            return json;
-        }
+    if trimmed.starts_with('{')
+        && raw.trim_end().ends_with('}')
+        && let Some(json) = json_record(trimmed)
+    {
+        return json;
     }
     let text = strip_ansi(raw);
     let stamp = find_stamp(&text);
@@ -56,11 +57,8 @@ fn json_record(raw: &str) -> Option<Unwrapped<'_>> {
     let Value::Object(map) = serde_json::from_str::<Value>(raw).ok()? else { return None };
     let get = |keys: &[&str]| keys.iter().find_map(|k| map.get(*k)).and_then(Value::as_str);
     let docker = map.contains_key("log") && (map.contains_key("stream") || map.contains_key("time"));
-    let message = if docker {
-        get(&["log"])?
-    } else {
-        get(&["MESSAGE", "message", "msg", "log", "text", "event"])?
-    };
+    let message =
+        if docker { get(&["log"])? } else { get(&["MESSAGE", "message", "msg", "log", "text", "event"])? };
     let mut text = message.trim_end_matches(['\n', '\r']).to_owned();
     // Structured loggers keep the traceback or the error apart from the message.
     for key in ["exception", "exc_info", "error", "err", "stack", "traceback", "stacktrace"] {
@@ -92,7 +90,12 @@ pub fn unwrap_kernel(raw: &str) -> Unwrapped<'_> {
     }
     // dmesg -x: facility and level before the stamp; syslog: <6> before it.
     let body = match line.find('[') {
-        Some(i) if i < 24 && line.get(..i).is_some_and(|f| f.trim_end().ends_with(':') || f.trim_end().ends_with('>')) => {
+        Some(i)
+            if i < 24
+                && line
+                    .get(..i)
+                    .is_some_and(|f| f.trim_end().ends_with(':') || f.trim_end().ends_with('>')) =>
+        {
             line.get(i..).unwrap_or(line)
         }
         _ => line,
@@ -100,7 +103,9 @@ pub fn unwrap_kernel(raw: &str) -> Unwrapped<'_> {
     if let Some((stamp, text)) = parse_boot_prefix(body) {
         return Unwrapped { text: Cow::Borrowed(text), stamp: Some(stamp), partial: false };
     }
-    if let Some((_, rest)) = body.strip_prefix('[').and_then(|b| b.split_once("] ")).filter(|(s, _)| s.len() > 18) {
+    if let Some((_, rest)) =
+        body.strip_prefix('[').and_then(|b| b.split_once("] ")).filter(|(s, _)| s.len() > 18)
+    {
         return Unwrapped { text: Cow::Borrowed(rest), stamp: find_stamp(body), partial: false };
     }
     if let Some((_, rest)) = body.split_once(" kernel: ") {
@@ -140,7 +145,8 @@ pub fn process_of(text: &str) -> Option<&str> {
         }
         // SGLang: [2025-03-12 08:25:21 TP2] or [… DP0 TP0 EP0]
         let ranks = tag.get(19..).map(str::trim).unwrap_or_default();
-        let ranks = ranks.trim_start_matches(['.', ',']).trim_start_matches(|c: char| c.is_ascii_digit()).trim();
+        let ranks =
+            ranks.trim_start_matches(['.', ',']).trim_start_matches(|c: char| c.is_ascii_digit()).trim();
         if ["TP", "DP", "PP", "EP"].iter().any(|r| ranks.starts_with(r)) && tag.len() < 60 {
             return Some(ranks);
         }
@@ -160,8 +166,14 @@ mod tests {
         for (raw, text) in [
             ("2026-07-03T22:40:06.1Z stdout F hello", "hello"),
             ("2026-07-03T22:40:06.1+02:00 stderr P hel", "hel"),
-            ("{\"log\":\"a \\u001b[31mb\\u001b[0m\\n\",\"stream\":\"stderr\",\"time\":\"2026-07-03T22:40:06.1Z\"}", "a b"),
-            ("{\"timestamp\":\"2026-07-03T22:40:06Z\",\"level\":\"ERROR\",\"message\":\"boom\",\"exception\":\"E: x\"}", "boom E: x"),
+            (
+                "{\"log\":\"a \\u001b[31mb\\u001b[0m\\n\",\"stream\":\"stderr\",\"time\":\"2026-07-03T22:40:06.1Z\"}",
+                "a b",
+            ),
+            (
+                "{\"timestamp\":\"2026-07-03T22:40:06Z\",\"level\":\"ERROR\",\"message\":\"boom\",\"exception\":\"E: x\"}",
+                "boom E: x",
+            ),
             ("{\"MESSAGE\":\"oom\",\"__REALTIME_TIMESTAMP\":\"1700000000000000\"}", "oom"),
             ("{not json}", "{not json}"),
             ("plain stdout F line", "plain stdout F line"),

@@ -1,11 +1,13 @@
 //! Converts Kubernetes JSON (also from YAML) into our own words. Missing or odd fields are skipped, never an error.
 
+use std::cell::Cell;
+
 use serde_json::Value;
 
+use super::Bundle;
 use super::kube_model::{
     Condition, Container, ContainerKind, ContainerStatus, Event, Node, Pod, Probe, State, Termination, Volume,
 };
-use super::Bundle;
 use crate::time::{Stamp, parse_rfc3339};
 use crate::units::{Bytes, parse_k8s_memory, parse_k8s_quantity};
 
@@ -32,13 +34,13 @@ fn add_at(bundle: &mut Bundle, object: &Value, file: &str, lines: &LineIndex<'_>
         "Node" => bundle.nodes.push(node(object)),
         // A workload's template tells the same about limits and flags as its pods do.
         "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet" | "Job" | "LeaderWorkerSet" => {
-            if bundle.pods.is_empty() {
-                if let Some(template) = object.pointer("/spec/template") {
-                    let mut p = pod(template, file);
-                    p.name = str_at(object, "/metadata/name").to_owned();
-                    p.namespace = str_at(object, "/metadata/namespace").to_owned();
-                    bundle.pods.push(p);
-                }
+            if bundle.pods.is_empty()
+                && let Some(template) = object.pointer("/spec/template")
+            {
+                let mut p = pod(template, file);
+                p.name = str_at(object, "/metadata/name").to_owned();
+                p.namespace = str_at(object, "/metadata/namespace").to_owned();
+                bundle.pods.push(p);
             }
         }
         _ => return false,
@@ -170,7 +172,9 @@ fn container(c: &Value, kind: ContainerKind, statuses: &[Value]) -> Container {
         devices,
         mounts: list(c, "/volumeMounts")
             .iter()
-            .map(|m| (str_at(m, "/name").to_owned(), str_at(m, "/mountPath").trim_end_matches('/').to_owned()))
+            .map(|m| {
+                (str_at(m, "/name").to_owned(), str_at(m, "/mountPath").trim_end_matches('/').to_owned())
+            })
             .collect(),
         liveness: c.get("livenessProbe").map(probe),
         startup: c.get("startupProbe").map(probe),
@@ -213,7 +217,10 @@ fn state(s: &Value) -> State {
         });
     }
     if let Some(w) = s.get("waiting").filter(|t| t.is_object()) {
-        return State::Waiting { reason: str_at(w, "/reason").to_owned(), message: str_at(w, "/message").to_owned() };
+        return State::Waiting {
+            reason: str_at(w, "/reason").to_owned(),
+            message: str_at(w, "/message").to_owned(),
+        };
     }
     if let Some(r) = s.get("running").filter(|t| t.is_object()) {
         return State::Running { started: time_at(r, "/startedAt") };
@@ -225,10 +232,13 @@ fn state(s: &Value) -> State {
 fn event(v: &Value, file: &str, lines: &LineIndex<'_>) -> Event {
     let object = if v.get("involvedObject").is_some() { "/involvedObject" } else { "/regarding" };
     let field = str_at(v, &format!("{object}/fieldPath"));
-    let message = ["/message", "/note"].iter().map(|p| str_at(v, p)).find(|m| !m.is_empty()).unwrap_or_default();
+    let message =
+        ["/message", "/note"].iter().map(|p| str_at(v, p)).find(|m| !m.is_empty()).unwrap_or_default();
     let first = ["/firstTimestamp", "/eventTime", "/deprecatedFirstTimestamp", "/metadata/creationTimestamp"];
     let last = ["/series/lastObservedTime", "/lastTimestamp", "/deprecatedLastTimestamp", "/eventTime"];
-    let count = ["/series/count", "/count", "/deprecatedCount"].iter().find_map(|p| v.pointer(p).and_then(Value::as_u64));
+    let count = ["/series/count", "/count", "/deprecatedCount"]
+        .iter()
+        .find_map(|p| v.pointer(p).and_then(Value::as_u64));
     let first = first.iter().find_map(|p| time_at(v, p));
     Event {
         file: file.to_owned(),
@@ -260,27 +270,36 @@ fn node(v: &Value) -> Node {
 }
 
 /// Finds the line of a value in the text it was parsed from, so that an event can be cited by line.
+///
+/// Items come in the order of the text: the search goes on from the last find, so that many events cost one pass.
 struct LineIndex<'a> {
     text: &'a str,
+    /// Byte offset of the last find and the number of line ends before it.
+    last: Cell<(usize, u64)>,
 }
 
 impl<'a> LineIndex<'a> {
     fn new(text: &'a str) -> Self {
-        Self { text }
+        Self { text, last: Cell::new((0, 0)) }
     }
 
-    /// Line of the first place that holds the value, as JSON escapes it or plain.
+    /// Line of the next place that holds the value, as JSON escapes it or plain.
     fn find(&self, value: &str) -> Option<u64> {
         if value.is_empty() {
             return None;
         }
-        // A thousand events of 300 bytes each make this quadratic; past some size a line number is not worth it.
-        if self.text.len() > 4 << 20 {
-            return None;
-        }
         let quoted = Value::String(value.to_owned()).to_string();
-        let at = self.text.find(&quoted).or_else(|| self.text.find(value))?;
-        Some(self.text.get(..at)?.bytes().filter(|b| *b == b'\n').count() as u64 + 1)
+        let (from, lines) = self.last.get();
+        let behind =
+            self.text.get(from..).and_then(|t| t.find(&quoted).or_else(|| t.find(value)).map(|i| from + i));
+        let (at, base, before) = match behind {
+            Some(at) => (at, from, lines),
+            // Out of order (a merged list): once from the start.
+            None => (self.text.get(..from)?.find(&quoted)?, 0, 0),
+        };
+        let lines = before + self.text.get(base..at)?.bytes().filter(|b| *b == b'\n').count() as u64;
+        self.last.set((at, lines));
+        Some(lines + 1)
     }
 }
 

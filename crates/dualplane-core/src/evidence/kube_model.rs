@@ -214,7 +214,11 @@ impl Pod {
     /// `namespace/name`.
     #[must_use]
     pub fn full_name(&self) -> String {
-        if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
+        if self.namespace.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
     }
 
     /// Volumes of medium Memory mounted by a container: path and size limit.
@@ -243,6 +247,8 @@ impl ContainerStatus {
 
     /// All ends that the API knows, the latest first.
     pub fn terminations(&self) -> impl Iterator<Item = &Termination> {
-        [&self.state, &self.last].into_iter().filter_map(|s| if let State::Terminated(t) = s { Some(t) } else { None })
+        [&self.state, &self.last]
+            .into_iter()
+            .filter_map(|s| if let State::Terminated(t) = s { Some(t) } else { None })
     }
 }

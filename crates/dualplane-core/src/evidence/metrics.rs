@@ -37,7 +37,14 @@ pub fn parse(text: &str, file: &str) -> Vec<Sample> {
         .enumerate()
         .filter_map(|(i, line)| {
             let (name, labels, value) = sample(line)?;
-            Some(Sample { name, labels, value, file: file.to_owned(), line: i as u64 + 1, text: line.to_owned() })
+            Some(Sample {
+                name,
+                labels,
+                value,
+                file: file.to_owned(),
+                line: i as u64 + 1,
+                text: line.to_owned(),
+            })
         })
         .take(MAX_SAMPLES)
         .collect()

@@ -117,7 +117,9 @@ impl Bundle {
             }
             Kind::Log { kernel } => {
                 if let Some(container) = unavailable_log(&file.bytes) {
-                    let why = format!("it only says that the log of {container} could not be retrieved: the kubelet had dropped it");
+                    let why = format!(
+                        "it only says that the log of {container} could not be retrieved: the kubelet had dropped it"
+                    );
                     let command = "on the node: ls -l /var/log/pods/*/*/ (the kubelet keeps at most the last dead instance)";
                     self.gap(&file.name, &why, Some(command));
                     return;
@@ -136,7 +138,11 @@ impl Bundle {
 
     /// Records a gap.
     pub fn gap(&mut self, what: &str, why: &str, command: Option<&str>) {
-        self.gaps.push(Gap { what: what.to_owned(), why: why.to_owned(), command: command.map(str::to_owned) });
+        self.gaps.push(Gap {
+            what: what.to_owned(),
+            why: why.to_owned(),
+            command: command.map(str::to_owned),
+        });
     }
 }
 

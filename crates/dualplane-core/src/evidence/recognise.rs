@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 /// Schema of the manifest that `capture` writes.
-pub const BUNDLE_SCHEMA_PREFIX: &str = "dualplane.bundle/";
+pub(super) const BUNDLE_SCHEMA_PREFIX: &str = "dualplane.bundle/";
 
 /// YAML is only parsed up to this size: it is the one format here whose parse tree dwarfs its text.
 const MAX_YAML: usize = 64 << 20;
@@ -41,10 +41,10 @@ pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
     let lower = name.to_ascii_lowercase();
     let head = head_lines(bytes, 64);
     let first = head.iter().map(|l| l.trim_start()).find(|l| !l.is_empty()).unwrap_or_default();
-    if first.starts_with('{') || first.starts_with('[') && lower.ends_with(".json") {
-        if let Some(kind) = json(bytes, lower.ends_with(".json"), &head) {
-            return kind;
-        }
+    if (first.starts_with('{') || first.starts_with('[') && lower.ends_with(".json"))
+        && let Some(kind) = json(bytes, lower.ends_with(".json"), &head)
+    {
+        return kind;
     }
     if looks_yaml(&lower, &head) {
         return yaml(bytes);
@@ -52,7 +52,8 @@ pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
     if lower.ends_with(".prom") || mostly(&head, is_metric_line) {
         return Kind::Metrics;
     }
-    let kernel_name = ["kernel", "dmesg", "kmsg"].iter().any(|w| lower.rsplit('/').next().unwrap_or(&lower).contains(w));
+    let kernel_name =
+        ["kernel", "dmesg", "kmsg"].iter().any(|w| lower.rsplit('/').next().unwrap_or(&lower).contains(w));
     Kind::Log { kernel: kernel_name || mostly(&head, is_kernel_line) }
 }
 
@@ -87,10 +88,10 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
             if is_kube(&value) {
                 return Some(Kind::Kube(vec![value]));
             }
-            if let Value::Array(items) = &value {
-                if items.iter().any(is_kube) {
-                    return Some(Kind::Kube(items.clone()));
-                }
+            if let Value::Array(items) = &value
+                && items.iter().any(is_kube)
+            {
+                return Some(Kind::Kube(items.clone()));
             }
             // One JSON object on one line is a log with a single record.
             let lines = head.iter().filter(|l| !l.trim().is_empty()).count();
@@ -118,8 +119,12 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
 }
 
 fn is_kube(value: &Value) -> bool {
-    value.get("kind").is_some_and(Value::is_string) && (value.get("apiVersion").is_some() || value.get("items").is_some())
-        || value.get("items").and_then(Value::as_array).is_some_and(|items| items.iter().any(|i| i.get("kind").is_some()))
+    value.get("kind").is_some_and(Value::is_string)
+        && (value.get("apiVersion").is_some() || value.get("items").is_some())
+        || value
+            .get("items")
+            .and_then(Value::as_array)
+            .is_some_and(|items| items.iter().any(|i| i.get("kind").is_some()))
 }
 
 fn looks_yaml(lower_name: &str, head: &[String]) -> bool {
@@ -128,8 +133,14 @@ fn looks_yaml(lower_name: &str, head: &[String]) -> bool {
         l.starts_with("apiVersion:") || l.starts_with("kind:")
     };
     let named = lower_name.ends_with(".yaml") || lower_name.ends_with(".yml");
-    named && head.iter().any(|l| l.trim_start().starts_with("kind:") || l.trim_start().starts_with("apiVersion:"))
-        || head.iter().find(|l| !l.trim().is_empty() && l.trim() != "---" && !l.starts_with('#')).is_some_and(starts)
+    named
+        && head
+            .iter()
+            .any(|l| l.trim_start().starts_with("kind:") || l.trim_start().starts_with("apiVersion:"))
+        || head
+            .iter()
+            .find(|l| !l.trim().is_empty() && l.trim() != "---" && !l.starts_with('#'))
+            .is_some_and(starts)
 }
 
 fn yaml(bytes: &[u8]) -> Kind {
@@ -182,9 +193,10 @@ fn is_kernel_line(line: &str) -> bool {
         return true;
     }
     // dmesg -x: "kern  :warn  : [ 12.3] …"
-    let body = line.split_once(": [").filter(|(f, _)| f.len() < 16).map_or(line, |(_, _)| {
-        line.get(line.find('[').unwrap_or(0)..).unwrap_or(line)
-    });
+    let body = line
+        .split_once(": [")
+        .filter(|(f, _)| f.len() < 16)
+        .map_or(line, |(_, _)| line.get(line.find('[').unwrap_or(0)..).unwrap_or(line));
     crate::time::parse_boot_prefix(body).is_some()
         || is_ctime_prefix(body)
         || crate::evidence::framing::parse_kmsg(line).is_some()

@@ -12,10 +12,14 @@ fn key(name: &str) -> (String, i64) {
     let plain = name.strip_suffix(".gz").unwrap_or(name);
     if let Some((base, suffix)) = plain.rsplit_once('.') {
         let digits: String = suffix.chars().filter(char::is_ascii_digit).collect();
-        let is_stamp = digits.len() >= 8 && suffix.chars().all(|c| c.is_ascii_digit() || c == '-' || c == '_');
+        let is_stamp =
+            digits.len() >= 8 && suffix.chars().all(|c| c.is_ascii_digit() || c == '-' || c == '_');
         if is_stamp {
             // A date: later is newer, and the file without a date is the newest.
-            return (base.to_owned(), digits.get(..14.min(digits.len())).and_then(|d| d.parse().ok()).unwrap_or(0));
+            return (
+                base.to_owned(),
+                digits.get(..14.min(digits.len())).and_then(|d| d.parse().ok()).unwrap_or(0),
+            );
         }
         if !digits.is_empty() && digits.len() == suffix.len() {
             return (base.to_owned(), i64::MAX - 1 - digits.parse::<i64>().unwrap_or(0));
@@ -30,12 +34,27 @@ mod tests {
 
     #[test]
     fn oldest_first() {
-        let mut names =
-            ["a.log", "a.log.1", "a.log.10", "a.log.2", "0.log", "0.log.20260703-224006", "0.log.20260702-000000"];
+        let mut names = [
+            "a.log",
+            "a.log.1",
+            "a.log.10",
+            "a.log.2",
+            "0.log",
+            "0.log.20260703-224006",
+            "0.log.20260702-000000",
+        ];
         names.sort_by_key(|n| key(n));
         assert_eq!(
             names,
-            ["0.log.20260702-000000", "0.log.20260703-224006", "0.log", "a.log.10", "a.log.2", "a.log.1", "a.log"]
+            [
+                "0.log.20260702-000000",
+                "0.log.20260703-224006",
+                "0.log",
+                "a.log.10",
+                "a.log.2",
+                "a.log.1",
+                "a.log"
+            ]
         );
     }
 }

@@ -83,12 +83,16 @@ pub(super) fn engine(bundle: &Bundle, facts: &Facts) -> Engine {
         bundle.pods.iter().flat_map(|p| p.containers.iter().map(|c| (p.file.as_str(), c))).collect();
     for (file, c) in &containers {
         engine.flags.extend(flags(&c.args, file));
-        engine.env.extend(c.env.iter().filter(|(k, _)| k.contains("ALLOC_CONF") || k.contains("MEM")).cloned());
+        engine
+            .env
+            .extend(c.env.iter().filter(|(k, _)| k.contains("ALLOC_CONF") || k.contains("MEM")).cloned());
     }
     // Lines vote: an engine's own messages outnumber those of what it runs on.
     let mut votes: BTreeMap<&str, u64> = BTreeMap::new();
     for hit in &facts.hits {
-        if let Some(e) = hit.engine.as_deref().and_then(|e| ENGINES.iter().find(|known| **known == canonical(e))) {
+        if let Some(e) =
+            hit.engine.as_deref().and_then(|e| ENGINES.iter().find(|known| **known == canonical(e)))
+        {
             *votes.entry(e).or_default() += hit.count.min(20);
         }
     }
@@ -101,10 +105,14 @@ pub(super) fn engine(bundle: &Bundle, facts: &Facts) -> Engine {
         .find(|v| v.trim_start_matches(['v', 'b']).starts_with(|c: char| c.is_ascii_digit()));
     for (_, c) in &containers {
         let by_image = IMAGES.iter().find(|(word, _)| c.image.contains(word));
-        let by_args = ENGINES.iter().find(|e| c.args.iter().any(|a| a == *e || a.starts_with(&format!("{e}."))));
+        let by_args =
+            ENGINES.iter().find(|e| c.args.iter().any(|a| a == *e || a.starts_with(&format!("{e}."))));
         if let Some(name) = by_image.map(|(_, n)| *n).or(by_args.copied()) {
             engine.name.get_or_insert_with(|| name.to_owned());
-            if engine.version.is_none() && engine.name.as_deref() == Some(name) && !c.image.contains("lmcache") {
+            if engine.version.is_none()
+                && engine.name.as_deref() == Some(name)
+                && !c.image.contains("lmcache")
+            {
                 engine.version = tag_version(&c.image);
             }
         }
@@ -136,7 +144,8 @@ fn flags(args: &[String], file: &str) -> Vec<Flag> {
     let mut out = Vec::new();
     let mut it = words.iter().peekable();
     while let Some(word) = it.next() {
-        let Some(name) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).filter(|n| !n.is_empty()) else {
+        let Some(name) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).filter(|n| !n.is_empty())
+        else {
             continue;
         };
         if name.parse::<f64>().is_ok() {
@@ -165,10 +174,20 @@ mod tests {
 
     #[test]
     fn flags_of_all_spellings() {
-        let args: Vec<String> =
-            ["serve", "m", "--max_model_len=4096", "--tp", "2", "-c", "131072", "--enforce-eager", "--x", "-1"]
-                .map(str::to_owned)
-                .into();
+        let args: Vec<String> = [
+            "serve",
+            "m",
+            "--max_model_len=4096",
+            "--tp",
+            "2",
+            "-c",
+            "131072",
+            "--enforce-eager",
+            "--x",
+            "-1",
+        ]
+        .map(str::to_owned)
+        .into();
         let e = Engine { flags: flags(&args, "pod.json"), ..Engine::default() };
         assert_eq!(e.number(&["max-model-len"]), Some(4096.0));
         assert_eq!(e.flag(&["tensor-parallel-size", "tp"]), Some("2"));

@@ -34,7 +34,13 @@ struct Printed {
     bound: bool,
 }
 
-const fn printed(signature: &'static str, group: &'static str, name: &'static str, flag: Option<&'static str>, bound: bool) -> Printed {
+const fn printed(
+    signature: &'static str,
+    group: &'static str,
+    name: &'static str,
+    flag: Option<&'static str>,
+    bound: bool,
+) -> Printed {
     Printed { signature, group, name, flag, bound }
 }
 
@@ -98,7 +104,11 @@ pub fn host_pools(bundle: &Bundle, facts: &Facts) -> Vec<HostPool> {
             HostPool {
                 name: (*name).to_owned(),
                 bytes: sum,
-                arithmetic: if ranks > 1 { format!("{ranks} ranks × {first} = {sum}") } else { format!("{sum} as printed") },
+                arithmetic: if ranks > 1 {
+                    format!("{ranks} ranks × {first} = {sum}")
+                } else {
+                    format!("{sum} as printed")
+                },
                 flag: *flag,
                 ranks,
                 bound: false,
@@ -119,22 +129,52 @@ fn from_flags(facts: &Facts, bundle: &Bundle, pools: &mut Vec<HostPool>) {
     let file = bundle.pods.first().map(|p| p.file.clone()).unwrap_or_default();
     let place = Place { file, line: None };
     let tp = facts.engine.number(&["tensor-parallel-size", "tp-size", "tp"]).unwrap_or(1.0).max(1.0);
-    let mut add = |name: &str, bytes: f64, arithmetic: String, flag: &'static str, ranks: f64, bound: bool| {
-        if bytes >= 1.0 && !pools.iter().any(|p| p.name == name) {
-            let bytes = Bytes::from_f64(bytes);
-            pools.push(HostPool { name: name.into(), bytes, arithmetic, flag: Some(flag), ranks: ranks as u64, bound, place: place.clone() });
-        }
-    };
+    let mut add =
+        |name: &str, bytes: f64, arithmetic: String, flag: &'static str, ranks: f64, bound: bool| {
+            if bytes >= 1.0 && !pools.iter().any(|p| p.name == name) {
+                let bytes = Bytes::from_f64(bytes);
+                pools.push(HostPool {
+                    name: name.into(),
+                    bytes,
+                    arithmetic,
+                    flag: Some(flag),
+                    ranks: ranks as u64,
+                    bound,
+                    place: place.clone(),
+                });
+            }
+        };
     let gib = GIB as f64;
     if let Some(g) = facts.engine.number(&["cpu-offload-gb"]) {
-        add(OFFLOAD, g * tp * gib, format!("--cpu-offload-gb {g} per GPU × {tp} GPUs"), "--cpu-offload-gb", tp, false);
+        add(
+            OFFLOAD,
+            g * tp * gib,
+            format!("--cpu-offload-gb {g} per GPU × {tp} GPUs"),
+            "--cpu-offload-gb",
+            tp,
+            false,
+        );
     }
     if let Some(g) = facts.engine.number(&["kv-offloading-size"]) {
-        add(KV_OFFLOAD, g * gib, format!("--kv-offloading-size {g} GiB over all ranks"), "--kv-offloading-size", 1.0, false);
+        add(
+            KV_OFFLOAD,
+            g * gib,
+            format!("--kv-offloading-size {g} GiB over all ranks"),
+            "--kv-offloading-size",
+            1.0,
+            false,
+        );
     }
     if let Some(g) = facts.engine.number(&["hicache-size"]) {
         let sum = g * tp * 1e9;
-        add(HICACHE, sum, format!("--hicache-size {g} GB per rank × {tp} ranks"), "--hicache-size", tp, false);
+        add(
+            HICACHE,
+            sum,
+            format!("--hicache-size {g} GB per rank × {tp} ranks"),
+            "--hicache-size",
+            tp,
+            false,
+        );
     }
     if let Some(m) = facts.engine.number(&["cache-ram", "cram"]) {
         add(PROMPT_CACHE, m * MIB as f64, format!("--cache-ram {m} MiB"), "--cache-ram", 1.0, true);

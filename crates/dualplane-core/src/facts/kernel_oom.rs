@@ -106,13 +106,16 @@ impl OomRecord {
     /// The container had not started: the runtime's own init was killed while it set the limit up.
     #[must_use]
     pub fn before_start(&self) -> bool {
-        self.victims.iter().any(|v| v.comm.starts_with("runc:[")) || self.invoker.as_deref().is_some_and(|i| i.starts_with("runc:["))
+        self.victims.iter().any(|v| v.comm.starts_with("runc:["))
+            || self.invoker.as_deref().is_some_and(|i| i.starts_with("runc:["))
     }
 
     /// The limit was that of all pods of the node together (node allocatable), not of one pod: `/kubepods`, a QoS slice.
     #[must_use]
     pub fn node_allocatable(&self) -> bool {
-        self.oom_memcg.as_deref().is_some_and(|p| p.contains("kubepods") && pod_uid(p).is_none() && container_id(p).is_none())
+        self.oom_memcg
+            .as_deref()
+            .is_some_and(|p| p.contains("kubepods") && pod_uid(p).is_none() && container_id(p).is_none())
     }
 
     /// The limit was that of the pod's cgroup, not of the container's.
@@ -134,7 +137,8 @@ pub fn pod_uid(path: &str) -> Option<String> {
     let mut from = 0;
     while let Some(i) = path.get(from..)?.find("pod") {
         let rest = path.get(from + i + 3..)?;
-        let id: String = rest.chars().take_while(|c| c.is_ascii_hexdigit() || matches!(c, '_' | '-')).collect();
+        let id: String =
+            rest.chars().take_while(|c| c.is_ascii_hexdigit() || matches!(c, '_' | '-')).collect();
         let id = id.replace('_', "-");
         let hex = id.chars().filter(char::is_ascii_hexdigit).count();
         if hex == 32 {
@@ -149,8 +153,7 @@ pub fn pod_uid(path: &str) -> Option<String> {
 #[must_use]
 pub fn container_id(path: &str) -> Option<String> {
     path.split(['/', '-', '.', ':'])
-        .filter(|p| p.len() == 64 && p.bytes().all(|b| b.is_ascii_hexdigit()))
-        .next_back()
+        .rfind(|p| p.len() == 64 && p.bytes().all(|b| b.is_ascii_hexdigit()))
         .map(str::to_owned)
 }
 
@@ -167,8 +170,13 @@ const MAX_RECORDS: usize = 10_000;
 impl OomBuilder {
     pub(super) fn line(&mut self, place: &Place, raw: &str, text: &str, stamp: Option<Stamp>) {
         // All lines of a record hold one of these; most lines of most logs hold none.
-        if !(text.contains("oom") || text.contains("OOM") || text.contains("memory") || text.contains("illed process")
-            || text.contains("Kill process") || text.contains("Task in ") || text.contains("anon"))
+        if !(text.contains("oom")
+            || text.contains("OOM")
+            || text.contains("memory")
+            || text.contains("illed process")
+            || text.contains("Kill process")
+            || text.contains("Task in ")
+            || text.contains("anon"))
         {
             return;
         }
@@ -204,10 +212,10 @@ impl OomBuilder {
             self.open = false;
         } else if self.open {
             self.detail(text);
-        } else if text.contains("are going to be killed due to memory.oom.group set") {
-            if let Some(r) = self.records.last_mut() {
-                r.group = true;
-            }
+        } else if text.contains("are going to be killed due to memory.oom.group set")
+            && let Some(r) = self.records.last_mut()
+        {
+            r.group = true;
         }
     }
 
@@ -252,12 +260,21 @@ impl OomBuilder {
             r.oom_memcg = parts.next().map(|p| p.trim().to_owned());
         } else if let Some((key, value)) = text.trim().split_once(' ') {
             // memory.stat, one key a line: bytes.
-            if matches!(key, "anon" | "file" | "shmem" | "kernel" | "inactive_file" | "active_file" | "total_rss" | "total_cache" | "total_shmem")
-                && r.stat.len() < 32
+            if matches!(
+                key,
+                "anon"
+                    | "file"
+                    | "shmem"
+                    | "kernel"
+                    | "inactive_file"
+                    | "active_file"
+                    | "total_rss"
+                    | "total_cache"
+                    | "total_shmem"
+            ) && r.stat.len() < 32
+                && let Ok(bytes) = value.trim().parse::<u64>()
             {
-                if let Ok(bytes) = value.trim().parse::<u64>() {
-                    r.stat.push((key.to_owned(), Bytes(bytes)));
-                }
+                r.stat.push((key.to_owned(), Bytes(bytes)));
             }
         }
     }
@@ -346,10 +363,16 @@ mod tests {
     fn ids_in_all_path_shapes() {
         let id = "ae3f51710bd10e4e7a09590735cc1452886c13d90dd12b42f48cf5824fe722e5";
         for path in [
-            format!("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod9ebd9238_4ea3_417e_975f_99e0d23c5718.slice/cri-containerd-{id}.scope"),
+            format!(
+                "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod9ebd9238_4ea3_417e_975f_99e0d23c5718.slice/cri-containerd-{id}.scope"
+            ),
             format!("/kubepods/burstable/pod9ebd9238-4ea3-417e-975f-99e0d23c5718/{id}"),
-            format!("/system.slice/containerd.service/kubepods-burstable-pod9ebd9238_4ea3_417e_975f_99e0d23c5718.slice:cri-containerd:{id}"),
-            format!("/kubepods.slice/kubepods-pod9ebd9238_4ea3_417e_975f_99e0d23c5718.slice/crio-{id}.scope/container"),
+            format!(
+                "/system.slice/containerd.service/kubepods-burstable-pod9ebd9238_4ea3_417e_975f_99e0d23c5718.slice:cri-containerd:{id}"
+            ),
+            format!(
+                "/kubepods.slice/kubepods-pod9ebd9238_4ea3_417e_975f_99e0d23c5718.slice/crio-{id}.scope/container"
+            ),
         ] {
             assert_eq!(pod_uid(&path).as_deref(), Some("9ebd9238-4ea3-417e-975f-99e0d23c5718"), "{path}");
             assert_eq!(container_id(&path).as_deref(), Some(id), "{path}");

@@ -170,7 +170,9 @@ fn mig(bundle: &Bundle, facts: &Facts) -> Option<Mig> {
         return Some(m);
     }
     for node in &bundle.nodes {
-        if let Some((_, product)) = node.labels.iter().find(|(k, v)| k == "nvidia.com/gpu.product" && v.contains("-MIG-")) {
+        if let Some((_, product)) =
+            node.labels.iter().find(|(k, v)| k == "nvidia.com/gpu.product" && v.contains("-MIG-"))
+        {
             let (card, profile) = product.split_once("-MIG-")?;
             return Some(Mig {
                 profile: Some(profile.to_owned()),

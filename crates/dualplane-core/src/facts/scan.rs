@@ -194,7 +194,8 @@ impl<'a> Scan<'a> {
         }
         // CRI splits long lines: the parts are matched as one and cited by the first.
         if unwrapped.partial {
-            let (_, _, text) = self.partial.get_or_insert_with(|| (number, raw.clone().into_owned(), String::new()));
+            let (_, _, text) =
+                self.partial.get_or_insert_with(|| (number, raw.clone().into_owned(), String::new()));
             if text.len() < MAX_LINE {
                 text.push_str(&unwrapped.text);
             }
@@ -217,13 +218,16 @@ impl<'a> Scan<'a> {
         let recent = &self.recent;
         let near = |literal: &str| {
             recent.iter().any(|(p, line)| {
-                (p.is_none() || tag.is_none() || p.as_deref() == tag.as_deref()) && contains(line, literal.as_bytes())
+                (p.is_none() || tag.is_none() || p.as_deref() == tag.as_deref())
+                    && contains(line, literal.as_bytes())
             })
         };
         let mut matches = self.knowledge.matches(text, near);
         // Where several hold for one line, the more specific speaks first: by context, then the engine's own.
         matches.sort_by_key(|m| {
-            self.knowledge.signature(m.id).map_or((true, true), |s| (!s.by_context(), s.file.starts_with("runtime/")))
+            self.knowledge
+                .signature(m.id)
+                .map_or((true, true), |s| (!s.by_context(), s.file.starts_with("runtime/")))
         });
         let mut explained = false;
         for m in matches {
@@ -243,7 +247,15 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn matched(&mut self, s: &Signature, m: Match, place: &Place, raw: &str, stamp: Option<Stamp>, process: &str) {
+    fn matched(
+        &mut self,
+        s: &Signature,
+        m: Match,
+        place: &Place,
+        raw: &str,
+        stamp: Option<Stamp>,
+        process: &str,
+    ) {
         if s.mark == Mark::Phase {
             let phase = s.phase.unwrap_or(Phase::Unknown);
             if s.scope == crate::knowledge::Scope::Frame {
@@ -282,7 +294,9 @@ impl<'a> Scan<'a> {
 
     fn exception(&mut self, place: &Place, raw: &str, text: &str, process: &str) {
         let message = message_of(text);
-        let Some(name) = self.traces.ends(process, message).then(|| exception_name(message)).flatten() else { return };
+        let Some(name) = self.traces.ends(process, message).then(|| exception_name(message)).flatten() else {
+            return;
+        };
         if self.exceptions.len() < KEPT_EXCEPTIONS {
             self.exceptions.push(Exception {
                 name: name.to_owned(),
@@ -296,10 +310,10 @@ impl<'a> Scan<'a> {
 
     fn kernel(&mut self, place: &Place, raw: &str, text: &str, stamp: Option<Stamp>) {
         self.ooms.line(place, raw, text, stamp);
-        if let Some(event) = xid::parse(place, raw, text, stamp) {
-            if self.xids.len() < 10_000 {
-                self.xids.push(event);
-            }
+        if let Some(event) = xid::parse(place, raw, text, stamp)
+            && self.xids.len() < 10_000
+        {
+            self.xids.push(event);
         }
     }
 
@@ -313,11 +327,13 @@ impl<'a> Scan<'a> {
             return;
         }
         if let Some(rest) = text.trim_start().strip_prefix("GPU ") {
-            self.card = rest.split_once(": ").and_then(|(_, n)| n.split_once(" (UUID")).map(|(n, _)| n.to_owned());
+            self.card =
+                rest.split_once(": ").and_then(|(_, n)| n.split_once(" (UUID")).map(|(n, _)| n.to_owned());
         }
         // nvidia-smi -L: "  MIG 1g.18gb     Device  0: (UUID: MIG-…)"
         let profile = text.trim_start().strip_prefix("MIG ").and_then(|r| r.split_whitespace().next());
-        let profile = profile.filter(|p| p.contains("g.") && p.ends_with(|c: char| c.is_ascii_alphanumeric()));
+        let profile =
+            profile.filter(|p| p.contains("g.") && p.ends_with(|c: char| c.is_ascii_alphanumeric()));
         if let Some(profile) = profile {
             self.summary.mig = Some(Mig {
                 profile: Some(profile.to_owned()),
@@ -357,7 +373,8 @@ impl<'a> Scan<'a> {
 
 /// A row of nvidia-smi's MIG table directly below its heading: `|  0    3   0   0  |  25MiB / 19968MiB  | …`.
 fn mig_table_row(text: &str, previous: Option<&[u8]>) -> Option<Bytes> {
-    let heading = previous.is_some_and(|p| contains(p, b"MIG devices") || p.starts_with(b"|=====") || p.starts_with(b"+----"));
+    let heading = previous
+        .is_some_and(|p| contains(p, b"MIG devices") || p.starts_with(b"|=====") || p.starts_with(b"+----"));
     if !heading || !text.starts_with('|') {
         return None;
     }

@@ -27,7 +27,8 @@ pub(super) struct Traces {
 impl Traces {
     /// Names the process of a line and follows its traceback.
     pub(super) fn process(&mut self, tag: Option<&str>, text: &str) -> String {
-        let opens = text.contains("Traceback (most recent call last)") || text.contains("most recent call first");
+        let opens =
+            text.contains("Traceback (most recent call last)") || text.contains("most recent call first");
         let process = match tag {
             Some(tag) => tag.to_owned(),
             // SGLang and TGI print the frames bare behind a tagged heading.
@@ -72,7 +73,8 @@ impl Traces {
 
     /// Whether this message ends the process's traceback: the first line that is no frame.
     pub(super) fn ends(&self, process: &str, message: &str) -> bool {
-        self.by_process.get(process).is_some_and(|t| t.open && t.lines > 0) && exception_name(message).is_some()
+        self.by_process.get(process).is_some_and(|t| t.open && t.lines > 0)
+            && exception_name(message).is_some()
     }
 }
 
@@ -86,12 +88,11 @@ fn starts_new_record(text: &str) -> bool {
 /// The message behind the prefixes that engines print: process tag, level, date, `[file.py:12]`, `[rank0]:`.
 pub(super) fn message_of(text: &str) -> &str {
     let mut rest = text;
-    if let Some(inner) = rest.strip_prefix('(') {
-        if let Some((tag, after)) = inner.split_once(") ") {
-            if tag.contains("pid=") {
-                rest = after;
-            }
-        }
+    if let Some(inner) = rest.strip_prefix('(')
+        && let Some((tag, after)) = inner.split_once(") ")
+        && tag.contains("pid=")
+    {
+        rest = after;
     }
     if rest.starts_with("[rank") {
         rest = rest.split_once("]: ").map_or(rest, |(_, r)| r);
@@ -111,13 +112,16 @@ pub(super) fn exception_name(message: &str) -> Option<&str> {
     if message.starts_with([' ', '\t']) {
         return None;
     }
-    let end = message.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))).unwrap_or(message.len());
+    let end = message
+        .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.')))
+        .unwrap_or(message.len());
     let (name, rest) = message.split_at_checked(end)?;
     let last = name.rsplit('.').next()?;
     let camel = last.starts_with(|c: char| c.is_ascii_uppercase()) && last.len() > 3;
-    let known = ["Error", "Exception", "Interrupt", "Exit", "Failure", "Timeout", "Refused", "Died", "NotFound"]
-        .iter()
-        .any(|s| last.ends_with(s));
+    let known =
+        ["Error", "Exception", "Interrupt", "Exit", "Failure", "Timeout", "Refused", "Died", "NotFound"]
+            .iter()
+            .any(|s| last.ends_with(s));
     (camel && known && (rest.is_empty() || rest.starts_with(':') || rest.starts_with('('))).then_some(last)
 }
 
@@ -128,7 +132,10 @@ mod tests {
     #[test]
     fn exceptions_and_prefixes() {
         for (line, want) in [
-            ("(EngineCore_DP0 pid=610) ERROR 09-28 14:33:10 [core.py:718] RuntimeError: Error in function", Some("RuntimeError")),
+            (
+                "(EngineCore_DP0 pid=610) ERROR 09-28 14:33:10 [core.py:718] RuntimeError: Error in function",
+                Some("RuntimeError"),
+            ),
             ("ERROR 10-15 06:10:09 async_llm_engine.py:61] ValueError: x", Some("ValueError")),
             ("[rank0]: torch.cuda.OutOfMemoryError: CUDA", Some("OutOfMemoryError")),
             ("vllm.v1.engine.exceptions.EngineDeadError: EngineCore", Some("EngineDeadError")),
@@ -144,7 +151,10 @@ mod tests {
     #[test]
     fn profile_frames_outrank_forward() {
         let mut t = Traces::default();
-        let p = t.process(Some("TP0"), "[2025-03-12 08:25:21 TP0] Scheduler hit an exception: Traceback (most recent call last):");
+        let p = t.process(
+            Some("TP0"),
+            "[2025-03-12 08:25:21 TP0] Scheduler hit an exception: Traceback (most recent call last):",
+        );
         t.frame(&p, Phase::Profile);
         let bare = t.process(None, "  File \"x.py\", line 1, in forward");
         assert_eq!(bare, "TP0");

@@ -41,7 +41,9 @@ const CONTEXT: Bytes = Bytes(600 * MIB);
 pub fn parse(line: &str) -> Option<VramOom> {
     let mut oom = VramOom {
         gpu: after(line, "GPU ").and_then(|r| digits(r).parse().ok()),
-        requested: after(line, "Tried to allocate ").or_else(|| after(line, "Requested size: ")).and_then(size),
+        requested: after(line, "Tried to allocate ")
+            .or_else(|| after(line, "Requested size: "))
+            .and_then(size),
         total: after(line, "total capacity of ")
             .or_else(|| after(line, "total capacty of "))
             .and_then(size)
@@ -54,10 +56,10 @@ pub fn parse(line: &str) -> Option<VramOom> {
         processes: Vec::new(),
         allowed: before(line, " allowed;").or_else(|| before(line, " allowed.")),
     };
-    if oom.reserved.is_none() {
-        if let (Some(a), Some(u)) = (oom.allocated, before(line, " is reserved by PyTorch but unallocated")) {
-            oom.reserved = Some(a.saturating_add(u));
-        }
+    if oom.reserved.is_none()
+        && let (Some(a), Some(u)) = (oom.allocated, before(line, " is reserved by PyTorch but unallocated"))
+    {
+        oom.reserved = Some(a.saturating_add(u));
     }
     // ggml: "allocating 3257.82 MiB on device 0: cudaMalloc failed: out of memory"
     if oom.requested.is_none() {
@@ -67,7 +69,9 @@ pub fn parse(line: &str) -> Option<VramOom> {
     let mut rest = line;
     while let Some(tail) = after(rest, "Process ") {
         let pid = digits(tail);
-        if let (Ok(pid), Some(used)) = (pid.parse(), tail.get(pid.len()..).and_then(|t| t.strip_prefix(" has ")).and_then(size)) {
+        if let (Ok(pid), Some(used)) =
+            (pid.parse(), tail.get(pid.len()..).and_then(|t| t.strip_prefix(" has ")).and_then(size))
+        {
             oom.processes.push((pid, used));
         }
         rest = tail;

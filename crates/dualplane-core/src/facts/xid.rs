@@ -62,14 +62,21 @@ mod tests {
     fn lines_of_all_shapes() {
         let place = Place { file: "k".into(), line: Some(1) };
         let p = |t: &str| parse(&place, t, t, None);
-        let x = p("NVRM: Xid (PCI:0000:4a:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double bit").unwrap();
+        let x =
+            p("NVRM: Xid (PCI:0000:4a:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double bit")
+                .unwrap();
         assert_eq!((x.code, x.pci.as_str(), x.pid, x.process), (48, "0000:4a:00", None, None));
         let x = p("NVRM: Xid (PCI:0007:01:00): 45, pid=1919440, name=python3, Ch 00000001 caused by previous Xid 149").unwrap();
         assert_eq!((x.code, x.pid, x.caused_by), (45, Some(1_919_440), Some(149)));
         assert_eq!(p("NVRM: Xid (PCI:0007:01:00): 149, NETIR_LINK_EVT  Fatal").unwrap().code, 149);
-        assert_eq!(p("NVRM: Xid (PCI:0000:01:00 GPU-I:05 GPU-CI:00): 31, pid=7, name=a").unwrap().pci, "0000:01:00");
+        assert_eq!(
+            p("NVRM: Xid (PCI:0000:01:00 GPU-I:05 GPU-CI:00): 31, pid=7, name=a").unwrap().pci,
+            "0000:01:00"
+        );
         assert_eq!(p("NVRM: Xid (0000:03:00): 13, Graphics Exception").unwrap().code, 13);
-        assert!(p("NVRM: Xid (PCI:0007:01:00): 149, NETIR_LINK_EVT  Nonfatal XC0 i0 Link 08").unwrap().nonfatal);
+        assert!(
+            p("NVRM: Xid (PCI:0007:01:00): 149, NETIR_LINK_EVT  Nonfatal XC0 i0 Link 08").unwrap().nonfatal
+        );
         assert!(p("NVRM: GPU at PCI:0000:4a:00").is_none());
     }
 }

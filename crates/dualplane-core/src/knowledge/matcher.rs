@@ -126,10 +126,13 @@ fn holds(
 
 fn read(value: &str, unit: Option<&str>) -> Capture {
     let word = || Capture::Word(value.chars().take(512).collect());
-    let number = |v: &str| v.trim_end_matches('%').replace(',', "").parse::<f64>().ok().filter(|n| n.is_finite());
+    let number =
+        |v: &str| v.trim_end_matches('%').replace(',', "").parse::<f64>().ok().filter(|n| n.is_finite());
     match unit {
         Some("word") => word(),
-        Some("tokens" | "count" | "ratio" | "percent" | "seconds") => number(value).map_or_else(word, Capture::Number),
+        Some("tokens" | "count" | "ratio" | "percent" | "seconds") => {
+            number(value).map_or_else(word, Capture::Number)
+        }
         Some("k8s") => parse_k8s_memory(value).map_or_else(word, Capture::Memory),
         // A negative amount (vLLM prints the deficit before it refuses) stays a number of bytes below zero.
         Some(unit) => parse_memory(value, Some(unit)).map(Capture::Memory).unwrap_or_else(|| {

@@ -184,11 +184,23 @@ fn trigger(t: &Trigger) -> TriggerV1<'_> {
 }
 
 fn step(s: &Step) -> StepV1<'_> {
-    StepV1 { class: s.class, plane: s.class.plane(), phase: s.phase, what: &s.what, trigger: s.trigger.as_ref().map(trigger) }
+    StepV1 {
+        class: s.class,
+        plane: s.class.plane(),
+        phase: s.phase,
+        what: &s.what,
+        trigger: s.trigger.as_ref().map(trigger),
+    }
 }
 
 fn collapsed(c: &Collapsed) -> CollapsedV1<'_> {
-    CollapsedV1 { signature: &c.signature, meaning: &c.meaning, count: c.count, first: &c.first, text: &c.text }
+    CollapsedV1 {
+        signature: &c.signature,
+        meaning: &c.meaning,
+        count: c.count,
+        first: &c.first,
+        text: &c.text,
+    }
 }
 
 fn cause(c: &Cause) -> CauseV1<'_> {
@@ -210,7 +222,10 @@ fn cause(c: &Cause) -> CauseV1<'_> {
 pub fn render(reports: &[Report]) -> Result<String, serde_json::Error> {
     let out = match reports {
         [one] => serde_json::to_string_pretty(&VerdictV1::from(one))?,
-        many => serde_json::to_string_pretty(&VerdictsV1 { schema: VERDICTS, items: many.iter().map(VerdictV1::from).collect() })?,
+        many => serde_json::to_string_pretty(&VerdictsV1 {
+            schema: VERDICTS,
+            items: many.iter().map(VerdictV1::from).collect(),
+        })?,
     };
     Ok(format!("{}\n", escape_controls(&out)))
 }

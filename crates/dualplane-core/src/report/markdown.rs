@@ -62,7 +62,10 @@ fn subject(report: &Report, out: &mut String) {
         ("pod", s.pod.as_ref().map(|p| format!("{}/{p}", s.namespace.as_deref().unwrap_or_default()))),
         ("container", s.container.clone()),
         ("node", s.node.clone()),
-        ("engine", engine.name.as_ref().map(|e| format!("{e} {}", engine.version.as_deref().unwrap_or_default()))),
+        (
+            "engine",
+            engine.name.as_ref().map(|e| format!("{e} {}", engine.version.as_deref().unwrap_or_default())),
+        ),
         ("death", s.death.as_ref().map(|d| format!("exit code {}, reason {}", d.exit_code, d.reason))),
         ("restarts", s.restarts.map(|r| r.to_string())),
     ];

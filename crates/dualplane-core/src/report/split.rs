@@ -30,7 +30,8 @@ fn died(pod: &Pod) -> bool {
 /// A log belongs to the pod whose name stands in its path; one that names no pod belongs to all.
 fn part(all: &Bundle, pod: &Pod, names: &[String]) -> Bundle {
     let mine = |file: &str| {
-        let owner = names.iter().filter(|n| !n.is_empty() && file.contains(n.as_str())).max_by_key(|n| n.len());
+        let owner =
+            names.iter().filter(|n| !n.is_empty() && file.contains(n.as_str())).max_by_key(|n| n.len());
         owner.is_none_or(|n| *n == pod.name)
     };
     Bundle {
@@ -38,7 +39,12 @@ fn part(all: &Bundle, pod: &Pod, names: &[String]) -> Bundle {
             .logs
             .iter()
             .filter(|l| l.kernel || mine(&l.name))
-            .map(|l| LogSource { name: l.name.clone(), role: l.role, kernel: l.kernel, bytes: l.bytes.clone() })
+            .map(|l| LogSource {
+                name: l.name.clone(),
+                role: l.role,
+                kernel: l.kernel,
+                bytes: l.bytes.clone(),
+            })
             .collect(),
         pods: vec![pod.clone()],
         events: all
@@ -48,7 +54,12 @@ fn part(all: &Bundle, pod: &Pod, names: &[String]) -> Bundle {
             .cloned()
             .collect(),
         nodes: all.nodes.clone(),
-        metrics: all.metrics.iter().filter(|s| s.label("pod").is_none_or(|p| p == pod.name)).cloned().collect(),
+        metrics: all
+            .metrics
+            .iter()
+            .filter(|s| s.label("pod").is_none_or(|p| p == pod.name))
+            .cloned()
+            .collect(),
         files: all.files.iter().filter(|f| mine(f)).cloned().collect(),
         gaps: all.gaps.clone(),
     }

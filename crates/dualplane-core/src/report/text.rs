@@ -1,7 +1,7 @@
 //! One screen for a tired person at 3 am: plane, first line, why, what to change; `-v` for every citation.
 
-use super::style::{Style, hard_wrap, wrap};
 use super::Report;
+use super::style::{Style, hard_wrap, wrap};
 use crate::actions::{Action, Stage};
 use crate::text::{printable, shorten};
 use crate::verdict::{Cause, Cited, Class, Trigger};
@@ -70,7 +70,8 @@ impl Writer {
         let s = &v.subject;
         let mut about = Vec::new();
         if let Some(pod) = &s.pod {
-            let ns = s.namespace.as_deref().filter(|n| !n.is_empty()).map_or(String::new(), |n| format!("{n}/"));
+            let ns =
+                s.namespace.as_deref().filter(|n| !n.is_empty()).map_or(String::new(), |n| format!("{n}/"));
             about.push(format!("pod {ns}{pod}"));
         }
         if let Some(c) = &s.container {
@@ -124,7 +125,10 @@ impl Writer {
             self.wrapped(&format!("{times}{} [{}{line}]", c.meaning, c.first.file), "  · ", "    ");
         }
         if v.cascade.len() > self.limit(FEWER) {
-            let t = self.style.dim(&format!("    {total} fallout lines of {} kinds in all; -v lists them", v.cascade.len()));
+            let t = self.style.dim(&format!(
+                "    {total} fallout lines of {} kinds in all; -v lists them",
+                v.cascade.len()
+            ));
             self.line(&t);
         }
     }
@@ -152,8 +156,9 @@ impl Writer {
                 None => format!(" [{}]", p.file),
             });
             let body = format!("{}{at}", shorten(&c.text, max));
-            let t = wrap(&printable(&body), self.style.width.saturating_sub(2), "", "       ");
-            self.line(&format!("     {sign} {t}"));
+            let t = wrap(&printable(&body), self.style.width, "       ", "       ");
+            // The sign may carry colour codes, which take no columns: it goes in after wrapping.
+            self.line(&format!("     {sign} {}", t.trim_start()));
         }
     }
 
@@ -173,7 +178,9 @@ impl Writer {
                     let t = self.style.dim(&t);
                     self.line(&t);
                 }
-                for command in a.commands.iter().take(self.limit(if stage == Stage::Verify { 1 } else { FEW })) {
+                for command in
+                    a.commands.iter().take(self.limit(if stage == Stage::Verify { 1 } else { FEW }))
+                {
                     // Commands are never wrapped: they are copied.
                     let command = printable(command).into_owned();
                     self.line(&format!("      $ {command}"));
@@ -223,7 +230,10 @@ impl Writer {
 
 fn footer_text(report: &Report) -> String {
     let cites: usize = report.verdict.causes.iter().map(|c| c.supports.len() + c.against.len()).sum();
-    format!("-v: all {cites} citations, {} actions and their patches; -o markdown: hand-over note; -o json: for programs", report.actions.len())
+    format!(
+        "-v: all {cites} citations, {} actions and their patches; -o markdown: hand-over note; -o json: for programs",
+        report.actions.len()
+    )
 }
 
 fn place(t: &Trigger) -> String {

@@ -1,6 +1,6 @@
 //! Candidates for the first cause: every source says what it has, with its weight and its evidence.
 
-use super::{Cited, Class, Confidence, Phase, Subject, Trigger, vram};
+use super::{Cited, Class, Confidence, Phase, Subject, Trigger, metrics, vram};
 use crate::evidence::{Bundle, Role};
 use crate::facts::{Constraint, Facts, Hit, OomRecord, Place, XidEvent};
 use crate::knowledge::{Knowledge, Mark, XidKind};
@@ -73,7 +73,12 @@ impl Candidate {
 }
 
 /// Collects the candidates of all sources.
-pub(super) fn collect(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, subject: &Subject) -> Vec<Candidate> {
+pub(super) fn collect(
+    bundle: &Bundle,
+    facts: &Facts,
+    knowledge: &Knowledge,
+    subject: &Subject,
+) -> Vec<Candidate> {
     let mut all = Vec::new();
     let global = super::order::relevant_ooms(bundle, facts, subject);
     for (oom, sure) in &global {
@@ -101,7 +106,9 @@ pub(super) fn collect(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, sub
     for hit in facts.hits.iter().filter(|h| h.mark == Mark::Failure) {
         all.extend(full_memory_volume(hit, bundle));
     }
-    metrics(bundle, &mut all);
+    metrics::preemptions(bundle, &mut all);
+    metrics::oom_killed(bundle, subject, facts, &mut all);
+    metrics::xids(bundle, knowledge, facts, &mut all);
     all
 }
 
@@ -110,23 +117,34 @@ fn kernel_oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &Fact
     let class = if node { Class::HostNodeOom } else { Class::HostOomKilled };
     let victim = oom.victims.first();
     let who = victim.map_or_else(|| "a process".to_owned(), |v| format!("{} (host pid {})", v.comm, v.pid));
-    let more = if oom.victims.len() > 1 { format!(" and {} more", oom.victims.len() - 1) } else { String::new() };
+    let more =
+        if oom.victims.len() > 1 { format!(" and {} more", oom.victims.len() - 1) } else { String::new() };
     let what = match (oom.constraint, oom.limit.or(subject.memory_limit)) {
-        (Constraint::Global, _) => format!("the kernel's global OOM killer ended {who}{more}: the whole node was out of RAM"),
-        (Constraint::Numa, _) => format!("the kernel's OOM killer ended {who}{more}: the NUMA nodes it was bound to were out of RAM"),
+        (Constraint::Global, _) => {
+            format!("the kernel's global OOM killer ended {who}{more}: the whole node was out of RAM")
+        }
+        (Constraint::Numa, _) => format!(
+            "the kernel's OOM killer ended {who}{more}: the NUMA nodes it was bound to were out of RAM"
+        ),
         (_, limit) if oom.node_allocatable() => format!(
             "the kernel OOM-killed {who}{more} at the limit of all pods of the node together{} (node allocatable): the node was full, not this container's limit",
             limit.filter(|_| oom.limit.is_some()).map(|l| format!(", {l}")).unwrap_or_default()
         ),
         (_, Some(limit)) if oom.pod_level() => {
-            format!("the kernel OOM-killed {who}{more} at a memory limit of {limit} that covers the whole pod")
+            format!(
+                "the kernel OOM-killed {who}{more} at a memory limit of {limit} that covers the whole pod"
+            )
         }
-        (_, Some(limit)) => format!("the kernel OOM-killed {who}{more} at the container's memory limit of {limit}"),
+        (_, Some(limit)) => {
+            format!("the kernel OOM-killed {who}{more} at the container's memory limit of {limit}")
+        }
         (_, None) => format!("the kernel OOM-killed {who}{more} at its cgroup's memory limit"),
     };
-    let mut supports = vec![Cited::at(format!("the OOM killer's record opens here ({})", constraint_word(oom)), &oom.place)];
+    let mut supports =
+        vec![Cited::at(format!("the OOM killer's record opens here ({})", constraint_word(oom)), &oom.place)];
     for v in &oom.victims {
-        let part = |name: &str, b: Option<crate::units::Bytes>| b.map(|b| format!("{name} {b}")).unwrap_or_default();
+        let part =
+            |name: &str, b: Option<crate::units::Bytes>| b.map(|b| format!("{name} {b}")).unwrap_or_default();
         let parts = [part("anon", v.anon), part("shmem", v.shmem), part("file", v.file)];
         let parts: Vec<&String> = parts.iter().filter(|p| !p.is_empty()).collect();
         let parts = parts.iter().map(|p| p.as_str()).collect::<Vec<_>>().join(", ");
@@ -167,7 +185,10 @@ fn constraint_word(oom: &OomRecord) -> &'static str {
 /// What the server was doing when the log of the dead instance ended.
 pub(super) fn end_phase(facts: &Facts) -> Phase {
     let mut logs = facts.logs.iter().filter(|l| !l.kernel && l.phase != Phase::Unknown);
-    logs.clone().find(|l| l.role == Role::Previous).or_else(|| logs.next()).map_or(Phase::Unknown, |l| l.phase)
+    logs.clone()
+        .find(|l| l.role == Role::Previous)
+        .or_else(|| logs.next())
+        .map_or(Phase::Unknown, |l| l.phase)
 }
 
 /// `reason: OOMKilled`: some process of the container was OOM-killed during its life.
@@ -181,10 +202,8 @@ fn oom_killed_status(
     let pod = subject.pod_index.and_then(|i| bundle.pods.get(i))?;
     let place = Place { file: pod.file.clone(), line: None };
     let name = subject.container.as_deref().unwrap_or("?");
-    let mut supports = vec![Cited::at(
-        format!("container {name}: reason OOMKilled, exit code {}", death.exit_code),
-        &place,
-    )];
+    let mut supports =
+        vec![Cited::at(format!("container {name}: reason OOMKilled, exit code {}", death.exit_code), &place)];
     let mut against = Vec::new();
     let mut confidence = if death.exit_code == 137 { Confidence::High } else { Confidence::Medium };
     if death.exit_code != 137 {
@@ -211,12 +230,17 @@ fn oom_killed_status(
     }
     if let Some(e) = system_oom.filter(|_| class == Class::HostOomKilled) {
         let cite = Place { file: e.file.clone(), line: e.line };
-        against.push(Cited::at("a SystemOOM event stands on the node: it may have been the node that ran out", &cite));
+        against.push(Cited::at(
+            "a SystemOOM event stands on the node: it may have been the node that ran out",
+            &cite,
+        ));
         confidence = Confidence::Medium;
     }
     let at = limit.map_or(String::new(), |l| format!(" at its memory limit of {}", l.k8s()));
     let what = match class {
-        Class::HostNodeOom => format!("container {name} was OOM-killed without a memory limit of its own: the node was out of RAM"),
+        Class::HostNodeOom => format!(
+            "container {name} was OOM-killed without a memory limit of its own: the node was out of RAM"
+        ),
         _ => format!("container {name} was OOM-killed{at}"),
     };
     Some(Candidate {
@@ -240,7 +264,10 @@ fn object(hit: &Hit, bundle: &Bundle, facts: &Facts, subject: &Subject, all: &mu
     let (Mark::Fatal | Mark::Degraded, Some(class)) = (hit.mark, hit.class) else { return };
     let from = if hit.place.line.is_some() { From::Event } else { From::Status };
     // Events of other pods say nothing about this one; events of the node do.
-    let event = bundle.events.iter().find(|e| e.message == hit.text && e.line == hit.place.line && e.file == hit.place.file);
+    let event = bundle
+        .events
+        .iter()
+        .find(|e| e.message == hit.text && e.line == hit.place.line && e.file == hit.place.file);
     if let (Some(e), Some(pod)) = (event, &subject.pod) {
         if e.object.0 == "Pod" && e.object.1 != *pod {
             return;
@@ -289,10 +316,7 @@ fn xids(facts: &Facts, knowledge: &Knowledge, all: &mut Vec<Candidate>) {
         let known = knowledge.xid(x.code);
         let name = known.map_or("not in the catalogue", |k| k.name.as_str());
         let application = known.is_some_and(|k| k.kind == XidKind::Application);
-        let mut supports = vec![Cited::at(
-            format!("Xid {} on {}: {name}", x.code, x.pci),
-            &x.place,
-        )];
+        let mut supports = vec![Cited::at(format!("Xid {} on {}: {name}", x.code, x.pci), &x.place)];
         for other in facts.xids.iter().filter(|o| o.pci == x.pci && o.place != x.place).take(5) {
             let name = knowledge.xid(other.code).map_or("", |k| k.name.as_str());
             supports.push(Cited::at(format!("Xid {} {name}", other.code), &other.place));
@@ -332,7 +356,9 @@ fn weigh_recovery(hit: &Hit, weight: Weight, facts: &Facts) -> Weight {
     let log = facts.logs.iter().find(|l| l.file == hit.place.file);
     let up_again = log.is_some_and(|l| l.last_ready > hit.place.line);
     let gave_up = facts.hits.iter().any(|h| {
-        matches!(h.mark, Mark::Cascade | Mark::Death | Mark::Failure) && h.place.file == hit.place.file && h.place.line > hit.place.line
+        matches!(h.mark, Mark::Cascade | Mark::Death | Mark::Failure)
+            && h.place.file == hit.place.file
+            && h.place.line > hit.place.line
     });
     if up_again && !gave_up { Weight::Suspect } else { weight }
 }
@@ -344,7 +370,10 @@ fn full_memory_volume(hit: &Hit, bundle: &Bundle) -> Option<Candidate> {
     }
     let (pod, path, size) = bundle.pods.iter().find_map(|p| {
         let mounts = p.containers.iter().flat_map(|c| p.memory_mounts(c));
-        mounts.into_iter().find(|(m, _)| !m.is_empty() && hit.text.contains(&format!("{m}/"))).map(|(m, s)| (p, m, s))
+        mounts
+            .into_iter()
+            .find(|(m, _)| !m.is_empty() && hit.text.contains(&format!("{m}/")))
+            .map(|(m, s)| (p, m, s))
     })?;
     let size = size.map_or(String::new(), |s| format!(" of {}", s.k8s()));
     Some(Candidate {
@@ -354,21 +383,34 @@ fn full_memory_volume(hit: &Hit, bundle: &Bundle) -> Option<Candidate> {
         role: hit.role,
         phase: hit.phase,
         confidence: Confidence::High,
-        what: format!("the Memory-medium volume{size} at {path} is full: host RAM that the pod was given, not a disk"),
+        what: format!(
+            "the Memory-medium volume{size} at {path} is full: host RAM that the pod was given, not a disk"
+        ),
         signature: "volume.memory_full".into(),
         place: Some(hit.place.clone()),
         text: hit.text.clone(),
         stamp: hit.stamp,
         supports: vec![
             Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place),
-            Cited::at(format!("{path} is an emptyDir with medium Memory{size}"), &Place { file: pod.file.clone(), line: None }),
+            Cited::at(
+                format!("{path} is an emptyDir with medium Memory{size}"),
+                &Place { file: pod.file.clone(), line: None },
+            ),
         ],
         against: Vec::new(),
     })
 }
 
-fn log_hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Candidate {
-    let kernel = facts.logs.iter().any(|l| l.kernel && l.file == hit.place.file) || hit.id.starts_with("kernel.");
+fn log_hit(
+    hit: &Hit,
+    class: Class,
+    weight: Weight,
+    bundle: &Bundle,
+    facts: &Facts,
+    knowledge: &Knowledge,
+) -> Candidate {
+    let kernel =
+        facts.logs.iter().any(|l| l.kernel && l.file == hit.place.file) || hit.id.starts_with("kernel.");
     let mut c = Candidate {
         class,
         weight,
@@ -392,38 +434,4 @@ fn log_hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, facts: &Fac
         vram::refine(&mut c, hit, bundle, facts, knowledge);
     }
     c
-}
-
-/// A recompute storm prints nothing in vLLM V1: only the counter and a full cache show it.
-fn metrics(bundle: &Bundle, all: &mut Vec<Candidate>) {
-    /// A cache this full has no room to admit another sequence without evicting one.
-    const FULL: f64 = 0.95;
-    let find = |names: &[&str]| bundle.metrics.iter().filter(|s| names.contains(&s.name.as_str())).collect::<Vec<_>>();
-    let preempted = find(&["vllm:num_preemptions_total", "vllm:num_preemptions", "sglang:num_retracted_reqs", "sglang:num_retracted_requests_total"]);
-    let usage = find(&["vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage", "trtllm_kv_cache_utilization"]);
-    let waiting = find(&["vllm:num_requests_waiting", "sglang:num_queue_reqs"]);
-    let Some(first) = preempted.iter().find(|s| s.value > 0.0) else { return };
-    let fullest = usage.iter().map(|s| s.value).fold(0.0, f64::max);
-    if fullest < FULL {
-        return;
-    }
-    let cite = |s: &crate::evidence::metrics::Sample| {
-        Cited::at(format!("{} {}", s.name, s.value), &Place { file: s.file.clone(), line: Some(s.line) })
-    };
-    let supports = preempted.iter().chain(&usage).chain(&waiting).take(6).map(|s| cite(s)).collect();
-    all.push(Candidate {
-        class: Class::KvCacheCapacity,
-        weight: Weight::Degraded,
-        from: From::Metrics,
-        role: Role::Unsaid,
-        phase: Phase::Traffic,
-        confidence: Confidence::Medium,
-        what: format!("the KV cache is {:.1} % full and {} requests were preempted and recomputed", fullest * 100.0, first.value),
-        signature: "metrics.preemptions".into(),
-        place: Some(Place { file: first.file.clone(), line: Some(first.line) }),
-        text: first.text.clone(),
-        stamp: None,
-        supports,
-        against: Vec::new(),
-    });
 }

@@ -30,7 +30,11 @@ pub(super) fn rank(
             title: format!("after it: {}", step.what),
             confidence: Confidence::Medium,
             rejected: false,
-            supports: step.trigger.iter().map(|t| Cited::at(crate::text::shorten(t.text.trim(), 200), &t.place)).collect(),
+            supports: step
+                .trigger
+                .iter()
+                .map(|t| Cited::at(crate::text::shorten(t.text.trim(), 200), &t.place))
+                .collect(),
             against: Vec::new(),
         });
     }
@@ -63,40 +67,56 @@ fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> 
             title: format!("{} may take {sum} together, more than the limit of {limit}", names.join(" + ")),
             confidence: if pools.iter().any(|p| p.bound) { Confidence::Medium } else { Confidence::High },
             rejected: false,
-            supports: pools.iter().map(|p| Cited::at(format!("{}: {}", p.name, p.arithmetic), &p.place)).collect(),
+            supports: pools
+                .iter()
+                .map(|p| Cited::at(format!("{}: {}", p.name, p.arithmetic), &p.place))
+                .collect(),
             against: pools
                 .iter()
                 .filter(|p| p.bound)
-                .map(|p| Cited::plain(format!("{} is an upper bound; how full it was is not in the evidence", p.name)))
+                .map(|p| {
+                    Cited::plain(format!(
+                        "{} is an upper bound; how full it was is not in the evidence",
+                        p.name
+                    ))
+                })
                 .collect(),
         });
     } else {
         for p in &pools {
-            let share = limit.map(|l| format!(" ({:.0} % of the limit {l})", p.bytes.share_of(l) * 100.0)).unwrap_or_default();
+            let share = limit
+                .map(|l| format!(" ({:.0} % of the limit {l})", p.bytes.share_of(l) * 100.0))
+                .unwrap_or_default();
             out.push(Cause {
                 class: Class::HostOomKilled,
                 title: format!("{} takes up to {}{share} of host RAM", p.name, p.bytes),
                 confidence: Confidence::Low,
                 rejected: false,
                 supports: vec![Cited::at(p.arithmetic.clone(), &p.place)],
-                against: limit.map(|_| Cited::plain("by itself it stays below the limit")).into_iter().collect(),
+                against: limit
+                    .map(|_| Cited::plain("by itself it stays below the limit"))
+                    .into_iter()
+                    .collect(),
             });
         }
     }
     let victim = facts.ooms.first().and_then(|o| o.victims.first().map(|v| (o, v)));
-    if let Some((oom, v)) = victim {
-        if let (Some(shmem), Some(anon)) = (v.shmem, v.anon) {
-            if shmem > anon && shmem.0 > (1 << 30) {
-                out.push(Cause {
-                    class: Class::HostOomKilled,
-                    title: format!("pinned or shared memory ({shmem}) dominated the victim, not its heap ({anon})"),
-                    confidence: Confidence::Medium,
-                    rejected: false,
-                    supports: vec![Cited::at(format!("shmem-rss {shmem}, anon-rss {anon}; CUDA's pinned host memory counts as shmem"), &oom.place)],
-                    against: Vec::new(),
-                });
-            }
-        }
+    if let Some((oom, v)) = victim
+        && let (Some(shmem), Some(anon)) = (v.shmem, v.anon)
+        && shmem > anon
+        && shmem.0 > (1 << 30)
+    {
+        out.push(Cause {
+            class: Class::HostOomKilled,
+            title: format!("pinned or shared memory ({shmem}) dominated the victim, not its heap ({anon})"),
+            confidence: Confidence::Medium,
+            rejected: false,
+            supports: vec![Cited::at(
+                format!("shmem-rss {shmem}, anon-rss {anon}; CUDA's pinned host memory counts as shmem"),
+                &oom.place,
+            )],
+            against: Vec::new(),
+        });
     }
     out
 }
@@ -111,15 +131,21 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
     let gpu_error = facts.hits.iter().find(|h| {
         h.mark == crate::knowledge::Mark::Fatal && h.class.is_some_and(|c| c.plane() == Plane::Gpu)
     });
-    let logs: Vec<&crate::facts::LogSummary> = facts.logs.iter().filter(|l| !l.kernel && l.lines > 0).collect();
+    let logs: Vec<&crate::facts::LogSummary> =
+        facts.logs.iter().filter(|l| !l.kernel && l.lines > 0).collect();
     let lines: u64 = logs.iter().map(|l| l.lines).sum();
     match decided.class.plane() {
         Plane::Host if gpu_error.is_none() => {
             let mut against = Vec::new();
             if lines > 0 {
-                against.push(Cited::plain(format!("no VRAM error stands in {lines} log lines of {} file(s)", logs.len())));
+                against.push(Cited::plain(format!(
+                    "no VRAM error stands in {lines} log lines of {} file(s)",
+                    logs.len()
+                )));
             }
-            let usage = bundle.metrics.iter().find(|s| s.name.ends_with("kv_cache_usage_perc") || s.name.ends_with("gpu_cache_usage_perc"));
+            let usage = bundle.metrics.iter().find(|s| {
+                s.name.ends_with("kv_cache_usage_perc") || s.name.ends_with("gpu_cache_usage_perc")
+            });
             if let Some(s) = usage {
                 let at = Place { file: s.file.clone(), line: Some(s.line) };
                 against.push(Cited::at(format!("the KV cache stood at {:.1} %", s.value * 100.0), &at));
@@ -136,11 +162,17 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
         Plane::Gpu => {
             let mut against = Vec::new();
             let file = subject.pod_index.and_then(|i| bundle.pods.get(i)).map(|p| p.file.clone());
-            if let (Some(d), Some(file)) = (&subject.death, file) {
-                if !d.oom_killed() {
-                    let at = Place { file, line: None };
-                    against.push(Cited::at(format!("the container ended with exit code {} and reason {}, not OOMKilled", d.exit_code, d.reason), &at));
-                }
+            if let (Some(d), Some(file)) = (&subject.death, file)
+                && !d.oom_killed()
+            {
+                let at = Place { file, line: None };
+                against.push(Cited::at(
+                    format!(
+                        "the container ended with exit code {} and reason {}, not OOMKilled",
+                        d.exit_code, d.reason
+                    ),
+                    &at,
+                ));
             }
             if facts.logs.iter().any(|l| l.kernel) && facts.ooms.is_empty() {
                 against.push(Cited::plain("the kernel log holds no OOM-killer record"));
@@ -157,4 +189,3 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
         _ => None,
     }
 }
-

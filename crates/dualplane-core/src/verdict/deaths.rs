@@ -115,7 +115,11 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
 /// Of the (at most two) ends the API knows: an OOM kill before others, else the latest.
 fn worst<'a>(ends: impl Iterator<Item = &'a Termination>) -> Option<&'a Termination> {
     let ends: Vec<&Termination> = ends.collect();
-    ends.iter().find(|t| t.reason == "OOMKilled").or_else(|| ends.iter().find(|t| t.exit_code != 0)).or(ends.first()).copied()
+    ends.iter()
+        .find(|t| t.reason == "OOMKilled")
+        .or_else(|| ends.iter().find(|t| t.exit_code != 0))
+        .or(ends.first())
+        .copied()
 }
 
 fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -> u32 {
@@ -127,7 +131,8 @@ fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -
         None => 0,
     };
     if let Some(s) = &c.status {
-        if matches!(&s.state, State::Waiting { reason, .. } if reason == "CrashLoopBackOff" || reason.contains("Error")) {
+        if matches!(&s.state, State::Waiting { reason, .. } if reason == "CrashLoopBackOff" || reason.contains("Error"))
+        {
             score += 10;
         }
         if s.restarts > 0 {
@@ -135,9 +140,16 @@ fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -
         }
     }
     // The kernel names the container.
-    let ids: Vec<&str> = c.status.iter().flat_map(|s| {
-        s.terminations().filter_map(|t| t.container_id.as_deref()).chain(s.container_id.as_deref()).collect::<Vec<_>>()
-    }).collect();
+    let ids: Vec<&str> = c
+        .status
+        .iter()
+        .flat_map(|s| {
+            s.terminations()
+                .filter_map(|t| t.container_id.as_deref())
+                .chain(s.container_id.as_deref())
+                .collect::<Vec<_>>()
+        })
+        .collect();
     if facts.ooms.iter().any(|o| o.container_id().is_some_and(|id| ids.contains(&id.as_str()))) {
         score += 20;
     }

@@ -34,7 +34,9 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
     let kernel = facts.logs.iter().any(|l| l.kernel) || !facts.ooms.is_empty();
     let container_log = facts.logs.iter().any(|l| !l.kernel && l.lines > 0);
     let memory_metrics = bundle.metrics.iter().any(|s| s.name.starts_with("container_memory"));
-    if bundle.pods.is_empty() && (host && decided.class != Class::HostAllocFailure || decided.class == Class::Unknown) {
+    if bundle.pods.is_empty()
+        && (host && decided.class != Class::HostAllocFailure || decided.class == Class::Unknown)
+    {
         add(
             "the pod's status",
             "exit code, reason (OOMKilled or not), limits and restarts decide between a host kill and everything else",
@@ -63,31 +65,46 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
         add(
             "events of the pod and its node",
             "probe kills, evictions, preemption and SystemOOM stand there, for about one hour",
-            format!("kubectl get events -n {} --field-selector involvedObject.name={} -o json > events.json", n.ns, n.pod),
+            format!(
+                "kubectl get events -n {} --field-selector involvedObject.name={} -o json > events.json",
+                n.ns, n.pod
+            ),
         );
     }
     if host && !memory_metrics && decided.class != Class::HostAllocFailure {
         add(
             "the container's memory over time",
             "the working set before the death tells a slow leak from a load spike (a 15 s scrape can miss the spike)",
-            format!("kubectl get --raw /api/v1/nodes/{}/proxy/metrics/cadvisor | grep 'pod=\"{}\"' > metrics.prom", n.node, n.pod),
+            format!(
+                "kubectl get --raw /api/v1/nodes/{}/proxy/metrics/cadvisor | grep 'pod=\"{}\"' > metrics.prom",
+                n.node, n.pod
+            ),
         );
     }
     match decided.class {
         Class::GpuCapacityConflict => add(
             "who holds the GPU",
             "the processes on the card, with their host pids",
-            crate::actions::on_node(&n.node, "nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv"),
+            crate::actions::on_node(
+                &n.node,
+                "nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv",
+            ),
         ),
         Class::MigSliceTooSmall => add(
             "the size of the MIG instance",
             "the profile's name is rounded; the driver tells the real size",
-            format!("kubectl exec -n {} {} -c {} -- sh -c 'nvidia-smi -L; nvidia-smi'", n.ns, n.pod, n.container),
+            format!(
+                "kubectl exec -n {} {} -c {} -- sh -c 'nvidia-smi -L; nvidia-smi'",
+                n.ns, n.pod, n.container
+            ),
         ),
         Class::Unknown if subject.death.is_none() && bundle.pods.is_empty() => add(
             "how the process ended",
             "its exit code or signal",
-            format!("kubectl get pod {} -n {} -o jsonpath='{{.status.containerStatuses[*].lastState}}'", n.pod, n.ns),
+            format!(
+                "kubectl get pod {} -n {} -o jsonpath='{{.status.containerStatuses[*].lastState}}'",
+                n.pod, n.ns
+            ),
         ),
         _ => {}
     }

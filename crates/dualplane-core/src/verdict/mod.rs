@@ -8,9 +8,10 @@ pub mod candidates;
 mod causes;
 mod class;
 mod deaths;
+mod metrics;
 mod missing;
-pub(crate) use missing::Names;
 pub(crate) use causes::memory_limit;
+pub(crate) use missing::Names;
 mod order;
 mod otherwise;
 pub mod vram;
@@ -141,7 +142,8 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
     let subject = deaths::subject(bundle, facts);
     let all = candidates::collect(bundle, facts, knowledge, &subject);
     let chain = order::causal(&all, facts);
-    let decided = if chain.is_empty() { otherwise::decide(bundle, facts, &all, &subject) } else { from_chain(&chain) };
+    let decided =
+        if chain.is_empty() { otherwise::decide(bundle, facts, &all, &subject) } else { from_chain(&chain) };
     let causes = causes::rank(bundle, facts, &decided, &all, &subject);
     let missing = missing::list(bundle, facts, &decided, &subject);
     Verdict {
@@ -207,20 +209,18 @@ fn cascade(facts: &Facts) -> Vec<Collapsed> {
     let mut seen: BTreeSet<&Place> = BTreeSet::new();
     // Several signatures may know one line; it is fallout once.
     for hit in facts.hits.iter().filter(|h| h.mark == Mark::Cascade && seen.insert(&h.place)) {
-        by_id
-            .entry(&hit.id)
-            .and_modify(|c| c.count += 1)
-            .or_insert_with(|| Collapsed {
-                signature: hit.id.clone(),
-                meaning: hit.meaning.clone(),
-                count: hit.count.max(1),
-                first: hit.place.clone(),
-                text: hit.text.clone(),
-            });
+        by_id.entry(&hit.id).and_modify(|c| c.count += 1).or_insert_with(|| Collapsed {
+            signature: hit.id.clone(),
+            meaning: hit.meaning.clone(),
+            count: hit.count.max(1),
+            first: hit.place.clone(),
+            text: hit.text.clone(),
+        });
     }
     // Only the first hit knows its file's count; further kept hits of the same file were added one by one above.
     for c in by_id.values_mut() {
-        let exact: u64 = facts.hits.iter().filter(|h| h.id == c.signature && h.count > 1).map(|h| h.count).sum();
+        let exact: u64 =
+            facts.hits.iter().filter(|h| h.id == c.signature && h.count > 1).map(|h| h.count).sum();
         if exact > 0 {
             c.count = exact.max(1);
         }

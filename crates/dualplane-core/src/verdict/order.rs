@@ -32,9 +32,12 @@ pub(super) fn relevant_ooms<'a>(
         .iter()
         .flat_map(|p| &p.containers)
         .filter_map(|c| c.status.as_ref())
-        .flat_map(|s| s.terminations().filter_map(|t| t.container_id.as_deref()).chain(s.container_id.as_deref()))
+        .flat_map(|s| {
+            s.terminations().filter_map(|t| t.container_id.as_deref()).chain(s.container_id.as_deref())
+        })
         .collect();
-    let uids: Vec<&str> = pod.iter().flat_map(|p| [Some(p.uid.as_str()), p.config_hash.as_deref()]).flatten().collect();
+    let uids: Vec<&str> =
+        pod.iter().flat_map(|p| [Some(p.uid.as_str()), p.config_hash.as_deref()]).flatten().collect();
     let mut out = Vec::new();
     for oom in &facts.ooms {
         let id = oom.container_id();
@@ -71,7 +74,11 @@ fn far_from_death(oom: &OomRecord, subject: &Subject) -> bool {
     let off_zone = gap.rem_euclid(ZONE_STEP_MS);
     let off_zone = off_zone.min(ZONE_STEP_MS - off_zone);
     let zoned = matches!(oom.stamp, Some(Stamp::Wall { zoned: true, .. }));
-    if zoned || gap.abs() > 14 * 3_600_000 { gap.abs() > SAME_DEATH_MS } else { off_zone > SAME_DEATH_MS.min(ZONE_STEP_MS / 3) && gap.abs() > SAME_DEATH_MS }
+    if zoned || gap.abs() > 14 * 3_600_000 {
+        gap.abs() > SAME_DEATH_MS
+    } else {
+        off_zone > SAME_DEATH_MS.min(ZONE_STEP_MS / 3) && gap.abs() > SAME_DEATH_MS
+    }
 }
 
 /// Candidates that are memory errors of this incident in causal order, each class once; empty where there is none.
@@ -79,14 +86,17 @@ pub(super) fn causal(all: &[Candidate], facts: &Facts) -> Vec<Candidate> {
     let mut firsts: Vec<&Candidate> = Vec::new();
     let fatal: Vec<&Candidate> = all.iter().filter(|c| c.weight == Weight::Fatal).collect();
     // One representative a source kind: the first of it in time or print order.
-    let kill = |c: &&&Candidate| matches!(c.class, Class::HostOomKilled | Class::HostNodeOom) && c.from != From::Log;
+    let kill =
+        |c: &&&Candidate| matches!(c.class, Class::HostOomKilled | Class::HostNodeOom) && c.from != From::Log;
     let kills: Vec<&&Candidate> = fatal.iter().filter(kill).collect();
     let kill = first_kill(&kills);
     let hardware = first_of(fatal.iter().filter(|c| c.class == Class::XidHardware && c.from == From::Kernel));
-    let driver = first_of(fatal.iter().filter(|c| c.from == From::Kernel && c.class == Class::HostAllocFailure));
+    let driver =
+        first_of(fatal.iter().filter(|c| c.from == From::Kernel && c.class == Class::HostAllocFailure));
     let log = first_in_logs(fatal.iter().filter(|c| c.from == From::Log), facts);
     let others = first_of(fatal.iter().filter(|c| {
-        matches!(c.from, From::Event | From::Status) && !matches!(c.class, Class::HostOomKilled | Class::HostNodeOom)
+        matches!(c.from, From::Event | From::Status)
+            && !matches!(c.class, Class::HostOomKilled | Class::HostNodeOom)
     }));
     for c in [hardware, driver, log, kill, others].into_iter().flatten() {
         insert(&mut firsts, c, facts);
@@ -108,6 +118,10 @@ pub(super) fn causal(all: &[Candidate], facts: &Facts) -> Vec<Candidate> {
 /// Symptoms with which the server goes on, first in print order; only asked where nothing fatal stands.
 pub(super) fn symptom<'a>(all: &'a [Candidate], facts: &Facts) -> Option<&'a Candidate> {
     let mut degraded = all.iter().filter(|c| c.weight == Weight::Degraded);
+    // A fault of the GPU explains pressure in its cache, not the reverse.
+    if let Some(c) = degraded.clone().find(|c| c.class == Class::XidHardware) {
+        return Some(c);
+    }
     if let Some(c) = degraded.clone().find(|c| c.from == From::Log).or_else(|| degraded.next()) {
         return Some(c);
     }
@@ -116,7 +130,9 @@ pub(super) fn symptom<'a>(all: &'a [Candidate], facts: &Facts) -> Option<&'a Can
         let Some(place) = &c.place else { return false };
         let failed = facts.logs.iter().any(|l| l.file == place.file && l.last_5xx > place.line);
         let died = facts.hits.iter().any(|h| {
-            matches!(h.mark, Mark::Death | Mark::Cascade) && h.place.file == place.file && h.place.line > place.line
+            matches!(h.mark, Mark::Death | Mark::Cascade)
+                && h.place.file == place.file
+                && h.place.line > place.line
         });
         let kernel_only = c.from == From::Kernel;
         failed || died || kernel_only
@@ -129,7 +145,7 @@ fn first_of<'a>(mut it: impl Iterator<Item = &'a &'a Candidate>) -> Option<&'a C
 
 /// The kernel's record before the event, the event before the status: the same death told three times.
 fn first_kill<'a>(kills: &[&&'a Candidate]) -> Option<&'a Candidate> {
-    for from in [From::Kernel, From::Event, From::Status] {
+    for from in [From::Kernel, From::Event, From::Status, From::Metrics] {
         let mut of_source = kills.iter().filter(|c| c.from == from);
         let Some(mut first) = of_source.next() else { continue };
         // Events are listed in no order; kernel records are in theirs.
@@ -189,7 +205,12 @@ fn precedes(a: &Candidate, b: &Candidate, facts: &Facts) -> bool {
         match log_first_ms {
             Some(ms) if ms.abs() > LINKED_MS && kill => false,
             Some(ms) if kill => ms >= -SKEW_MS && !recovered(log, facts),
-            Some(ms) => ms > SKEW_MS && other.from == From::Kernel && log.class.plane() == super::Plane::Gpu && sized(log),
+            Some(ms) => {
+                ms > SKEW_MS
+                    && other.from == From::Kernel
+                    && log.class.plane() == super::Plane::Gpu
+                    && sized(log)
+            }
             // No common clock. An instance's own VRAM error was printed before that instance was killed.
             None if kill => log.class.plane() == super::Plane::Gpu && !recovered(log, facts),
             // An application fault (Xid 13, 31, 43) behind a sized VRAM error is the teardown.
@@ -243,4 +264,3 @@ fn merge_same_class(chain: &mut Vec<Candidate>) {
     }
     *chain = out;
 }
-

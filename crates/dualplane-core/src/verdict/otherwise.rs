@@ -26,7 +26,13 @@ pub(super) fn decide(bundle: &Bundle, facts: &Facts, all: &[Candidate], subject:
     healthy(bundle, facts, subject)
 }
 
-fn decided(class: Class, phase: Phase, confidence: Confidence, summary: String, supports: Vec<Cited>) -> Decided {
+fn decided(
+    class: Class,
+    phase: Phase,
+    confidence: Confidence,
+    summary: String,
+    supports: Vec<Cited>,
+) -> Decided {
     Decided {
         class,
         phase,
@@ -56,45 +62,74 @@ fn symptom(c: &Candidate) -> Decided {
 fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Option<Decided> {
     let killed = subject.death.as_ref().is_none_or(|d| matches!(d.exit_code, 137 | 143 | 0 | 2 | 130));
     let evicted = subject.pod_index.and_then(|i| bundle.pods.get(i)).is_some_and(|p| p.reason.is_some());
-    let hit = facts.object_hits.iter().filter(|h| h.mark == Mark::Failure && of_subject(h, bundle, subject)).find(|h| {
-        // A probe kill explains 137 and 143, not an exit code that the program chose.
-        evicted || killed || !h.text.contains("failed")
-    });
+    let hit =
+        facts.object_hits.iter().filter(|h| h.mark == Mark::Failure && of_subject(h, bundle, subject)).find(
+            |h| {
+                // A probe kill explains 137 and 143, not an exit code that the program chose.
+                evicted || killed || !h.text.contains("failed")
+            },
+        );
     if let Some(hit) = hit.filter(|_| killed || evicted) {
         let mut supports = vec![Cited::at(crate::text::shorten(&hit.text, 240), &hit.place)];
         if let Some(d) = &subject.death {
-            let file = subject.pod_index.and_then(|i| bundle.pods.get(i)).map(|p| p.file.clone()).unwrap_or_default();
+            let file = subject
+                .pod_index
+                .and_then(|i| bundle.pods.get(i))
+                .map(|p| p.file.clone())
+                .unwrap_or_default();
             supports.push(Cited::at(
                 format!("exit code {} with reason {}, not OOMKilled", d.exit_code, d.reason),
                 &Place { file, line: None },
             ));
         }
-        return Some(decided(Class::NotMemory, end_phase(facts), Confidence::High, hit.meaning.clone(), supports));
+        return Some(decided(
+            Class::NotMemory,
+            end_phase(facts),
+            Confidence::High,
+            hit.meaning.clone(),
+            supports,
+        ));
     }
     let pod = subject.pod_index.and_then(|i| bundle.pods.get(i))?;
     let place = Place { file: pod.file.clone(), line: None };
-    if let Some(c) = pod.conditions.iter().find(|c| c.kind == "DisruptionTarget" && c.holds) {
-        if !c.message.contains("resource: memory") {
-            let text = format!("condition DisruptionTarget, reason {}: {}", c.reason, c.message);
+    if let Some(c) = pod.conditions.iter().find(|c| c.kind == "DisruptionTarget" && c.holds)
+        && !c.message.contains("resource: memory")
+    {
+        let text = format!("condition DisruptionTarget, reason {}: {}", c.reason, c.message);
+        return Some(decided(
+            Class::NotMemory,
+            end_phase(facts),
+            Confidence::High,
+            format!("the pod was ended from outside ({})", c.reason),
+            vec![Cited::at(text, &place)],
+        ));
+    }
+    let stopping = facts
+        .object_hits
+        .iter()
+        .find(|h| h.text.starts_with("Stopping container") && of_subject(h, bundle, subject));
+    if subject.death.as_ref().is_none_or(|d| matches!(d.exit_code, 137 | 143)) {
+        if pod.deleting {
+            let text =
+                "the pod has a deletionTimestamp: somebody deleted it, and the grace period ends in SIGKILL";
             return Some(decided(
                 Class::NotMemory,
                 end_phase(facts),
                 Confidence::High,
-                format!("the pod was ended from outside ({})", c.reason),
+                "the pod was deleted".into(),
                 vec![Cited::at(text, &place)],
             ));
-        }
-    }
-    let stopping = facts.object_hits.iter().find(|h| h.text.starts_with("Stopping container") && of_subject(h, bundle, subject));
-    if subject.death.as_ref().is_none_or(|d| matches!(d.exit_code, 137 | 143)) {
-        if pod.deleting {
-            let text = "the pod has a deletionTimestamp: somebody deleted it, and the grace period ends in SIGKILL";
-            return Some(decided(Class::NotMemory, end_phase(facts), Confidence::High, "the pod was deleted".into(), vec![Cited::at(text, &place)]));
         }
         if let Some(hit) = stopping.filter(|_| subject.death.is_some()) {
             let supports = vec![Cited::at(hit.text.clone(), &hit.place)];
             let summary = "the kubelet was asked to stop the container; past the grace period that ends in SIGKILL (137)";
-            return Some(decided(Class::NotMemory, end_phase(facts), Confidence::Medium, summary.into(), supports));
+            return Some(decided(
+                Class::NotMemory,
+                end_phase(facts),
+                Confidence::Medium,
+                summary.into(),
+                supports,
+            ));
         }
     }
     None
@@ -102,7 +137,10 @@ fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Opti
 
 /// An event or status text of this pod (or of no pod in particular).
 fn of_subject(hit: &Hit, bundle: &Bundle, subject: &Subject) -> bool {
-    let event = bundle.events.iter().find(|e| e.message == hit.text && e.file == hit.place.file && e.line == hit.place.line);
+    let event = bundle
+        .events
+        .iter()
+        .find(|e| e.message == hit.text && e.file == hit.place.file && e.line == hit.place.line);
     match (event, &subject.pod) {
         (Some(e), Some(pod)) => e.object.0 != "Pod" || e.object.1 == *pod,
         _ => true,
@@ -140,9 +178,15 @@ fn other_failure(facts: &Facts, subject: &Subject) -> Option<Decided> {
     let killed = subject.death.as_ref().is_some_and(|d| d.exit_code == 137);
     if let Some(hit) = failure {
         let explains = death.is_none_or(|d| d.place.file != hit.place.file || d.place.line > hit.place.line);
-        if explains && !(killed && !ends_log(hit, facts)) {
+        if explains && (!killed || ends_log(hit, facts)) {
             let supports = vec![Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place)];
-            return Some(decided(Class::NotMemory, phase_of(hit.phase, facts), Confidence::High, hit.meaning.clone(), supports));
+            return Some(decided(
+                Class::NotMemory,
+                phase_of(hit.phase, facts),
+                Confidence::High,
+                hit.meaning.clone(),
+                supports,
+            ));
         }
     }
     if death.is_some() {
@@ -153,7 +197,10 @@ fn other_failure(facts: &Facts, subject: &Subject) -> Option<Decided> {
         return None;
     }
     let exception = facts.exceptions.first()?;
-    let summary = format!("the traceback ends in {}, which is no memory error", crate::text::shorten(&exception.message, 160));
+    let summary = format!(
+        "the traceback ends in {}, which is no memory error",
+        crate::text::shorten(&exception.message, 160)
+    );
     let supports = vec![Cited::at(crate::text::shorten(exception.text.trim(), 240), &exception.place)];
     Some(decided(Class::NotMemory, phase_of(exception.phase, facts), Confidence::Medium, summary, supports))
 }
@@ -204,7 +251,9 @@ fn end_sentence(text: &str) -> String {
 
 /// Wrappers that only a failure prints, as opposed to notices of an orderly stop.
 fn speaks_of_death(hit: &Hit) -> bool {
-    ["Error", "error", "failed", "died", "dead", "fatal", "crash", "Exception"].iter().any(|w| hit.text.contains(w))
+    ["Error", "error", "failed", "died", "dead", "fatal", "crash", "Exception"]
+        .iter()
+        .any(|w| hit.text.contains(w))
 }
 
 /// Nothing failed, as far as the evidence goes; without any log or object that is no finding.
@@ -213,20 +262,35 @@ fn healthy(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Decided {
     let known = facts.hits.iter().any(|h| !matches!(h.mark, Mark::Cascade));
     let phase = end_phase(facts);
     if !facts.has_life() && !objects {
-        return decided(Class::Unknown, Phase::Unknown, Confidence::Low, "there is no evidence to judge".into(), Vec::new());
+        return decided(
+            Class::Unknown,
+            Phase::Unknown,
+            Confidence::Low,
+            "there is no evidence to judge".into(),
+            Vec::new(),
+        );
     }
     let mut supports = Vec::new();
     for log in facts.logs.iter().filter(|l| l.lines > 0).take(4) {
-        let what = if log.kernel { "kernel lines without an OOM kill or a GPU fault" } else { "log lines without a memory error or an abnormal end" };
-        supports.push(Cited::at(format!("{} {what}", log.lines), &Place { file: log.file.clone(), line: None }));
+        let what = if log.kernel {
+            "kernel lines without an OOM kill or a GPU fault"
+        } else {
+            "log lines without a memory error or an abnormal end"
+        };
+        supports
+            .push(Cited::at(format!("{} {what}", log.lines), &Place { file: log.file.clone(), line: None }));
     }
     for x in facts.xids.iter().take(2) {
-        supports.push(Cited::at(format!("Xid {} only cleans up or informs; it is a consequence", x.code), &x.place));
+        supports.push(Cited::at(
+            format!("Xid {} only cleans up or informs; it is a consequence", x.code),
+            &x.place,
+        ));
     }
     if let Some(s) = subject.death.as_ref().filter(|d| d.clean()) {
         supports.push(Cited::plain(format!("the container ended with exit code {}", s.exit_code)));
     }
-    let confidence = if known || objects || phase != Phase::Unknown { Confidence::Medium } else { Confidence::Low };
+    let confidence =
+        if known || objects || phase != Phase::Unknown { Confidence::Medium } else { Confidence::Low };
     let summary = "no memory error, GPU fault or abnormal end stands in the evidence";
     decided(Class::NotMemory, phase, confidence, summary.into(), supports)
 }

@@ -40,7 +40,10 @@ pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Fact
         exhausted(c, &oom);
     } else {
         c.confidence = Confidence::Medium;
-        c.against.push(Cited::at("the message carries no sizes, so a neighbour or fragmentation cannot be excluded", &hit.place));
+        c.against.push(Cited::at(
+            "the message carries no sizes, so a neighbour or fragmentation cannot be excluded",
+            &hit.place,
+        ));
     }
     by_phase(c);
 }
@@ -48,16 +51,23 @@ pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Fact
 /// Puts the figures of an engine's own refusal into its sentence.
 fn say_numbers(c: &mut Candidate, hit: &Hit) {
     let tokens = |group: &str| hit.number(group).map(|n| thousands(n as u64));
-    if let (Some(free), Some(total), Some(desired)) = (hit.memory("free"), hit.memory("total"), hit.memory("desired")) {
+    if let (Some(free), Some(total), Some(desired)) =
+        (hit.memory("free"), hit.memory("total"), hit.memory("desired"))
+    {
         let held = total.saturating_sub(free);
-        c.what = format!("the server wants {desired} of a card of {total}, but others already hold {held} and {free} is free");
+        c.what = format!(
+            "the server wants {desired} of a card of {total}, but others already hold {held} and {free} is free"
+        );
     } else if let (Some(needed), Some(available)) = (hit.memory("needed"), hit.memory("available")) {
-        let len = tokens("max_model_len").map_or(String::new(), |l| format!(" for one request of {l} tokens"));
+        let len =
+            tokens("max_model_len").map_or(String::new(), |l| format!(" for one request of {l} tokens"));
         c.what = format!("the KV cache needs {needed}{len} and has {available}");
     } else if let (Some(len), Some(have)) = (tokens("max_model_len"), tokens("kv_tokens")) {
         c.what = format!("one request may ask for {len} tokens, and the KV cache holds {have}");
     } else if let (Some(initial), Some(current)) = (hit.memory("initial"), hit.memory("current")) {
-        c.what = format!("free VRAM changed from {initial} to {current} while the server profiled: somebody else released or took memory");
+        c.what = format!(
+            "free VRAM changed from {initial} to {current} while the server profiled: somebody else released or took memory"
+        );
     }
 }
 
@@ -75,14 +85,19 @@ fn slice_is_full(c: &Candidate, hit: &Hit) -> bool {
             by_request || share.is_none_or(|s| s >= OWN_SLICE)
         }),
         // Weights and activations alone fill the instance: no KV block fits.
-        Class::KvCacheCapacity => hit.id.contains("no_available_memory") || hit.text.contains("No available memory for the cache blocks"),
+        Class::KvCacheCapacity => {
+            hit.id.contains("no_available_memory")
+                || hit.text.contains("No available memory for the cache blocks")
+        }
         _ => false,
     }
 }
 
 /// Others hold so much that the request would have fitted without them.
 fn neighbour(c: &mut Candidate, oom: &vram::VramOom, bundle: &Bundle) -> bool {
-    let (Some(others), Some(total), Some(requested)) = (oom.others(), oom.total, oom.requested) else { return false };
+    let (Some(others), Some(total), Some(requested)) = (oom.others(), oom.total, oom.requested) else {
+        return false;
+    };
     let own = oom.own().unwrap_or_default();
     let free = oom.free.unwrap_or_default();
     if others.share_of(total) < TENANT_FLOOR || others.saturating_add(free) < requested {
@@ -92,8 +107,11 @@ fn neighbour(c: &mut Candidate, oom: &vram::VramOom, bundle: &Bundle) -> bool {
     c.phase = if c.phase == Phase::Unknown { Phase::Load } else { c.phase };
     let place = c.place.clone().unwrap_or(crate::facts::Place { file: String::new(), line: None });
     let printed = oom.this_process.is_some() || !oom.processes.is_empty();
-    c.confidence = if printed || others.share_of(total) >= 0.4 { Confidence::High } else { Confidence::Medium };
-    c.what = format!("others hold {others} of this GPU's {total}; this process holds {own} and asked for {requested}");
+    c.confidence =
+        if printed || others.share_of(total) >= 0.4 { Confidence::High } else { Confidence::Medium };
+    c.what = format!(
+        "others hold {others} of this GPU's {total}; this process holds {own} and asked for {requested}"
+    );
     c.supports.push(Cited::at(
         format!("total {total} − free {free} − this process {own} = {others} held by others; {requested} was asked for"),
         &place,
@@ -102,7 +120,10 @@ fn neighbour(c: &mut Candidate, oom: &vram::VramOom, bundle: &Bundle) -> bool {
         for (name, _) in pod.containers.iter().flat_map(|c| &c.devices) {
             if name.ends_with(".shared") {
                 let at = crate::facts::Place { file: pod.file.clone(), line: None };
-                c.supports.push(Cited::at(format!("the pod requests {name}: the GPU is time-sliced, without memory isolation"), &at));
+                c.supports.push(Cited::at(
+                    format!("the pod requests {name}: the GPU is time-sliced, without memory isolation"),
+                    &at,
+                ));
             }
         }
     }
@@ -118,7 +139,8 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
     };
     let full = allocated.share_of(total) >= FULL_OF_TENSORS;
     // Idle blocks and free memory together would have done, and the idle part is a good piece of the card.
-    let together = idle.share_of(total) >= HOLES && idle.saturating_add(oom.free.unwrap_or_default()) >= requested;
+    let together =
+        idle.share_of(total) >= HOLES && idle.saturating_add(oom.free.unwrap_or_default()) >= requested;
     if (idle < requested && !together) || full || idle.share_of(total) < SLACK_FLOOR {
         if idle >= requested && full {
             let at = c.place.clone();
@@ -134,7 +156,9 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
     }
     c.class = Class::Fragmentation;
     c.confidence = if idle.share_of(total) >= HOLES { Confidence::High } else { Confidence::Medium };
-    c.what = format!("{requested} was asked for while {idle} lay reserved but unallocated in this process's own allocator");
+    c.what = format!(
+        "{requested} was asked for while {idle} lay reserved but unallocated in this process's own allocator"
+    );
     let place = c.place.clone();
     c.supports.push(Cited {
         text: format!(
@@ -161,7 +185,8 @@ fn exhausted(c: &mut Candidate, oom: &vram::VramOom) {
     c.what = format!("a VRAM allocation failed{gpu}: {}", parts.join(", "));
     if let Some(allowed) = oom.allowed {
         let place = c.place.clone();
-        c.supports.push(Cited { text: format!("the process is capped at {allowed} by a memory fraction"), place });
+        c.supports
+            .push(Cited { text: format!("the process is capped at {allowed} by a memory fraction"), place });
     }
 }
 
@@ -181,7 +206,8 @@ fn by_phase(c: &mut Candidate) {
         }
         Phase::Unknown => {
             c.confidence = Confidence::Medium;
-            c.against.push(Cited::plain("nothing in the log tells whether the server was loading or serving"));
+            c.against
+                .push(Cited::plain("nothing in the log tells whether the server was loading or serving"));
             c.class
         }
     };

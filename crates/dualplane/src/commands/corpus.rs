@@ -49,7 +49,7 @@ pub(crate) fn run(args: &CorpusArgs) -> Result<Code, Failure> {
     for (name, dir) in cases(&args.dir)? {
         let Ok(label) = fs::read_to_string(dir.join("truth.json")) else { continue };
         let truth: Truth = serde_json::from_str(&label)?;
-        for incident in target::read(&[dir.clone()])? {
+        for incident in target::read(std::slice::from_ref(&dir))? {
             let reports = report::triage_all(&name, incident.files, incident.gaps, &knowledge);
             if let Some(r) = reports.first() {
                 tally.add(&name, &truth, r, args.verbose);
@@ -110,10 +110,23 @@ impl Tally {
         };
         let phase_ok = truth.phase.is_none_or(|p| p == v.phase);
         if verbose && !phase_ok || !class_ok || !trigger_ok {
-            let _ = writeln!(self.misses, "{name}: wanted {} ({}), got {} ({}, {})", truth.class, truth.phase.map_or("-", Phase::as_str), v.class, v.phase, v.confidence);
+            let _ = writeln!(
+                self.misses,
+                "{name}: wanted {} ({}), got {} ({}, {})",
+                truth.class,
+                truth.phase.map_or("-", Phase::as_str),
+                v.class,
+                v.phase,
+                v.confidence
+            );
             if !trigger_ok {
                 let _ = writeln!(self.misses, "  wanted line: {}", short(truth.trigger_line.as_deref()));
-                let _ = writeln!(self.misses, "  got line:    {} [{}]", short(text), v.trigger.as_ref().map_or("", |t| t.signature.as_str()));
+                let _ = writeln!(
+                    self.misses,
+                    "  got line:    {} [{}]",
+                    short(text),
+                    v.trigger.as_ref().map_or("", |t| t.signature.as_str())
+                );
             }
             let _ = writeln!(self.misses, "  {}", dualplane_core::text::shorten(&v.summary, 160));
         }
@@ -138,7 +151,8 @@ impl Tally {
         }
         let _ = writeln!(out, "per class (right/labelled):");
         for class in Class::ALL {
-            let labelled: usize = self.confusion.iter().filter(|((w, _), _)| w == class).map(|(_, n)| n).sum();
+            let labelled: usize =
+                self.confusion.iter().filter(|((w, _), _)| w == class).map(|(_, n)| n).sum();
             if labelled > 0 {
                 let right = self.confusion.get(&(*class, *class)).copied().unwrap_or(0);
                 let _ = writeln!(out, "  {class:<22} {right:>3}/{labelled}");
@@ -147,10 +161,30 @@ impl Tally {
         if !self.misses.is_empty() {
             let _ = writeln!(out, "misses:\n{}", self.misses.trim_end());
         }
-        let _ = writeln!(out, "class    {:>6.2} %  ({}/{}, bound {} %)", percent(self.class, self.cases), self.class, self.cases, args.min_class);
-        let _ = writeln!(out, "trigger  {:>6.2} %  ({}/{}, bound {} %)", percent(self.trigger, self.trigger_labelled), self.trigger, self.trigger_labelled, args.min_trigger);
+        let _ = writeln!(
+            out,
+            "class    {:>6.2} %  ({}/{}, bound {} %)",
+            percent(self.class, self.cases),
+            self.class,
+            self.cases,
+            args.min_class
+        );
+        let _ = writeln!(
+            out,
+            "trigger  {:>6.2} %  ({}/{}, bound {} %)",
+            percent(self.trigger, self.trigger_labelled),
+            self.trigger,
+            self.trigger_labelled,
+            args.min_trigger
+        );
         let _ = writeln!(out, "trigger given where the label has none: {}", self.trigger_spurious);
-        let _ = writeln!(out, "phase    {:>6.2} %  ({}/{}, no bound)", percent(self.phase, self.phase_labelled), self.phase, self.phase_labelled);
+        let _ = writeln!(
+            out,
+            "phase    {:>6.2} %  ({}/{}, no bound)",
+            percent(self.phase, self.phase_labelled),
+            self.phase,
+            self.phase_labelled
+        );
         let _ = writeln!(out, "wrong plane: {} (bound 0)", self.plane_wrong);
         let _ = writeln!(out, "not_memory called memory: {} (bound 0)", self.not_memory_called_memory);
         let _ = writeln!(out, "{}", if good { "within bounds" } else { "BELOW BOUNDS" });
@@ -159,7 +193,10 @@ impl Tally {
 }
 
 fn short(text: Option<&str>) -> String {
-    text.map_or_else(|| "(none)".to_owned(), |t| dualplane_core::text::printable(&dualplane_core::text::shorten(t, 150)).into_owned())
+    text.map_or_else(
+        || "(none)".to_owned(),
+        |t| dualplane_core::text::printable(&dualplane_core::text::shorten(t, 150)).into_owned(),
+    )
 }
 
 fn percent(part: usize, whole: usize) -> f64 {

@@ -1,6 +1,7 @@
 //! The commands: one file each; this is their table.
 
 mod corpus;
+mod picture;
 mod triage;
 
 use std::io;
@@ -58,10 +59,14 @@ impl Failure {
             Self::Unreadable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 "run as a user who may read it, or copy it somewhere readable".into()
             }
-            Self::NoEvidence(_) => "give logs (kubectl logs --previous), kubectl get pod/events -o json, dmesg, or metrics; \
+            Self::NoEvidence(_) => {
+                "give logs (kubectl logs --previous), kubectl get pod/events -o json, dmesg, or metrics; \
                  for example: kubectl logs POD --previous > previous.log"
-                .into(),
-            Self::Knowledge(_) | Self::Json(_) => "this is a bug in dualplane; please report it with the command you ran".into(),
+                    .into()
+            }
+            Self::Knowledge(_) | Self::Json(_) => {
+                "this is a bug in dualplane; please report it with the command you ran".into()
+            }
             _ => return None,
         })
     }
@@ -72,5 +77,6 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
     match args.command {
         Command::Triage(args) => triage::run(&args),
         Command::Dev(DevCommand::Corpus(args)) => corpus::run(&args),
+        Command::Dev(DevCommand::Picture { target }) => picture::run(&target),
     }
 }

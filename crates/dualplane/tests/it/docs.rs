@@ -29,7 +29,10 @@ fn the_example_in_the_readme_is_real() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     let begin = readme.find("```text\n").expect("an example output in the README") + "```text\n".len();
     let shown = &readme[begin..begin + readme[begin..].find("\n```").unwrap()];
-    let command = readme.lines().find(|l| l.contains("triage testdata/incidents/")).expect("the command of the example");
+    let command = readme
+        .lines()
+        .find(|l| l.contains("triage testdata/incidents/"))
+        .expect("the command of the example");
     let target = command.split_whitespace().find(|w| w.starts_with("testdata/incidents/")).unwrap();
     let real = stdout(&run(&["triage", root().join(target).to_str().unwrap()]));
     assert_eq!(shown.trim_end(), real.trim_end(), "refresh the example in README.md");

@@ -6,51 +6,56 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-pub fn incidents_dir() -> PathBuf {
+pub(crate) fn incidents_dir() -> PathBuf {
     root().join("testdata/incidents")
 }
 
 /// The labelled corpus beside the project, where it is there.
-pub fn shared_incidents() -> Option<PathBuf> {
+pub(crate) fn shared_incidents() -> Option<PathBuf> {
     let dir = root().join("../shared/corpus/incidents");
     dir.is_dir().then_some(dir)
 }
 
-pub fn dualplane() -> Command {
+pub(crate) fn dualplane() -> Command {
     let mut c = Command::new(env!("CARGO_BIN_EXE_dualplane"));
     c.env_clear();
     c
 }
 
-pub fn run(args: &[&str]) -> Output {
+pub(crate) fn run(args: &[&str]) -> Output {
     dualplane().args(args).output().unwrap()
 }
 
-pub fn run_stdin(args: &[&str], input: &[u8]) -> Output {
-    let mut child =
-        dualplane().args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+pub(crate) fn run_stdin(args: &[&str], input: &[u8]) -> Output {
+    let mut child = dualplane()
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(input).unwrap();
     child.wait_with_output().unwrap()
 }
 
-pub fn stdout(o: &Output) -> String {
+pub(crate) fn stdout(o: &Output) -> String {
     String::from_utf8(o.stdout.clone()).unwrap()
 }
 
-pub fn stderr(o: &Output) -> String {
+pub(crate) fn stderr(o: &Output) -> String {
     String::from_utf8(o.stderr.clone()).unwrap()
 }
 
-pub fn code(o: &Output) -> i32 {
+pub(crate) fn code(o: &Output) -> i32 {
     o.status.code().expect("ended by itself, not by a signal")
 }
 
 /// A fresh directory with these files.
-pub fn dir(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+pub(crate) fn dir(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
         let path = dir.path().join(name);
@@ -60,18 +65,18 @@ pub fn dir(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     dir
 }
 
-pub fn triage_json(target: &Path) -> Value {
+pub(crate) fn triage_json(target: &Path) -> Value {
     let o = run(&["triage", target.to_str().unwrap(), "-o", "json"]);
     assert_eq!(code(&o), 0, "{}", stderr(&o));
     serde_json::from_slice(&o.stdout).unwrap()
 }
 
-pub fn triage_files(files: &[(&str, &str)]) -> Value {
+pub(crate) fn triage_files(files: &[(&str, &str)]) -> Value {
     let files: Vec<(&str, &[u8])> = files.iter().map(|(n, t)| (*n, t.as_bytes())).collect();
     let dir = dir(&files);
     triage_json(dir.path())
 }
 
-pub fn class(v: &Value) -> &str {
+pub(crate) fn class(v: &Value) -> &str {
     v["verdict"]["class"].as_str().unwrap()
 }

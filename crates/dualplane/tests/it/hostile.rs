@@ -35,10 +35,14 @@ fn one_bad_file_is_a_gap_and_the_rest_is_used() {
     let v = triage_files(&[
         ("pod.json", "{\"kind\": \"Pod\", \"metadata\": {\"na"),
         ("events.yaml", "apiVersion: v1\nkind: EventList\nitems: [{"),
-        ("previous.log", "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 3257.82 MiB on device 0: cudaMalloc failed: out of memory\n"),
+        (
+            "previous.log",
+            "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 3257.82 MiB on device 0: cudaMalloc failed: out of memory\n",
+        ),
     ]);
     assert_eq!(class(&v), "cuda_oom_load");
-    let gaps: Vec<&str> = v["missing"].as_array().unwrap().iter().map(|g| g["what"].as_str().unwrap()).collect();
+    let gaps: Vec<&str> =
+        v["missing"].as_array().unwrap().iter().map(|g| g["what"].as_str().unwrap()).collect();
     assert!(gaps.contains(&"pod.json") && gaps.contains(&"events.yaml"), "{gaps:?}");
 }
 
@@ -62,13 +66,17 @@ fn an_unreadable_file_is_a_gap_and_a_link_is_not_followed() {
 
 #[test]
 fn terminal_escapes_never_reach_the_terminal() {
-    let evil = "CUDA out of memory. Tried to allocate 1.00 GiB \u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m \u{202e}gpj\n";
+    let evil =
+        "CUDA out of memory. Tried to allocate 1.00 GiB \u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m \u{202e}gpj\n";
     let d = dir(&[("previous.log", evil.as_bytes()), ("\u{1b}[31mevil.log", b"INFO x\n")]);
     for format in ["text", "markdown", "json"] {
         let o = run(&["triage", d.path().to_str().unwrap(), "-o", format, "-v"]);
         no_panic(&o);
         let out = stdout(&o);
-        assert!(!out.contains('\u{1b}') && !out.contains('\u{7}') && !out.contains('\u{9b}'), "{format}: {out:?}");
+        assert!(
+            !out.contains('\u{1b}') && !out.contains('\u{7}') && !out.contains('\u{9b}'),
+            "{format}: {out:?}"
+        );
         if format != "json" {
             assert!(!out.contains('\u{202e}'), "{format}");
         }

@@ -1,5 +1,11 @@
 //! Integration tests: the real binary, as a user runs it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::string_slice)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice
+)]
 #![allow(clippy::print_stderr, missing_docs)]
 
 mod docs;

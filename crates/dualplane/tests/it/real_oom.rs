@@ -62,12 +62,15 @@ fn a_process_that_outgrows_its_cgroup_is_named_from_the_kernels_own_record() {
     };
     // The shell enters the group and becomes the process that grows: tail keeps one endless line in memory.
     let script = format!("echo $$ > {}/cgroup.procs && exec tail /dev/zero", group.path.display());
-    let child = Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let child =
+        Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let pid = child.id();
     let status = { child }.wait().unwrap();
     use std::os::unix::process::ExitStatusExt;
     assert_eq!(status.signal(), Some(9), "the kernel kills with SIGKILL");
-    let Some(log) = kmsg().filter(|l| l.contains(&format!("pid={pid}")) || l.contains(&format!("process {pid} "))) else {
+    let Some(log) =
+        kmsg().filter(|l| l.contains(&format!("pid={pid}")) || l.contains(&format!("process {pid} ")))
+    else {
         assert!(!required, "the kernel log does not show the kill of pid {pid}");
         eprintln!("the kernel log cannot be read here; skipped");
         return;

@@ -16,7 +16,8 @@ fn all_reports_follow_the_published_schema() {
                 continue;
             }
             let v: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
-            let errors: Vec<String> = validator.iter_errors(&v).map(|e| format!("{} at {}", e, e.instance_path)).collect();
+            let errors: Vec<String> =
+                validator.iter_errors(&v).map(|e| format!("{} at {}", e, e.instance_path)).collect();
             assert!(errors.is_empty(), "{}: {errors:#?}", path.display());
             seen += 1;
         }

@@ -1,6 +1,8 @@
 //! What a user sees of `triage`: formats, exit codes, several incidents, evidence forms.
 
-use crate::harness::{class, code, dir, dualplane, incidents_dir, run, run_stdin, stderr, stdout, triage_files, triage_json};
+use crate::harness::{
+    class, code, dir, dualplane, incidents_dir, run, run_stdin, stderr, stdout, triage_files, triage_json,
+};
 
 const CUDA: &str = "INFO 04-11 17:01:13 [model_runner.py:1110] Starting to load model m...\n\
 [rank0]: Traceback (most recent call last):\n\
@@ -61,14 +63,16 @@ fn oomkilled_is_host_and_137_alone_is_unknown() {
 fn a_vram_error_then_an_oom_kill_of_the_same_instance_are_two_steps() {
     let v = triage_files(&[("pod.yaml", &pod(137, "OOMKilled")), ("previous.log", CUDA)]);
     assert_eq!(class(&v), "cuda_oom_load");
-    let steps: Vec<&str> = v["sequence"].as_array().unwrap().iter().map(|s| s["class"].as_str().unwrap()).collect();
+    let steps: Vec<&str> =
+        v["sequence"].as_array().unwrap().iter().map(|s| s["class"].as_str().unwrap()).collect();
     assert_eq!(steps, ["cuda_oom_load", "host_oom_killed"]);
 }
 
 #[test]
 fn a_request_that_ran_out_hours_before_the_kill_did_not_cause_it() {
     let served = "INFO:     10.0.0.1:1 - \"POST /v1/chat/completions HTTP/1.1\" 200 OK\n".repeat(40);
-    let v = triage_files(&[("pod.yaml", &pod(137, "OOMKilled")), ("previous.log", &format!("{CUDA}{served}"))]);
+    let v =
+        triage_files(&[("pod.yaml", &pod(137, "OOMKilled")), ("previous.log", &format!("{CUDA}{served}"))]);
     assert_eq!(class(&v), "host_oom_killed");
 }
 
@@ -86,15 +90,34 @@ fn the_same_line_in_every_wrapping() {
     let cri = format!("2026-09-03T02:10:41.123456789Z stderr F {line}\n");
     let (a, b) = line.split_at(40);
     let partial = format!("2026-09-03T02:10:41.1Z stderr P {a}\n2026-09-03T02:10:41.2Z stderr F {b}\n");
-    let docker = format!("{{\"log\":{},\"stream\":\"stderr\",\"time\":\"2026-09-03T02:10:41Z\"}}\n", serde_json::json!(format!("{line}\n")));
-    let jsonl = format!("{}\n{}\n", serde_json::json!({"level": "INFO", "message": "up"}), serde_json::json!({"level": "ERROR", "message": line}));
-    let coloured = format!("\u{1b}[1;36m(Worker pid=1)\u{1b}[0m {}\r\n", line.replace("CUDA out", "CUDA \u{1b}[31mout"));
+    let docker = format!(
+        "{{\"log\":{},\"stream\":\"stderr\",\"time\":\"2026-09-03T02:10:41Z\"}}\n",
+        serde_json::json!(format!("{line}\n"))
+    );
+    let jsonl = format!(
+        "{}\n{}\n",
+        serde_json::json!({"level": "INFO", "message": "up"}),
+        serde_json::json!({"level": "ERROR", "message": line})
+    );
+    let coloured =
+        format!("\u{1b}[1;36m(Worker pid=1)\u{1b}[0m {}\r\n", line.replace("CUDA out", "CUDA \u{1b}[31mout"));
     let journal = format!("Jul 03 22:40:06 node1 vllm[12]: {line}\n");
-    for (name, text) in [("cri", cri), ("partial", partial), ("docker", docker), ("jsonl", jsonl), ("coloured", coloured), ("journal", journal)] {
+    for (name, text) in [
+        ("cri", cri),
+        ("partial", partial),
+        ("docker", docker),
+        ("jsonl", jsonl),
+        ("coloured", coloured),
+        ("journal", journal),
+    ] {
         let v = triage_files(&[("server.log", &text)]);
         assert!(class(&v).starts_with("cuda_oom"), "{name}: {v:#}");
         let first = text.lines().find(|l| l.contains("Tried") || l.contains("stderr P")).unwrap();
-        assert_eq!(v["trigger"]["text"].as_str(), Some(first.trim_end_matches('\r')), "{name}: the raw line is quoted");
+        assert_eq!(
+            v["trigger"]["text"].as_str(),
+            Some(first.trim_end_matches('\r')),
+            "{name}: the raw line is quoted"
+        );
     }
 }
 
@@ -155,10 +178,7 @@ fn exit_codes_can_tell_the_class() {
 
 #[test]
 fn several_incidents_give_a_list() {
-    let d = dir(&[
-        ("one/previous.log", CUDA.as_bytes()),
-        ("two/pod.yaml", pod(137, "OOMKilled").as_bytes()),
-    ]);
+    let d = dir(&[("one/previous.log", CUDA.as_bytes()), ("two/pod.yaml", pod(137, "OOMKilled").as_bytes())]);
     let v = triage_json(d.path());
     assert_eq!(v["schema"], "dualplane.verdicts/v1");
     let classes: Vec<&str> = v["items"].as_array().unwrap().iter().map(class).collect();
@@ -206,7 +226,12 @@ fn levers_of_the_wrong_plane_are_never_fixes() {
     let gpu = triage_files(&[("previous.log", CUDA), ("pod.yaml", &pod(1, "Error"))]);
     for a in gpu["actions"].as_array().unwrap().iter().filter(|a| a["stage"] != "avoid") {
         let text = a.to_string();
-        assert!(!text.contains("limits.memory") && !text.contains("limits=memory") && !text.contains("memory limit"), "{text}");
+        assert!(
+            !text.contains("limits.memory")
+                && !text.contains("limits=memory")
+                && !text.contains("memory limit"),
+            "{text}"
+        );
     }
 }
 
@@ -214,7 +239,12 @@ fn levers_of_the_wrong_plane_are_never_fixes() {
 fn a_closed_pipe_is_no_error() {
     use std::process::Stdio;
     let target = incidents_dir();
-    let mut child = dualplane().args(["triage", target.to_str().unwrap(), "-v"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = dualplane()
+        .args(["triage", target.to_str().unwrap(), "-v"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let o = child.wait_with_output().unwrap();
     assert_eq!(code(&o), 0, "{}", stderr(&o));

@@ -1,0 +1,137 @@
+//! Candidates that only metrics show: a recompute storm, an OOM kill that nobody logged, an Xid gauge.
+
+use super::candidates::{Candidate, From, Weight, end_phase};
+use super::{Cited, Class, Confidence, Phase, Subject};
+use crate::evidence::metrics::Sample;
+use crate::evidence::{Bundle, Role};
+use crate::facts::{Facts, Place};
+use crate::knowledge::{Knowledge, XidKind};
+
+fn place(s: &Sample) -> Place {
+    Place { file: s.file.clone(), line: Some(s.line) }
+}
+
+fn candidate(class: Class, weight: Weight, what: String, signature: &str, sample: &Sample) -> Candidate {
+    Candidate {
+        class,
+        weight,
+        from: From::Metrics,
+        role: Role::Unsaid,
+        phase: Phase::Unknown,
+        confidence: Confidence::Medium,
+        what,
+        signature: signature.into(),
+        place: Some(place(sample)),
+        text: sample.text.clone(),
+        stamp: None,
+        supports: vec![Cited::at(format!("{} {}", sample.name, sample.value), &place(sample))],
+        against: Vec::new(),
+    }
+}
+
+/// A recompute storm prints nothing in vLLM V1: only the counter and a full cache show it.
+pub(super) fn preemptions(bundle: &Bundle, all: &mut Vec<Candidate>) {
+    /// A cache this full has no room to admit another sequence without evicting one.
+    const FULL: f64 = 0.95;
+    const PREEMPTED: &[&str] = &[
+        "vllm:num_preemptions_total",
+        "vllm:num_preemptions",
+        "sglang:num_retracted_reqs",
+        "sglang:num_retracted_reqs_total",
+        "sglang:num_retracted_requests_total",
+    ];
+    const USAGE: &[&str] = &[
+        "vllm:kv_cache_usage_perc",
+        "vllm:gpu_cache_usage_perc",
+        "sglang:token_usage",
+        "trtllm_kv_cache_utilization",
+    ];
+    let find = |names: &[&str]| {
+        bundle.metrics.iter().filter(|s| names.contains(&s.name.as_str())).collect::<Vec<_>>()
+    };
+    let preempted = find(PREEMPTED);
+    let usage = find(USAGE);
+    let waiting = find(&["vllm:num_requests_waiting", "sglang:num_queue_reqs"]);
+    let Some(first) = preempted.iter().find(|s| s.value > 0.0) else { return };
+    let fullest = usage.iter().map(|s| s.value).fold(0.0, f64::max);
+    if fullest < FULL {
+        return;
+    }
+    let what = format!(
+        "the KV cache is {:.1} % full and {} requests were preempted and recomputed",
+        fullest * 100.0,
+        first.value
+    );
+    let mut c = candidate(Class::KvCacheCapacity, Weight::Degraded, what, "metrics.preemptions", first);
+    c.phase = Phase::Traffic;
+    c.supports = preempted
+        .iter()
+        .chain(&usage)
+        .chain(&waiting)
+        .take(6)
+        .map(|s| Cited::at(format!("{} {}", s.name, s.value), &place(s)))
+        .collect();
+    all.push(c);
+}
+
+/// kube-state-metrics and cAdvisor remember an OOM kill where the pod's status is not at hand (or lost it in a race).
+pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts, all: &mut Vec<Candidate>) {
+    if subject.death.as_ref().is_some_and(super::Death::oom_killed) {
+        return;
+    }
+    let of_subject = |s: &&Sample| {
+        let same = |label: &str, name: &Option<String>| match (s.label(label), name) {
+            (Some(l), Some(n)) => l == n,
+            _ => true,
+        };
+        same("pod", &subject.pod) && same("container", &subject.container)
+    };
+    let reason = bundle.metrics.iter().filter(of_subject).find(|s| {
+        s.value == 1.0
+            && s.label("reason") == Some("OOMKilled")
+            && s.name.starts_with("kube_pod_")
+            && s.name.ends_with("terminated_reason")
+    });
+    // The counter is of a container that is still known: a kill in it, of whichever process.
+    let counter = bundle.metrics.iter().filter(of_subject).find(|s| {
+        s.name == "container_oom_events_total"
+            && s.value > 0.0
+            && s.label("container").is_some_and(|c| !c.is_empty())
+    });
+    let Some(sample) = reason.or(counter) else { return };
+    let what = format!(
+        "{} says that a process of container {} was OOM-killed",
+        sample.name,
+        sample.label("container").unwrap_or("?")
+    );
+    let mut c = candidate(Class::HostOomKilled, Weight::Fatal, what, "metrics.oom_killed", sample);
+    c.phase = end_phase(facts);
+    c.against
+        .push(Cited::plain("metrics tell neither which process nor whether the limit or the node was short"));
+    all.push(c);
+}
+
+/// DCGM's gauge holds the last Xid until another comes; it is no line of the driver, so the kernel log outranks it.
+pub(super) fn xids(bundle: &Bundle, knowledge: &Knowledge, facts: &Facts, all: &mut Vec<Candidate>) {
+    if !facts.xids.is_empty() {
+        return;
+    }
+    let gauge = |s: &&Sample| {
+        matches!(s.name.as_str(), "DCGM_FI_DEV_XID_ERRORS" | "DCGM_FI_DEV_XID_ERROR") && s.value > 0.0
+    };
+    for s in bundle.metrics.iter().filter(gauge) {
+        let Some(xid) = knowledge.xid(s.value as u32) else { continue };
+        if matches!(xid.kind, XidKind::Cleanup | XidKind::Info) {
+            continue;
+        }
+        let gpu = s.label("gpu").or_else(|| s.label("UUID")).unwrap_or("?");
+        let what = format!("DCGM reports Xid {} on GPU {gpu}: {}", xid.code, xid.name);
+        let mut c = candidate(Class::XidHardware, Weight::Degraded, what, "metrics.xid", s);
+        c.phase = end_phase(facts);
+        c.against.push(Cited::plain(
+            "the gauge keeps the last Xid: it may be older than this failure; the kernel log has the time",
+        ));
+        all.push(c);
+        return;
+    }
+}
