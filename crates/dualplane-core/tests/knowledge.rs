@@ -92,6 +92,9 @@ fn entries_are_whole_and_ids_unique() {
         if ["fatal", "degraded", "suspect", "failure"].contains(&mark) {
             assert!(e.table.contains_key("class"), "{}: {mark} needs a class", e.id);
         }
+        if ["fatal", "degraded", "suspect"].contains(&mark) {
+            assert_ne!(e.table["class"].as_str(), Some("not_memory"), "{}", e.id);
+        }
         if mark == "failure" {
             assert_eq!(e.table["class"].as_str(), Some("not_memory"), "{}", e.id);
         }
@@ -138,7 +141,8 @@ fn an_example_alone_never_ends_in_another_plane() {
     for e in entries().iter().filter(|e| e.file != "kubelet") {
         let signature = k.signatures().iter().find(|s| s.id == e.id).unwrap();
         for line in strings(e, "examples") {
-            let log = RawFile { name: "previous.log".into(), bytes: format!("{line}\n").into_bytes() };
+            let name = if e.file == "kernel" { "kernel.log" } else { "previous.log" };
+            let log = RawFile { name: name.into(), bytes: format!("{line}\n").into_bytes() };
             let reports = report::triage_all("x", vec![log], Vec::new(), &k);
             let class = reports[0].verdict.class;
             let wanted = signature.class.map_or(Plane::None, Class::plane);

@@ -22,11 +22,18 @@ fn main() -> ExitCode {
             return if error.use_stderr() { exit::USAGE.into() } else { ExitCode::SUCCESS };
         }
     };
-    match commands::run(args) {
-        Ok(code) => code.into(),
-        Err(failure) => {
+    // A panic is a bug, and has the exit code that the table promises for one.
+    match std::panic::catch_unwind(|| commands::run(args)) {
+        Ok(Ok(code)) => code.into(),
+        Ok(Err(failure)) => {
             output::error(&failure);
             failure.code().into()
+        }
+        Err(_) => {
+            output::note(
+                "this is a bug in dualplane; please report it with the command and, if you can, the evidence",
+            );
+            exit::BUG.into()
         }
     }
 }

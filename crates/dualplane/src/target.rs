@@ -12,8 +12,10 @@ use crate::commands::Failure;
 /// Of one file; what lies beyond is a gap. The head tells the start-up, the tail the death.
 const MAX_FILE: u64 = 512 << 20;
 const HEAD: u64 = 64 << 20;
-/// Of one incident.
+/// Of one target.
 const MAX_FILES: usize = 10_000;
+/// Of one incident, all files together; the rest are gaps.
+const MAX_TOTAL: u64 = 2 << 30;
 /// Below a target.
 const MAX_DEPTH: usize = 8;
 
@@ -65,6 +67,10 @@ pub(crate) fn read(targets: &[PathBuf]) -> Result<Vec<Incident>, Failure> {
                 .take(MAX_FILE)
                 .read_to_end(&mut bytes)
                 .map_err(|source| Failure::Unreadable { path: path.clone(), source })?;
+            if bytes.len() as u64 >= MAX_FILE {
+                let why = format!("only its first {} MiB were read; give it as a file", MAX_FILE >> 20);
+                single.gaps.push(gap("stdin", why));
+            }
             single.files.push(RawFile { name: "stdin".into(), bytes });
             continue;
         }
@@ -104,13 +110,23 @@ fn directory(root: &Path, incidents: &mut Vec<Incident>) -> Result<(), Failure> 
         root.canonicalize().ok().and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()));
     let root_name = root_name.unwrap_or_else(|| root.display().to_string());
     if let Some(groups) = several(&files) {
+        let first = incidents.len();
         for (group, members) in groups {
             let mut incident = Incident { name: group.clone(), ..Incident::default() };
             for (name, path) in members {
                 let inner = name.strip_prefix(&format!("{group}/")).unwrap_or(&name).to_owned();
                 add(&path, &inner, &mut incident);
             }
+            let prefix = format!("{group}/");
+            let (own, rest): (Vec<Gap>, Vec<Gap>) =
+                gaps.into_iter().partition(|g| g.what.starts_with(&prefix));
+            incident.gaps.extend(own);
+            gaps = rest;
             incidents.push(incident);
+        }
+        // What belongs to no group in particular is told with the first.
+        if let Some(incident) = incidents.get_mut(first) {
+            incident.gaps.extend(gaps);
         }
     } else {
         let mut incident = Incident { name: root_name, files: Vec::new(), gaps };
@@ -185,6 +201,12 @@ fn add(path: &Path, name: &str, incident: &mut Incident) {
 fn file(path: &Path, name: &str, incident: &mut Incident) -> io::Result<()> {
     let mut f = fs::File::open(path)?;
     let size = f.metadata()?.len();
+    let so_far: u64 = incident.files.iter().map(|f| f.bytes.len() as u64).sum();
+    if so_far + size.min(MAX_FILE) > MAX_TOTAL {
+        let why = format!("the files before it already hold {} MiB; pass it by itself", so_far >> 20);
+        incident.gaps.push(gap(name, why));
+        return Ok(());
+    }
     let mut bytes = Vec::new();
     if size <= MAX_FILE {
         // A file may grow while it is read (a live log, /proc): the cap holds regardless.

@@ -91,13 +91,17 @@ fn load(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
             out.push(prefill_tokens(cx));
             out.push(Action::new(Stage::Fix, "Or shard over more GPUs (--num-shard) or load quantised weights (--quantize)"));
         }
-        Some("tensorrt_llm" | "triton") => out.push(Action::new(
+        Some("tensorrt_llm" | "triton") if trigger_id(cx).starts_with("tensorrt_llm.") => out.push(Action::new(
             Stage::Fix,
             "Lower kv_cache_config.free_gpu_memory_fraction, max_num_tokens or max_batch_size, or raise tensor_parallel_size; the component named in the message says which of them did not fit",
         )),
         Some("llama_cpp" | "ollama") => {}
         _ => out.push(Action::new(Stage::Fix, "Shard the model over more GPUs, or load quantised weights")),
     }
+}
+
+fn trigger_id<'a>(cx: &Context<'a>) -> &'a str {
+    cx.verdict.trigger.as_ref().map_or("", |t| t.signature.as_str())
 }
 
 fn tensor_parallel(cx: &Context<'_>, flag: &str, out: &mut Vec<Action>) {

@@ -32,15 +32,13 @@ fn add_at(bundle: &mut Bundle, object: &Value, file: &str, lines: &LineIndex<'_>
         "Pod" => bundle.pods.push(pod(object, file)),
         "Event" => bundle.events.push(event(object, file, lines)),
         "Node" => bundle.nodes.push(node(object)),
-        // A workload's template tells the same about limits and flags as its pods do.
+        // A workload's template tells the same about limits and flags as its pods do; it only stands in for them.
         "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet" | "Job" | "LeaderWorkerSet" => {
-            if bundle.pods.is_empty()
-                && let Some(template) = object.pointer("/spec/template")
-            {
+            if let Some(template) = object.pointer("/spec/template") {
                 let mut p = pod(template, file);
                 p.name = str_at(object, "/metadata/name").to_owned();
                 p.namespace = str_at(object, "/metadata/namespace").to_owned();
-                bundle.pods.push(p);
+                bundle.templates.push(p);
             }
         }
         _ => return false,

@@ -14,6 +14,8 @@ pub use kube_model::{
 };
 pub use recognise::{Kind, recognise};
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 /// A file as the edge read it.
@@ -60,8 +62,8 @@ pub struct LogSource {
     pub role: Role,
     /// It is a kernel log as a whole.
     pub kernel: bool,
-    /// Content.
-    pub bytes: Vec<u8>,
+    /// Content; shared where several pods of one pile read the same log.
+    pub bytes: Arc<[u8]>,
 }
 
 /// Everything that one incident's files hold.
@@ -81,6 +83,8 @@ pub struct Bundle {
     pub files: Vec<String>,
     /// What could not be used.
     pub gaps: Vec<Gap>,
+    /// Pod templates of workloads; they stand in for pods where no file holds one.
+    pub(crate) templates: Vec<Pod>,
 }
 
 impl Bundle {
@@ -90,6 +94,9 @@ impl Bundle {
         let mut bundle = Self::default();
         for file in files {
             bundle.add(file);
+        }
+        if bundle.pods.is_empty() {
+            bundle.pods = std::mem::take(&mut bundle.templates);
         }
         rotation::order(&mut bundle.logs);
         bundle.files.sort();
@@ -125,7 +132,7 @@ impl Bundle {
                     return;
                 }
                 let role = role(&file.name);
-                self.logs.push(LogSource { name: file.name.clone(), role, kernel, bytes: file.bytes });
+                self.logs.push(LogSource { name: file.name.clone(), role, kernel, bytes: file.bytes.into() });
             }
             Kind::Manifest => {}
             Kind::Unusable(why) => {

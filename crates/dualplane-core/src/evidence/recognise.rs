@@ -49,6 +49,9 @@ pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
     if looks_yaml(&lower, &head) {
         return yaml(bytes);
     }
+    if lower.ends_with(".yaml") || lower.ends_with(".yml") {
+        return Kind::Unusable("it is YAML, but not a Kubernetes object".into());
+    }
     if lower.ends_with(".prom") || mostly(&head, is_metric_line) {
         return Kind::Metrics;
     }
@@ -154,7 +157,10 @@ fn yaml(bytes: &[u8]) -> Kind {
     let text = String::from_utf8_lossy(bytes);
     match serde_saphyr::from_multiple::<Value>(&text) {
         Ok(docs) => {
-            let docs: Vec<Value> = docs.into_iter().filter(|d| is_kube(d) || d.is_array()).collect();
+            // A sequence of objects is what `kubectl … | yq .items` leaves.
+            let flat =
+                docs.into_iter().flat_map(|d| if let Value::Array(items) = d { items } else { vec![d] });
+            let docs: Vec<Value> = flat.filter(is_kube).collect();
             if docs.is_empty() {
                 return Kind::Unusable("it is YAML, but not a Kubernetes object".into());
             }

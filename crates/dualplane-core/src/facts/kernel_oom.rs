@@ -210,6 +210,10 @@ impl OomBuilder {
                 }
             }
             self.open = false;
+        } else if !self.open && text.contains(" killed as a result of limit of ") {
+            // Kernels before 5.0, the first line lost: this one opens what is left.
+            self.start(place, raw, stamp);
+            self.detail(text);
         } else if self.open {
             self.detail(text);
         } else if text.contains("are going to be killed due to memory.oom.group set")

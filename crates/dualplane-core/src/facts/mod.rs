@@ -11,6 +11,7 @@ pub mod xid;
 pub use engine::{Engine, Flag};
 pub use host_pools::{HostPool, host_pools, prompt_cache_in_use};
 pub use kernel_oom::{Constraint, OomRecord, Victim};
+pub(crate) use scan::KEPT_PER_SIGNATURE;
 pub use scan::{Exception, Hit, LogSummary};
 pub use xid::XidEvent;
 

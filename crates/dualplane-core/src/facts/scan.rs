@@ -11,13 +11,13 @@ use super::trace::{Traces, exception_name, message_of};
 use super::{Facts, Mig, Place, xid};
 use crate::evidence::framing::{process_of, unwrap_kernel, unwrap_line};
 use crate::evidence::{LogSource, Role};
-use crate::knowledge::{Capture, Knowledge, Mark, Match, Signature};
+use crate::knowledge::{Capture, Knowledge, Mark, Match, Scope, Signature};
 use crate::time::Stamp;
 use crate::units::{Bytes, MIB};
 use crate::verdict::{Class, Phase};
 
-/// Of one signature in one file.
-const KEPT_PER_SIGNATURE: usize = 64;
+/// Of one signature in one file; the last one is kept besides.
+pub(crate) const KEPT_PER_SIGNATURE: usize = 64;
 /// Exceptions without a signature in one file.
 const KEPT_EXCEPTIONS: usize = 64;
 /// Longer lines are matched on their head only; the quoted text is cut there too.
@@ -116,6 +116,8 @@ pub struct LogSummary {
     pub last_ready: Option<u64>,
     /// Line of the last answer with a 5xx status.
     pub last_5xx: Option<u64>,
+    /// The last line that tells of a violent end and that no signature knows.
+    pub alarm: Option<(u64, String)>,
     /// The last line that is not empty, and its number.
     pub last_line: Option<(u64, String)>,
     /// A MIG instance that the log shows.
@@ -160,6 +162,7 @@ impl<'a> Scan<'a> {
             last_served_at: None,
             last_ready: None,
             last_5xx: None,
+            alarm: None,
             last_line: None,
             mig: None,
         };
@@ -211,8 +214,7 @@ impl<'a> Scan<'a> {
 
     fn message(&mut self, number: u64, raw: &str, text: &str, stamp: Option<Stamp>, bytes: &'a [u8]) {
         let place = Place { file: self.log.name.clone(), line: Some(number) };
-        self.kernel(&place, raw, text, stamp);
-        self.notice(number, text, stamp, &place);
+        self.notice(number, text, &place);
         let tag = process_of(text).map(str::to_owned);
         let process = self.traces.process(tag.as_deref(), text);
         let recent = &self.recent;
@@ -223,20 +225,39 @@ impl<'a> Scan<'a> {
             })
         };
         let mut matches = self.knowledge.matches(text, near);
-        // Where several hold for one line, the more specific speaks first: by context, then the engine's own.
+        // What a user wrote is no evidence for any reader: kernel records and exceptions see only what stands before it.
+        let own = matches.iter().filter(|m| self.mark(m) == Some(Mark::UserText)).map(|m| m.end).min();
+        let own = own.and_then(|end| text.get(..end)).unwrap_or(text);
+        let kernel = kernel_text(self.log.kernel, own);
+        if let Some(kernel) = kernel {
+            self.kernel(&place, raw, kernel, stamp);
+        }
+        // Phases first, so that a heading's phase holds for the error in the same line; then, where several hold for one
+        // line, the more specific: by context, then the engine's own.
         matches.sort_by_key(|m| {
-            self.knowledge
-                .signature(m.id)
-                .map_or((true, true), |s| (!s.by_context(), s.file.starts_with("runtime/")))
+            let s = self.knowledge.signature(m.id);
+            s.map_or((true, true, true), |s| {
+                (s.mark != Mark::Phase, !s.by_context(), s.file.starts_with("runtime/"))
+            })
         });
         let mut explained = false;
+        let mut line_phase = None;
         for m in matches {
             let Some(s) = self.knowledge.signature(m.id).filter(|s| !s.of_objects()) else { continue };
+            if s.file == "kernel" && kernel.is_none() {
+                continue;
+            }
             explained |= !matches!(s.mark, Mark::Info | Mark::Phase);
-            self.matched(s, m, &place, raw, stamp, &process);
+            if s.mark == Mark::Phase && s.scope == Scope::Frame {
+                line_phase = line_phase.or(s.phase);
+            }
+            self.matched(s, m, &place, raw, stamp, &process, line_phase);
+        }
+        if !explained && is_alarm(own, kernel.is_some()) {
+            self.summary.alarm = Some((number, raw.to_owned()));
         }
         if !explained {
-            self.exception(&place, raw, text, &process);
+            self.exception(&place, raw, own, &process);
         }
         if self.recent.len() == CONTEXT_LINES {
             self.recent.pop_front();
@@ -247,6 +268,14 @@ impl<'a> Scan<'a> {
         }
     }
 
+    fn mark(&self, m: &Match) -> Option<Mark> {
+        self.knowledge.signature(m.id).map(|s| s.mark)
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one line's parts; a struct for one call would only rename them"
+    )]
     fn matched(
         &mut self,
         s: &Signature,
@@ -255,10 +284,11 @@ impl<'a> Scan<'a> {
         raw: &str,
         stamp: Option<Stamp>,
         process: &str,
+        line_phase: Option<Phase>,
     ) {
         if s.mark == Mark::Phase {
             let phase = s.phase.unwrap_or(Phase::Unknown);
-            if s.scope == crate::knowledge::Scope::Frame {
+            if s.scope == Scope::Frame {
                 self.traces.frame(process, phase);
             } else {
                 self.summary.phase = phase;
@@ -280,7 +310,8 @@ impl<'a> Scan<'a> {
         let mut hit = Hit::of(s, m, place, raw, stamp);
         hit.process = process.to_owned();
         hit.role = self.log.role;
-        hit.phase = s.phase.or_else(|| self.traces.phase(process)).unwrap_or(self.summary.phase);
+        hit.phase =
+            s.phase.or(line_phase).or_else(|| self.traces.phase(process)).unwrap_or(self.summary.phase);
         if entry.0 < KEPT_PER_SIGNATURE {
             entry.0 += 1;
             self.hits.push(hit);
@@ -318,8 +349,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Small things that are no signatures: failed answers and MIG listings.
-    fn notice(&mut self, number: u64, text: &str, stamp: Option<Stamp>, place: &Place) {
-        let _ = stamp;
+    fn notice(&mut self, number: u64, text: &str, place: &Place) {
         if text.contains("HTTP/1.1\" 5") || text.contains("| 500 |") || text.contains("| 503 |") {
             self.summary.last_5xx = Some(number);
         }
@@ -384,6 +414,72 @@ fn mig_table_row(text: &str, previous: Option<&[u8]>) -> Option<Bytes> {
     }
     let total = text.split(" / ").nth(1)?.split("MiB").next()?.trim();
     total.parse::<u64>().ok().map(|m| Bytes(m.saturating_mul(MIB)))
+}
+
+/// Words of a violent end, and driver lines that report a failure: nothing healthy prints them.
+fn is_alarm(text: &str, kernel: bool) -> bool {
+    const ENDS: &[&str] = &[
+        "terminate called after throwing",
+        "core dumped",
+        "Aborted",
+        "panic: ",
+        "Fatal Python error",
+        "fatal error",
+        "FATAL",
+        "*** Error in",
+        "double free or corruption",
+        "Assertion failed",
+        "GGML_ASSERT",
+        "killing latest task",
+    ];
+    let driver = kernel
+        && !text.contains("NVRM: Xid (")
+        && (text.starts_with("NVRM: ") || text.contains("nvswitch"))
+        && {
+            let lower = text.to_ascii_lowercase();
+            ["timeout", "timed out", "error", "fail", "fatal"].iter().any(|w| lower.contains(w))
+        };
+    driver || ENDS.iter().any(|w| text.contains(w))
+}
+
+/// The kernel's message, where the line is one: a whole kernel log, a journal's `kernel:` line, a stamped `dmesg` line
+/// between others, or a message that begins as the kernel's do. An engine that quotes one is no kernel.
+fn kernel_text(kernel_log: bool, text: &str) -> Option<&str> {
+    const BEGINNINGS: &[&str] = &[
+        "NVRM: ",
+        "oom-kill:constraint=",
+        "Out of memory: Kill",
+        "Memory cgroup out of memory: Kill",
+        "Killed process ",
+        "oom_reaper: ",
+        "Tasks in /",
+        "Task in /",
+        "memory: usage ",
+        "mce: ",
+        "MCE: ",
+        "EDAC ",
+        "Memory failure: ",
+        "Kernel panic",
+        "nvidia ",
+        "nvidia-",
+        "amdgpu ",
+    ];
+    if kernel_log {
+        return Some(text);
+    }
+    if let Some((head, message)) = text.split_once("kernel: ").filter(|(head, _)| head.len() < 64) {
+        return (!head.contains(['"', '\''])).then_some(message);
+    }
+    if let Some((_, message)) = crate::time::parse_boot_prefix(text.trim_start()) {
+        return Some(message);
+    }
+    let message = text
+        .strip_prefix('[')
+        .and_then(|t| t.split_once("] "))
+        .filter(|(s, _)| (23..=25).contains(&s.len()))
+        .map_or(text, |(_, m)| m);
+    let invoked = message.find(" invoked oom-killer: ").is_some_and(|i| i <= 15);
+    (invoked || BEGINNINGS.iter().any(|b| message.starts_with(b))).then_some(message)
 }
 
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {

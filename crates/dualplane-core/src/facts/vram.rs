@@ -98,8 +98,9 @@ impl VramOom {
     /// whose memory covers the allocator's is taken for this one, the closest where several do.
     #[must_use]
     pub fn own(&self) -> Option<Bytes> {
+        // NVML sometimes cannot tell and the message then says "0 bytes": never less than the allocator itself holds.
         if let Some(own) = self.this_process {
-            return Some(own);
+            return Some(own.max(self.reserved.unwrap_or_default()));
         }
         let reserved = self.reserved?;
         let covering = self.processes.iter().filter(|(_, p)| p.0 >= reserved.0).map(|(_, p)| *p).min();
@@ -173,6 +174,12 @@ mod tests {
         let o = parse("HIP out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacty of 79.00 GiB of which 1.00 GiB is free. Process 11 has 40.00 GiB memory in use. Including non-PyTorch memory, this process has 38.00 GiB memory in use. Of the allocated memory 37.00 GiB is allocated by PyTorch, and 0.50 GiB is reserved by PyTorch but unallocated.").unwrap();
         assert_eq!(o.own(), Some(gib(38.0)));
         assert_eq!(o.others(), Some(gib(40.0)));
+    }
+
+    #[test]
+    fn nvml_that_cannot_tell_is_no_neighbour() {
+        let o = parse("CUDA out of memory. Tried to allocate 1.88 GiB. GPU 3 has a total capacity of 21.96 GiB of which 1.29 GiB is free. Including non-PyTorch memory, this process has 0 bytes memory in use. Of the allocated memory 19.02 GiB is allocated by PyTorch, and 1.32 GiB is reserved by PyTorch but unallocated.").unwrap();
+        assert!(o.others().unwrap() < gib(0.5), "{o:?}");
     }
 
     #[test]

@@ -137,7 +137,7 @@ fn read(value: &str, unit: Option<&str>) -> Capture {
         // A negative amount (vLLM prints the deficit before it refuses) stays a number of bytes below zero.
         Some(unit) => parse_memory(value, Some(unit)).map(Capture::Memory).unwrap_or_else(|| {
             match (number(value), crate::units::unit_bytes(unit)) {
-                (Some(n), Some(f)) => Capture::Number(n * f),
+                (Some(n), Some(f)) if (n * f).is_finite() => Capture::Number(n * f),
                 _ => word(),
             }
         }),

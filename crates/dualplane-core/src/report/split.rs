@@ -43,7 +43,7 @@ fn part(all: &Bundle, pod: &Pod, names: &[String]) -> Bundle {
                 name: l.name.clone(),
                 role: l.role,
                 kernel: l.kernel,
-                bytes: l.bytes.clone(),
+                bytes: std::sync::Arc::clone(&l.bytes),
             })
             .collect(),
         pods: vec![pod.clone()],
@@ -62,5 +62,6 @@ fn part(all: &Bundle, pod: &Pod, names: &[String]) -> Bundle {
             .collect(),
         files: all.files.iter().filter(|f| mine(f)).cloned().collect(),
         gaps: all.gaps.clone(),
+        ..Bundle::default()
     }
 }

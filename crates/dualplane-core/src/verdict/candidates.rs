@@ -98,7 +98,7 @@ pub(super) fn collect(
             Mark::Suspect => Weight::Suspect,
             _ => continue,
         };
-        if let Some(class) = hit.class {
+        if let Some(class) = hit.class.filter(|_| !of_other_container(hit, bundle)) {
             let weight = weigh_recovery(hit, weight, facts);
             all.push(log_hit(hit, class, weight, bundle, facts, knowledge));
         }
@@ -262,12 +262,12 @@ fn oom_killed_status(
 
 fn object(hit: &Hit, bundle: &Bundle, facts: &Facts, subject: &Subject, all: &mut Vec<Candidate>) {
     let (Mark::Fatal | Mark::Degraded, Some(class)) = (hit.mark, hit.class) else { return };
-    let from = if hit.place.line.is_some() { From::Event } else { From::Status };
     // Events of other pods say nothing about this one; events of the node do.
     let event = bundle
         .events
         .iter()
         .find(|e| e.message == hit.text && e.line == hit.place.line && e.file == hit.place.file);
+    let from = if event.is_some() { From::Event } else { From::Status };
     if let (Some(e), Some(pod)) = (event, &subject.pod) {
         if e.object.0 == "Pod" && e.object.1 != *pod {
             return;
@@ -312,6 +312,41 @@ fn xids(facts: &Facts, knowledge: &Knowledge, all: &mut Vec<Candidate>) {
     let ends = |x: &&XidEvent| {
         x.caused_by.is_none() && !x.nonfatal && !matches!(kind(x), Some(XidKind::Cleanup | XidKind::Info))
     };
+    // A 45 that names its cause is that Xid's evidence where its own line is lost.
+    let lost = |x: &&XidEvent| {
+        x.caused_by.is_some_and(|c| {
+            let hard = knowledge.xid(c).is_none_or(|k| !matches!(k.kind, XidKind::Cleanup | XidKind::Info));
+            hard && !facts.xids.iter().any(|o| o.code == c && !o.nonfatal)
+        })
+    };
+    if let Some(x) = facts.xids.iter().find(lost).filter(|_| !facts.xids.iter().any(|x| ends(&x))) {
+        let code = x.caused_by.unwrap_or(x.code);
+        // The driver may call the event itself not fatal; that it tore channels down shows otherwise.
+        let x = facts.xids.iter().find(|o| o.code == code).unwrap_or(x);
+        let name = knowledge.xid(code).map_or("not in the catalogue", |k| k.name.as_str());
+        all.push(Candidate {
+            class: Class::XidHardware,
+            weight: Weight::Fatal,
+            from: From::Kernel,
+            role: Role::Unsaid,
+            phase: end_phase(facts),
+            confidence: Confidence::Medium,
+            what: format!(
+                "the driver cleaned up channels of the GPU at {} because of an Xid {code}: {name}",
+                x.pci
+            ),
+            signature: format!("xid.{}", x.code),
+            place: Some(x.place.clone()),
+            text: x.text.clone(),
+            stamp: x.stamp,
+            supports: vec![Cited::at(format!("an Xid 45 says \"caused by previous Xid {code}\""), &x.place)],
+            against: if x.code == code {
+                Vec::new()
+            } else {
+                vec![Cited::plain(format!("the line of Xid {code} itself is not in the evidence"))]
+            },
+        });
+    }
     for x in facts.xids.iter().filter(ends).take(64) {
         let known = knowledge.xid(x.code);
         let name = known.map_or("not in the catalogue", |k| k.name.as_str());
@@ -347,8 +382,35 @@ fn xids(facts: &Facts, knowledge: &Knowledge, all: &mut Vec<Candidate>) {
     }
 }
 
+/// The line names a container, and it is none of the pods at hand.
+fn of_other_container(hit: &Hit, bundle: &Bundle) -> bool {
+    let Some(id) = hit.word("container_id") else { return false };
+    let mut ids =
+        bundle.pods.iter().flat_map(|p| &p.containers).filter_map(|c| c.status.as_ref()).flat_map(|s| {
+            s.terminations().filter_map(|t| t.container_id.as_deref()).chain(s.container_id.as_deref())
+        });
+    let mut any = false;
+    let same = ids.any(|known| {
+        any = true;
+        known.starts_with(&id) || id.starts_with(known)
+    });
+    any && !same
+}
+
 /// A load that failed and then went on was no end: llama.cpp retries with smaller buffers and comes up.
 fn weigh_recovery(hit: &Hit, weight: Weight, facts: &Facts) -> Weight {
+    // TensorRT's builder tries tactics: one that does not fit is skipped, and the next lines say so.
+    const TACTIC_LINES: u64 = 5;
+    let skipped = hit.id.starts_with("tensorrt_llm.trt_")
+        && facts.hits.iter().any(|h| {
+            h.mark == Mark::Benign
+                && h.place.file == hit.place.file
+                && h.place.line > hit.place.line
+                && h.place.line <= hit.place.line.map(|l| l + TACTIC_LINES)
+        });
+    if skipped {
+        return Weight::Suspect;
+    }
     let retries = hit.id.starts_with("llama_cpp.") || hit.id.starts_with("ollama.");
     if weight != Weight::Fatal || !retries || hit.class != Some(Class::CudaOomLoad) {
         return weight;

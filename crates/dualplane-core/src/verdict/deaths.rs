@@ -156,12 +156,13 @@ fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -
     if pod.reason.as_deref() == Some("Evicted") {
         score += 5;
     }
-    // The server itself before helpers where nothing else tells.
+    // The server before its helpers: a log shipper killed at its own limit does not explain the server's own end.
+    let died = end.is_some_and(|t| t.exit_code != 0 || t.reason == "OOMKilled");
     if c.kind == ContainerKind::Main {
-        score += 2;
+        score += if died { 35 } else { 2 };
     }
     if !c.devices.is_empty() {
-        score += 1;
+        score += if died { 40 } else { 1 };
     }
     score
 }

@@ -1,8 +1,8 @@
 //! Verdict: which plane failed, which line came first, what followed, how sure that is, what is missing.
 //!
 //! The order of judgement: candidates are collected from every source ([`candidates`]), put into causal order
-//! ([`order`]), VRAM errors are refined by arithmetic ([`vram`]), and where no memory error is left, the rules for
-//! "not memory" and "unknown" decide ([`otherwise`]).
+//! (`order`), VRAM errors are refined by arithmetic ([`vram`]), and where no memory error is left, the rules for
+//! "not memory" and "unknown" decide (`otherwise`).
 
 pub mod candidates;
 mod causes;
@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::evidence::{Bundle, Gap};
-use crate::facts::{Facts, Place};
+use crate::facts::{Facts, KEPT_PER_SIGNATURE, Place};
 use crate::knowledge::{Knowledge, Mark};
 use crate::time::Stamp;
 
@@ -209,21 +209,15 @@ fn cascade(facts: &Facts) -> Vec<Collapsed> {
     let mut seen: BTreeSet<&Place> = BTreeSet::new();
     // Several signatures may know one line; it is fallout once.
     for hit in facts.hits.iter().filter(|h| h.mark == Mark::Cascade && seen.insert(&h.place)) {
-        by_id.entry(&hit.id).and_modify(|c| c.count += 1).or_insert_with(|| Collapsed {
+        // The first hit of a file knows how many were not kept.
+        let count = 1 + hit.count.saturating_sub(KEPT_PER_SIGNATURE as u64 + 1);
+        by_id.entry(&hit.id).and_modify(|c| c.count += count).or_insert_with(|| Collapsed {
             signature: hit.id.clone(),
             meaning: hit.meaning.clone(),
-            count: hit.count.max(1),
+            count,
             first: hit.place.clone(),
             text: hit.text.clone(),
         });
-    }
-    // Only the first hit knows its file's count; further kept hits of the same file were added one by one above.
-    for c in by_id.values_mut() {
-        let exact: u64 =
-            facts.hits.iter().filter(|h| h.id == c.signature && h.count > 1).map(|h| h.count).sum();
-        if exact > 0 {
-            c.count = exact.max(1);
-        }
     }
     let mut out: Vec<Collapsed> = by_id.into_values().collect();
     out.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.signature.cmp(&b.signature)));

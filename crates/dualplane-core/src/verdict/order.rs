@@ -36,12 +36,26 @@ pub(super) fn relevant_ooms<'a>(
             s.terminations().filter_map(|t| t.container_id.as_deref()).chain(s.container_id.as_deref())
         })
         .collect();
+    // Another container of the pod, whose kill is its own affair where the subject ended by itself.
+    let others: Vec<&str> = pod
+        .iter()
+        .flat_map(|p| &p.containers)
+        .filter(|c| Some(&c.name) != subject.container.as_ref())
+        .filter_map(|c| c.status.as_ref())
+        .flat_map(|s| {
+            s.terminations().filter_map(|t| t.container_id.as_deref()).chain(s.container_id.as_deref())
+        })
+        .collect();
     let uids: Vec<&str> =
         pod.iter().flat_map(|p| [Some(p.uid.as_str()), p.config_hash.as_deref()]).flatten().collect();
     let mut out = Vec::new();
     for oom in &facts.ooms {
         let id = oom.container_id();
         let uid = oom.pod_uid();
+        let of_other = id.as_deref().is_some_and(|id| others.contains(&id));
+        if of_other && subject.death.as_ref().is_some_and(|d| !d.oom_killed()) {
+            continue;
+        }
         let same_id = id.as_deref().is_some_and(|id| ids.contains(&id));
         let same_uid = uid.as_deref().is_some_and(|u| uids.contains(&u));
         // A container that could not even start died of what an earlier instance left: the earlier record is the cause.

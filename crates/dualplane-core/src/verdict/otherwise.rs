@@ -174,7 +174,7 @@ fn bus_error(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Option<Decide
 fn other_failure(facts: &Facts, subject: &Subject) -> Option<Decided> {
     let failure = facts.hits.iter().find(|h| h.mark == Mark::Failure);
     // Behind a known failure a process that "died unexpectedly" died of it; before it, it did not.
-    let death = facts.hits.iter().find(|h| h.mark == Mark::Death);
+    let death = facts.hits.iter().find(|h| h.mark == Mark::Death && !aborted(h));
     let killed = subject.death.as_ref().is_some_and(|d| d.exit_code == 137);
     if let Some(hit) = failure {
         let explains = death.is_none_or(|d| d.place.file != hit.place.file || d.place.line > hit.place.line);
@@ -203,6 +203,13 @@ fn other_failure(facts: &Facts, subject: &Subject) -> Option<Decided> {
     );
     let supports = vec![Cited::at(crate::text::shorten(exception.text.trim(), 240), &exception.place)];
     Some(decided(Class::NotMemory, phase_of(exception.phase, facts), Confidence::Medium, summary, supports))
+}
+
+/// SIGABRT (-6, 134) is what a process sends itself; its reason stands elsewhere, also where this line prints first.
+fn aborted(hit: &Hit) -> bool {
+    ["code", "status", "signal"]
+        .iter()
+        .any(|g| hit.number(g).is_some_and(|n| n == -6.0 || n == 134.0 || n == 6.0))
 }
 
 fn phase_of(own: Phase, facts: &Facts) -> Phase {
@@ -269,6 +276,17 @@ fn healthy(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Decided {
             "there is no evidence to judge".into(),
             Vec::new(),
         );
+    }
+    // An end that nothing here knows is no health.
+    let alarm = facts.logs.iter().find_map(|l| {
+        let (line, text) = l.alarm.as_ref()?;
+        (l.last_ready.is_none_or(|r| r < *line)).then_some((l, *line, text))
+    });
+    if let Some((log, line, text)) = alarm {
+        let place = Place { file: log.file.clone(), line: Some(line) };
+        let supports = vec![Cited::at(crate::text::shorten(text.trim(), 240), &place)];
+        let summary = "the log tells of a violent end in words that are not known here";
+        return decided(Class::Unknown, phase, Confidence::Low, summary.into(), supports);
     }
     let mut supports = Vec::new();
     for log in facts.logs.iter().filter(|l| l.lines > 0).take(4) {
