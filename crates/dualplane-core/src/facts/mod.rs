@@ -3,6 +3,7 @@
 mod engine;
 mod host_pools;
 pub mod kernel_oom;
+mod lines;
 mod scan;
 mod trace;
 pub mod vram;

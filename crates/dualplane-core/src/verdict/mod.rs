@@ -8,7 +8,6 @@ pub mod candidates;
 mod causes;
 mod class;
 mod deaths;
-mod metrics;
 mod missing;
 pub(crate) use causes::memory_limit;
 pub(crate) use missing::Names;

@@ -19,6 +19,10 @@ const SKEW_MS: i64 = 5_000;
 const SAME_DEATH_MS: i64 = 10 * 60 * 1000;
 /// Zones differ by multiples of this: `dmesg -T` and many logs print local time.
 const ZONE_STEP_MS: i64 = 15 * 60 * 1000;
+/// How well a record and an end agree once the zone is taken off.
+const ZONE_SLACK_MS: i64 = 2 * 60 * 1000;
+/// No zone is further from UTC.
+const WIDEST_ZONE_MS: i64 = 14 * 3_600_000;
 
 /// OOM-killer records that concern this incident, the dead instance's own first, with how sure that is.
 pub(super) fn relevant_ooms<'a>(
@@ -81,18 +85,15 @@ pub(super) fn relevant_ooms<'a>(
     out.into_iter().filter(|(r, ..)| Some(*r) == best).map(|(_, o, s)| (o, s)).collect()
 }
 
-/// The record is too far from the container's end to be it, whatever the zone.
+/// The record is too far from the container's end to be it. A stamp without a zone may be off by whole zones.
 fn far_from_death(oom: &OomRecord, subject: &Subject) -> bool {
     let Some(died) = subject.death.as_ref().and_then(|d| d.finished) else { return false };
     let Some(gap) = oom.stamp.and_then(|s| s.ms_until(died)) else { return false };
-    let off_zone = gap.rem_euclid(ZONE_STEP_MS);
-    let off_zone = off_zone.min(ZONE_STEP_MS - off_zone);
     let zoned = matches!(oom.stamp, Some(Stamp::Wall { zoned: true, .. }));
-    if zoned || gap.abs() > 14 * 3_600_000 {
-        gap.abs() > SAME_DEATH_MS
-    } else {
-        off_zone > SAME_DEATH_MS.min(ZONE_STEP_MS / 3) && gap.abs() > SAME_DEATH_MS
-    }
+    let beyond_zones = gap.abs() > WIDEST_ZONE_MS;
+    let off_zone = gap.rem_euclid(ZONE_STEP_MS);
+    let fits_a_zone = !zoned && !beyond_zones && off_zone.min(ZONE_STEP_MS - off_zone) <= ZONE_SLACK_MS;
+    gap.abs() > SAME_DEATH_MS && !fits_a_zone
 }
 
 /// Candidates that are memory errors of this incident in causal order, each class once; empty where there is none.

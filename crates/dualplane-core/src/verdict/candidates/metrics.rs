@@ -1,32 +1,22 @@
 //! Candidates that only metrics show: a recompute storm, an OOM kill that nobody logged, an Xid gauge.
 
-use super::candidates::{Candidate, From, Weight, end_phase};
-use super::{Cited, Class, Confidence, Phase, Subject};
+use super::{Candidate, From, Weight, end_phase};
+use crate::evidence::Bundle;
 use crate::evidence::metrics::Sample;
-use crate::evidence::{Bundle, Role};
 use crate::facts::{Facts, Place};
 use crate::knowledge::{Knowledge, XidKind};
+use crate::verdict::{Cited, Class, Confidence, Death, Phase, Subject};
 
 fn place(s: &Sample) -> Place {
     Place { file: s.file.clone(), line: Some(s.line) }
 }
 
 fn candidate(class: Class, weight: Weight, what: String, signature: &str, sample: &Sample) -> Candidate {
-    Candidate {
-        class,
-        weight,
-        from: From::Metrics,
-        role: Role::Unsaid,
-        phase: Phase::Unknown,
-        confidence: Confidence::Medium,
-        what,
-        signature: signature.into(),
-        place: Some(place(sample)),
-        text: sample.text.clone(),
-        stamp: None,
-        supports: vec![Cited::at(format!("{} {}", sample.name, sample.value), &place(sample))],
-        against: Vec::new(),
-    }
+    let mut c = Candidate::new(class, From::Metrics, what, signature).at(&place(sample), &sample.text, None);
+    c.weight = weight;
+    c.confidence = Confidence::Medium;
+    c.supports.push(Cited::at(format!("{} {}", sample.name, sample.value), &place(sample)));
+    c
 }
 
 /// A recompute storm prints nothing in vLLM V1: only the counter and a full cache show it.
@@ -76,7 +66,7 @@ pub(super) fn preemptions(bundle: &Bundle, all: &mut Vec<Candidate>) {
 
 /// kube-state-metrics and cAdvisor remember an OOM kill where the pod's status is not at hand (or lost it in a race).
 pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts, all: &mut Vec<Candidate>) {
-    if subject.death.as_ref().is_some_and(super::Death::oom_killed) {
+    if subject.death.as_ref().is_some_and(Death::oom_killed) {
         return;
     }
     let of_subject = |s: &&Sample| {

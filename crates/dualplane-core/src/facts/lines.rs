@@ -1,0 +1,89 @@
+//! Small judgements on single lines that are no signatures: is it the kernel speaking, is it a violent end, is it a row of
+//! nvidia-smi's MIG table.
+
+use crate::units::{Bytes, MIB};
+
+/// A row of nvidia-smi's MIG table directly below its heading: `|  0    3   0   0  |  25MiB / 19968MiB  | …`.
+pub(super) fn mig_table_row(text: &str, previous: Option<&[u8]>) -> Option<Bytes> {
+    let heading = previous
+        .is_some_and(|p| contains(p, b"MIG devices") || p.starts_with(b"|=====") || p.starts_with(b"+----"));
+    if !heading || !text.starts_with('|') {
+        return None;
+    }
+    let ids = text.split('|').nth(1)?.split_whitespace().collect::<Vec<_>>();
+    if ids.len() != 4 || !ids.iter().all(|i| i.bytes().all(|b| b.is_ascii_digit())) {
+        return None;
+    }
+    let total = text.split(" / ").nth(1)?.split("MiB").next()?.trim();
+    total.parse::<u64>().ok().map(|m| Bytes(m.saturating_mul(MIB)))
+}
+
+/// Words of a violent end, and driver lines that report a failure: nothing healthy prints them.
+pub(super) fn is_alarm(text: &str, kernel: bool) -> bool {
+    const ENDS: &[&str] = &[
+        "terminate called after throwing",
+        "core dumped",
+        "Aborted",
+        "panic: ",
+        "Fatal Python error",
+        "fatal error",
+        "FATAL",
+        "*** Error in",
+        "double free or corruption",
+        "Assertion failed",
+        "GGML_ASSERT",
+        "killing latest task",
+    ];
+    let driver = kernel
+        && !text.contains("NVRM: Xid (")
+        && (text.starts_with("NVRM: ") || text.contains("nvswitch"))
+        && {
+            let lower = text.to_ascii_lowercase();
+            ["timeout", "timed out", "error", "fail", "fatal"].iter().any(|w| lower.contains(w))
+        };
+    driver || ENDS.iter().any(|w| text.contains(w))
+}
+
+/// The kernel's message, where the line is one: a whole kernel log, a journal's `kernel:` line, a stamped `dmesg` line
+/// between others, or a message that begins as the kernel's do. An engine that quotes one is no kernel.
+pub(super) fn kernel_text(kernel_log: bool, text: &str) -> Option<&str> {
+    const BEGINNINGS: &[&str] = &[
+        "NVRM: ",
+        "oom-kill:constraint=",
+        "Out of memory: Kill",
+        "Memory cgroup out of memory: Kill",
+        "Killed process ",
+        "oom_reaper: ",
+        "Tasks in /",
+        "Task in /",
+        "memory: usage ",
+        "mce: ",
+        "MCE: ",
+        "EDAC ",
+        "Memory failure: ",
+        "Kernel panic",
+        "nvidia ",
+        "nvidia-",
+        "amdgpu ",
+    ];
+    if kernel_log {
+        return Some(text);
+    }
+    if let Some((head, message)) = text.split_once("kernel: ").filter(|(head, _)| head.len() < 64) {
+        return (!head.contains(['"', '\''])).then_some(message);
+    }
+    if let Some((_, message)) = crate::time::parse_boot_prefix(text.trim_start()) {
+        return Some(message);
+    }
+    let message = text
+        .strip_prefix('[')
+        .and_then(|t| t.split_once("] "))
+        .filter(|(s, _)| (23..=25).contains(&s.len()))
+        .map_or(text, |(_, m)| m);
+    let invoked = message.find(" invoked oom-killer: ").is_some_and(|i| i <= 15);
+    (invoked || BEGINNINGS.iter().any(|b| message.starts_with(b))).then_some(message)
+}
+
+pub(super) fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    !needle.is_empty() && haystack.windows(needle.len()).any(|w| w == needle)
+}

@@ -1,0 +1,66 @@
+//! The OOM killer's record as a candidate.
+
+use super::{Candidate, From, end_phase};
+use crate::facts::{Constraint, Facts, OomRecord};
+use crate::verdict::{Cited, Class, Confidence, Subject};
+
+pub(super) fn oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &Facts) -> Candidate {
+    let node = matches!(oom.constraint, Constraint::Global | Constraint::Numa) || oom.node_allocatable();
+    let class = if node { Class::HostNodeOom } else { Class::HostOomKilled };
+    let victim = oom.victims.first();
+    let who = victim.map_or_else(|| "a process".to_owned(), |v| format!("{} (host pid {})", v.comm, v.pid));
+    let more =
+        if oom.victims.len() > 1 { format!(" and {} more", oom.victims.len() - 1) } else { String::new() };
+    let what = match (oom.constraint, oom.limit.or(subject.memory_limit)) {
+        (Constraint::Global, _) => {
+            format!("the kernel's global OOM killer ended {who}{more}: the whole node was out of RAM")
+        }
+        (Constraint::Numa, _) => format!(
+            "the kernel's OOM killer ended {who}{more}: the NUMA nodes it was bound to were out of RAM"
+        ),
+        (_, limit) if oom.node_allocatable() => format!(
+            "the kernel OOM-killed {who}{more} at the limit of all pods of the node together{} (node allocatable): the node was full, not this container's limit",
+            limit.filter(|_| oom.limit.is_some()).map(|l| format!(", {l}")).unwrap_or_default()
+        ),
+        (_, Some(limit)) if oom.pod_level() => {
+            format!(
+                "the kernel OOM-killed {who}{more} at a memory limit of {limit} that covers the whole pod"
+            )
+        }
+        (_, Some(limit)) => {
+            format!("the kernel OOM-killed {who}{more} at the container's memory limit of {limit}")
+        }
+        (_, None) => format!("the kernel OOM-killed {who}{more} at its cgroup's memory limit"),
+    };
+    let mut supports =
+        vec![Cited::at(format!("the OOM killer's record opens here ({})", constraint_word(oom)), &oom.place)];
+    for v in &oom.victims {
+        let part =
+            |name: &str, b: Option<crate::units::Bytes>| b.map(|b| format!("{name} {b}")).unwrap_or_default();
+        let parts = [part("anon", v.anon), part("shmem", v.shmem), part("file", v.file)];
+        let parts: Vec<&String> = parts.iter().filter(|p| !p.is_empty()).collect();
+        let parts = parts.iter().map(|p| p.as_str()).collect::<Vec<_>>().join(", ");
+        supports.push(Cited::at(format!("killed {} (host pid {}): {parts}", v.comm, v.pid), &oom.place));
+        if supports.len() > 6 {
+            break;
+        }
+    }
+    if let (Some(usage), Some(limit)) = (oom.usage, oom.limit) {
+        supports.push(Cited::at(format!("cgroup usage {usage} of limit {limit}"), &oom.place));
+    }
+    let mut c =
+        Candidate::new(class, From::Kernel, what, "kernel.oom_killer").at(&oom.place, &oom.text, oom.stamp);
+    c.confidence = if oom.constraint == Constraint::Unsaid { Confidence::Medium } else { sure };
+    c.phase = end_phase(facts);
+    c.supports = supports;
+    c
+}
+
+fn constraint_word(oom: &OomRecord) -> &'static str {
+    match oom.constraint {
+        Constraint::Memcg => "constraint=CONSTRAINT_MEMCG: a cgroup limit",
+        Constraint::Global => "constraint=CONSTRAINT_NONE: the whole node",
+        Constraint::Numa => "constraint=CPUSET/MEMORY_POLICY: some NUMA nodes",
+        Constraint::Unsaid => "the lines that tell its scope are missing",
+    }
+}

@@ -1,0 +1,117 @@
+//! Signature hits in logs as candidates: whether the process recovered, and what the line's context adds.
+
+use super::{Candidate, From, Weight, end_phase};
+use crate::evidence::Bundle;
+use crate::facts::{Facts, Hit, Place};
+use crate::knowledge::{Knowledge, Mark};
+use crate::verdict::{Cited, Class, Confidence, Phase, Plane, vram};
+
+/// The line names a container, and it is none of the pods at hand.
+pub(super) fn of_other_container(hit: &Hit, bundle: &Bundle) -> bool {
+    let Some(id) = hit.word("container_id") else { return false };
+    let mut ids =
+        bundle.pods.iter().flat_map(|p| &p.containers).filter_map(|c| c.status.as_ref()).flat_map(|s| {
+            s.terminations().filter_map(|t| t.container_id.as_deref()).chain(s.container_id.as_deref())
+        });
+    let mut any = false;
+    let same = ids.any(|known| {
+        any = true;
+        known.starts_with(&id) || id.starts_with(known)
+    });
+    any && !same
+}
+
+/// A load that failed and then went on was no end: llama.cpp retries with smaller buffers and comes up.
+pub(super) fn weigh_recovery(hit: &Hit, weight: Weight, facts: &Facts) -> Weight {
+    // TensorRT's builder tries tactics: one that does not fit is skipped, and the next lines say so.
+    const TACTIC_LINES: u64 = 5;
+    let skipped = hit.id.starts_with("tensorrt_llm.trt_")
+        && facts.hits.iter().any(|h| {
+            h.mark == Mark::Benign
+                && h.place.file == hit.place.file
+                && h.place.line > hit.place.line
+                && h.place.line <= hit.place.line.map(|l| l + TACTIC_LINES)
+        });
+    if skipped {
+        return Weight::Suspect;
+    }
+    let retries = hit.id.starts_with("llama_cpp.") || hit.id.starts_with("ollama.");
+    if weight != Weight::Fatal || !retries || hit.class != Some(Class::CudaOomLoad) {
+        return weight;
+    }
+    let log = facts.logs.iter().find(|l| l.file == hit.place.file);
+    let up_again = log.is_some_and(|l| l.last_ready > hit.place.line);
+    let gave_up = facts.hits.iter().any(|h| {
+        matches!(h.mark, Mark::Cascade | Mark::Death | Mark::Failure)
+            && h.place.file == hit.place.file
+            && h.place.line > hit.place.line
+    });
+    if up_again && !gave_up { Weight::Suspect } else { weight }
+}
+
+/// "No space left on device" below the mount of a Memory-medium volume: the tmpfs of that size is full, not a disk.
+pub(super) fn full_memory_volume(hit: &Hit, bundle: &Bundle) -> Option<Candidate> {
+    if !hit.text.contains("No space left on device") {
+        return None;
+    }
+    let (pod, path, size) = bundle.pods.iter().find_map(|p| {
+        let mounts = p.containers.iter().flat_map(|c| p.memory_mounts(c));
+        mounts
+            .into_iter()
+            .find(|(m, _)| !m.is_empty() && hit.text.contains(&format!("{m}/")))
+            .map(|(m, s)| (p, m, s))
+    })?;
+    let size = size.map_or(String::new(), |s| format!(" of {}", s.k8s()));
+    let mut c = Candidate::new(
+        Class::HostAllocFailure,
+        From::Log,
+        format!(
+            "the Memory-medium volume{size} at {path} is full: host RAM that the pod was given, not a disk"
+        ),
+        "volume.memory_full",
+    )
+    .at(&hit.place, &hit.text, hit.stamp);
+    c.role = hit.role;
+    c.phase = hit.phase;
+    c.supports = vec![
+        Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place),
+        Cited::at(
+            format!("{path} is an emptyDir with medium Memory{size}"),
+            &Place { file: pod.file.clone(), line: None },
+        ),
+    ];
+    Some(c)
+}
+
+pub(super) fn hit(
+    hit: &Hit,
+    class: Class,
+    weight: Weight,
+    bundle: &Bundle,
+    facts: &Facts,
+    knowledge: &Knowledge,
+) -> Candidate {
+    let kernel =
+        facts.logs.iter().any(|l| l.kernel && l.file == hit.place.file) || hit.id.starts_with("kernel.");
+    let mut c = Candidate::new(
+        class,
+        if kernel { From::Kernel } else { From::Log },
+        hit.meaning.clone(),
+        hit.id.clone(),
+    )
+    .at(&hit.place, &hit.text, hit.stamp);
+    c.weight = weight;
+    c.role = hit.role;
+    c.confidence = match weight {
+        Weight::Fatal => Confidence::High,
+        Weight::Degraded => Confidence::Medium,
+        Weight::Suspect => Confidence::Low,
+    };
+    c.phase = if hit.phase == Phase::Unknown && kernel { end_phase(facts) } else { hit.phase };
+    c.supports = vec![Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place)];
+
+    if class.plane() == Plane::Gpu {
+        vram::refine(&mut c, hit, bundle, facts, knowledge);
+    }
+    c
+}

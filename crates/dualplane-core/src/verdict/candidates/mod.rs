@@ -1,0 +1,155 @@
+//! Candidates for the first cause: every source says what it has, with its weight and its evidence. One file a source.
+
+mod kernel;
+mod log;
+mod metrics;
+mod status;
+mod xid;
+
+use super::{Cited, Class, Confidence, Phase, Subject, Trigger};
+use crate::evidence::{Bundle, Role};
+use crate::facts::{Facts, Place};
+use crate::knowledge::{Knowledge, Mark};
+use crate::time::Stamp;
+
+/// Which source speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum From {
+    /// Kernel log.
+    Kernel,
+    /// Event.
+    Event,
+    /// Pod status.
+    Status,
+    /// Container log.
+    Log,
+    /// Metrics.
+    Metrics,
+}
+
+/// What a candidate proves, strongest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// A memory error or GPU fault that ended something.
+    Fatal,
+    /// The server goes on.
+    Degraded,
+    /// Only with a failure behind it.
+    Suspect,
+}
+
+/// A possible first cause.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// Class.
+    pub class: Class,
+    /// Weight.
+    pub weight: Weight,
+    /// Source.
+    pub from: From,
+    /// The log's role.
+    pub role: Role,
+    /// Phase.
+    pub phase: Phase,
+    /// How sure.
+    pub confidence: Confidence,
+    /// What happened, one sentence.
+    pub what: String,
+    /// The signature or parser that knows it.
+    pub signature: String,
+    /// Where the line is; `None` where the proof is no line.
+    pub place: Option<Place>,
+    /// The line.
+    pub text: String,
+    /// When.
+    pub stamp: Option<Stamp>,
+    /// Evidence for.
+    pub supports: Vec<Cited>,
+    /// Evidence against.
+    pub against: Vec<Cited>,
+}
+
+impl Candidate {
+    /// A fatal candidate without a line of its own, to be filled in by its source.
+    fn new(class: Class, from: From, what: impl Into<String>, signature: impl Into<String>) -> Self {
+        Self {
+            class,
+            weight: Weight::Fatal,
+            from,
+            role: Role::Unsaid,
+            phase: Phase::Unknown,
+            confidence: Confidence::High,
+            what: what.into(),
+            signature: signature.into(),
+            place: None,
+            text: String::new(),
+            stamp: None,
+            supports: Vec::new(),
+            against: Vec::new(),
+        }
+    }
+
+    /// Its line.
+    fn at(mut self, place: &Place, text: &str, stamp: Option<Stamp>) -> Self {
+        self.place = Some(place.clone());
+        text.clone_into(&mut self.text);
+        self.stamp = stamp;
+        self
+    }
+
+    /// Its line as a trigger.
+    #[must_use]
+    pub fn trigger(&self) -> Option<Trigger> {
+        let place = self.place.clone().filter(|p| p.line.is_some() || self.from == From::Event)?;
+        Some(Trigger { place, text: self.text.clone(), stamp: self.stamp, signature: self.signature.clone() })
+    }
+}
+
+/// Collects the candidates of all sources.
+pub(super) fn collect(
+    bundle: &Bundle,
+    facts: &Facts,
+    knowledge: &Knowledge,
+    subject: &Subject,
+) -> Vec<Candidate> {
+    let mut all = Vec::new();
+    let global = super::order::relevant_ooms(bundle, facts, subject);
+    for (oom, sure) in &global {
+        all.push(kernel::oom(oom, *sure, subject, facts));
+    }
+    if let Some(c) = status::oom_killed(bundle, facts, subject, &global) {
+        all.push(c);
+    }
+    for hit in &facts.object_hits {
+        status::object(hit, bundle, facts, subject, &mut all);
+    }
+    xid::collect(facts, knowledge, &mut all);
+    for hit in &facts.hits {
+        let weight = match hit.mark {
+            Mark::Fatal => Weight::Fatal,
+            Mark::Degraded => Weight::Degraded,
+            Mark::Suspect => Weight::Suspect,
+            _ => continue,
+        };
+        if let Some(class) = hit.class.filter(|_| !log::of_other_container(hit, bundle)) {
+            let weight = log::weigh_recovery(hit, weight, facts);
+            all.push(log::hit(hit, class, weight, bundle, facts, knowledge));
+        }
+    }
+    for hit in facts.hits.iter().filter(|h| h.mark == Mark::Failure) {
+        all.extend(log::full_memory_volume(hit, bundle));
+    }
+    metrics::preemptions(bundle, &mut all);
+    metrics::oom_killed(bundle, subject, facts, &mut all);
+    metrics::xids(bundle, knowledge, facts, &mut all);
+    all
+}
+
+/// What the server was doing when the log of the dead instance ended.
+pub(super) fn end_phase(facts: &Facts) -> Phase {
+    let mut logs = facts.logs.iter().filter(|l| !l.kernel && l.phase != Phase::Unknown);
+    logs.clone()
+        .find(|l| l.role == Role::Previous)
+        .or_else(|| logs.next())
+        .map_or(Phase::Unknown, |l| l.phase)
+}

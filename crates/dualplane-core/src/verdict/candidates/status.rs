@@ -1,0 +1,106 @@
+//! What Kubernetes says: container status, events, pod status.
+
+use super::{Candidate, From, Weight, end_phase};
+use crate::evidence::Bundle;
+use crate::facts::{Constraint, Facts, Hit, OomRecord, Place};
+use crate::knowledge::Mark;
+use crate::verdict::{Cited, Class, Confidence, Phase, Subject};
+
+/// `reason: OOMKilled`: some process of the container was OOM-killed during its life.
+pub(super) fn oom_killed(
+    bundle: &Bundle,
+    facts: &Facts,
+    subject: &Subject,
+    ooms: &[(&OomRecord, Confidence)],
+) -> Option<Candidate> {
+    let death = subject.death.as_ref().filter(|d| d.oom_killed())?;
+    let pod = subject.pod_index.and_then(|i| bundle.pods.get(i))?;
+    let place = Place { file: pod.file.clone(), line: None };
+    let name = subject.container.as_deref().unwrap_or("?");
+    let mut supports =
+        vec![Cited::at(format!("container {name}: reason OOMKilled, exit code {}", death.exit_code), &place)];
+    let mut against = Vec::new();
+    let mut confidence = if death.exit_code == 137 { Confidence::High } else { Confidence::Medium };
+    if death.exit_code != 137 {
+        against.push(Cited::at(
+            format!("exit code {}: the killed process was not what ended the container, or it ended by itself afterwards", death.exit_code),
+            &place,
+        ));
+    }
+    let limit = subject.memory_limit;
+    let node_oom = ooms.iter().any(|(o, _)| o.constraint == Constraint::Global);
+    let system_oom = bundle.events.iter().find(|e| e.reason == "SystemOOM");
+    // Without a limit on the container (or its pod) no cgroup of its own can be exceeded.
+    let class = if node_oom || limit.is_none() && system_oom.is_some() {
+        Class::HostNodeOom
+    } else if limit.is_none() && pod.containers.iter().all(|c| c.memory_limit.is_none()) {
+        confidence = Confidence::Medium;
+        against.push(Cited::at("no container of the pod has a memory limit, so it was the node (or a limit on the pod itself) that ran out", &place));
+        Class::HostNodeOom
+    } else {
+        Class::HostOomKilled
+    };
+    if let Some(limit) = limit {
+        supports.push(Cited::at(format!("memory limit {}", limit.k8s()), &place));
+    }
+    if let Some(e) = system_oom.filter(|_| class == Class::HostOomKilled) {
+        let cite = Place { file: e.file.clone(), line: e.line };
+        against.push(Cited::at(
+            "a SystemOOM event stands on the node: it may have been the node that ran out",
+            &cite,
+        ));
+        confidence = Confidence::Medium;
+    }
+    let at = limit.map_or(String::new(), |l| format!(" at its memory limit of {}", l.k8s()));
+    let what = match class {
+        Class::HostNodeOom => format!(
+            "container {name} was OOM-killed without a memory limit of its own: the node was out of RAM"
+        ),
+        _ => format!("container {name} was OOM-killed{at}"),
+    };
+    let mut c =
+        Candidate::new(class, From::Status, what, "kubernetes.oom_killed").at(&place, "", death.finished);
+    c.confidence = confidence;
+    c.phase = end_phase(facts);
+    c.supports = supports;
+    c.against = against;
+    Some(c)
+}
+
+pub(super) fn object(hit: &Hit, bundle: &Bundle, facts: &Facts, subject: &Subject, all: &mut Vec<Candidate>) {
+    let (Mark::Fatal | Mark::Degraded, Some(class)) = (hit.mark, hit.class) else { return };
+    // Events of other pods say nothing about this one; events of the node do.
+    let event = bundle
+        .events
+        .iter()
+        .find(|e| e.message == hit.text && e.line == hit.place.line && e.file == hit.place.file);
+    let from = if event.is_some() { From::Event } else { From::Status };
+    if let (Some(e), Some(pod)) = (event, &subject.pod) {
+        if e.object.0 == "Pod" && e.object.1 != *pod {
+            return;
+        }
+        // A node's distress counts where it touches this pod's death: its node, and near in time.
+        if e.object.0 == "Node" && subject.node.as_ref().is_some_and(|n| *n != e.object.1) {
+            return;
+        }
+        if e.object.0 == "Node" && !node_event_matters(e, subject) {
+            return;
+        }
+    }
+    let mut c =
+        Candidate::new(class, from, hit.meaning.clone(), hit.id.clone()).at(&hit.place, &hit.text, hit.stamp);
+    c.weight = if hit.mark == Mark::Fatal { Weight::Fatal } else { Weight::Degraded };
+    c.phase = if hit.phase == Phase::Unknown { end_phase(facts) } else { hit.phase };
+    c.supports = vec![Cited::at(crate::text::shorten(&hit.text, 240), &hit.place)];
+    all.push(c);
+}
+
+/// A node-level event without the death of this pod near it is somebody else's trouble.
+fn node_event_matters(event: &crate::evidence::Event, subject: &Subject) -> bool {
+    const NEAR_MS: i64 = 5 * 60 * 1000;
+    match (event.last.or(event.first), subject.death.as_ref().and_then(|d| d.finished)) {
+        (Some(at), Some(died)) => at.ms_until(died).is_none_or(|ms| ms.abs() <= NEAR_MS),
+        (_, None) => subject.death.is_none(),
+        _ => true,
+    }
+}
