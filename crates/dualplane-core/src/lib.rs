@@ -4,6 +4,7 @@
 //! - [`facts`] extracts what those say, each with its place;
 //! - [`verdict`] puts memory errors into causal order and names the first;
 //! - [`actions`] computes exact changes from the numbers in the evidence;
+//! - [`redact`] masks secrets and user text in what is quoted;
 //! - [`report`] holds the versioned output structures and renders them.
 //!
 //! [`knowledge`] is the data that all of them consult. Nothing here does I/O, reads a clock or the environment, or
@@ -14,6 +15,7 @@ pub mod actions;
 pub mod evidence;
 pub mod facts;
 pub mod knowledge;
+pub mod redact;
 pub mod report;
 pub mod text;
 pub mod time;

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 use dualplane_core::evidence::RawFile;
 use dualplane_core::knowledge::{Knowledge, Mark};
-use dualplane_core::report;
 use dualplane_core::text::strip_ansi;
 use dualplane_core::verdict::{Class, Plane};
+use dualplane_core::{redact, report};
 
 struct Entry {
     file: String,
@@ -159,6 +159,26 @@ fn an_example_alone_never_ends_in_another_plane() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_secret_is_masked_and_every_near_miss_stays() {
+    let k = Knowledge::embedded().unwrap();
+    let doc: toml::Table =
+        toml::from_str(&fs::read_to_string(root().join("redaction.toml")).unwrap()).unwrap();
+    for r in doc["redaction"].as_array().unwrap() {
+        let id = r["id"].as_str().unwrap();
+        for line in r["examples"].as_array().unwrap() {
+            let line = line.as_str().unwrap();
+            assert!(redact::line(line, &k).contains("[redacted:"), "{id} leaves {line}");
+        }
+        for line in r["near_misses"].as_array().unwrap() {
+            let line = line.as_str().unwrap();
+            assert_eq!(redact::line(line, &k), line, "{id}");
+        }
+    }
+    let masked = redact::line("Received request c-1: prompt: 'my secret plan', params: x", &k);
+    assert!(!masked.contains("plan") && masked.contains("[redacted:user_text]"), "{masked}");
 }
 
 #[test]

@@ -17,6 +17,19 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Judge the evidence at hand: a directory, files, or `-` for standard input
     Triage(TriageArgs),
+    /// What is known of a class, an Xid or a signature, with sources
+    Explain(ExplainArgs),
+    /// Check a team's own entries for `--knowledge`
+    #[command(subcommand)]
+    Knowledge(KnowledgeCommand),
+    /// Print a completion script for a shell
+    Completions {
+        /// Shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
     /// For developers of dualplane
     #[command(subcommand, hide = true)]
     Dev(DevCommand),
@@ -36,9 +49,40 @@ pub(crate) struct TriageArgs {
     /// Let the class decide the exit code (table below `dualplane --help`)
     #[arg(long)]
     pub(crate) exit_code: bool,
+    /// Say which evidence spoke against a class
+    #[arg(long, value_name = "CLASS")]
+    pub(crate) why_not: Option<String>,
+    /// Do not mask secrets and user prompts in quoted lines
+    #[arg(long)]
+    pub(crate) show_secrets: bool,
+    /// Add or override knowledge with the TOML files of a folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) knowledge: Option<PathBuf>,
     /// When to colour
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExplainArgs {
+    /// A class (host_oom_killed), an Xid (79, xid.79) or a signature id (vllm.free_memory_below_desired)
+    #[arg(value_name = "CLASS|XID|SIGNATURE")]
+    pub(crate) subject: String,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    pub(crate) output: Format,
+    /// Add or override knowledge with the TOML files of a folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) knowledge: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KnowledgeCommand {
+    /// Validate the entries of a folder and run their examples
+    Check {
+        /// Folder of TOML files, laid out as `knowledge/`
+        dir: PathBuf,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -24,7 +24,7 @@ pub(crate) const USAGE: Code = Code(2);
 pub(crate) const UNREADABLE: Code = Code(3);
 /// The target holds nothing that can be used as evidence.
 pub(crate) const NO_EVIDENCE: Code = Code(4);
-/// `corpus`: a figure is below its bound.
+/// A check found something: a problem in own knowledge, a figure below its bound.
 pub(crate) const BELOW_BOUND: Code = Code(5);
 
 /// All codes with their meaning, for help and docs.
@@ -34,7 +34,10 @@ pub(crate) const TABLE: &[(Code, &str)] = &[
     (USAGE, "wrong command line"),
     (UNREADABLE, "the target does not exist or cannot be read"),
     (NO_EVIDENCE, "the target holds nothing that can be used as evidence"),
-    (BELOW_BOUND, "dev corpus: a figure is below its bound"),
+    (
+        BELOW_BOUND,
+        "a check found something: `knowledge check` a problem, `dev corpus` a figure below its bound",
+    ),
 ];
 
 /// With `--exit-code`, the class of the verdict is the exit code; of several incidents, the highest.

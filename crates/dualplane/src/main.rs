@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod exit;
 mod output;
+mod own_knowledge;
 mod target;
 
 use std::process::ExitCode;

@@ -2,17 +2,21 @@
 //!
 //! Adding a message is adding an entry to a file of `knowledge/`; see its README. One test walks every example.
 
+mod check;
 mod gpu;
 mod matcher;
 mod signature;
 mod xid;
 
+pub use check::{Examples, Problem, check};
 pub use gpu::{Gpu, MigProfile};
 pub use matcher::{Capture, Match};
 pub use signature::{Mark, Scope, SigId, Signature};
 pub use xid::{Xid, XidKind};
 
 use serde::Deserialize;
+
+use crate::redact::Redaction;
 
 /// Knowledge that could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +37,8 @@ struct Document {
     xid: Vec<Xid>,
     #[serde(default)]
     gpu: Vec<Gpu>,
+    #[serde(default)]
+    redaction: Vec<Redaction>,
 }
 
 /// Everything in `knowledge/`, ready to match.
@@ -42,6 +48,7 @@ pub struct Knowledge {
     matcher: matcher::Matcher,
     xids: Vec<Xid>,
     gpus: Vec<Gpu>,
+    redactions: Vec<Redaction>,
 }
 
 impl Knowledge {
@@ -58,9 +65,37 @@ impl Knowledge {
     /// # Errors
     /// When the text does not follow the schema or its literals do not compile.
     pub fn from_json(text: &str) -> Result<Self, KnowledgeError> {
-        let doc: Document = serde_json::from_str(text)?;
+        Self::from_document(serde_json::from_str(text)?)
+    }
+
+    fn from_document(doc: Document) -> Result<Self, KnowledgeError> {
         let matcher = matcher::Matcher::new(&doc.signature)?;
-        Ok(Self { signatures: doc.signature, matcher, xids: doc.xid, gpus: doc.gpu })
+        Ok(Self {
+            signatures: doc.signature,
+            matcher,
+            xids: doc.xid,
+            gpus: doc.gpu,
+            redactions: doc.redaction,
+        })
+    }
+
+    /// The embedded knowledge with entries of a team's own: an entry whose id (or code) is known replaces it.
+    ///
+    /// # Errors
+    /// When the text does not follow the schema or its literals do not compile.
+    pub fn extended(text: &str) -> Result<Self, KnowledgeError> {
+        let mut all: Document =
+            serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/knowledge.json")))?;
+        let own: Document = serde_json::from_str(text)?;
+        all.signature.retain(|s| own.signature.iter().all(|o| o.id != s.id));
+        all.xid.retain(|x| own.xid.iter().all(|o| o.code != x.code));
+        all.gpu.retain(|g| own.gpu.iter().all(|o| o.id != g.id));
+        all.signature.extend(own.signature);
+        all.xid.extend(own.xid);
+        all.gpu.extend(own.gpu);
+        all.redaction.retain(|r| own.redaction.iter().all(|o| o.id != r.id));
+        all.redaction.extend(own.redaction);
+        Self::from_document(all)
     }
 
     /// All signatures, in the order of their files.
@@ -96,6 +131,12 @@ impl Knowledge {
     #[must_use]
     pub fn gpu(&self, name: &str) -> Option<&Gpu> {
         gpu::find(&self.gpus, name)
+    }
+
+    /// What is masked in quoted lines.
+    #[must_use]
+    pub fn redactions(&self) -> &[Redaction] {
+        &self.redactions
     }
 
     /// All known cards.

@@ -25,6 +25,8 @@ pub struct Report {
     pub name: String,
     /// Files used, sorted.
     pub files: Vec<String>,
+    /// What was read.
+    pub bundle: Bundle,
     /// Facts.
     pub facts: Facts,
     /// Verdict.
@@ -43,16 +45,16 @@ pub fn triage_all(name: &str, files: Vec<RawFile>, gaps: Vec<Gap>, knowledge: &K
         .into_iter()
         .map(|(pod, bundle)| {
             let name = pod.map_or_else(|| name.to_owned(), |p| format!("{name}: {p}"));
-            judge(&name, &bundle, knowledge)
+            judge(&name, bundle, knowledge)
         })
         .collect()
 }
 
 /// Runs the line for one bundle.
 #[must_use]
-pub fn judge(name: &str, bundle: &Bundle, knowledge: &Knowledge) -> Report {
-    let facts = facts::extract(bundle, knowledge);
-    let verdict = verdict::judge(bundle, &facts, knowledge);
-    let actions = actions::advise(bundle, &facts, knowledge, &verdict);
-    Report { name: name.to_owned(), files: bundle.files.clone(), facts, verdict, actions }
+pub fn judge(name: &str, bundle: Bundle, knowledge: &Knowledge) -> Report {
+    let facts = facts::extract(&bundle, knowledge);
+    let verdict = verdict::judge(&bundle, &facts, knowledge);
+    let actions = actions::advise(&bundle, &facts, knowledge, &verdict);
+    Report { name: name.to_owned(), files: bundle.files.clone(), bundle, facts, verdict, actions }
 }

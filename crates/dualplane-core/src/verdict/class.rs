@@ -119,6 +119,49 @@ impl Class {
         }
     }
 
+    /// What decides for this class, in words.
+    #[must_use]
+    pub fn decided_by(self) -> &'static str {
+        match self {
+            Self::HostOomKilled => {
+                "the kernel's OOM-killer record with a memory cgroup as its scope, the reason OOMKilled on a container with a limit, containerd's TaskOOM event, or \"container init was OOM-killed\""
+            }
+            Self::HostNodeOom => {
+                "an OOM-killer record of the whole node (CONSTRAINT_NONE, global_oom) or of all pods together, a memory eviction, systemd-oomd, earlyoom, Talos' controller, or Ray's memory monitor"
+            }
+            Self::HostAllocFailure => {
+                "a refused host allocation without a kill: /dev/shm full (ENOSPC, SIGBUS), a pinned buffer that the driver refused, an engine's own check of RAM, malloc"
+            }
+            Self::CudaOomLoad => {
+                "a VRAM allocation error while loading, profiling or capturing graphs, with this process holding most of the card"
+            }
+            Self::CudaOomRuntime => {
+                "a VRAM allocation error while serving, with this process holding most of the card"
+            }
+            Self::KvCacheCapacity => {
+                "the engine's own statement that its KV pool is too small: refusal to start, preemption, retraction, no free blocks; no allocation failed"
+            }
+            Self::Fragmentation => {
+                "reserved but unallocated memory of this process at least as large as the request (or with free memory, where it is a tenth of the card), while tensors hold less than 95 % of the card"
+            }
+            Self::GpuCapacityConflict => {
+                "others hold at least 15 % of the card and the request would have fitted without them, or the engine found less free memory at its start than it may use"
+            }
+            Self::MigSliceTooSmall => {
+                "a VRAM error on a MIG instance that this process fills, or the allocator's NVML assertion there"
+            }
+            Self::XidHardware => {
+                "an Xid that is no cleanup or information, a GPU lost from the bus, an uncorrectable ECC error, an illegal access or launch failure"
+            }
+            Self::NotMemory => {
+                "another cause stands in the evidence (probe, eviction for disk, crash, bad flag, time-out, client error), or nothing failed"
+            }
+            Self::Unknown => {
+                "something died and the evidence does not say why: SIGKILL without a record, a process gone without a word"
+            }
+        }
+    }
+
     /// One line for a person who does not know the id.
     #[must_use]
     pub fn title(self) -> &'static str {

@@ -14,10 +14,12 @@ pub(crate) use missing::Names;
 mod order;
 mod otherwise;
 pub mod vram;
+mod why_not;
 
 pub use candidates::{Candidate, From};
 pub use class::{Class, Confidence, Phase, Plane};
 pub use deaths::{Death, Subject};
+pub use why_not::why_not;
 
 use std::collections::{BTreeMap, BTreeSet};
 

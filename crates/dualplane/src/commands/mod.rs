@@ -1,6 +1,8 @@
 //! The commands: one file each; this is their table.
 
 mod corpus;
+mod explain;
+mod knowledge;
 mod picture;
 mod triage;
 
@@ -9,7 +11,9 @@ use std::path::PathBuf;
 
 use dualplane_core::knowledge::KnowledgeError;
 
-use crate::args::{Args, Command, DevCommand};
+use clap::CommandFactory;
+
+use crate::args::{Args, Command, DevCommand, KnowledgeCommand};
 use crate::exit::{self, Code};
 
 /// What ends a command without its result.
@@ -35,6 +39,22 @@ pub(crate) enum Failure {
     /// A value could not be written as JSON.
     #[error("the report cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// A file of a team's own knowledge is not what the schema asks for.
+    #[error("{path}: {why}")]
+    OwnKnowledge {
+        /// File or folder.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// `explain` was asked for something that is not in the knowledge.
+    #[error("{word} is neither a class nor an Xid nor a signature")]
+    NotKnown {
+        /// As given.
+        word: String,
+        /// Names that hold it.
+        near: Vec<String>,
+    },
     /// A corpus folder without labels.
     #[error("{0} holds no incident with a truth.json")]
     NoLabels(PathBuf),
@@ -45,6 +65,7 @@ impl Failure {
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::Unreadable { .. } | Self::Output(_) => exit::UNREADABLE,
+            Self::OwnKnowledge { .. } | Self::NotKnown { .. } => exit::USAGE,
             Self::NoEvidence(_) | Self::NoLabels(_) => exit::NO_EVIDENCE,
             Self::Knowledge(_) | Self::Json(_) => exit::BUG,
         }
@@ -67,6 +88,14 @@ impl Failure {
             Self::Knowledge(_) | Self::Json(_) => {
                 "this is a bug in dualplane; please report it with the command you ran".into()
             }
+            Self::OwnKnowledge { .. } => {
+                "see knowledge/README.md for the schema; `dualplane knowledge check DIR` lists every problem"
+                    .into()
+            }
+            Self::NotKnown { near, .. } if near.is_empty() => {
+                "signatures are named <engine>.<what>; the `signature` fields of -o json show them".into()
+            }
+            Self::NotKnown { near, .. } => format!("did you mean: {}", near.join(", ")),
             _ => return None,
         })
     }
@@ -76,6 +105,20 @@ impl Failure {
 pub(crate) fn run(args: Args) -> Result<Code, Failure> {
     match args.command {
         Command::Triage(args) => triage::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Knowledge(KnowledgeCommand::Check { dir }) => knowledge::check(&dir),
+        Command::Completions { shell } => {
+            let mut out = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "dualplane", &mut out);
+            crate::output::write(&String::from_utf8_lossy(&out))?;
+            Ok(exit::OK)
+        }
+        Command::Man => {
+            let mut out = Vec::new();
+            clap_mangen::Man::new(Args::command()).render(&mut out).map_err(Failure::Output)?;
+            crate::output::write(&String::from_utf8_lossy(&out))?;
+            Ok(exit::OK)
+        }
         Command::Dev(DevCommand::Corpus(args)) => corpus::run(&args),
         Command::Dev(DevCommand::Picture { target }) => picture::run(&target),
     }

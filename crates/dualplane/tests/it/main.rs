@@ -12,6 +12,7 @@ mod docs;
 mod harness;
 mod hostile;
 mod incidents;
+mod know;
 mod real_oom;
 mod schema;
 mod tidy;

@@ -1,0 +1,95 @@
+//! Checks entries of `knowledge/` the way the walk-all test does, so that a team's own entries are held to the same rules.
+
+use std::collections::BTreeSet;
+
+use super::signature::{Mark, Signature, compile};
+use super::{Knowledge, Match};
+use crate::text::strip_ansi;
+use crate::verdict::Class;
+
+/// Shorter literals hit everywhere and make the prefilter useless.
+const SHORTEST_LITERAL: usize = 4;
+
+/// One rule that an entry breaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Signature id.
+    pub id: String,
+    /// What is wrong and what to do.
+    pub what: String,
+}
+
+/// Examples and near misses of a signature, which the embedded form leaves out.
+#[derive(Debug, Clone, Default)]
+pub struct Examples {
+    /// Signature id.
+    pub id: String,
+    /// Lines that must hit.
+    pub hits: Vec<String>,
+    /// Lines that must not.
+    pub misses: Vec<String>,
+}
+
+/// Checks signatures with their examples; an empty list means that all is well.
+#[must_use]
+pub fn check(knowledge: &Knowledge, examples: &[Examples]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut seen = BTreeSet::new();
+    for e in examples {
+        let mut say = |what: String| problems.push(Problem { id: e.id.clone(), what });
+        if !seen.insert(e.id.as_str()) {
+            say("the id is used twice".into());
+        }
+        let Some(s) = knowledge.signatures().iter().rev().find(|s| s.id == e.id) else {
+            say("the entry was not loaded".into());
+            continue;
+        };
+        entry(s, &mut say);
+        if e.hits.is_empty() {
+            say("it has no examples: give at least one real line".into());
+        }
+        if e.misses.is_empty() {
+            say("it has no near_misses: give at least one line that looks alike and must not hit".into());
+        }
+        for line in e.hits.iter().filter(|l| !hits(knowledge, &e.id, l, true)) {
+            say(format!("its example does not hit: {line}"));
+        }
+        for line in e.misses.iter().filter(|l| hits(knowledge, &e.id, l, false)) {
+            say(format!("its near miss hits: {line}"));
+        }
+    }
+    problems
+}
+
+fn entry(s: &Signature, say: &mut impl FnMut(String)) {
+    let stem = s.file.rsplit('/').next().unwrap_or_default();
+    if !s.id.starts_with(&format!("{stem}.")) {
+        say(format!("its id must begin with its file's name: {stem}.…"));
+    }
+    if s.literals.is_empty() {
+        say("it has no literals: they are what finds the line".into());
+    }
+    for l in s.literals.iter().filter(|l| l.len() < SHORTEST_LITERAL) {
+        say(format!("its literal {l:?} is shorter than {SHORTEST_LITERAL} bytes"));
+    }
+    match (s.mark, s.class) {
+        (Mark::Fatal | Mark::Degraded | Mark::Suspect, None | Some(Class::NotMemory | Class::Unknown)) => {
+            say("mark fatal, degraded and suspect need a memory class or xid_hardware".into());
+        }
+        (Mark::Failure, class) if class != Some(Class::NotMemory) => {
+            say("mark failure needs class not_memory".into())
+        }
+        (Mark::Phase, _) if s.phase.is_none() => say("mark phase needs a phase".into()),
+        _ => {}
+    }
+    if let Some(p) = &s.pattern
+        && let Err(error) = compile(p)
+    {
+        say(format!("its pattern does not compile: {error}"));
+    }
+}
+
+fn hits(knowledge: &Knowledge, id: &str, line: &str, context: bool) -> bool {
+    let is = |m: &Match| knowledge.signature(m.id).is_some_and(|s| s.id == id);
+    knowledge.matches(&strip_ansi(line), |_| context).iter().any(is)
+}

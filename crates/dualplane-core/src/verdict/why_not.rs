@@ -1,0 +1,106 @@
+//! `--why-not CLASS`: which evidence spoke against a class, or was missing for it.
+
+use super::{Cited, Class, Plane, Verdict};
+use crate::evidence::Bundle;
+use crate::facts::{Facts, Place};
+use crate::knowledge::{Knowledge, Mark};
+
+/// Reasons, the strongest first.
+#[must_use]
+pub fn why_not(
+    class: Class,
+    bundle: &Bundle,
+    facts: &Facts,
+    knowledge: &Knowledge,
+    v: &Verdict,
+) -> Vec<Cited> {
+    let mut out = Vec::new();
+    if v.class == class {
+        return vec![Cited::plain(format!("{class} is the verdict"))];
+    }
+    if let Some(i) = v.sequence.iter().position(|s| s.class == class) {
+        let what = v.sequence.get(i).map_or("", |s| s.what.as_str());
+        out.push(Cited::plain(format!("it happened too, but {} came first: {what}", v.class)));
+    }
+    for c in v.causes.iter().filter(|c| c.class == class && c.rejected) {
+        out.extend(c.against.iter().cloned());
+    }
+    out.push(Cited::plain(format!("decided by: {}", class.decided_by())));
+    let known = knowledge.signatures().iter().filter(|s| s.class == Some(class)).count();
+    let hits: Vec<_> = facts.hits.iter().filter(|h| h.class == Some(class)).collect();
+    if known > 0 && hits.is_empty() {
+        let lines: u64 = facts.logs.iter().map(|l| l.lines).sum();
+        out.push(Cited::plain(format!(
+            "none of its {known} signatures stands in {lines} lines of {} log(s)",
+            facts.logs.len()
+        )));
+    }
+    for h in hits.iter().take(3) {
+        let why = match h.mark {
+            Mark::Suspect => "the engine has a fall-back for it and nothing failed of it",
+            Mark::Degraded => "the server goes on after it, and something graver stands elsewhere",
+            _ => "another error is first in cause, or the numbers of the line speak for another class",
+        };
+        out.push(Cited::at(format!("{}: {why}", h.id), &h.place));
+    }
+    match class.plane() {
+        Plane::Host => host(class, bundle, facts, v, &mut out),
+        Plane::Gpu => gpu(class, facts, v, &mut out),
+        Plane::Hardware if facts.xids.is_empty() => out.push(Cited::plain("no Xid stands in the evidence")),
+        Plane::Hardware => {
+            for x in facts.xids.iter().take(3) {
+                out.push(Cited::at(format!("Xid {} is a consequence or informs only", x.code), &x.place));
+            }
+        }
+        Plane::None => {}
+    }
+    out
+}
+
+fn host(class: Class, bundle: &Bundle, facts: &Facts, v: &Verdict, out: &mut Vec<Cited>) {
+    let kernel_log = facts.logs.iter().any(|l| l.kernel);
+    if facts.ooms.is_empty() {
+        out.push(Cited::plain(if kernel_log {
+            "the kernel log holds no OOM-killer record"
+        } else {
+            "there is no kernel log among the evidence, which would settle it"
+        }));
+    }
+    for o in facts.ooms.iter().take(2) {
+        let scope = if o.oom_memcg.is_some() { "a cgroup's limit" } else { "the whole node" };
+        out.push(Cited::at(format!("this record's scope is {scope}"), &o.place));
+    }
+    if let Some(d) = v.subject.death.as_ref().filter(|d| !d.oom_killed() && class == Class::HostOomKilled) {
+        let file =
+            v.subject.pod_index.and_then(|i| bundle.pods.get(i)).map(|p| p.file.clone()).unwrap_or_default();
+        let text = format!(
+            "the container ended with exit code {} and reason {}, not OOMKilled",
+            d.exit_code, d.reason
+        );
+        out.push(Cited::at(text, &Place { file, line: None }));
+    }
+}
+
+fn gpu(class: Class, facts: &Facts, v: &Verdict, out: &mut Vec<Cited>) {
+    let oom = v.trigger.as_ref().and_then(|t| crate::facts::vram::parse(&t.text).map(|o| (o, &t.place)));
+    if class == Class::MigSliceTooSmall && facts.mig.is_none() {
+        out.push(Cited::plain("nothing in the evidence shows a MIG instance"));
+    }
+    let Some((oom, place)) = oom else { return };
+    match class {
+        Class::Fragmentation => {
+            if let (Some(idle), Some(requested), Some(allocated), Some(total)) =
+                (oom.reserved_unallocated(), oom.requested, oom.allocated, oom.total)
+            {
+                let share = allocated.share_of(total) * 100.0;
+                out.push(Cited::at(format!("reserved but unallocated {idle} against {requested} asked for; tensors hold {share:.1} % of the card"), place));
+            }
+        }
+        Class::GpuCapacityConflict => {
+            if let (Some(others), Some(total)) = (oom.others(), oom.total) {
+                out.push(Cited::at(format!("others hold {others} of {total}"), place));
+            }
+        }
+        _ => {}
+    }
+}

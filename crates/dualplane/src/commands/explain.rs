@@ -1,0 +1,118 @@
+//! `dualplane explain CLASS|XID|SIGNATURE`: what is known of it, with sources.
+
+use std::fmt::Write as _;
+
+use dualplane_core::knowledge::{Knowledge, Signature, Xid};
+use dualplane_core::verdict::Class;
+use serde_json::{Value, json};
+
+use super::Failure;
+use crate::args::{ExplainArgs, Format};
+use crate::exit::{self, Code};
+use crate::{output, own_knowledge};
+
+pub(crate) fn run(args: &ExplainArgs) -> Result<Code, Failure> {
+    let k = own_knowledge::load(args.knowledge.as_deref())?;
+    let word = args.subject.trim();
+    let value = class(&k, word)
+        .or_else(|| xid(&k, word))
+        .or_else(|| k.signatures().iter().find(|s| s.id == word).map(signature))
+        .ok_or_else(|| Failure::NotKnown { word: word.to_owned(), near: near(&k, word) })?;
+    let text = match args.output {
+        Format::Json => serde_json::to_string_pretty(&value)? + "\n",
+        Format::Text | Format::Markdown => show(&value),
+    };
+    output::write(&text)?;
+    Ok(exit::OK)
+}
+
+fn class(k: &Knowledge, word: &str) -> Option<Value> {
+    let class = Class::ALL.iter().find(|c| c.as_str() == word.replace('-', "_"))?;
+    let lines: Vec<Value> = k
+        .signatures()
+        .iter()
+        .filter(|s| s.class == Some(*class))
+        .map(|s| json!(format!("{}: {}", s.id, s.meaning)))
+        .collect();
+    Some(json!({
+        "class": class.as_str(),
+        "plane": class.plane().as_str(),
+        "title": class.title(),
+        "decided_by": class.decided_by(),
+        "signatures": lines,
+    }))
+}
+
+fn xid(k: &Knowledge, word: &str) -> Option<Value> {
+    let digits = word.to_ascii_lowercase();
+    let digits = digits.trim_start_matches("xid").trim_start_matches(['.', ':', '-', ' ']);
+    k.xid(digits.parse().ok()?).map(xid_value)
+}
+
+fn xid_value(x: &Xid) -> Value {
+    json!({
+        "xid": x.code,
+        "name": x.name,
+        "meaning": x.meaning,
+        "action": x.action,
+        "vendor_immediate": x.immediate,
+        "vendor_investigate": x.investigate,
+        "affects": x.affects,
+        "who_else": x.affects_text,
+        "then": x.then.list(),
+        "source": x.source,
+    })
+}
+
+fn signature(s: &Signature) -> Value {
+    json!({
+        "signature": s.id,
+        "meaning": s.meaning,
+        "mark": format!("{:?}", s.mark).to_lowercase(),
+        "class": s.class.map(Class::as_str),
+        "phase": s.phase.map(|p| p.as_str()),
+        "versions": s.versions,
+        "literals": s.literals,
+        "pattern": s.pattern,
+        "needs_nearby": s.context,
+        "not_when": s.unless,
+        "source": s.source,
+    })
+}
+
+/// Names that hold the word, for a hint.
+fn near(k: &Knowledge, word: &str) -> Vec<String> {
+    let word = word.to_ascii_lowercase();
+    let classes = Class::ALL.iter().map(|c| c.as_str().to_owned());
+    let ids = k.signatures().iter().map(|s| s.id.clone());
+    classes.chain(ids).filter(|n| !word.is_empty() && n.contains(&word)).take(8).collect()
+}
+
+/// Key and value a line; lists below their key.
+fn show(value: &Value) -> String {
+    let mut out = String::new();
+    let Value::Object(map) = value else { return out };
+    for (key, v) in map {
+        let key = key.replace('_', " ");
+        match v {
+            Value::Null => {}
+            Value::Array(items) if items.is_empty() => {}
+            Value::Array(items) => {
+                let _ = writeln!(out, "{key}:");
+                for i in items {
+                    let _ = writeln!(out, "  {}", plain(i));
+                }
+            }
+            v if plain(v).is_empty() => {}
+            v => {
+                let _ = writeln!(out, "{key}: {}", plain(v));
+            }
+        }
+    }
+    out
+}
+
+fn plain(v: &Value) -> String {
+    let text = v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    dualplane_core::text::printable(&text).into_owned()
+}

@@ -1,0 +1,28 @@
+//! `dualplane knowledge check DIR`: holds a team's own entries to the rules of `knowledge/`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use dualplane_core::knowledge;
+
+use super::Failure;
+use crate::exit::{self, Code};
+use crate::{output, own_knowledge};
+
+pub(crate) fn check(dir: &Path) -> Result<Code, Failure> {
+    let (all, examples) = own_knowledge::read(dir)?;
+    let problems = knowledge::check(&all, &examples);
+    let mut out = String::new();
+    for p in &problems {
+        // Writing into a String cannot fail.
+        let _ = writeln!(
+            out,
+            "{}: {}",
+            dualplane_core::text::printable(&p.id),
+            dualplane_core::text::printable(&p.what)
+        );
+    }
+    let _ = writeln!(out, "{} signatures checked, {} problems", examples.len(), problems.len());
+    output::write(&out)?;
+    Ok(if problems.is_empty() { exit::OK } else { exit::BELOW_BOUND })
+}
