@@ -240,11 +240,16 @@ impl<'a> Scan<'a> {
                 (s.mark != Mark::Phase, !s.by_context(), s.file.starts_with("runtime/"))
             })
         });
+        // A traceback shows the source line that raises before the exception itself.
+        let source_line = message_of(own).trim_start().starts_with("raise ");
         let mut explained = false;
         let mut line_phase = None;
         for m in matches {
-            let Some(s) = self.knowledge.signature(m.id).filter(|s| !s.of_objects()) else { continue };
-            if s.file == "kernel" && kernel.is_none() {
+            let Some(s) = self.knowledge.signature(m.id).filter(|s| !s.of_objects() && !s.of_exceptions())
+            else {
+                continue;
+            };
+            if s.file == "kernel" && kernel.is_none() || source_line && s.mark != Mark::Phase {
                 continue;
             }
             explained |= !matches!(s.mark, Mark::Info | Mark::Phase);
@@ -257,7 +262,7 @@ impl<'a> Scan<'a> {
             self.summary.alarm = Some((number, raw.to_owned()));
         }
         if !explained {
-            self.exception(&place, raw, own, &process);
+            self.exception(&place, raw, own, stamp, &process);
         }
         if self.recent.len() == CONTEXT_LINES {
             self.recent.pop_front();
@@ -323,11 +328,21 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn exception(&mut self, place: &Place, raw: &str, text: &str, process: &str) {
+    fn exception(&mut self, place: &Place, raw: &str, text: &str, stamp: Option<Stamp>, process: &str) {
         let message = message_of(text);
         let Some(name) = self.traces.ends(process, message).then(|| exception_name(message)).flatten() else {
             return;
         };
+        // Memory words in the exception itself are no advice: prefer a cautious class to "not memory".
+        let knowledge = self.knowledge;
+        let by_wording = knowledge.matches(message, |_| false).into_iter().find_map(|m| {
+            let s = knowledge.signature(m.id).filter(|s| s.of_exceptions())?;
+            Some((s, m))
+        });
+        if let Some((s, m)) = by_wording {
+            self.matched(s, m, place, raw, stamp, process, None);
+            return;
+        }
         if self.exceptions.len() < KEPT_EXCEPTIONS {
             self.exceptions.push(Exception {
                 name: name.to_owned(),

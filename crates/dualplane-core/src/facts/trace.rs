@@ -102,6 +102,8 @@ pub(super) fn message_of(text: &str) -> &str {
         // vLLM: "ERROR 04-02 09:27:44 [core.py:340] msg" and "… core.py:340] msg".
         if let Some(end) = rest.find("] ").filter(|e| *e < 90) {
             rest = rest.get(end + 2..).unwrap_or(rest);
+        } else if let Some((_, message)) = rest.split_once("ERROR:").filter(|(head, _)| head.len() < 60) {
+            rest = message.trim_start();
         }
     }
     rest
@@ -141,6 +143,10 @@ mod tests {
             ("vllm.v1.engine.exceptions.EngineDeadError: EngineCore", Some("EngineDeadError")),
             ("KeyboardInterrupt: terminated", Some("KeyboardInterrupt")),
             ("    raise ValueError(", None),
+            (
+                "2024-11-20 10:15:31.774 ERROR:    AssertionError: Job requires 129 pages",
+                Some("AssertionError"),
+            ),
             ("Loading: x", None),
             ("OSError", Some("OSError")),
         ] {

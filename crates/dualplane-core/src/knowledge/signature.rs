@@ -112,6 +112,12 @@ impl Signature {
         self.file == "kubelet"
     }
 
+    /// Entries that judge by wording alone: only for the exception that ends a traceback and that nothing explains.
+    #[must_use]
+    pub fn of_exceptions(&self) -> bool {
+        self.file == "runtime/generic"
+    }
+
     /// Its `context` made it hold: it says more than one that holds for the words alone.
     #[must_use]
     pub fn by_context(&self) -> bool {

@@ -105,7 +105,11 @@ pub(super) fn causal(all: &[Candidate], facts: &Facts) -> Vec<Candidate> {
         |c: &&&Candidate| matches!(c.class, Class::HostOomKilled | Class::HostNodeOom) && c.from != From::Log;
     let kills: Vec<&&Candidate> = fatal.iter().filter(kill).collect();
     let kill = first_kill(&kills);
-    let hardware = first_of(fatal.iter().filter(|c| c.class == Class::XidHardware && c.from == From::Kernel));
+    let mut hardware: Vec<&Candidate> =
+        fatal.iter().copied().filter(|c| c.class == Class::XidHardware && c.from == From::Kernel).collect();
+    // Xids and other driver lines of one kernel log were collected apart: the log's own order counts.
+    hardware.sort_by_key(|c| c.place.clone());
+    let hardware = hardware.first().copied();
     let driver =
         first_of(fatal.iter().filter(|c| c.from == From::Kernel && c.class == Class::HostAllocFailure));
     let log = first_in_logs(fatal.iter().filter(|c| c.from == From::Log), facts);

@@ -113,5 +113,12 @@ pub(super) fn hit(
     if class.plane() == Plane::Gpu {
         vram::refine(&mut c, hit, bundle, facts, knowledge);
     }
+    if hit.id.starts_with("generic.") {
+        c.confidence = Confidence::Low;
+        c.against.push(Cited::at(
+            "judged by the wording of an exception that is not known by its text",
+            &hit.place,
+        ));
+    }
     c
 }
