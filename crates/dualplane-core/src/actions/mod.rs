@@ -134,7 +134,7 @@ pub(crate) fn promql(expression: &str) -> String {
 
 /// `kind/name` of what to patch: the owner where the evidence tells it, else a placeholder.
 pub(crate) fn workload(cx: &Context<'_>) -> String {
-    let pod = cx.verdict.subject.pod_index.and_then(|i| cx.bundle.pods.get(i));
+    let pod = cx.verdict.subject.pod_of(cx.bundle);
     match pod.and_then(|p| p.owner.as_ref()) {
         // A ReplicaSet's name is its Deployment's with a hash behind it.
         Some((kind, name)) if kind == "ReplicaSet" => {

@@ -47,7 +47,7 @@ fn not_memory(cx: &Context<'_>) -> Vec<Action> {
 /// A probe gave up on a start that takes longer than it allows.
 fn probe(cx: &Context<'_>, summary: &str, out: &mut Vec<Action>) {
     let n = names(cx);
-    let pod = cx.verdict.subject.pod_index.and_then(|i| cx.bundle.pods.get(i));
+    let pod = cx.verdict.subject.pod_of(cx.bundle);
     let container = pod
         .and_then(|p| p.containers.iter().find(|c| Some(&c.name) == cx.verdict.subject.container.as_ref()));
     let startup = summary.contains("failed startup probe");

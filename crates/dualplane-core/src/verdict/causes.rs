@@ -161,7 +161,7 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
         }
         Plane::Gpu => {
             let mut against = Vec::new();
-            let file = subject.pod_index.and_then(|i| bundle.pods.get(i)).map(|p| p.file.clone());
+            let file = subject.pod_of(bundle).map(|p| p.file.clone());
             if let (Some(d), Some(file)) = (&subject.death, file)
                 && !d.oom_killed()
             {

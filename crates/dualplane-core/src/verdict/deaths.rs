@@ -49,6 +49,20 @@ pub struct Death {
     pub container_id: Option<String>,
 }
 
+impl Subject {
+    /// The pod in its bundle.
+    #[must_use]
+    pub fn pod_of<'a>(&self, bundle: &'a Bundle) -> Option<&'a Pod> {
+        bundle.pods.get(self.pod_index?)
+    }
+
+    /// The file that tells of the pod; empty where none does.
+    #[must_use]
+    pub fn file(&self, bundle: &Bundle) -> String {
+        self.pod_of(bundle).map(|p| p.file.clone()).unwrap_or_default()
+    }
+}
+
 impl Death {
     fn of(t: &Termination) -> Self {
         Self {

@@ -30,7 +30,7 @@ pub(super) fn relevant_ooms<'a>(
     facts: &'a Facts,
     subject: &Subject,
 ) -> Vec<(&'a OomRecord, Confidence)> {
-    let pod = subject.pod_index.and_then(|i| bundle.pods.get(i));
+    let pod = subject.pod_of(bundle);
     let dead_id = subject.death.as_ref().and_then(|d| d.container_id.as_deref());
     let ids: Vec<&str> = pod
         .iter()
@@ -112,7 +112,7 @@ pub(super) fn causal(all: &[Candidate], facts: &Facts) -> Vec<Candidate> {
     let hardware = hardware.first().copied();
     let driver =
         first_of(fatal.iter().filter(|c| c.from == From::Kernel && c.class == Class::HostAllocFailure));
-    let log = first_in_logs(fatal.iter().filter(|c| c.from == From::Log), facts);
+    let log = first_in_logs(fatal.iter().filter(|c| c.from == From::Log));
     let others = first_of(fatal.iter().filter(|c| {
         matches!(c.from, From::Event | From::Status)
             && !matches!(c.class, Class::HostOomKilled | Class::HostNodeOom)
@@ -179,7 +179,7 @@ fn first_kill<'a>(kills: &[&&'a Candidate]) -> Option<&'a Candidate> {
 }
 
 /// First fatal line over several logs: by time where all tell it, else the dead instance's log before others.
-fn first_in_logs<'a>(hits: impl Iterator<Item = &'a &'a Candidate>, facts: &Facts) -> Option<&'a Candidate> {
+fn first_in_logs<'a>(hits: impl Iterator<Item = &'a &'a Candidate>) -> Option<&'a Candidate> {
     let hits: Vec<&Candidate> = hits.copied().collect();
     let role_rank = |c: &Candidate| match c.role {
         Role::Previous => 0,
@@ -195,7 +195,6 @@ fn first_in_logs<'a>(hits: impl Iterator<Item = &'a &'a Candidate>, facts: &Fact
             firsts.push(c);
         }
     }
-    let _ = facts;
     let mut best: Option<&Candidate> = None;
     for c in firsts {
         best = match best {

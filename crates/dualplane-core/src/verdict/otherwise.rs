@@ -61,7 +61,7 @@ fn symptom(c: &Candidate) -> Decided {
 /// The kubelet or somebody else stopped it: probes, eviction for another resource, preemption, delete, shutdown.
 fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Option<Decided> {
     let killed = subject.death.as_ref().is_none_or(|d| matches!(d.exit_code, 137 | 143 | 0 | 2 | 130));
-    let evicted = subject.pod_index.and_then(|i| bundle.pods.get(i)).is_some_and(|p| p.reason.is_some());
+    let evicted = subject.pod_of(bundle).is_some_and(|p| p.reason.is_some());
     let hit =
         facts.object_hits.iter().filter(|h| h.mark == Mark::Failure && of_subject(h, bundle, subject)).find(
             |h| {
@@ -72,11 +72,7 @@ fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Opti
     if let Some(hit) = hit.filter(|_| killed || evicted) {
         let mut supports = vec![Cited::at(crate::text::shorten(&hit.text, 240), &hit.place)];
         if let Some(d) = &subject.death {
-            let file = subject
-                .pod_index
-                .and_then(|i| bundle.pods.get(i))
-                .map(|p| p.file.clone())
-                .unwrap_or_default();
+            let file = subject.file(bundle);
             supports.push(Cited::at(
                 format!("exit code {} with reason {}, not OOMKilled", d.exit_code, d.reason),
                 &Place { file, line: None },
@@ -90,7 +86,7 @@ fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Opti
             supports,
         ));
     }
-    let pod = subject.pod_index.and_then(|i| bundle.pods.get(i))?;
+    let pod = subject.pod_of(bundle)?;
     let place = Place { file: pod.file.clone(), line: None };
     if let Some(c) = pod.conditions.iter().find(|c| c.kind == "DisruptionTarget" && c.holds)
         && !c.message.contains("resource: memory")
@@ -150,7 +146,7 @@ fn of_subject(hit: &Hit, bundle: &Bundle, subject: &Subject) -> bool {
 /// Exit code 135 is SIGBUS: a mapped page could not be backed, in containers nearly always a full /dev/shm.
 fn bus_error(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Option<Decided> {
     let death = subject.death.as_ref().filter(|d| d.exit_code == 135)?;
-    let pod = subject.pod_index.and_then(|i| bundle.pods.get(i))?;
+    let pod = subject.pod_of(bundle)?;
     let container = pod.containers.iter().find(|c| Some(&c.name) == subject.container.as_ref())?;
     let place = Place { file: pod.file.clone(), line: None };
     let mut supports = vec![Cited::at(format!("exit code {} = 128 + SIGBUS (7)", death.exit_code), &place)];
@@ -225,7 +221,7 @@ fn ends_log(hit: &Hit, facts: &Facts) -> bool {
 /// Something died and nothing says why.
 fn unexplained_death(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Option<Decided> {
     let phase = end_phase(facts);
-    let file = subject.pod_index.and_then(|i| bundle.pods.get(i)).map(|p| p.file.clone()).unwrap_or_default();
+    let file = subject.file(bundle);
     let place = Place { file, line: None };
     if let Some(d) = subject.death.as_ref().filter(|d| !d.clean()) {
         let summary = match d.exit_code {

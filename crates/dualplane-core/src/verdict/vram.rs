@@ -4,7 +4,6 @@ use super::candidates::{Candidate, Weight};
 use super::{Cited, Class, Confidence, Phase};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Hit, vram};
-use crate::knowledge::Knowledge;
 use crate::units::{Bytes, thousands};
 
 /// Tensors that fill this share of the device leave no room whatever the allocator's slack is.
@@ -19,8 +18,7 @@ const TENANT_FLOOR: f64 = 0.15;
 const OWN_SLICE: f64 = 0.75;
 
 /// Decides among the classes of the GPU plane.
-pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) {
-    let _ = knowledge;
+pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Facts) {
     if let Some(mig) = facts.mig.as_ref().filter(|_| slice_is_full(c, hit)) {
         c.class = Class::MigSliceTooSmall;
         c.confidence = Confidence::Medium;

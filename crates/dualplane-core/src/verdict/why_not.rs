@@ -71,8 +71,7 @@ fn host(class: Class, bundle: &Bundle, facts: &Facts, v: &Verdict, out: &mut Vec
         out.push(Cited::at(format!("this record's scope is {scope}"), &o.place));
     }
     if let Some(d) = v.subject.death.as_ref().filter(|d| !d.oom_killed() && class == Class::HostOomKilled) {
-        let file =
-            v.subject.pod_index.and_then(|i| bundle.pods.get(i)).map(|p| p.file.clone()).unwrap_or_default();
+        let file = v.subject.file(bundle);
         let text = format!(
             "the container ended with exit code {} and reason {}, not OOMKilled",
             d.exit_code, d.reason

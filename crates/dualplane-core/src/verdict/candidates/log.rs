@@ -3,7 +3,7 @@
 use super::{Candidate, From, Weight, end_phase};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Hit, Place};
-use crate::knowledge::{Knowledge, Mark};
+use crate::knowledge::Mark;
 use crate::verdict::{Cited, Class, Confidence, Phase, Plane, vram};
 
 /// The line names a container, and it is none of the pods at hand.
@@ -83,14 +83,7 @@ pub(super) fn full_memory_volume(hit: &Hit, bundle: &Bundle) -> Option<Candidate
     Some(c)
 }
 
-pub(super) fn hit(
-    hit: &Hit,
-    class: Class,
-    weight: Weight,
-    bundle: &Bundle,
-    facts: &Facts,
-    knowledge: &Knowledge,
-) -> Candidate {
+pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, facts: &Facts) -> Candidate {
     let kernel =
         facts.logs.iter().any(|l| l.kernel && l.file == hit.place.file) || hit.id.starts_with("kernel.");
     let mut c = Candidate::new(
@@ -111,7 +104,7 @@ pub(super) fn hit(
     c.supports = vec![Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place)];
 
     if class.plane() == Plane::Gpu {
-        vram::refine(&mut c, hit, bundle, facts, knowledge);
+        vram::refine(&mut c, hit, bundle, facts);
     }
     if hit.id.starts_with("generic.") {
         c.confidence = Confidence::Low;

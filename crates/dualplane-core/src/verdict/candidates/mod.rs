@@ -133,7 +133,7 @@ pub(super) fn collect(
         };
         if let Some(class) = hit.class.filter(|_| !log::of_other_container(hit, bundle)) {
             let weight = log::weigh_recovery(hit, weight, facts);
-            all.push(log::hit(hit, class, weight, bundle, facts, knowledge));
+            all.push(log::hit(hit, class, weight, bundle, facts));
         }
     }
     for hit in facts.hits.iter().filter(|h| h.mark == Mark::Failure) {

@@ -14,7 +14,7 @@ pub(super) fn oom_killed(
     ooms: &[(&OomRecord, Confidence)],
 ) -> Option<Candidate> {
     let death = subject.death.as_ref().filter(|d| d.oom_killed())?;
-    let pod = subject.pod_index.and_then(|i| bundle.pods.get(i))?;
+    let pod = subject.pod_of(bundle)?;
     let place = Place { file: pod.file.clone(), line: None };
     let name = subject.container.as_deref().unwrap_or("?");
     let mut supports =
