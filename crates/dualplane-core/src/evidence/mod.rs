@@ -2,10 +2,14 @@
 //!
 //! Nothing here judges. What could not be read becomes a [`Gap`] with its reason; it is never a zero.
 
+mod describe;
+mod describe_pod;
 pub mod framing;
 mod kube;
 mod kube_model;
+mod merge;
 pub mod metrics;
+mod paste;
 mod recognise;
 mod rotation;
 
@@ -85,6 +89,8 @@ pub struct Bundle {
     pub gaps: Vec<Gap>,
     /// Pod templates of workloads; they stand in for pods where no file holds one.
     pub(crate) templates: Vec<Pod>,
+    /// Pods as people paste them (described, inspected, a row of a table), the fuller forms first within one file.
+    pub(crate) pasted: Vec<Pod>,
 }
 
 impl Bundle {
@@ -95,6 +101,7 @@ impl Bundle {
         for file in files {
             bundle.add(file);
         }
+        merge::pasted(&mut bundle);
         if bundle.pods.is_empty() {
             bundle.pods = std::mem::take(&mut bundle.templates);
         }
@@ -131,8 +138,7 @@ impl Bundle {
                     self.gap(&file.name, &why, Some(command));
                     return;
                 }
-                let role = role(&file.name);
-                self.logs.push(LogSource { name: file.name.clone(), role, kernel, bytes: file.bytes.into() });
+                self.text(&file.name, file.bytes, kernel);
             }
             Kind::Manifest => {}
             Kind::Unusable(why) => {
@@ -141,6 +147,19 @@ impl Bundle {
             }
         }
         self.files.push(file.name);
+    }
+
+    /// Keeps a pod that a person pasted; [`merge`] decides whether it stands for itself.
+    fn stand_in(&mut self, pod: Pod) {
+        self.pasted.push(pod);
+    }
+
+    /// Takes Kubernetes objects out of a text; what is left are lines of a log.
+    fn text(&mut self, name: &str, bytes: Vec<u8>, kernel: bool) {
+        let role = role(name);
+        for (kernel, bytes) in paste::read(self, name, bytes, kernel) {
+            self.logs.push(LogSource { name: name.to_owned(), role, kernel, bytes: bytes.into() });
+        }
     }
 
     /// Records a gap.

@@ -41,7 +41,7 @@ pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
     let lower = name.to_ascii_lowercase();
     let head = head_lines(bytes, 64);
     let first = head.iter().map(|l| l.trim_start()).find(|l| !l.is_empty()).unwrap_or_default();
-    if (first.starts_with('{') || first.starts_with('[') && lower.ends_with(".json"))
+    if (opens_json(first, &head) || first.starts_with('[') && lower.ends_with(".json"))
         && let Some(kind) = json(bytes, lower.ends_with(".json"), &head)
     {
         return kind;
@@ -76,9 +76,38 @@ fn head_lines(bytes: &[u8], n: usize) -> Vec<String> {
     head.split(|b| *b == b'\n').take(n).map(|l| String::from_utf8_lossy(l).into_owned()).collect()
 }
 
-fn mostly(lines: &[String], is: impl Fn(&str) -> bool) -> bool {
-    let lines: Vec<&String> = lines.iter().filter(|l| !l.trim().is_empty()).collect();
+pub(super) fn mostly<L: AsRef<str>>(lines: &[L], is: impl Fn(&str) -> bool) -> bool {
+    let lines: Vec<&str> =
+        lines.iter().map(AsRef::as_ref).filter(|l| !l.trim().is_empty()).take(64).collect();
     !lines.is_empty() && lines.iter().filter(|l| is(l)).count() * 2 > lines.len()
+}
+
+/// Recognises a block of a larger text, where it is something other than lines as a whole.
+pub(super) fn recognise_structured(bytes: &[u8]) -> Option<Kind> {
+    let head = head_lines(bytes, 64);
+    let first = head.iter().map(|l| l.trim_start()).find(|l| !l.is_empty())?;
+    let kind = if opens_json(first, &head) {
+        json(bytes, false, &head)?
+    } else if looks_yaml("", &head) {
+        yaml(bytes)
+    } else if mostly(&head, is_metric_line) {
+        Kind::Metrics
+    } else {
+        return None;
+    };
+    (!matches!(kind, Kind::Log { .. } | Kind::Unusable(_) | Kind::Manifest)).then_some(kind)
+}
+
+/// `{`, or a list of objects; `[2026-…` and `[   12.3]` open lines of logs.
+fn opens_json(first: &str, head: &[String]) -> bool {
+    let next = || {
+        let rest = first.strip_prefix('[')?.trim_start().chars().next();
+        rest.or_else(|| {
+            let mut lines = head.iter().map(|l| l.trim_start()).skip_while(|l| l.is_empty()).skip(1);
+            lines.find(|l| !l.is_empty())?.chars().next()
+        })
+    };
+    first.starts_with('{') || next().is_some_and(|c| matches!(c, '{' | ']'))
 }
 
 fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
@@ -192,7 +221,7 @@ fn is_metric_line(line: &str) -> bool {
     name_ok && value && rest.next().is_none_or(|t| t.parse::<i64>().is_ok() || t.starts_with('#'))
 }
 
-fn is_kernel_line(line: &str) -> bool {
+pub(super) fn is_kernel_line(line: &str) -> bool {
     let line = line.trim_start();
     let line = line.strip_prefix('<').and_then(|l| l.split_once('>')).map_or(line, |(_, l)| l);
     if line.contains(" kernel: ") {

@@ -1,0 +1,112 @@
+//! Every form that evidence comes in: a sample each under `testdata/forms`, and what must be read from it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    clippy::disallowed_methods,
+    clippy::disallowed_types
+)]
+
+use std::path::Path;
+
+use dualplane_core::evidence::{
+    Bundle, Container, ContainerKind, Event, Pod, Probe, RawFile, State, Termination,
+};
+use dualplane_core::knowledge::Knowledge;
+use dualplane_core::report::{self, Report};
+use dualplane_core::units::Bytes;
+use dualplane_core::verdict::Class;
+
+const GIB: u64 = 1 << 30;
+
+fn sample(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/forms").join(name);
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn raw(name: &str) -> RawFile {
+    RawFile { name: name.rsplit('/').next().unwrap().to_owned(), bytes: sample(name) }
+}
+
+fn bundle(names: &[&str]) -> Bundle {
+    Bundle::from_files(names.iter().map(|n| raw(n)).collect())
+}
+
+fn triage(names: &[&str]) -> Vec<Report> {
+    let files = names.iter().map(|n| raw(n)).collect();
+    report::triage_all("case", files, Vec::new(), &Knowledge::embedded().unwrap())
+}
+
+fn container<'a>(pod: &'a Pod, name: &str) -> &'a Container {
+    pod.containers.iter().find(|c| c.name == name).unwrap()
+}
+
+fn end(c: &Container) -> &Termination {
+    c.status.as_ref().unwrap().termination().unwrap()
+}
+
+fn event<'a>(b: &'a Bundle, reason: &str) -> &'a Event {
+    b.events.iter().find(|e| e.reason == reason).unwrap()
+}
+
+/// The line of the sample that an event or trigger cites really holds its text.
+fn cited(name: &str, line: Option<u64>, text: &str) {
+    let bytes = sample(name);
+    let all = String::from_utf8_lossy(&bytes);
+    let at = all.lines().nth(line.unwrap() as usize - 1).unwrap();
+    assert!(at.contains(text), "{name}:{line:?}: {at:?} does not hold {text:?}");
+}
+
+#[test]
+fn described_pods() {
+    let b = bundle(&["describe/pod.txt"]);
+    assert!(b.logs.is_empty(), "all of it is objects: {:?}", b.logs);
+    assert_eq!(b.pods.len(), 2);
+    let p = &b.pods[0];
+    assert_eq!(p.full_name(), "inference/llama-70b-6c9f7d5b8d-x2k4p");
+    assert_eq!(p.node.as_deref(), Some("gpu-node-1"));
+    assert_eq!(p.owner.as_ref().unwrap().0, "ReplicaSet");
+    assert!(p.conditions.iter().any(|c| c.kind == "Ready" && !c.holds));
+    let fetch = container(p, "fetch-weights");
+    assert_eq!((fetch.kind, end(fetch).exit_code), (ContainerKind::Init, 0));
+    let c = container(p, "vllm");
+    assert_eq!(c.memory_limit, Some(Bytes(24 * GIB)));
+    assert_eq!(c.memory_request, Some(Bytes(16 * GIB)));
+    assert_eq!(c.devices, [("nvidia.com/gpu".to_owned(), 2)]);
+    assert_eq!(c.args, ["vllm", "serve", "/models", "--tensor-parallel-size", "2", "--swap-space=16"]);
+    assert_eq!(c.env.len(), 2, "a secret has no value: {:?}", c.env);
+    assert_eq!(p.memory_mounts(c), [("/dev/shm", Some(Bytes(8 * GIB)))]);
+    assert_eq!(c.liveness, Some(Probe { initial_delay: 120, period: 15, failure_threshold: 4 }));
+    let status = c.status.as_ref().unwrap();
+    assert_eq!(status.restarts, 5);
+    assert!(matches!(&status.state, State::Waiting { reason, .. } if reason == "CrashLoopBackOff"));
+    let t = end(c);
+    assert_eq!((t.reason.as_str(), t.exit_code), ("OOMKilled", 137));
+    assert!(t.message.ends_with("last words of the container"), "{:?}", t.message);
+    assert_eq!(t.finished.unwrap().show(), "2026-07-03T20:40:06Z");
+    assert_eq!(b.pods[1].reason.as_deref(), Some("Evicted"));
+    let back_off = event(&b, "BackOff");
+    assert_eq!((back_off.count, back_off.container.as_deref()), (19, Some("vllm")));
+    for e in &b.events {
+        cited("describe/pod.txt", e.line, e.message.trim());
+    }
+    let reports = triage(&["describe/pod.txt"]);
+    let classes: Vec<Class> = reports.iter().map(|r| r.verdict.class).collect();
+    assert_eq!(classes, [Class::HostOomKilled, Class::HostNodeOom]);
+}
+
+#[test]
+fn a_described_node() {
+    let b = bundle(&["describe/node.txt"]);
+    let n = &b.nodes[0];
+    assert_eq!(n.name, "gpu-node-1");
+    assert_eq!(n.memory_allocatable, Some(Bytes(263_677_616 << 10)));
+    assert!(n.labels.iter().any(|(k, v)| k == "nvidia.com/gpu.product" && v.contains("A100")));
+    let pressure = n.conditions.iter().find(|c| c.kind == "MemoryPressure").unwrap();
+    assert!(pressure.holds && pressure.reason == "KubeletHasInsufficientMemory");
+    let oom = event(&b, "SystemOOM");
+    assert_eq!((oom.object.0.as_str(), oom.object.1.as_str()), ("Node", "gpu-node-1"));
+    cited("describe/node.txt", oom.line, "victim process: python3");
+}
