@@ -110,3 +110,52 @@ fn a_described_node() {
     assert_eq!((oom.object.0.as_str(), oom.object.1.as_str()), ("Node", "gpu-node-1"));
     cited("describe/node.txt", oom.line, "victim process: python3");
 }
+
+#[test]
+fn crictl_inspect() {
+    let b = bundle(&["inspect/crictl.json"]);
+    assert!(b.logs.is_empty() && b.gaps.is_empty(), "{:?}", b.gaps);
+    let p = &b.pods[0];
+    assert_eq!(p.full_name(), "inference/qwen-0");
+    assert_eq!(p.uid, "6a0f9f0e-8f83-4c0e-9a8e-1f5f6a7b8c9d");
+    let c = container(p, "vllm");
+    assert_eq!(c.memory_limit, Some(Bytes(16 * GIB)));
+    assert_eq!(c.args.last().map(String::as_str), Some("8"));
+    assert_eq!(c.devices, [("nvidia.com/gpu".to_owned(), 1)]);
+    assert_eq!(c.status.as_ref().unwrap().restarts, 3);
+    let t = end(c);
+    assert_eq!((t.reason.as_str(), t.exit_code), ("OOMKilled", 137));
+    assert_eq!(t.finished.unwrap().show(), "2026-07-03T20:40:06.201Z");
+    assert_eq!(triage(&["inspect/crictl.json"])[0].verdict.class, Class::HostOomKilled);
+}
+
+#[test]
+fn docker_inspect() {
+    let b = bundle(&["inspect/docker.txt"]);
+    assert!(b.logs.is_empty() && b.gaps.is_empty(), "{:?}", b.gaps);
+    let p = &b.pods[0];
+    assert_eq!(p.name, "serving-sglang-1");
+    let c = container(p, "sglang");
+    assert_eq!(c.memory_limit, Some(Bytes(32 * GIB)));
+    assert_eq!(p.memory_mounts(c), [("/dev/shm", Some(Bytes(8 * GIB)))]);
+    assert_eq!((end(c).reason.as_str(), end(c).exit_code), ("OOMKilled", 137));
+    assert_eq!(c.status.as_ref().unwrap().restarts, 2);
+    assert_eq!(triage(&["inspect/docker.txt"])[0].verdict.class, Class::HostOomKilled);
+}
+
+/// One pod told by describe and by the runtime is one death.
+#[test]
+fn two_tellings_of_one_pod_are_one_pod() {
+    let b = bundle(&["describe/pod.txt", "inspect/crictl.json"]);
+    assert_eq!(b.pods.len(), 3, "three different pods");
+    let described = String::from_utf8(sample("describe/pod.txt")).unwrap();
+    let crictl = String::from_utf8(sample("inspect/crictl.json")).unwrap();
+    let crictl = crictl.replace("qwen-0", "llama-70b-6c9f7d5b8d-x2k4p");
+    let b = Bundle::from_files(vec![
+        RawFile { name: "a.txt".into(), bytes: described.into_bytes() },
+        RawFile { name: "b.json".into(), bytes: crictl.into_bytes() },
+    ]);
+    assert_eq!(b.pods.len(), 2);
+    let p = &b.pods[0];
+    assert_eq!((p.uid.is_empty(), p.containers.len()), (false, 2), "the UID comes from the runtime");
+}

@@ -5,6 +5,7 @@
 mod describe;
 mod describe_pod;
 pub mod framing;
+mod inspect;
 mod kube;
 mod kube_model;
 mod merge;
@@ -125,6 +126,7 @@ impl Bundle {
                     return;
                 }
             }
+            Kind::Inspect(value) => self.pasted.extend(inspect::pods(&value, &file.name)),
             Kind::Metrics => {
                 let text = String::from_utf8_lossy(&file.bytes);
                 self.metrics.extend(metrics::parse(&text, &file.name));

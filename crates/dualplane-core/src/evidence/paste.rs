@@ -4,7 +4,7 @@
 //! line by line, so that the rest is a log whose line numbers are those of the file.
 
 use super::recognise::{Kind, is_kernel_line, mostly, recognise_structured};
-use super::{Bundle, describe, kube, metrics};
+use super::{Bundle, describe, inspect, kube, metrics};
 
 /// Larger texts are logs: nobody pastes them, and they are not looked through for objects.
 const MAX_PASTE: usize = 16 << 20;
@@ -100,6 +100,10 @@ fn structured(bundle: &mut Bundle, name: &str, body: &[&str], start: usize) -> b
                 any |= kube::add(bundle, object, name, &padded);
             }
             any
+        }
+        Some(Kind::Inspect(value)) => {
+            bundle.pasted.extend(inspect::pods(&value, name));
+            true
         }
         Some(Kind::Metrics) => {
             let padded = format!("{}{text}", "\n".repeat(start));

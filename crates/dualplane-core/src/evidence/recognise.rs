@@ -2,11 +2,15 @@
 
 use serde_json::Value;
 
+use super::inspect;
+
 /// What a file holds.
 #[derive(Debug)]
 pub enum Kind {
     /// Kubernetes objects (Lists unfolded by the caller).
     Kube(Vec<Value>),
+    /// What a container runtime says of its containers.
+    Inspect(Value),
     /// Prometheus text.
     Metrics,
     /// Lines; `kernel` when the whole file is a kernel log.
@@ -124,6 +128,9 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
                 && items.iter().any(is_kube)
             {
                 return Some(Kind::Kube(items.clone()));
+            }
+            if inspect::is_inspect(&value) {
+                return Some(Kind::Inspect(value));
             }
             // One JSON object on one line is a log with a single record.
             let lines = head.iter().filter(|l| !l.trim().is_empty()).count();
@@ -254,6 +261,7 @@ mod tests {
     fn kind(name: &str, text: &str) -> &'static str {
         match recognise(name, text.as_bytes()) {
             Kind::Kube(_) => "kube",
+            Kind::Inspect(_) => "inspect",
             Kind::Metrics => "metrics",
             Kind::Log { kernel: true } => "kernel",
             Kind::Log { kernel: false } => "log",
@@ -268,6 +276,8 @@ mod tests {
             ("x", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n", "kube"),
             ("x", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}", "kube"),
             ("x", "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[]}", "kube"),
+            ("x", "[{\"Id\":\"a\",\"State\":{\"OOMKilled\":true},\"HostConfig\":{}}]", "inspect"),
+            ("x", "{\"status\":{\"state\":\"CONTAINER_EXITED\"}}", "inspect"),
             ("x", "# HELP a_b c\n# TYPE a_b gauge\na_b{x=\"y\"} 1\n", "metrics"),
             ("x", "vllm:num_requests_running{a=\"b c\"} 3.0\n", "metrics"),
             ("x", "[51240.661902] tritonserver invoked oom-killer: gfp_mask=0xcc0\n", "kernel"),
