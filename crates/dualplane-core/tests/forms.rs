@@ -159,3 +159,37 @@ fn two_tellings_of_one_pod_are_one_pod() {
     let p = &b.pods[0];
     assert_eq!((p.uid.is_empty(), p.containers.len()), (false, 2), "the UID comes from the runtime");
 }
+
+#[test]
+fn tables_of_pods() {
+    let b = bundle(&["tables/get.txt"]);
+    assert!(b.logs.is_empty() && b.pods.len() == 5, "{:?}", b.pods);
+    let p = &b.pods[0];
+    assert_eq!(
+        (p.full_name().as_str(), p.node.as_deref()),
+        ("inference/llama-70b-6c9f7d5b8d-x2k4p", Some("gpu-node-1"))
+    );
+    assert_eq!(end(&p.containers[0]).reason, "OOMKilled");
+    assert_eq!(p.containers[0].status.as_ref().unwrap().restarts, 5);
+    assert_eq!(b.pods[1].reason.as_deref(), Some("Evicted"));
+    assert_eq!(end(&b.pods[3].containers[0]).reason, "OOMKilled");
+    let one = triage(&["tables/grep.txt"]);
+    assert_eq!(one[0].verdict.class, Class::HostOomKilled, "an unknown limit is not a missing one");
+    assert_eq!(one[0].verdict.subject.restarts, Some(5));
+    // Described as well, the pod is there once, with its limit.
+    let both = bundle(&["tables/grep.txt", "describe/pod.txt"]);
+    assert_eq!(both.pods.len(), 2);
+    assert_eq!(container(&both.pods[0], "vllm").memory_limit, Some(Bytes(24 * GIB)));
+}
+
+#[test]
+fn tables_of_events() {
+    let b = bundle(&["tables/events.txt"]);
+    assert!(b.logs.is_empty() && b.events.len() == 4, "{:?}", b.events);
+    assert_eq!(event(&b, "Unhealthy").count, 3);
+    assert_eq!(event(&b, "Killing").container.as_deref(), Some("vllm"));
+    assert_eq!(event(&b, "SystemOOM").object.0, "Node");
+    for e in &b.events {
+        cited("tables/events.txt", e.line, &e.message);
+    }
+}

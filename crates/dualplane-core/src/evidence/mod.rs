@@ -13,6 +13,7 @@ pub mod metrics;
 mod paste;
 mod recognise;
 mod rotation;
+mod tables;
 
 pub use kube_model::{
     Condition, Container, ContainerKind, ContainerStatus, Event, Node, Pod, Probe, State, Termination, Volume,

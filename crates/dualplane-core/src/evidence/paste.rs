@@ -4,7 +4,7 @@
 //! line by line, so that the rest is a log whose line numbers are those of the file.
 
 use super::recognise::{Kind, is_kernel_line, mostly, recognise_structured};
-use super::{Bundle, describe, inspect, kube, metrics};
+use super::{Bundle, describe, inspect, kube, metrics, tables};
 
 /// Larger texts are logs: nobody pastes them, and they are not looked through for objects.
 const MAX_PASTE: usize = 16 << 20;
@@ -61,7 +61,11 @@ pub(super) fn read(bundle: &mut Bundle, name: &str, bytes: Vec<u8>, kernel: bool
         if !one && !kernel && mostly(body, is_kernel_line) {
             claim(start, end, Owner::Kernel);
         }
-        for (from, to) in describe::read(bundle, body, start as u64 + 1, name) {
+        let mut read = describe::read(bundle, body, start as u64 + 1, name);
+        if read.is_empty() {
+            read = tables::read(bundle, body, start as u64 + 1, name);
+        }
+        for (from, to) in read {
             claim(start + from, start + to, Owner::Taken);
         }
     }
