@@ -193,3 +193,38 @@ fn tables_of_events() {
         cited("tables/events.txt", e.line, &e.message);
     }
 }
+
+/// An issue pasted into a file: prose, fences, prompts, and in them a described pod, a log, a kernel log, a table, YAML.
+#[test]
+fn several_kinds_in_one_text() {
+    let name = "paste/issue.md";
+    let b = bundle(&[name]);
+    assert!(b.gaps.is_empty(), "{:?}", b.gaps);
+    assert_eq!(b.pods.len(), 1, "described and listed, but one pod");
+    let c = container(&b.pods[0], "vllm");
+    assert_eq!((c.memory_limit, end(c).exit_code), (Some(Bytes(16 * GIB)), 137));
+    assert_eq!(b.nodes[0].name, "gpu-node-1");
+    let kernel: Vec<bool> = b.logs.iter().map(|l| l.kernel).collect();
+    assert_eq!(kernel, [false, true]);
+    let app = String::from_utf8_lossy(&b.logs[0].bytes);
+    assert!(
+        app.contains("Starting to load model") && !app.contains("kubectl") && !app.contains("oom_reaper")
+    );
+    cited(name, event(&b, "BackOff").line, &event(&b, "BackOff").message);
+    let report = &triage(&[name])[0];
+    assert_eq!(report.verdict.class, Class::HostOomKilled);
+    let trigger = report.verdict.trigger.as_ref().unwrap();
+    cited(name, trigger.place.line, &trigger.text);
+    assert_eq!(trigger.place.line, Some(59));
+}
+
+#[test]
+fn encodings() {
+    for name in ["powershell-le.txt", "be.txt", "bom-crlf.txt", "page.html"] {
+        let b = bundle(&[&format!("encoding/{name}")]);
+        assert!(b.gaps.is_empty() && b.pods.len() == 1, "{name}: {:?}", b.gaps);
+        let c = container(&b.pods[0], "vllm");
+        assert_eq!((end(c).reason.as_str(), c.memory_limit), ("OOMKilled", Some(Bytes(24 * GIB))), "{name}");
+        assert!(event(&b, "Unhealthy").message.contains("Get \"http://10.244.3.21"), "{name}");
+    }
+}

@@ -14,54 +14,13 @@ const MAX_OBJECTS: usize = 1000;
 /// How far below `Name:` the keys must stand that tell what it describes.
 const LOOK_AHEAD: usize = 400;
 
-/// First-level keys of pods and nodes, in all versions since 1.20.
-const KEYS: &[&str] = &[
-    "Addresses",
-    "Allocatable",
-    "Allocated resources",
-    "Annotations",
-    "Capacity",
-    "Conditions",
-    "Containers",
-    "Controlled By",
-    "CreationTimestamp",
-    "Ephemeral Containers",
-    "Events",
-    "IP",
-    "IPs",
-    "Init Containers",
-    "Labels",
-    "Lease",
-    "Message",
-    "Namespace",
-    "Node",
-    "Node-Selectors",
-    "NominatedNodeName",
-    "Non-terminated Pods",
-    "PodCIDR",
-    "PodCIDRs",
-    "Priority",
-    "Priority Class Name",
-    "ProviderID",
-    "QoS Class",
-    "Readiness Gates",
-    "Reason",
-    "Resource Claims",
-    "Resources",
-    "Roles",
-    "Runtime Class Name",
-    "SeccompProfile",
-    "Service Account",
-    "Start Time",
-    "Status",
-    "System Info",
-    "Taints",
-    "Termination Grace Period",
-    "Tolerations",
-    "Topology Spread Constraints",
-    "Unschedulable",
-    "Volumes",
-];
+/// First-level keys of pods and nodes, in all versions since 1.20, each between bars.
+const KEYS: &str = "|Addresses|Allocatable|Allocated resources|Annotations|Capacity|Conditions|Containers|Controlled By\
+     |CreationTimestamp|Ephemeral Containers|Events|IP|IPs|Init Containers|Labels|Lease|Message\
+     |Namespace|Node|Node-Selectors|NominatedNodeName|Non-terminated Pods|PodCIDR|PodCIDRs|Priority\
+     |Priority Class Name|ProviderID|QoS Class|Readiness Gates|Reason|Resource Claims|Resources|Roles\
+     |Runtime Class Name|SeccompProfile|Service Account|Start Time|Status|System Info|Taints\
+     |Termination Grace Period|Tolerations|Topology Spread Constraints|Unschedulable|Volumes|";
 
 /// A described object: its lines, and whether it is a node.
 struct Block {
@@ -124,7 +83,7 @@ fn end(lines: &[&str], start: usize, base: usize) -> usize {
     let mut at = start + 1;
     while let Some(line) = lines.get(at) {
         let known = indent(line) == base
-            && key_value(line).is_some_and(|(k, _)| KEYS.contains(&k))
+            && key_value(line).is_some_and(|(k, _)| is_key(k))
             && !line.trim_start().starts_with("Name:");
         if events && !known {
             if !is_event_row(line) {
@@ -132,8 +91,7 @@ fn end(lines: &[&str], start: usize, base: usize) -> usize {
             }
         } else if line.trim().is_empty() {
             let after = lines.get(at + 1).is_some_and(|l| {
-                !l.trim().is_empty()
-                    && (indent(l) > base || key_value(l).is_some_and(|(k, _)| KEYS.contains(&k)))
+                !l.trim().is_empty() && (indent(l) > base || key_value(l).is_some_and(|(k, _)| is_key(k)))
             });
             if !after {
                 return at;
@@ -154,6 +112,10 @@ fn end(lines: &[&str], start: usize, base: usize) -> usize {
         at += 1;
     }
     at
+}
+
+fn is_key(word: &str) -> bool {
+    KEYS.split('|').any(|k| k == word && !k.is_empty())
 }
 
 fn is_event_row(line: &str) -> bool {

@@ -4,6 +4,7 @@
 
 mod describe;
 mod describe_pod;
+mod encoding;
 pub mod framing;
 mod inspect;
 mod kube;
@@ -115,6 +116,7 @@ impl Bundle {
     }
 
     fn add(&mut self, file: RawFile) {
+        let file = RawFile { bytes: encoding::plain(file.bytes), ..file };
         match recognise(&file.name, &file.bytes) {
             Kind::Kube(objects) => {
                 let text = String::from_utf8_lossy(&file.bytes);

@@ -62,9 +62,11 @@ pub(super) fn read(bundle: &mut Bundle, name: &str, bytes: Vec<u8>, kernel: bool
             claim(start, end, Owner::Kernel);
         }
         let mut read = describe::read(bundle, body, start as u64 + 1, name);
-        if read.is_empty() {
-            read = tables::read(bundle, body, start as u64 + 1, name);
+        let mut rest = body.to_vec();
+        for range in &read {
+            rest.get_mut(range.0..range.1).unwrap_or_default().fill("");
         }
+        read.extend(tables::read(bundle, &rest, start as u64 + 1, name));
         for (from, to) in read {
             claim(start + from, start + to, Owner::Taken);
         }

@@ -67,7 +67,7 @@ pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
 fn looks_binary(bytes: &[u8]) -> bool {
     let head = bytes.get(..bytes.len().min(8192)).unwrap_or(bytes);
     let odd = head.iter().filter(|b| is_binary(**b)).count();
-    // A stray control byte in a log is normal, a twentieth of them is not text. UTF-16 falls here too.
+    // A stray control byte in a log is normal, a twentieth of them is not text.
     odd * 20 > head.len()
 }
 
