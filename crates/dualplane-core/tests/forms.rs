@@ -228,3 +228,25 @@ fn encodings() {
         assert!(event(&b, "Unhealthy").message.contains("Get \"http://10.244.3.21"), "{name}");
     }
 }
+
+/// The same death behind every prefix: the same verdict, the line of the file, the phase from the traceback.
+#[test]
+fn prefixes_of_log_tools() {
+    for name in [
+        "kubectl-prefix.log",
+        "kubectl-timestamps.log",
+        "compose.log",
+        "stern.log",
+        "kubetail.log",
+        "logcli.txt",
+    ] {
+        let name = &format!("prefix/{name}");
+        let report = &triage(&[name])[0];
+        assert_eq!(report.verdict.class, Class::CudaOomLoad, "{name}");
+        let trigger = report.verdict.trigger.as_ref().unwrap();
+        cited(name, trigger.place.line, "torch.OutOfMemoryError: CUDA out of memory");
+        cited(name, trigger.place.line, &trigger.text);
+        let hit = report.facts.hits.iter().find(|h| h.place == trigger.place).unwrap();
+        assert!(hit.process.contains("EngineCore_0 pid=612"), "{name}: {:?}", hit.process);
+    }
+}

@@ -12,6 +12,7 @@ mod kube_model;
 mod merge;
 pub mod metrics;
 mod paste;
+pub mod prefix;
 mod recognise;
 mod rotation;
 mod tables;
@@ -47,7 +48,7 @@ pub struct Gap {
 }
 
 /// Whose log a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The dead instance's log.
@@ -57,11 +58,12 @@ pub enum Role {
     /// The log of another pod or host of the same group.
     Peer,
     /// Not said by its name.
+    #[default]
     Unsaid,
 }
 
 /// A text source that is scanned line by line.
-#[derive(Debug)]
+#[derive(Debug, Clone, Default)]
 pub struct LogSource {
     /// Path relative to the target.
     pub name: String,
@@ -69,6 +71,10 @@ pub struct LogSource {
     pub role: Role,
     /// It is a kernel log as a whole.
     pub kernel: bool,
+    /// What a tool put before each line.
+    pub prefix: prefix::Prefix,
+    /// The line of the file for each line of the content, where they differ (exports: order of time, several in a line).
+    pub numbers: Option<Arc<[u64]>>,
     /// Content; shared where several pods of one pile read the same log.
     pub bytes: Arc<[u8]>,
 }
@@ -163,7 +169,15 @@ impl Bundle {
     fn text(&mut self, name: &str, bytes: Vec<u8>, kernel: bool) {
         let role = role(name);
         for (kernel, bytes) in paste::read(self, name, bytes, kernel) {
-            self.logs.push(LogSource { name: name.to_owned(), role, kernel, bytes: bytes.into() });
+            let prefix = prefix::of(&bytes);
+            self.logs.push(LogSource {
+                name: name.to_owned(),
+                role,
+                kernel,
+                prefix,
+                numbers: None,
+                bytes: bytes.into(),
+            });
         }
     }
 
