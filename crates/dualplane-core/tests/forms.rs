@@ -250,3 +250,52 @@ fn prefixes_of_log_tools() {
         assert!(hit.process.contains("EngineCore_0 pid=612"), "{name}: {:?}", hit.process);
     }
 }
+
+/// Log stores answer with the newest line first: read in the order of time, cited by the line of the file.
+#[test]
+fn exports_of_log_stores() {
+    for name in
+        ["loki.json", "logcli.jsonl", "datadog.json", "cloudwatch.json", "insights.json", "gcloud.json"]
+    {
+        let name = &format!("exports/{name}");
+        let b = bundle(&[name]);
+        assert!(b.gaps.is_empty() && b.logs.len() == 1, "{name}: {:?}", b.gaps);
+        let text = String::from_utf8_lossy(&b.logs[0].bytes).into_owned();
+        assert_eq!(text.lines().count(), 6, "{name}: {text}");
+        assert!(
+            text.starts_with("INFO 07-03 22:39:40") && text.ends_with("Failed core proc(s): {}\n"),
+            "{name}"
+        );
+        let report = &triage(&[name])[0];
+        assert_eq!(report.verdict.class, Class::CudaOomLoad, "{name}");
+        let trigger = report.verdict.trigger.as_ref().unwrap();
+        assert!(
+            trigger.text.starts_with("(EngineCore_0 pid=612) torch.OutOfMemoryError: "),
+            "the line inside"
+        );
+        cited(name, trigger.place.line, &trigger.text);
+        let first = &report.verdict.cascade[0];
+        cited(name, first.first.line, first.text.split('"').next().unwrap());
+    }
+}
+
+/// Any part of any sample is read without a panic: cut anywhere, doubled, backwards.
+#[test]
+fn cut_samples_are_read_too() {
+    let knowledge = Knowledge::embedded().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/forms");
+    let folders = std::fs::read_dir(root).unwrap().map(|d| d.unwrap().path());
+    for file in folders.flat_map(|d| std::fs::read_dir(d).unwrap()).map(|f| f.unwrap().path()) {
+        let all = std::fs::read(&file).unwrap();
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let mut reversed: Vec<&[u8]> = all.split_inclusive(|b| *b == b'\n').collect();
+        reversed.reverse();
+        let mut parts = vec![[all.as_slice(), &all].concat(), reversed.concat()];
+        parts.extend((0..all.len()).step_by(97).flat_map(|at| [all[..at].to_vec(), all[at..].to_vec()]));
+        for bytes in parts {
+            let _ = Bundle::from_files(vec![RawFile { name: name.clone(), bytes }]);
+        }
+        let half = RawFile { name, bytes: all[..all.len() / 2].to_vec() };
+        let _ = report::triage_all("case", vec![half], Vec::new(), &knowledge);
+    }
+}

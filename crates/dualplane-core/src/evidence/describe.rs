@@ -101,7 +101,7 @@ fn end(lines: &[&str], start: usize, base: usize) -> usize {
             let stops = |l: &&str| ["Exit Code:", "Name:"].iter().any(|w| l.trim_start().starts_with(w));
             match rest
                 .iter()
-                .position(|l| stops(l))
+                .position(stops)
                 .filter(|c| rest.get(*c).is_some_and(|l| l.trim_start().starts_with("Exit Code:")))
             {
                 Some(code) => at += code,

@@ -67,7 +67,7 @@ fn read_containers(body: &[&str], key: &str, kind: ContainerKind, out: &mut Vec<
     let mut level = 2;
     for line in lines_of(body, key) {
         let pair = key_value(line);
-        if message && !pair.is_some_and(|(k, _)| k == "Exit Code") {
+        if message && pair.is_none_or(|(k, _)| k != "Exit Code") {
             if let Some(t) = current.as_mut().and_then(|c| ending(c, &under)) {
                 t.message.push('\n');
                 t.message.push_str(line.trim());
@@ -119,7 +119,7 @@ fn lines_of<'a>(body: &'a [&'a str], key: &str) -> Vec<&'a str> {
                 )
             )
     };
-    let end = rest.iter().position(|l| ends(l)).unwrap_or(rest.len());
+    let end = rest.iter().position(ends).unwrap_or(rest.len());
     rest.get(..end).unwrap_or_default().to_vec()
 }
 

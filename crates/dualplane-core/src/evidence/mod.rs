@@ -5,6 +5,7 @@
 mod describe;
 mod describe_pod;
 mod encoding;
+mod exports;
 pub mod framing;
 mod inspect;
 mod kube;
@@ -136,6 +137,7 @@ impl Bundle {
                 }
             }
             Kind::Inspect(value) => self.pasted.extend(inspect::pods(&value, &file.name)),
+            Kind::Export(export) => self.export(&file.name, export),
             Kind::Metrics => {
                 let text = String::from_utf8_lossy(&file.bytes);
                 self.metrics.extend(metrics::parse(&text, &file.name));
@@ -163,6 +165,18 @@ impl Bundle {
     /// Keeps a pod that a person pasted; [`merge`] decides whether it stands for itself.
     fn stand_in(&mut self, pod: Pod) {
         self.pasted.push(pod);
+    }
+
+    /// The lines of a log store, in the order of time.
+    fn export(&mut self, name: &str, export: exports::Export) {
+        self.logs.push(LogSource {
+            name: name.to_owned(),
+            role: role(name),
+            prefix: prefix::of(export.text.as_bytes()),
+            numbers: Some(export.numbers.into()),
+            bytes: export.text.into_bytes().into(),
+            kernel: false,
+        });
     }
 
     /// Takes Kubernetes objects out of a text; what is left are lines of a log.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::exports::{self, Export};
 use super::inspect;
 
 /// What a file holds.
@@ -11,6 +12,8 @@ pub enum Kind {
     Kube(Vec<Value>),
     /// What a container runtime says of its containers.
     Inspect(Value),
+    /// Lines out of a log store.
+    Export(Export),
     /// Prometheus text.
     Metrics,
     /// Lines; `kernel` when the whole file is a kernel log.
@@ -132,6 +135,10 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
             if inspect::is_inspect(&value) {
                 return Some(Kind::Inspect(value));
             }
+            let text = std::str::from_utf8(bytes).unwrap_or_default();
+            if let Some(export) = exports::read(&value, text) {
+                return Some(Kind::Export(export));
+            }
             // One JSON object on one line is a log with a single record.
             let lines = head.iter().filter(|l| !l.trim().is_empty()).count();
             if lines == 1 && !named_json {
@@ -143,6 +150,9 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
             // JSON lines: the first line is whole by itself.
             let first = head.iter().find(|l| !l.trim().is_empty())?;
             if serde_json::from_str::<Value>(first).is_ok_and(|v| v.is_object()) {
+                if let Some(export) = std::str::from_utf8(bytes).ok().and_then(exports::read_lines) {
+                    return Some(Kind::Export(export));
+                }
                 return Some(Kind::Log { kernel: false });
             }
             let kube = head.iter().any(|l| l.contains("\"apiVersion\"") || l.contains("\"kind\""));
@@ -262,6 +272,7 @@ mod tests {
         match recognise(name, text.as_bytes()) {
             Kind::Kube(_) => "kube",
             Kind::Inspect(_) => "inspect",
+            Kind::Export(_) => "export",
             Kind::Metrics => "metrics",
             Kind::Log { kernel: true } => "kernel",
             Kind::Log { kernel: false } => "log",
@@ -277,6 +288,12 @@ mod tests {
             ("x", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}", "kube"),
             ("x", "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[]}", "kube"),
             ("x", "[{\"Id\":\"a\",\"State\":{\"OOMKilled\":true},\"HostConfig\":{}}]", "inspect"),
+            ("x.json", "[{\"message\":\"a\",\"timestamp\":1}]", "export"),
+            (
+                "x",
+                "{\"line\":\"a\",\"labels\":{},\"timestamp\":\"\"}\n{\"line\":\"b\",\"labels\":{},\"timestamp\":\"\"}",
+                "export",
+            ),
             ("x", "{\"status\":{\"state\":\"CONTAINER_EXITED\"}}", "inspect"),
             ("x", "# HELP a_b c\n# TYPE a_b gauge\na_b{x=\"y\"} 1\n", "metrics"),
             ("x", "vllm:num_requests_running{a=\"b c\"} 3.0\n", "metrics"),
