@@ -18,6 +18,8 @@ pub struct Unwrapped<'a> {
     pub stamp: Option<Stamp>,
     /// CRI cut a long line: the next line goes on.
     pub partial: bool,
+    /// Pod, container or service, where a tool put it before the line.
+    pub source: Option<String>,
 }
 
 /// Unwraps one line of a container or system log.
@@ -35,7 +37,7 @@ pub fn unwrap_line(raw: &str) -> Unwrapped<'_> {
     }
     let text = strip_ansi(raw);
     let stamp = find_stamp(&text);
-    Unwrapped { text, stamp, partial: false }
+    Unwrapped { text, stamp, partial: false, source: None }
 }
 
 /// `2026-07-03T22:40:06.123456789Z stdout F message`
@@ -49,7 +51,12 @@ fn cri(raw: &str) -> Option<Unwrapped<'_>> {
         _ => return None,
     };
     let stamp = parse_rfc3339(time)?;
-    Some(Unwrapped { text: strip_ansi(rest.get(2..).unwrap_or_default()), stamp: Some(stamp), partial })
+    Some(Unwrapped {
+        text: strip_ansi(rest.get(2..).unwrap_or_default()),
+        stamp: Some(stamp),
+        partial,
+        source: None,
+    })
 }
 
 /// Docker json-file, journald's `-o json`, and app logs that put the message into a field.
@@ -73,7 +80,7 @@ fn json_record(raw: &str) -> Option<Unwrapped<'_>> {
         .or_else(|| journald_time(&map))
         .or_else(|| find_stamp(&text));
     let text = strip_ansi(&text).into_owned();
-    Some(Unwrapped { text: Cow::Owned(text), stamp, partial })
+    Some(Unwrapped { text: Cow::Owned(text), stamp, partial, source: None })
 }
 
 fn journald_time(map: &serde_json::Map<String, Value>) -> Option<Stamp> {
@@ -86,7 +93,7 @@ fn journald_time(map: &serde_json::Map<String, Value>) -> Option<Stamp> {
 pub fn unwrap_kernel(raw: &str) -> Unwrapped<'_> {
     let line = raw.trim_end_matches('\r');
     if let Some((stamp, text)) = parse_kmsg(line) {
-        return Unwrapped { text: Cow::Borrowed(text), stamp: Some(stamp), partial: false };
+        return Unwrapped { text: Cow::Borrowed(text), stamp: Some(stamp), partial: false, source: None };
     }
     // dmesg -x: facility and level before the stamp; syslog: <6> before it.
     let body = match line.find('[') {
@@ -101,17 +108,27 @@ pub fn unwrap_kernel(raw: &str) -> Unwrapped<'_> {
         _ => line,
     };
     if let Some((stamp, text)) = parse_boot_prefix(body) {
-        return Unwrapped { text: Cow::Borrowed(text), stamp: Some(stamp), partial: false };
+        return Unwrapped { text: Cow::Borrowed(text), stamp: Some(stamp), partial: false, source: None };
     }
     if let Some((_, rest)) =
         body.strip_prefix('[').and_then(|b| b.split_once("] ")).filter(|(s, _)| s.len() > 18)
     {
-        return Unwrapped { text: Cow::Borrowed(rest), stamp: find_stamp(body), partial: false };
+        return Unwrapped {
+            text: Cow::Borrowed(rest),
+            stamp: find_stamp(body),
+            partial: false,
+            source: None,
+        };
     }
     if let Some((_, rest)) = body.split_once(" kernel: ") {
         // Some journals keep the boot stamp as well.
         let rest = parse_boot_prefix(rest).map_or(rest, |(_, r)| r);
-        return Unwrapped { text: Cow::Borrowed(rest), stamp: find_stamp(body), partial: false };
+        return Unwrapped {
+            text: Cow::Borrowed(rest),
+            stamp: find_stamp(body),
+            partial: false,
+            source: None,
+        };
     }
     unwrap_line(raw)
 }
@@ -140,7 +157,7 @@ pub fn process_of(text: &str) -> Option<&str> {
     }
     if let Some(rest) = head.strip_prefix('[') {
         let (tag, _) = rest.split_once(']')?;
-        if tag.starts_with("rank") || tag.starts_with("pod/") {
+        if tag.starts_with("rank") {
             return Some(tag);
         }
         // SGLang: [2025-03-12 08:25:21 TP2] or [… DP0 TP0 EP0]

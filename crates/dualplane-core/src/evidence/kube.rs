@@ -118,6 +118,7 @@ fn pod(v: &Value, file: &str) -> Pod {
             .map(|o| (str_at(o, "/kind").to_owned(), str_at(o, "/name").to_owned())),
         containers,
         volumes: list(v, "/spec/volumes").iter().map(volume).collect(),
+        status_only: false,
     }
 }
 

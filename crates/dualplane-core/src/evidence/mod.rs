@@ -2,12 +2,21 @@
 //!
 //! Nothing here judges. What could not be read becomes a [`Gap`] with its reason; it is never a zero.
 
+mod describe;
+mod describe_pod;
+mod encoding;
+mod exports;
 pub mod framing;
+mod inspect;
 mod kube;
 mod kube_model;
+mod merge;
 pub mod metrics;
+mod paste;
+pub mod prefix;
 mod recognise;
 mod rotation;
+mod tables;
 
 pub use kube_model::{
     Condition, Container, ContainerKind, ContainerStatus, Event, Node, Pod, Probe, State, Termination, Volume,
@@ -40,7 +49,7 @@ pub struct Gap {
 }
 
 /// Whose log a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The dead instance's log.
@@ -50,11 +59,12 @@ pub enum Role {
     /// The log of another pod or host of the same group.
     Peer,
     /// Not said by its name.
+    #[default]
     Unsaid,
 }
 
 /// A text source that is scanned line by line.
-#[derive(Debug)]
+#[derive(Debug, Clone, Default)]
 pub struct LogSource {
     /// Path relative to the target.
     pub name: String,
@@ -62,6 +72,10 @@ pub struct LogSource {
     pub role: Role,
     /// It is a kernel log as a whole.
     pub kernel: bool,
+    /// What a tool put before each line.
+    pub prefix: prefix::Prefix,
+    /// The line of the file for each line of the content, where they differ (exports: order of time, several in a line).
+    pub numbers: Option<Arc<[u64]>>,
     /// Content; shared where several pods of one pile read the same log.
     pub bytes: Arc<[u8]>,
 }
@@ -85,6 +99,8 @@ pub struct Bundle {
     pub gaps: Vec<Gap>,
     /// Pod templates of workloads; they stand in for pods where no file holds one.
     pub(crate) templates: Vec<Pod>,
+    /// Pods as people paste them (described, inspected, a row of a table), the fuller forms first within one file.
+    pub(crate) pasted: Vec<Pod>,
 }
 
 impl Bundle {
@@ -95,6 +111,7 @@ impl Bundle {
         for file in files {
             bundle.add(file);
         }
+        merge::pasted(&mut bundle);
         if bundle.pods.is_empty() {
             bundle.pods = std::mem::take(&mut bundle.templates);
         }
@@ -106,6 +123,7 @@ impl Bundle {
     }
 
     fn add(&mut self, file: RawFile) {
+        let file = RawFile { bytes: encoding::plain(file.bytes), ..file };
         match recognise(&file.name, &file.bytes) {
             Kind::Kube(objects) => {
                 let text = String::from_utf8_lossy(&file.bytes);
@@ -118,6 +136,8 @@ impl Bundle {
                     return;
                 }
             }
+            Kind::Inspect(value) => self.pasted.extend(inspect::pods(&value, &file.name)),
+            Kind::Export(export) => self.export(&file.name, export),
             Kind::Metrics => {
                 let text = String::from_utf8_lossy(&file.bytes);
                 self.metrics.extend(metrics::parse(&text, &file.name));
@@ -131,8 +151,7 @@ impl Bundle {
                     self.gap(&file.name, &why, Some(command));
                     return;
                 }
-                let role = role(&file.name);
-                self.logs.push(LogSource { name: file.name.clone(), role, kernel, bytes: file.bytes.into() });
+                self.text(&file.name, file.bytes, kernel);
             }
             Kind::Manifest => {}
             Kind::Unusable(why) => {
@@ -141,6 +160,39 @@ impl Bundle {
             }
         }
         self.files.push(file.name);
+    }
+
+    /// Keeps a pod that a person pasted; [`merge`] decides whether it stands for itself.
+    fn stand_in(&mut self, pod: Pod) {
+        self.pasted.push(pod);
+    }
+
+    /// The lines of a log store, in the order of time.
+    fn export(&mut self, name: &str, export: exports::Export) {
+        self.logs.push(LogSource {
+            name: name.to_owned(),
+            role: role(name),
+            prefix: prefix::of(export.text.as_bytes()),
+            numbers: Some(export.numbers.into()),
+            bytes: export.text.into_bytes().into(),
+            kernel: false,
+        });
+    }
+
+    /// Takes Kubernetes objects out of a text; what is left are lines of a log.
+    fn text(&mut self, name: &str, bytes: Vec<u8>, kernel: bool) {
+        let role = role(name);
+        for (kernel, bytes) in paste::read(self, name, bytes, kernel) {
+            let prefix = prefix::of(&bytes);
+            self.logs.push(LogSource {
+                name: name.to_owned(),
+                role,
+                kernel,
+                prefix,
+                numbers: None,
+                bytes: bytes.into(),
+            });
+        }
     }
 
     /// Records a gap.

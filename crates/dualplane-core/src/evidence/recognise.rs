@@ -2,11 +2,18 @@
 
 use serde_json::Value;
 
+use super::exports::{self, Export};
+use super::inspect;
+
 /// What a file holds.
 #[derive(Debug)]
 pub enum Kind {
     /// Kubernetes objects (Lists unfolded by the caller).
     Kube(Vec<Value>),
+    /// What a container runtime says of its containers.
+    Inspect(Value),
+    /// Lines out of a log store.
+    Export(Export),
     /// Prometheus text.
     Metrics,
     /// Lines; `kernel` when the whole file is a kernel log.
@@ -41,7 +48,7 @@ pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
     let lower = name.to_ascii_lowercase();
     let head = head_lines(bytes, 64);
     let first = head.iter().map(|l| l.trim_start()).find(|l| !l.is_empty()).unwrap_or_default();
-    if (first.starts_with('{') || first.starts_with('[') && lower.ends_with(".json"))
+    if (opens_json(first, &head) || first.starts_with('[') && lower.ends_with(".json"))
         && let Some(kind) = json(bytes, lower.ends_with(".json"), &head)
     {
         return kind;
@@ -63,7 +70,7 @@ pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
 fn looks_binary(bytes: &[u8]) -> bool {
     let head = bytes.get(..bytes.len().min(8192)).unwrap_or(bytes);
     let odd = head.iter().filter(|b| is_binary(**b)).count();
-    // A stray control byte in a log is normal, a twentieth of them is not text. UTF-16 falls here too.
+    // A stray control byte in a log is normal, a twentieth of them is not text.
     odd * 20 > head.len()
 }
 
@@ -76,9 +83,38 @@ fn head_lines(bytes: &[u8], n: usize) -> Vec<String> {
     head.split(|b| *b == b'\n').take(n).map(|l| String::from_utf8_lossy(l).into_owned()).collect()
 }
 
-fn mostly(lines: &[String], is: impl Fn(&str) -> bool) -> bool {
-    let lines: Vec<&String> = lines.iter().filter(|l| !l.trim().is_empty()).collect();
+pub(super) fn mostly<L: AsRef<str>>(lines: &[L], is: impl Fn(&str) -> bool) -> bool {
+    let lines: Vec<&str> =
+        lines.iter().map(AsRef::as_ref).filter(|l| !l.trim().is_empty()).take(64).collect();
     !lines.is_empty() && lines.iter().filter(|l| is(l)).count() * 2 > lines.len()
+}
+
+/// Recognises a block of a larger text, where it is something other than lines as a whole.
+pub(super) fn recognise_structured(bytes: &[u8]) -> Option<Kind> {
+    let head = head_lines(bytes, 64);
+    let first = head.iter().map(|l| l.trim_start()).find(|l| !l.is_empty())?;
+    let kind = if opens_json(first, &head) {
+        json(bytes, false, &head)?
+    } else if looks_yaml("", &head) {
+        yaml(bytes)
+    } else if mostly(&head, is_metric_line) {
+        Kind::Metrics
+    } else {
+        return None;
+    };
+    (!matches!(kind, Kind::Log { .. } | Kind::Unusable(_) | Kind::Manifest)).then_some(kind)
+}
+
+/// `{`, or a list of objects; `[2026-…` and `[   12.3]` open lines of logs.
+fn opens_json(first: &str, head: &[String]) -> bool {
+    let next = || {
+        let rest = first.strip_prefix('[')?.trim_start().chars().next();
+        rest.or_else(|| {
+            let mut lines = head.iter().map(|l| l.trim_start()).skip_while(|l| l.is_empty()).skip(1);
+            lines.find(|l| !l.is_empty())?.chars().next()
+        })
+    };
+    first.starts_with('{') || next().is_some_and(|c| matches!(c, '{' | ']'))
 }
 
 fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
@@ -96,6 +132,13 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
             {
                 return Some(Kind::Kube(items.clone()));
             }
+            if inspect::is_inspect(&value) {
+                return Some(Kind::Inspect(value));
+            }
+            let text = std::str::from_utf8(bytes).unwrap_or_default();
+            if let Some(export) = exports::read(&value, text) {
+                return Some(Kind::Export(export));
+            }
             // One JSON object on one line is a log with a single record.
             let lines = head.iter().filter(|l| !l.trim().is_empty()).count();
             if lines == 1 && !named_json {
@@ -107,6 +150,9 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
             // JSON lines: the first line is whole by itself.
             let first = head.iter().find(|l| !l.trim().is_empty())?;
             if serde_json::from_str::<Value>(first).is_ok_and(|v| v.is_object()) {
+                if let Some(export) = std::str::from_utf8(bytes).ok().and_then(exports::read_lines) {
+                    return Some(Kind::Export(export));
+                }
                 return Some(Kind::Log { kernel: false });
             }
             let kube = head.iter().any(|l| l.contains("\"apiVersion\"") || l.contains("\"kind\""));
@@ -192,7 +238,7 @@ fn is_metric_line(line: &str) -> bool {
     name_ok && value && rest.next().is_none_or(|t| t.parse::<i64>().is_ok() || t.starts_with('#'))
 }
 
-fn is_kernel_line(line: &str) -> bool {
+pub(super) fn is_kernel_line(line: &str) -> bool {
     let line = line.trim_start();
     let line = line.strip_prefix('<').and_then(|l| l.split_once('>')).map_or(line, |(_, l)| l);
     if line.contains(" kernel: ") {
@@ -225,6 +271,8 @@ mod tests {
     fn kind(name: &str, text: &str) -> &'static str {
         match recognise(name, text.as_bytes()) {
             Kind::Kube(_) => "kube",
+            Kind::Inspect(_) => "inspect",
+            Kind::Export(_) => "export",
             Kind::Metrics => "metrics",
             Kind::Log { kernel: true } => "kernel",
             Kind::Log { kernel: false } => "log",
@@ -239,6 +287,14 @@ mod tests {
             ("x", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n", "kube"),
             ("x", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}", "kube"),
             ("x", "{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[]}", "kube"),
+            ("x", "[{\"Id\":\"a\",\"State\":{\"OOMKilled\":true},\"HostConfig\":{}}]", "inspect"),
+            ("x.json", "[{\"message\":\"a\",\"timestamp\":1}]", "export"),
+            (
+                "x",
+                "{\"line\":\"a\",\"labels\":{},\"timestamp\":\"\"}\n{\"line\":\"b\",\"labels\":{},\"timestamp\":\"\"}",
+                "export",
+            ),
+            ("x", "{\"status\":{\"state\":\"CONTAINER_EXITED\"}}", "inspect"),
             ("x", "# HELP a_b c\n# TYPE a_b gauge\na_b{x=\"y\"} 1\n", "metrics"),
             ("x", "vllm:num_requests_running{a=\"b c\"} 3.0\n", "metrics"),
             ("x", "[51240.661902] tritonserver invoked oom-killer: gfp_mask=0xcc0\n", "kernel"),

@@ -10,7 +10,8 @@ use super::kernel_oom::OomBuilder;
 use super::lines::{contains, is_alarm, kernel_text, mig_table_row};
 use super::trace::{Traces, exception_name, message_of};
 use super::{Facts, Mig, Place, xid};
-use crate::evidence::framing::{process_of, unwrap_kernel, unwrap_line};
+use crate::evidence::framing::process_of;
+use crate::evidence::prefix::unwrap;
 use crate::evidence::{LogSource, Role};
 use crate::knowledge::{Capture, Knowledge, Mark, Match, Scope, Signature};
 use crate::time::Stamp;
@@ -146,6 +147,7 @@ struct Scan<'a> {
     summary: LogSummary,
     partial: Option<(u64, String, String)>,
     card: Option<String>,
+    source: Option<String>,
 }
 
 impl<'a> Scan<'a> {
@@ -179,6 +181,7 @@ impl<'a> Scan<'a> {
             summary,
             partial: None,
             card: None,
+            source: None,
         }
     }
 
@@ -189,7 +192,8 @@ impl<'a> Scan<'a> {
         }
         let cut = bytes.get(..bytes.len().min(MAX_LINE)).unwrap_or(bytes);
         let raw = String::from_utf8_lossy(cut);
-        let unwrapped = if self.log.kernel { unwrap_kernel(&raw) } else { unwrap_line(&raw) };
+        let unwrapped = unwrap(self.log, &raw);
+        self.source = unwrapped.source;
         self.summary.lines = number;
         if unwrapped.stamp.is_some() {
             self.summary.first = self.summary.first.or(unwrapped.stamp);
@@ -215,7 +219,12 @@ impl<'a> Scan<'a> {
     fn message(&mut self, number: u64, raw: &str, text: &str, stamp: Option<Stamp>, bytes: &'a [u8]) {
         let place = Place { file: self.log.name.clone(), line: Some(number) };
         self.notice(number, text, &place);
-        let tag = process_of(text).map(str::to_owned);
+        let tag = match (&self.source, process_of(text)) {
+            (None, tag) => tag.map(str::to_owned),
+            (Some(source), Some(tag)) => Some(format!("{source} {tag}")),
+            // A bare line of the source whose traceback is open belongs to that traceback.
+            (Some(source), None) => (!self.traces.open_of(source)).then(|| source.clone()),
+        };
         let process = self.traces.process(tag.as_deref(), text);
         let recent = &self.recent;
         let near = |literal: &str| {

@@ -51,6 +51,11 @@ impl Traces {
         process
     }
 
+    /// Whether the traceback that was opened last is open, and one of this source (a pod, a service).
+    pub(super) fn open_of(&self, source: &str) -> bool {
+        self.last.starts_with(source) && self.by_process.get(&self.last).is_some_and(|t| t.open)
+    }
+
     /// A frame tells a phase. Loading and profiling outrank serving: `profile_run` calls `forward` too.
     pub(super) fn frame(&mut self, process: &str, phase: Phase) {
         if let Some(trace) = self.by_process.get_mut(process).filter(|t| t.open) {

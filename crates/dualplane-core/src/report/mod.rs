@@ -4,6 +4,7 @@
 
 pub mod json;
 mod markdown;
+mod places;
 mod split;
 mod style;
 mod text;
@@ -56,5 +57,7 @@ pub fn judge(name: &str, bundle: Bundle, knowledge: &Knowledge) -> Report {
     let facts = facts::extract(&bundle, knowledge);
     let verdict = verdict::judge(&bundle, &facts, knowledge);
     let actions = actions::advise(&bundle, &facts, knowledge, &verdict);
-    Report { name: name.to_owned(), files: bundle.files.clone(), bundle, facts, verdict, actions }
+    let mut report = Report { name: name.to_owned(), files: bundle.files.clone(), bundle, facts, verdict, actions };
+    places::to_file_lines(&mut report);
+    report
 }

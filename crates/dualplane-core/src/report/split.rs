@@ -1,6 +1,6 @@
 //! Several pods in one pile of files: one bundle for each pod that died, with its own logs and the shared rest.
 
-use crate::evidence::{Bundle, LogSource, Pod, State};
+use crate::evidence::{Bundle, Pod, State};
 
 /// One bundle a dead pod; the whole bundle where at most one died.
 pub(super) fn by_pod(bundle: Bundle) -> Vec<(Option<String>, Bundle)> {
@@ -35,17 +35,7 @@ fn part(all: &Bundle, pod: &Pod, names: &[String]) -> Bundle {
         owner.is_none_or(|n| *n == pod.name)
     };
     Bundle {
-        logs: all
-            .logs
-            .iter()
-            .filter(|l| l.kernel || mine(&l.name))
-            .map(|l| LogSource {
-                name: l.name.clone(),
-                role: l.role,
-                kernel: l.kernel,
-                bytes: std::sync::Arc::clone(&l.bytes),
-            })
-            .collect(),
+        logs: all.logs.iter().filter(|l| l.kernel || mine(&l.name)).cloned().collect(),
         pods: vec![pod.clone()],
         events: all
             .events

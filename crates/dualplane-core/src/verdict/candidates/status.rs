@@ -33,7 +33,7 @@ pub(super) fn oom_killed(
     // Without a limit on the container (or its pod) no cgroup of its own can be exceeded.
     let class = if node_oom || limit.is_none() && system_oom.is_some() {
         Class::HostNodeOom
-    } else if limit.is_none() && pod.containers.iter().all(|c| c.memory_limit.is_none()) {
+    } else if limit.is_none() && !pod.status_only && pod.containers.iter().all(|c| c.memory_limit.is_none()) {
         confidence = Confidence::Medium;
         against.push(Cited::at("no container of the pod has a memory limit, so it was the node (or a limit on the pod itself) that ran out", &place));
         Class::HostNodeOom

@@ -1,0 +1,73 @@
+//! One pod told several times (as JSON, described, inspected, a row of a table) becomes one: the fullest form stays, and
+//! takes from the others what it lacks.
+
+use super::Bundle;
+use super::kube_model::{Container, Pod, State};
+
+/// Moves pasted pods to the pods of the bundle, or into those that are there already.
+pub(super) fn pasted(bundle: &mut Bundle) {
+    let (full, thin): (Vec<Pod>, Vec<Pod>) =
+        std::mem::take(&mut bundle.pasted).into_iter().partition(|p| !p.status_only);
+    for pod in full.into_iter().chain(thin) {
+        match bundle.pods.iter_mut().find(|p| same(p, &pod)) {
+            Some(known) => absorb(known, pod),
+            None => bundle.pods.push(pod),
+        }
+    }
+}
+
+fn same(a: &Pod, b: &Pod) -> bool {
+    a.name == b.name && (a.namespace == b.namespace || a.namespace.is_empty() || b.namespace.is_empty())
+}
+
+fn absorb(known: &mut Pod, other: Pod) {
+    known.status_only &= other.status_only;
+    if known.uid.is_empty() {
+        known.uid = other.uid;
+    }
+    if known.namespace.is_empty() {
+        known.namespace = other.namespace;
+    }
+    known.node = known.node.take().or(other.node);
+    known.reason = known.reason.take().or(other.reason);
+    known.message = known.message.take().or(other.message);
+    for v in other.volumes {
+        if !known.volumes.iter().any(|k| k.name == v.name) {
+            known.volumes.push(v);
+        }
+    }
+    for c in other.containers {
+        // A row of a table does not name the container.
+        if c.name.is_empty() && !known.containers.is_empty() {
+            continue;
+        }
+        match known.containers.iter_mut().find(|k| k.name == c.name) {
+            Some(k) => absorb_container(k, c),
+            None => known.containers.push(c),
+        }
+    }
+}
+
+fn absorb_container(known: &mut Container, other: Container) {
+    known.memory_limit = known.memory_limit.or(other.memory_limit);
+    if known.args.is_empty() {
+        known.args = other.args;
+    }
+    let Some(status) = other.status else { return };
+    match &mut known.status {
+        None => known.status = Some(status),
+        // Two instances of one container: the newer is the state, the older the last one.
+        Some(k) if matches!(k.last, State::None) && k.container_id != status.container_id => {
+            if k.restarts >= status.restarts {
+                k.last = status.state;
+            } else {
+                let older = std::mem::replace(k, status);
+                if matches!(k.last, State::None) {
+                    k.last = older.state;
+                }
+            }
+        }
+        Some(k) if k.termination().is_none() => *k = status,
+        Some(_) => {}
+    }
+}

@@ -1,0 +1,176 @@
+//! A text as people paste it: an issue with fences, commands with their output, several kinds one below the other.
+//!
+//! Fences and prompts cut the text into blocks. Each block is recognised by itself. What a parser has read is blanked,
+//! line by line, so that the rest is a log whose line numbers are those of the file.
+
+use super::recognise::{Kind, is_kernel_line, mostly, recognise_structured};
+use super::{Bundle, describe, inspect, kube, metrics, tables};
+
+/// Larger texts are logs: nobody pastes them, and they are not looked through for objects.
+const MAX_PASTE: usize = 16 << 20;
+/// Blocks in one text; the rest is one block.
+const MAX_BLOCKS: usize = 2000;
+
+/// Commands whose output is evidence, as they stand behind a prompt.
+const COMMANDS: &[&str] = &[
+    "kubectl ",
+    "oc ",
+    "k ",
+    "sudo ",
+    "docker ",
+    "nerdctl ",
+    "podman ",
+    "crictl ",
+    "journalctl",
+    "dmesg",
+    "nvidia-smi",
+    "cat ",
+    "tail ",
+    "head ",
+    "grep ",
+    "curl ",
+    "free",
+    "stern ",
+    "logcli ",
+    "helm ",
+    "ls ",
+    "cd ",
+    "exit",
+];
+
+/// Reads the objects of a text into the bundle and returns what is left: logs, each with whether it is a kernel's.
+pub(super) fn read(bundle: &mut Bundle, name: &str, bytes: Vec<u8>, kernel: bool) -> Vec<(bool, Vec<u8>)> {
+    if bytes.len() > MAX_PASTE {
+        return vec![(kernel, bytes)];
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.split('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)).collect();
+    let (blocks, mut owner) = blocks(&lines);
+    let one = blocks.len() < 2;
+    let mut claim = |from: usize, to: usize, by: Owner| {
+        if let Some(range) = owner.get_mut(from..to) {
+            range.fill(by);
+        }
+    };
+    for (start, end) in blocks {
+        let Some(body) = lines.get(start..end) else { continue };
+        if !one && structured(bundle, name, body, start) {
+            claim(start, end, Owner::Taken);
+            continue;
+        }
+        if !one && !kernel && mostly(body, is_kernel_line) {
+            claim(start, end, Owner::Kernel);
+        }
+        let mut read = describe::read(bundle, body, start as u64 + 1, name);
+        let mut rest = body.to_vec();
+        for range in &read {
+            rest.get_mut(range.0..range.1).unwrap_or_default().fill("");
+        }
+        read.extend(tables::read(bundle, &rest, start as u64 + 1, name));
+        for (from, to) in read {
+            claim(start + from, start + to, Owner::Taken);
+        }
+    }
+    drop(lines);
+    if owner.iter().all(|o| *o == Owner::Log) {
+        drop(text);
+        return vec![(kernel, bytes)];
+    }
+    let mut out = vec![(kernel, keep(&bytes, &owner, Owner::Log))];
+    if owner.contains(&Owner::Kernel) {
+        out.push((true, keep(&bytes, &owner, Owner::Kernel)));
+    }
+    out.retain(|(_, b)| !b.iter().all(u8::is_ascii_whitespace));
+    out
+}
+
+/// Who reads a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// It is a line of a log.
+    Log,
+    /// It is a line of a kernel log between others.
+    Kernel,
+    /// A parser has read it, or it is a fence or prompt.
+    Taken,
+}
+
+/// A block that is an object or metrics as a whole. Padding keeps the line numbers of the file.
+fn structured(bundle: &mut Bundle, name: &str, body: &[&str], start: usize) -> bool {
+    let text = body.join("\n");
+    match recognise_structured(text.as_bytes()) {
+        Some(Kind::Kube(objects)) => {
+            let padded = format!("{}{text}", "\n".repeat(start));
+            let mut any = false;
+            for object in &objects {
+                any |= kube::add(bundle, object, name, &padded);
+            }
+            any
+        }
+        Some(Kind::Inspect(value)) => {
+            bundle.pasted.extend(inspect::pods(&value, name));
+            true
+        }
+        Some(Kind::Metrics) => {
+            let padded = format!("{}{text}", "\n".repeat(start));
+            bundle.metrics.extend(metrics::parse(&padded, name));
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Blocks between fences and prompts. The lines of fences and prompts are no evidence.
+fn blocks(lines: &[&str]) -> (Vec<(usize, usize)>, Vec<Owner>) {
+    let mut blocks = Vec::new();
+    let mut owner = vec![Owner::Log; lines.len()];
+    let mut start = 0;
+    for (i, (line, owner)) in lines.iter().zip(&mut owner).enumerate() {
+        if blocks.len() >= MAX_BLOCKS || !is_bound(line) {
+            continue;
+        }
+        if start < i {
+            blocks.push((start, i));
+        }
+        *owner = Owner::Taken;
+        start = i + 1;
+    }
+    if start < lines.len() {
+        blocks.push((start, lines.len()));
+    }
+    blocks.retain(|(a, b)| lines.get(*a..*b).is_some_and(|l| l.iter().any(|l| !l.trim().is_empty())));
+    (blocks, owner)
+}
+
+fn is_bound(line: &str) -> bool {
+    let line = line.trim_start_matches(['>', ' ']);
+    if let Some(rest) = line.strip_prefix("```").or_else(|| line.strip_prefix("~~~")) {
+        return rest.len() < 24 && !rest.trim().contains(' ');
+    }
+    command(line).is_some_and(|c| COMMANDS.iter().any(|known| c.starts_with(known)))
+}
+
+/// What stands behind a prompt: `$ cmd`, `# cmd`, `user@host:~$ cmd`, `[root@node ~]# cmd`.
+fn command(line: &str) -> Option<&str> {
+    if let Some(c) = line.strip_prefix("$ ").or_else(|| line.strip_prefix("# ")) {
+        return Some(c);
+    }
+    let at = line.bytes().take(64).position(|b| matches!(b, b'$' | b'#'))?;
+    let (prompt, rest) = line.split_at_checked(at)?;
+    let host = prompt.contains('@') && prompt.split_whitespace().count() <= 2;
+    rest.get(1..).filter(|_| host)?.strip_prefix(' ')
+}
+
+/// The text with only the lines of one owner; the others are empty.
+fn keep(bytes: &[u8], owner: &[Owner], mine: Owner) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    for (i, (line, owner)) in bytes.split(|b| *b == b'\n').zip(owner).enumerate() {
+        if i > 0 {
+            out.push(b'\n');
+        }
+        if *owner == mine {
+            out.extend_from_slice(line);
+        }
+    }
+    out
+}

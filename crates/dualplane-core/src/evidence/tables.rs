@@ -1,0 +1,204 @@
+//! Tables of `kubectl get pods [-o wide] [-A]` and `kubectl get events`: rows below a heading, and single rows of pods as
+//! `kubectl get pods | grep NAME` leaves them.
+//!
+//! A row tells a pod's state, not its limits, exit code or containers: such a pod is `status_only`.
+
+use super::describe::{container_in, repeats};
+use super::kube_model::{Container, ContainerStatus, Event, Pod, State, Termination};
+use super::{Bundle, describe};
+
+/// Rows of one text; a list of all pods of a large cluster fits.
+const MAX_ROWS: usize = 20_000;
+/// What an OOM kill leaves; a table has no exit code.
+const SIGKILL: i64 = 137;
+/// Words of the STATUS column that tell of a death or a start that failed.
+const BAD: &[&str] = &[
+    "OOMKilled",
+    "CrashLoopBackOff",
+    "Error",
+    "Evicted",
+    "ContainerStatusUnknown",
+    "RunContainerError",
+    "CreateContainerError",
+    "StartError",
+    "ContainerCannotRun",
+];
+/// The other words of it that a row without a heading may have.
+const PLAIN: &[&str] = &["Running", "Completed", "Pending", "Terminating", "ContainerCreating", "Unknown"];
+
+/// A heading: the byte offset and name of each column.
+type Heading = Vec<(usize, String)>;
+
+/// Reads rows into the bundle; returns the lines they take, as (start, end).
+pub(super) fn read(bundle: &mut Bundle, lines: &[&str], first: u64, file: &str) -> Vec<(usize, usize)> {
+    let mut taken: Vec<(usize, usize)> = Vec::new();
+    let mut heading: Option<Heading> = None;
+    let headless = ["NAME", "READY", "STATUS", "RESTARTS", "AGE"];
+    for (i, line) in lines.iter().enumerate() {
+        if taken.len() >= MAX_ROWS {
+            break;
+        }
+        if let Some(h) = heading_of(line) {
+            heading = Some(h);
+            taken.push((i, i + 1));
+            continue;
+        }
+        let used = match &heading {
+            Some(h) => {
+                let cells = cells(h, line);
+                let get = |name: &str| cells.iter().find(|(n, _)| *n == name).map_or("", |(_, c)| *c);
+                if get("MESSAGE").is_empty() && get("REASON").is_empty() {
+                    pod(bundle, &get, file)
+                } else {
+                    event(bundle, &get, first + i as u64, file)
+                }
+            }
+            None => {
+                let words = words(line);
+                let get = |name: &str| {
+                    headless.iter().position(|h| *h == name).and_then(|i| words.get(i).copied()).unwrap_or("")
+                };
+                let status = get("STATUS").trim_start_matches("Init:");
+                (BAD.contains(&status) || PLAIN.contains(&status)) && pod(bundle, &get, file)
+            }
+        };
+        if used {
+            taken.push((i, i + 1));
+        } else {
+            heading = None;
+        }
+    }
+    taken
+}
+
+fn heading_of(line: &str) -> Option<Heading> {
+    let trimmed = line.trim();
+    let pods = trimmed.contains("NAME ") && trimmed.contains(" READY ") && trimmed.contains(" STATUS");
+    let events = trimmed.contains("REASON") && trimmed.contains("OBJECT") && trimmed.contains("MESSAGE");
+    if !(pods || events) || trimmed.len() > 400 || trimmed.bytes().any(|b| b.is_ascii_lowercase()) {
+        return None;
+    }
+    let mut out: Heading = Vec::new();
+    for cell in describe::cells(line) {
+        out.push((cell.as_ptr() as usize - line.as_ptr() as usize, cell.to_owned()));
+    }
+    (out.len() > 2).then_some(out)
+}
+
+/// Cells by the columns of the heading where the row is aligned to it; else by runs of blanks.
+fn cells<'a, 'h>(heading: &'h Heading, line: &'a str) -> Vec<(&'h str, &'a str)> {
+    let aligned = heading.iter().skip(1).all(|(at, _)| {
+        line.len() <= *at || line.get(..*at).is_some_and(|l| l.ends_with(' ')) && line.get(*at..).is_some()
+    });
+    let ends = heading.iter().skip(1).map(|(at, _)| *at).chain([line.len()]);
+    if aligned {
+        let cell = |from: usize, to: usize| line.get(from.min(line.len())..to.min(line.len()));
+        return heading
+            .iter()
+            .zip(ends)
+            .map(|((at, name), end)| (name.as_str(), cell(*at, end).unwrap_or_default().trim()))
+            .collect();
+    }
+    let mut rest = line.trim();
+    let mut out = Vec::new();
+    for (i, (_, name)) in heading.iter().enumerate() {
+        let last = i + 1 == heading.len();
+        let (cell, behind) = if last { (rest, "") } else { rest.split_once("  ").unwrap_or((rest, "")) };
+        out.push((name.as_str(), cell.trim()));
+        rest = behind.trim_start();
+    }
+    out
+}
+
+/// Words of a row; `5 (2m ago)` is one.
+fn words(line: &str) -> Vec<&str> {
+    if line.len() > 1000 {
+        return Vec::new();
+    }
+    line.split_whitespace().filter(|w| !w.starts_with('(') && *w != "ago)").take(8).collect()
+}
+
+fn is_ready(text: &str) -> bool {
+    let number = |t: &str| !t.is_empty() && t.len() < 4 && t.bytes().all(|b| b.is_ascii_digit());
+    text.split_once('/').is_some_and(|(a, b)| number(a) && number(b))
+}
+
+fn pod<'a>(bundle: &mut Bundle, get: &impl Fn(&str) -> &'a str, file: &str) -> bool {
+    let (name, ready, status) = (get("NAME"), get("READY"), get("STATUS"));
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    let restarts: Option<u64> = get("RESTARTS").split(' ').next().and_then(|r| r.parse().ok());
+    let (Some(restarts), true) = (restarts, is_ready(ready) && !name.is_empty() && name.chars().all(plain))
+    else {
+        return false;
+    };
+    let some = |text: &str| (!text.is_empty() && !text.starts_with('<')).then(|| text.to_owned());
+    let word = status.trim_start_matches("Init:");
+    let ended = |exit_code: i64, reason: &str| {
+        State::Terminated(Termination { exit_code, reason: reason.to_owned(), ..Termination::default() })
+    };
+    let state = match word {
+        "OOMKilled" => ended(SIGKILL, word),
+        "Completed" => ended(0, word),
+        "Running" => State::Running { started: None },
+        w => match w.strip_prefix("ExitCode:").and_then(|c| c.parse().ok()) {
+            Some(code) => ended(code, "Error"),
+            None => State::Waiting { reason: w.to_owned(), message: String::new() },
+        },
+    };
+    let (up, all) = ready.split_once('/').unwrap_or_default();
+    bundle.stand_in(Pod {
+        file: file.to_owned(),
+        name: name.to_owned(),
+        namespace: get("NAMESPACE").to_owned(),
+        node: some(get("NODE")),
+        phase: match word {
+            "Evicted" => "Failed",
+            "Completed" => "Succeeded",
+            "Pending" => "Pending",
+            _ => "Running",
+        }
+        .to_owned(),
+        reason: (word == "Evicted").then(|| word.to_owned()),
+        deleting: word == "Terminating",
+        containers: vec![Container {
+            // Of one pod with several containers the row does not tell which one it was.
+            status: Some(ContainerStatus { restarts, ready: up == all, state, ..ContainerStatus::default() }),
+            ..Container::default()
+        }],
+        status_only: true,
+        ..Pod::default()
+    });
+    true
+}
+
+fn event<'a>(bundle: &mut Bundle, get: &impl Fn(&str) -> &'a str, line: u64, file: &str) -> bool {
+    let (kind, reason, message) = (get("TYPE"), get("REASON"), get("MESSAGE"));
+    let Some((object, name)) = get("OBJECT").split_once('/') else { return false };
+    if !matches!(kind, "Normal" | "Warning") || reason.is_empty() {
+        return false;
+    }
+    let kind_name = match object {
+        "pod" => "Pod",
+        "node" => "Node",
+        "replicaset" => "ReplicaSet",
+        "statefulset" => "StatefulSet",
+        "deployment" => "Deployment",
+        "job" => "Job",
+        other => other,
+    };
+    let field = get("SUBOBJECT").split_once('{').and_then(|(_, c)| c.split_once('}'));
+    let seen = repeats(get("LAST SEEN"));
+    bundle.events.push(Event {
+        file: file.to_owned(),
+        line: Some(line),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        warning: kind == "Warning",
+        object: (kind_name.to_owned(), name.to_owned(), String::new()),
+        container: field.map(|(c, _)| c.to_owned()).or_else(|| container_in(message)),
+        first: None,
+        last: None,
+        count: get("COUNT").parse().unwrap_or(seen),
+    });
+    true
+}

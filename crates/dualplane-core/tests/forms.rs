@@ -1,0 +1,301 @@
+//! Every form that evidence comes in: a sample each under `testdata/forms`, and what must be read from it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    clippy::disallowed_methods,
+    clippy::disallowed_types
+)]
+
+use std::path::Path;
+
+use dualplane_core::evidence::{
+    Bundle, Container, ContainerKind, Event, Pod, Probe, RawFile, State, Termination,
+};
+use dualplane_core::knowledge::Knowledge;
+use dualplane_core::report::{self, Report};
+use dualplane_core::units::Bytes;
+use dualplane_core::verdict::Class;
+
+const GIB: u64 = 1 << 30;
+
+fn sample(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/forms").join(name);
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn raw(name: &str) -> RawFile {
+    RawFile { name: name.rsplit('/').next().unwrap().to_owned(), bytes: sample(name) }
+}
+
+fn bundle(names: &[&str]) -> Bundle {
+    Bundle::from_files(names.iter().map(|n| raw(n)).collect())
+}
+
+fn triage(names: &[&str]) -> Vec<Report> {
+    let files = names.iter().map(|n| raw(n)).collect();
+    report::triage_all("case", files, Vec::new(), &Knowledge::embedded().unwrap())
+}
+
+fn container<'a>(pod: &'a Pod, name: &str) -> &'a Container {
+    pod.containers.iter().find(|c| c.name == name).unwrap()
+}
+
+fn end(c: &Container) -> &Termination {
+    c.status.as_ref().unwrap().termination().unwrap()
+}
+
+fn event<'a>(b: &'a Bundle, reason: &str) -> &'a Event {
+    b.events.iter().find(|e| e.reason == reason).unwrap()
+}
+
+/// The line of the sample that an event or trigger cites really holds its text.
+fn cited(name: &str, line: Option<u64>, text: &str) {
+    let bytes = sample(name);
+    let all = String::from_utf8_lossy(&bytes);
+    let at = all.lines().nth(line.unwrap() as usize - 1).unwrap();
+    assert!(at.contains(text), "{name}:{line:?}: {at:?} does not hold {text:?}");
+}
+
+#[test]
+fn described_pods() {
+    let b = bundle(&["describe/pod.txt"]);
+    assert!(b.logs.is_empty(), "all of it is objects: {:?}", b.logs);
+    assert_eq!(b.pods.len(), 2);
+    let p = &b.pods[0];
+    assert_eq!(p.full_name(), "inference/llama-70b-6c9f7d5b8d-x2k4p");
+    assert_eq!(p.node.as_deref(), Some("gpu-node-1"));
+    assert_eq!(p.owner.as_ref().unwrap().0, "ReplicaSet");
+    assert!(p.conditions.iter().any(|c| c.kind == "Ready" && !c.holds));
+    let fetch = container(p, "fetch-weights");
+    assert_eq!((fetch.kind, end(fetch).exit_code), (ContainerKind::Init, 0));
+    let c = container(p, "vllm");
+    assert_eq!(c.memory_limit, Some(Bytes(24 * GIB)));
+    assert_eq!(c.memory_request, Some(Bytes(16 * GIB)));
+    assert_eq!(c.devices, [("nvidia.com/gpu".to_owned(), 2)]);
+    assert_eq!(c.args, ["vllm", "serve", "/models", "--tensor-parallel-size", "2", "--swap-space=16"]);
+    assert_eq!(c.env.len(), 2, "a secret has no value: {:?}", c.env);
+    assert_eq!(p.memory_mounts(c), [("/dev/shm", Some(Bytes(8 * GIB)))]);
+    assert_eq!(c.liveness, Some(Probe { initial_delay: 120, period: 15, failure_threshold: 4 }));
+    let status = c.status.as_ref().unwrap();
+    assert_eq!(status.restarts, 5);
+    assert!(matches!(&status.state, State::Waiting { reason, .. } if reason == "CrashLoopBackOff"));
+    let t = end(c);
+    assert_eq!((t.reason.as_str(), t.exit_code), ("OOMKilled", 137));
+    assert!(t.message.ends_with("last words of the container"), "{:?}", t.message);
+    assert_eq!(t.finished.unwrap().show(), "2026-07-03T20:40:06Z");
+    assert_eq!(b.pods[1].reason.as_deref(), Some("Evicted"));
+    let back_off = event(&b, "BackOff");
+    assert_eq!((back_off.count, back_off.container.as_deref()), (19, Some("vllm")));
+    for e in &b.events {
+        cited("describe/pod.txt", e.line, e.message.trim());
+    }
+    let reports = triage(&["describe/pod.txt"]);
+    let classes: Vec<Class> = reports.iter().map(|r| r.verdict.class).collect();
+    assert_eq!(classes, [Class::HostOomKilled, Class::HostNodeOom]);
+}
+
+#[test]
+fn a_described_node() {
+    let b = bundle(&["describe/node.txt"]);
+    let n = &b.nodes[0];
+    assert_eq!(n.name, "gpu-node-1");
+    assert_eq!(n.memory_allocatable, Some(Bytes(263_677_616 << 10)));
+    assert!(n.labels.iter().any(|(k, v)| k == "nvidia.com/gpu.product" && v.contains("A100")));
+    let pressure = n.conditions.iter().find(|c| c.kind == "MemoryPressure").unwrap();
+    assert!(pressure.holds && pressure.reason == "KubeletHasInsufficientMemory");
+    let oom = event(&b, "SystemOOM");
+    assert_eq!((oom.object.0.as_str(), oom.object.1.as_str()), ("Node", "gpu-node-1"));
+    cited("describe/node.txt", oom.line, "victim process: python3");
+}
+
+#[test]
+fn crictl_inspect() {
+    let b = bundle(&["inspect/crictl.json"]);
+    assert!(b.logs.is_empty() && b.gaps.is_empty(), "{:?}", b.gaps);
+    let p = &b.pods[0];
+    assert_eq!(p.full_name(), "inference/qwen-0");
+    assert_eq!(p.uid, "6a0f9f0e-8f83-4c0e-9a8e-1f5f6a7b8c9d");
+    let c = container(p, "vllm");
+    assert_eq!(c.memory_limit, Some(Bytes(16 * GIB)));
+    assert_eq!(c.args.last().map(String::as_str), Some("8"));
+    assert_eq!(c.devices, [("nvidia.com/gpu".to_owned(), 1)]);
+    assert_eq!(c.status.as_ref().unwrap().restarts, 3);
+    let t = end(c);
+    assert_eq!((t.reason.as_str(), t.exit_code), ("OOMKilled", 137));
+    assert_eq!(t.finished.unwrap().show(), "2026-07-03T20:40:06.201Z");
+    assert_eq!(triage(&["inspect/crictl.json"])[0].verdict.class, Class::HostOomKilled);
+}
+
+#[test]
+fn docker_inspect() {
+    let b = bundle(&["inspect/docker.txt"]);
+    assert!(b.logs.is_empty() && b.gaps.is_empty(), "{:?}", b.gaps);
+    let p = &b.pods[0];
+    assert_eq!(p.name, "serving-sglang-1");
+    let c = container(p, "sglang");
+    assert_eq!(c.memory_limit, Some(Bytes(32 * GIB)));
+    assert_eq!(p.memory_mounts(c), [("/dev/shm", Some(Bytes(8 * GIB)))]);
+    assert_eq!((end(c).reason.as_str(), end(c).exit_code), ("OOMKilled", 137));
+    assert_eq!(c.status.as_ref().unwrap().restarts, 2);
+    assert_eq!(triage(&["inspect/docker.txt"])[0].verdict.class, Class::HostOomKilled);
+}
+
+/// One pod told by describe and by the runtime is one death.
+#[test]
+fn two_tellings_of_one_pod_are_one_pod() {
+    let b = bundle(&["describe/pod.txt", "inspect/crictl.json"]);
+    assert_eq!(b.pods.len(), 3, "three different pods");
+    let described = String::from_utf8(sample("describe/pod.txt")).unwrap();
+    let crictl = String::from_utf8(sample("inspect/crictl.json")).unwrap();
+    let crictl = crictl.replace("qwen-0", "llama-70b-6c9f7d5b8d-x2k4p");
+    let b = Bundle::from_files(vec![
+        RawFile { name: "a.txt".into(), bytes: described.into_bytes() },
+        RawFile { name: "b.json".into(), bytes: crictl.into_bytes() },
+    ]);
+    assert_eq!(b.pods.len(), 2);
+    let p = &b.pods[0];
+    assert_eq!((p.uid.is_empty(), p.containers.len()), (false, 2), "the UID comes from the runtime");
+}
+
+#[test]
+fn tables_of_pods() {
+    let b = bundle(&["tables/get.txt"]);
+    assert!(b.logs.is_empty() && b.pods.len() == 5, "{:?}", b.pods);
+    let p = &b.pods[0];
+    assert_eq!(
+        (p.full_name().as_str(), p.node.as_deref()),
+        ("inference/llama-70b-6c9f7d5b8d-x2k4p", Some("gpu-node-1"))
+    );
+    assert_eq!(end(&p.containers[0]).reason, "OOMKilled");
+    assert_eq!(p.containers[0].status.as_ref().unwrap().restarts, 5);
+    assert_eq!(b.pods[1].reason.as_deref(), Some("Evicted"));
+    assert_eq!(end(&b.pods[3].containers[0]).reason, "OOMKilled");
+    let one = triage(&["tables/grep.txt"]);
+    assert_eq!(one[0].verdict.class, Class::HostOomKilled, "an unknown limit is not a missing one");
+    assert_eq!(one[0].verdict.subject.restarts, Some(5));
+    // Described as well, the pod is there once, with its limit.
+    let both = bundle(&["tables/grep.txt", "describe/pod.txt"]);
+    assert_eq!(both.pods.len(), 2);
+    assert_eq!(container(&both.pods[0], "vllm").memory_limit, Some(Bytes(24 * GIB)));
+}
+
+#[test]
+fn tables_of_events() {
+    let b = bundle(&["tables/events.txt"]);
+    assert!(b.logs.is_empty() && b.events.len() == 4, "{:?}", b.events);
+    assert_eq!(event(&b, "Unhealthy").count, 3);
+    assert_eq!(event(&b, "Killing").container.as_deref(), Some("vllm"));
+    assert_eq!(event(&b, "SystemOOM").object.0, "Node");
+    for e in &b.events {
+        cited("tables/events.txt", e.line, &e.message);
+    }
+}
+
+/// An issue pasted into a file: prose, fences, prompts, and in them a described pod, a log, a kernel log, a table, YAML.
+#[test]
+fn several_kinds_in_one_text() {
+    let name = "paste/issue.md";
+    let b = bundle(&[name]);
+    assert!(b.gaps.is_empty(), "{:?}", b.gaps);
+    assert_eq!(b.pods.len(), 1, "described and listed, but one pod");
+    let c = container(&b.pods[0], "vllm");
+    assert_eq!((c.memory_limit, end(c).exit_code), (Some(Bytes(16 * GIB)), 137));
+    assert_eq!(b.nodes[0].name, "gpu-node-1");
+    let kernel: Vec<bool> = b.logs.iter().map(|l| l.kernel).collect();
+    assert_eq!(kernel, [false, true]);
+    let app = String::from_utf8_lossy(&b.logs[0].bytes);
+    assert!(
+        app.contains("Starting to load model") && !app.contains("kubectl") && !app.contains("oom_reaper")
+    );
+    cited(name, event(&b, "BackOff").line, &event(&b, "BackOff").message);
+    let report = &triage(&[name])[0];
+    assert_eq!(report.verdict.class, Class::HostOomKilled);
+    let trigger = report.verdict.trigger.as_ref().unwrap();
+    cited(name, trigger.place.line, &trigger.text);
+    assert_eq!(trigger.place.line, Some(59));
+}
+
+#[test]
+fn encodings() {
+    for name in ["powershell-le.txt", "be.txt", "bom-crlf.txt", "page.html"] {
+        let b = bundle(&[&format!("encoding/{name}")]);
+        assert!(b.gaps.is_empty() && b.pods.len() == 1, "{name}: {:?}", b.gaps);
+        let c = container(&b.pods[0], "vllm");
+        assert_eq!((end(c).reason.as_str(), c.memory_limit), ("OOMKilled", Some(Bytes(24 * GIB))), "{name}");
+        assert!(event(&b, "Unhealthy").message.contains("Get \"http://10.244.3.21"), "{name}");
+    }
+}
+
+/// The same death behind every prefix: the same verdict, the line of the file, the phase from the traceback.
+#[test]
+fn prefixes_of_log_tools() {
+    for name in [
+        "kubectl-prefix.log",
+        "kubectl-timestamps.log",
+        "compose.log",
+        "stern.log",
+        "kubetail.log",
+        "logcli.txt",
+    ] {
+        let name = &format!("prefix/{name}");
+        let report = &triage(&[name])[0];
+        assert_eq!(report.verdict.class, Class::CudaOomLoad, "{name}");
+        let trigger = report.verdict.trigger.as_ref().unwrap();
+        cited(name, trigger.place.line, "torch.OutOfMemoryError: CUDA out of memory");
+        cited(name, trigger.place.line, &trigger.text);
+        let hit = report.facts.hits.iter().find(|h| h.place == trigger.place).unwrap();
+        assert!(hit.process.contains("EngineCore_0 pid=612"), "{name}: {:?}", hit.process);
+    }
+}
+
+/// Log stores answer with the newest line first: read in the order of time, cited by the line of the file.
+#[test]
+fn exports_of_log_stores() {
+    for name in
+        ["loki.json", "logcli.jsonl", "datadog.json", "cloudwatch.json", "insights.json", "gcloud.json"]
+    {
+        let name = &format!("exports/{name}");
+        let b = bundle(&[name]);
+        assert!(b.gaps.is_empty() && b.logs.len() == 1, "{name}: {:?}", b.gaps);
+        let text = String::from_utf8_lossy(&b.logs[0].bytes).into_owned();
+        assert_eq!(text.lines().count(), 6, "{name}: {text}");
+        assert!(
+            text.starts_with("INFO 07-03 22:39:40") && text.ends_with("Failed core proc(s): {}\n"),
+            "{name}"
+        );
+        let report = &triage(&[name])[0];
+        assert_eq!(report.verdict.class, Class::CudaOomLoad, "{name}");
+        let trigger = report.verdict.trigger.as_ref().unwrap();
+        assert!(
+            trigger.text.starts_with("(EngineCore_0 pid=612) torch.OutOfMemoryError: "),
+            "the line inside"
+        );
+        cited(name, trigger.place.line, &trigger.text);
+        let first = &report.verdict.cascade[0];
+        cited(name, first.first.line, first.text.split('"').next().unwrap());
+    }
+}
+
+/// Any part of any sample is read without a panic: cut anywhere, doubled, backwards.
+#[test]
+fn cut_samples_are_read_too() {
+    let knowledge = Knowledge::embedded().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/forms");
+    let folders = std::fs::read_dir(root).unwrap().map(|d| d.unwrap().path());
+    for file in folders.flat_map(|d| std::fs::read_dir(d).unwrap()).map(|f| f.unwrap().path()) {
+        let all = std::fs::read(&file).unwrap();
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let mut reversed: Vec<&[u8]> = all.split_inclusive(|b| *b == b'\n').collect();
+        reversed.reverse();
+        let mut parts = vec![[all.as_slice(), &all].concat(), reversed.concat()];
+        parts.extend((0..all.len()).step_by(97).flat_map(|at| [all[..at].to_vec(), all[at..].to_vec()]));
+        for bytes in parts {
+            let _ = Bundle::from_files(vec![RawFile { name: name.clone(), bytes }]);
+        }
+        let half = RawFile { name, bytes: all[..all.len() / 2].to_vec() };
+        let _ = report::triage_all("case", vec![half], Vec::new(), &knowledge);
+    }
+}
