@@ -19,7 +19,7 @@ pub enum Stamp {
         ms: i64,
         /// The zone was printed (`Z` or an offset).
         zoned: bool,
-        /// The year was printed; otherwise it stands for 1972 until [`Stamp::with_year`] fills it in.
+        /// The year was printed; otherwise it stands for 1972 until [`Stamp::with_year_near`] fills it in.
         year: bool,
     },
     /// Microseconds since boot (kernel log).
@@ -45,30 +45,45 @@ impl Stamp {
         }
     }
 
-    /// Fills in a missing year from another source of the same incident.
+    /// Fills in a missing year: the one that brings it nearest to a stamp of another source of the same incident, so
+    /// that 31 December and 1 January stay a second apart.
     #[must_use]
-    pub fn with_year(self, year: Option<i16>) -> Self {
-        match (self, year) {
-            (Self::Wall { ms, zoned, year: false }, Some(year)) => {
-                let moved = Timestamp::from_millisecond(ms).ok().and_then(|t| {
-                    let civil = t.to_zoned(TimeZone::UTC).datetime();
-                    civil.with().year(year).build().ok().and_then(utc_ms)
-                });
-                moved.map_or(self, |ms| Self::Wall { ms, zoned, year: true })
-            }
-            _ => self,
-        }
+    pub fn with_year_near(self, reference: Option<Self>) -> Self {
+        let (Self::Wall { ms, zoned, year: false }, Some(Self::Wall { ms: near, year: true, .. })) =
+            (self, reference)
+        else {
+            return self;
+        };
+        let year_of =
+            |ms: i64| Timestamp::from_millisecond(ms).ok().map(|t| t.to_zoned(TimeZone::UTC).year());
+        let Some(year) = year_of(near) else { return self };
+        let in_year = |year: i16| {
+            let civil = Timestamp::from_millisecond(ms).ok()?.to_zoned(TimeZone::UTC).datetime();
+            civil.with().year(year).build().ok().and_then(utc_ms)
+        };
+        let years = [year.saturating_sub(1), year, year.saturating_add(1)];
+        let best = years.into_iter().filter_map(in_year).min_by_key(|ms| ms.abs_diff(near));
+        best.map_or(self, |ms| Self::Wall { ms, zoned, year: true })
     }
 
-    /// The year, where one was printed.
+    /// A stamp without a zone, moved by whole half hours where that brings it within two minutes of a zoned one.
     #[must_use]
-    pub fn year(self) -> Option<i16> {
-        match self {
-            Self::Wall { ms, year: true, .. } => {
-                Timestamp::from_millisecond(ms).ok().map(|t| t.to_zoned(TimeZone::UTC).year())
-            }
-            _ => None,
-        }
+    pub fn without_zone(self, near: Self) -> Self {
+        const HALF_HOUR: i64 = 30 * 60 * 1000;
+        const AGREE: i64 = 2 * 60 * 1000;
+        const WIDEST: i64 = 14 * 2 * HALF_HOUR;
+        let (Self::Wall { ms, zoned: false, year }, Some(gap)) = (self, self.ms_until(near)) else {
+            return self;
+        };
+        let zones = (gap as f64 / HALF_HOUR as f64).round() as i64 * HALF_HOUR;
+        let fits = zones != 0 && gap.abs() <= WIDEST && (gap - zones).abs() <= AGREE;
+        if fits { Self::Wall { ms: ms.saturating_add(zones), zoned: false, year } } else { self }
+    }
+
+    /// Whether the year was printed.
+    #[must_use]
+    pub fn has_year(self) -> bool {
+        matches!(self, Self::Wall { year: true, .. })
     }
 
     /// For people and JSON: RFC 3339 where the zone is known, without `Z` where it is not, `+12.345s` since boot.
@@ -292,7 +307,15 @@ mod tests {
         let vllm = find_stamp("ERROR 09-30 11:20:11 x").unwrap();
         let pod = parse_rfc3339("2025-09-30T11:20:41Z").unwrap();
         assert_eq!(vllm.ms_until(pod), None);
-        assert_eq!(vllm.with_year(pod.year()).ms_until(pod), Some(30_000));
+        assert_eq!(vllm.with_year_near(Some(pod)).ms_until(pod), Some(30_000));
+        let eve = find_stamp("ERROR 12-31 23:59:58 x").unwrap();
+        let new_year = parse_rfc3339("2027-01-01T00:00:05Z").unwrap();
+        assert_eq!(eve.with_year_near(Some(new_year)).ms_until(new_year), Some(7_000));
+        let local = find_stamp("[Thu Jun 18 11:10:08 2026] x").unwrap();
+        let end = parse_rfc3339("2026-06-18T09:10:09Z").unwrap();
+        assert_eq!(local.without_zone(end).ms_until(end), Some(1_000));
+        let earlier = find_stamp("[Thu Jun 18 09:03:00 2026] x").unwrap();
+        assert_eq!(earlier.without_zone(end), earlier, "seven minutes are no zone");
         let (boot, rest) = parse_boot_prefix("[ 5521.220914] NVRM: Xid").unwrap();
         assert_eq!((boot, rest), (Stamp::Boot { us: 5_521_220_914 }, "NVRM: Xid"));
         assert_eq!(boot.ms_until(pod), None);

@@ -112,6 +112,7 @@ fn pod(v: &Value, file: &str) -> Pod {
         message: opt_at(v, "/status/message"),
         conditions: conditions(v),
         deleting: v.pointer("/metadata/deletionTimestamp").is_some_and(|d| !d.is_null()),
+        memory_limit: memory_at(v, "/spec/resources/limits/memory"),
         grace_seconds: v.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_u64),
         owner: list(v, "/metadata/ownerReferences")
             .first()

@@ -28,6 +28,8 @@ pub struct Pod {
     pub conditions: Vec<Condition>,
     /// `deletionTimestamp` is set.
     pub deleting: bool,
+    /// Memory limit of the pod as a whole (pod-level resources, Kubernetes 1.34+).
+    pub memory_limit: Option<Bytes>,
     /// Grace period in seconds.
     pub grace_seconds: Option<u64>,
     /// Name and kind of the controlling owner.

@@ -51,8 +51,8 @@ pub struct Facts {
     pub engine: Engine,
     /// A MIG instance is in use: profile or how it is known.
     pub mig: Option<Mig>,
-    /// Year for stamps that print none.
-    pub year: Option<i16>,
+    /// A stamp with a year, for those that print none.
+    pub reference: Option<Stamp>,
 }
 
 /// How it is known that the workload runs on a MIG instance.
@@ -78,21 +78,21 @@ pub fn extract(bundle: &Bundle, knowledge: &Knowledge) -> Facts {
         scan::scan(log, knowledge, &mut facts);
     }
     objects(bundle, knowledge, &mut facts);
-    facts.year = year(bundle, &facts);
-    let year = facts.year;
+    facts.reference = reference(bundle, &facts);
+    let reference = facts.reference;
     for hit in facts.hits.iter_mut().chain(&mut facts.object_hits) {
-        hit.stamp = hit.stamp.map(|s| s.with_year(year));
+        hit.stamp = hit.stamp.map(|s| s.with_year_near(reference));
     }
     for oom in &mut facts.ooms {
-        oom.stamp = oom.stamp.map(|s| s.with_year(year));
+        oom.stamp = oom.stamp.map(|s| s.with_year_near(reference));
     }
     for xid in &mut facts.xids {
-        xid.stamp = xid.stamp.map(|s| s.with_year(year));
+        xid.stamp = xid.stamp.map(|s| s.with_year_near(reference));
     }
     for log in &mut facts.logs {
-        log.first = log.first.map(|s| s.with_year(year));
-        log.last = log.last.map(|s| s.with_year(year));
-        log.last_served_at = log.last_served_at.map(|s| s.with_year(year));
+        log.first = log.first.map(|s| s.with_year_near(reference));
+        log.last = log.last.map(|s| s.with_year_near(reference));
+        log.last_served_at = log.last_served_at.map(|s| s.with_year_near(reference));
     }
     facts.engine = engine::engine(bundle, &facts);
     facts.mig = mig(bundle, &facts);
@@ -132,15 +132,15 @@ fn objects(bundle: &Bundle, knowledge: &Knowledge, facts: &mut Facts) {
     }
 }
 
-/// The year that some source of this incident prints, for those that print none.
-fn year(bundle: &Bundle, facts: &Facts) -> Option<i16> {
+/// A stamp with a year from some source of this incident, for those that print none.
+fn reference(bundle: &Bundle, facts: &Facts) -> Option<Stamp> {
     let pods = bundle.pods.iter().flat_map(|p| &p.containers).filter_map(|c| c.status.as_ref());
     let ends = pods.flat_map(|s| s.terminations()).filter_map(|t| t.finished);
     let events = bundle.events.iter().filter_map(|e| e.last);
     let kernel = facts.ooms.iter().filter_map(|o| o.stamp).chain(facts.xids.iter().filter_map(|x| x.stamp));
     let logs = facts.logs.iter().filter_map(|l| l.first);
     let lines = facts.hits.iter().filter_map(|h| h.stamp);
-    ends.chain(events).chain(kernel).chain(logs).chain(lines).find_map(Stamp::year)
+    ends.chain(events).chain(kernel).chain(logs).chain(lines).find(|s| s.has_year())
 }
 
 fn mig(bundle: &Bundle, facts: &Facts) -> Option<Mig> {

@@ -57,7 +57,8 @@ pub fn judge(name: &str, bundle: Bundle, knowledge: &Knowledge) -> Report {
     let facts = facts::extract(&bundle, knowledge);
     let verdict = verdict::judge(&bundle, &facts, knowledge);
     let actions = actions::advise(&bundle, &facts, knowledge, &verdict);
-    let mut report = Report { name: name.to_owned(), files: bundle.files.clone(), bundle, facts, verdict, actions };
+    let mut report =
+        Report { name: name.to_owned(), files: bundle.files.clone(), bundle, facts, verdict, actions };
     places::to_file_lines(&mut report);
     report
 }

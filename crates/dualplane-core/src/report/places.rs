@@ -10,8 +10,12 @@ use crate::verdict::Cited;
 
 /// Turns the lines that were counted into lines of the files.
 pub(super) fn to_file_lines(report: &mut Report) {
-    let numbers: BTreeMap<String, Arc<[u64]>> =
-        report.bundle.logs.iter().filter_map(|l| Some((l.name.clone(), Arc::clone(l.numbers.as_ref()?)))).collect();
+    let numbers: BTreeMap<String, Arc<[u64]>> = report
+        .bundle
+        .logs
+        .iter()
+        .filter_map(|l| Some((l.name.clone(), Arc::clone(l.numbers.as_ref()?))))
+        .collect();
     if numbers.is_empty() {
         return;
     }

@@ -121,7 +121,7 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
         node: pod.node.clone(),
         restarts: container.status.as_ref().map(|s| s.restarts),
         death: end.map(Death::of),
-        memory_limit: container.memory_limit,
+        memory_limit: container.memory_limit.or(pod.memory_limit),
         memory_request: container.memory_request,
     }
 }
@@ -135,6 +135,9 @@ fn worst<'a>(ends: impl Iterator<Item = &'a Termination>) -> Option<&'a Terminat
         .or(ends.first())
         .copied()
 }
+
+/// A log's last line and its container's end lie no further apart than this.
+const SAME_END_MS: i64 = 10 * 60 * 1000;
 
 fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -> u32 {
     let mut score = match end {
@@ -166,6 +169,13 @@ fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -
         .collect();
     if facts.ooms.iter().any(|o| o.container_id().is_some_and(|id| ids.contains(&id.as_str()))) {
         score += 20;
+    }
+    // The logs at hand end when this container did.
+    if let Some(finished) = end.and_then(|t| t.finished) {
+        let mut logs = facts.logs.iter().filter(|l| !l.kernel).filter_map(|l| l.last?.ms_until(finished));
+        if logs.any(|ms| ms.abs() <= SAME_END_MS) {
+            score += 40;
+        }
     }
     if pod.reason.as_deref() == Some("Evicted") {
         score += 5;

@@ -14,7 +14,7 @@ use crate::time::Stamp;
 /// Two errors further apart than this did not cause one another.
 const LINKED_MS: i64 = 15 * 60 * 1000;
 /// Clocks of container, kubelet and kernel log (`dmesg -T` drifts) agree about this well.
-const SKEW_MS: i64 = 5_000;
+const SKEW_MS: i64 = 1_000;
 /// A kernel record this far from the container's end is another death's.
 const SAME_DEATH_MS: i64 = 10 * 60 * 1000;
 /// Zones differ by multiples of this: `dmesg -T` and many logs print local time.
@@ -60,6 +60,12 @@ pub(super) fn relevant_ooms<'a>(
         if of_other && subject.death.as_ref().is_some_and(|d| !d.oom_killed()) {
             continue;
         }
+        // An earlier instance's kill does not explain how the later one ended by itself.
+        let of_earlier = id.is_some() && dead_id.is_some() && id.as_deref() != dead_id && !of_other;
+        let by_itself = |d: &super::Death| !d.oom_killed() && !d.message.contains("OOM-killed");
+        if of_earlier && subject.death.as_ref().is_some_and(by_itself) {
+            continue;
+        }
         let same_id = id.as_deref().is_some_and(|id| ids.contains(&id));
         let same_uid = uid.as_deref().is_some_and(|u| uids.contains(&u));
         // A container that could not even start died of what an earlier instance left: the earlier record is the cause.
@@ -80,9 +86,32 @@ pub(super) fn relevant_ooms<'a>(
     }
     // A headless record is the rest of an older one: it only speaks where no whole record is left.
     out.sort_by_key(|(rank, oom, _)| (*rank, oom.headless()));
+    // Without a pod to go by, a record about a model server speaks before one about its neighbours.
+    if pod.is_none() && out.iter().any(|(_, o, _)| serves_models(o)) {
+        out.retain(|(_, o, _)| serves_models(o));
+    }
     // With a record of the very instance, those of other instances only repeat the loop.
     let best = out.first().map(|(r, ..)| *r);
     out.into_iter().filter(|(r, ..)| Some(*r) == best).map(|(_, o, s)| (o, s)).collect()
+}
+
+/// A victim's or invoker's name is that of a model server or of what it runs on (at most 15 characters of it).
+fn serves_models(oom: &OomRecord) -> bool {
+    const NAMES: &[&str] = &[
+        "vllm",
+        "sglang",
+        "python",
+        "llama",
+        "ollama",
+        "text-generation",
+        "triton",
+        "trtllm",
+        "ray::",
+        "lmdeploy",
+        "pt_main_thread",
+    ];
+    let comms = oom.victims.iter().map(|v| v.comm.as_str()).chain(oom.invoker.as_deref());
+    comms.map(str::to_lowercase).any(|c| NAMES.iter().any(|n| c.contains(n)))
 }
 
 /// The record is too far from the container's end to be it. A stamp without a zone may be off by whole zones.
@@ -108,6 +137,8 @@ pub(super) fn causal(all: &[Candidate], facts: &Facts) -> Vec<Candidate> {
     let mut hardware: Vec<&Candidate> =
         fatal.iter().copied().filter(|c| c.class == Class::XidHardware && c.from == From::Kernel).collect();
     // Xids and other driver lines of one kernel log were collected apart: the log's own order counts.
+    let later: Vec<&&Candidate> = fatal.iter().filter(|c| c.class != Class::XidHardware).collect();
+    hardware.retain(|c| !before_this_run(c, facts) && !later.iter().any(|l| lived_between(c, l, facts)));
     hardware.sort_by_key(|c| c.place.clone());
     let hardware = hardware.first().copied();
     let driver =
@@ -187,11 +218,13 @@ fn first_in_logs<'a>(hits: impl Iterator<Item = &'a &'a Candidate>) -> Option<&'
         Role::Current => 2,
         Role::Peer => 3,
     };
-    // The first of each file, then the earliest file.
+    // The first of each process in each file (ranks interleave and are flushed late), then the earliest of them.
     let mut firsts: Vec<&Candidate> = Vec::new();
     for c in hits {
-        let file = c.place.as_ref().map(|p| &p.file);
-        if !firsts.iter().any(|f| f.place.as_ref().map(|p| &p.file) == file) {
+        let same = |f: &&Candidate| {
+            f.process == c.process && f.place.as_ref().map(|p| &p.file) == c.place.as_ref().map(|p| &p.file)
+        };
+        if !firsts.iter().any(same) {
             firsts.push(c);
         }
     }
@@ -200,7 +233,7 @@ fn first_in_logs<'a>(hits: impl Iterator<Item = &'a &'a Candidate>) -> Option<&'
         best = match best {
             None => Some(c),
             Some(b) => match b.stamp.zip(c.stamp).and_then(|(b, c)| b.ms_until(c)) {
-                Some(ms) if ms.abs() > 0 => Some(if ms < 0 { c } else { b }),
+                Some(ms) if ms != 0 => Some(if ms < 0 { c } else { b }),
                 _ => Some(if role_rank(c) < role_rank(b) { c } else { b }),
             },
         };
@@ -222,7 +255,7 @@ fn precedes(a: &Candidate, b: &Candidate, facts: &Facts) -> bool {
         let kill = matches!(other.class, Class::HostOomKilled | Class::HostNodeOom);
         match log_first_ms {
             Some(ms) if ms.abs() > LINKED_MS && kill => false,
-            Some(ms) if kill => ms >= -SKEW_MS && !recovered(log, facts),
+            Some(ms) if kill => ms >= -SKEW_MS && !recovered(log, facts) && !worker_gone_before(log, facts),
             Some(ms) => {
                 ms > SKEW_MS
                     && other.from == From::Kernel
@@ -230,7 +263,11 @@ fn precedes(a: &Candidate, b: &Candidate, facts: &Facts) -> bool {
                     && sized(log)
             }
             // No common clock. An instance's own VRAM error was printed before that instance was killed.
-            None if kill => log.class.plane() == super::Plane::Gpu && !recovered(log, facts),
+            None if kill => {
+                log.class.plane() == super::Plane::Gpu
+                    && !recovered(log, facts)
+                    && !worker_gone_before(log, facts)
+            }
             // An application fault (Xid 13, 31, 43) behind a sized VRAM error is the teardown.
             None => other.confidence < Confidence::High && sized(log) && log.class != Class::XidHardware,
         }
@@ -254,11 +291,47 @@ fn sized(c: &Candidate) -> bool {
     crate::facts::vram::parse(&c.text).is_some_and(|o| o.requested.is_some())
 }
 
+/// A process was already gone when the error was printed: the error is what its end left behind.
+fn worker_gone_before(c: &Candidate, facts: &Facts) -> bool {
+    let Some(place) = &c.place else { return false };
+    facts
+        .hits
+        .iter()
+        .any(|h| h.mark == Mark::Death && h.place.file == place.file && h.place.line < place.line)
+}
+
+/// The fault was reported before this instance began to log, and it served since: an older incident's.
+fn before_this_run(c: &Candidate, facts: &Facts) -> bool {
+    const MARGIN_MS: i64 = 60_000;
+    let zoned = matches!(c.stamp, Some(Stamp::Wall { zoned: true, .. }));
+    let slack = if zoned { MARGIN_MS } else { WIDEST_ZONE_MS };
+    let Some(at) = c.stamp else { return false };
+    let mut logs = facts.logs.iter().filter(|l| !l.kernel && l.last_served.is_some()).peekable();
+    logs.peek().is_some() && logs.all(|l| l.first.and_then(|f| at.ms_until(f)).is_some_and(|ms| ms > slack))
+}
+
+/// The fault came long before the other error, and requests were served between: they have nothing to do with each other.
+fn lived_between(fault: &Candidate, later: &Candidate, facts: &Facts) -> bool {
+    let apart =
+        fault.stamp.zip(later.stamp).and_then(|(f, l)| f.ms_until(l)).is_some_and(|ms| ms > LINKED_MS);
+    apart
+        && facts
+            .logs
+            .iter()
+            .filter_map(|l| l.last_served_at)
+            .any(|served| fault.stamp.and_then(|f| f.ms_until(served)).is_some_and(|ms| ms > LINKED_MS))
+}
+
 /// The server answered requests well after the error: it did not die of it.
-fn recovered(c: &Candidate, facts: &Facts) -> bool {
+pub(super) fn recovered(c: &Candidate, facts: &Facts) -> bool {
     const WELL_AFTER_LINES: u64 = 20;
+    const WELL_AFTER_MS: i64 = 10_000;
     let Some((file, line)) = c.place.as_ref().and_then(|p| Some((&p.file, p.line?))) else { return false };
-    facts.logs.iter().any(|l| l.file == *file && l.last_served.is_some_and(|s| s > line + WELL_AFTER_LINES))
+    facts.logs.iter().filter(|l| l.file == *file).any(|l| {
+        let lines = l.last_served.is_some_and(|s| s > line + WELL_AFTER_LINES);
+        let gap = c.stamp.zip(l.last_served_at).and_then(|(c, s)| c.ms_until(s));
+        lines || l.last_served > Some(line) && gap.is_some_and(|ms| ms > WELL_AFTER_MS)
+    })
 }
 
 /// The same class told by kernel, event and status is one step; its evidence is joined.

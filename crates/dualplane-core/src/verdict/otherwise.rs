@@ -239,6 +239,16 @@ fn unexplained_death(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Optio
         let supports = vec![Cited::at(format!("exit code {}, reason {}", d.exit_code, d.reason), &place)];
         return Some(decided(Class::Unknown, phase, Confidence::Low, summary, supports));
     }
+    // The kubelet restarts something again and again, and nothing at hand says what it died of.
+    let back_off = facts
+        .object_hits
+        .iter()
+        .find(|h| h.mark == Mark::Cascade && h.text.starts_with("Back-off restarting"));
+    if let Some(hit) = back_off.filter(|_| !facts.has_life()) {
+        let supports = vec![Cited::at(hit.text.clone(), &hit.place)];
+        let summary = "a container is restarted again and again, and nothing at hand says how it ends";
+        return Some(decided(Class::Unknown, phase, Confidence::Low, summary.into(), supports));
+    }
     let death = facts.hits.iter().find(|h| h.mark == Mark::Death);
     let wrapper = facts.hits.iter().find(|h| h.mark == Mark::Cascade && speaks_of_death(h));
     let hit = death.or(wrapper)?;
@@ -261,9 +271,15 @@ fn speaks_of_death(hit: &Hit) -> bool {
 
 /// Nothing failed, as far as the evidence goes; without any log or object that is no finding.
 fn healthy(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Decided {
+    let phase = end_phase(facts);
+    let told =
+        bundle.pods.iter().any(|p| p.containers.iter().any(|c| c.status.is_some()) || p.reason.is_some());
+    if !facts.has_life() && !bundle.pods.is_empty() && !told && bundle.events.is_empty() {
+        let summary = "the pod's object carries no status, so it says nothing of how it went";
+        return decided(Class::Unknown, phase, Confidence::Low, summary.into(), Vec::new());
+    }
     let objects = !bundle.pods.is_empty() || !bundle.events.is_empty() || !bundle.metrics.is_empty();
     let known = facts.hits.iter().any(|h| !matches!(h.mark, Mark::Cascade));
-    let phase = end_phase(facts);
     if !facts.has_life() && !objects {
         return decided(
             Class::Unknown,

@@ -48,8 +48,16 @@ pub(super) fn oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &
     if let (Some(usage), Some(limit)) = (oom.usage, oom.limit) {
         supports.push(Cited::at(format!("cgroup usage {usage} of limit {limit}"), &oom.place));
     }
+    // The dead instance's own record lies near its end: `dmesg -T` prints local time, and the whole zones between are
+    // taken off.
+    let own =
+        subject.death.as_ref().filter(|d| d.container_id.is_some() && d.container_id == oom.container_id());
+    let stamp = match (own.and_then(|d| d.finished), oom.stamp) {
+        (Some(end), Some(s)) => Some(s.without_zone(end)),
+        (_, s) => s,
+    };
     let mut c =
-        Candidate::new(class, From::Kernel, what, "kernel.oom_killer").at(&oom.place, &oom.text, oom.stamp);
+        Candidate::new(class, From::Kernel, what, "kernel.oom_killer").at(&oom.place, &oom.text, stamp);
     c.confidence = if oom.constraint == Constraint::Unsaid { Confidence::Medium } else { sure };
     c.phase = end_phase(facts);
     c.supports = supports;

@@ -4,6 +4,7 @@ use super::{Candidate, From, Weight, end_phase};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Hit, Place};
 use crate::knowledge::Mark;
+use crate::verdict::order::recovered;
 use crate::verdict::{Cited, Class, Confidence, Phase, Plane, vram};
 
 /// The line names a container, and it is none of the pods at hand.
@@ -95,6 +96,7 @@ pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, fact
     .at(&hit.place, &hit.text, hit.stamp);
     c.weight = weight;
     c.role = hit.role;
+    c.process.clone_from(&hit.process);
     c.confidence = match weight {
         Weight::Fatal => Confidence::High,
         Weight::Degraded => Confidence::Medium,
@@ -105,6 +107,12 @@ pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, fact
 
     if class.plane() == Plane::Gpu {
         vram::refine(&mut c, hit, bundle, facts);
+    }
+    // One request's error with which the server lived on for long is a symptom, not an end.
+    let gpu_log = c.class.plane() == Plane::Gpu && c.from == From::Log;
+    if c.weight == Weight::Fatal && gpu_log && recovered(&c, facts) {
+        c.weight = Weight::Degraded;
+        c.against.push(Cited::at("the server went on serving long after it", &hit.place));
     }
     if hit.id.starts_with("generic.") {
         c.confidence = Confidence::Low;

@@ -49,6 +49,8 @@ pub struct Candidate {
     pub from: From,
     /// The log's role.
     pub role: Role,
+    /// The process that printed it; empty where its line does not say.
+    pub process: String,
     /// Phase.
     pub phase: Phase,
     /// How sure.
@@ -77,6 +79,7 @@ impl Candidate {
             weight: Weight::Fatal,
             from,
             role: Role::Unsaid,
+            process: String::new(),
             phase: Phase::Unknown,
             confidence: Confidence::High,
             what: what.into(),
