@@ -14,6 +14,9 @@ const MAX_OBJECTS: usize = 1000;
 /// How far below `Name:` the keys must stand that tell what it describes.
 const LOOK_AHEAD: usize = 400;
 
+/// A list in a chat or an issue moves a paste to the right, but not further than this.
+const DEEPEST: usize = 32;
+
 /// First-level keys of pods and nodes, in all versions since 1.20, each between bars.
 const KEYS: &str = "|Addresses|Allocatable|Allocated resources|Annotations|Capacity|Conditions|Containers|Controlled By\
      |CreationTimestamp|Ephemeral Containers|Events|IP|IPs|Init Containers|Labels|Lease|Message\
@@ -64,6 +67,9 @@ fn next(lines: &[&str], from: usize) -> Option<Block> {
             return None;
         }
         let base = indent(first);
+        if base > DEEPEST {
+            return None;
+        }
         let end = end(lines, start, base);
         let has = |key: &str| {
             lines.get(start..end.min(start + LOOK_AHEAD)).is_some_and(|l| {
