@@ -126,11 +126,8 @@ fn by_directory(
 fn by_headers(pile: &mut Pile, from: &mut dyn ReadSeek, level: u32) -> io::Result<()> {
     from.seek(SeekFrom::Start(0))?;
     let mut from = BufReader::new(from);
-    loop {
-        let head = take(&mut from, 30)?;
-        if !head.starts_with(LOCAL) || head.len() < 30 || !pile.entry() {
-            return Ok(());
-        }
+    while find_local(&mut from)? && pile.entry() {
+        let head = [LOCAL, &take(&mut from, 26)?].concat();
         let name = take(&mut from, u16_at(&head, 26).into())?;
         let extra = take(&mut from, u16_at(&head, 28).into())?;
         let mut entry = Entry {
@@ -150,13 +147,24 @@ fn by_headers(pile: &mut Pile, from: &mut dyn ReadSeek, level: u32) -> io::Resul
         } else if entry.method == 8 {
             // Its size stands behind it; deflate knows its own end.
             entry.read(pile, &mut from, level);
-            let wide = take(&mut from, 4)?;
-            take(&mut from, if wide == b"PK\x07\x08" { 12 } else { 8 })?;
         } else {
             pile.entry_gap(&entry.name, "without the directory its end is not known");
-            return Ok(());
         }
     }
+    Ok(())
+}
+
+/// Goes behind the next signature of a local header: over descriptors of four sizes, and over damage.
+fn find_local(from: &mut dyn BufRead) -> io::Result<bool> {
+    let mut seen = 0;
+    for byte in from.bytes() {
+        let byte = byte?;
+        seen = if LOCAL.get(seen) == Some(&byte) { seen + 1 } else { usize::from(byte == b'P') };
+        if seen == LOCAL.len() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Entry {
