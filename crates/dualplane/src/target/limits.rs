@@ -13,7 +13,7 @@ pub(super) const MAX_FILES: usize = 10_000;
 pub(super) const MAX_DEPTH: usize = 8;
 
 /// Bytes that the archives of one TARGET may unpack to, kept or not. This bounds the time that a compression bomb
-/// costs (some ten seconds); its declared sizes are never believed and nothing is allocated by them.
+/// costs (some seconds); its declared sizes are never believed and nothing is allocated by them.
 pub(super) const MAX_UNPACKED: u64 = 4 << 30;
 /// Entries looked at in the archives of one TARGET, folders and links too: headers alone must not cost for ever.
 pub(super) const MAX_ENTRIES: u64 = 100_000;

@@ -1,6 +1,7 @@
 //! Reads a TARGET: which files belong to which incident. The only place of `triage` that touches the file system.
 
 mod archive;
+mod bytes;
 mod file;
 mod form;
 mod group;

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
 
+use super::bytes::{take, u16_at, u32_at, u64_at};
 use super::limits::{MAX_ENTRIES, MAX_ZIP_DIRECTORY};
 use super::pile::Pile;
 use super::stream::{self, Meter};
@@ -238,26 +239,4 @@ impl Read for Summed<'_> {
 fn bytes_at(from: &mut dyn ReadSeek, at: u64, len: u64) -> io::Result<Vec<u8>> {
     from.seek(SeekFrom::Start(at))?;
     take(from, len)
-}
-
-fn take(from: &mut (impl Read + ?Sized), len: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.take(len).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-fn number<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes.get(at..at + N).and_then(|b| b.try_into().ok()).unwrap_or([0; N])
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(number(bytes, at))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(number(bytes, at))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(number(bytes, at))
 }
