@@ -17,18 +17,28 @@ const MAX_DEPTH: u32 = 4;
 /// Adds one object (or the items of a List); true when it was one that triage uses.
 pub(super) fn add(bundle: &mut Bundle, object: &Value, file: &str, text: &str) -> bool {
     let lines = LineIndex::new(text);
-    add_at(bundle, object, file, &lines, 0)
+    add_at(bundle, object, "", file, &lines, 0)
 }
 
-fn add_at(bundle: &mut Bundle, object: &Value, file: &str, lines: &LineIndex<'_>, depth: u32) -> bool {
+/// `kind`: what an item without a kind of its own is; a `PodList` of `kubectl cluster-info dump` holds such items.
+fn add_at(
+    bundle: &mut Bundle,
+    object: &Value,
+    kind: &str,
+    file: &str,
+    lines: &LineIndex<'_>,
+    depth: u32,
+) -> bool {
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or(kind);
     if let Some(items) = object.get("items").and_then(Value::as_array) {
+        let of = kind.strip_suffix("List").unwrap_or_default();
         let mut any = items.is_empty();
         for item in items {
-            any |= depth < MAX_DEPTH && add_at(bundle, item, file, lines, depth + 1);
+            any |= depth < MAX_DEPTH && add_at(bundle, item, of, file, lines, depth + 1);
         }
         return any;
     }
-    match str_at(object, "/kind") {
+    match kind {
         "Pod" => bundle.pods.push(pod(object, file)),
         "Event" => bundle.events.push(event(object, file, lines)),
         "Node" => bundle.nodes.push(node(object)),

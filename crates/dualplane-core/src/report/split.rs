@@ -2,19 +2,24 @@
 
 use crate::evidence::{Bundle, Pod, State};
 
-/// One bundle a dead pod; the whole bundle where at most one died.
-pub(super) fn by_pod(bundle: Bundle) -> Vec<(Option<String>, Bundle)> {
-    let dead: Vec<usize> = (0..bundle.pods.len()).filter(|i| bundle.pods.get(*i).is_some_and(died)).collect();
+/// One bundle a dead pod; the whole bundle where at most one died, without the logs of pods that live.
+pub(super) fn by_pod(mut bundle: Bundle) -> Vec<(Option<String>, Bundle)> {
+    let mut dead: Vec<Pod> = Vec::new();
+    for pod in bundle.pods.iter().filter(|p| died(p)) {
+        // A bundle may list a pod twice.
+        if !dead.iter().any(|d| d.full_name() == pod.full_name() && d.uid == pod.uid) {
+            dead.push(pod.clone());
+        }
+    }
+    if let [pod] = dead.as_slice() {
+        let pods = std::mem::take(&mut bundle.pods);
+        bundle.logs.retain(|l| l.kernel || belongs(&l.name, pod, &pods));
+        bundle.pods = pods;
+    }
     if dead.len() < 2 {
         return vec![(None, bundle)];
     }
-    let names: Vec<String> = bundle.pods.iter().map(|p| p.name.clone()).collect();
-    dead.into_iter()
-        .filter_map(|i| {
-            let pod = bundle.pods.get(i)?;
-            Some((Some(pod.full_name()), part(&bundle, pod, &names)))
-        })
-        .collect()
+    dead.iter().map(|pod| (Some(pod.full_name()), part(&bundle, pod))).collect()
 }
 
 /// Some container ended badly, or the pod was ended.
@@ -28,12 +33,22 @@ fn died(pod: &Pod) -> bool {
 }
 
 /// A log belongs to the pod whose name stands in its path; one that names no pod belongs to all.
-fn part(all: &Bundle, pod: &Pod, names: &[String]) -> Bundle {
-    let mine = |file: &str| {
-        let owner =
-            names.iter().filter(|n| !n.is_empty() && file.contains(n.as_str())).max_by_key(|n| n.len());
-        owner.is_none_or(|n| *n == pod.name)
+/// Of two pods of one name the namespace in the path decides.
+fn belongs(file: &str, pod: &Pod, pods: &[Pod]) -> bool {
+    let rank = |p: &Pod| {
+        let namespaced = file.split('/').any(|part| {
+            part.strip_prefix(p.namespace.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        });
+        (!p.name.is_empty() && file.contains(&p.name)).then_some((p.name.len(), namespaced))
     };
+    let best = pods.iter().filter_map(rank).max();
+    best.is_none() || rank(pod) == best
+}
+
+/// What belongs to one pod.
+fn part(all: &Bundle, pod: &Pod) -> Bundle {
+    let mine = |file: &str| belongs(file, pod, &all.pods);
     Bundle {
         logs: all.logs.iter().filter(|l| l.kernel || mine(&l.name)).cloned().collect(),
         pods: vec![pod.clone()],

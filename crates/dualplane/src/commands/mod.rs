@@ -27,6 +27,14 @@ pub(crate) enum Failure {
         /// Reason of the system.
         source: io::Error,
     },
+    /// Reading it could wait for ever.
+    #[error("{path} is {what}, not a file or a directory")]
+    NotAFile {
+        /// Path as given.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
     /// There is nothing to judge.
     #[error("no evidence in {0}")]
     NoEvidence(String),
@@ -64,7 +72,7 @@ impl Failure {
     /// Exit code.
     pub(crate) fn code(&self) -> Code {
         match self {
-            Self::Unreadable { .. } | Self::Output(_) => exit::UNREADABLE,
+            Self::Unreadable { .. } | Self::NotAFile { .. } | Self::Output(_) => exit::UNREADABLE,
             Self::OwnKnowledge { .. } | Self::NotKnown { .. } => exit::USAGE,
             Self::NoEvidence(_) | Self::NoLabels(_) => exit::NO_EVIDENCE,
             Self::Knowledge(_) | Self::Json(_) => exit::BUG,
@@ -79,6 +87,9 @@ impl Failure {
             }
             Self::Unreadable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 "run as a user who may read it, or copy it somewhere readable".into()
+            }
+            Self::NotAFile { path, .. } => {
+                format!("give its content on standard input: dualplane triage - < {}", path.display())
             }
             Self::NoEvidence(_) => {
                 "give logs (kubectl logs --previous), kubectl get pod/events -o json, dmesg, or metrics; \

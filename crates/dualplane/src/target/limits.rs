@@ -1,0 +1,29 @@
+//! Limits of what is read from a TARGET, each with its reason. Beyond a limit stands a gap, never an error.
+
+/// Bytes kept of one file or archive entry: what one incident may hold in memory must have a bound,
+/// and no death needs more than its start-up and its end.
+pub(super) const MAX_FILE: u64 = 512 << 20;
+/// Of a longer one, this much of its head (the start-up) and the rest of `MAX_FILE` of its tail (the death).
+pub(super) const HEAD: u64 = 64 << 20;
+/// Bytes kept of one incident, and of all archives below one TARGET: four of the longest files.
+pub(super) const MAX_TOTAL: u64 = 2 << 30;
+/// Files of one TARGET, and kept files of its archives: a support bundle of a large cluster has some thousands.
+pub(super) const MAX_FILES: usize = 10_000;
+/// Folders below a directory: deeper than any bundle nests, and shallower than the stack.
+pub(super) const MAX_DEPTH: usize = 8;
+
+/// Bytes that the archives of one TARGET may unpack to, kept or not. This bounds the time that a compression bomb
+/// costs (some seconds); its declared sizes are never believed and nothing is allocated by them.
+pub(super) const MAX_UNPACKED: u64 = 4 << 30;
+/// Entries looked at in the archives of one TARGET, folders and links too: headers alone must not cost for ever.
+pub(super) const MAX_ENTRIES: u64 = 100_000;
+/// An archive inside an archive is read (bundles hold the tarballs of their nodes); one inside that is a gap.
+pub(super) const MAX_NESTING: u32 = 1;
+/// A name longer than Linux can hold in a path is an attack.
+pub(super) const MAX_NAME: usize = 4096;
+/// Of the header extensions of one tar entry (long names, attributes); real ones have some hundred bytes.
+pub(super) const MAX_EXTENSION: u64 = 1 << 20;
+/// Of a zip's directory, which is held in memory: room for `MAX_ENTRIES` names of usual length.
+pub(super) const MAX_ZIP_DIRECTORY: u64 = 16 << 20;
+/// Gaps told of one TARGET; more of them help nobody and would bury the report.
+pub(super) const MAX_GAPS: usize = 200;

@@ -1,0 +1,168 @@
+//! Reads a TARGET: which files belong to which incident. The only place of `triage` that touches the file system.
+
+mod archive;
+mod bytes;
+mod file;
+mod form;
+mod group;
+mod limits;
+mod names;
+mod pile;
+mod stream;
+mod tar;
+mod walk;
+mod zip;
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use dualplane_core::evidence::{Gap, RawFile};
+
+use self::archive::Held;
+use self::form::{Form, Peeked};
+use self::limits::MAX_FILE;
+use self::pile::{Content, Pile};
+use crate::commands::Failure;
+
+/// The files of one incident.
+#[derive(Debug, Default)]
+pub(crate) struct Incident {
+    /// Name for reports.
+    pub(crate) name: String,
+    /// Files.
+    pub(crate) files: Vec<RawFile>,
+    /// What could not be read.
+    pub(crate) gaps: Vec<Gap>,
+}
+
+impl Incident {
+    /// Bytes held so far.
+    fn held(&self) -> u64 {
+        self.files.iter().map(|f| f.bytes.len() as u64).sum()
+    }
+}
+
+/// Reads all targets: each directory or archive gives one incident or several, all single files together one.
+pub(crate) fn read(targets: &[PathBuf]) -> Result<Vec<Incident>, Failure> {
+    let mut incidents = Vec::new();
+    let mut single = Incident::default();
+    for path in targets {
+        let failed = |source| Failure::Unreadable { path: path.clone(), source };
+        if path.as_os_str() == "-" {
+            stream("stdin", &mut io::stdin().lock(), &mut single, &mut incidents).map_err(failed)?;
+            continue;
+        }
+        let name = base_name(path);
+        let kind = fs::metadata(path).map_err(failed)?.file_type();
+        if kind.is_dir() {
+            let mut pile = Pile::new();
+            walk::walk(path, "", 0, &mut pile).map_err(failed)?;
+            incidents.extend(group::incidents(pile, &directory_name(path)));
+        } else if !kind.is_file() && !is_own_descriptor(path) {
+            // Opening a pipe that nobody writes to would wait for ever.
+            return Err(Failure::NotAFile { path: path.clone(), what: what_kind(kind) });
+        } else if is_own_descriptor(path) {
+            let mut f = fs::File::open(path).map_err(failed)?;
+            stream(&unique(name, &single.files), &mut f, &mut single, &mut incidents).map_err(failed)?;
+        } else if walk::is_packed(path) {
+            let mut pile = Pile::new();
+            let held = pile.unpack_file(&name, path).map_err(failed)?;
+            unpacked(pile, held, &name, &mut single, &mut incidents);
+        } else {
+            file::read(path, &unique(name, &single.files), &mut single).map_err(failed)?;
+        }
+    }
+    if !single.files.is_empty() || !single.gaps.is_empty() {
+        single.name = single.files.first().map_or_else(|| "files".into(), |f| f.name.clone());
+        incidents.push(single);
+    }
+    Ok(incidents)
+}
+
+/// Standard input, or a pipe.
+fn stream(
+    name: &str,
+    from: &mut dyn Read,
+    single: &mut Incident,
+    incidents: &mut Vec<Incident>,
+) -> io::Result<()> {
+    let (form, mut whole) = Peeked::new(from);
+    if form != Form::Plain {
+        let mut pile = Pile::new();
+        let held = pile.feed(name, &mut whole, 0);
+        unpacked(pile, held, name, single, incidents);
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    whole.take(MAX_FILE).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 >= MAX_FILE {
+        let why = format!("only its first {} MiB were read; give it as a file", MAX_FILE >> 20);
+        single.gaps.push(gap(name, why));
+    }
+    single.files.push(RawFile { name: name.to_owned(), bytes });
+    Ok(())
+}
+
+/// An archive is like a directory of its content, a compressed file like the file.
+fn unpacked(mut pile: Pile, held: Held, name: &str, single: &mut Incident, incidents: &mut Vec<Incident>) {
+    if held == Held::Archive {
+        let stem = names::stem(name);
+        pile.strip(&format!("{stem}/"));
+        incidents.extend(group::incidents(pile, &stem));
+        return;
+    }
+    let (files, gaps) = pile.take();
+    single.gaps.extend(gaps);
+    for (name, content) in files {
+        if let Content::Bytes(bytes) = content {
+            let name = unique(name, &single.files);
+            group::bytes_of(bytes, &name, single);
+        }
+    }
+}
+
+/// Two files of one name from different folders keep apart.
+fn unique(name: String, files: &[RawFile]) -> String {
+    let taken = |n: &str| files.iter().any(|f| f.name == n);
+    if !taken(&name) {
+        return name;
+    }
+    (2..).map(|i| format!("{i}/{name}")).find(|n| !taken(n)).unwrap_or(name)
+}
+
+fn base_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned())
+}
+
+fn directory_name(path: &Path) -> String {
+    path.canonicalize()
+        .ok()
+        .and_then(|p| p.file_name().map(|n| n.to_string_lossy().into_owned()))
+        .unwrap_or_else(|| path.display().to_string())
+}
+
+/// `<(kubectl logs …)` of a shell, or `/dev/stdin`.
+fn is_own_descriptor(path: &Path) -> bool {
+    path == Path::new("/dev/stdin")
+        || ["/dev/fd", "/proc/self/fd"].iter().any(|dir| path.parent() == Some(Path::new(dir)))
+}
+
+fn what_kind(kind: fs::FileType) -> &'static str {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if kind.is_fifo() {
+            return "a named pipe";
+        }
+        if kind.is_socket() {
+            return "a socket";
+        }
+    }
+    let _ = kind;
+    "a device"
+}
+
+fn gap(what: &str, why: String) -> Gap {
+    Gap { what: what.to_owned(), why, command: None }
+}
