@@ -155,6 +155,7 @@ fn volume(v: &Value) -> Volume {
 
 fn container(c: &Value, kind: ContainerKind, statuses: &[Value]) -> Container {
     let name = str_at(c, "/name");
+    let status = statuses.iter().find(|s| str_at(s, "/name") == name);
     let sidecar = kind == ContainerKind::Init && str_at(c, "/restartPolicy") == "Always";
     let mut args: Vec<String> = list(c, "/command").iter().map(text_of).collect();
     args.extend(list(c, "/args").iter().map(text_of));
@@ -177,8 +178,13 @@ fn container(c: &Value, kind: ContainerKind, statuses: &[Value]) -> Container {
             .iter()
             .filter_map(|e| Some((str_at(e, "/name").to_owned(), text_of(e.get("value")?))))
             .collect(),
-        memory_limit: memory_at(c, "/resources/limits/memory"),
-        memory_request: memory_at(c, "/resources/requests/memory"),
+        // What the kubelet set, where it says so: an in-place resize may be pending.
+        memory_limit: status
+            .and_then(|s| memory_at(s, "/resources/limits/memory"))
+            .or_else(|| memory_at(c, "/resources/limits/memory")),
+        memory_request: status
+            .and_then(|s| memory_at(s, "/resources/requests/memory"))
+            .or_else(|| memory_at(c, "/resources/requests/memory")),
         devices,
         mounts: list(c, "/volumeMounts")
             .iter()
@@ -188,7 +194,7 @@ fn container(c: &Value, kind: ContainerKind, statuses: &[Value]) -> Container {
             .collect(),
         liveness: c.get("livenessProbe").map(probe),
         startup: c.get("startupProbe").map(probe),
-        status: statuses.iter().find(|s| str_at(s, "/name") == name).map(container_status),
+        status: status.map(container_status),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whose death is judged, and what the API says of it.
 
-use crate::evidence::{Bundle, Container, ContainerKind, Pod, State, Termination};
+use crate::evidence::{Bundle, Container, ContainerKind, Event, Pod, State, Termination};
 use crate::facts::Facts;
 use crate::time::Stamp;
 use crate::units::Bytes;
@@ -60,6 +60,34 @@ impl Subject {
     #[must_use]
     pub fn file(&self, bundle: &Bundle) -> String {
         self.pod_of(bundle).map(|p| p.file.clone()).unwrap_or_default()
+    }
+}
+
+impl Subject {
+    /// Whether an event speaks of the end that is judged: of this pod (a StatefulSet gives its name to the next one,
+    /// so the UID decides where both are known), of this container, and not from before the run began.
+    #[must_use]
+    pub fn concerned_by(&self, event: &Event, bundle: &Bundle) -> bool {
+        const SLACK_MS: i64 = 60 * 1000;
+        if event.object.0 != "Pod" {
+            return true;
+        }
+        let Some(name) = &self.pod else { return true };
+        let pod = self.pod_of(bundle);
+        let uid = event.object.2.as_str();
+        let own = |p: &Pod| p.uid.is_empty() || p.uid == uid || p.config_hash.as_deref() == Some(uid);
+        if event.object.1 != *name || !uid.is_empty() && !pod.is_none_or(own) {
+            return false;
+        }
+        // "Container fluent-bit failed liveness probe" names it where the field path does not.
+        let said = event.message.strip_prefix("Container ").and_then(|m| m.split_once(" failed "));
+        let container = said.map(|(name, _)| name).or(event.container.as_deref());
+        if container.zip(self.container.as_deref()).is_some_and(|(theirs, ours)| theirs != ours) {
+            return false;
+        }
+        let began = self.death.as_ref().and_then(|d| d.started);
+        let before = event.last.or(event.first).zip(began).and_then(|(at, began)| at.ms_until(began));
+        before.is_none_or(|ms| ms <= SLACK_MS)
     }
 }
 

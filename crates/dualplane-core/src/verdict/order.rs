@@ -254,7 +254,9 @@ fn precedes(a: &Candidate, b: &Candidate, facts: &Facts) -> bool {
         // True when the log's error came first.
         let kill = matches!(other.class, Class::HostOomKilled | Class::HostNodeOom);
         match log_first_ms {
-            Some(ms) if ms.abs() > LINKED_MS && kill => false,
+            Some(ms) if ms.abs() > LINKED_MS && kill && !(ms > 0 && served_nothing_after(log, facts)) => {
+                false
+            }
             Some(ms) if kill => ms >= -SKEW_MS && !recovered(log, facts) && !worker_gone_before(log, facts),
             Some(ms) => {
                 ms > SKEW_MS
@@ -332,6 +334,19 @@ pub(super) fn recovered(c: &Candidate, facts: &Facts) -> bool {
         let gap = c.stamp.zip(l.last_served_at).and_then(|(c, s)| c.ms_until(s));
         lines || l.last_served > Some(line) && gap.is_some_and(|ms| ms > WELL_AFTER_MS)
     })
+}
+
+/// The engine said that it is dead, and the server answered nothing since: whenever the end comes, it is of that.
+fn served_nothing_after(c: &Candidate, facts: &Facts) -> bool {
+    let Some(place) = &c.place else { return false };
+    let wrapped = facts.hits.iter().any(|h| {
+        matches!(h.mark, Mark::Cascade | Mark::Death)
+            && h.place.file == place.file
+            && h.place.line > place.line
+    });
+    wrapped
+        && c.weight == Weight::Fatal
+        && facts.logs.iter().filter(|l| l.file == place.file).all(|l| l.last_served < place.line)
 }
 
 /// The same class told by kernel, event and status is one step; its evidence is joined.

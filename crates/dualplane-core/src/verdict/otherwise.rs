@@ -60,7 +60,7 @@ fn symptom(c: &Candidate) -> Decided {
 
 /// The kubelet or somebody else stopped it: probes, eviction for another resource, preemption, delete, shutdown.
 fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Option<Decided> {
-    let killed = subject.death.as_ref().is_none_or(|d| matches!(d.exit_code, 137 | 143 | 0 | 2 | 130));
+    let killed = subject.death.as_ref().is_none_or(|d| matches!(d.exit_code, 137 | 143 | 0 | 2 | 130 | 255));
     let evicted = subject.pod_of(bundle).is_some_and(|p| p.reason.is_some());
     let hit =
         facts.object_hits.iter().filter(|h| h.mark == Mark::Failure && of_subject(h, bundle, subject)).find(
@@ -137,10 +137,7 @@ fn of_subject(hit: &Hit, bundle: &Bundle, subject: &Subject) -> bool {
         .events
         .iter()
         .find(|e| e.message == hit.text && e.file == hit.place.file && e.line == hit.place.line);
-    match (event, &subject.pod) {
-        (Some(e), Some(pod)) => e.object.0 != "Pod" || e.object.1 == *pod,
-        _ => true,
-    }
+    event.is_none_or(|e| subject.concerned_by(e, bundle))
 }
 
 /// Exit code 135 is SIGBUS: a mapped page could not be backed, in containers nearly always a full /dev/shm.

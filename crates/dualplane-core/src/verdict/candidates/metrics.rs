@@ -19,8 +19,13 @@ fn candidate(class: Class, weight: Weight, what: String, signature: &str, sample
     c
 }
 
+/// The sample is of the subject's pod, or of no pod in particular.
+fn of_pod(s: &Sample, subject: &Subject) -> bool {
+    s.label("pod").is_none_or(|p| subject.pod.as_deref().is_none_or(|own| own == p))
+}
+
 /// A recompute storm prints nothing in vLLM V1: only the counter and a full cache show it.
-pub(super) fn preemptions(bundle: &Bundle, all: &mut Vec<Candidate>) {
+pub(super) fn preemptions(bundle: &Bundle, subject: &Subject, all: &mut Vec<Candidate>) {
     /// A cache this full has no room to admit another sequence without evicting one.
     const FULL: f64 = 0.95;
     const PREEMPTED: &[&str] = &[
@@ -37,7 +42,8 @@ pub(super) fn preemptions(bundle: &Bundle, all: &mut Vec<Candidate>) {
         "trtllm_kv_cache_utilization",
     ];
     let find = |names: &[&str]| {
-        bundle.metrics.iter().filter(|s| names.contains(&s.name.as_str())).collect::<Vec<_>>()
+        let of = |s: &&Sample| names.contains(&s.name.as_str()) && s.value.is_finite() && of_pod(s, subject);
+        bundle.metrics.iter().filter(of).collect::<Vec<_>>()
     };
     let preempted = find(PREEMPTED);
     let usage = find(USAGE);

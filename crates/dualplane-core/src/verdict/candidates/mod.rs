@@ -142,7 +142,7 @@ pub(super) fn collect(
     for hit in facts.hits.iter().filter(|h| h.mark == Mark::Failure) {
         all.extend(log::full_memory_volume(hit, bundle));
     }
-    metrics::preemptions(bundle, &mut all);
+    metrics::preemptions(bundle, subject, &mut all);
     metrics::oom_killed(bundle, subject, facts, &mut all);
     metrics::xids(bundle, knowledge, facts, &mut all);
     all

@@ -75,8 +75,8 @@ pub(super) fn object(hit: &Hit, bundle: &Bundle, facts: &Facts, subject: &Subjec
         .iter()
         .find(|e| e.message == hit.text && e.line == hit.place.line && e.file == hit.place.file);
     let from = if event.is_some() { From::Event } else { From::Status };
-    if let (Some(e), Some(pod)) = (event, &subject.pod) {
-        if e.object.0 == "Pod" && e.object.1 != *pod {
+    if let Some(e) = event.filter(|_| subject.pod.is_some()) {
+        if !subject.concerned_by(e, bundle) {
             return;
         }
         // A node's distress counts where it touches this pod's death: its node, and near in time.
