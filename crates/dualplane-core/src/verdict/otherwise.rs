@@ -8,7 +8,15 @@ use crate::knowledge::Mark;
 
 /// Decides between symptom, not memory and unknown.
 pub(super) fn decide(bundle: &Bundle, facts: &Facts, all: &[Candidate], subject: &Subject) -> Decided {
-    if let Some(d) = ended_from_outside(bundle, facts, subject) {
+    if let Some(mut d) = ended_from_outside(bundle, facts, subject) {
+        if subject.death.as_ref().is_some_and(super::Death::oom_killed) {
+            let place = Place { file: subject.file(bundle), line: None };
+            d.confidence = Confidence::Medium;
+            d.against.push(Cited::at(
+                "reason OOMKilled: some process of the container was OOM-killed earlier in its life; the kernel log tells which and when",
+                &place,
+            ));
+        }
         return d;
     }
     if let Some(d) = bus_error(bundle, facts, subject) {

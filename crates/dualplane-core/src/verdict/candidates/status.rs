@@ -61,10 +61,24 @@ pub(super) fn oom_killed(
     let mut c =
         Candidate::new(class, From::Status, what, "kubernetes.oom_killed").at(&place, "", death.finished);
     c.confidence = confidence;
+    // The runtime's counter keeps a child's kill of hours ago: an end that was asked for is not of it. With the
+    // kernel's record the time of the kill is known and speaks for itself.
+    if death.exit_code == 143 && ooms.is_empty() && asked_to_stop(bundle, subject) {
+        c.weight = Weight::Degraded;
+    }
     c.phase = end_phase(facts);
     c.supports = supports;
     c.against = against;
     Some(c)
+}
+
+/// Somebody deleted the pod, or had the kubelet stop the container.
+fn asked_to_stop(bundle: &Bundle, subject: &Subject) -> bool {
+    subject.pod_of(bundle).is_some_and(|p| p.deleting)
+        || bundle
+            .events
+            .iter()
+            .any(|e| e.message.starts_with("Stopping container") && subject.concerned_by(e, bundle))
 }
 
 pub(super) fn object(hit: &Hit, bundle: &Bundle, facts: &Facts, subject: &Subject, all: &mut Vec<Candidate>) {
