@@ -14,10 +14,10 @@ use crate::units::{Bytes, parse_k8s_memory, parse_k8s_quantity};
 /// Lists in lists are unfolded this deep; nobody nests deeper without meaning harm.
 const MAX_DEPTH: u32 = 4;
 
-/// Adds one object (or the items of a List); true when it was one that triage uses.
-pub(super) fn add(bundle: &mut Bundle, object: &Value, file: &str, text: &str) -> bool {
+/// Adds several objects of one text, which is walked over once; the number of those that triage uses.
+pub(super) fn add_all(bundle: &mut Bundle, objects: &[Value], file: &str, text: &str) -> usize {
     let lines = LineIndex::new(text);
-    add_at(bundle, object, "", file, &lines, 0)
+    objects.iter().filter(|o| add_at(bundle, o, "", file, &lines, 0)).count()
 }
 
 /// `kind`: what an item without a kind of its own is; a `PodList` of `kubectl cluster-info dump` holds such items.
@@ -322,6 +322,10 @@ impl<'a> LineIndex<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn add(bundle: &mut Bundle, object: &Value, file: &str, text: &str) -> bool {
+        add_all(bundle, std::slice::from_ref(object), file, text) == 1
+    }
 
     #[test]
     fn a_pod_in_our_words() {

@@ -1,5 +1,7 @@
 //! Prometheus text exposition: one sample per line, with its place so that a verdict can quote it.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 /// One sample.
@@ -29,30 +31,38 @@ impl Sample {
 
 /// At most this many samples of one file are kept: a whole node's exposition has some tens of thousands.
 const MAX_SAMPLES: usize = 200_000;
+/// Of one name, so that a flood of one does not hide another that comes later.
+const MAX_OF_NAME: usize = 50_000;
 
-/// Reads all samples of a text; lines that are none are skipped.
+/// Reads the samples of a text and counts those beyond the bounds; lines that are none are skipped.
 #[must_use]
-pub fn parse(text: &str, file: &str) -> Vec<Sample> {
-    text.lines()
-        .enumerate()
-        .filter_map(|(i, line)| {
-            let (name, labels, value) = sample(line)?;
-            Some(Sample {
-                name,
-                labels,
-                value,
-                file: file.to_owned(),
-                line: i as u64 + 1,
-                text: line.to_owned(),
-            })
-        })
-        .take(MAX_SAMPLES)
-        .collect()
+pub fn parse(text: &str, file: &str) -> (Vec<Sample>, usize) {
+    let mut out = Vec::new();
+    let mut dropped = 0;
+    let mut names: HashMap<&str, usize> = HashMap::new();
+    for (i, line) in text.lines().enumerate() {
+        let Some((name, labels, value)) = sample(line) else { continue };
+        let of_name = names.entry(name).or_insert(0);
+        *of_name += 1;
+        if out.len() >= MAX_SAMPLES || *of_name > MAX_OF_NAME {
+            dropped += 1;
+            continue;
+        }
+        out.push(Sample {
+            name: name.to_owned(),
+            labels,
+            value,
+            file: file.to_owned(),
+            line: i as u64 + 1,
+            text: line.to_owned(),
+        });
+    }
+    (out, dropped)
 }
 
-type Parsed = (String, Vec<(String, String)>, f64);
+type Parsed<'a> = (&'a str, Vec<(String, String)>, f64);
 
-fn sample(line: &str) -> Option<Parsed> {
+fn sample(line: &str) -> Option<Parsed<'_>> {
     let line = line.trim();
     if line.starts_with('#') {
         return None;
@@ -67,7 +77,7 @@ fn sample(line: &str) -> Option<Parsed> {
         None => (Vec::new(), rest),
     };
     let value: f64 = rest.split_whitespace().next()?.parse().ok()?;
-    Some((name.to_owned(), labels, value))
+    Some((name, labels, value))
 }
 
 /// Label pairs up to the closing brace; quoted values may hold braces, commas and escapes.
@@ -104,9 +114,19 @@ mod tests {
     #[test]
     fn samples() {
         let text = "# HELP x y\nvllm:kv_cache_usage_perc{model_name=\"a,}b\\\"c\"} 0.9977\nplain 3e9 1700000000\nbroken{a=\"b 1\n";
-        let got = parse(text, "m");
+        let (got, dropped) = parse(text, "m");
+        assert_eq!(dropped, 0);
         assert_eq!(got.len(), 2);
         assert_eq!(got[0].label("model_name"), Some("a,}b\"c"));
         assert_eq!((got[0].line, got[1].value), (2, 3e9));
+    }
+
+    #[test]
+    fn a_flood_of_one_name_does_not_hide_another() {
+        let mut text = "container_memory_working_set_bytes{pod=\"p\"} 1\n".repeat(MAX_SAMPLES + 1);
+        text.push_str("vllm:kv_cache_usage_perc 0.99\n");
+        let (got, dropped) = parse(&text, "m");
+        assert_eq!(got.last().map(|s| s.name.as_str()), Some("vllm:kv_cache_usage_perc"));
+        assert_eq!((got.len(), dropped), (MAX_OF_NAME + 1, MAX_SAMPLES + 1 - MAX_OF_NAME));
     }
 }

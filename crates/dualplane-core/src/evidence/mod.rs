@@ -16,6 +16,7 @@ mod paste;
 pub mod prefix;
 mod recognise;
 mod rotation;
+mod stream;
 mod tables;
 
 pub use kube_model::{
@@ -127,11 +128,7 @@ impl Bundle {
         match recognise(&file.name, &file.bytes) {
             Kind::Kube(objects) => {
                 let text = String::from_utf8_lossy(&file.bytes);
-                let mut known = 0;
-                for object in &objects {
-                    known += usize::from(kube::add(self, object, &file.name, &text));
-                }
-                if known == 0 {
+                if kube::add_all(self, &objects, &file.name, &text) == 0 {
                     self.gap(&file.name, "holds no pod, node, event or workload that triage uses", None);
                     return;
                 }
@@ -140,7 +137,7 @@ impl Bundle {
             Kind::Export(export) => self.export(&file.name, export),
             Kind::Metrics => {
                 let text = String::from_utf8_lossy(&file.bytes);
-                self.metrics.extend(metrics::parse(&text, &file.name));
+                self.samples(&text, &file.name);
             }
             Kind::Log { kernel } => {
                 if let Some(container) = unavailable_log(&file.bytes) {
@@ -160,6 +157,17 @@ impl Bundle {
             }
         }
         self.files.push(file.name);
+    }
+
+    /// Keeps the samples of a text.
+    fn samples(&mut self, text: &str, name: &str) {
+        let (samples, dropped) = metrics::parse(text, name);
+        self.metrics.extend(samples);
+        if dropped > 0 {
+            let why = format!("{dropped} of its samples are beyond the bounds of one file and were not used");
+            let command = "save the metrics of the one server or pod, for example with grep";
+            self.gap(name, &why, Some(command));
+        }
     }
 
     /// Keeps a pod that a person pasted; [`merge`] decides whether it stands for itself.
@@ -182,7 +190,18 @@ impl Bundle {
     /// Takes Kubernetes objects out of a text; what is left are lines of a log.
     fn text(&mut self, name: &str, bytes: Vec<u8>, kernel: bool) {
         let role = role(name);
-        for (kernel, bytes) in paste::read(self, name, bytes, kernel) {
+        let objects = |b: &Self| {
+            b.pods.len() + b.events.len() + b.nodes.len() + b.templates.len() + b.pasted.len() + b.gaps.len()
+        };
+        let before = objects(self);
+        let logs = paste::read(self, name, bytes, kernel);
+        if objects(self) == before
+            && logs.iter().any(|(_, b)| stream::shows_a_pod(&String::from_utf8_lossy(b)))
+        {
+            let why = "it shows a pod, but no object could be read from it; it was read as a log. Save the object by itself";
+            self.gap(name, why, Some("kubectl get pod POD -o json > pod.json"));
+        }
+        for (kernel, bytes) in logs {
             let prefix = prefix::of(&bytes);
             self.logs.push(LogSource {
                 name: name.to_owned(),

@@ -4,10 +4,10 @@
 //! line by line, so that the rest is a log whose line numbers are those of the file.
 
 use super::recognise::{Kind, is_kernel_line, mostly, recognise_structured};
-use super::{Bundle, describe, inspect, kube, metrics, tables};
+use super::{Bundle, describe, inspect, kube, stream, tables};
 
 /// Larger texts are logs: nobody pastes them, and they are not looked through for objects.
-const MAX_PASTE: usize = 16 << 20;
+pub(super) const MAX_PASTE: usize = 16 << 20;
 /// Blocks in one text; the rest is one block.
 const MAX_BLOCKS: usize = 2000;
 
@@ -44,14 +44,25 @@ pub(super) fn read(bundle: &mut Bundle, name: &str, bytes: Vec<u8>, kernel: bool
         return vec![(kernel, bytes)];
     }
     let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text.split('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)).collect();
+    let mut lines: Vec<&str> = text.split('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)).collect();
     let (blocks, mut owner) = blocks(&lines);
-    let one = blocks.len() < 2;
+    // A text without a fence or prompt was recognised as a whole before.
+    let one = blocks.len() < 2 && owner.iter().all(|o| *o == Owner::Log);
     let mut claim = |from: usize, to: usize, by: Owner| {
         if let Some(range) = owner.get_mut(from..to) {
             range.fill(by);
         }
     };
+    let found = stream::read(&text);
+    kube::add_all(bundle, &found.objects, name, &text);
+    if let Some((line, error)) = found.broken {
+        let why = format!("its JSON ends or breaks at line {line} ({error}); save it again");
+        bundle.gap(name, &why, Some("kubectl get pod,events,node -o json"));
+    }
+    for (from, to) in found.lines {
+        claim(from, to, Owner::Taken);
+        lines.get_mut(from..to).unwrap_or_default().fill("");
+    }
     for (start, end) in blocks {
         let Some(body) = lines.get(start..end) else { continue };
         if !one && structured(bundle, name, body, start) {
@@ -101,11 +112,7 @@ fn structured(bundle: &mut Bundle, name: &str, body: &[&str], start: usize) -> b
     match recognise_structured(text.as_bytes()) {
         Some(Kind::Kube(objects)) => {
             let padded = format!("{}{text}", "\n".repeat(start));
-            let mut any = false;
-            for object in &objects {
-                any |= kube::add(bundle, object, name, &padded);
-            }
-            any
+            kube::add_all(bundle, &objects, name, &padded) > 0
         }
         Some(Kind::Inspect(value)) => {
             bundle.pasted.extend(inspect::pods(&value, name));
@@ -113,7 +120,7 @@ fn structured(bundle: &mut Bundle, name: &str, body: &[&str], start: usize) -> b
         }
         Some(Kind::Metrics) => {
             let padded = format!("{}{text}", "\n".repeat(start));
-            bundle.metrics.extend(metrics::parse(&padded, name));
+            bundle.samples(&padded, name);
             true
         }
         _ => false,
@@ -142,7 +149,7 @@ fn blocks(lines: &[&str]) -> (Vec<(usize, usize)>, Vec<Owner>) {
     (blocks, owner)
 }
 
-fn is_bound(line: &str) -> bool {
+pub(super) fn is_bound(line: &str) -> bool {
     let line = line.trim_start_matches(['>', ' ']);
     if let Some(rest) = line.strip_prefix("```").or_else(|| line.strip_prefix("~~~")) {
         return rest.len() < 24 && !rest.trim().contains(' ');

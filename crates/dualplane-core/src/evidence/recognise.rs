@@ -4,6 +4,8 @@ use serde_json::Value;
 
 use super::exports::{self, Export};
 use super::inspect;
+use super::paste::{MAX_PASTE, is_bound};
+use super::stream;
 
 /// What a file holds.
 #[derive(Debug)]
@@ -33,6 +35,11 @@ pub(super) const BUNDLE_SCHEMA_PREFIX: &str = "dualplane.bundle/";
 /// YAML is only parsed up to this size: it is the one format here whose parse tree dwarfs its text.
 const MAX_YAML: usize = 64 << 20;
 
+/// Its parse tree takes about a hundred bytes a node.
+const MAX_YAML_NODES: usize = 5_000_000;
+/// Documents in one file.
+const MAX_YAML_DOCUMENTS: usize = 100_000;
+
 /// Recognises one file.
 #[must_use]
 pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
@@ -54,7 +61,10 @@ pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
         return kind;
     }
     if looks_yaml(&lower, &head) {
-        return yaml(bytes);
+        let kind = yaml(bytes);
+        // Below a prompt or a fence it is a paste.
+        let pasted = bytes.len() <= MAX_PASTE && head.iter().any(|l| is_bound(l.trim_end()));
+        return if pasted && matches!(kind, Kind::Unusable(_)) { Kind::Log { kernel: false } } else { kind };
     }
     if lower.ends_with(".yaml") || lower.ends_with(".yml") {
         return Kind::Unusable("it is YAML, but not a Kubernetes object".into());
@@ -155,6 +165,12 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
                 }
                 return Some(Kind::Log { kernel: false });
             }
+            // Several objects one after another, or one with text around it: they are taken out of the text.
+            let found = stream::read(&String::from_utf8_lossy(bytes)).objects;
+            if !found.is_empty() {
+                let small = bytes.len() <= MAX_PASTE;
+                return Some(if small { Kind::Log { kernel: false } } else { Kind::Kube(found) });
+            }
             let kube = head.iter().any(|l| l.contains("\"apiVersion\"") || l.contains("\"kind\""));
             (named_json || kube).then(|| {
                 Kind::Unusable(format!(
@@ -201,7 +217,7 @@ fn yaml(bytes: &[u8]) -> Kind {
         ));
     }
     let text = String::from_utf8_lossy(bytes);
-    match serde_saphyr::from_multiple::<Value>(&text) {
+    match serde_saphyr::from_multiple_with_options::<Value>(&text, yaml_options()) {
         Ok(docs) => {
             // A sequence of objects is what `kubectl … | yq .items` leaves.
             let flat =
@@ -218,6 +234,18 @@ fn yaml(bytes: &[u8]) -> Kind {
                 "its YAML does not parse ({first}); save it again, for example with kubectl get … -o json"
             ))
         }
+    }
+}
+
+/// The parser's own budgets are meant for settings; an events list of a busy namespace has millions of nodes. Aliases
+/// and depth stay bounded as they were: kubectl writes none.
+fn yaml_options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_nodes: MAX_YAML_NODES,
+            max_events: 2 * MAX_YAML_NODES,
+            max_documents: MAX_YAML_DOCUMENTS,
+        },
     }
 }
 
@@ -312,5 +340,17 @@ mod tests {
         ] {
             assert_eq!(kind(name, text), want, "{text}");
         }
+    }
+
+    #[test]
+    fn a_large_list_of_events_is_within_the_budgets() {
+        let mut text = String::from("apiVersion: v1\nkind: List\nitems:\n");
+        for i in 0..20_000 {
+            text.push_str("- {apiVersion: v1, kind: Event, reason: BackOff, message: m, count: 1, type: Warning, involvedObject: {kind: Pod, name: p");
+            text.push_str(&format!("{i}}}}}\n"));
+        }
+        assert!(matches!(recognise("events.yaml", text.as_bytes()), Kind::Kube(_)));
+        let many = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n---\n".repeat(2000);
+        assert!(matches!(recognise("pods.yaml", many.as_bytes()), Kind::Kube(o) if o.len() == 2000));
     }
 }

@@ -21,6 +21,10 @@ use crate::verdict::{Class, Phase};
 pub(crate) const KEPT_PER_SIGNATURE: usize = 64;
 /// Exceptions without a signature in one file.
 const KEPT_EXCEPTIONS: usize = 64;
+/// Lines of one Xid code in one file.
+const KEPT_PER_XID: u64 = 500;
+/// Xid lines of all codes in one file; the driver knows fewer than 200 codes.
+const KEPT_XIDS: usize = 100_000;
 /// Longer lines are matched on their head only; the quoted text is cut there too.
 const MAX_LINE: usize = 64 << 10;
 /// How far back a signature's `context` looks.
@@ -144,8 +148,10 @@ struct Scan<'a> {
     recent: VecDeque<(Option<Cow<'a, str>>, &'a [u8])>,
     ooms: OomBuilder,
     xids: Vec<super::XidEvent>,
+    xid_counts: HashMap<u32, u64>,
     summary: LogSummary,
-    partial: Option<(u64, String, String)>,
+    /// Lines in parts, of standard output and standard error: the two interleave.
+    partial: [Option<(u64, String, String)>; 2],
     card: Option<String>,
     source: Option<String>,
 }
@@ -178,8 +184,9 @@ impl<'a> Scan<'a> {
             recent: VecDeque::with_capacity(CONTEXT_LINES),
             ooms: OomBuilder::default(),
             xids: Vec::new(),
+            xid_counts: HashMap::new(),
             summary,
-            partial: None,
+            partial: [None, None],
             card: None,
             source: None,
         }
@@ -200,15 +207,17 @@ impl<'a> Scan<'a> {
             self.summary.last = unwrapped.stamp;
         }
         // CRI splits long lines: the parts are matched as one and cited by the first.
+        let [out, err] = &mut self.partial;
+        let partial = if is_stderr(&raw) { err } else { out };
         if unwrapped.partial {
             let (_, _, text) =
-                self.partial.get_or_insert_with(|| (number, raw.clone().into_owned(), String::new()));
+                partial.get_or_insert_with(|| (number, raw.clone().into_owned(), String::new()));
             if text.len() < MAX_LINE {
                 text.push_str(&unwrapped.text);
             }
             return;
         }
-        if let Some((first, raw_first, mut text)) = self.partial.take() {
+        if let Some((first, raw_first, mut text)) = partial.take() {
             text.push_str(&unwrapped.text);
             self.message(first, &raw_first, &text, unwrapped.stamp, bytes);
         } else {
@@ -366,9 +375,14 @@ impl<'a> Scan<'a> {
     fn kernel(&mut self, place: &Place, raw: &str, text: &str, stamp: Option<Stamp>) {
         self.ooms.line(place, raw, text, stamp);
         if let Some(event) = xid::parse(place, raw, text, stamp)
-            && self.xids.len() < 10_000
+            && self.xids.len() < KEPT_XIDS
         {
-            self.xids.push(event);
+            // A flood of one code must not hide another that comes later.
+            let of_code = self.xid_counts.entry(event.code).or_insert(0);
+            *of_code += 1;
+            if *of_code <= KEPT_PER_XID {
+                self.xids.push(event);
+            }
         }
     }
 
@@ -408,7 +422,9 @@ impl<'a> Scan<'a> {
     }
 
     fn finish(mut self, facts: &mut Facts) {
-        if let Some((number, raw, text)) = self.partial.take() {
+        let mut open: Vec<_> = std::mem::take(&mut self.partial).into_iter().flatten().collect();
+        open.sort_by_key(|(number, ..)| *number);
+        for (number, raw, text) in open {
             self.message(number, &raw, &text, None, b"");
         }
         for (number, (_, count, _)) in &self.counts {
@@ -422,5 +438,54 @@ impl<'a> Scan<'a> {
         facts.ooms.append(&mut self.ooms.finish());
         facts.xids.append(&mut self.xids);
         facts.logs.push(self.summary);
+    }
+}
+
+/// The container runtime says it of each line; any other line is taken for standard output.
+fn is_stderr(raw: &str) -> bool {
+    if raw.starts_with('{') {
+        return raw.contains("\"stream\":\"stderr\"");
+    }
+    raw.split_once(' ').is_some_and(|(_, rest)| rest.starts_with("stderr "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(name: &str, text: &str, kernel: bool) -> Facts {
+        let log = LogSource {
+            name: name.into(),
+            kernel,
+            bytes: text.as_bytes().to_vec().into(),
+            ..LogSource::default()
+        };
+        let mut facts = Facts::default();
+        scan(&log, &Knowledge::embedded().unwrap(), &mut facts);
+        facts
+    }
+
+    #[test]
+    fn parts_are_joined_per_stream() {
+        let f = facts(
+            "0.log",
+            "2026-01-01T00:00:00.000000000Z stderr P torch.OutOfMemoryError: CUDA out of memory. Tried to allocat\n\
+             2026-01-01T00:00:00.000000001Z stdout F INFO other\n\
+             2026-01-01T00:00:00.000000002Z stderr F e 616.00 MiB. GPU 0 has a total capacity of 79.11 GiB of which 501.19 MiB is free. Including non-PyTorch memory, this process has 78.61 GiB memory in use. Of the allocated memory 76.01 GiB is allocated by PyTorch, and 899.74 MiB is reserved by PyTorch but unallocated.\n",
+            false,
+        );
+        let hit = f.hits.iter().find(|h| h.class.is_some()).unwrap();
+        assert_eq!(hit.place.line, Some(1));
+        assert!(!hit.captures.is_empty(), "the numbers stand in the second part");
+    }
+
+    #[test]
+    fn a_flood_of_one_xid_does_not_hide_another() {
+        let mut text =
+            "[1.000000] NVRM: Xid (PCI:0000:4a:00): 43, pid=1, name=x, Ch 00000001\n".repeat(10_050);
+        text.push_str("[2.000000] NVRM: Xid (PCI:0000:4a:00): 79, GPU has fallen off the bus.\n");
+        let f = facts("kernel.log", &text, true);
+        assert_eq!(f.xids.last().map(|x| x.code), Some(79));
+        assert_eq!(f.xids.len() as u64, KEPT_PER_XID + 1);
     }
 }

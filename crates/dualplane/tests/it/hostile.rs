@@ -120,3 +120,33 @@ fn stdin_may_be_anything() {
         assert!([0, 4].contains(&code(&o)), "{input:?}: {}", code(&o));
     }
 }
+
+/// As people and tools save objects: more than one, or with something before them.
+#[test]
+fn objects_that_are_not_one_pristine_value_are_read() {
+    let pod = "{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"p\", \"namespace\": \"s\"}, \"spec\": {\"containers\": [{\"name\": \"server\", \"image\": \"vllm/vllm-openai:v0.11.2\", \"resources\": {\"limits\": {\"memory\": \"64Gi\"}}}]}, \"status\": {\"phase\": \"Running\", \"containerStatuses\": [{\"name\": \"server\", \"restartCount\": 1, \"lastState\": {\"terminated\": {\"exitCode\": 137, \"reason\": \"OOMKilled\"}}}]}}";
+    let node = "{\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {\"name\": \"n\"}}";
+    let indented = format!("{}\n{}", pod.replace(", ", ",\n  ").replace('{', "{\n "), node);
+    let yaml = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\nspec:\n  containers:\n  - name: server\n    resources: {limits: {memory: 64Gi}}\nstatus:\n  containerStatuses:\n  - name: server\n    lastState: {terminated: {exitCode: 137, reason: OOMKilled}}\n";
+    for (name, text) in [
+        ("pod.json", format!("\u{feff}{pod}")),
+        ("pod.json", format!("{pod}{node}")),
+        ("pods.json", format!("{pod}\n{node}\n")),
+        ("all.yaml", format!("{pod}\n---\n{node}\n")),
+        ("pod.json", format!("# saved by support\n{pod}\n")),
+        ("pod.json", format!("Warning: v1 Endpoints is deprecated in v1.33+\n{pod}\n")),
+        ("pods.json", indented),
+        ("pods.json", format!("{pod}\n{}", pod.get(..100).unwrap())),
+        ("pod.yaml", format!("$ kubectl get pod x -o yaml\n{yaml}")),
+        ("pod.txt", format!("$ kubectl get pod x -o yaml\n{yaml}")),
+    ] {
+        assert_eq!(class(&triage_files(&[(name, &text)])), "host_oom_killed", "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_pod_that_cannot_be_read_is_a_gap() {
+    let v = triage_files(&[("chat.txt", "look at this:\n  kind\nkind: Pod\nmetadata: [\nINFO fine\n")]);
+    let gap = v["missing"].as_array().unwrap().iter().find(|g| g["what"] == "chat.txt").unwrap();
+    assert!(gap["why"].as_str().unwrap().contains("shows a pod"), "{gap}");
+}
