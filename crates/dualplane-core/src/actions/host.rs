@@ -1,6 +1,6 @@
 //! The container or the node ran out of host RAM.
 
-use super::{Action, Context, Stage, names, workload};
+use super::{Action, Context, Stage, Workload, names, workload};
 use crate::facts::{HostPool, OomRecord, host_pools, prompt_cache_in_use};
 use crate::units::{Bytes, GIB, MIB};
 use crate::verdict::{Class, Phase, memory_limit};
@@ -58,18 +58,19 @@ fn container(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
 /// The limit that holds all pools and the rest of the server.
 fn keep_pools(cx: &Context<'_>, pools: &[HostPool], sum: Bytes, out: &mut Vec<Action>) {
     let n = names(cx);
-    let w = workload(cx);
     match base_use(cx, pools) {
         Some((base, how)) => {
             let all = sum.saturating_add(base);
             let need = all.scale(HEADROOM).round_up_to(GIB);
             let q = need.k8s();
-            out.push(
+            let a =
                 Action::new(Stage::Fix, format!("Or keep the pools and set the memory request and limit to {q}"))
                     .because(format!("pools {sum} + everything else {base} ({how}) = {all}; × {HEADROOM} headroom, rounded up to whole GiB = {q}"))
-                    .patch(resources_patch(&n.container, need))
-                    .run(format!("kubectl set resources {w} -n {} -c {} --requests=memory={q} --limits=memory={q}", n.ns, n.container)),
-            );
+                    .patch(resources_patch(&n.container, need));
+            out.push(match workload(cx) {
+                Workload::Rolling(w) => a.run(format!("kubectl set resources {w} -n {} -c {} --requests=memory={q} --limits=memory={q}", n.ns, n.container)),
+                _ => a,
+            });
         }
         None => out.push(
             Action::new(Stage::Fix, format!("Or keep the pools and set the memory request and limit to ({sum} + the server's use without them) × {HEADROOM}"))

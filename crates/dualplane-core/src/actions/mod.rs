@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::evidence::Bundle;
 use crate::facts::Facts;
 use crate::knowledge::Knowledge;
-use crate::verdict::{Class, Verdict};
+use crate::verdict::{Class, Names, Verdict};
 
 /// When an action is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -118,8 +118,8 @@ pub fn advise(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, verdict: &V
 }
 
 /// Names of pod, container, namespace and node for commands.
-pub(crate) fn names(cx: &Context<'_>) -> crate::verdict::Names {
-    crate::verdict::Names::of(&cx.verdict.subject)
+pub(crate) fn names(cx: &Context<'_>) -> Names {
+    Names::of(&cx.verdict.subject)
 }
 
 /// A command to run on the node, through the API so that it pastes anywhere.
@@ -132,16 +132,41 @@ pub(crate) fn promql(expression: &str) -> String {
     format!("# PromQL: {expression}")
 }
 
-/// `kind/name` of what to patch: the owner where the evidence tells it, else a placeholder.
-pub(crate) fn workload(cx: &Context<'_>) -> String {
-    let pod = cx.verdict.subject.pod_of(cx.bundle);
-    match pod.and_then(|p| p.owner.as_ref()) {
+/// What made the pod, as far as commands need it.
+pub(crate) enum Workload {
+    /// `kind/name` of what `kubectl rollout restart` and `kubectl set` work on.
+    Rolling(String),
+    /// Another kind of owner, which only its own controller can roll out.
+    Other(String),
+    /// The pod has no owner: nobody makes it again.
+    Bare,
+    /// The evidence does not tell.
+    Unknown,
+}
+
+/// The owner of the pod.
+pub(crate) fn workload(cx: &Context<'_>) -> Workload {
+    let Some(pod) = cx.verdict.subject.pod_of(cx.bundle) else { return Workload::Unknown };
+    match &pod.owner {
+        Some((kind, name)) => owner(kind, name),
+        None if pod.status_only => Workload::Unknown,
+        None => Workload::Bare,
+    }
+}
+
+fn owner(kind: &str, name: &str) -> Workload {
+    let rolling =
+        |kind: &str, name: &str| Workload::Rolling(format!("{kind}/{}", Names::safe(Some(name), "NAME")));
+    match kind {
         // A ReplicaSet's name is its Deployment's with a hash behind it.
-        Some((kind, name)) if kind == "ReplicaSet" => {
-            format!("deployment/{}", name.rsplit_once('-').map_or(name.as_str(), |(d, _)| d))
+        "ReplicaSet" => rolling("deployment", name.rsplit_once('-').map_or(name, |(d, _)| d)),
+        "Deployment" => rolling("deployment", name),
+        "StatefulSet" => rolling("statefulset", name),
+        "DaemonSet" => rolling("daemonset", name),
+        _ if !kind.is_empty() && kind.len() <= 63 && kind.chars().all(|c| c.is_ascii_alphanumeric()) => {
+            Workload::Other(kind.to_owned())
         }
-        Some((kind, name)) => format!("{}/{name}", kind.to_lowercase()),
-        None => "deployment/NAME".to_owned(),
+        _ => Workload::Unknown,
     }
 }
 
@@ -154,4 +179,26 @@ pub(crate) fn floor_hundredth(value: f64) -> f64 {
 /// Rounds a utilisation up to a whole hundredth.
 pub(crate) fn ceil_hundredth(value: f64) -> f64 {
     ((value * 100.0 - 1e-9).ceil() / 100.0).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_kubectl_restarts_is_named_in_a_command() {
+        for (kind, name, want) in [
+            ("ReplicaSet", "llm-6d9f7c5b84", Some("deployment/llm")),
+            ("StatefulSet", "llm", Some("statefulset/llm")),
+            ("DaemonSet", "$(reboot)", Some("daemonset/NAME")),
+            ("Job", "llm-job", None),
+            ("LeaderWorkerSet", "lws", None),
+            ("InferenceService", "x", None),
+            ("x; reboot", "y", None),
+        ] {
+            let got = owner(kind, name);
+            let got = if let Workload::Rolling(w) = &got { Some(w.as_str()) } else { None };
+            assert_eq!(got, want, "{kind}/{name}");
+        }
+    }
 }

