@@ -19,21 +19,24 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     out
 }
 
+/// What engines accept as a share; they refuse other values at start, so nothing is computed from them.
+fn is_share(u: f64) -> bool {
+    u > 0.0 && u <= 1.0
+}
+
 /// The engine's share of the card: flag, else the default of its version (engines.md: 0.9, from vLLM 0.20.2 on 0.92).
 pub(super) fn utilization(cx: &Context<'_>) -> Option<(f64, String)> {
     let e = &cx.facts.engine;
     match e.name.as_deref() {
         Some("vllm") => {
-            if let Some(u) = e.number(&["gpu-memory-utilization", "device-memory-utilization"]) {
+            const FLAGS: &[&str] = &["gpu-memory-utilization", "device-memory-utilization"];
+            if e.flag(FLAGS).is_some() {
+                // A value that is no share (a template's placeholder) is not the default either.
+                let u = e.number(FLAGS).filter(|u| is_share(*u))?;
                 return Some((u, format!("--gpu-memory-utilization {u} of the pod")));
             }
-            if let Some(u) = cx
-                .facts
-                .hits
-                .iter()
-                .rev()
-                .find_map(|h| h.number("utilization"))
-                .filter(|u| *u > 0.0 && *u <= 1.0)
+            if let Some(u) =
+                cx.facts.hits.iter().rev().find_map(|h| h.number("utilization")).filter(|u| is_share(*u))
             {
                 return Some((u, format!("utilisation {u} as the log prints it")));
             }
@@ -52,9 +55,11 @@ pub(super) fn utilization(cx: &Context<'_>) -> Option<(f64, String)> {
                     .iter()
                     .rev()
                     .find_map(|h| h.number("utilization"))
+                    .filter(|u| is_share(*u))
                     .map(|u| (u, format!("mem_fraction_static {u} as the log prints it")))
             };
             e.number(&["mem-fraction-static"])
+                .filter(|u| is_share(*u))
                 .map(|u| (u, format!("--mem-fraction-static {u} of the pod")))
                 .or_else(printed)
         }
@@ -150,11 +155,23 @@ fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
         // The same request again as margin: the next longer prompt asks for more than this one.
         let give = short.saturating_add(requested);
         let lower = floor_hundredth(u - give.share_of(total));
-        out.push(
-            Action::new(Stage::Fix, format!("Set {flag} {lower} (from {u}): it leaves the {give} that the step lacked outside the KV pool"))
-                .because(format!("asked for {requested} − free {} = {short} short; + {requested} margin for the next larger step = {give}", oom.free.unwrap_or_default()))
-                .because(format!("{u} ({from}) − {give} ÷ total {total} = {:.4}, rounded down to {lower}", u - give.share_of(total))),
+        // The share must hold the weights, and something of a KV pool beside them.
+        let weights = cx.facts.last_memory("vllm.weights", "weights").map(|(b, _)| b.share_of(total));
+        let least = weights.unwrap_or_default().max(0.05);
+        let sum = format!(
+            "asked for {requested} − free {} = {short} short; + {requested} margin for the next larger step = {give}",
+            oom.free.unwrap_or_default()
         );
+        let rest = format!("{u} ({from}) − {give} ÷ total {total} = {:.4}", u - give.share_of(total));
+        out.push(if lower > least {
+            Action::new(Stage::Fix, format!("Set {flag} {lower} (from {u}): it leaves the {give} that the step lacked outside the KV pool"))
+                .because(sum)
+                .because(format!("{rest}, rounded down to {lower}"))
+        } else {
+            Action::new(Stage::Fix, format!("{flag} cannot give the {give} that the step lacked: make the step smaller, or use a larger card or more of them"))
+                .because(sum)
+                .because(format!("{rest}: less than the weights and a KV pool need"))
+        });
     } else if matches!(cx.facts.engine.name.as_deref(), Some("vllm" | "sglang")) {
         out.push(
             Action::new(Stage::Fix, format!("Lower {flag} by what the failed step lacked: that size, or the fraction now in use, is not in the evidence"))

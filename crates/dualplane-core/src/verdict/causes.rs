@@ -1,7 +1,7 @@
 //! Ranked causes: the one that was settled on with what lies beneath it, and those that were ruled out and why.
 
 use super::candidates::{Candidate, Weight};
-use super::{Cause, Cited, Class, Confidence, Decided, Plane, Subject};
+use super::{Cause, Cited, Class, Confidence, Decided, Plane, Step, Subject};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Place, host_pools};
 use crate::units::Bytes;
@@ -27,7 +27,7 @@ pub(super) fn rank(
     for step in decided.sequence.iter().skip(1) {
         causes.push(Cause {
             class: step.class,
-            title: format!("after it: {}", step.what),
+            title: format!("{}: {}", beside(&decided.sequence, step), step.what),
             confidence: Confidence::Medium,
             rejected: false,
             supports: step
@@ -52,6 +52,16 @@ pub(super) fn rank(
     }
     causes.extend(other_plane(bundle, facts, decided, subject));
     causes
+}
+
+/// How a further step stands to the first one: a stale gauge has no time, and an error that was survived came before.
+fn beside(sequence: &[Step], step: &Step) -> &'static str {
+    let stamp = |s: &Step| s.trigger.as_ref().and_then(|t| t.stamp);
+    match sequence.first().and_then(stamp).zip(stamp(step)).and_then(|(first, s)| first.ms_until(s)) {
+        Some(ms) if ms < 0 => "earlier",
+        Some(_) => "after it",
+        None => "besides",
+    }
 }
 
 /// What filled the host's memory, where the evidence carries it.

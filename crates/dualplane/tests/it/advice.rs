@@ -101,3 +101,37 @@ fn a_restart_is_told_only_for_kinds_that_have_one_and_after_the_log_is_saved() {
     let bare = of(Value::Null);
     assert!(!bare.contains("deployment/") && bare.contains("no owner"), "{bare}");
 }
+
+#[test]
+fn a_share_of_the_card_is_only_advised_where_engines_accept_it() {
+    let titles = |value: &str| {
+        let pod = pod(1, "Error", &[&format!("--gpu-memory-utilization={value}")], |_| {});
+        let v = triage_files(&[("pod.json", &pod), ("previous.log", SERVING)]);
+        assert_eq!(class(&v), "cuda_oom_runtime", "{value}");
+        strings(&v["actions"], "title").join("\n")
+    };
+    // 0.95 - (616.00 - 501.19 + 616.00) MiB / 79.11 GiB = 0.9409
+    assert!(titles("0.95").contains("Set --gpu-memory-utilization 0.94 (from 0.95)"));
+    for refused in ["90", "-1", "0", "${UTIL}", "nan"] {
+        assert!(!titles(refused).contains("Set --gpu-memory-utilization"), "{refused}");
+    }
+    assert!(titles("0.05").contains("--gpu-memory-utilization cannot give"));
+}
+
+#[test]
+fn an_event_of_the_pod_that_had_the_name_before_is_not_of_this_one() {
+    let event = |uid: &str| {
+        json!({"kind": "List", "apiVersion": "v1", "items": [{
+            "kind": "Event", "reason": "Killing", "message": "Container server failed liveness probe, will be restarted",
+            "involvedObject": {"kind": "Pod", "name": "llm-0", "uid": uid}, "lastTimestamp": "2026-06-18T09:10:00Z"
+        }]})
+        .to_string()
+    };
+    let pod = pod(137, "Error", &[], |_| {});
+    let own =
+        triage_files(&[("pod.json", &pod), ("events.json", &event("16488798-0c28-4887-9954-4ab401f4e9f0"))]);
+    assert_eq!(class(&own), "not_memory");
+    let other =
+        triage_files(&[("pod.json", &pod), ("events.json", &event("00000000-0c28-4887-9954-4ab401f4e9f0"))]);
+    assert_eq!(class(&other), "unknown");
+}

@@ -1,5 +1,7 @@
 //! Xid events as candidates: cleanup and information end nothing.
 
+use std::collections::BTreeMap;
+
 use super::{Candidate, From, end_phase};
 use crate::facts::{Facts, XidEvent};
 use crate::knowledge::{Knowledge, XidKind};
@@ -42,7 +44,15 @@ pub(super) fn collect(facts: &Facts, knowledge: &Knowledge, all: &mut Vec<Candid
         };
         all.push(c);
     }
-    for x in facts.xids.iter().filter(ends).take(64) {
+    // A flood of one code must not hide the first of another.
+    const KEPT_PER_CODE: u32 = 16;
+    let mut of_code: BTreeMap<u32, u32> = BTreeMap::new();
+    for x in facts.xids.iter().filter(ends) {
+        let n = of_code.entry(x.code).or_insert(0);
+        *n += 1;
+        if *n > KEPT_PER_CODE {
+            continue;
+        }
         let known = knowledge.xid(x.code);
         let name = known.map_or("not in the catalogue", |k| k.name.as_str());
         let application = known.is_some_and(|k| k.kind == XidKind::Application);
