@@ -6,7 +6,15 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+
+#[path = "src/knowledge/document.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "the library exports them, and `knowledge check` reads the examples"
+)]
+mod document;
 
 fn main() {
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../knowledge");
@@ -20,7 +28,8 @@ fn main() {
         let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let doc: Value = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let name = file.strip_prefix(&root).expect("below root").with_extension("");
-        merge(&mut all, doc, &name.to_string_lossy().replace('\\', "/"));
+        // The examples stay out.
+        document::add(&mut all, doc, &name.to_string_lossy().replace('\\', "/"));
     }
     let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("knowledge.json");
     fs::write(out, Value::Object(all).to_string()).expect("OUT_DIR is writable");
@@ -33,26 +42,6 @@ fn collect(dir: &Path, files: &mut Vec<PathBuf>) {
             collect(&path, files);
         } else if path.extension().is_some_and(|e| e == "toml") {
             files.push(path);
-        }
-    }
-}
-
-fn merge(all: &mut Map<String, Value>, doc: Value, file: &str) {
-    let Value::Object(doc) = doc else { return };
-    let engine = doc.get("engine").cloned().unwrap_or(Value::Null);
-    for (key, value) in doc {
-        let Value::Array(entries) = value else { continue };
-        let into = all.entry(key.clone()).or_insert_with(|| json!([]));
-        for mut entry in entries {
-            if let Some(entry) = entry.as_object_mut() {
-                entry.remove("examples");
-                entry.remove("near_misses");
-                if key == "signature" {
-                    entry.insert("engine".into(), engine.clone());
-                    entry.insert("file".into(), file.into());
-                }
-            }
-            into.as_array_mut().expect("made as array").push(entry);
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dualplane_core::knowledge::{Examples, Knowledge};
-use serde_json::{Map, Value, json};
+use dualplane_core::knowledge::{Examples, Knowledge, document};
+use serde_json::{Map, Value};
 
 use crate::commands::Failure;
 
@@ -38,7 +38,7 @@ pub(crate) fn read(dir: &Path) -> Result<(Knowledge, Vec<Examples>), Failure> {
             why: e.to_string().trim_end().to_owned(),
         })?;
         let name = file.strip_prefix(dir).unwrap_or(file).with_extension("");
-        merge(&mut all, doc, &name.to_string_lossy().replace('\\', "/"), &mut examples);
+        examples.extend(document::add(&mut all, doc, &name.to_string_lossy().replace('\\', "/")));
     }
     let text = Value::Object(all).to_string();
     let knowledge = Knowledge::extended(&text)
@@ -57,34 +57,4 @@ fn collect(dir: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn merge(all: &mut Map<String, Value>, doc: Value, file: &str, examples: &mut Vec<Examples>) {
-    let Value::Object(doc) = doc else { return };
-    let engine = doc.get("engine").cloned().unwrap_or(Value::Null);
-    for (key, value) in doc {
-        let Value::Array(entries) = value else { continue };
-        for mut entry in entries {
-            if let Some(table) = entry.as_object_mut() {
-                let hits = strings(table.remove("examples"));
-                let misses = strings(table.remove("near_misses"));
-                if key == "signature" {
-                    table.insert("engine".into(), engine.clone());
-                    table.insert("file".into(), file.into());
-                    let id = table.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-                    examples.push(Examples { id, hits, misses });
-                }
-            }
-            if let Value::Array(into) = all.entry(key.clone()).or_insert_with(|| json!([])) {
-                into.push(entry);
-            }
-        }
-    }
-}
-
-fn strings(value: Option<Value>) -> Vec<String> {
-    match value {
-        Some(Value::Array(a)) => a.into_iter().filter_map(|v| v.as_str().map(str::to_owned)).collect(),
-        _ => Vec::new(),
-    }
 }

@@ -1,6 +1,6 @@
 //! A host allocation was refused without a kill: /dev/shm, pinned memory, the engine's own check, overcommit.
 
-use super::{Action, Context, Stage, names, on_node};
+use super::{Action, Context, Stage, names, on_node, supports};
 use crate::units::{Bytes, GIB, MIB};
 
 /// The container runtimes' default size of /dev/shm.
@@ -9,12 +9,7 @@ const DEFAULT_SHM: Bytes = Bytes(64 * MIB);
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
     let text = cx.verdict.trigger.as_ref().map_or("", |t| t.text.as_str());
-    let supports = cx
-        .verdict
-        .causes
-        .first()
-        .map(|c| c.supports.iter().map(|s| s.text.as_str()).collect::<Vec<_>>().join(" "))
-        .unwrap_or_default();
+    let supports = supports(cx);
     let all = format!("{text} {supports} {}", cx.verdict.summary);
     let shm = ["shm", "shared memory", "Bus error", "SIGBUS", "signal 7", "exit code 135"]
         .iter()
@@ -60,7 +55,7 @@ fn shared_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
     );
     out.push(
         Action::new(Stage::Verify, "At the peak /dev/shm stays below 80 % full")
-            .run(format!("kubectl exec -n {} {} -c {} -- df -h /dev/shm", n.ns, n.pod, n.container)),
+            .run(n.exec("df -h /dev/shm")),
     );
     out.push(Action::new(
         Stage::Avoid,
@@ -87,10 +82,10 @@ fn pinned_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
     }
     out.push(
         Action::new(Stage::Fix, "Pin less host memory: the driver refused it. Pinned pages must be resident, within the locked-memory limit, and page-table entries for them fit the driver")
-            .run(format!("kubectl exec -n {} {} -c {} -- sh -c 'ulimit -l; grep -E \"MemAvailable|Mlocked|Unevictable\" /proc/meminfo'", n.ns, n.pod, n.container))
+            .run(n.exec("sh -c 'ulimit -l; grep -E \"MemAvailable|Mlocked|Unevictable\" /proc/meminfo'"))
             .run(on_node(&n.node, "dmesg -T | grep -E 'NVRM|page table' | tail")),
     );
-    out.push(Action::new(Stage::Verify, "The start-up log goes past the line that allocates the host pool, and shmem in memory.stat shows its size").run(format!("kubectl exec -n {} {} -c {} -- grep -E '^(shmem|unevictable) ' /sys/fs/cgroup/memory.stat", n.ns, n.pod, n.container)));
+    out.push(Action::new(Stage::Verify, "The start-up log goes past the line that allocates the host pool, and shmem in memory.stat shows its size").run(n.exec("grep -E '^(shmem|unevictable) ' /sys/fs/cgroup/memory.stat")));
 }
 
 fn refused(cx: &Context<'_>, out: &mut Vec<Action>) {
@@ -107,16 +102,13 @@ fn refused(cx: &Context<'_>, out: &mut Vec<Action>) {
     }
     out.push(
         Action::new(Stage::Fix, "See which bound refused it: the cgroup's limit, overcommit, a ulimit, or the node itself")
-            .run(format!("kubectl exec -n {} {} -c {} -- sh -c 'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory.current; ulimit -v; cat /proc/sys/vm/overcommit_memory; free -m'", n.ns, n.pod, n.container)),
+            .run(n.exec("sh -c 'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory.current; ulimit -v; cat /proc/sys/vm/overcommit_memory; free -m'")),
     );
     out.push(
         Action::new(
             Stage::Verify,
             "The same start passes the line that failed, with at least a tenth of the limit free",
         )
-        .run(format!(
-            "kubectl exec -n {} {} -c {} -- cat /sys/fs/cgroup/memory.current",
-            n.ns, n.pod, n.container
-        )),
+        .run(n.exec("cat /sys/fs/cgroup/memory.current")),
     );
 }

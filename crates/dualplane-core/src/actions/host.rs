@@ -1,6 +1,6 @@
 //! The container or the node ran out of host RAM.
 
-use super::{Action, Context, Stage, Workload, names, workload};
+use super::{Action, Context, Stage, Workload, names, promql, workload};
 use crate::facts::{HostPool, OomRecord, host_pools, prompt_cache_in_use};
 use crate::units::{Bytes, GIB, MIB};
 use crate::verdict::{Class, Phase, memory_limit};
@@ -149,7 +149,7 @@ fn shrink(cx: &Context<'_>, pool: &HostPool, all: &[HostPool], limit: Bytes, out
         None => Action::new(Stage::Fix, format!("Set {flag} to {value} ({unit}) less what the server takes without {}", pool.name))
             .because(now)
             .because(format!("limit {limit} ÷ {HEADROOM} headroom{others} = {room}{by_rank}; what the server takes beside it is not in the evidence: measure it idle, right after a start"))
-            .run(format!("kubectl exec -n {} {} -c {} -- cat /sys/fs/cgroup/memory.current", n.ns, n.pod, n.container)),
+            .run(n.exec("cat /sys/fs/cgroup/memory.current")),
     });
 }
 
@@ -167,8 +167,8 @@ fn measure(cx: &Context<'_>, out: &mut Vec<Action>) {
     out.push(
         Action::new(Stage::Fix, format!("Measure the peak {phase} on a copy of the pod without a limit (or with the node's allocatable as limit), then set request and limit to that peak × {HEADROOM}"))
             .because(known)
-            .run(format!("kubectl exec -n {} {} -c {} -- cat /sys/fs/cgroup/memory.peak", n.ns, n.pod, n.container))
-            .run(format!("kubectl exec -n {} {} -c {} -- grep -E '^(anon|file|shmem|kernel) ' /sys/fs/cgroup/memory.stat", n.ns, n.pod, n.container)),
+            .run(n.exec("cat /sys/fs/cgroup/memory.peak"))
+            .run(n.exec("grep -E '^(anon|file|shmem|kernel) ' /sys/fs/cgroup/memory.stat")),
     );
 }
 
@@ -247,7 +247,7 @@ fn verify(cx: &Context<'_>, out: &mut Vec<Action>) {
     out.push(
         Action::new(Stage::Verify, format!("After the change: no restart through a load and a traffic peak, oom_kill stays 0, and memory.peak stays below {below}"))
             .run(format!("kubectl get pod {} -n {} -o jsonpath='{{range .status.containerStatuses[*]}}{{.name}} {{.restartCount}} {{.lastState.terminated.reason}}{{\"\\n\"}}{{end}}'", n.pod, n.ns))
-            .run(format!("kubectl exec -n {} {} -c {} -- sh -c 'cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory.peak'", n.ns, n.pod, n.container)),
+            .run(n.exec("sh -c 'cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory.peak'")),
     );
 }
 
@@ -255,10 +255,10 @@ fn prevent(cx: &Context<'_>, out: &mut Vec<Action>) {
     let n = names(cx);
     out.push(
         Action::new(Stage::Prevent, "Alert before the kill: working set without reclaimable cache above 90 % of the limit for 2 minutes")
-            .run(format!(
-                "# PromQL: container_memory_working_set_bytes{{namespace=\"{0}\",container=\"{1}\"}} / on(namespace,pod,container) kube_pod_container_resource_limits{{resource=\"memory\",namespace=\"{0}\",container=\"{1}\"}} > 0.9",
+            .run(promql(&format!(
+                "container_memory_working_set_bytes{{namespace=\"{0}\",container=\"{1}\"}} / on(namespace,pod,container) kube_pod_container_resource_limits{{resource=\"memory\",namespace=\"{0}\",container=\"{1}\"}} > 0.9",
                 n.ns, n.container
-            )),
+            ))),
     );
 }
 

@@ -117,6 +117,14 @@ pub fn advise(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, verdict: &V
     actions
 }
 
+/// What speaks for the verdict, as one text: where a class has several remedies, its words tell which.
+pub(crate) fn supports(cx: &Context<'_>) -> String {
+    let first = cx.verdict.causes.first();
+    first
+        .map(|c| c.supports.iter().map(|s| s.text.as_str()).collect::<Vec<_>>().join(" "))
+        .unwrap_or_default()
+}
+
 /// Names of pod, container, namespace and node for commands.
 pub(crate) fn names(cx: &Context<'_>) -> Names {
     Names::of(&cx.verdict.subject)

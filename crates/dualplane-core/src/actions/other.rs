@@ -1,6 +1,6 @@
 //! Not memory, or unknown: no lever is turned; the next step is said.
 
-use super::{Action, Context, Stage, names};
+use super::{Action, Context, Stage, names, supports};
 use crate::verdict::Class;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
@@ -29,16 +29,11 @@ fn unknown(cx: &Context<'_>) -> Vec<Action> {
 fn not_memory(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
     let n = names(cx);
-    let summary = cx
-        .verdict
-        .causes
-        .first()
-        .map(|c| c.supports.iter().map(|s| s.text.as_str()).collect::<Vec<_>>().join(" "))
-        .unwrap_or_default();
+    let summary = supports(cx);
     if summary.contains("failed startup probe") || summary.contains("failed liveness probe") {
         probe(cx, &summary, &mut out);
     } else if summary.contains("ephemeral-storage") || summary.contains("No space left on device") {
-        out.push(Action::new(Stage::Fix, "Free or bound the disk that filled up: give caches a volume with a size, or lower their limit").run(format!("kubectl exec -n {} {} -c {} -- df -h", n.ns, n.pod, n.container)));
+        out.push(Action::new(Stage::Fix, "Free or bound the disk that filled up: give caches a volume with a size, or lower their limit").run(n.exec("df -h")));
     }
     out.push(Action::new(Stage::Avoid, "Do not change memory settings of either plane for this"));
     out

@@ -379,7 +379,7 @@ fn verify(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     let margin = oom.requested.map_or(Bytes(GIB), |r| r.max(Bytes(GIB / 4)).min(most));
     out.push(
         Action::new(Stage::Verify, format!("After the change: start-up completes, and at the peak of traffic at least {margin} stays free on the card"))
-            .run(format!("kubectl exec -n {} {} -c {} -- nvidia-smi --query-gpu=memory.used,memory.free,memory.total --format=csv", n.ns, n.pod, n.container)),
+            .run(n.exec("nvidia-smi --query-gpu=memory.used,memory.free,memory.total --format=csv")),
     );
 }
 

@@ -52,7 +52,7 @@ pub(super) fn read(bundle: &mut Bundle, lines: &[&str], first: u64, file: &str) 
         } else {
             let pod = describe_pod::pod(&body, file);
             events(bundle, &body, line, file, ("Pod", &pod.name));
-            bundle.stand_in(pod);
+            bundle.pasted.push(pod);
         }
         taken.push((block.start, block.end));
         at = block.end;

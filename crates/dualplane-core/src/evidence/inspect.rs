@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::kube::str_at;
 use super::kube_model::{Container, ContainerStatus, Pod, State, Termination, Volume};
 use crate::time::{Stamp, parse_rfc3339};
 use crate::units::Bytes;
@@ -29,7 +30,7 @@ fn is_docker(v: &Value) -> bool {
 }
 
 fn is_cri(v: &Value) -> bool {
-    text(v, "/status/state").starts_with("CONTAINER_")
+    str_at(v, "/status/state").starts_with("CONTAINER_")
         || v.pointer("/status/metadata").is_some() && v.pointer("/status/exitCode").is_some()
 }
 
@@ -48,10 +49,6 @@ pub(super) fn pods(value: &Value, file: &str) -> Vec<Pod> {
         .collect()
 }
 
-fn text<'a>(v: &'a Value, pointer: &str) -> &'a str {
-    v.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
-
 /// Numbers, also those written as strings (protobuf's JSON does so for 64 bits).
 fn number(v: &Value, pointer: &str) -> Option<i64> {
     let v = v.pointer(pointer)?;
@@ -65,7 +62,7 @@ fn limit(v: &Value, pointers: &[&str]) -> Option<Bytes> {
 }
 
 fn time(v: &Value, pointer: &str) -> Option<Stamp> {
-    let t = text(v, pointer);
+    let t = str_at(v, pointer);
     if t.starts_with(ZERO_TIME) {
         return None;
     }
@@ -102,24 +99,24 @@ fn cri(v: &Value, file: &str) -> Pod {
         args = strings(v, "/info/runtimeSpec/process/args");
     }
     let devices = strings(v, "/info/runtimeSpec/process/env");
-    let state = match text(v, "/status/state") {
+    let state = match str_at(v, "/status/state") {
         "CONTAINER_RUNNING" => State::Running { started: time(v, "/status/startedAt") },
         "CONTAINER_CREATED" => State::Waiting { reason: "ContainerCreating".into(), message: String::new() },
         _ => State::Terminated(Termination {
             exit_code: number(v, "/status/exitCode").unwrap_or(0),
-            reason: text(v, "/status/reason").to_owned(),
-            message: text(v, "/status/message").to_owned(),
+            reason: str_at(v, "/status/reason").to_owned(),
+            message: str_at(v, "/status/message").to_owned(),
             started: time(v, "/status/startedAt"),
             finished: time(v, "/status/finishedAt"),
-            container_id: Some(text(v, "/status/id").to_owned()),
+            container_id: Some(str_at(v, "/status/id").to_owned()),
         }),
     };
     let attempt = number(v, "/status/metadata/attempt");
     let restarts = label(v, "/status/annotations", "io.kubernetes.container.restartCount").parse().ok();
     let image = ["/status/image/userSpecifiedImage", "/status/image/image", "/status/imageRef"];
     let container = Container {
-        name: if named.is_empty() { text(v, "/status/metadata/name").to_owned() } else { named },
-        image: image.iter().map(|p| text(v, p)).find(|i| !i.is_empty()).unwrap_or_default().to_owned(),
+        name: if named.is_empty() { str_at(v, "/status/metadata/name").to_owned() } else { named },
+        image: image.iter().map(|p| str_at(v, p)).find(|i| !i.is_empty()).unwrap_or_default().to_owned(),
         args,
         devices: gpus(&devices),
         env: pairs(devices),
@@ -136,7 +133,7 @@ fn cri(v: &Value, file: &str) -> Pod {
             ready: matches!(state, State::Running { .. }),
             state,
             last: State::None,
-            container_id: Some(text(v, "/status/id").to_owned()),
+            container_id: Some(str_at(v, "/status/id").to_owned()),
         }),
         ..Container::default()
     };
@@ -152,24 +149,24 @@ fn cri(v: &Value, file: &str) -> Pod {
 
 fn docker(v: &Value, file: &str) -> Pod {
     let labels = "/Config/Labels";
-    let own = text(v, "/Name").trim_start_matches('/').to_owned();
+    let own = str_at(v, "/Name").trim_start_matches('/').to_owned();
     let service = label(v, labels, "com.docker.compose.service");
     let named = label(v, labels, "io.kubernetes.container.name");
     let oom = v.pointer("/State/OOMKilled").and_then(Value::as_bool) == Some(true);
     let code = number(v, "/State/ExitCode").unwrap_or(0);
     let running = v.pointer("/State/Running").and_then(Value::as_bool) == Some(true);
     let restarting = v.pointer("/State/Restarting").and_then(Value::as_bool) == Some(true);
-    let created = text(v, "/State/Status") == "created";
+    let created = str_at(v, "/State/Status") == "created";
     let reason = match code {
         _ if oom => "OOMKilled",
         0 => "Completed",
         _ => "Error",
     };
-    let id = text(v, "/Id").to_owned();
+    let id = str_at(v, "/Id").to_owned();
     let ended = Termination {
         exit_code: code,
         reason: reason.to_owned(),
-        message: text(v, "/State/Error").to_owned(),
+        message: str_at(v, "/State/Error").to_owned(),
         started: time(v, "/State/StartedAt"),
         finished: time(v, "/State/FinishedAt"),
         container_id: Some(id.clone()),
@@ -197,7 +194,7 @@ fn docker(v: &Value, file: &str) -> Pod {
     let pod = label(v, labels, "io.kubernetes.pod.name");
     let container = Container {
         name: first([&named, &service, &own]),
-        image: text(v, "/Config/Image").to_owned(),
+        image: str_at(v, "/Config/Image").to_owned(),
         args,
         env: pairs(env),
         memory_limit: limit(v, &["/HostConfig/Memory"]),

@@ -56,7 +56,7 @@ fn add_at(
     true
 }
 
-fn str_at<'a>(v: &'a Value, pointer: &str) -> &'a str {
+pub(super) fn str_at<'a>(v: &'a Value, pointer: &str) -> &'a str {
     v.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 

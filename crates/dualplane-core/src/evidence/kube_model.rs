@@ -249,6 +249,11 @@ impl ContainerStatus {
         }
     }
 
+    /// Ids of all instances that the API knows: of the ends, then of the one that runs or ran last.
+    pub fn instance_ids(&self) -> impl Iterator<Item = &str> {
+        self.terminations().filter_map(|t| t.container_id.as_deref()).chain(self.container_id.as_deref())
+    }
+
     /// All ends that the API knows, the latest first.
     pub fn terminations(&self) -> impl Iterator<Item = &Termination> {
         [&self.state, &self.last]

@@ -100,7 +100,8 @@ pub struct Bundle {
     pub gaps: Vec<Gap>,
     /// Pod templates of workloads; they stand in for pods where no file holds one.
     pub(crate) templates: Vec<Pod>,
-    /// Pods as people paste them (described, inspected, a row of a table), the fuller forms first within one file.
+    /// Pods as people paste them (described, inspected, a row of a table), the fuller forms first within one file;
+    /// [`merge`] decides whether they stand for themselves.
     pub(crate) pasted: Vec<Pod>,
 }
 
@@ -168,11 +169,6 @@ impl Bundle {
             let command = "save the metrics of the one server or pod, for example with grep";
             self.gap(name, &why, Some(command));
         }
-    }
-
-    /// Keeps a pod that a person pasted; [`merge`] decides whether it stands for itself.
-    fn stand_in(&mut self, pod: Pod) {
-        self.pasted.push(pod);
     }
 
     /// The lines of a log store, in the order of time.

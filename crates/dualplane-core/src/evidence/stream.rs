@@ -75,13 +75,15 @@ fn ends(text: &str, from: usize, to: usize) -> usize {
 
 /// The text shows a pod, as JSON or YAML.
 pub(super) fn shows_a_pod(text: &str) -> bool {
-    text.lines().any(|line| {
-        let bare = line.trim_start();
-        line.trim_end() == "kind: Pod"
-            || bare.starts_with("\"kind\": \"Pod\"")
-            || bare.starts_with("\"kind\":\"Pod\"")
-            || opens(bare) && (bare.contains("\"kind\": \"Pod\"") || bare.contains("\"kind\":\"Pod\""))
-    })
+    // Most logs hold no such word: one search, and no walk over their lines.
+    text.contains("kind")
+        && text.lines().any(|line| {
+            let bare = line.trim_start();
+            line.trim_end() == "kind: Pod"
+                || bare.starts_with("\"kind\": \"Pod\"")
+                || bare.starts_with("\"kind\":\"Pod\"")
+                || opens(bare) && (bare.contains("\"kind\": \"Pod\"") || bare.contains("\"kind\":\"Pod\""))
+        })
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ fn pod<'a>(bundle: &mut Bundle, get: &impl Fn(&str) -> &'a str, file: &str) -> b
         },
     };
     let (up, all) = ready.split_once('/').unwrap_or_default();
-    bundle.stand_in(Pod {
+    bundle.pasted.push(Pod {
         file: file.to_owned(),
         name: name.to_owned(),
         namespace: get("NAMESPACE").to_owned(),

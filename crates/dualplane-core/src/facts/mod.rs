@@ -1,25 +1,28 @@
 //! Facts: what the evidence says, each with its place. Nothing here decides; `verdict` weighs them.
 
 mod engine;
+mod hit;
 mod host_pools;
 pub mod kernel_oom;
 mod lines;
 mod scan;
+mod summary;
 mod trace;
 pub mod vram;
 pub mod xid;
 
 pub use engine::{Engine, Flag};
+pub use hit::{Exception, Hit};
 pub use host_pools::{HostPool, host_pools, prompt_cache_in_use};
 pub use kernel_oom::{Constraint, OomRecord, Victim};
 pub(crate) use scan::KEPT_PER_SIGNATURE;
-pub use scan::{Exception, Hit, LogSummary};
+pub use summary::LogSummary;
 pub use xid::XidEvent;
 
 use serde::Serialize;
 
 use crate::evidence::Bundle;
-use crate::knowledge::{Capture, Knowledge, Mark};
+use crate::knowledge::{Knowledge, Mark};
 use crate::time::Stamp;
 use crate::units::Bytes;
 
@@ -209,36 +212,5 @@ impl Facts {
     #[must_use]
     pub fn has_life(&self) -> bool {
         self.logs.iter().any(|l| l.lines > 0)
-    }
-}
-
-impl Hit {
-    /// A captured amount of memory.
-    #[must_use]
-    pub fn memory(&self, group: &str) -> Option<Bytes> {
-        match self.captures.get(group)? {
-            Capture::Memory(b) => Some(*b),
-            _ => None,
-        }
-    }
-
-    /// A captured number.
-    #[must_use]
-    pub fn number(&self, group: &str) -> Option<f64> {
-        match self.captures.get(group)? {
-            Capture::Number(n) => Some(*n),
-            Capture::Memory(b) => Some(b.0 as f64),
-            Capture::Word(w) => w.trim().parse().ok(),
-        }
-    }
-
-    /// A captured word.
-    #[must_use]
-    pub fn word(&self, group: &str) -> Option<String> {
-        match self.captures.get(group)? {
-            Capture::Word(w) => Some(w.clone()),
-            Capture::Number(n) => Some(n.to_string()),
-            Capture::Memory(b) => Some(b.to_string()),
-        }
     }
 }

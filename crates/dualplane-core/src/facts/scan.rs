@@ -4,18 +4,18 @@
 //! only the first [`KEPT_PER_SIGNATURE`] hits of a file are kept as they are, later ones are counted and the last is kept.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use super::kernel_oom::OomBuilder;
 use super::lines::{contains, is_alarm, kernel_text, mig_table_row};
 use super::trace::{Traces, exception_name, message_of};
-use super::{Facts, Mig, Place, xid};
+use super::{Exception, Facts, Hit, LogSummary, Mig, Place, xid};
+use crate::evidence::LogSource;
 use crate::evidence::framing::process_of;
 use crate::evidence::prefix::unwrap;
-use crate::evidence::{LogSource, Role};
-use crate::knowledge::{Capture, Knowledge, Mark, Match, Scope, Signature};
+use crate::knowledge::{Knowledge, Mark, Match, Scope, Signature};
 use crate::time::Stamp;
-use crate::verdict::{Class, Phase};
+use crate::verdict::Phase;
 
 /// Of one signature in one file; the last one is kept besides.
 pub(crate) const KEPT_PER_SIGNATURE: usize = 64;
@@ -29,105 +29,6 @@ const KEPT_XIDS: usize = 100_000;
 const MAX_LINE: usize = 64 << 10;
 /// How far back a signature's `context` looks.
 const CONTEXT_LINES: usize = 40;
-
-/// A signature that holds at a place.
-#[derive(Debug, Clone)]
-pub struct Hit {
-    /// Signature id.
-    pub id: String,
-    /// The engine whose message it is.
-    pub engine: Option<String>,
-    /// What it proves.
-    pub mark: Mark,
-    /// Class, where it is a cause.
-    pub class: Option<Class>,
-    /// Its sentence.
-    pub meaning: String,
-    /// Where.
-    pub place: Place,
-    /// The raw line (or the message of an object).
-    pub text: String,
-    /// When.
-    pub stamp: Option<Stamp>,
-    /// Which process printed it; empty where the line does not say.
-    pub process: String,
-    /// Whose log.
-    pub role: Role,
-    /// What the server was doing.
-    pub phase: Phase,
-    /// Named groups.
-    pub captures: BTreeMap<String, Capture>,
-    /// How often it stands in this file (told by the first hit).
-    pub count: u64,
-}
-
-impl Hit {
-    pub(super) fn of(s: &Signature, m: Match, place: &Place, text: &str, stamp: Option<Stamp>) -> Self {
-        Self {
-            id: s.id.clone(),
-            engine: s.engine.clone(),
-            mark: s.mark,
-            class: s.class,
-            meaning: s.meaning.clone(),
-            place: place.clone(),
-            text: text.to_owned(),
-            stamp,
-            process: String::new(),
-            role: Role::Unsaid,
-            phase: s.phase.unwrap_or(Phase::Unknown),
-            captures: m.captures,
-            count: 1,
-        }
-    }
-}
-
-/// An exception that ended a traceback and that no signature knows.
-#[derive(Debug, Clone)]
-pub struct Exception {
-    /// Its class name.
-    pub name: String,
-    /// The line without its prefix.
-    pub message: String,
-    /// The raw line.
-    pub text: String,
-    /// Where.
-    pub place: Place,
-    /// What the server was doing.
-    pub phase: Phase,
-}
-
-/// What one log shows as a whole.
-#[derive(Debug, Clone)]
-pub struct LogSummary {
-    /// File.
-    pub file: String,
-    /// Whose log.
-    pub role: Role,
-    /// A kernel log.
-    pub kernel: bool,
-    /// Number of lines.
-    pub lines: u64,
-    /// First and last time stamp.
-    pub first: Option<Stamp>,
-    /// Last time stamp.
-    pub last: Option<Stamp>,
-    /// Phase at the end.
-    pub phase: Phase,
-    /// Line of the last sign of served traffic.
-    pub last_served: Option<u64>,
-    /// Time of it.
-    pub last_served_at: Option<Stamp>,
-    /// Line at which the server said last that it is up, or served.
-    pub last_ready: Option<u64>,
-    /// Line of the last answer with a 5xx status.
-    pub last_5xx: Option<u64>,
-    /// The last line that tells of a violent end and that no signature knows.
-    pub alarm: Option<(u64, String)>,
-    /// The last line that is not empty, and its number.
-    pub last_line: Option<(u64, String)>,
-    /// A MIG instance that the log shows.
-    pub mig: Option<Mig>,
-}
 
 /// Scans one log into the facts.
 pub(super) fn scan(log: &LogSource, knowledge: &Knowledge, facts: &mut Facts) {
@@ -158,22 +59,6 @@ struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     fn new(log: &'a LogSource, knowledge: &'a Knowledge) -> Self {
-        let summary = LogSummary {
-            file: log.name.clone(),
-            role: log.role,
-            kernel: log.kernel,
-            lines: 0,
-            first: None,
-            last: None,
-            phase: Phase::Unknown,
-            last_served: None,
-            last_served_at: None,
-            last_ready: None,
-            last_5xx: None,
-            alarm: None,
-            last_line: None,
-            mig: None,
-        };
         Self {
             log,
             knowledge,
@@ -185,7 +70,7 @@ impl<'a> Scan<'a> {
             ooms: OomBuilder::default(),
             xids: Vec::new(),
             xid_counts: HashMap::new(),
-            summary,
+            summary: LogSummary::of(log),
             partial: [None, None],
             card: None,
             source: None,

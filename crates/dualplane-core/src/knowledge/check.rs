@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::signature::{Mark, Signature, compile};
-use super::{Knowledge, Match};
+use super::{Examples, Knowledge, Match};
 use crate::text::strip_ansi;
 use crate::verdict::Class;
 
@@ -17,17 +17,6 @@ pub struct Problem {
     pub id: String,
     /// What is wrong and what to do.
     pub what: String,
-}
-
-/// Examples and near misses of a signature, which the embedded form leaves out.
-#[derive(Debug, Clone, Default)]
-pub struct Examples {
-    /// Signature id.
-    pub id: String,
-    /// Lines that must hit.
-    pub hits: Vec<String>,
-    /// Lines that must not.
-    pub misses: Vec<String>,
 }
 
 /// Checks signatures with their examples; an empty list means that all is well.

@@ -3,12 +3,14 @@
 //! Adding a message is adding an entry to a file of `knowledge/`; see its README. One test walks every example.
 
 mod check;
+pub mod document;
 mod gpu;
 mod matcher;
 mod signature;
 mod xid;
 
-pub use check::{Examples, Problem, check};
+pub use check::{Problem, check};
+pub use document::Examples;
 pub use gpu::{Gpu, MigProfile};
 pub use matcher::{Capture, Match};
 pub use signature::{Mark, Scope, SigId, Signature};

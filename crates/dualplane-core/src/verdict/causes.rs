@@ -1,7 +1,7 @@
 //! Ranked causes: the one that was settled on with what lies beneath it, and those that were ruled out and why.
 
 use super::candidates::{Candidate, Weight};
-use super::{Cause, Cited, Class, Confidence, Decided, Plane, Step, Subject};
+use super::{Cause, Cited, Class, Confidence, Death, Decided, Plane, Step, Subject};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Place, host_pools};
 use crate::units::Bytes;
@@ -172,17 +172,9 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
         Plane::Gpu => {
             let mut against = Vec::new();
             let file = subject.pod_of(bundle).map(|p| p.file.clone());
-            if let (Some(d), Some(file)) = (&subject.death, file)
-                && !d.oom_killed()
-            {
-                let at = Place { file, line: None };
-                against.push(Cited::at(
-                    format!(
-                        "the container ended with exit code {} and reason {}, not OOMKilled",
-                        d.exit_code, d.reason
-                    ),
-                    &at,
-                ));
+            let text = subject.death.as_ref().and_then(Death::not_oom_killed);
+            if let Some((text, file)) = text.zip(file) {
+                against.push(Cited::at(text, &Place { file, line: None }));
             }
             if facts.logs.iter().any(|l| l.kernel) && facts.ooms.is_empty() {
                 against.push(Cited::plain("the kernel log holds no OOM-killer record"));

@@ -1,6 +1,6 @@
 //! Whose death is judged, and what the API says of it.
 
-use crate::evidence::{Bundle, Container, ContainerKind, Event, Pod, State, Termination};
+use crate::evidence::{Bundle, Container, ContainerKind, ContainerStatus, Event, Pod, State, Termination};
 use crate::facts::Facts;
 use crate::time::Stamp;
 use crate::units::Bytes;
@@ -109,6 +109,17 @@ impl Death {
         self.exit_code == 0 && !self.oom_killed()
     }
 
+    /// How it ended, where the runtime saw no OOM kill.
+    #[must_use]
+    pub fn not_oom_killed(&self) -> Option<String> {
+        (!self.oom_killed()).then(|| {
+            format!(
+                "the container ended with exit code {} and reason {}, not OOMKilled",
+                self.exit_code, self.reason
+            )
+        })
+    }
+
     /// The runtime saw an OOM kill of some process of this container.
     #[must_use]
     pub fn oom_killed(&self) -> bool {
@@ -185,16 +196,7 @@ fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -
         }
     }
     // The kernel names the container.
-    let ids: Vec<&str> = c
-        .status
-        .iter()
-        .flat_map(|s| {
-            s.terminations()
-                .filter_map(|t| t.container_id.as_deref())
-                .chain(s.container_id.as_deref())
-                .collect::<Vec<_>>()
-        })
-        .collect();
+    let ids: Vec<&str> = c.status.iter().flat_map(ContainerStatus::instance_ids).collect();
     if facts.ooms.iter().any(|o| o.container_id().is_some_and(|id| ids.contains(&id.as_str()))) {
         score += 20;
     }

@@ -27,6 +27,11 @@ impl Names {
         }
     }
 
+    /// A command to run in the container.
+    pub(crate) fn exec(&self, command: &str) -> String {
+        format!("kubectl exec -n {} {} -c {} -- {command}", self.ns, self.pod, self.container)
+    }
+
     /// The name, where it is a DNS-1123 subdomain, else the placeholder. Such a name needs no quotes and is no flag.
     pub(crate) fn safe(name: Option<&str>, placeholder: &str) -> String {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -109,10 +114,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
         Class::MigSliceTooSmall => add(
             "the size of the MIG instance",
             "the profile's name is rounded; the driver tells the real size",
-            format!(
-                "kubectl exec -n {} {} -c {} -- sh -c 'nvidia-smi -L; nvidia-smi'",
-                n.ns, n.pod, n.container
-            ),
+            n.exec("sh -c 'nvidia-smi -L; nvidia-smi'"),
         ),
         Class::Unknown if subject.death.is_none() && bundle.pods.is_empty() => add(
             "how the process ended",

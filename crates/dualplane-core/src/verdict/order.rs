@@ -6,7 +6,7 @@
 
 use super::candidates::{Candidate, From, Weight};
 use super::{Class, Confidence, Subject};
-use crate::evidence::{Bundle, Role};
+use crate::evidence::{Bundle, ContainerStatus, Role};
 use crate::facts::{Facts, OomRecord};
 use crate::knowledge::Mark;
 use crate::time::Stamp;
@@ -36,9 +36,7 @@ pub(super) fn relevant_ooms<'a>(
         .iter()
         .flat_map(|p| &p.containers)
         .filter_map(|c| c.status.as_ref())
-        .flat_map(|s| {
-            s.terminations().filter_map(|t| t.container_id.as_deref()).chain(s.container_id.as_deref())
-        })
+        .flat_map(ContainerStatus::instance_ids)
         .collect();
     // Another container of the pod, whose kill is its own affair where the subject ended by itself.
     let others: Vec<&str> = pod
@@ -46,9 +44,7 @@ pub(super) fn relevant_ooms<'a>(
         .flat_map(|p| &p.containers)
         .filter(|c| Some(&c.name) != subject.container.as_ref())
         .filter_map(|c| c.status.as_ref())
-        .flat_map(|s| {
-            s.terminations().filter_map(|t| t.container_id.as_deref()).chain(s.container_id.as_deref())
-        })
+        .flat_map(ContainerStatus::instance_ids)
         .collect();
     let uids: Vec<&str> =
         pod.iter().flat_map(|p| [Some(p.uid.as_str()), p.config_hash.as_deref()]).flatten().collect();

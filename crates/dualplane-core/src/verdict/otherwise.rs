@@ -23,7 +23,7 @@ pub(super) fn decide(bundle: &Bundle, facts: &Facts, all: &[Candidate], subject:
         return d;
     }
     if let Some(c) = order::symptom(all, facts) {
-        return symptom(c);
+        return super::from_chain(std::slice::from_ref(c));
     }
     if let Some(d) = other_failure(facts, subject) {
         return d;
@@ -50,19 +50,6 @@ fn decided(
         summary,
         supports,
         against: Vec::new(),
-    }
-}
-
-fn symptom(c: &Candidate) -> Decided {
-    Decided {
-        class: c.class,
-        phase: c.phase,
-        confidence: c.confidence,
-        trigger: c.trigger(),
-        summary: c.what.clone(),
-        sequence: vec![Step { class: c.class, phase: c.phase, what: c.what.clone(), trigger: c.trigger() }],
-        supports: c.supports.clone(),
-        against: c.against.clone(),
     }
 }
 
@@ -141,11 +128,7 @@ fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Opti
 
 /// An event or status text of this pod (or of no pod in particular).
 fn of_subject(hit: &Hit, bundle: &Bundle, subject: &Subject) -> bool {
-    let event = bundle
-        .events
-        .iter()
-        .find(|e| e.message == hit.text && e.file == hit.place.file && e.line == hit.place.line);
-    event.is_none_or(|e| subject.concerned_by(e, bundle))
+    hit.event(bundle).is_none_or(|e| subject.concerned_by(e, bundle))
 }
 
 /// Exit code 135 is SIGBUS: a mapped page could not be backed, in containers nearly always a full /dev/shm.

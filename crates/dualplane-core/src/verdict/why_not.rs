@@ -1,6 +1,6 @@
 //! `--why-not CLASS`: which evidence spoke against a class, or was missing for it.
 
-use super::{Cited, Class, Plane, Verdict};
+use super::{Cited, Class, Death, Plane, Verdict};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Place};
 use crate::knowledge::{Knowledge, Mark};
@@ -70,13 +70,9 @@ fn host(class: Class, bundle: &Bundle, facts: &Facts, v: &Verdict, out: &mut Vec
         let scope = if o.oom_memcg.is_some() { "a cgroup's limit" } else { "the whole node" };
         out.push(Cited::at(format!("this record's scope is {scope}"), &o.place));
     }
-    if let Some(d) = v.subject.death.as_ref().filter(|d| !d.oom_killed() && class == Class::HostOomKilled) {
-        let file = v.subject.file(bundle);
-        let text = format!(
-            "the container ended with exit code {} and reason {}, not OOMKilled",
-            d.exit_code, d.reason
-        );
-        out.push(Cited::at(text, &Place { file, line: None }));
+    let text = v.subject.death.as_ref().and_then(Death::not_oom_killed);
+    if let Some(text) = text.filter(|_| class == Class::HostOomKilled) {
+        out.push(Cited::at(text, &Place { file: v.subject.file(bundle), line: None }));
     }
 }
 

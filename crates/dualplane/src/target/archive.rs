@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
 
 use super::form::{Form, Peeked};
-use super::limits::{HEAD, MAX_FILE, MAX_FILES, MAX_NESTING, MAX_TOTAL};
+use super::limits::{HEAD, MAX_FILE, MAX_FILES, MAX_NESTING, MAX_TOTAL, cut};
 use super::names::{self, Name};
 use super::pile::{Content, Pile};
 use super::{stream, tar, zip};
@@ -153,15 +153,7 @@ impl Pile {
             );
         }
         if total > MAX_FILE {
-            self.gap(
-                name,
-                format!(
-                    "of its {} MiB only the first {} and the last {} MiB were read; line numbers behind the cut are too low",
-                    total >> 20,
-                    HEAD >> 20,
-                    (MAX_FILE - HEAD) >> 20
-                ),
-            );
+            self.gap(name, cut(total));
         }
         let bytes = kept.finish();
         self.budget.keep.set(room.saturating_sub(bytes.len() as u64));

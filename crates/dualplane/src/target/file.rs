@@ -6,7 +6,7 @@ use std::path::Path;
 
 use dualplane_core::evidence::RawFile;
 
-use super::limits::{HEAD, MAX_FILE, MAX_TOTAL};
+use super::limits::{HEAD, MAX_FILE, MAX_TOTAL, cut};
 use super::{Incident, gap};
 
 /// Reads a file into the incident.
@@ -30,15 +30,7 @@ pub(super) fn read(path: &Path, name: &str, incident: &mut Incident) -> io::Resu
         // A whole line end, so that the cut does not make one line of two halves.
         bytes.push(b'\n');
         f.take(MAX_FILE - HEAD).read_to_end(&mut bytes)?;
-        incident.gaps.push(gap(
-            name,
-            format!(
-                "of its {} MiB only the first {} and the last {} MiB were read; line numbers behind the cut are too low",
-                size >> 20,
-                HEAD >> 20,
-                (MAX_FILE - HEAD) >> 20
-            ),
-        ));
+        incident.gaps.push(gap(name, cut(size)));
     }
     incident.files.push(RawFile { name: name.to_owned(), bytes });
     Ok(())

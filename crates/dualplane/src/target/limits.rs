@@ -27,3 +27,13 @@ pub(super) const MAX_EXTENSION: u64 = 1 << 20;
 pub(super) const MAX_ZIP_DIRECTORY: u64 = 16 << 20;
 /// Gaps told of one TARGET; more of them help nobody and would bury the report.
 pub(super) const MAX_GAPS: usize = 200;
+
+/// The gap of a file of `size` bytes, more than [`MAX_FILE`].
+pub(super) fn cut(size: u64) -> String {
+    format!(
+        "of its {} MiB only the first {} and the last {} MiB were read; line numbers behind the cut are too low",
+        size >> 20,
+        HEAD >> 20,
+        (MAX_FILE - HEAD) >> 20
+    )
+}

@@ -59,12 +59,12 @@ pub(crate) fn read(targets: &[PathBuf]) -> Result<Vec<Incident>, Failure> {
             let mut pile = Pile::new();
             walk::walk(path, "", 0, &mut pile).map_err(failed)?;
             incidents.extend(group::incidents(pile, &directory_name(path)));
-        } else if !kind.is_file() && !is_own_descriptor(path) {
-            // Opening a pipe that nobody writes to would wait for ever.
-            return Err(Failure::NotAFile { path: path.clone(), what: what_kind(kind) });
         } else if is_own_descriptor(path) {
             let mut f = fs::File::open(path).map_err(failed)?;
             stream(&unique(name, &single.files), &mut f, &mut single, &mut incidents).map_err(failed)?;
+        } else if !kind.is_file() {
+            // Opening a pipe that nobody writes to would wait for ever.
+            return Err(Failure::NotAFile { path: path.clone(), what: what_kind(kind) });
         } else if walk::is_packed(path) {
             let mut pile = Pile::new();
             let held = pile.unpack_file(&name, path).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! Signature hits in logs as candidates: whether the process recovered, and what the line's context adds.
 
 use super::{Candidate, From, Weight, end_phase};
-use crate::evidence::Bundle;
+use crate::evidence::{Bundle, ContainerStatus};
 use crate::facts::{Facts, Hit, Place};
 use crate::knowledge::Mark;
 use crate::verdict::order::recovered;
@@ -10,10 +10,12 @@ use crate::verdict::{Cited, Class, Confidence, Phase, Plane, vram};
 /// The line names a container, and it is none of the pods at hand.
 pub(super) fn of_other_container(hit: &Hit, bundle: &Bundle) -> bool {
     let Some(id) = hit.word("container_id") else { return false };
-    let mut ids =
-        bundle.pods.iter().flat_map(|p| &p.containers).filter_map(|c| c.status.as_ref()).flat_map(|s| {
-            s.terminations().filter_map(|t| t.container_id.as_deref()).chain(s.container_id.as_deref())
-        });
+    let mut ids = bundle
+        .pods
+        .iter()
+        .flat_map(|p| &p.containers)
+        .filter_map(|c| c.status.as_ref())
+        .flat_map(ContainerStatus::instance_ids);
     let mut any = false;
     let same = ids.any(|known| {
         any = true;

@@ -21,7 +21,12 @@ fn candidate(class: Class, weight: Weight, what: String, signature: &str, sample
 
 /// The sample is of the subject's pod, or of no pod in particular.
 fn of_pod(s: &Sample, subject: &Subject) -> bool {
-    s.label("pod").is_none_or(|p| subject.pod.as_deref().is_none_or(|own| own == p))
+    may_be(s, "pod", subject.pod.as_deref())
+}
+
+/// The label says this name, or one of the two is not known.
+fn may_be(s: &Sample, label: &str, name: Option<&str>) -> bool {
+    s.label(label).zip(name).is_none_or(|(said, own)| said == own)
 }
 
 /// A recompute storm prints nothing in vLLM V1: only the counter and a full cache show it.
@@ -75,13 +80,7 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts, all:
     if subject.death.as_ref().is_some_and(Death::oom_killed) {
         return;
     }
-    let of_subject = |s: &&Sample| {
-        let same = |label: &str, name: &Option<String>| match (s.label(label), name) {
-            (Some(l), Some(n)) => l == n,
-            _ => true,
-        };
-        same("pod", &subject.pod) && same("container", &subject.container)
-    };
+    let of_subject = |s: &&Sample| of_pod(s, subject) && may_be(s, "container", subject.container.as_deref());
     let reason = bundle.metrics.iter().filter(of_subject).find(|s| {
         s.value == 1.0
             && s.label("reason") == Some("OOMKilled")

@@ -84,10 +84,7 @@ fn asked_to_stop(bundle: &Bundle, subject: &Subject) -> bool {
 pub(super) fn object(hit: &Hit, bundle: &Bundle, facts: &Facts, subject: &Subject, all: &mut Vec<Candidate>) {
     let (Mark::Fatal | Mark::Degraded, Some(class)) = (hit.mark, hit.class) else { return };
     // Events of other pods say nothing about this one; events of the node do.
-    let event = bundle
-        .events
-        .iter()
-        .find(|e| e.message == hit.text && e.line == hit.place.line && e.file == hit.place.file);
+    let event = hit.event(bundle);
     let from = if event.is_some() { From::Event } else { From::Status };
     if let Some(e) = event.filter(|_| subject.pod.is_some()) {
         if !subject.concerned_by(e, bundle) {

@@ -1,0 +1,61 @@
+//! What one log shows as a whole.
+
+use super::Mig;
+use crate::evidence::{LogSource, Role};
+use crate::time::Stamp;
+use crate::verdict::Phase;
+
+/// What one log shows as a whole.
+#[derive(Debug, Clone)]
+pub struct LogSummary {
+    /// File.
+    pub file: String,
+    /// Whose log.
+    pub role: Role,
+    /// A kernel log.
+    pub kernel: bool,
+    /// Number of lines.
+    pub lines: u64,
+    /// First and last time stamp.
+    pub first: Option<Stamp>,
+    /// Last time stamp.
+    pub last: Option<Stamp>,
+    /// Phase at the end.
+    pub phase: Phase,
+    /// Line of the last sign of served traffic.
+    pub last_served: Option<u64>,
+    /// Time of it.
+    pub last_served_at: Option<Stamp>,
+    /// Line at which the server said last that it is up, or served.
+    pub last_ready: Option<u64>,
+    /// Line of the last answer with a 5xx status.
+    pub last_5xx: Option<u64>,
+    /// The last line that tells of a violent end and that no signature knows.
+    pub alarm: Option<(u64, String)>,
+    /// The last line that is not empty, and its number.
+    pub last_line: Option<(u64, String)>,
+    /// A MIG instance that the log shows.
+    pub mig: Option<Mig>,
+}
+
+impl LogSummary {
+    /// Of a log that is not read yet.
+    pub(super) fn of(log: &LogSource) -> Self {
+        Self {
+            file: log.name.clone(),
+            role: log.role,
+            kernel: log.kernel,
+            lines: 0,
+            first: None,
+            last: None,
+            phase: Phase::Unknown,
+            last_served: None,
+            last_served_at: None,
+            last_ready: None,
+            last_5xx: None,
+            alarm: None,
+            last_line: None,
+            mig: None,
+        }
+    }
+}
