@@ -27,7 +27,7 @@ fn sample(name: &str) -> Vec<u8> {
 }
 
 fn raw(name: &str) -> RawFile {
-    RawFile { name: name.rsplit('/').next().unwrap().to_owned(), bytes: sample(name) }
+    RawFile::new(name.rsplit('/').next().unwrap(), sample(name))
 }
 
 fn bundle(names: &[&str]) -> Bundle {
