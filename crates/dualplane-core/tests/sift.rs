@@ -23,7 +23,7 @@ fn sift(sifter: &Sifter, text: &[u8], size: usize, budget: usize) -> Sifted {
     for start in (0..text.len()).step_by(size) {
         let end = (start + size).min(text.len());
         let (from, to) = (start.saturating_sub(BEFORE), (end + AFTER).min(text.len()));
-        merge.push(sifter.part(&text[from..to], start - from..end - from, 0..0));
+        merge.push(sifter.part(&text[from..to], start - from..end - from, &[]));
     }
     merge.finish()
 }

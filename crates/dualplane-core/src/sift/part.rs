@@ -50,9 +50,9 @@ struct Find {
 
 impl Sifter {
     /// Sifts a region. `own`: the bytes whose lines this call judges, those that begin there; what lies around them in
-    /// `region` is for context (see [`super::BEFORE`], [`super::AFTER`]). `whole`: keep the lines there in any case.
+    /// `region` is for context (see [`super::BEFORE`], [`super::AFTER`]). `whole`: where lines are kept in any case.
     #[must_use]
-    pub fn part(&self, region: &[u8], own: Range<usize>, whole: Range<usize>) -> Part {
+    pub fn part(&self, region: &[u8], own: Range<usize>, whole: &[Range<usize>]) -> Part {
         let begin = match own.start.checked_sub(1) {
             None => 0,
             // A line that began before belongs to whoever owns its begin.
@@ -72,10 +72,12 @@ impl Sifter {
         let lines = (memchr_iter(b'\n', text).count() + open) as u64;
         let found = self.finds(region, begin..end);
         let (mut kept, omitted) = found.thinned();
-        if whole.start < whole.end {
-            let line = whole.start.max(begin)..whole.end.min(end);
-            if line.start < line.end {
-                kept.push((line, 0, None));
+        for whole in whole.iter().filter(|w| w.start < w.end) {
+            // Whole lines only.
+            let from = if whole.start > begin { next_line(region, whole.start - 1) } else { begin };
+            let to = if whole.end < end { next_line(region, whole.end) } else { end };
+            if from < to {
+                kept.push((from..to, 0, None));
             }
         }
         Part { lines, passages: self.passages(region, begin, kept), omitted }
@@ -89,12 +91,9 @@ impl Sifter {
             if !self.grams.may(*run) {
                 continue;
             }
-            // A run may begin in the line end before the word.
-            let at = own.start + 4 * i;
-            let at = if region.get(at) == Some(&b'\n') { at + 1 } else { at };
-            if at < judged {
+            let Some(at) = self.grams.window(region, own.start + 4 * i).filter(|at| *at >= judged) else {
                 continue;
-            }
+            };
             let start = memrchr(b'\n', region.get(judged..at).unwrap_or_default());
             let start = start.map_or(judged, |n| judged + n + 1);
             let stop = memchr(b'\n', region.get(at..own.end).unwrap_or_default());
