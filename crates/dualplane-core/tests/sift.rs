@@ -1,5 +1,14 @@
 //! Sifting keeps every line that says something, whatever surrounds it and however the log is cut into regions.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    missing_docs,
+    clippy::disallowed_methods,
+    clippy::disallowed_types
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -107,7 +116,9 @@ fn how_the_log_is_cut_does_not_matter() {
     let mut text = String::new();
     for i in 0..6 {
         text.push_str(&healthy);
-        text.push_str(&format!("ERROR {i} torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {i}.00 GiB\n"));
+        text.push_str(&format!(
+            "ERROR {i} torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {i}.00 GiB\n"
+        ));
     }
     text.push_str("no end of line");
     let whole = sift(&sifter, text.as_bytes(), text.len(), 1 << 20);
@@ -126,7 +137,8 @@ fn how_the_log_is_cut_does_not_matter() {
 #[test]
 fn a_flood_stays_within_the_budget_and_hides_nothing() {
     let sifter = Sifter::new(&Knowledge::embedded().unwrap()).unwrap();
-    let mut text = "ERROR 1 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n".repeat(50_000);
+    let mut text =
+        "ERROR 1 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n".repeat(50_000);
     text.push_str("NVRM: Xid (PCI:0000:4a:00): 79, GPU has fallen off the bus.\n");
     text.push_str(&"INFO gpu_worker.py:298] Available KV cache memory: 12.00 GiB\n".repeat(50_000));
     let sifted = sift(&sifter, text.as_bytes(), 256 << 10, 64 << 10);

@@ -310,9 +310,7 @@ mod tests {
     use super::*;
 
     fn bundle(files: &[(&str, &str)]) -> Bundle {
-        Bundle::from_files(
-            files.iter().map(|(n, t)| RawFile::new(*n, *t)).collect(),
-        )
+        Bundle::from_files(files.iter().map(|(n, t)| RawFile::new(*n, *t)).collect())
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::part::{Part, Passage};
 use super::Sifted;
+use super::part::{Part, Passage};
 
 /// Of one word in a whole log, so many of the first finds and as many of the last are kept: `facts` keeps as many.
 const KEPT: usize = 64;
@@ -90,8 +90,7 @@ impl Merge {
     fn drop_one(&mut self) -> bool {
         let may_go = || self.passages.iter().filter(|(_, h)| !h.passage.always);
         let Some(rank) = may_go().map(|(_, h)| h.passage.rank).min() else { return false };
-        let of_rank: Vec<u64> =
-            may_go().filter(|(_, h)| h.passage.rank == rank).map(|(id, _)| *id).collect();
+        let of_rank: Vec<u64> = may_go().filter(|(_, h)| h.passage.rank == rank).map(|(id, _)| *id).collect();
         let Some(held) = of_rank.get(of_rank.len() / 2).and_then(|id| self.passages.remove(id)) else {
             return false;
         };

@@ -61,9 +61,8 @@ impl Sifter {
     /// When the words do not compile, which the knowledge itself excludes.
     pub fn new(knowledge: &Knowledge) -> Result<Self, aho_corasick::BuildError> {
         let (words, worth) = words(knowledge);
-        let automaton = AhoCorasick::builder()
-            .kind(Some(aho_corasick::AhoCorasickKind::ContiguousNFA))
-            .build(&words)?;
+        let automaton =
+            AhoCorasick::builder().kind(Some(aho_corasick::AhoCorasickKind::ContiguousNFA)).build(&words)?;
         Ok(Self { grams: Grams::new(&words), automaton, worth })
     }
 }

@@ -57,8 +57,10 @@ impl Room {
             sum <= WHOLE
         };
         let fits = sizes.iter().take_while(whole).count();
-        let sifted = sifted_share(sizes.len() - fits);
-        Self { whole: fits.checked_sub(1).and_then(|i| sizes.get(i)).copied().unwrap_or(0), sifted }
+        // Files of one size are treated alike.
+        let whole = sizes.get(fits).map_or(u64::MAX, |larger| larger.saturating_sub(1));
+        let logs = sizes.iter().filter(|s| **s > whole).count();
+        Self { whole, sifted: sifted_share(logs) }
     }
 }
 
@@ -75,4 +77,22 @@ pub(super) fn cut(size: u64) -> String {
         HEAD >> 20,
         (MAX_FILE - HEAD) >> 20
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Room, WHOLE};
+
+    #[test]
+    fn the_smallest_files_are_held_whole_and_equal_ones_alike() {
+        for (sizes, whole) in [
+            (vec![], u64::MAX),
+            (vec![WHOLE], u64::MAX),
+            (vec![WHOLE + 1], WHOLE),
+            (vec![WHOLE * 9, 3], WHOLE * 9 - 1),
+            (vec![4 << 20; 40], (4 << 20) - 1),
+        ] {
+            assert_eq!(Room::of(sizes.clone()).whole, whole, "{sizes:?}");
+        }
+    }
 }

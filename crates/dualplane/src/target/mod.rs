@@ -97,7 +97,13 @@ fn stream(
 }
 
 /// An archive is like a directory of its content, a compressed file like the file.
-fn unpacked(mut pile: Pile<'_>, held: Held, name: &str, single: &mut Incident, incidents: &mut Vec<Incident>) {
+fn unpacked(
+    mut pile: Pile<'_>,
+    held: Held,
+    name: &str,
+    single: &mut Incident,
+    incidents: &mut Vec<Incident>,
+) {
     if held == Held::Archive {
         let stem = names::stem(name);
         pile.strip(&format!("{stem}/"));

@@ -79,14 +79,17 @@ pub(super) struct Pile<'k> {
 
 impl<'k> Pile<'k> {
     pub(super) fn new(sieve: &'k Sieve<'k>) -> Self {
-        Self::with(sieve, Budget {
-            unpack: Rc::new(Cell::new(MAX_UNPACKED)),
-            keep: Rc::new(Cell::new(MAX_TOTAL)),
-            whole: Rc::new(Cell::new(WHOLE)),
-            sifted: Rc::new(Cell::new(SIFTED)),
-            entries: Rc::new(Cell::new(MAX_ENTRIES)),
-            files: Rc::new(Cell::new(MAX_FILES)),
-        })
+        Self::with(
+            sieve,
+            Budget {
+                unpack: Rc::new(Cell::new(MAX_UNPACKED)),
+                keep: Rc::new(Cell::new(MAX_TOTAL)),
+                whole: Rc::new(Cell::new(WHOLE)),
+                sifted: Rc::new(Cell::new(SIFTED)),
+                entries: Rc::new(Cell::new(MAX_ENTRIES)),
+                files: Rc::new(Cell::new(MAX_FILES)),
+            },
+        )
     }
 
     fn with(sieve: &'k Sieve<'k>, budget: Budget) -> Self {
