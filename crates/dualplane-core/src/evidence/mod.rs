@@ -9,6 +9,7 @@ mod exports;
 pub mod framing;
 mod inspect;
 mod kube;
+mod kube_list;
 mod kube_model;
 mod merge;
 pub mod metrics;
@@ -159,6 +160,10 @@ impl Bundle {
 
     fn add(&mut self, file: RawFile) {
         let file = RawFile { bytes: encoding::plain(file.bytes), ..file };
+        if let Some(listed) = kube_list::read(self, &file.bytes, &file.name) {
+            self.listed(file.name, listed);
+            return;
+        }
         match recognise(&file.name, &file.bytes) {
             Kind::Kube(objects) => {
                 let text = String::from_utf8_lossy(&file.bytes);
@@ -194,6 +199,35 @@ impl Bundle {
             }
         }
         self.files.push(file.name);
+    }
+
+    /// Says what of a large list was not read.
+    fn listed(&mut self, name: String, listed: kube_list::Listed) {
+        if let Some(e) = &listed.broken {
+            let why = format!(
+                "its JSON ends or breaks at line {}, column {} ({e}); {} items before that were used",
+                e.line(),
+                e.column(),
+                listed.used
+            );
+            self.gap(&name, &why, Some("save it again, for example with kubectl get … -o json"));
+        }
+        if listed.dropped > 0 {
+            let why = format!(
+                "{} of its events are beyond the bounds of one file and were not used",
+                listed.dropped
+            );
+            self.gap(
+                &name,
+                &why,
+                Some("kubectl get events --field-selector involvedObject.name=POD -o json"),
+            );
+        }
+        if listed.used == 0 {
+            self.gap(&name, "holds no pod, node, event or workload that triage uses", None);
+            return;
+        }
+        self.files.push(name);
     }
 
     /// Keeps the samples of a text.
