@@ -125,7 +125,8 @@ impl Bundle {
     }
 
     fn add(&mut self, file: RawFile) {
-        let file = RawFile { bytes: encoding::plain(file.bytes), ..file };
+        let mut file = RawFile { bytes: encoding::plain(file.bytes), ..file };
+        let nuls = encoding::without_nuls(&mut file.bytes).unwrap_or(0);
         match recognise(&file.name, &file.bytes) {
             Kind::Kube(objects) => {
                 let text = String::from_utf8_lossy(&file.bytes);
@@ -156,6 +157,12 @@ impl Bundle {
                 self.gap(&file.name, &why, None);
                 return;
             }
+        }
+        if nuls > 0 {
+            let why = format!(
+                "it holds {nuls} NUL bytes, as a crash of the node leaves them; they were left out and the rest was used"
+            );
+            self.gap(&file.name, &why, None);
         }
         self.files.push(file.name);
     }
@@ -251,6 +258,20 @@ mod tests {
         Bundle::from_files(
             files.iter().map(|(n, t)| RawFile { name: (*n).into(), bytes: t.as_bytes().to_vec() }).collect(),
         )
+    }
+
+    #[test]
+    fn blocks_of_nuls_are_left_out_and_said() {
+        let nuls = "\0".repeat(4000);
+        let b = bundle(&[
+            ("kernel.log", &format!("[1.0] a\n{nuls}[2.0] b\n")),
+            ("zeros.log", &nuls),
+            ("previous.log", "INFO \0fine\n"),
+        ]);
+        assert_eq!(b.files, ["kernel.log", "previous.log"]);
+        assert_eq!(b.logs.iter().map(|l| l.bytes.iter().filter(|x| **x == 0).count()).sum::<usize>(), 0);
+        assert_eq!(b.gaps.len(), 3, "{:?}", b.gaps);
+        assert!(b.gaps[0].why.contains("4000 NUL"), "{:?}", b.gaps);
     }
 
     #[test]

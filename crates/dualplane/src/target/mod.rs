@@ -13,6 +13,7 @@ mod tar;
 mod walk;
 mod zip;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -47,8 +48,18 @@ impl Incident {
 pub(crate) fn read(targets: &[PathBuf]) -> Result<Vec<Incident>, Failure> {
     let mut incidents = Vec::new();
     let mut single = Incident::default();
+    let mut seen = BTreeSet::new();
+    let mut again = Vec::new();
     for path in targets {
         let failed = |source| Failure::Unreadable { path: path.clone(), source };
+        // One file under two spellings is one piece of evidence. What cannot be resolved (a pipe) is read as it is given.
+        if path.as_os_str() != "-" && !is_own_descriptor(path) {
+            let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
+            if !seen.insert(whole) {
+                again.push(gap(&path.display().to_string(), "it was given twice and read once".into()));
+                continue;
+            }
+        }
         if path.as_os_str() == "-" {
             stream("stdin", &mut io::stdin().lock(), &mut single, &mut incidents).map_err(failed)?;
             continue;
@@ -76,6 +87,9 @@ pub(crate) fn read(targets: &[PathBuf]) -> Result<Vec<Incident>, Failure> {
     if !single.files.is_empty() || !single.gaps.is_empty() {
         single.name = single.files.first().map_or_else(|| "files".into(), |f| f.name.clone());
         incidents.push(single);
+    }
+    if let Some(first) = incidents.first_mut() {
+        first.gaps.extend(again);
     }
     Ok(incidents)
 }
