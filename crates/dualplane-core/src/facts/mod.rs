@@ -5,6 +5,7 @@ mod hit;
 mod host_pools;
 pub mod kernel_oom;
 mod lines;
+mod quote;
 mod scan;
 mod summary;
 mod trace;

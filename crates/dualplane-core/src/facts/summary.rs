@@ -34,6 +34,8 @@ pub struct LogSummary {
     pub alarm: Option<(u64, String)>,
     /// The last line that is not empty, and its number.
     pub last_line: Option<(u64, String)>,
+    /// Xid lines beyond the bounds of one file.
+    pub dropped_xids: u64,
     /// A MIG instance that the log shows.
     pub mig: Option<Mig>,
 }
@@ -55,6 +57,7 @@ impl LogSummary {
             last_5xx: None,
             alarm: None,
             last_line: None,
+            dropped_xids: 0,
             mig: None,
         }
     }

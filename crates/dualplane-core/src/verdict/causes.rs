@@ -1,6 +1,6 @@
 //! Ranked causes: the one that was settled on with what lies beneath it, and those that were ruled out and why.
 
-use super::candidates::{Candidate, Weight};
+use super::candidates::{Candidate, Weight, oom_counter, oom_reason};
 use super::{Cause, Cited, Class, Confidence, Death, Decided, Plane, Step, Subject};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Place, host_pools};
@@ -50,8 +50,35 @@ pub(super) fn rank(
             });
         }
     }
+    causes.extend(in_other_containers(bundle, subject));
     causes.extend(other_plane(bundle, facts, decided, subject));
     causes
+}
+
+/// Metrics that tell of OOM kills in the pod's other containers: their own trouble, and worth to know.
+fn in_other_containers(bundle: &Bundle, subject: &Subject) -> Vec<Cause> {
+    let Some(pod) = subject.pod_of(bundle) else { return Vec::new() };
+    let others = pod.containers.iter().filter(|c| Some(&c.name) != subject.container.as_ref());
+    let told = others.filter_map(|c| {
+        let sample = oom_counter(bundle, pod, c).or_else(|| oom_reason(bundle, pod, c))?;
+        let at = Place { file: sample.file.clone(), line: Some(sample.line) };
+        Some(Cause {
+            class: Class::HostOomKilled,
+            title: format!(
+                "besides: {} says that a process of container {} was OOM-killed",
+                sample.name,
+                crate::text::name(&c.name)
+            ),
+            confidence: Confidence::Low,
+            rejected: false,
+            supports: vec![Cited::at(format!("{} {}", sample.name, sample.value), &at)],
+            against: vec![Cited::plain(
+                "metrics tell neither when nor which process; it is another container's limit",
+            )],
+        })
+    });
+    // A pod has a handful of containers.
+    told.take(8).collect()
 }
 
 /// How a further step stands to the first one: a stale gauge has no time, and an error that was survived came before.

@@ -145,6 +145,9 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
     let chain = order::causal(&all, facts);
     let decided =
         if chain.is_empty() { otherwise::decide(bundle, facts, &all, &subject) } else { from_chain(&chain) };
+    let mut decided = decided;
+    order::tell_survived(&all, &mut decided);
+    deaths::tell_overcome(bundle, &mut decided);
     let causes = causes::rank(bundle, facts, &decided, &all, &subject);
     let missing = missing::list(bundle, facts, &decided, &subject);
     Verdict {

@@ -6,6 +6,8 @@ mod metrics;
 mod status;
 mod xid;
 
+pub(super) use metrics::{oom_counter, oom_reason};
+
 use super::{Cited, Class, Confidence, Phase, Subject, Trigger};
 use crate::evidence::{Bundle, Role};
 use crate::facts::{Facts, Place};
@@ -65,6 +67,10 @@ pub struct Candidate {
     pub text: String,
     /// When.
     pub stamp: Option<Stamp>,
+    /// The server went on serving well after it.
+    pub survived: bool,
+    /// Of a fault of a GPU: its address, and whether no program can cause it.
+    pub gpu: Option<(String, bool)>,
     /// Evidence for.
     pub supports: Vec<Cited>,
     /// Evidence against.
@@ -87,6 +93,8 @@ impl Candidate {
             place: None,
             text: String::new(),
             stamp: None,
+            survived: false,
+            gpu: None,
             supports: Vec::new(),
             against: Vec::new(),
         }

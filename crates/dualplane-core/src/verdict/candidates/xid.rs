@@ -1,7 +1,5 @@
 //! Xid events as candidates: cleanup and information end nothing.
 
-use std::collections::BTreeMap;
-
 use super::{Candidate, From, end_phase};
 use crate::facts::{Facts, XidEvent};
 use crate::knowledge::{Knowledge, XidKind};
@@ -44,22 +42,18 @@ pub(super) fn collect(facts: &Facts, knowledge: &Knowledge, all: &mut Vec<Candid
         };
         all.push(c);
     }
-    // A flood of one code must not hide the first of another.
-    const KEPT_PER_CODE: u32 = 16;
-    let mut of_code: BTreeMap<u32, u32> = BTreeMap::new();
     for x in facts.xids.iter().filter(ends) {
-        let n = of_code.entry(x.code).or_insert(0);
-        *n += 1;
-        if *n > KEPT_PER_CODE {
-            continue;
-        }
         let known = knowledge.xid(x.code);
         let name = known.map_or("not in the catalogue", |k| k.name.as_str());
         let application = known.is_some_and(|k| k.kind == XidKind::Application);
         let mut supports = vec![Cited::at(format!("Xid {} on {}: {name}", x.code, x.pci), &x.place)];
-        for other in facts.xids.iter().filter(|o| o.pci == x.pci && o.place != x.place).take(5) {
-            let name = knowledge.xid(other.code).map_or("", |k| k.name.as_str());
-            supports.push(Cited::at(format!("Xid {} {name}", other.code), &other.place));
+        let mut told = vec![x.code];
+        for other in facts.xids.iter().filter(|o| o.pci == x.pci) {
+            if told.len() < 6 && !told.contains(&other.code) {
+                told.push(other.code);
+                let name = knowledge.xid(other.code).map_or("", |k| k.name.as_str());
+                supports.push(Cited::at(format!("Xid {} {name}", other.code), &other.place));
+            }
         }
         let mut c = Candidate::new(
             Class::XidHardware,
@@ -68,6 +62,7 @@ pub(super) fn collect(facts: &Facts, knowledge: &Knowledge, all: &mut Vec<Candid
             format!("xid.{}", x.code),
         )
         .at(&x.place, &x.text, x.stamp);
+        c.gpu = Some((x.pci.clone(), known.is_some_and(|k| k.leads)));
         c.confidence = match (known.is_some(), application) {
             (true, false) => Confidence::High,
             (true, true) => Confidence::Medium,
