@@ -85,11 +85,17 @@ impl Stamp {
     /// A stamp without a zone, moved by the zone that lies between it and a stamp of the same moment.
     #[must_use]
     pub fn without_zone(self, near: Self) -> Self {
-        match (self, self.zone_until(near)) {
-            (Self::Wall { ms, zoned, year }, Some(zone)) => {
-                Self::Wall { ms: ms.saturating_add(zone), zoned, year }
+        self.zone_until(near).map_or(self, |zone| self.moved(zone))
+    }
+
+    /// A wall time without a zone, moved by a zone in milliseconds; any other stamp as it is.
+    #[must_use]
+    pub fn moved(self, zone: i64) -> Self {
+        match self {
+            Self::Wall { ms, zoned: false, year } => {
+                Self::Wall { ms: ms.saturating_add(zone), zoned: false, year }
             }
-            _ => self,
+            other => other,
         }
     }
 

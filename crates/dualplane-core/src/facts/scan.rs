@@ -319,6 +319,11 @@ impl<'a> Scan<'a> {
         if text.contains("HTTP/1.1\" 5") || text.contains("| 500 |") || text.contains("| 503 |") {
             self.summary.last_5xx = Some(number);
         }
+        if self.summary.gpus.len() < xid::KEPT_GPUS
+            && let Some((address, uuid)) = xid::listed(text)
+        {
+            self.summary.gpus.push((address, uuid, number));
+        }
         if self.summary.mig.is_some() {
             return;
         }

@@ -21,6 +21,15 @@ pub(super) fn rank(
         supports: decided.supports.clone(),
         against: decided.against.clone(),
     }];
+    if let Some(first) = causes.first_mut() {
+        for log in facts.logs.iter().filter(|l| l.zone_ms.is_some()).take(4) {
+            let hours = log.zone_ms.unwrap_or_default() as f64 / -3_600_000.0;
+            let text = format!(
+                "the clock of this log is {hours:+} h from the API's: taken for a time zone, and taken off before times were compared"
+            );
+            first.against.push(Cited::at(text, &Place { file: log.file.clone(), line: None }));
+        }
+    }
     if matches!(decided.class, Class::HostOomKilled | Class::HostNodeOom) {
         causes.extend(host_growth(bundle, facts, subject));
     }

@@ -238,7 +238,7 @@ fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -
         score += if died { 35 } else { 2 };
     }
     if !c.devices.is_empty() {
-        score += if died { 40 } else { 1 };
+        score += if died { 60 } else { 1 };
     }
     score
 }

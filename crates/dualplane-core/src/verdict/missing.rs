@@ -60,7 +60,11 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
         out.push(Gap { what: what.to_owned(), why: why.to_owned(), command: Some(command) });
     };
     let host = decided.class.plane() == Plane::Host;
-    let kernel = facts.logs.iter().any(|l| l.kernel) || !facts.ooms.is_empty();
+    // What another node's kernel says is not what this node's would.
+    let lines = || facts.ooms.iter().map(|o| &o.text).chain(facts.xids.iter().map(|x| &x.text));
+    let elsewhere = lines().next().is_some()
+        && lines().all(|line| super::identity::other_host(line, bundle, subject).is_some());
+    let kernel = (facts.logs.iter().any(|l| l.kernel) || !facts.ooms.is_empty()) && !elsewhere;
     let container_log = facts.logs.iter().any(|l| !l.kernel && l.lines > 0);
     let memory_metrics = bundle.metrics.iter().any(|s| s.name.starts_with("container_memory"));
     if bundle.pods.is_empty()

@@ -5,7 +5,7 @@
 //! engine's, except that a sized VRAM error in the dead instance's own log was printed before that instance was killed.
 
 use super::candidates::{Candidate, From, Weight};
-use super::{Class, Confidence, Subject};
+use super::{Class, Confidence, Subject, identity};
 use crate::evidence::{Bundle, ContainerStatus, Role};
 use crate::facts::{Facts, OomRecord};
 use crate::knowledge::Mark;
@@ -76,7 +76,9 @@ pub(super) fn relevant_ooms<'a>(
         } else if (id.is_some() && !ids.is_empty()) || (uid.is_some() && !uids.is_empty()) {
             // Somebody else's cgroup, and we know our own.
             continue;
-        } else if pod.is_some() && far_from_death(oom, subject) {
+        } else if pod.is_some() && far_from_death(oom, subject)
+            || identity::other_host(&oom.text, bundle, subject).is_some()
+        {
             continue;
         } else {
             2
@@ -175,6 +177,62 @@ pub(super) fn tell_survived(all: &[Candidate], decided: &mut super::Decided) {
                 trigger: c.trigger(),
             });
         }
+    }
+}
+
+/// OOM kills in other containers of the pod, and in earlier instances, beside a verdict that is none of them.
+pub(super) fn tell_other_kills(
+    bundle: &Bundle,
+    facts: &Facts,
+    subject: &Subject,
+    decided: &mut super::Decided,
+) {
+    const TOLD: usize = 3;
+    if decided.class.plane() == super::Plane::Host {
+        return;
+    }
+    let Some(pod) = subject.pod_of(bundle) else { return };
+    let uids = [Some(pod.uid.as_str()).filter(|u| !u.is_empty()), pod.config_hash.as_deref()];
+    let mut told: Vec<String> = Vec::new();
+    for oom in &facts.ooms {
+        let id = oom.container_id();
+        let of = |c: &&crate::evidence::Container| {
+            let ids = c.status.iter().flat_map(ContainerStatus::instance_ids);
+            id.as_deref().is_some_and(|id| ids.into_iter().any(|i| i == id))
+        };
+        let owner = pod.containers.iter().find(of);
+        let known = |s: &super::Step| s.trigger.as_ref().is_some_and(|t| t.place == oom.place);
+        if decided.sequence.iter().any(known)
+            || owner.is_some_and(|c| c.overcame().is_some())
+            || owner.is_none() && !oom.pod_uid().is_some_and(|u| uids.contains(&Some(u.as_str())))
+        {
+            continue;
+        }
+        let whose = match owner {
+            Some(c) if Some(&c.name) != subject.container.as_ref() => {
+                format!("container {}, another one of the pod", crate::text::name(&c.name))
+            }
+            Some(_) => "this container".to_owned(),
+            None => "an earlier container of the pod".to_owned(),
+        };
+        if told.contains(&whose) || told.len() >= TOLD {
+            continue;
+        }
+        let stamp = oom.stamp;
+        let what = format!("the kernel OOM-killed a process of {whose}");
+        told.push(whose);
+        let trigger = super::Trigger {
+            place: oom.place.clone(),
+            text: oom.text.clone(),
+            stamp,
+            signature: "kernel.oom_killer".into(),
+        };
+        decided.sequence.push(super::Step {
+            class: Class::HostOomKilled,
+            phase: decided.phase,
+            what,
+            trigger: Some(trigger),
+        });
     }
 }
 

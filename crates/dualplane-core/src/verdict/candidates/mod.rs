@@ -8,7 +8,7 @@ mod xid;
 
 pub(super) use metrics::{oom_counter, oom_reason};
 
-use super::{Cited, Class, Confidence, Phase, Subject, Trigger};
+use super::{Cited, Class, Confidence, Phase, Subject, Trigger, identity};
 use crate::evidence::{Bundle, Role};
 use crate::facts::{Facts, Place};
 use crate::knowledge::{Knowledge, Mark};
@@ -134,7 +134,8 @@ pub(super) fn collect(
     for hit in &facts.object_hits {
         status::object(hit, bundle, facts, subject, &mut all);
     }
-    xid::collect(facts, knowledge, &mut all);
+    xid::collect(bundle, facts, knowledge, subject, &mut all);
+    let own = identity::own_gpus(bundle, facts, subject);
     for hit in &facts.hits {
         let weight = match hit.mark {
             Mark::Fatal => Weight::Fatal,
@@ -142,6 +143,10 @@ pub(super) fn collect(
             Mark::Suspect => Weight::Suspect,
             _ => continue,
         };
+        let driver = hit.id.starts_with("kernel.") || hit.text.contains("NVRM: ");
+        if driver && identity::other_line(&hit.text, &own, bundle, subject) {
+            continue;
+        }
         if let Some(class) = hit.class.filter(|_| !log::of_other_container(hit, bundle)) {
             let weight = log::weigh_recovery(hit, weight, facts);
             all.push(log::hit(hit, class, weight, bundle, facts));
