@@ -7,6 +7,8 @@ mod describe_pod;
 mod encoding;
 mod exports;
 pub mod framing;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzz;
 mod inspect;
 mod kube;
 mod kube_model;

@@ -1,6 +1,8 @@
 //! Facts: what the evidence says, each with its place. Nothing here decides; `verdict` weighs them.
 
 mod engine;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzz;
 mod hit;
 mod host_pools;
 pub mod kernel_oom;

@@ -94,6 +94,15 @@ pub(crate) fn read(targets: &[PathBuf]) -> Result<Vec<Incident>, Failure> {
     Ok(incidents)
 }
 
+/// Unpacks what `fuzz/` made up, as if it came through a pipe; how many files lay in it.
+#[cfg(feature = "fuzzing")]
+#[allow(dead_code, reason = "only fuzz/ calls it, which takes this module in by its path")]
+pub(crate) fn unpack(bytes: &[u8]) -> usize {
+    let (mut single, mut incidents) = (Incident::default(), Vec::new());
+    let _ = stream("f", &mut io::Cursor::new(bytes), &mut single, &mut incidents);
+    single.files.len() + incidents.iter().map(|i| i.files.len()).sum::<usize>()
+}
+
 /// Standard input, or a pipe.
 fn stream(
     name: &str,

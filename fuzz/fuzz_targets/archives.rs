@@ -1,0 +1,22 @@
+//! Tar, zip, gzip and Zstandard, inside one another.
+#![no_main]
+
+#[path = "../../crates/dualplane/src/target/mod.rs"]
+#[allow(dead_code, unused_imports, unreachable_pub)]
+mod target;
+
+/// What the module asks of the binary.
+mod commands {
+    #[allow(dead_code)]
+    #[derive(Debug)]
+    pub(crate) enum Failure {
+        Unreadable { path: std::path::PathBuf, source: std::io::Error },
+        NotAFile { path: std::path::PathBuf, what: &'static str },
+    }
+}
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    target::unpack(data);
+});
