@@ -15,8 +15,14 @@ mod commands {
     }
 }
 
+use std::sync::OnceLock;
+
+use dualplane_core::knowledge::Knowledge;
 use libfuzzer_sys::fuzz_target;
 
+static KNOWLEDGE: OnceLock<Knowledge> = OnceLock::new();
+
 fuzz_target!(|data: &[u8]| {
-    target::unpack(data);
+    let k = KNOWLEDGE.get_or_init(|| Knowledge::embedded().unwrap());
+    target::unpack(data, &target::Sieve::new(k));
 });

@@ -6,5 +6,5 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let name = if data.first().is_some_and(|b| matches!(b, b'{' | b'[')) { "pod.json" } else { "pod.yaml" };
-    let _ = Bundle::from_files(vec![RawFile { name: name.into(), bytes: data.to_vec() }]);
+    let _ = Bundle::from_files(vec![RawFile::new(name, data.to_vec())]);
 });

@@ -38,8 +38,8 @@ fuzz_target!(|data: &[u8]| {
     let (a, b) = data.split_at(cut);
     let second = ["pod.json", "kernel.log", "events.json", "metrics.prom"][cut % 4];
     let files = vec![
-        RawFile { name: "previous.log".into(), bytes: a.to_vec() },
-        RawFile { name: second.into(), bytes: b.get(1..).unwrap_or_default().to_vec() },
+        RawFile::new("previous.log", a.to_vec()),
+        RawFile::new(second, b.get(1..).unwrap_or_default().to_vec()),
     ];
     let reports = report::triage_all("fuzz", files, Vec::new(), k);
     for r in &reports {

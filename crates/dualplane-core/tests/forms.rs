@@ -27,7 +27,7 @@ fn sample(name: &str) -> Vec<u8> {
 }
 
 fn raw(name: &str) -> RawFile {
-    RawFile { name: name.rsplit('/').next().unwrap().to_owned(), bytes: sample(name) }
+    RawFile::new(name.rsplit('/').next().unwrap(), sample(name))
 }
 
 fn bundle(names: &[&str]) -> Bundle {
@@ -152,8 +152,8 @@ fn two_tellings_of_one_pod_are_one_pod() {
     let crictl = String::from_utf8(sample("inspect/crictl.json")).unwrap();
     let crictl = crictl.replace("qwen-0", "llama-70b-6c9f7d5b8d-x2k4p");
     let b = Bundle::from_files(vec![
-        RawFile { name: "a.txt".into(), bytes: described.into_bytes() },
-        RawFile { name: "b.json".into(), bytes: crictl.into_bytes() },
+        RawFile::new("a.txt", described.into_bytes()),
+        RawFile::new("b.json", crictl.into_bytes()),
     ]);
     assert_eq!(b.pods.len(), 2);
     let p = &b.pods[0];
@@ -293,9 +293,9 @@ fn cut_samples_are_read_too() {
         let mut parts = vec![[all.as_slice(), &all].concat(), reversed.concat()];
         parts.extend((0..all.len()).step_by(97).flat_map(|at| [all[..at].to_vec(), all[at..].to_vec()]));
         for bytes in parts {
-            let _ = Bundle::from_files(vec![RawFile { name: name.clone(), bytes }]);
+            let _ = Bundle::from_files(vec![RawFile::new(name.clone(), bytes)]);
         }
-        let half = RawFile { name, bytes: all[..all.len() / 2].to_vec() };
+        let half = RawFile::new(name, all[..all.len() / 2].to_vec());
         let _ = report::triage_all("case", vec![half], Vec::new(), &knowledge);
     }
 }

@@ -42,7 +42,7 @@ fn replay(target: &str, data: &[u8], k: &Knowledge) -> bool {
         "redact" => drop(redact::line(&text, k)),
         "objects" | "evidence" | "reports" => {
             for name in ["pod.json", "pod.yaml", "kernel.log", "previous.log"] {
-                let files = vec![RawFile { name: name.into(), bytes: data.to_vec() }];
+                let files = vec![RawFile::new(name, data.to_vec())];
                 if target != "reports" {
                     drop(Bundle::from_files(files));
                     continue;

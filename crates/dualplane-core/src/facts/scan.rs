@@ -26,18 +26,23 @@ const KEPT_PER_XID: u64 = 16;
 /// Xid lines in one file: all of the driver's fewer than 200 codes on some of a node's 16 GPUs.
 const KEPT_XIDS: usize = 4096;
 /// Longer lines are matched on their head only; the quoted text is cut there too.
-const MAX_LINE: usize = 64 << 10;
+const MAX_LINE: usize = crate::sift::MAX_LINE;
 /// How far back a signature's `context` looks.
 const CONTEXT_LINES: usize = 40;
 
 /// Scans one log into the facts.
 pub(super) fn scan(log: &LogSource, knowledge: &Knowledge, facts: &mut Facts) {
     let mut scan = Scan::new(log, knowledge);
+    let numbers = log.numbers.as_deref().filter(|_| log.sifted).unwrap_or_default();
     let mut lines = log.bytes.split(|b| *b == b'\n');
-    let mut number = 0;
+    let mut i = 0;
     while let Some(raw) = lines.next() {
-        number += 1;
-        scan.line(number, raw, &lines);
+        // Lines are missing here: a traceback or a line in parts does not go on behind them.
+        if i > 0 && numbers.get(i).zip(numbers.get(i - 1)).is_some_and(|(now, last)| *now > last + 1) {
+            scan.interrupted();
+        }
+        i += 1;
+        scan.line(i as u64, raw, &lines);
     }
     scan.finish(facts);
 }
@@ -87,6 +92,12 @@ impl<'a> Scan<'a> {
             looked_ahead: 0,
             quoted_until: 0,
         }
+    }
+
+    fn interrupted(&mut self) {
+        self.traces = Traces::default();
+        self.partial = [None, None];
+        self.recent.clear();
     }
 
     /// One line; `next` are those behind it.
