@@ -4,7 +4,8 @@
 use dualplane_core::evidence::{Bundle, RawFile};
 use libfuzzer_sys::fuzz_target;
 
-const NAMES: &[&str] = &["x", "pod.json", "pod.yaml", "events.json", "kernel.log", "metrics.prom", "previous.log", "a.log.1"];
+const NAMES: &[&str] =
+    &["x", "pod.json", "pod.yaml", "events.json", "kernel.log", "metrics.prom", "previous.log", "a.log.1"];
 
 fuzz_target!(|data: &[u8]| {
     let Some((first, rest)) = data.split_first() else { return };

@@ -15,6 +15,13 @@
 pub mod actions;
 pub mod evidence;
 pub mod facts;
+/// What `fuzz/` reaches of the private parsers; no part of the interface.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::evidence::fuzz::*;
+    pub use crate::facts::fuzz::*;
+}
 pub mod knowledge;
 pub mod redact;
 pub mod report;

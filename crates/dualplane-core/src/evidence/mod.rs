@@ -7,6 +7,8 @@ mod describe_pod;
 mod encoding;
 mod exports;
 pub mod framing;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzz;
 mod inspect;
 mod kube;
 mod kube_list;
@@ -20,6 +22,7 @@ mod rotation;
 mod stream;
 mod tables;
 
+pub(crate) use encoding::without_nuls;
 pub use kube_model::{
     Condition, Container, ContainerKind, ContainerStatus, Event, Node, Pod, Probe, State, Termination, Volume,
 };
@@ -159,7 +162,8 @@ impl Bundle {
     }
 
     fn add(&mut self, file: RawFile) {
-        let file = RawFile { bytes: encoding::plain(file.bytes), ..file };
+        let mut file = RawFile { bytes: encoding::plain(file.bytes), ..file };
+        let nuls = encoding::without_nuls(&mut file.bytes).unwrap_or(0);
         if let Some(listed) = kube_list::read(self, &file.bytes, &file.name) {
             self.listed(file.name, listed);
             return;
@@ -197,6 +201,12 @@ impl Bundle {
                 self.gap(&file.name, &why, None);
                 return;
             }
+        }
+        if nuls > 0 {
+            let why = format!(
+                "it holds {nuls} NUL bytes, as a crash of the node leaves them; they were left out and the rest was used"
+            );
+            self.gap(&file.name, &why, None);
         }
         self.files.push(file.name);
     }
@@ -345,6 +355,20 @@ mod tests {
 
     fn bundle(files: &[(&str, &str)]) -> Bundle {
         Bundle::from_files(files.iter().map(|(n, t)| RawFile::new(*n, *t)).collect())
+    }
+
+    #[test]
+    fn blocks_of_nuls_are_left_out_and_said() {
+        let nuls = "\0".repeat(4000);
+        let b = bundle(&[
+            ("kernel.log", &format!("[1.0] a\n{nuls}[2.0] b\n")),
+            ("zeros.log", &nuls),
+            ("previous.log", "INFO \0fine\n"),
+        ]);
+        assert_eq!(b.files, ["kernel.log", "previous.log"]);
+        assert_eq!(b.logs.iter().map(|l| l.bytes.iter().filter(|x| **x == 0).count()).sum::<usize>(), 0);
+        assert_eq!(b.gaps.len(), 3, "{:?}", b.gaps);
+        assert!(b.gaps[0].why.contains("4000 NUL"), "{:?}", b.gaps);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! How a large file is read, from its first bytes.
 
-use crate::evidence::{Kind, is_document, recognise};
+use crate::evidence::{Kind, is_document, recognise, without_nuls};
 
 /// What reading it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,9 @@ pub enum Reading {
 /// Decides by the name and the first 64 KiB.
 #[must_use]
 pub fn reading(name: &str, head: &[u8]) -> Reading {
+    let mut head = head.to_vec();
+    without_nuls(&mut head);
+    let head = head.as_slice();
     if is_document(name, head) {
         return Reading::Whole;
     }

@@ -8,6 +8,7 @@ pub mod candidates;
 mod causes;
 mod class;
 mod deaths;
+mod identity;
 mod missing;
 pub(crate) use causes::memory_limit;
 pub(crate) use missing::Names;
@@ -145,7 +146,12 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
     let chain = order::causal(&all, facts);
     let decided =
         if chain.is_empty() { otherwise::decide(bundle, facts, &all, &subject) } else { from_chain(&chain) };
-    let causes = causes::rank(bundle, facts, &decided, &all, &subject);
+    let mut decided = decided;
+    order::tell_survived(&all, &mut decided);
+    deaths::tell_overcome(bundle, &mut decided);
+    order::tell_other_kills(bundle, facts, &subject, &mut decided);
+    let mut causes = causes::rank(bundle, facts, &decided, &all, &subject);
+    causes.extend(identity::passed_over(bundle, facts, knowledge, &subject));
     let missing = missing::list(bundle, facts, &decided, &subject);
     Verdict {
         class: decided.class,

@@ -114,6 +114,7 @@ pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, fact
     let gpu_log = c.class.plane() == Plane::Gpu && c.from == From::Log;
     if c.weight == Weight::Fatal && gpu_log && recovered(&c, facts) {
         c.weight = Weight::Degraded;
+        c.survived = true;
         c.against.push(Cited::at("the server went on serving long after it", &hit.place));
     }
     if hit.id.starts_with("generic.") {

@@ -1,8 +1,8 @@
 //! Candidates that only metrics show: a recompute storm, an OOM kill that nobody logged, an Xid gauge.
 
 use super::{Candidate, From, Weight, end_phase};
-use crate::evidence::Bundle;
 use crate::evidence::metrics::Sample;
+use crate::evidence::{Bundle, Container, Pod};
 use crate::facts::{Facts, Place};
 use crate::knowledge::{Knowledge, XidKind};
 use crate::verdict::{Cited, Class, Confidence, Death, Phase, Subject};
@@ -75,29 +75,57 @@ pub(super) fn preemptions(bundle: &Bundle, subject: &Subject, all: &mut Vec<Cand
     all.push(c);
 }
 
+/// kube-state-metrics: the last end of a container was an OOM kill.
+fn tells_oom_killed(s: &Sample) -> bool {
+    s.value == 1.0
+        && s.label("reason") == Some("OOMKilled")
+        && s.name.starts_with("kube_pod_")
+        && s.name.ends_with("terminated_reason")
+}
+
+/// cAdvisor: the kernel killed something in a container.
+fn counts_ooms(s: &Sample) -> bool {
+    s.name == "container_oom_events_total"
+        && s.value > 0.0
+        && s.label("container").is_some_and(|c| !c.is_empty())
+}
+
+fn names(s: &Sample, pod: &Pod, container: &Container) -> bool {
+    s.label("pod").is_none_or(|p| p == pod.name) && s.label("container") == Some(&container.name)
+}
+
+/// The counter of OOM kills in this very container, where it is above zero.
+pub(in crate::verdict) fn oom_counter<'b>(
+    bundle: &'b Bundle,
+    pod: &Pod,
+    container: &Container,
+) -> Option<&'b Sample> {
+    bundle.metrics.iter().find(|s| counts_ooms(s) && names(s, pod, container))
+}
+
+/// The sample that calls this very container's last end an OOM kill.
+pub(in crate::verdict) fn oom_reason<'b>(
+    bundle: &'b Bundle,
+    pod: &Pod,
+    container: &Container,
+) -> Option<&'b Sample> {
+    bundle.metrics.iter().find(|s| tells_oom_killed(s) && names(s, pod, container))
+}
+
 /// kube-state-metrics and cAdvisor remember an OOM kill where the pod's status is not at hand (or lost it in a race).
 pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts, all: &mut Vec<Candidate>) {
     if subject.death.as_ref().is_some_and(Death::oom_killed) {
         return;
     }
     let of_subject = |s: &&Sample| of_pod(s, subject) && may_be(s, "container", subject.container.as_deref());
-    let reason = bundle.metrics.iter().filter(of_subject).find(|s| {
-        s.value == 1.0
-            && s.label("reason") == Some("OOMKilled")
-            && s.name.starts_with("kube_pod_")
-            && s.name.ends_with("terminated_reason")
-    });
+    let reason = bundle.metrics.iter().filter(of_subject).find(|s| tells_oom_killed(s));
     // The counter is of a container that is still known: a kill in it, of whichever process.
-    let counter = bundle.metrics.iter().filter(of_subject).find(|s| {
-        s.name == "container_oom_events_total"
-            && s.value > 0.0
-            && s.label("container").is_some_and(|c| !c.is_empty())
-    });
+    let counter = bundle.metrics.iter().filter(of_subject).find(|s| counts_ooms(s));
     let Some(sample) = reason.or(counter) else { return };
     let what = format!(
         "{} says that a process of container {} was OOM-killed",
         sample.name,
-        sample.label("container").unwrap_or("?")
+        crate::text::name(sample.label("container").unwrap_or("?"))
     );
     let mut c = candidate(Class::HostOomKilled, Weight::Fatal, what, "metrics.oom_killed", sample);
     c.phase = end_phase(facts);
