@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::exports::{self, Export};
-use super::inspect;
 use super::paste::{MAX_PASTE, is_bound};
 use super::stream;
+use super::{cgroup, inspect, promql};
 
 /// What a file holds.
 #[derive(Debug)]
@@ -18,6 +18,10 @@ pub enum Kind {
     Export(Export),
     /// Prometheus text.
     Metrics,
+    /// An answer of Prometheus' HTTP API, or what `promtool query … -o json` prints.
+    Series(Value),
+    /// A memory file of a cgroup.
+    Cgroup,
     /// Lines; `kernel` when the whole file is a kernel log.
     Log {
         /// It is a kernel log.
@@ -68,6 +72,9 @@ pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
     }
     if lower.ends_with(".yaml") || lower.ends_with(".yml") {
         return Kind::Unusable("it is YAML, but not a Kubernetes object".into());
+    }
+    if cgroup::is_file(name, &head) {
+        return Kind::Cgroup;
     }
     if lower.ends_with(".prom") || mostly(&head, is_metric_line) {
         return Kind::Metrics;
@@ -144,6 +151,9 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
             }
             if inspect::is_inspect(&value) {
                 return Some(Kind::Inspect(value));
+            }
+            if promql::is_answer(&value) {
+                return Some(Kind::Series(value));
             }
             let text = std::str::from_utf8(bytes).unwrap_or_default();
             if let Some(export) = exports::read(&value, text) {
@@ -302,6 +312,8 @@ mod tests {
             Kind::Inspect(_) => "inspect",
             Kind::Export(_) => "export",
             Kind::Metrics => "metrics",
+            Kind::Series(_) => "series",
+            Kind::Cgroup => "cgroup",
             Kind::Log { kernel: true } => "kernel",
             Kind::Log { kernel: false } => "log",
             Kind::Manifest => "manifest",
@@ -322,6 +334,10 @@ mod tests {
                 "{\"line\":\"a\",\"labels\":{},\"timestamp\":\"\"}\n{\"line\":\"b\",\"labels\":{},\"timestamp\":\"\"}",
                 "export",
             ),
+            ("x", "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]}}", "series"),
+            ("x", "[{\"metric\":{\"__name__\":\"up\"},\"value\":[1,\"1\"]}]", "series"),
+            ("a/memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n", "cgroup"),
+            ("memory.stat", "anon 0\nfile_mapped 0\nkernel_stack 0\n", "cgroup"),
             ("x", "{\"status\":{\"state\":\"CONTAINER_EXITED\"}}", "inspect"),
             ("x", "# HELP a_b c\n# TYPE a_b gauge\na_b{x=\"y\"} 1\n", "metrics"),
             ("x", "vllm:num_requests_running{a=\"b c\"} 3.0\n", "metrics"),

@@ -50,7 +50,9 @@ pub(super) fn rank(
             });
         }
     }
+    causes.extend(super::gpus::hints(bundle, facts, decided));
     causes.extend(other_plane(bundle, facts, decided, subject));
+    causes.extend(super::memory::no_kill(bundle, decided, subject, &causes));
     causes
 }
 

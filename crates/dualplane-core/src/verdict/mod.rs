@@ -8,11 +8,14 @@ pub mod candidates;
 mod causes;
 mod class;
 mod deaths;
+mod gpus;
+mod memory;
 mod missing;
 pub(crate) use causes::memory_limit;
 pub(crate) use missing::Names;
 mod order;
 mod otherwise;
+mod series;
 pub mod vram;
 mod why_not;
 
@@ -143,8 +146,11 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
     let subject = deaths::subject(bundle, facts);
     let all = candidates::collect(bundle, facts, knowledge, &subject);
     let chain = order::causal(&all, facts);
-    let decided =
+    let mut decided =
         if chain.is_empty() { otherwise::decide(bundle, facts, &all, &subject) } else { from_chain(&chain) };
+    memory::weigh(&mut decided, bundle, facts, &subject);
+    series::weigh(&mut decided, bundle, facts, &subject);
+    gpus::weigh(&mut decided, bundle);
     let causes = causes::rank(bundle, facts, &decided, &all, &subject);
     let missing = missing::list(bundle, facts, &decided, &subject);
     Verdict {

@@ -12,7 +12,8 @@ fn place(s: &Sample) -> Place {
 }
 
 fn candidate(class: Class, weight: Weight, what: String, signature: &str, sample: &Sample) -> Candidate {
-    let mut c = Candidate::new(class, From::Metrics, what, signature).at(&place(sample), &sample.text, None);
+    let mut c =
+        Candidate::new(class, From::Metrics, what, signature).at(&place(sample), &sample.text, sample.stamp);
     c.weight = weight;
     c.confidence = Confidence::Medium;
     c.supports.push(Cited::at(format!("{} {}", sample.name, sample.value), &place(sample)));
@@ -21,12 +22,25 @@ fn candidate(class: Class, weight: Weight, what: String, signature: &str, sample
 
 /// The sample is of the subject's pod, or of no pod in particular.
 fn of_pod(s: &Sample, subject: &Subject) -> bool {
-    may_be(s, "pod", subject.pod.as_deref())
+    may_be(s, "pod", subject.pod.as_deref()) && may_be(s, "namespace", subject.namespace.as_deref())
 }
 
 /// The label says this name, or one of the two is not known.
 fn may_be(s: &Sample, label: &str, name: Option<&str>) -> bool {
-    s.label(label).zip(name).is_none_or(|(said, own)| said == own)
+    s.about(label).zip(name.filter(|n| !n.is_empty())).is_none_or(|(said, own)| said == own)
+}
+
+/// How much a counter grew. A single sample counts from its start; of a series only what it shows is of its time, and a
+/// counter that falls was started again.
+fn grown(counter: &Sample, bundle: &Bundle) -> f64 {
+    let Some(_) = counter.stamp else { return counter.value };
+    let series: Vec<f64> =
+        bundle.metrics.iter().filter(|s| s.same_series(counter)).map(|s| s.value).collect();
+    if series.len() < 2 {
+        return counter.value;
+    }
+    let steps = series.iter().zip(series.iter().skip(1));
+    steps.map(|(a, b)| if b < a { *b } else { b - a }).sum()
 }
 
 /// A recompute storm prints nothing in vLLM V1: only the counter and a full cache show it.
@@ -53,7 +67,8 @@ pub(super) fn preemptions(bundle: &Bundle, subject: &Subject, all: &mut Vec<Cand
     let preempted = find(PREEMPTED);
     let usage = find(USAGE);
     let waiting = find(&["vllm:num_requests_waiting", "sglang:num_queue_reqs"]);
-    let Some(first) = preempted.iter().find(|s| s.value > 0.0) else { return };
+    let first = preempted.iter().find_map(|s| Some((s, grown(s, bundle))).filter(|(_, n)| *n > 0.0));
+    let Some((first, count)) = first else { return };
     let fullest = usage.iter().map(|s| s.value).fold(0.0, f64::max);
     if fullest < FULL {
         return;
@@ -61,7 +76,7 @@ pub(super) fn preemptions(bundle: &Bundle, subject: &Subject, all: &mut Vec<Cand
     let what = format!(
         "the KV cache is {:.1} % full and {} requests were preempted and recomputed",
         fullest * 100.0,
-        first.value
+        count
     );
     let mut c = candidate(Class::KvCacheCapacity, Weight::Degraded, what, "metrics.preemptions", first);
     c.phase = Phase::Traffic;
@@ -89,15 +104,13 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts, all:
     });
     // The counter is of a container that is still known: a kill in it, of whichever process.
     let counter = bundle.metrics.iter().filter(of_subject).find(|s| {
-        s.name == "container_oom_events_total"
-            && s.value > 0.0
-            && s.label("container").is_some_and(|c| !c.is_empty())
+        s.name == "container_oom_events_total" && s.about("container").is_some() && rose(s, bundle)
     });
     let Some(sample) = reason.or(counter) else { return };
     let what = format!(
         "{} says that a process of container {} was OOM-killed",
         sample.name,
-        sample.label("container").unwrap_or("?")
+        sample.about("container").unwrap_or("?")
     );
     let mut c = candidate(Class::HostOomKilled, Weight::Fatal, what, "metrics.oom_killed", sample);
     c.phase = end_phase(facts);
@@ -106,13 +119,37 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts, all:
     all.push(c);
 }
 
+/// The counter shows a kill at this sample: it rose since the sample before, or there is none before.
+fn rose(counter: &Sample, bundle: &Bundle) -> bool {
+    let before = bundle.metrics.iter().take_while(|s| !std::ptr::eq(*s, counter));
+    let before = before.filter(|s| s.stamp.is_some() && s.same_series(counter)).last();
+    counter.value > before.map_or(0.0, |b| b.value)
+        && (counter.stamp.is_none() || before.is_some() || alone(counter, bundle))
+}
+
+/// No other sample of this series is at hand.
+fn alone(counter: &Sample, bundle: &Bundle) -> bool {
+    bundle.metrics.iter().filter(|s| s.same_series(counter)).count() == 1
+}
+
 /// DCGM's gauge holds the last Xid until another comes; it is no line of the driver, so the kernel log outranks it.
-pub(super) fn xids(bundle: &Bundle, knowledge: &Knowledge, facts: &Facts, all: &mut Vec<Candidate>) {
+pub(super) fn xids(
+    bundle: &Bundle,
+    knowledge: &Knowledge,
+    facts: &Facts,
+    subject: &Subject,
+    all: &mut Vec<Candidate>,
+) {
     if !facts.xids.is_empty() {
         return;
     }
     let gauge = |s: &&Sample| {
-        matches!(s.name.as_str(), "DCGM_FI_DEV_XID_ERRORS" | "DCGM_FI_DEV_XID_ERROR") && s.value > 0.0
+        let host = s.label("Hostname").or_else(|| s.label("hostname"));
+        let here = host.zip(subject.node.as_deref()).is_none_or(|(h, n)| h == n);
+        matches!(s.name.as_str(), "DCGM_FI_DEV_XID_ERRORS" | "DCGM_FI_DEV_XID_ERROR")
+            && s.value > 0.0
+            && here
+            && of_pod(s, subject)
     };
     for s in bundle.metrics.iter().filter(gauge) {
         let Some(xid) = knowledge.xid(s.value as u32) else { continue };

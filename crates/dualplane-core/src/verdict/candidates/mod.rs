@@ -1,8 +1,10 @@
 //! Candidates for the first cause: every source says what it has, with its weight and its evidence. One file a source.
 
+mod cgroup;
 mod kernel;
 mod log;
 mod metrics;
+mod series;
 mod status;
 mod xid;
 
@@ -21,6 +23,8 @@ pub enum From {
     Event,
     /// Pod status.
     Status,
+    /// Counters of a cgroup.
+    Cgroup,
     /// Container log.
     Log,
     /// Metrics.
@@ -144,7 +148,9 @@ pub(super) fn collect(
     }
     metrics::preemptions(bundle, subject, &mut all);
     metrics::oom_killed(bundle, subject, facts, &mut all);
-    metrics::xids(bundle, knowledge, facts, &mut all);
+    metrics::xids(bundle, knowledge, facts, subject, &mut all);
+    all.extend(cgroup::oom_killed(bundle, subject, facts));
+    all.extend(series::at_limit(bundle, subject, facts));
     all
 }
 
