@@ -116,8 +116,20 @@ pub(super) fn read(
     bare(all, lines, first, file)
 }
 
-/// Content without a name: only files whose keys tell which they are.
-fn bare(all: &mut Vec<Cgroup>, lines: &[&str], first: u64, file: &str) -> Option<usize> {
+/// The text is of a cgroup, though keys and numbers look like metrics.
+pub(super) fn looks_like(head: &[String]) -> bool {
+    let mut lines = head.iter().map(|l| l.trim()).filter(|l| !l.is_empty()).peekable();
+    let first = lines.peek().copied().unwrap_or_default();
+    let named = first
+        .strip_prefix("==> ")
+        .map(|h| h.trim_end_matches(" <=="))
+        .or(first.split_once(':').map(|(n, _)| n));
+    let bare: Vec<&str> = lines.collect();
+    named.is_some_and(|n| n.contains("memory.") && known(n).is_some()) || bare_kind(&bare).is_some()
+}
+
+/// Which file it is that has these keys first.
+fn bare_kind(lines: &[&str]) -> Option<&'static str> {
     let keys: Vec<&str> = lines
         .iter()
         .take(8)
@@ -125,15 +137,20 @@ fn bare(all: &mut Vec<Cgroup>, lines: &[&str], first: u64, file: &str) -> Option
         .map(|(k, _)| k)
         .collect();
     let begins = |want: &[&str]| keys.starts_with(want);
-    let kind = if begins(&["low", "high", "max", "oom"]) {
-        "memory.events"
+    if begins(&["low", "high", "max", "oom"]) {
+        Some("memory.events")
     } else if begins(&["oom_kill_disable", "under_oom"]) {
-        "memory.oom_control"
+        Some("memory.oom_control")
     } else if begins(&["anon", "file", "kernel"]) || begins(&["cache", "rss", "rss_huge"]) {
-        "memory.stat"
+        Some("memory.stat")
     } else {
-        return None;
-    };
+        None
+    }
+}
+
+/// Content without a name: only files whose keys tell which they are.
+fn bare(all: &mut Vec<Cgroup>, lines: &[&str], first: u64, file: &str) -> Option<usize> {
+    let kind = bare_kind(lines)?;
     let body = lines.iter().take_while(|l| fits(kind, l.trim())).count();
     for (i, line) in lines.iter().enumerate().take(body) {
         take(all, file, ("", ""), kind, line.trim(), first + i as u64);

@@ -76,7 +76,7 @@ pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
     if cgroup::is_file(name, &head) {
         return Kind::Cgroup;
     }
-    if lower.ends_with(".prom") || mostly(&head, is_metric_line) {
+    if lower.ends_with(".prom") || mostly(&head, is_metric_line) && !cgroup::looks_like(&head) {
         return Kind::Metrics;
     }
     let kernel_name =
@@ -114,7 +114,7 @@ pub(super) fn recognise_structured(bytes: &[u8]) -> Option<Kind> {
         json(bytes, false, &head)?
     } else if looks_yaml("", &head) {
         yaml(bytes)
-    } else if mostly(&head, is_metric_line) {
+    } else if mostly(&head, is_metric_line) && !cgroup::looks_like(&head) {
         Kind::Metrics
     } else {
         return None;
@@ -273,7 +273,7 @@ fn is_metric_line(line: &str) -> bool {
     let mut rest = rest.rsplit_once('}').map_or(rest, |(_, v)| v).split_whitespace();
     let value = rest.next().is_some_and(|v| v.parse::<f64>().is_ok());
     // Behind the value stands nothing or a time stamp; a sentence that begins so is a log line.
-    name_ok && value && rest.next().is_none_or(|t| t.parse::<i64>().is_ok() || t.starts_with('#'))
+    name_ok && value && rest.next().is_none_or(|t| t.parse::<f64>().is_ok() || t.starts_with('#'))
 }
 
 pub(super) fn is_kernel_line(line: &str) -> bool {

@@ -268,7 +268,9 @@ fn healthy(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Decided {
     }
     let objects = !bundle.pods.is_empty() || !bundle.events.is_empty() || !bundle.metrics.is_empty();
     let snapshots = snapshots(bundle);
-    if !facts.has_life() && bundle.pods.is_empty() && bundle.events.is_empty() && !snapshots.is_empty() {
+    let silent = facts.hits.is_empty() && facts.exceptions.is_empty() && phase == Phase::Unknown;
+    let alone = bundle.pods.is_empty() && bundle.events.is_empty() && !facts.logs.iter().any(|l| l.kernel);
+    if alone && !snapshots.is_empty() && (silent || !facts.has_life()) {
         let summary =
             "what is at hand shows how memory stood at some moment, not whether or how anything ended";
         return decided(Class::Unknown, phase, Confidence::Low, summary.into(), snapshots);
@@ -326,6 +328,13 @@ fn snapshots(bundle: &Bundle) -> Vec<Cited> {
     for s in bundle.gpus.iter().take(3) {
         let (cards, mig, processes) = (s.gpus.len(), s.mig.len(), s.processes.len());
         let text = format!("{}: {cards} card(s), {mig} MIG instance(s), {processes} process(es)", s.tool);
+        out.push(Cited::at(text, &at(&s.file, s.line)));
+    }
+    if let Some(s) = bundle.metrics.first() {
+        let text = format!(
+            "{} metric sample(s), without a counter or gauge that tells of an end",
+            bundle.metrics.len()
+        );
         out.push(Cited::at(text, &at(&s.file, s.line)));
     }
     for c in bundle.cgroups.iter().take(3) {

@@ -14,19 +14,12 @@ pub(super) fn read(lines: &[&str], first: u64, command: Option<&str>) -> Option<
         let (taken, snapshot) = rows(lines.get(1..)?, first + 1, &columns);
         return (taken > 0).then_some(Printout { lines: taken + 1, snapshot, unclear: None });
     }
-    if !is_row(head) {
-        return None;
+    if let Some(columns) = command.and_then(queried) {
+        let (taken, snapshot) = rows(lines, first, &columns);
+        return (taken > 0).then_some(Printout { lines: taken, snapshot, unclear: None });
     }
-    match command.and_then(queried) {
-        Some(columns) => {
-            let (taken, snapshot) = rows(lines, first, &columns);
-            (taken > 0).then_some(Printout { lines: taken, snapshot, unclear: None })
-        }
-        None => {
-            let taken = lines.iter().take_while(|l| is_row(l)).take(MAX_ROWS).count();
-            Some(Printout { lines: taken, snapshot: GpuSnapshot::default(), unclear: Some(UNCLEAR) })
-        }
-    }
+    let taken = lines.iter().take_while(|l| is_row(l)).take(MAX_ROWS).count();
+    (taken > 0).then_some(Printout { lines: taken, snapshot: GpuSnapshot::default(), unclear: Some(UNCLEAR) })
 }
 
 /// `index, name, memory.total [MiB], …`

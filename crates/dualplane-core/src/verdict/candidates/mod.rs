@@ -138,7 +138,9 @@ pub(super) fn collect(
             Mark::Suspect => Weight::Suspect,
             _ => continue,
         };
-        if let Some(class) = hit.class.filter(|_| !log::of_other_container(hit, bundle)) {
+        if let Some(class) =
+            hit.class.filter(|_| !log::of_other_container(hit, bundle) && !log::of_other_cgroup(hit, bundle))
+        {
             let weight = log::weigh_recovery(hit, weight, facts);
             all.push(log::hit(hit, class, weight, bundle, facts));
         }
