@@ -45,11 +45,12 @@ pub(super) fn read(value: &Value, text: &str, file: &str) -> Read {
             out.nameless += 1;
             continue;
         };
-        let labels: Vec<(String, String)> = metric
+        let mut labels: Vec<(String, String)> = metric
             .iter()
             .filter(|(k, _)| *k != "__name__")
             .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
             .collect();
+        labels.sort();
         for pair in pairs {
             let (Some(time), Some(shown)) =
                 (pair.get(0).and_then(Value::as_f64), pair.get(1).and_then(Value::as_str))

@@ -129,7 +129,9 @@ pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, fact
         Weight::Degraded => Confidence::Medium,
         Weight::Suspect => Confidence::Low,
     };
-    c.phase = if hit.phase == Phase::Unknown && kernel { end_phase(facts) } else { hit.phase };
+    // The kernel and the node's own killers do not know what the server was doing.
+    let outside = kernel || class == Class::HostNodeOom && hit.role == crate::evidence::Role::Unsaid;
+    c.phase = if hit.phase == Phase::Unknown && outside { end_phase(facts) } else { hit.phase };
     c.supports = vec![Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place)];
 
     if class.plane() == Plane::Gpu {
