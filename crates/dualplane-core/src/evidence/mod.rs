@@ -26,6 +26,7 @@ mod smi;
 mod stream;
 mod tables;
 mod torch;
+mod wrap;
 
 pub use kube_model::{
     Condition, Container, ContainerKind, ContainerStatus, Event, Node, Pod, Probe, State, Termination, Volume,
@@ -244,13 +245,17 @@ impl Bundle {
             self.gap(name, why, Some("kubectl get pod POD -o json > pod.json"));
         }
         for (kernel, bytes) in logs {
+            let (bytes, numbers) = match wrap::join(&bytes) {
+                Some((bytes, numbers)) => (bytes, Some(numbers.into())),
+                None => (bytes, None),
+            };
             let prefix = prefix::of(&bytes);
             self.logs.push(LogSource {
                 name: name.to_owned(),
                 role,
                 kernel,
                 prefix,
-                numbers: None,
+                numbers,
                 bytes: bytes.into(),
             });
         }
