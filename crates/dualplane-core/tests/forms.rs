@@ -348,7 +348,7 @@ fn nvidia_smi_queries() {
     let b = printout("apps.csv");
     let p = &b.gpus[0].processes;
     assert_eq!(
-        (p[0].card.as_deref().map(|c| &c[..8]), gib(p[0].used), p[1].used),
+        (p[0].card.as_deref().and_then(|c| c.get(..8)), gib(p[0].used), p[1].used),
         (Some("GPU-43be"), Some(59), None)
     );
     let b = printout("noheader-command.txt");

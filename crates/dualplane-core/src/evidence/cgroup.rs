@@ -29,7 +29,7 @@ const FILES: &[&str] = &[
 /// Cgroup v1 without a limit: the largest multiple of a page. Anything near it is none.
 const NO_LIMIT: u64 = 1 << 60;
 /// Cgroups in one text.
-const MAX_CGROUPS: usize = 2048;
+const MAX_CGROUPS: usize = 512;
 
 /// The kernel's name of a file and what stands behind it (`memory.stat.last`, `memory.max.txt`).
 fn known(name: &str) -> Option<(&'static str, &str)> {
@@ -161,7 +161,7 @@ fn bare(all: &mut Vec<Cgroup>, lines: &[&str], first: u64, file: &str) -> Option
 /// Puts one line where it belongs. Lines of one directory and suffix are one cgroup at one moment.
 fn take(all: &mut Vec<Cgroup>, file: &str, of: (&str, &str), kind: &str, text: &str, line: u64) {
     let (path, suffix) = of;
-    let found = all.iter().position(|c| {
+    let found = all.iter().rposition(|c| {
         c.path == path
             && c.suffix == suffix
             && (c.file == file || !path.is_empty() || dir(&c.file) == dir(file))

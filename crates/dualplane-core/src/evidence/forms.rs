@@ -1,6 +1,12 @@
 //! Finds printouts of tools in a text: GPU tools, cgroup files, `free`, `kubectl top`, allocator ledgers, stacks.
 
+use super::gpu_model::GpuSnapshot;
 use super::{Bundle, cgroup, machine, smi, torch};
+
+/// Cards, instances and processes of one incident; some hundred nodes' worth.
+const MAX_GPU_ROWS: usize = 4096;
+/// Machines and ledgers of one incident.
+const MAX_OTHERS: usize = 1024;
 
 const STACKS: &str =
     "a py-spy dump is recognised: it shows where threads of a live process stood, and nothing of memory";
@@ -35,11 +41,13 @@ fn one(bundle: &mut Bundle, lines: &[&str], first: u64, file: &str, command: Opt
         return None;
     }
     if let Some((n, summary)) = torch::summary(lines, first, file) {
-        bundle.summaries.push(summary);
+        if bundle.summaries.len() < MAX_OTHERS {
+            bundle.summaries.push(summary);
+        }
         return Some(n);
     }
     if let Some(n) = torch::py_spy(lines) {
-        bundle.gap(file, STACKS, None);
+        say(bundle, file, STACKS);
         return Some(n);
     }
     if let Some(n) = cgroup::read(&mut bundle.cgroups, lines, first, file, command) {
@@ -50,12 +58,31 @@ fn one(bundle: &mut Bundle, lines: &[&str], first: u64, file: &str, command: Opt
     }
     let mut p = smi::read(lines, first, command)?;
     if let Some(why) = p.unclear {
-        bundle.gap(file, why, None);
+        say(bundle, file, why);
     }
     file.clone_into(&mut p.snapshot.file);
     p.snapshot.line = first;
-    if !p.snapshot.is_empty() {
+    let rows = |s: &GpuSnapshot| s.gpus.len() + s.mig.len() + s.processes.len();
+    if p.snapshot.is_empty() {
+        return Some(p.lines);
+    }
+    if bundle.gpus.iter().map(rows).sum::<usize>() + rows(&p.snapshot) <= MAX_GPU_ROWS
+        && bundle.gpus.len() < MAX_OTHERS
+    {
         bundle.gpus.push(p.snapshot);
+    } else {
+        say(
+            bundle,
+            file,
+            "it holds more printouts of GPU tools than are used; save those of the one node and time",
+        );
     }
     Some(p.lines)
+}
+
+/// A gap, once however often a text repeats its reason.
+fn say(bundle: &mut Bundle, file: &str, why: &str) {
+    if bundle.gaps.last().is_none_or(|g| g.what != file || g.why != why) {
+        bundle.gap(file, why, None);
+    }
 }

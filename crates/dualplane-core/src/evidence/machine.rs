@@ -16,6 +16,10 @@ pub(super) fn read(
     command: Option<&str>,
 ) -> Option<usize> {
     let head = lines.first()?;
+    let bare = head.trim_start();
+    if !(bare.starts_with("total") || bare.starts_with("MemTotal:") || head.contains("CPU(cores)")) {
+        return None;
+    }
     let words: Vec<&str> = head.split_whitespace().collect();
     match words.as_slice() {
         ["total", "used", "free", ..] => free(bundle, lines, first, file, command),
@@ -127,6 +131,9 @@ fn top(bundle: &mut Bundle, lines: &[&str], first: u64, file: &str, heading: &[&
         let Some(bytes) = bytes else { continue };
         let line = first + i as u64;
         if node {
+            if bundle.machines.len() >= MAX_ROWS {
+                continue;
+            }
             bundle.machines.push(HostMemory {
                 file: file.to_owned(),
                 line,
@@ -139,6 +146,9 @@ fn top(bundle: &mut Bundle, lines: &[&str], first: u64, file: &str, heading: &[&
         } else {
             let containers = at(&["POD"]).is_some();
             let Some(pod) = cell(at(&["POD"]).or(at(&["NAME"]))) else { break };
+            if bundle.tops.len() >= MAX_ROWS {
+                continue;
+            }
             bundle.tops.push(TopRow {
                 file: file.to_owned(),
                 line,

@@ -39,12 +39,22 @@ impl Sample {
     pub fn about(&self, key: &str) -> Option<&str> {
         self.label(&format!("exported_{key}")).or_else(|| self.label(key)).filter(|v| !v.is_empty())
     }
+}
 
-    /// Both are of one series: the same name and labels.
-    #[must_use]
-    pub fn same_series(&self, other: &Self) -> bool {
-        self.name == other.name && self.labels == other.labels
+/// Samples by series (the same name and labels), series and samples in the order of the text.
+#[must_use]
+pub fn by_series<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<Vec<&'a Sample>> {
+    type Key<'a> = (&'a str, &'a [(String, String)]);
+    let mut at: HashMap<Key<'_>, usize> = HashMap::new();
+    let mut out: Vec<Vec<&Sample>> = Vec::new();
+    for s in samples {
+        let i = *at.entry((s.name.as_str(), s.labels.as_slice())).or_insert(out.len());
+        match out.get_mut(i) {
+            Some(series) => series.push(s),
+            None => out.push(vec![s]),
+        }
     }
+    out
 }
 
 /// At most this many samples of one file are kept: a whole node's exposition has some tens of thousands.

@@ -3,7 +3,7 @@
 use super::{Cause, Cited, Class, Confidence, Decided, Plane, Subject};
 use crate::evidence::host_model::{Cgroup, HostMemory};
 use crate::evidence::{Bundle, ContainerStatus};
-use crate::facts::{Facts, Place};
+use crate::facts::Place;
 use crate::units::Bytes;
 
 /// A peak of this share of the limit touched it: the counter is a high-water mark in whole pages.
@@ -14,6 +14,9 @@ const CLEAR_OF_LIMIT: f64 = 0.9;
 const STILL_FULL: f64 = 0.5;
 /// A machine with less than this share available is short of memory: the kubelet evicts at 100 MiB, kernels reclaim before.
 const SHORT: f64 = 0.05;
+
+/// Cgroups and machines that are told of.
+const TOLD: usize = 4;
 
 /// Whose cgroup it is, the nearest to the death first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,25 +61,32 @@ pub(super) fn whose(c: &Cgroup, bundle: &Bundle, subject: &Subject) -> Whose {
 }
 
 /// Adds what the numbers say to a verdict of the host plane.
-pub(super) fn weigh(decided: &mut Decided, bundle: &Bundle, _facts: &Facts, subject: &Subject) {
+pub(super) fn weigh(decided: &mut Decided, bundle: &Bundle, subject: &Subject) {
     if decided.class.plane() != Plane::Host {
         return;
     }
-    for c in &bundle.cgroups {
-        let whose = whose(c, bundle, subject);
-        if !matches!(whose, Whose::Other | Whose::Running) {
-            cgroup(decided, c, whose);
-        }
+    let mut near: Vec<(Whose, &Cgroup)> =
+        bundle.cgroups.iter().map(|c| (whose(c, bundle, subject), c)).collect();
+    near.retain(|(w, _)| !matches!(w, Whose::Other | Whose::Running));
+    near.sort_by_key(|(w, _)| *w);
+    for (whose, c) in near.into_iter().take(TOLD) {
+        cgroup(decided, c, whose);
     }
-    for m in &bundle.machines {
-        machine(decided, m, subject);
+    let here = |m: &&HostMemory| m.node.as_ref().zip(subject.node.as_ref()).is_none_or(|(a, b)| a == b);
+    for m in bundle.machines.iter().filter(here).take(TOLD) {
+        machine(decided, m);
     }
     let limit = subject.memory_limit;
-    for t in bundle.tops.iter().filter(|t| {
-        Some(&t.pod) == subject.pod.as_ref()
-            && t.container.as_ref().zip(subject.container.as_ref()).is_none_or(|(a, b)| a == b)
-            && t.namespace.as_ref().zip(subject.namespace.as_ref()).is_none_or(|(a, b)| a == b)
-    }) {
+    for t in bundle
+        .tops
+        .iter()
+        .filter(|t| {
+            Some(&t.pod) == subject.pod.as_ref()
+                && t.container.as_ref().zip(subject.container.as_ref()).is_none_or(|(a, b)| a == b)
+                && t.namespace.as_ref().zip(subject.namespace.as_ref()).is_none_or(|(a, b)| a == b)
+        })
+        .take(TOLD)
+    {
         let Some(limit) = limit.filter(|l| l.0 > 0) else { continue };
         let share = t.memory.share_of(limit);
         let place = Place { file: t.file.clone(), line: Some(t.line) };
@@ -135,10 +145,7 @@ fn split(decided: &mut Decided, c: &Cgroup) {
     decided.supports.push(Cited::at(text, &anon.place));
 }
 
-fn machine(decided: &mut Decided, m: &HostMemory, subject: &Subject) {
-    if m.node.as_ref().zip(subject.node.as_ref()).is_some_and(|(a, b)| a != b) {
-        return;
-    }
+fn machine(decided: &mut Decided, m: &HostMemory) {
     let place = Place { file: m.file.clone(), line: Some(m.line) };
     let when = "a snapshot of its own time";
     if let Some((available, total)) = m.available.zip(m.total.filter(|t| t.0 > 0)) {

@@ -148,7 +148,7 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
     let chain = order::causal(&all, facts);
     let mut decided =
         if chain.is_empty() { otherwise::decide(bundle, facts, &all, &subject) } else { from_chain(&chain) };
-    memory::weigh(&mut decided, bundle, facts, &subject);
+    memory::weigh(&mut decided, bundle, &subject);
     series::weigh(&mut decided, bundle, facts, &subject);
     gpus::weigh(&mut decided, bundle);
     let causes = causes::rank(bundle, facts, &decided, &all, &subject);

@@ -18,6 +18,8 @@ const WINDOW_MS: i64 = 15 * 60 * 1000;
 const SKEW_MS: i64 = 30_000;
 /// Two samples this near show one moment; scrapes of DCGM and cAdvisor lie 10 to 60 s apart.
 const SAME_MOMENT_MS: i64 = 60_000;
+/// Cards of one pod, or MIG instances; a node has at most 16 cards of 7.
+const MAX_CARDS: usize = 128;
 /// Below this share the limit was not near, and a scrape that missed a spike proves nothing.
 const NEAR_LIMIT: f64 = 0.9;
 
@@ -145,7 +147,11 @@ fn vram<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Stamp>) -> Vec
             (Some(new), Some(old)) => new < old,
             _ => s.value > old.value,
         };
-        if cards.get(&key(s)).is_none_or(better) {
+        let known = cards.get(&key(s));
+        if known.is_none() && cards.len() >= MAX_CARDS {
+            continue;
+        }
+        if known.is_none_or(better) {
             cards.insert(key(s), s);
         }
     }
@@ -183,10 +189,14 @@ fn kv<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Stamp>) -> Optio
         "trtllm_kv_cache_utilization",
     ];
     let gap = |s: &Sample| s.stamp.zip(moment).and_then(|(a, b)| a.ms_until(b)).map(i64::abs);
+    let only: Vec<Option<&str>> = USAGE.iter().map(|name| only_pod(bundle, name)).collect();
     bundle
         .metrics
         .iter()
-        .filter(|s| USAGE.contains(&s.name.as_str()) && of_pod(s, subject, only_pod(bundle, &s.name)))
+        .filter(|s| {
+            let only = USAGE.iter().position(|n| *n == s.name).and_then(|i| only.get(i));
+            only.is_some_and(|o| of_pod(s, subject, *o))
+        })
         .filter(|s| gap(s).is_some_and(|g| g <= SAME_MOMENT_MS))
         .min_by_key(|s| gap(s))
 }

@@ -46,7 +46,7 @@ fn vram(line: &str) -> Option<(u32, bool, Bytes)> {
 fn memory(lines: &[&str], first: u64) -> Printout {
     let mut s = GpuSnapshot { tool: "rocm-smi", ..GpuSnapshot::default() };
     let mut taken = 0;
-    for (i, raw) in lines.iter().enumerate() {
+    for (i, raw) in lines.iter().enumerate().take(MAX_ROWS) {
         let line = raw.trim();
         if !(line.starts_with("GPU[") || line.starts_with('=') || line.is_empty()) {
             if taken > 0 {

@@ -10,6 +10,10 @@ const UNCLEAR: &str = "these rows of nvidia-smi have no heading, so nothing tell
 
 pub(super) fn read(lines: &[&str], first: u64, command: Option<&str>) -> Option<Printout> {
     let head = lines.first()?;
+    // Nearly every line with a comma ends here.
+    if command.is_none() && !["memory", "uuid", " MiB"].iter().any(|w| head.contains(w)) {
+        return None;
+    }
     if let Some(columns) = heading(head) {
         let (taken, snapshot) = rows(lines.get(1..)?, first + 1, &columns);
         return (taken > 0).then_some(Printout { lines: taken + 1, snapshot, unclear: None });

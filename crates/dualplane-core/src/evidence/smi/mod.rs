@@ -29,9 +29,7 @@ pub(super) fn read(lines: &[&str], first: u64, command: Option<&str>) -> Option<
     // Nearly all lines of a log end here.
     let may = match head.bytes().next()? {
         b'|' | b'+' | b'=' | b'#' | b'G' | b'I' | b'M' => true,
-        b'i' | b'n' | b'u' | b'm' | b't' | b'p' | b'g' | b'd' | b'0'..=b'9' => {
-            head.contains(',') || table::is_date(head)
-        }
+        b'i' | b'n' | b'u' | b'm' | b't' | b'p' | b'g' | b'd' | b'0'..=b'9' => head.contains(','),
         b'S' | b'T' | b'W' | b'F' => table::is_date(head),
         _ => false,
     };

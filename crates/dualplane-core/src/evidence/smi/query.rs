@@ -7,7 +7,8 @@ use crate::time::find_stamp;
 pub(super) fn read(lines: &[&str], first: u64) -> Option<Printout> {
     let head = lines.first()?.trim_end();
     let log = head.trim_start().starts_with("==============NVSMI LOG");
-    if !log && !is_card(head) {
+    // A card's record that stands alone; other tools begin lines like that, but put no keys below.
+    if !(log || is_card(head) && lines.get(1).is_some_and(|l| l.starts_with("    "))) {
         return None;
     }
     let mut s = GpuSnapshot { tool: "nvidia-smi -q", ..GpuSnapshot::default() };
@@ -31,12 +32,7 @@ pub(super) fn read(lines: &[&str], first: u64) -> Option<Printout> {
         taken = i + 1;
         state.line(&mut s, line, first + i as u64);
     }
-    // `GPU 00000000:…` alone opens a record of other tools too.
-    (log || s.gpus.iter().any(|g| g.total.is_some())).then_some(Printout {
-        lines: taken,
-        snapshot: s,
-        unclear: None,
-    })
+    Some(Printout { lines: taken, snapshot: s, unclear: None })
 }
 
 /// `GPU 00000000:01:00.0`

@@ -1,7 +1,12 @@
 //! Scrolling output: `nvidia-smi dmon` and `pmon`, `dcgmi dmon`. Columns are told by the heading; those of memory are used.
 
-use super::{MAX_ROWS, Printout, size};
+use super::{Printout, size};
 use crate::evidence::gpu_model::{Gpu, GpuProcess, GpuSnapshot};
+
+/// Rows kept, one for each card and process; a loop prints the same ones for days.
+const MAX_ROWS: usize = 256;
+/// Lines of a heading before its first row.
+const HEADING: usize = 4;
 
 pub(super) fn read(lines: &[&str], first: u64) -> Option<Printout> {
     let head = lines.first()?.trim();
@@ -21,6 +26,9 @@ pub(super) fn read(lines: &[&str], first: u64) -> Option<Printout> {
     let mut taken = 0;
     for (i, raw) in lines.iter().enumerate() {
         let line = raw.trim();
+        if taken == 0 && i >= HEADING {
+            break;
+        }
         if line.starts_with('#') || dcgm && line == "ID" || line.is_empty() {
             continue;
         }

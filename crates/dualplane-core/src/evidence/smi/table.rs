@@ -18,11 +18,13 @@ pub(super) fn is_date(line: &str) -> bool {
 pub(super) fn read(lines: &[&str], first: u64) -> Option<Printout> {
     let head = lines.first()?.trim();
     let dated = is_date(head);
+    // Other tools have boxes of processes too; they are left before anything is walked through.
+    let own_processes = lines.iter().take(6).any(|l| l.contains("GPU Memory"));
     let opens = |l: &&str| {
         let l = l.trim();
         l.starts_with("| NVIDIA-SMI ")
             || l.starts_with("| MIG devices:")
-            || l.starts_with("| Processes:")
+            || l.starts_with("| Processes:") && own_processes
             || is_card(l).is_some()
     };
     // The box above the heading, and the date above the box.
@@ -64,10 +66,7 @@ pub(super) fn read(lines: &[&str], first: u64) -> Option<Printout> {
             row(&mut s, part, line, first + i as u64);
         }
     }
-    // A box that is none of ours (psql, other tables) has no such rows.
-    let heading = lines.iter().take(taken).any(|l| l.contains("NVIDIA-SMI") || l.contains("MIG devices:"));
-    let listed = part == Part::Processes && lines.iter().take(taken).any(|l| l.contains("GPU Memory"));
-    (heading || listed || !s.is_empty()).then_some(Printout { lines: taken, snapshot: s, unclear: None })
+    Some(Printout { lines: taken, snapshot: s, unclear: None })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

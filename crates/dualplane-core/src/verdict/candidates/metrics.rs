@@ -2,7 +2,7 @@
 
 use super::{Candidate, From, Weight, end_phase};
 use crate::evidence::Bundle;
-use crate::evidence::metrics::Sample;
+use crate::evidence::metrics::{Sample, by_series};
 use crate::facts::{Facts, Place};
 use crate::knowledge::{Knowledge, XidKind};
 use crate::verdict::{Cited, Class, Confidence, Death, Phase, Subject};
@@ -32,15 +32,31 @@ fn may_be(s: &Sample, label: &str, name: Option<&str>) -> bool {
 
 /// How much a counter grew. A single sample counts from its start; of a series only what it shows is of its time, and a
 /// counter that falls was started again.
-fn grown(counter: &Sample, bundle: &Bundle) -> f64 {
-    let Some(_) = counter.stamp else { return counter.value };
-    let series: Vec<f64> =
-        bundle.metrics.iter().filter(|s| s.same_series(counter)).map(|s| s.value).collect();
-    if series.len() < 2 {
-        return counter.value;
+fn grown(series: &[&Sample]) -> f64 {
+    match series {
+        [] => 0.0,
+        [one] => one.value,
+        // Without times these are tellings of one moment.
+        [first, ..] if first.stamp.is_none() => first.value,
+        _ => series.windows(2).map(rise).sum(),
     }
-    let steps = series.iter().zip(series.iter().skip(1));
-    steps.map(|(a, b)| if b < a { *b } else { b - a }).sum()
+}
+
+fn rise(pair: &[&Sample]) -> f64 {
+    match pair {
+        [a, b] if b.value < a.value => b.value,
+        [a, b] => b.value - a.value,
+        _ => 0.0,
+    }
+}
+
+/// The sample that shows a kill: the first of a counter that rose, or the only one there is.
+fn rose<'a>(series: &[&'a Sample]) -> Option<&'a Sample> {
+    let first = series.first().filter(|f| f.value > 0.0 && (series.len() == 1 || f.stamp.is_none()));
+    first.copied().or_else(|| {
+        let step = series.windows(2).find(|w| rise(w) > 0.0)?;
+        step.get(1).copied()
+    })
 }
 
 /// A recompute storm prints nothing in vLLM V1: only the counter and a full cache show it.
@@ -67,8 +83,9 @@ pub(super) fn preemptions(bundle: &Bundle, subject: &Subject, all: &mut Vec<Cand
     let preempted = find(PREEMPTED);
     let usage = find(USAGE);
     let waiting = find(&["vllm:num_requests_waiting", "sglang:num_queue_reqs"]);
-    let first = preempted.iter().find_map(|s| Some((s, grown(s, bundle))).filter(|(_, n)| *n > 0.0));
-    let Some((first, count)) = first else { return };
+    let counters = by_series(preempted.iter().copied());
+    let growth = counters.iter().map(|c| (c, grown(c))).find(|(_, n)| *n > 0.0);
+    let Some((first, count)) = growth.and_then(|(c, n)| Some((*c.first()?, n))) else { return };
     let fullest = usage.iter().map(|s| s.value).fold(0.0, f64::max);
     if fullest < FULL {
         return;
@@ -103,9 +120,12 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts, all:
             && s.name.ends_with("terminated_reason")
     });
     // The counter is of a container that is still known: a kill in it, of whichever process.
-    let counter = bundle.metrics.iter().filter(of_subject).find(|s| {
-        s.name == "container_oom_events_total" && s.about("container").is_some() && rose(s, bundle)
-    });
+    let counters = bundle
+        .metrics
+        .iter()
+        .filter(of_subject)
+        .filter(|s| s.name == "container_oom_events_total" && s.about("container").is_some());
+    let counter = by_series(counters).iter().find_map(|series| rose(series));
     let Some(sample) = reason.or(counter) else { return };
     let what = format!(
         "{} says that a process of container {} was OOM-killed",
@@ -117,19 +137,6 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts, all:
     c.against
         .push(Cited::plain("metrics tell neither which process nor whether the limit or the node was short"));
     all.push(c);
-}
-
-/// The counter shows a kill at this sample: it rose since the sample before, or there is none before.
-fn rose(counter: &Sample, bundle: &Bundle) -> bool {
-    let before = bundle.metrics.iter().take_while(|s| !std::ptr::eq(*s, counter));
-    let before = before.filter(|s| s.stamp.is_some() && s.same_series(counter)).last();
-    counter.value > before.map_or(0.0, |b| b.value)
-        && (counter.stamp.is_none() || before.is_some() || alone(counter, bundle))
-}
-
-/// No other sample of this series is at hand.
-fn alone(counter: &Sample, bundle: &Bundle) -> bool {
-    bundle.metrics.iter().filter(|s| s.same_series(counter)).count() == 1
 }
 
 /// DCGM's gauge holds the last Xid until another comes; it is no line of the driver, so the kernel log outranks it.
