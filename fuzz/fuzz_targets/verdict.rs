@@ -16,8 +16,8 @@ fuzz_target!(|data: &[u8]| {
     let cut = data.iter().position(|b| *b == 0).unwrap_or(data.len());
     let (a, b) = data.split_at(cut);
     let files = vec![
-        RawFile { name: "previous.log".into(), bytes: a.to_vec() },
-        RawFile { name: "pod.json".into(), bytes: b.get(1..).unwrap_or_default().to_vec() },
+        RawFile::new("previous.log", a.to_vec()),
+        RawFile::new("pod.json", b.get(1..).unwrap_or_default().to_vec()),
     ];
     let reports = report::triage_all("fuzz", files, Vec::new(), k);
     let style = Style { colour: false, verbose: true, width: 100 };

@@ -27,7 +27,7 @@ fn sample(name: &str) -> Vec<u8> {
 }
 
 fn raw(name: &str) -> RawFile {
-    RawFile { name: name.rsplit('/').next().unwrap().to_owned(), bytes: sample(name) }
+    RawFile::new(name.rsplit('/').next().unwrap(), sample(name))
 }
 
 fn bundle(names: &[&str]) -> Bundle {
@@ -152,8 +152,8 @@ fn two_tellings_of_one_pod_are_one_pod() {
     let crictl = String::from_utf8(sample("inspect/crictl.json")).unwrap();
     let crictl = crictl.replace("qwen-0", "llama-70b-6c9f7d5b8d-x2k4p");
     let b = Bundle::from_files(vec![
-        RawFile { name: "a.txt".into(), bytes: described.into_bytes() },
-        RawFile { name: "b.json".into(), bytes: crictl.into_bytes() },
+        RawFile::new("a.txt", described.into_bytes()),
+        RawFile::new("b.json", crictl.into_bytes()),
     ]);
     assert_eq!(b.pods.len(), 2);
     let p = &b.pods[0];
@@ -478,10 +478,7 @@ fn both_planes_at_one_moment() {
     let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"llama-0","namespace":"inference","uid":"u"},
         "spec":{"containers":[{"name":"vllm","resources":{"limits":{"memory":"64Gi"}}}]},
         "status":{"containerStatuses":[{"name":"vllm","restartCount":1,"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled","finishedAt":"2026-07-03T20:43:06Z"}}}]}}"#;
-    let files = vec![
-        RawFile { name: "pod.json".into(), bytes: pod.as_bytes().to_vec() },
-        raw("series/openmetrics.txt"),
-    ];
+    let files = vec![RawFile::new("pod.json", pod.as_bytes().to_vec()), raw("series/openmetrics.txt")];
     let report = &report::triage_all("case", files, Vec::new(), &Knowledge::embedded().unwrap())[0];
     let said = report.verdict.causes[0].supports.iter().find(|c| c.text.contains("working set")).unwrap();
     assert_eq!(
@@ -502,7 +499,7 @@ fn escaped_and_wrapped() {
     let escaped =
         issue.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
     for text in [issue, escaped] {
-        let b = Bundle::from_files(vec![RawFile { name: "issue.md".into(), bytes: text.into_bytes() }]);
+        let b = Bundle::from_files(vec![RawFile::new("issue.md", text.into_bytes())]);
         assert_eq!(
             (b.pods.len(), b.cgroups.len(), b.gpus.len(), b.machines.len(), b.tops.len()),
             (1, 1, 1, 1, 1)
@@ -532,9 +529,9 @@ fn cut_samples_are_read_too() {
         let mut parts = vec![[all.as_slice(), &all].concat(), reversed.concat()];
         parts.extend((0..all.len()).step_by(97).flat_map(|at| [all[..at].to_vec(), all[at..].to_vec()]));
         for bytes in parts {
-            let _ = Bundle::from_files(vec![RawFile { name: name.clone(), bytes }]);
+            let _ = Bundle::from_files(vec![RawFile::new(name.clone(), bytes)]);
         }
-        let half = RawFile { name, bytes: all[..all.len() / 2].to_vec() };
+        let half = RawFile::new(name, all[..all.len() / 2].to_vec());
         let _ = report::triage_all("case", vec![half], Vec::new(), &knowledge);
     }
 }

@@ -148,7 +148,7 @@ fn an_example_alone_never_ends_in_another_plane() {
                 line
             };
             let name = if e.file == "kernel" { "kernel.log" } else { "previous.log" };
-            let log = RawFile { name: name.into(), bytes: format!("{line}\n").into_bytes() };
+            let log = RawFile::new(name, format!("{line}\n").into_bytes());
             let reports = report::triage_all("x", vec![log], Vec::new(), &k);
             let class = reports[0].verdict.class;
             let wanted = signature.class.map_or(Plane::None, Class::plane);
@@ -202,8 +202,7 @@ fn xids_and_cards_are_unique_and_xid_examples_parse() {
     for x in doc["xid"].as_array().unwrap() {
         let code = x["code"].as_integer().unwrap();
         for line in x["examples"].as_array().unwrap() {
-            let log =
-                RawFile { name: "kernel.log".into(), bytes: line.as_str().unwrap().as_bytes().to_vec() };
+            let log = RawFile::new("kernel.log", line.as_str().unwrap().as_bytes().to_vec());
             let r = &report::triage_all("x", vec![log], Vec::new(), &k)[0];
             assert_eq!(r.facts.xids.first().map(|e| i64::from(e.code)), Some(code), "{line}");
             assert!(

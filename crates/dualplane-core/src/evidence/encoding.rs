@@ -33,6 +33,11 @@ pub(super) fn plain(bytes: Vec<u8>) -> Vec<u8> {
     html(&bytes).unwrap_or(bytes)
 }
 
+/// Whether the bytes begin as UTF-16 does.
+pub(super) fn is_utf16(head: &[u8]) -> bool {
+    utf16(head.get(..head.len().min(HEAD)).unwrap_or(head)).is_some()
+}
+
 fn utf16(bytes: &[u8]) -> Option<Vec<u8>> {
     let (little, body) = if let Some(body) = bytes.strip_prefix(b"\xff\xfe") {
         (true, body)

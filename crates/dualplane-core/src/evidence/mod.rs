@@ -31,6 +31,7 @@ mod wrap;
 pub use kube_model::{
     Condition, Container, ContainerKind, ContainerStatus, Event, Node, Pod, Probe, State, Termination, Volume,
 };
+pub(crate) use recognise::is_document;
 pub use recognise::{Kind, recognise};
 pub use torch::TorchSummary;
 
@@ -38,13 +39,43 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::sift::Sifted;
+
 /// A file as the edge read it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct RawFile {
     /// Path relative to the target, with `/`.
     pub name: String,
     /// Content.
     pub bytes: Vec<u8>,
+    /// Which lines the content holds, where the file was too large to hold all.
+    pub sifted: Option<SiftedFrom>,
+}
+
+/// What a sifted file was.
+#[derive(Debug, Clone, Default)]
+pub struct SiftedFrom {
+    /// The number of each kept line, from 1.
+    pub numbers: Arc<[u64]>,
+    /// Lines of the file.
+    pub lines: u64,
+    /// Finds that were dropped because others say the same.
+    pub omitted: u64,
+}
+
+impl RawFile {
+    /// A file that is held as a whole.
+    #[must_use]
+    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { name: name.into(), bytes: bytes.into(), sifted: None }
+    }
+
+    /// A file of which only some lines are held.
+    #[must_use]
+    pub fn sifted(name: impl Into<String>, sifted: Sifted) -> Self {
+        let Sifted { text, numbers, lines, omitted } = sifted;
+        Self { name: name.into(), bytes: text, sifted: Some(SiftedFrom { numbers, lines, omitted }) }
+    }
 }
 
 /// Something that is missing, and how to get it.
@@ -87,6 +118,8 @@ pub struct LogSource {
     pub prefix: prefix::Prefix,
     /// The line of the file for each line of the content, where they differ (exports: order of time, several in a line).
     pub numbers: Option<Arc<[u64]>>,
+    /// Lines are missing between the lines of the content: what a line opens does not reach over a gap.
+    pub sifted: bool,
     /// Content; shared where several pods of one pile read the same log.
     pub bytes: Arc<[u8]>,
 }
@@ -155,7 +188,7 @@ impl Bundle {
                 }
             }
             Kind::Inspect(value) => self.pasted.extend(inspect::pods(&value, &file.name)),
-            Kind::Export(export) => self.export(&file.name, export),
+            Kind::Export(export) => self.export(&file.name, export, file.sifted.as_ref()),
             Kind::Metrics => {
                 let text = String::from_utf8_lossy(&file.bytes);
                 self.samples(&text, &file.name);
@@ -176,7 +209,10 @@ impl Bundle {
                     self.gap(&file.name, &why, Some(command));
                     return;
                 }
-                self.text(&file.name, file.bytes, kernel);
+                match file.sifted {
+                    Some(from) => self.sifted(&file.name, file.bytes, kernel, from),
+                    None => self.text(&file.name, file.bytes, kernel),
+                }
             }
             Kind::Manifest => {}
             Kind::Unusable(why) => {
@@ -219,14 +255,39 @@ impl Bundle {
     }
 
     /// The lines of a log store, in the order of time.
-    fn export(&mut self, name: &str, export: exports::Export) {
+    fn export(&mut self, name: &str, export: exports::Export, from: Option<&SiftedFrom>) {
+        let of_file = |line: &u64| {
+            let kept = from.and_then(|f| f.numbers.get(usize::try_from(line.checked_sub(1)?).ok()?));
+            Some(kept.copied().unwrap_or(*line))
+        };
         self.logs.push(LogSource {
             name: name.to_owned(),
             role: role(name),
             prefix: prefix::of(export.text.as_bytes()),
-            numbers: Some(export.numbers.into()),
+            numbers: Some(export.numbers.iter().filter_map(of_file).collect()),
+            sifted: from.is_some(),
             bytes: export.text.into_bytes().into(),
             kernel: false,
+        });
+    }
+
+    /// The kept lines of a large log.
+    fn sifted(&mut self, name: &str, bytes: Vec<u8>, kernel: bool, from: SiftedFrom) {
+        if from.omitted > 0 {
+            let why = format!(
+                "of its {} lines those that say something were read; {} more repeat what is read and were left out, so that counts of its lines are at least so many",
+                from.lines, from.omitted
+            );
+            self.gap(name, &why, None);
+        }
+        self.logs.push(LogSource {
+            name: name.to_owned(),
+            role: role(name),
+            prefix: prefix::of(&bytes),
+            numbers: Some(from.numbers),
+            sifted: true,
+            bytes: bytes.into(),
+            kernel,
         });
     }
 
@@ -256,6 +317,7 @@ impl Bundle {
                 kernel,
                 prefix,
                 numbers,
+                sifted: false,
                 bytes: bytes.into(),
             });
         }
@@ -299,9 +361,7 @@ mod tests {
     use super::*;
 
     fn bundle(files: &[(&str, &str)]) -> Bundle {
-        Bundle::from_files(
-            files.iter().map(|(n, t)| RawFile { name: (*n).into(), bytes: t.as_bytes().to_vec() }).collect(),
-        )
+        Bundle::from_files(files.iter().map(|(n, t)| RawFile::new(*n, *t)).collect())
     }
 
     #[test]

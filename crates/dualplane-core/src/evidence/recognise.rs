@@ -84,6 +84,20 @@ pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
     Kind::Log { kernel: kernel_name || mostly(&head, is_kernel_line) }
 }
 
+/// Whether a file is one document that has no meaning line by line. JSON lines are a log.
+pub(crate) fn is_document(name: &str, head: &[u8]) -> bool {
+    if super::encoding::is_utf16(head) {
+        return true;
+    }
+    let lower = name.to_ascii_lowercase();
+    let head = head_lines(head, 64);
+    let first = head.iter().map(|l| l.trim_start()).find(|l| !l.is_empty()).unwrap_or_default();
+    if opens_json(first, &head) || first.starts_with('[') && lower.ends_with(".json") {
+        return serde_json::from_str::<Value>(first).is_err() || head.len() < 2;
+    }
+    looks_yaml(&lower, &head)
+}
+
 fn looks_binary(bytes: &[u8]) -> bool {
     let head = bytes.get(..bytes.len().min(8192)).unwrap_or(bytes);
     let odd = head.iter().filter(|b| is_binary(**b)).count();

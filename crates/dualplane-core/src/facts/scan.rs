@@ -26,14 +26,19 @@ const KEPT_PER_XID: u64 = 500;
 /// Xid lines of all codes in one file; the driver knows fewer than 200 codes.
 const KEPT_XIDS: usize = 100_000;
 /// Longer lines are matched on their head only; the quoted text is cut there too.
-const MAX_LINE: usize = 64 << 10;
+const MAX_LINE: usize = crate::sift::MAX_LINE;
 /// How far back a signature's `context` looks.
 const CONTEXT_LINES: usize = 40;
 
 /// Scans one log into the facts.
 pub(super) fn scan(log: &LogSource, knowledge: &Knowledge, facts: &mut Facts) {
     let mut scan = Scan::new(log, knowledge);
+    let numbers = log.numbers.as_deref().filter(|_| log.sifted).unwrap_or_default();
     for (i, raw) in log.bytes.split(|b| *b == b'\n').enumerate() {
+        // Lines are missing here: a traceback or a line in parts does not go on behind them.
+        if i > 0 && numbers.get(i).zip(numbers.get(i - 1)).is_some_and(|(now, last)| *now > last + 1) {
+            scan.interrupted();
+        }
         scan.line(i as u64 + 1, raw);
     }
     scan.finish(facts);
@@ -75,6 +80,12 @@ impl<'a> Scan<'a> {
             card: None,
             source: None,
         }
+    }
+
+    fn interrupted(&mut self) {
+        self.traces = Traces::default();
+        self.partial = [None, None];
+        self.recent.clear();
     }
 
     fn line(&mut self, number: u64, bytes: &'a [u8]) {

@@ -3,6 +3,7 @@
 mod corpus;
 mod explain;
 mod knowledge;
+mod literals;
 mod picture;
 mod triage;
 
@@ -132,5 +133,6 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         }
         Command::Dev(DevCommand::Corpus(args)) => corpus::run(&args),
         Command::Dev(DevCommand::Picture { target }) => picture::run(&target),
+        Command::Dev(DevCommand::Literals) => literals::run(),
     }
 }
