@@ -2,25 +2,34 @@
 //!
 //! Nothing here judges. What could not be read becomes a [`Gap`] with its reason; it is never a zero.
 
+mod cgroup;
 mod describe;
 mod describe_pod;
 mod encoding;
 mod exports;
+mod forms;
 pub mod framing;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzz;
+pub mod gpu_model;
+pub mod host_model;
 mod inspect;
 mod kube;
 mod kube_list;
 mod kube_model;
+mod machine;
 mod merge;
 pub mod metrics;
 mod paste;
 pub mod prefix;
+mod promql;
 mod recognise;
 mod rotation;
+mod smi;
 mod stream;
 mod tables;
+mod torch;
+mod wrap;
 
 pub(crate) use encoding::without_nuls;
 pub use kube_model::{
@@ -28,6 +37,7 @@ pub use kube_model::{
 };
 pub(crate) use recognise::is_document;
 pub use recognise::{Kind, recognise};
+pub use torch::TorchSummary;
 
 use std::sync::Arc;
 
@@ -131,6 +141,16 @@ pub struct Bundle {
     pub nodes: Vec<Node>,
     /// Metric samples.
     pub metrics: Vec<metrics::Sample>,
+    /// Printouts of GPU tools.
+    pub gpus: Vec<gpu_model::GpuSnapshot>,
+    /// Memory files of cgroups.
+    pub cgroups: Vec<host_model::Cgroup>,
+    /// The memory of machines.
+    pub machines: Vec<host_model::HostMemory>,
+    /// Rows of `kubectl top pod`.
+    pub tops: Vec<host_model::TopRow>,
+    /// Ledgers of PyTorch's allocator.
+    pub summaries: Vec<TorchSummary>,
     /// Names of all files that were used, sorted.
     pub files: Vec<String>,
     /// What could not be used.
@@ -181,6 +201,13 @@ impl Bundle {
             Kind::Metrics => {
                 let text = String::from_utf8_lossy(&file.bytes);
                 self.samples(&text, &file.name);
+            }
+            Kind::Cgroup => {
+                cgroup::file(&mut self.cgroups, &String::from_utf8_lossy(&file.bytes), &file.name);
+            }
+            Kind::Series(value) => {
+                let text = String::from_utf8_lossy(&file.bytes);
+                self.series(&value, &text, &file.name);
             }
             Kind::Log { kernel } => {
                 if let Some(container) = unavailable_log(&file.bytes) {
@@ -251,6 +278,26 @@ impl Bundle {
         }
     }
 
+    /// Keeps the samples of an answer of Prometheus' HTTP API.
+    fn series(&mut self, value: &serde_json::Value, text: &str, name: &str) {
+        let read = promql::read(value, text, name);
+        self.metrics.extend(read.samples);
+        if read.dropped > 0 {
+            let why = format!(
+                "{} of its samples are beyond the bounds of one file and were not used",
+                read.dropped
+            );
+            self.gap(name, &why, Some("query a shorter range or a larger step, for the one pod"));
+        }
+        if read.nameless > 0 {
+            let why = format!(
+                "{} of its series have no metric name: they are results of an expression, and what they measure is not told",
+                read.nameless
+            );
+            self.gap(name, &why, Some("query the metrics by their names, without functions"));
+        }
+    }
+
     /// The lines of a log store, in the order of time.
     fn export(&mut self, name: &str, export: exports::Export, from: Option<&SiftedFrom>) {
         let of_file = |line: &u64| {
@@ -303,13 +350,17 @@ impl Bundle {
             self.gap(name, why, Some("kubectl get pod POD -o json > pod.json"));
         }
         for (kernel, bytes) in logs {
+            let (bytes, numbers) = match wrap::join(&bytes) {
+                Some((bytes, numbers)) => (bytes, Some(numbers.into())),
+                None => (bytes, None),
+            };
             let prefix = prefix::of(&bytes);
             self.logs.push(LogSource {
                 name: name.to_owned(),
                 role,
                 kernel,
                 prefix,
-                numbers: None,
+                numbers,
                 sifted: false,
                 bytes: bytes.into(),
             });

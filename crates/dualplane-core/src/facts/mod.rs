@@ -207,6 +207,9 @@ fn mig(bundle: &Bundle, facts: &Facts) -> Option<Mig> {
     if let Some(m) = facts.logs.iter().find_map(|l| l.mig.clone()) {
         return Some(m);
     }
+    if let Some(m) = listed_instance(bundle) {
+        return Some(m);
+    }
     for node in &bundle.nodes {
         if let Some((_, product)) =
             node.labels.iter().find(|(k, v)| k == "nvidia.com/gpu.product" && v.contains("-MIG-"))
@@ -222,6 +225,44 @@ fn mig(bundle: &Bundle, facts: &Facts) -> Option<Mig> {
         }
     }
     None
+}
+
+/// The instance that a tool lists, where all it lists are alike: of different ones nothing tells which is ours, and where
+/// a card without instances stands beside them, ours may be that one.
+fn listed_instance(bundle: &Bundle) -> Option<Mig> {
+    let whole = |s: &crate::evidence::gpu_model::GpuSnapshot| {
+        let split = |g: &&crate::evidence::gpu_model::Gpu| {
+            g.mig_enabled || s.mig.iter().any(|m| m.gpu.is_some() && m.gpu == g.index)
+        };
+        s.gpus.iter().any(|g| !split(&g))
+    };
+    let listed: Vec<_> = bundle.gpus.iter().filter(|s| !s.mig.is_empty()).collect();
+    if listed.iter().any(|s| whole(s)) {
+        return None;
+    }
+    let mut found: Option<Mig> = None;
+    for (s, m) in listed.iter().flat_map(|s| s.mig.iter().map(move |m| (s, m))) {
+        let new = Mig {
+            profile: m.profile.clone(),
+            size: m.total,
+            card: m.card.clone(),
+            place: Place { file: s.file.clone(), line: Some(m.line) },
+            text: m.text.clone(),
+        };
+        let Some(f) = &mut found else {
+            found = Some(new);
+            continue;
+        };
+        let differ = f.profile.is_some() && new.profile.is_some() && f.profile != new.profile
+            || f.size.is_some() && new.size.is_some() && f.size != new.size;
+        if differ {
+            return None;
+        }
+        f.profile = f.profile.take().or(new.profile);
+        f.size = f.size.or(new.size);
+        f.card = f.card.take().or(new.card);
+    }
+    found
 }
 
 fn node_card(bundle: &Bundle) -> Option<String> {

@@ -62,9 +62,15 @@ fn part(all: &Bundle, pod: &Pod) -> Bundle {
         metrics: all
             .metrics
             .iter()
-            .filter(|s| s.label("pod").is_none_or(|p| p == pod.name))
+            .filter(|s| s.about("pod").is_none_or(|p| p == pod.name))
+            .filter(|s| s.about("namespace").is_none_or(|n| pod.namespace.is_empty() || n == pod.namespace))
             .cloned()
             .collect(),
+        gpus: all.gpus.clone(),
+        cgroups: all.cgroups.iter().filter(|c| mine(&c.file)).cloned().collect(),
+        machines: all.machines.clone(),
+        tops: all.tops.iter().filter(|t| t.pod == pod.name).cloned().collect(),
+        summaries: all.summaries.iter().filter(|s| mine(&s.file)).cloned().collect(),
         files: all.files.iter().filter(|f| mine(f)).cloned().collect(),
         gaps: all.gaps.clone(),
         ..Bundle::default()

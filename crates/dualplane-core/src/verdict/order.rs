@@ -279,7 +279,7 @@ fn first_of<'a>(mut it: impl Iterator<Item = &'a &'a Candidate>) -> Option<&'a C
 
 /// The kernel's record before the event, the event before the status: the same death told three times.
 fn first_kill<'a>(kills: &[&&'a Candidate]) -> Option<&'a Candidate> {
-    for from in [From::Kernel, From::Event, From::Status, From::Metrics] {
+    for from in [From::Kernel, From::Event, From::Status, From::Cgroup, From::Metrics] {
         let mut of_source = kills.iter().filter(|c| c.from == from);
         let Some(mut first) = of_source.next() else { continue };
         // Events are listed in no order; kernel records are in theirs.

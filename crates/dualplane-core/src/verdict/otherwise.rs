@@ -293,6 +293,14 @@ fn healthy(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Decided {
         return decided(Class::Unknown, phase, Confidence::Low, summary.into(), Vec::new());
     }
     let objects = !bundle.pods.is_empty() || !bundle.events.is_empty() || !bundle.metrics.is_empty();
+    let snapshots = snapshots(bundle);
+    let silent = facts.hits.is_empty() && facts.exceptions.is_empty() && phase == Phase::Unknown;
+    let alone = bundle.pods.is_empty() && bundle.events.is_empty() && !facts.logs.iter().any(|l| l.kernel);
+    if alone && !snapshots.is_empty() && (silent || !facts.has_life()) {
+        let summary =
+            "what is at hand shows how memory stood at some moment, not whether or how anything ended";
+        return decided(Class::Unknown, phase, Confidence::Low, summary.into(), snapshots);
+    }
     let known = facts.hits.iter().any(|h| !matches!(h.mark, Mark::Cascade));
     if !facts.has_life() && !objects {
         return decided(
@@ -337,4 +345,44 @@ fn healthy(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Decided {
         if known || objects || phase != Phase::Unknown { Confidence::Medium } else { Confidence::Low };
     let summary = "no memory error, GPU fault or abnormal end stands in the evidence";
     decided(Class::NotMemory, phase, confidence, summary.into(), supports)
+}
+
+/// What tools and files tell of one moment.
+fn snapshots(bundle: &Bundle) -> Vec<Cited> {
+    let at = |file: &str, line: u64| Place { file: file.to_owned(), line: Some(line) };
+    let mut out = Vec::new();
+    for s in bundle.gpus.iter().take(3) {
+        let (cards, mig, processes) = (s.gpus.len(), s.mig.len(), s.processes.len());
+        let text = format!("{}: {cards} card(s), {mig} MIG instance(s), {processes} process(es)", s.tool);
+        out.push(Cited::at(text, &at(&s.file, s.line)));
+    }
+    if let Some(s) = bundle.metrics.first() {
+        let text = format!(
+            "{} metric sample(s), without a counter or gauge that tells of an end",
+            bundle.metrics.len()
+        );
+        out.push(Cited::at(text, &at(&s.file, s.line)));
+    }
+    for c in bundle.cgroups.iter().take(3) {
+        let text = match &c.oom_kill {
+            Some(k) => format!("memory files of a cgroup; it counts {} OOM kill(s)", k.count),
+            None => "memory files of a cgroup, without its counters of OOM kills".to_owned(),
+        };
+        out.push(Cited::at(text, &Place { file: c.file.clone(), line: None }));
+    }
+    for m in bundle.machines.iter().take(2) {
+        out.push(Cited::at(format!("{}: memory of a machine", m.tool), &at(&m.file, m.line)));
+    }
+    for t in bundle.tops.iter().take(2) {
+        out.push(Cited::at(
+            format!("kubectl top: {} has a working set of {}", t.pod, t.memory),
+            &at(&t.file, t.line),
+        ));
+    }
+    for s in bundle.summaries.iter().take(2) {
+        let text =
+            format!("memory_summary of device {}, which counts {} failed allocation(s)", s.device, s.ooms);
+        out.push(Cited::at(text, &at(&s.file, s.line)));
+    }
+    out
 }

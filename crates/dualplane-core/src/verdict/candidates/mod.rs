@@ -1,8 +1,10 @@
 //! Candidates for the first cause: every source says what it has, with its weight and its evidence. One file a source.
 
+mod cgroup;
 mod kernel;
 mod log;
 mod metrics;
+mod series;
 mod status;
 mod xid;
 
@@ -23,6 +25,8 @@ pub enum From {
     Event,
     /// Pod status.
     Status,
+    /// Counters of a cgroup.
+    Cgroup,
     /// Container log.
     Log,
     /// Metrics.
@@ -147,7 +151,8 @@ pub(super) fn collect(
         if driver && identity::other_line(&hit.text, &own, bundle, subject) {
             continue;
         }
-        if let Some(class) = hit.class.filter(|_| !log::of_other_container(hit, bundle)) {
+        let of_other = log::of_other_container(hit, bundle) || log::of_other_cgroup(hit, bundle);
+        if let Some(class) = hit.class.filter(|_| !of_other) {
             let weight = log::weigh_recovery(hit, weight, facts);
             all.push(log::hit(hit, class, weight, bundle, facts));
         }
@@ -157,7 +162,9 @@ pub(super) fn collect(
     }
     metrics::preemptions(bundle, subject, &mut all);
     metrics::oom_killed(bundle, subject, facts, &mut all);
-    metrics::xids(bundle, knowledge, facts, &mut all);
+    metrics::xids(bundle, knowledge, facts, subject, &mut all);
+    all.extend(cgroup::oom_killed(bundle, subject, facts));
+    all.extend(series::at_limit(bundle, subject, facts));
     all
 }
 
