@@ -62,8 +62,10 @@ pub(super) fn own_gpus<'f>(bundle: &'f Bundle, facts: &'f Facts, subject: &Subje
     // A container's own log that begins with nvidia-smi shows the container's cards; a printout by itself may be the node's.
     // One that a UUID of the pod names counts in any case.
     for snapshot in &bundle.gpus {
-        let in_log =
-            facts.logs.iter().any(|l| l.file == snapshot.file && !l.kernel && l.phase != super::Phase::Unknown);
+        let in_log = facts
+            .logs
+            .iter()
+            .any(|l| l.file == snapshot.file && !l.kernel && l.phase != super::Phase::Unknown);
         for gpu in &snapshot.gpus {
             if in_log || gpu.uuid.as_deref().is_some_and(|u| uuids.contains(u)) {
                 let place = Place { file: snapshot.file.clone(), line: Some(gpu.line) };
