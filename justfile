@@ -55,3 +55,11 @@ corpus dir=corpus_dir *args:
 # Licences, duplicate versions and sources (needs cargo-deny)
 deny:
     cargo deny check licenses bans sources
+
+# Scanning of large logs against `grep -F -f`, in turns: `just bench-scan 1024 5` (MiB, turns, files)
+bench-scan *args:
+    bench/scan.sh {{ args }}
+
+# Instructions of typical cases against bench/instructions.txt (needs valgrind)
+bench-instructions *args:
+    bench/instructions.sh {{ args }}
