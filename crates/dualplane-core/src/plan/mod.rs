@@ -5,6 +5,7 @@
 //! what the engine would print. Quantities are intervals with the formula and source of every addend. What is not known
 //! is an error or an [`Unknown`], never an approximation in silence.
 
+mod arith;
 mod gpu;
 mod launch;
 pub mod model;

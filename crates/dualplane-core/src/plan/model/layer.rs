@@ -158,6 +158,8 @@ pub struct Kda {
     pub head_dim: u64,
     /// Convolution width.
     pub conv: u64,
+    /// One projection of the output gate instead of two narrow ones.
+    pub full_rank_gate: bool,
 }
 
 /// How a layer mixes tokens.

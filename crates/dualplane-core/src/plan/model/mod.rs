@@ -1,8 +1,15 @@
 //! A model as its own files describe it: layers by kind, sizes, quantisation. No model is known here by its name.
 
+mod encoder;
+pub(crate) mod family;
+pub(crate) mod keys;
 mod layer;
-mod quant;
+pub(crate) mod quant;
+mod quant_read;
+mod read;
+mod rotary;
 
+pub use family::Family;
 pub use layer::{
     Attention, CompressedMla, FeedForward, GatedDelta, Gqa, Indexer, Kda, Layer, Mamba2, Mla, Moe, QkNorm,
     Reach,
@@ -10,8 +17,6 @@ pub use layer::{
 pub use quant::{LinearScheme, QuantMethod, Quantization};
 
 use serde::Serialize;
-
-use super::outcome::PlanError;
 
 /// Element type of tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -122,6 +127,8 @@ impl RotaryTable {
 pub struct Model {
     /// First name in `architectures`.
     pub architecture: String,
+    /// Which arithmetic the architecture stands for.
+    pub family: Family,
     /// `model_type` of the language model.
     pub model_type: String,
     /// Width of the residual stream.
@@ -162,16 +169,4 @@ pub struct Model {
     /// The whole configuration.
     #[serde(skip)]
     pub config: serde_json::Value,
-}
-
-impl Model {
-    /// Reads a model's files.
-    ///
-    /// # Errors
-    /// [`PlanError::Unreadable`] where a file is not what it should be, [`PlanError::Unsupported`] where the architecture
-    /// is not known.
-    pub fn read(files: &ModelFiles<'_>) -> Result<Self, PlanError> {
-        let _ = files;
-        Err(PlanError::contradiction("config.json", "is not read yet"))
-    }
 }
