@@ -6,27 +6,25 @@
 //! is an error or an [`Unknown`], never an approximation in silence.
 
 mod arith;
+mod budget;
 mod gpu;
+mod kv;
 mod launch;
 pub mod model;
 mod outcome;
+mod pool;
+mod prepare;
 mod quantity;
 mod version;
+mod weights;
 
+pub use budget::plan;
 pub use gpu::Gpu;
 pub use launch::{CudaGraphs, Launch, Lora, MaxModelLen, Speculation, Speculative};
 pub use model::Model;
 pub use outcome::{
     GpuPlan, HostPlan, KvGroup, KvPlan, Plan, PlanError, Refusal, Resolved, TensorClass, Verdict,
 };
+pub use prepare::Prepared;
 pub use quantity::{Plane, Quantity, Term, Unknown};
 pub use version::{EngineKind, Version};
-
-/// The plan for one launch of a model on one kind of card.
-///
-/// # Errors
-/// [`PlanError::Contradiction`] where the engine rejects the configuration before it takes memory,
-/// [`PlanError::Unsupported`] where its arithmetic is not known here.
-pub fn plan(_model: &Model, launch: &Launch, _gpu: &Gpu) -> Result<Plan, PlanError> {
-    Err(PlanError::unsupported(format!("{} {}", launch.engine, launch.version)))
-}

@@ -1,0 +1,65 @@
+//! Weights of one rank by class of tensor, as the engine allocates them.
+
+mod attention;
+mod encoder;
+mod feed_forward;
+mod tally;
+mod workspace;
+
+pub(crate) use tally::Stage;
+
+use super::gpu::Gpu;
+use super::launch::Launch;
+use super::model::Model;
+use super::outcome::{PlanError, TensorClass};
+use super::pool::{Settled, stage_of};
+use tally::{Rank, Tally};
+
+/// The weights of one rank of each pipeline stage.
+pub(crate) fn stages(
+    model: &Model,
+    launch: &Launch,
+    gpu: &Gpu,
+    settled: &Settled,
+) -> Result<Vec<Stage>, PlanError> {
+    let rank = Rank::new(launch, gpu, settled);
+    let of = stage_of(model.layers.len() as u64, launch.pp);
+    (0..launch.pp).map(|stage| one(model, launch, settled, rank, stage, &of)).collect()
+}
+
+fn one(
+    model: &Model,
+    launch: &Launch,
+    settled: &Settled,
+    rank: Rank,
+    stage: u64,
+    of: &[u64],
+) -> Result<Stage, PlanError> {
+    let mut t = Tally::new(model, rank);
+    let (first, last) = (stage == 0, stage + 1 == launch.pp);
+    let padded = super::arith::round_up(model.vocab_size, 64);
+    let rows = super::arith::round_up(padded, rank.tp) / rank.tp.max(1);
+    if first || (last && model.tied) {
+        t.add(TensorClass::Embeddings, [rows, model.hidden_size, rank.element]);
+    }
+    if last && !model.tied {
+        t.head(rows);
+    }
+    for (index, layer) in model.layers.iter().enumerate().filter(|(i, _)| of.get(*i) == Some(&stage)) {
+        t.layer = index as u64;
+        attention::add(&mut t, model, settled, &layer.attention);
+        feed_forward::add(&mut t, model, &layer.feed_forward);
+        t.add(TensorClass::Norms, [layer.norms, model.hidden_size, rank.element]);
+    }
+    if last {
+        t.add(TensorClass::Norms, [1, model.hidden_size, rank.element]);
+    }
+    for table in &model.rotary {
+        t.add(TensorClass::Rotary, [table.bytes()]);
+    }
+    if first && !launch.language_model_only {
+        encoder::add(&mut t, model, launch, settled);
+    }
+    workspace::add(&mut t, model, launch, settled, stage, of);
+    t.finish()
+}
