@@ -109,11 +109,34 @@ pub(crate) enum Colour {
 pub(crate) enum DevCommand {
     /// Measure verdicts against a labelled corpus: confusion matrix, every miss, figures with bounds
     Corpus(CorpusArgs),
+    /// Measure the arithmetic of plans against what the engine's own code answered
+    Oracle(OracleArgs),
     /// Draw what `triage` prints as SVG, for documents
     Picture {
         /// Target of `triage`
         target: PathBuf,
     },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct OracleArgs {
+    /// Answers, one JSON object a line
+    pub(crate) answers: PathBuf,
+    /// Folders of the configurations that the answers name; can be repeated
+    #[arg(long, required = true)]
+    pub(crate) configs: Vec<PathBuf>,
+    /// Least share of rows with equal blocks, tokens and concurrency, percent
+    #[arg(long, default_value_t = 99.0)]
+    pub(crate) min_kv: f64,
+    /// Least share of rows with weights within 0.1 %, percent
+    #[arg(long, default_value_t = 98.0)]
+    pub(crate) min_weights: f64,
+    /// Print this many misses of each table
+    #[arg(long, default_value_t = 20)]
+    pub(crate) misses: usize,
+    /// Only rows whose id holds this text
+    #[arg(long)]
+    pub(crate) only: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

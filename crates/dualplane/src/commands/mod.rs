@@ -3,6 +3,7 @@
 mod corpus;
 mod explain;
 mod knowledge;
+mod oracle;
 mod picture;
 mod triage;
 
@@ -131,6 +132,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
             Ok(exit::OK)
         }
         Command::Dev(DevCommand::Corpus(args)) => corpus::run(&args),
+        Command::Dev(DevCommand::Oracle(args)) => oracle::run(&args),
         Command::Dev(DevCommand::Picture { target }) => picture::run(&target),
     }
 }
