@@ -23,7 +23,7 @@ pub(super) fn read(config: &Value, architecture: &str) -> Option<Encoder> {
             .unwrap_or(if llama4 { "llama4_vision_model" } else { architecture })
             .to_owned(),
         layers: get(&["depth", "num_hidden_layers", "vt_num_hidden_layers"], if llama4 { 34 } else { 0 }),
-        hidden_size: get(&["hidden_size", "vt_hidden_size", "embed_dim"], if llama4 { 1408 } else { 0 }),
+        hidden_size: get(&["hidden_size", "vt_hidden_size", "embed_dim"], if llama4 { 768 } else { 0 }),
         intermediate_size: get(&["intermediate_size", "vt_intermediate_size"], if llama4 { 5632 } else { 0 }),
         heads: get(
             &["num_heads", "num_attention_heads", "vt_num_attention_heads"],

@@ -194,7 +194,11 @@ fn compressed_tensors(q: &Value) -> Result<Read, PlanError> {
     let float = str(weights, "type") == Some("float");
     let symmetric = weights.get("symmetric").and_then(Value::as_bool) != Some(false);
     if format == "mxfp4-pack-quantized" {
-        let weights = make(QuantMethod::Mxfp4, LinearScheme::Mxfp4, ignored);
+        // vLLM models/config.py hands such checkpoints of Kimi K3 to its `mxfp4` method, which knows experts only.
+        let weights = Quantization {
+            experts: LinearScheme::Mxfp4,
+            ..make(QuantMethod::Mxfp4, LinearScheme::Plain, ignored)
+        };
         return Ok(Read { weights: Some(weights), kv_dtype });
     }
     let scheme = match (float, bits, strategy) {

@@ -267,8 +267,30 @@ fn unreadable(why: &str) -> PlanError {
     PlanError::Unreadable { file: "config.json".into(), why: why.into() }
 }
 
+/// Python writes NaN and infinities into JSON, which has no such numbers; they become null.
+fn without_infinities(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut in_string = false;
+    while let Some(c) = rest.chars().next() {
+        let skip = if in_string && c == '\\' {
+            rest.chars().take(2).map(char::len_utf8).sum()
+        } else {
+            in_string ^= c == '"';
+            c.len_utf8()
+        };
+        let word = ["-Infinity", "Infinity", "NaN"].iter().find(|w| !in_string && rest.starts_with(**w));
+        let (text, used) =
+            word.map_or_else(|| (rest.get(..skip).unwrap_or_default(), skip), |w| ("null", w.len()));
+        out.push_str(text);
+        rest = rest.get(used..).unwrap_or_default();
+    }
+    out
+}
+
 fn parse(file: &str, text: &str) -> Result<Value, PlanError> {
     let value: Value = serde_json::from_str(text)
+        .or_else(|e| serde_json::from_str(&without_infinities(text)).map_err(|_| e))
         .map_err(|e| PlanError::Unreadable { file: file.into(), why: e.to_string() })?;
     if value.is_object() {
         Ok(value)

@@ -3,13 +3,13 @@
 use super::tally::Tally;
 use crate::plan::arith::{floor_div, mul};
 use crate::plan::kv::kv_heads;
+use crate::plan::model::keys::number;
 use crate::plan::model::{
     Attention, CompressedMla, Family, GatedDelta, Gqa, Kda, LinearScheme, Mamba2, Mla, Model, QkNorm,
 };
-use crate::plan::outcome::TensorClass::{Attention as A, Norms};
-use crate::plan::pool::Settled;
+use crate::plan::outcome::TensorClass::{self, Attention as A, Mlp, Norms};
 
-pub(super) fn add(t: &mut Tally<'_>, model: &Model, settled: &Settled, attention: &Attention) {
+pub(super) fn add(t: &mut Tally<'_>, model: &Model, attention: &Attention) {
     match attention {
         Attention::None => {}
         Attention::Gqa(g) => gqa(t, model, g),
@@ -19,7 +19,6 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, settled: &Settled, attention
         Attention::GatedDelta(g) => gated_delta(t, model, g),
         Attention::Kda(k) => kda(t, model, k),
     }
-    let _ = settled;
 }
 
 fn module(model: &Model) -> &'static str {
@@ -101,6 +100,8 @@ fn compressed(t: &mut Tally<'_>, model: &Model, c: &CompressedMla) {
     t.linear(A, "attn", &[("wo_b", hidden)], mul([groups, c.o_lora_rank]), false);
     t.add(Norms, [c.q_lora_rank.saturating_add(c.head_dim), element]);
     t.add(A, [heads, 4]);
+    hyper(t, model, A);
+    hyper(t, model, Mlp);
     if c.ratio == 0 {
         return;
     }
@@ -123,6 +124,16 @@ fn compressed(t: &mut Tally<'_>, model: &Model, c: &CompressedMla) {
             false,
         );
         t.plain(A, c.indexer.heads, hidden);
+    }
+}
+
+/// Streams of the residual that each half of a layer mixes (`hc_mult`, hyper-connections), in 32 bits.
+fn hyper(t: &mut Tally<'_>, model: &Model, class: TensorClass) {
+    let n = model.text.get("hc_mult").and_then(number).unwrap_or(0);
+    if n > 0 {
+        let rows = mul([n.saturating_add(2), n]);
+        t.add(class, [rows, n, model.hidden_size, 4]);
+        t.add(class, [rows.saturating_add(3), 4]);
     }
 }
 

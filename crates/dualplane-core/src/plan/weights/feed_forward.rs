@@ -1,9 +1,9 @@
 //! Dense networks and experts.
 
 use super::tally::{Tally, matrix};
-use crate::plan::arith::{ceil_div, mul, round_up};
+use crate::plan::arith::{ceil_div, gcd, mul, round_up};
 use crate::plan::model::family;
-use crate::plan::model::{FeedForward, LinearScheme, Model, Moe};
+use crate::plan::model::{Family, FeedForward, LinearScheme, Model, Moe};
 use crate::plan::outcome::TensorClass::{self, Mlp, Moe as M};
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, f: &FeedForward) {
@@ -58,8 +58,9 @@ fn experts(t: &mut Tally<'_>, model: &Model, mlp: &str, router: &str, m: &Moe) {
     if m.hash_table_rows > 0 {
         t.add(M, [m.hash_table_rows, m.top_k, 4]);
     }
-    let module = format!("{mlp}.experts");
-    routed(t, &module, m, m.latent.unwrap_or(hidden));
+    // Experts beside a dense network have no module around them.
+    let module = if m.dense_beside > 0 { "experts".to_owned() } else { format!("{mlp}.experts") };
+    routed(t, model, &module, m, m.latent.unwrap_or(hidden));
     if let Some(latent) = m.latent {
         t.linear(M, mlp, &[("fc1_latent_proj", latent)], hidden, false);
         t.linear(M, mlp, &[("fc2_latent_proj", hidden)], latent, false);
@@ -74,7 +75,7 @@ fn experts(t: &mut Tally<'_>, model: &Model, mlp: &str, router: &str, m: &Moe) {
 }
 
 /// The experts that a rank holds: all of them cut, or some of them whole.
-fn routed(t: &mut Tally<'_>, module: &str, m: &Moe, hidden: u64) {
+fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) {
     let local = if t.rank.ep > 1 {
         ceil_div(m.experts.saturating_add(t.rank.redundant), t.rank.ep)
     } else {
@@ -85,24 +86,51 @@ fn routed(t: &mut Tally<'_>, module: &str, m: &Moe, hidden: u64) {
     let element = t.rank.element;
     let scheme = t.expert_scheme(module);
     let up = if m.gated { 2 } else { 1 };
-    let one = match scheme {
-        LinearScheme::Mxfp4 => {
-            let width = round_up(width, 64);
-            matrix(scheme, &[mul([up, width])], hidden, element).saturating_add(matrix(
-                scheme,
-                &[hidden],
-                width,
-                element,
-            ))
+    if model.family == Family::GptOss && scheme == LinearScheme::Mxfp4 {
+        return gpt_oss(t, local, width, hidden);
+    }
+    let ups = [width, width];
+    let ups = if m.gated { &ups[..] } else { &ups[..1] };
+    let scheme = match scheme {
+        LinearScheme::Fp8Block { rows, columns } => {
+            // A width that is no multiple of the tile is scaled in smaller tiles.
+            let tile = gcd(width, columns);
+            if tile == columns {
+                scheme
+            } else {
+                LinearScheme::Fp8Block { rows: gcd(rows, tile), columns: tile }
+            }
         }
-        _ => {
-            let ups = [width, width];
-            let ups = if m.gated { &ups[..] } else { &ups[..1] };
-            matrix(scheme, ups, hidden, element).saturating_add(matrix(scheme, &[hidden], width, element))
-        }
+        other => other,
     };
+    let one = matrix(scheme, ups, hidden, element).saturating_add(matrix(scheme, &[hidden], width, element));
     t.add(M, [local, one]);
     if m.bias {
         t.add(M, [local, mul([up, width]).saturating_add(hidden), element]);
     }
+}
+
+/// FP4 experts of gpt-oss in the layout of the kernels of each card.
+///
+/// Source: vLLM fused_moe/oracle/mxfp4.py `mxfp4_round_up_hidden_size_and_intermediate_size`; triton_kernels' layout of
+/// scales on Hopper (rows in 256, columns in 4).
+fn gpt_oss(t: &mut Tally<'_>, local: u64, width: u64, hidden: u64) {
+    let (width, hidden, triton) = match t.rank.sm / 10 {
+        9 => (round_up(width, 64), hidden, true),
+        _ => (round_up(width, 128), round_up(hidden, 256), false),
+    };
+    let ups = 2 * width;
+    let data = mul([ups, hidden]).saturating_add(mul([hidden, width])) / 2;
+    if !triton {
+        let scales = mul([ups, hidden / 32]).saturating_add(mul([hidden, width / 32]));
+        t.add(M, [local, data.saturating_add(scales)]);
+        let element = t.rank.element;
+        t.add(M, [local, ups.saturating_add(hidden), element]);
+        return;
+    }
+    let scale = |rows: u64, columns: u64| mul([round_up(rows, 256), round_up(ceil_div(columns, 32), 4)]);
+    let scales = scale(ups, hidden).saturating_add(scale(hidden, width));
+    // The kernels' own tensors belong to no module; the biases are kept in 32 bits.
+    t.add(TensorClass::Unattached, [local, data.saturating_add(scales)]);
+    t.add(M, [local, ups.saturating_add(hidden), 4]);
 }

@@ -47,7 +47,7 @@ fn one(
     }
     for (index, layer) in model.layers.iter().enumerate().filter(|(i, _)| of.get(*i) == Some(&stage)) {
         t.layer = index as u64;
-        attention::add(&mut t, model, settled, &layer.attention);
+        attention::add(&mut t, model, &layer.attention);
         feed_forward::add(&mut t, model, &layer.feed_forward);
         t.add(TensorClass::Norms, [layer.norms, model.hidden_size, rank.element]);
     }
@@ -58,8 +58,8 @@ fn one(
         t.add(TensorClass::Rotary, [table.bytes()]);
     }
     if first && !launch.language_model_only {
-        encoder::add(&mut t, model, launch, settled);
+        encoder::add(&mut t, model, launch);
     }
-    workspace::add(&mut t, model, launch, settled, stage, of);
+    workspace::add(&mut t, model, settled, stage, launch.pp, of);
     t.finish()
 }
