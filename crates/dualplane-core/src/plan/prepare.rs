@@ -46,6 +46,7 @@ impl Prepared {
             backend: settled.backend,
             align: settled.prefix_caching,
             ahead: settled.ahead,
+            max_model_len: settled.max_model_len,
         };
         let (layers, block_size) = kv::specs(model, &setting)?;
         let outermost = model.family == super::model::Family::DeepseekV4;
@@ -56,7 +57,8 @@ impl Prepared {
                 groups.bytes_per_block(|member| {
                     layers
                         .get(member)
-                        .and_then(|l| stage_of.get(usize::try_from(l.layer).ok()?))
+                        // A drafter's layers follow the last of the model and share its stage.
+                        .and_then(|l| stage_of.get(usize::try_from(l.layer).ok()?).or(stage_of.last()))
                         .is_some_and(|s| *s == stage)
                 })
             })

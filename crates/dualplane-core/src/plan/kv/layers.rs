@@ -3,7 +3,7 @@
 use super::backend::{self, Backend};
 use super::spec::{Kind, Spec};
 use crate::plan::arith::{ceil_div, floor_div, lcm, mul, round_up};
-use crate::plan::launch::Launch;
+use crate::plan::launch::{Launch, Speculation};
 use crate::plan::model::{Attention, CompressedMla, Dtype, Gqa, Model, Reach};
 use crate::plan::outcome::PlanError;
 use crate::plan::version::Version;
@@ -29,6 +29,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) align: bool,
     /// Tokens proposed ahead.
     pub(crate) ahead: u64,
+    /// Longest request, in tokens.
+    pub(crate) max_model_len: u64,
 }
 
 /// The caches of a rank, with the block size that the engine settles on.
@@ -59,12 +61,13 @@ pub(crate) fn specs(model: &Model, s: &Setting<'_>) -> Result<(Vec<LayerSpec>, u
                 }
                 add(latent(m.kv_lora_rank.saturating_add(m.rope_dim), m.indexer.is_some(), s, block));
             }
-            Attention::Compressed(c) => compressed(&c, &mut add),
+            Attention::Compressed(c) => compressed(&c, block, &mut add),
             Attention::Mamba2(_) | Attention::GatedDelta(_) | Attention::Kda(_) => {
                 let bytes = state_bytes(&layer.attention, model, s);
                 add(Spec {
                     kind: Kind::State { blocks: state_blocks(&layer.attention, s) },
-                    block,
+                    // Without checkpoints one block holds the state of the whole request.
+                    block: if s.align { block } else { s.max_model_len },
                     page: bytes.max(padded),
                     stride: 1,
                     shape: [bytes, 0, 0, 0],
@@ -72,7 +75,40 @@ pub(crate) fn specs(model: &Model, s: &Setting<'_>) -> Result<(Vec<LayerSpec>, u
             }
         }
     }
+    for extra in 0..mtp_layers(model, s) {
+        let layer = (model.layers.len() as u64).saturating_add(extra);
+        mtp(model, s, block, &mut |spec| out.push(LayerSpec { layer, spec }));
+    }
     Ok((out, block))
+}
+
+/// Layers of the checkpoint's own drafter that get a cache.
+fn mtp_layers(model: &Model, s: &Setting<'_>) -> u64 {
+    match &s.launch.speculative {
+        Some(spec) if spec.method == Speculation::Mtp => model.mtp_layers.min(64),
+        _ => 0,
+    }
+}
+
+/// One layer of multi-token prediction: the model's attention that sees everything (DeepSeek-V4: only its window).
+fn mtp(model: &Model, s: &Setting<'_>, block: u64, add: &mut impl FnMut(Spec)) {
+    let full = model.layers.iter().rev().map(|l| l.attention).find(|a| match a {
+        Attention::Gqa(g) => g.reach == Reach::Full,
+        Attention::Mla(_) | Attention::Compressed(_) => true,
+        _ => false,
+    });
+    match full {
+        Some(Attention::Gqa(g)) => add(per_head(&g, s, block)),
+        Some(Attention::Mla(m)) => {
+            // It always selects for itself.
+            if let Some(ix) = m.indexer {
+                add(indexer(ix.head_dim, block));
+            }
+            add(latent(m.kv_lora_rank.saturating_add(m.rope_dim), m.indexer.is_some(), s, block));
+        }
+        Some(Attention::Compressed(c)) => compressed(&CompressedMla { ratio: 0, ..c }, block, add),
+        _ => {}
+    }
 }
 
 /// Bytes of one element of the cache.
@@ -132,7 +168,7 @@ const V4_ALIGN: u64 = 576;
 const V4_ENTRY: u64 = 584;
 
 /// vLLM models/deepseek_v4: a window, and where the layer compresses, entries, a state, and for 4 a selector.
-fn compressed(c: &CompressedMla, add: &mut impl FnMut(Spec)) {
+fn compressed(c: &CompressedMla, block: u64, add: &mut impl FnMut(Spec)) {
     let spec = |kind, block, bytes, width| Spec {
         kind,
         block,
@@ -144,6 +180,7 @@ fn compressed(c: &CompressedMla, add: &mut impl FnMut(Spec)) {
     if c.ratio == 0 {
         return;
     }
+    let entries = |bytes, width| spec(Kind::Mla, block, bytes, width);
     // Ratio 4 overlaps its groups of tokens, so its state is twice as wide and long.
     let (overlap, state_block) = if c.ratio == 4 { (2, 4) } else { (1, 8) };
     let window = overlap * c.ratio;
@@ -153,10 +190,10 @@ fn compressed(c: &CompressedMla, add: &mut impl FnMut(Spec)) {
     };
     if c.ratio == 4 {
         let bytes = c.indexer.head_dim.saturating_add(mul([floor_div(c.indexer.head_dim, 128), 4]));
-        add(spec(Kind::Mla, 256, mul([256 / c.ratio, bytes]), bytes));
+        add(entries(mul([floor_div(block, c.ratio), bytes]), bytes));
         add(state(c.indexer.head_dim));
     }
-    add(spec(Kind::Mla, 256, mul([256 / c.ratio, V4_ENTRY]), mul([c.head_dim, c.ratio])));
+    add(entries(mul([floor_div(block, c.ratio), V4_ENTRY]), mul([c.head_dim, c.ratio])));
     add(state(c.head_dim));
 }
 
@@ -227,12 +264,13 @@ fn hybrid_block(model: &Model, s: &Setting<'_>, asked: u64, state: u64) -> (u64,
         Attention::Mla(m) => Some(m.kv_lora_rank.saturating_add(m.rope_dim)),
         _ => None,
     });
-    let token = match mla {
-        Some(width) => mul([width, element(s)]),
-        None => {
-            mul([kv_heads(model.kv_heads, s.launch.tp), token_bytes(model.head_size(), model.head_size(), s)])
+    let per_head = model.layers.iter().find_map(|l| match l.attention {
+        Attention::Gqa(g) => {
+            Some(mul([kv_heads(g.kv_heads, s.launch.tp), token_bytes(g.head_dim, g.v_head_dim, s)]))
         }
-    };
+        _ => None,
+    });
+    let token = mla.map(|width| mul([width, element(s)])).or(per_head).unwrap_or(0);
     if token == 0 {
         return (asked, 0);
     }

@@ -173,7 +173,7 @@ fn of_modelopt(q: &Value, file: &str) -> Result<Read, PlanError> {
     } else {
         QuantMethod::Modelopt
     };
-    Ok(Read { weights: Some(make(method, scheme, ignored)), kv_dtype })
+    Ok(Read { weights: Some(Quantization { head: true, ..make(method, scheme, ignored) }), kv_dtype })
 }
 
 fn is_fp8_scheme(scheme: &Value) -> bool {

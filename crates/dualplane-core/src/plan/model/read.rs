@@ -156,7 +156,18 @@ impl Model {
                 "num_attention_groups",
             ])
             .unwrap_or(heads);
-        let layers = need(&["num_hidden_layers", "n_layer", "num_layers"])?;
+        let layers = match keys.u64(&["num_hidden_layers", "n_layer", "num_layers"]) {
+            Some(n) if n > 0 => n,
+            // Nemotron-H may give the kinds of its layers only.
+            _ => ["hybrid_override_pattern", "layers_block_type"]
+                .iter()
+                .find_map(|k| match text.get(k)? {
+                    Value::String(s) => Some(s.len() as u64),
+                    Value::Array(a) => Some(a.len() as u64),
+                    _ => None,
+                })
+                .ok_or_else(|| family::missing("num_hidden_layers"))?,
+        };
         if layers > MOST_LAYERS as u64 {
             return Err(unreadable(&format!("{layers} layers")));
         }

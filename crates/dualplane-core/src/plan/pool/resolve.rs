@@ -32,10 +32,15 @@ pub(crate) fn settle(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Settle
     divisible(model, launch)?;
     let dtype = dtype(model, launch, gpu)?;
     let kv_dtype = match (launch.kv_cache_dtype.as_str(), &model.declared_kv_dtype) {
+        // vLLM models/config.py: GLM's sparse attention reads 8 bits on these cards.
+        ("auto", _) if model.architecture == "GlmMoeDsaForCausalLM" && gpu.capability.0 == 10 => {
+            "fp8_e4m3".to_owned()
+        }
         ("auto", Some(declared)) if launch.version >= Version(0, 15, 0) => declared.clone(),
         (given, _) => given.to_owned(),
     };
     known_kv_dtype(&kv_dtype)?;
+    particular(model, launch, dtype)?;
     let backend = backend_of(model, launch, gpu.sm(), &kv_dtype)?;
     let (max_model_len, fit_len) = length(model, launch)?;
     let (seqs, tokens) = batch(launch, gpu, max_model_len)?;
@@ -124,6 +129,53 @@ fn divisible(model: &Model, launch: &Launch) -> Result<(), PlanError> {
         return Err(PlanError::contradiction(
             "--enable-expert-parallel",
             "Number of experts in the model must be greater than 0 when expert parallelism is enabled.",
+        ));
+    }
+    Ok(())
+}
+
+/// What single families refuse.
+fn particular(model: &Model, launch: &Launch, dtype: Dtype) -> Result<(), PlanError> {
+    let sparse = model.layers.iter().any(|l| matches!(l.attention, Attention::Mla(m) if m.indexer.is_some()));
+    if sparse && dtype != Dtype::Bfloat16 {
+        return Err(PlanError::contradiction(
+            "--dtype",
+            "no backend of sparse MLA takes anything but bfloat16",
+        ));
+    }
+    if model.family == Family::GptOss {
+        let quantised = model.quantization.is_some();
+        if quantised && dtype != Dtype::Bfloat16 {
+            let why =
+                format!("torch.{} is not supported for quantization method gpt_oss_mxfp4", dtype.as_str());
+            return Err(PlanError::contradiction("--dtype", why));
+        }
+        if model.kv_heads < launch.tp {
+            return Err(PlanError::contradiction(
+                "--tensor-parallel-size",
+                format!("gpt-oss does not copy its {} KV heads to {} ranks", model.kv_heads, launch.tp),
+            ));
+        }
+        let world = launch.tp * launch.pp;
+        let width = model.layers.iter().find_map(|l| match l.feed_forward {
+            crate::plan::model::FeedForward::Moe(m) => Some(m.intermediate),
+            _ => None,
+        });
+        if width.is_some_and(|w| !w.is_multiple_of(world)) {
+            return Err(PlanError::contradiction(
+                "--tensor-parallel-size",
+                format!("gpt-oss wants its intermediate_size divisible by all {world} ranks"),
+            ));
+        }
+    }
+    let compressed = model.layers.iter().find_map(|l| match l.attention {
+        Attention::Compressed(c) => Some(c.heads),
+        _ => None,
+    });
+    if compressed.is_some_and(|h| h / launch.tp > 128) {
+        return Err(PlanError::contradiction(
+            "config.json: num_attention_heads",
+            "DeepSeek-V4's decode kernel takes at most 128 heads per rank",
         ));
     }
     Ok(())

@@ -86,18 +86,13 @@ fn mla(t: &mut Tally<'_>, model: &Model, m: &Mla) {
 fn compressed(t: &mut Tally<'_>, model: &Model, c: &CompressedMla) {
     let hidden = model.hidden_size;
     let heads = t.cut(c.heads, "number of attention heads");
-    let groups = t.cut(c.o_groups, "number of output groups");
+    let outputs = t.cut(mul([c.o_groups, c.o_lora_rank]), "width of the output groups");
     let element = t.rank.element;
     t.linear(A, "attn", &[("wq_a", c.q_lora_rank), ("wkv", c.head_dim)], hidden, false);
     t.linear(A, "attn", &[("wq_b", mul([heads, c.head_dim]))], c.q_lora_rank, false);
-    t.linear(
-        A,
-        "attn",
-        &[("wo_a", mul([groups, c.o_lora_rank]))],
-        mul([heads, c.head_dim]) / groups.max(1),
-        false,
-    );
-    t.linear(A, "attn", &[("wo_b", hidden)], mul([groups, c.o_lora_rank]), false);
+    let inputs = floor_div(mul([c.heads, c.head_dim]), c.o_groups);
+    t.linear(A, "attn", &[("wo_a", outputs)], inputs, false);
+    t.linear(A, "attn", &[("wo_b", hidden)], outputs, false);
     t.add(Norms, [c.q_lora_rank.saturating_add(c.head_dim), element]);
     t.add(A, [heads, 4]);
     hyper(t, model, A);

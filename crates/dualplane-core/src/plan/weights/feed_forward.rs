@@ -4,7 +4,7 @@ use super::tally::{Tally, matrix};
 use crate::plan::arith::{ceil_div, gcd, mul, round_up};
 use crate::plan::model::family;
 use crate::plan::model::{Family, FeedForward, LinearScheme, Model, Moe};
-use crate::plan::outcome::TensorClass::{self, Mlp, Moe as M};
+use crate::plan::outcome::TensorClass::{self, Attention, Mlp, Moe as M};
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, f: &FeedForward) {
     let traits = family::traits(&model.architecture);
@@ -13,7 +13,9 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, f: &FeedForward) {
         FeedForward::None => {}
         FeedForward::Dense { intermediate, gated, bias } => {
             let module = if model.family == family::Family::KimiLinear { "mlp" } else { mlp };
-            dense(t, Mlp, module, model.hidden_size, intermediate, gated, bias);
+            // The engine's names put Nemotron-H's dense layers with its mixers.
+            let class = if model.family == Family::NemotronH { Attention } else { Mlp };
+            dense(t, class, module, model.hidden_size, intermediate, gated, bias);
         }
         FeedForward::Moe(m) => {
             if m.dense_beside > 0 {
@@ -62,8 +64,9 @@ fn experts(t: &mut Tally<'_>, model: &Model, mlp: &str, router: &str, m: &Moe) {
     let module = if m.dense_beside > 0 { "experts".to_owned() } else { format!("{mlp}.experts") };
     routed(t, model, &module, m, m.latent.unwrap_or(hidden));
     if let Some(latent) = m.latent {
-        t.linear(M, mlp, &[("fc1_latent_proj", latent)], hidden, false);
-        t.linear(M, mlp, &[("fc2_latent_proj", hidden)], latent, false);
+        let class = if model.family == Family::NemotronH { Attention } else { M };
+        t.linear(class, mlp, &[("fc1_latent_proj", latent)], hidden, false);
+        t.linear(class, mlp, &[("fc2_latent_proj", hidden)], latent, false);
     }
     if m.shared_intermediate > 0 {
         let name = if m.shared_gate { "shared_expert" } else { "shared_experts" };
@@ -103,6 +106,13 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
         }
         other => other,
     };
+    // FlashInfer's CUTLASS kernels take per-tensor FP8 experts in widths of 128 (Hopper; vLLM fused_moe/oracle/fp8.py).
+    if matches!(scheme, LinearScheme::Fp8Tensor { .. }) && t.rank.sm / 10 == 9 {
+        let width = round_up(width, 128);
+        let ups = mul([up, width]);
+        t.add(M, [local, hidden, ups.saturating_add(width)]);
+        return;
+    }
     let one = matrix(scheme, ups, hidden, element).saturating_add(matrix(scheme, &[hidden], width, element));
     t.add(M, [local, one]);
     if m.bias {

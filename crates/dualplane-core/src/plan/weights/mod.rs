@@ -57,7 +57,8 @@ fn one(
     for table in &model.rotary {
         t.add(TensorClass::Rotary, [table.bytes()]);
     }
-    if first && !launch.language_model_only {
+    // Every stage builds the encoder.
+    if !launch.language_model_only {
         encoder::add(&mut t, model, launch);
     }
     workspace::add(&mut t, model, settled, stage, launch.pp, of);

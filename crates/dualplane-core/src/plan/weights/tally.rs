@@ -166,7 +166,7 @@ impl<'a> Tally<'a> {
         let scheme = match self.quant() {
             Some(q) => match q.by_module.get("lm_head") {
                 Some(s) => *s,
-                None if q.head => q.default,
+                None if q.head && !q.ignored.matches("lm_head") => q.default,
                 None => LinearScheme::Plain,
             },
             None => LinearScheme::Plain,
@@ -199,9 +199,9 @@ pub(super) fn matrix(scheme: LinearScheme, outputs: &[u64], inputs: u64, element
             let order = if order { mul([inputs, 4]) } else { 0 };
             weights.saturating_add(scales).saturating_add(zeros).saturating_add(order)
         }
-        LinearScheme::Nvfp4 { group } => {
-            ceil_div(n, 2).saturating_add(mul([out, ceil_div(inputs, group)])).saturating_add(mul([parts, 8]))
-        }
+        LinearScheme::Nvfp4 { group } => ceil_div(n, 2)
+            .saturating_add(mul([out, floor_div(inputs, group)]))
+            .saturating_add(mul([parts, 8])),
         LinearScheme::Mxfp4 => ceil_div(n, 2).saturating_add(mul([out, ceil_div(inputs, 32)])),
         // bitsandbytes pads each weight to whole blocks of 64.
         LinearScheme::Nf4 => round_up(n, 64) / 2 + mul([ceil_div(n, 64), 4]),

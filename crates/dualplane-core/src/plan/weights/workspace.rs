@@ -3,11 +3,12 @@
 use serde_json::Value;
 
 use super::tally::Tally;
-use crate::plan::arith::mul;
+use crate::plan::arith::{floor_div, mul, round_up};
 use crate::plan::model::keys::number;
 use crate::plan::model::{Attention, Model};
-use crate::plan::outcome::TensorClass::Other;
+use crate::plan::outcome::TensorClass::{Other, Unattached};
 use crate::plan::pool::Settled;
+use crate::units::MIB;
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, settled: &Settled, stage: u64, stages: u64, of: &[u64]) {
     let tokens = settled.max_num_batched_tokens;
@@ -21,16 +22,54 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, settled: &Settled, stage: u6
     if let Some(top_k) = selected {
         t.add(Other, [tokens, top_k, 4]);
     }
+    sparse(t, model, settled, stage, of);
     let streams = model.text.get("hc_mult").and_then(number).unwrap_or(0);
     if streams > 0 && stage + 1 == stages {
         t.add(Other, [streams, streams, model.hidden_size, 4]);
         t.add(Other, [streams.saturating_add(1), 4]);
     }
     // Features of the encoder that deep layers add (vLLM models/qwen3_vl.py `deepstack_input_embeds`).
-    if stage == 0
-        && let Some(e) = &model.encoder
-    {
+    if let Some(e) = &model.encoder {
         let deep = e.raw.get("deepstack_visual_indexes").and_then(Value::as_array).map_or(0, Vec::len) as u64;
         t.add(Other, [mul([deep, tokens]), model.hidden_size, t.rank.element]);
+    }
+}
+
+/// Workspaces of sparse attention and its selector, held by kernels. Fitted on the engine's own code for 0.33.0, where
+/// they are exact: v1/attention/backends/mla/flashmla_sparse.py and indexer.py.
+fn sparse(t: &mut Tally<'_>, model: &Model, settled: &Settled, stage: u64, of: &[u64]) {
+    let tokens = settled.max_num_batched_tokens;
+    let here =
+        model.layers.iter().zip(of).filter(|(_, s)| **s == stage).filter_map(|(l, _)| match l.attention {
+            Attention::Mla(m) => m.indexer.map(|i| (m, i)),
+            _ => None,
+        });
+    let (mut layers, mut selectors, mut first) = (0, 0, None);
+    for (mla, indexer) in here {
+        layers += 1;
+        selectors += u64::from(indexer.own);
+        first.get_or_insert((mla, indexer));
+    }
+    let Some((mla, indexer)) = first else { return };
+    // A row for each sequence of each selecting layer.
+    t.add(
+        Unattached,
+        [selectors, settled.max_num_seqs.saturating_add(1), indexer.top_k.saturating_add(1), 4],
+    );
+    let heads = floor_div(mla.heads, t.rank.tp);
+    let width = mla.kv_lora_rank.saturating_add(mla.rope_dim);
+    match settled.backend.name {
+        "FLASH_ATTN_MLA_SPARSE" => t.add(Unattached, [layers, tokens.saturating_add(1), 4]),
+        "FLASHMLA_SPARSE" => {
+            // Queries as given and padded to 64 heads, each with an output in the latent width, in 16 bits.
+            let padded = heads.saturating_add(round_up(heads, 64));
+            t.add(Unattached, [padded, tokens, width.saturating_add(mla.kv_lora_rank), 2]);
+            // Gathered context: five times the longest request, at most 2^21 tokens.
+            let gathered = settled.max_model_len.saturating_mul(5).min(1 << 21);
+            t.add(Unattached, [gathered, width, 2]);
+        }
+        // FlashInfer's workspaces of 394 and 128 MiB.
+        "FLASHINFER_MLA_SPARSE" => t.add(Unattached, [522, MIB]),
+        _ => {}
     }
 }

@@ -13,10 +13,13 @@ pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
     let shared = cx.keys.u64_or("num_kv_shared_layers", 0);
     (0..cx.layers)
         .map(|i| {
-            let full = match cx.layer_type(i) {
-                Some(kind) => kind == "full_attention",
-                None => (i + 1).is_multiple_of(pattern.max(1)),
-            };
+            // transformers' Gemma4TextConfig makes the last layer a full one, whatever the list says.
+            let last = cx.traits.family == Family::Gemma4 && i + 1 == cx.layers;
+            let full = last
+                || match cx.layer_type(i) {
+                    Some(kind) => kind == "full_attention",
+                    None => (i + 1).is_multiple_of(pattern.max(1)),
+                };
             let mut gqa = Gqa { reach: Reach::Full, ..decoder::attention(cx, i) };
             if !full && let Some(window) = window {
                 gqa.reach = Reach::Sliding(window);
