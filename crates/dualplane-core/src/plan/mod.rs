@@ -7,7 +7,9 @@
 
 mod arith;
 mod budget;
+pub mod cli;
 mod gpu;
+pub mod host;
 mod kv;
 mod launch;
 pub mod model;
