@@ -39,6 +39,8 @@ fn main() {
         document::add(&mut all, doc, &name.to_string_lossy().replace('\\', "/"));
     }
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
+    let gpus = all.get("gpu").expect("cards").to_string();
+    fs::write(out.join("gpus.json"), gpus).expect("OUT_DIR is writable");
     fs::write(out.join("knowledge.json"), Value::Object(all).to_string()).expect("OUT_DIR is writable");
     fs::write(out.join("models.rs"), format!("&[\n{}]\n", models.concat())).expect("OUT_DIR is writable");
 }

@@ -7,6 +7,7 @@
 
 mod arith;
 mod budget;
+pub mod card;
 pub mod catalogue;
 pub mod cli;
 mod gpu;
