@@ -5,8 +5,10 @@
 //! what the engine would print. Quantities are intervals with the formula and source of every addend. What is not known
 //! is an error or an [`Unknown`], never an approximation in silence.
 
+mod answer;
 mod arith;
 mod budget;
+mod calibrate;
 pub mod card;
 pub mod catalogue;
 pub mod cli;
@@ -22,7 +24,9 @@ mod quantity;
 mod version;
 mod weights;
 
+pub use answer::{Answer, Named, answer};
 pub use budget::plan;
+pub use calibrate::{CALIBRATION, Calibration};
 pub use gpu::Gpu;
 pub use launch::{CudaGraphs, Launch, Lora, MaxModelLen, Speculation, Speculative};
 pub use model::Model;
