@@ -16,11 +16,13 @@ mod gpu;
 pub mod host;
 mod kv;
 mod launch;
+pub mod manifest;
 pub mod model;
 mod outcome;
 mod pool;
 mod prepare;
 mod quantity;
+pub mod startlog;
 mod version;
 mod weights;
 
