@@ -109,7 +109,7 @@ fn rotated(model: &Model, rope: Option<&Value>, head_dim: u64) -> u64 {
 
 /// The tables that a model builds, one for each distinct setting.
 pub(super) fn tables(model: &Model) -> Vec<RotaryTable> {
-    let element = model.dtype.bytes();
+    let element = 0;
     let ropes = settings(&model.text);
     let first = ropes.first().map(|(_, r)| *r);
     let table = |rope: Option<&Value>, width: u64, element_bytes: u64, count: u64| RotaryTable {
@@ -145,6 +145,8 @@ pub(super) fn tables(model: &Model) -> Vec<RotaryTable> {
                 u64::from(slides) + u64::from(full),
             )]
         }
+        // vLLM models/gpt_oss.py asks for a table in 32 bits.
+        Family::GptOss => vec![table(first, rotated(model, first, model.head_size()), 4, 1)],
         _ => vec![table(first, rotated(model, first, model.head_size()), element, 1)],
     }
 }
@@ -165,7 +167,7 @@ fn deepseek(
     // The selector rotates with its own layout of pairs unless it shares the main one.
     let count = if sparse && !interleaved { 2 } else { 1 };
     // FlashInfer's kernel for scaled tables wants 32 bits; only the sparse path uses it.
-    let element = if sparse && scaled { 4 } else { model.dtype.bytes() };
+    let element = if sparse && scaled { 4 } else { 0 };
     vec![table(rope, width, element, count)]
 }
 
@@ -175,7 +177,6 @@ fn by_reach(
     ropes: &[(&str, &Value)],
     table: impl Fn(Option<&Value>, u64, u64, u64) -> RotaryTable,
 ) -> Vec<RotaryTable> {
-    let element = model.dtype.bytes();
     let mut out = Vec::new();
     for (name, slides) in [("full_attention", false), ("sliding_attention", true)] {
         let head = model.layers.iter().find_map(|l| match l.attention {
@@ -186,7 +187,7 @@ fn by_reach(
         let rope = ropes.iter().find(|(n, _)| *n == name).map(|(_, r)| *r);
         // Without settings of its own, a full layer takes the only one, and a window the default (Gemma 3).
         let rope = rope.or_else(|| ropes.first().filter(|(n, _)| n.is_empty() && !slides).map(|(_, r)| *r));
-        out.push(table(rope, rotated(model, rope, head), element, 1));
+        out.push(table(rope, rotated(model, rope, head), 0, 1));
     }
     if model.architecture.starts_with("Gemma2") {
         out.truncate(1);

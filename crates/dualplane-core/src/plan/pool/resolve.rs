@@ -40,7 +40,7 @@ pub(crate) fn settle(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Settle
         (given, _) => given.to_owned(),
     };
     known_kv_dtype(&kv_dtype)?;
-    particular(model, launch, dtype)?;
+    particular(model, launch, dtype, &kv_dtype)?;
     let backend = backend_of(model, launch, gpu.sm(), &kv_dtype)?;
     let (max_model_len, fit_len) = length(model, launch)?;
     let (seqs, tokens) = batch(launch, gpu, max_model_len)?;
@@ -135,12 +135,12 @@ fn divisible(model: &Model, launch: &Launch) -> Result<(), PlanError> {
 }
 
 /// What single families refuse.
-fn particular(model: &Model, launch: &Launch, dtype: Dtype) -> Result<(), PlanError> {
+fn particular(model: &Model, launch: &Launch, dtype: Dtype, kv_dtype: &str) -> Result<(), PlanError> {
     let sparse = model.layers.iter().any(|l| matches!(l.attention, Attention::Mla(m) if m.indexer.is_some()));
-    if sparse && dtype != Dtype::Bfloat16 {
+    if sparse && dtype != Dtype::Bfloat16 && is_quantised(kv_dtype) {
         return Err(PlanError::contradiction(
             "--dtype",
-            "no backend of sparse MLA takes anything but bfloat16",
+            "no backend of sparse MLA with an 8-bit cache takes anything but bfloat16",
         ));
     }
     if model.family == Family::GptOss {

@@ -43,6 +43,7 @@ fn dense(
         t.linear(class, module, &[("up_proj", width)], hidden, bias);
     }
     t.linear(class, module, &[("down_proj", hidden)], width, bias);
+    t.whole_tiles(module, "down_proj", Some(width), &[width]);
 }
 
 fn experts(t: &mut Tally<'_>, model: &Model, mlp: &str, router: &str, m: &Moe) {
@@ -92,8 +93,6 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
     if model.family == Family::GptOss && scheme == LinearScheme::Mxfp4 {
         return gpt_oss(t, local, width, hidden);
     }
-    let ups = [width, width];
-    let ups = if m.gated { &ups[..] } else { &ups[..1] };
     let scheme = match scheme {
         LinearScheme::Fp8Block { rows, columns } => {
             // A width that is no multiple of the tile is scaled in smaller tiles.
@@ -106,6 +105,19 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
         }
         other => other,
     };
+    let width = match scheme {
+        // FlashInfer's TRT-LLM kernels on Blackwell take unquantised experts in widths of 128.
+        LinearScheme::Plain if t.rank.sm / 10 == 10 => round_up(width, 128),
+        // vLLM fused_moe/oracle/mxfp4.py: Marlin and TRT-LLM want 128, the kernels of Hopper 64.
+        LinearScheme::Mxfp4 => round_up(width, if t.rank.sm / 10 == 9 { 64 } else { 128 }),
+        _ => width,
+    };
+    let hidden = match scheme {
+        LinearScheme::Mxfp4 if t.rank.sm / 10 != 9 => round_up(hidden, 256),
+        _ => hidden,
+    };
+    let ups = [width, width];
+    let ups = if m.gated { &ups[..] } else { &ups[..1] };
     // FlashInfer's CUTLASS kernels take per-tensor FP8 experts in widths of 128 (Hopper; vLLM fused_moe/oracle/fp8.py).
     if matches!(scheme, LinearScheme::Fp8Tensor { .. }) && t.rank.sm / 10 == 9 {
         let width = round_up(width, 128);

@@ -11,6 +11,7 @@ pub(crate) use tally::Stage;
 use super::gpu::Gpu;
 use super::launch::Launch;
 use super::model::Model;
+use super::model::family::{Everywhere, traits};
 use super::outcome::{PlanError, TensorClass};
 use super::pool::{Settled, stage_of};
 use tally::{Rank, Tally};
@@ -39,10 +40,11 @@ fn one(
     let (first, last) = (stage == 0, stage + 1 == launch.pp);
     let padded = super::arith::round_up(model.vocab_size, 64);
     let rows = super::arith::round_up(padded, rank.tp) / rank.tp.max(1);
-    if first || (last && model.tied) {
+    let everywhere = traits(&model.architecture).map_or(Everywhere::Nothing, |t| t.everywhere);
+    if first || (last && model.tied) || everywhere != Everywhere::Nothing {
         t.add(TensorClass::Embeddings, [rows, model.hidden_size, rank.element]);
     }
-    if last && !model.tied {
+    if !model.tied && (last || everywhere == Everywhere::EmbeddingAndHead) {
         t.head(rows);
     }
     for (index, layer) in model.layers.iter().enumerate().filter(|(i, _)| of.get(*i) == Some(&stage)) {
@@ -55,7 +57,7 @@ fn one(
         t.add(TensorClass::Norms, [1, model.hidden_size, rank.element]);
     }
     for table in &model.rotary {
-        t.add(TensorClass::Rotary, [table.bytes()]);
+        t.add(TensorClass::Rotary, [table.bytes(rank.element)]);
     }
     // Every stage builds the encoder.
     if !launch.language_model_only {

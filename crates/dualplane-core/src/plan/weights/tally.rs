@@ -148,11 +148,50 @@ impl<'a> Tally<'a> {
         let names: Vec<&str> = parts.iter().map(|(n, _)| *n).collect();
         let scheme = self.scheme(module, &names);
         let outputs: Vec<u64> = parts.iter().map(|(_, o)| *o).collect();
-        let bytes = matrix(scheme, &outputs, inputs, self.rank.element);
+        let bytes = self.stored(scheme, &outputs, inputs);
         self.add(class, [bytes]);
         if bias {
             let total = outputs.iter().fold(0, |a: u64, b| a.saturating_add(*b));
             self.add(class, [total, self.rank.element]);
+        }
+    }
+
+    /// Bytes of a linear as the kernels of this card keep it.
+    fn stored(&self, scheme: LinearScheme, outputs: &[u64], inputs: u64) -> u64 {
+        let LinearScheme::Fp8Block { columns, .. } = scheme else {
+            return matrix(scheme, outputs, inputs, self.rank.element);
+        };
+        let out = outputs.iter().fold(0, |a: u64, b| a.saturating_add(*b));
+        let groups = ceil_div(inputs, columns);
+        match self.rank.sm / 10 {
+            // Marlin spreads scales over rows, in 16 bits.
+            7 | 8 => mul([out, inputs]).saturating_add(mul([groups, out, self.rank.element])),
+            // DeepGEMM keeps one byte a row and four groups a word.
+            10 => mul([out, inputs]).saturating_add(mul([round_up(groups, 4), out])),
+            _ => matrix(scheme, outputs, inputs, self.rank.element),
+        }
+    }
+
+    /// vLLM quantization/utils/fp8_utils.py `validate_fp8_block_shape`: what is cut must stay whole tiles.
+    pub(super) fn whole_tiles(&mut self, module: &str, part: &str, inputs: Option<u64>, outputs: &[u64]) {
+        let LinearScheme::Fp8Block { rows, columns } = self.scheme(module, &[part]) else { return };
+        if self.rank.tp == 1 {
+            return;
+        }
+        let bad_input = inputs.filter(|i| !i.is_multiple_of(columns));
+        let bad_output = outputs.iter().find(|o| !o.is_multiple_of(rows));
+        if let Some(n) = bad_input {
+            self.reject(PlanError::contradiction(
+                "--tensor-parallel-size",
+                format!(
+                    "Weight input_size_per_partition = {n} is not divisible by weight quantization block_k = {columns}."
+                ),
+            ));
+        } else if let Some(n) = bad_output {
+            self.reject(PlanError::contradiction(
+                "--tensor-parallel-size",
+                format!("Weight output_partition_size = {n} is not divisible by weight quantization block_n = {rows}."),
+            ));
         }
     }
 

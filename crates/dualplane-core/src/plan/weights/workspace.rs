@@ -23,13 +23,23 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, settled: &Settled, stage: u6
         t.add(Other, [tokens, top_k, 4]);
     }
     sparse(t, model, settled, stage, of);
+    if settled.backend.name == "FLASHINFER_MLA" {
+        // FlashInfer's workspace for latent attention.
+        t.add(Unattached, [128, MIB]);
+    }
     let streams = model.text.get("hc_mult").and_then(number).unwrap_or(0);
     if streams > 0 && stage + 1 == stages {
         t.add(Other, [streams, streams, model.hidden_size, 4]);
         t.add(Other, [streams.saturating_add(1), 4]);
+        if settled.ahead > 0 {
+            // The drafter reads all streams of a step.
+            t.add(Other, [mul([streams, tokens]), model.hidden_size, t.rank.element]);
+        }
     }
     // Features of the encoder that deep layers add (vLLM models/qwen3_vl.py `deepstack_input_embeds`).
-    if let Some(e) = &model.encoder {
+    if stage == 0
+        && let Some(e) = &model.encoder
+    {
         let deep = e.raw.get("deepstack_visual_indexes").and_then(Value::as_array).map_or(0, Vec::len) as u64;
         t.add(Other, [mul([deep, tokens]), model.hidden_size, t.rank.element]);
     }

@@ -51,6 +51,14 @@ pub(crate) enum Bias {
     Config,
 }
 
+/// What every pipeline stage builds although only the first or the last uses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Everywhere {
+    Nothing,
+    Embedding,
+    EmbeddingAndHead,
+}
+
 /// What only the architecture's name tells.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Traits {
@@ -64,6 +72,7 @@ pub(crate) struct Traits {
     pub(crate) router: &'static str,
     /// Prefix of the layers in the checkpoint.
     pub(crate) layers: &'static str,
+    pub(crate) everywhere: Everywhere,
 }
 
 const BASE: Traits = Traits {
@@ -74,6 +83,7 @@ const BASE: Traits = Traits {
     mlp: "mlp",
     router: "gate",
     layers: "model.layers",
+    everywhere: Everywhere::Nothing,
 };
 
 /// Names as in `architectures` of config.json. Source: vLLM `model_executor/models/registry.py` and the files it names.
@@ -84,19 +94,37 @@ const TABLE: &[(&[&str], Traits)] = &[
         Traits { qkv_bias: Bias::Always, o_bias: Bias::Never, ..BASE },
     ),
     (
-        &[
-            "Qwen3ForCausalLM",
-            "Qwen3MoeForCausalLM",
-            "Qwen3VLForConditionalGeneration",
-            "Qwen3VLMoeForConditionalGeneration",
-        ],
+        &["Qwen3ForCausalLM", "Qwen3VLForConditionalGeneration"],
         Traits { qk_norm: QkNorm::PerHead, o_bias: Bias::Never, ..BASE },
     ),
-    (&["Qwen2MoeForCausalLM"], Traits { qkv_bias: Bias::Always, o_bias: Bias::Never, ..BASE }),
+    (
+        &["Qwen3MoeForCausalLM", "Qwen3VLMoeForConditionalGeneration"],
+        Traits {
+            qk_norm: QkNorm::PerHead,
+            o_bias: Bias::Never,
+            everywhere: Everywhere::EmbeddingAndHead,
+            ..BASE
+        },
+    ),
+    (
+        &["Qwen2MoeForCausalLM"],
+        Traits {
+            qkv_bias: Bias::Always,
+            o_bias: Bias::Never,
+            everywhere: Everywhere::EmbeddingAndHead,
+            ..BASE
+        },
+    ),
     (&["Phi3ForCausalLM"], Traits { qkv_bias: Bias::Never, o_bias: Bias::Never, ..BASE }),
     (
         &["MixtralForCausalLM"],
-        Traits { qkv_bias: Bias::Never, o_bias: Bias::Never, mlp: "block_sparse_moe", ..BASE },
+        Traits {
+            qkv_bias: Bias::Never,
+            o_bias: Bias::Never,
+            mlp: "block_sparse_moe",
+            everywhere: Everywhere::EmbeddingAndHead,
+            ..BASE
+        },
     ),
     (
         &["MiniMaxM2ForCausalLM"],
@@ -116,6 +144,7 @@ const TABLE: &[(&[&str], Traits)] = &[
             qkv_bias: Bias::Always,
             o_bias: Bias::Always,
             router: "router",
+            everywhere: Everywhere::EmbeddingAndHead,
             ..BASE
         },
     ),
@@ -142,11 +171,23 @@ const TABLE: &[(&[&str], Traits)] = &[
             "Qwen3_5ForCausalLM",
             "Qwen3_5MoeForCausalLM",
         ],
-        Traits { family: Family::QwenHybrid, qk_norm: QkNorm::PerHead, o_bias: Bias::Never, ..BASE },
+        Traits {
+            family: Family::QwenHybrid,
+            qk_norm: QkNorm::PerHead,
+            o_bias: Bias::Never,
+            everywhere: Everywhere::Embedding,
+            ..BASE
+        },
     ),
     (
         &["NemotronHForCausalLM"],
-        Traits { family: Family::NemotronH, mlp: "mixer", layers: "backbone.layers", ..BASE },
+        Traits {
+            family: Family::NemotronH,
+            mlp: "mixer",
+            layers: "backbone.layers",
+            everywhere: Everywhere::EmbeddingAndHead,
+            ..BASE
+        },
     ),
     (
         &["KimiK3ForConditionalGeneration", "KimiLinearForCausalLM"],
@@ -158,11 +199,16 @@ const TABLE: &[(&[&str], Traits)] = &[
     ),
     (
         &["Gemma4ForConditionalGeneration", "Gemma4ForCausalLM"],
-        Traits { family: Family::Gemma4, qk_norm: QkNorm::PerHead, ..BASE },
+        Traits {
+            family: Family::Gemma4,
+            qk_norm: QkNorm::PerHead,
+            everywhere: Everywhere::Embedding,
+            ..BASE
+        },
     ),
     (
         &["Gemma3ForConditionalGeneration", "Gemma3ForCausalLM"],
-        Traits { family: Family::Gemma, qk_norm: QkNorm::PerHead, ..BASE },
+        Traits { family: Family::Gemma, qk_norm: QkNorm::PerHead, everywhere: Everywhere::Embedding, ..BASE },
     ),
     (&["Gemma2ForCausalLM"], Traits { family: Family::Gemma, ..BASE }),
     (
