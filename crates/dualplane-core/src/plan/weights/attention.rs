@@ -38,7 +38,8 @@ fn gqa(t: &mut Tally<'_>, model: &Model, g: &Gqa) {
         t.linear(A, module, &[("q_proj", q), ("k_proj", k), ("v_proj", v)], hidden, g.qkv_bias);
     }
     t.linear(A, module, &[("o_proj", hidden)], mul([heads, g.v_head_dim]), g.o_bias);
-    t.whole_tiles(module, "o_proj", Some(mul([heads, g.v_head_dim])), &[q, k, v]);
+    // What is fused on the way in may mismatch (vLLM layers/linear.py `_maybe_allow_fp8_block_shape_mismatch`).
+    t.whole_tiles(module, "o_proj", Some(mul([heads, g.v_head_dim])), &[]);
     let element = t.rank.element;
     match g.qk_norm {
         QkNorm::None => {}

@@ -8,7 +8,7 @@ use crate::plan::outcome::TensorClass::{self, Attention, Mlp, Moe as M};
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, f: &FeedForward) {
     let traits = family::traits(&model.architecture);
-    let (mlp, router) = traits.map_or(("mlp", "gate"), |x| (x.mlp, x.router));
+    let mlp = traits.map_or("mlp", |x| x.mlp);
     match *f {
         FeedForward::None => {}
         FeedForward::Dense { intermediate, gated, bias } => {
@@ -21,7 +21,7 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, f: &FeedForward) {
             if m.dense_beside > 0 {
                 dense(t, Mlp, "mlp", model.hidden_size, m.dense_beside, true, false);
             }
-            experts(t, model, mlp, router, &m);
+            experts(t, model, mlp, &m);
         }
     }
 }
@@ -43,14 +43,24 @@ fn dense(
         t.linear(class, module, &[("up_proj", width)], hidden, bias);
     }
     t.linear(class, module, &[("down_proj", hidden)], width, bias);
-    t.whole_tiles(module, "down_proj", Some(width), &[width]);
+    // DeepSeek-V4 allows shared experts that are no whole tiles.
+    if t.model.family != Family::DeepseekV4 {
+        t.whole_tiles(module, "down_proj", Some(width), &[]);
+    }
 }
 
-fn experts(t: &mut Tally<'_>, model: &Model, mlp: &str, router: &str, m: &Moe) {
+fn experts(t: &mut Tally<'_>, model: &Model, mlp: &str, m: &Moe) {
     let hidden = model.hidden_size;
     let element = t.rank.element;
-    let _ = router;
-    let router_bytes = if m.router_bytes > 0 { m.router_bytes } else { element };
+    // Where no kernel mixes precisions, Nemotron-H keeps its router in 32 bits (vLLM layers/fused_moe GateLinear).
+    let wide = model.family == Family::NemotronH && !matches!(t.rank.sm / 10, 9 | 10);
+    let router_bytes = if m.router_bytes > 0 {
+        m.router_bytes
+    } else if wide {
+        4
+    } else {
+        element
+    };
     t.add(M, [m.experts, hidden, router_bytes]);
     if m.router_bias {
         t.add(M, [m.experts, router_bytes]);

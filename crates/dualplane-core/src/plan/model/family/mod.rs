@@ -68,8 +68,6 @@ pub(crate) struct Traits {
     pub(crate) o_bias: Bias,
     /// Name of the feed-forward module of a layer.
     pub(crate) mlp: &'static str,
-    /// Name of the router, after the feed-forward module.
-    pub(crate) router: &'static str,
     /// Prefix of the layers in the checkpoint.
     pub(crate) layers: &'static str,
     pub(crate) everywhere: Everywhere,
@@ -81,7 +79,6 @@ const BASE: Traits = Traits {
     qkv_bias: Bias::Config,
     o_bias: Bias::Config,
     mlp: "mlp",
-    router: "gate",
     layers: "model.layers",
     everywhere: Everywhere::Nothing,
 };
@@ -143,7 +140,6 @@ const TABLE: &[(&[&str], Traits)] = &[
             family: Family::GptOss,
             qkv_bias: Bias::Always,
             o_bias: Bias::Always,
-            router: "router",
             everywhere: Everywhere::EmbeddingAndHead,
             ..BASE
         },
@@ -195,7 +191,7 @@ const TABLE: &[(&[&str], Traits)] = &[
     ),
     (
         &["Llama4ForConditionalGeneration", "Llama4ForCausalLM"],
-        Traits { family: Family::Llama4, mlp: "feed_forward", router: "router", ..BASE },
+        Traits { family: Family::Llama4, mlp: "feed_forward", ..BASE },
     ),
     (
         &["Gemma4ForConditionalGeneration", "Gemma4ForCausalLM"],
