@@ -95,6 +95,8 @@ pub struct Launch {
     pub redundant_experts: u64,
     /// `--max-model-len`.
     pub max_model_len: MaxModelLen,
+    /// `VLLM_ALLOW_LONG_MAX_MODEL_LEN=1`: a length beyond the model's own is taken as given.
+    pub allow_long_max_model_len: bool,
     /// `--max-num-seqs`.
     pub max_num_seqs: Option<u64>,
     /// `--max-num-batched-tokens`, in tokens.
@@ -173,6 +175,7 @@ impl Default for Launch {
             expert_parallel: false,
             redundant_experts: 0,
             max_model_len: MaxModelLen::Model,
+            allow_long_max_model_len: false,
             max_num_seqs: None,
             max_num_batched_tokens: None,
             block_size: None,

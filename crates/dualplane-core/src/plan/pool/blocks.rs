@@ -106,6 +106,9 @@ impl Pool<'_> {
                 self.groups.groups.iter().filter_map(|g| g.first()).map(|s| s.block).min().unwrap_or(0);
             (blocks / self.groups.groups.len() as u64).saturating_mul(least).saturating_mul(self.shards)
         };
+        // Until 0.8 the printed concurrency was the printed tokens over the length.
+        let concurrency =
+            if self.version < Version(0, 9, 0) && len > 0 { tokens as f64 / len as f64 } else { concurrency };
         Blocks { blocks, tokens, concurrency, len, refusal }
     }
 
