@@ -48,8 +48,8 @@ pub(crate) fn settle(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Settle
         .layers
         .iter()
         .any(|l| matches!(l.attention, Attention::Mamba2(_) | Attention::GatedDelta(_) | Attention::Kda(_)));
-    // Hybrids cache prefixes by default only in the newest versions.
-    let prefix_caching = launch.prefix_caching.unwrap_or(!hybrid || launch.version >= Version(0, 30, 0));
+    // Off for hybrids in 0.26.0, on in 0.28.0 (vLLM engine/arg_utils.py, config/model.py).
+    let prefix_caching = launch.prefix_caching.unwrap_or(!hybrid || launch.version >= Version(0, 28, 0));
     let ahead = launch.speculative.as_ref().map_or(0, |s| s.num_tokens);
     Ok(Settled {
         dtype,

@@ -4,7 +4,9 @@ use super::tally::{Tally, matrix};
 use crate::plan::arith::{ceil_div, gcd, mul, round_up};
 use crate::plan::model::family;
 use crate::plan::model::{Family, FeedForward, LinearScheme, Model, Moe};
+use crate::plan::outcome::PlanError;
 use crate::plan::outcome::TensorClass::{self, Attention, Mlp, Moe as M};
+use crate::plan::version::Version;
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, f: &FeedForward) {
     let traits = family::traits(&model.architecture);
@@ -106,6 +108,15 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
     let scheme = match scheme {
         LinearScheme::Fp8Block { rows, columns } => {
             // A width that is no multiple of the tile is scaled in smaller tiles.
+            if !width.is_multiple_of(rows) && t.rank.version < Version(0, 30, 0) {
+                t.reject(PlanError::contradiction(
+                    "--tensor-parallel-size",
+                    format!(
+                        "The output_size of gate's and up's weight = {width} is not divisible by weight quantization \
+                         block_n = {rows}."
+                    ),
+                ));
+            }
             let tile = gcd(width, columns);
             if tile == columns {
                 scheme
@@ -135,7 +146,12 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
         t.add(M, [local, hidden, ups.saturating_add(width)]);
         return;
     }
-    let one = matrix(scheme, ups, hidden, element).saturating_add(matrix(scheme, &[hidden], width, element));
+    let (up_bytes, down_bytes) =
+        (matrix(scheme, ups, hidden, element), matrix(scheme, &[hidden], width, element));
+    let one = up_bytes.saturating_add(down_bytes);
+    // All experts of a layer lie in one tensor for the way up and one for the way down.
+    t.allocated(mul([local, up_bytes]), 1);
+    t.allocated(mul([local, down_bytes]), 1);
     t.add(M, [local, one]);
     if m.bias {
         t.add(M, [local, mul([up, width]).saturating_add(hidden), element]);

@@ -10,10 +10,11 @@ pub(crate) use tally::Stage;
 
 use super::gpu::Gpu;
 use super::launch::Launch;
-use super::model::Model;
 use super::model::family::{Everywhere, traits};
+use super::model::{Family, Model, RotaryTable};
 use super::outcome::{PlanError, TensorClass};
 use super::pool::{Settled, stage_of};
+use super::version::Version;
 use tally::{Rank, Tally};
 
 /// The weights of one rank of each pipeline stage.
@@ -43,6 +44,7 @@ fn one(
     let everywhere = traits(&model.architecture).map_or(Everywhere::Nothing, |t| t.everywhere);
     if first || (last && model.tied) || everywhere != Everywhere::Nothing {
         t.add(TensorClass::Embeddings, [rows, model.hidden_size, rank.element]);
+        t.allocated(super::arith::mul([rows, model.hidden_size, rank.element]), 1);
     }
     if !model.tied && (last || everywhere == Everywhere::EmbeddingAndHead) {
         t.head(rows);
@@ -56,8 +58,12 @@ fn one(
     if last {
         t.add(TensorClass::Norms, [1, model.hidden_size, rank.element]);
     }
+    // Until 0.30.0 the table of models with positions in three dimensions was four times as long (mrope.py).
+    let longer = if mrope(model) && launch.version < Version(0, 31, 0) { 4 } else { 1 };
     for table in &model.rotary {
+        let table = &RotaryTable { positions: table.positions.saturating_mul(longer), ..*table };
         t.add(TensorClass::Rotary, [table.bytes(rank.element)]);
+        t.allocated(super::arith::floor_div(table.bytes(rank.element), table.count.max(1)), table.count);
     }
     // Every stage builds the encoder.
     if !launch.language_model_only {
@@ -65,4 +71,10 @@ fn one(
     }
     workspace::add(&mut t, model, settled, stage, launch.pp, of);
     t.finish()
+}
+
+/// Whether positions have three dimensions: the vision models of Qwen.
+fn mrope(model: &Model) -> bool {
+    let qwen = model.family == Family::QwenHybrid || model.architecture.contains("VL");
+    model.encoder.is_some() && qwen
 }

@@ -7,6 +7,8 @@ use crate::plan::model::quant::Quantization;
 use crate::plan::model::{LinearScheme, Model};
 use crate::plan::outcome::{PlanError, TensorClass};
 use crate::plan::pool::Settled;
+use crate::plan::version::Version;
+use crate::units::MIB;
 
 /// What one rank is.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +20,7 @@ pub(super) struct Rank {
     /// Bytes of one element of an unquantised weight.
     pub(super) element: u64,
     pub(super) sm: u32,
+    pub(super) version: Version,
 }
 
 impl Rank {
@@ -29,6 +32,7 @@ impl Rank {
             redundant: launch.redundant_experts,
             element: settled.dtype.bytes(),
             sm: gpu.sm(),
+            version: launch.version,
         }
     }
 }
@@ -37,6 +41,8 @@ impl Rank {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Stage {
     by_class: [u64; 10],
+    /// What torch's allocator adds by rounding large tensors.
+    rounding: u64,
 }
 
 impl Stage {
@@ -44,6 +50,11 @@ impl Stage {
         self.by_class.get(class as usize).copied().unwrap_or(0)
     }
 
+    pub(crate) const fn rounding(&self) -> u64 {
+        self.rounding
+    }
+
+    /// The sum of tensors.
     pub(crate) fn total(&self) -> u64 {
         self.by_class.iter().fold(0, |a, b| a.saturating_add(*b))
     }
@@ -94,6 +105,20 @@ impl<'a> Tally<'a> {
     pub(super) fn add<const N: usize>(&mut self, class: TensorClass, factors: [u64; N]) {
         if let Some(sum) = self.stage.by_class.get_mut(class as usize) {
             *sum = sum.saturating_add(mul(factors));
+        }
+    }
+
+    /// A tensor that is allocated on its own, so many times: what rounding adds.
+    ///
+    /// torch c10/cuda/CUDACachingAllocator.cpp: 10 MiB or more get a segment of whole 2 MiB, and a rest of at most 1 MiB
+    /// is not split off.
+    pub(super) fn allocated(&mut self, bytes: u64, count: u64) {
+        if bytes < 10 * MIB {
+            return;
+        }
+        let rest = round_up(bytes, 2 * MIB).saturating_sub(bytes);
+        if rest <= MIB {
+            self.stage.rounding = self.stage.rounding.saturating_add(mul([rest, count]));
         }
     }
 
@@ -150,6 +175,7 @@ impl<'a> Tally<'a> {
         let outputs: Vec<u64> = parts.iter().map(|(_, o)| *o).collect();
         let bytes = self.stored(scheme, &outputs, inputs);
         self.add(class, [bytes]);
+        self.allocated(bytes, 1);
         if bias {
             let total = outputs.iter().fold(0, |a: u64, b| a.saturating_add(*b));
             self.add(class, [total, self.rank.element]);
@@ -212,6 +238,7 @@ impl<'a> Tally<'a> {
         };
         let bytes = matrix(scheme, &[rows], self.model.hidden_size, self.rank.element);
         self.add(TensorClass::LmHead, [bytes]);
+        self.allocated(bytes, 1);
     }
 }
 
