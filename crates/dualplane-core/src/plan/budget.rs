@@ -88,7 +88,8 @@ impl Prepared {
 
     fn taken(&self, model: &Model, launch: &Launch, requested: u64, stage: usize) -> Taken {
         let last = stage + 1 == self.stages.len();
-        let bytes = self.stages.get(stage).map_or(0, pool_total).saturating_sub(launch.cpu_offload_bytes);
+        let (sum, rounding) = self.stages.get(stage).map_or((0, 0), |s| (s.total(), s.rounding()));
+        let bytes = sum.saturating_add(rounding).saturating_sub(launch.cpu_offload_bytes);
         let weights = Quantity::within(bytes, WEIGHTS_BAND);
         let activation = pool::activation(model, launch, &self.settled, last);
         let graphs = pool::cuda_graphs(model, launch, bytes);
@@ -116,6 +117,18 @@ impl Prepared {
     }
 
     fn weight_terms(&self, stage: usize) -> Vec<Term> {
+        let mut terms = self.class_terms(stage);
+        terms.push(Term {
+            name: "weights.allocator".into(),
+            plane: Plane::Gpu,
+            quantity: Quantity::exact(self.stages.get(stage).map_or(0, super::weights::Stage::rounding)),
+            formula: "tensors of 10 MiB or more, up to whole 2 MiB where at most 1 MiB is left".into(),
+            source: "torch c10/cuda/CUDACachingAllocator.cpp".into(),
+        });
+        terms
+    }
+
+    fn class_terms(&self, stage: usize) -> Vec<Term> {
         self.weights_by_class(stage)
             .into_iter()
             .map(|(class, bytes)| Term {
@@ -210,8 +223,4 @@ impl Prepared {
         }
         out
     }
-}
-
-fn pool_total(stage: &super::weights::Stage) -> u64 {
-    stage.total()
 }

@@ -159,6 +159,16 @@ pub struct Launch {
     pub attention_backend: Option<String>,
     /// `VLLM_USE_V2_MODEL_RUNNER`.
     pub v2_runner: Option<bool>,
+    /// `VLLM_USE_V1=0`: the first engine, which was the only one before 0.8.0.
+    pub first_engine: bool,
+}
+
+impl Launch {
+    /// Whether the first engine serves ("V0").
+    #[must_use]
+    pub fn is_first_engine(&self) -> bool {
+        self.first_engine && self.version < Version(0, 11, 0) || self.version < Version(0, 8, 0)
+    }
 }
 
 impl Default for Launch {
@@ -207,6 +217,7 @@ impl Default for Launch {
             mm_processor_cache_bytes: None,
             attention_backend: None,
             v2_runner: None,
+            first_engine: false,
         }
     }
 }

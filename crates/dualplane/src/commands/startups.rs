@@ -173,9 +173,9 @@ fn launch(row: &Row) -> (Launch, Gpu) {
         } else {
             None
         },
-        language_model_only: extra.contains("language_model_only"),
         mamba_ssm_cache_dtype: extra.contains("ssm-cache-dtype float16").then(|| "float16".into()),
         disable_hybrid_kv_cache_manager: extra.contains("hybrid manager disabled"),
+        first_engine: version.contains("V0"),
         ..Launch::default()
     };
     let name = text(row, "gpu");
@@ -188,6 +188,23 @@ fn launch(row: &Row) -> (Launch, Gpu) {
         capability,
     };
     (launch, gpu)
+}
+
+/// What a row had that its columns do not hold.
+fn incomparable(row: &Row) -> Option<&'static str> {
+    let (extra, gpu, model) = (text(row, "extra_args"), text(row, "gpu"), text(row, "model"));
+    let has = |words: &[&str]| words.iter().any(|w| extra.contains(w));
+    if has(&["DFlash", "DSpark", "dflash", "MTP draft", "ultramax"]) || model.contains("dflash") {
+        Some("a drafter whose configuration is not known")
+    } else if has(&["prefetch offload", "TP/PP split not shown"]) {
+        Some("an offload or a split that the row does not describe")
+    } else if ["4-bit", "quantised"].iter().any(|w| model.contains(w)) {
+        Some("a quantisation that the row does not describe")
+    } else if ["Ascend", "TPU", "XPU", "MetaX", "Intel"].iter().any(|w| gpu.contains(w)) {
+        Some("another platform than CUDA")
+    } else {
+        None
+    }
 }
 
 #[derive(Default)]
@@ -233,6 +250,9 @@ impl Figures {
         };
         let files =
             ModelFiles { config: &config, hf_quant_config: quant.as_deref(), safetensors_index: None };
+        if let Some(why) = incomparable(row) {
+            return self.skipped.push(format!("{id}: {why}"));
+        }
         let (launch, gpu) = launch(row);
         let model = match Model::read(&files) {
             Ok(m) => m,

@@ -144,7 +144,9 @@ fn per_head(g: &Gqa, s: &Setting<'_>, block: u64) -> Spec {
 
 fn latent(width: u64, sparse: bool, s: &Setting<'_>, block: u64) -> Spec {
     // FlashMLA's own layout of sparse FP8: 512 bytes, four scales of 4 bytes, 64 rotated elements in 16 bits.
-    let packed = sparse && s.backend.name == "FLASHMLA_SPARSE" && backend::is_quantised(s.kv_dtype);
+    let packed = sparse
+        && (s.backend.name == "FLASHMLA_SPARSE" && backend::is_quantised(s.kv_dtype)
+            || s.backend.name == "FLASHINFER_MLA_SPARSE_SM120");
     let bytes = if packed {
         656
     } else if s.launch.version < Version(0, 8, 0) {

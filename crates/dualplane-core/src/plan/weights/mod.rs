@@ -46,6 +46,13 @@ fn one(
         t.add(TensorClass::Embeddings, [rows, model.hidden_size, rank.element]);
         t.allocated(super::arith::mul([rows, model.hidden_size, rank.element]), 1);
     }
+    if first && model.family == Family::Opt {
+        // Learned positions, two more than the longest request (vLLM models/opt.py).
+        t.add(
+            TensorClass::Embeddings,
+            [model.max_position.saturating_add(2), model.hidden_size, rank.element],
+        );
+    }
     if !model.tied && (last || everywhere == Everywhere::EmbeddingAndHead) {
         t.head(rows);
     }
@@ -73,8 +80,10 @@ fn one(
     t.finish()
 }
 
-/// Whether positions have three dimensions: the vision models of Qwen.
+/// Whether positions have three dimensions: the rotary settings say how the elements are shared among them.
 fn mrope(model: &Model) -> bool {
-    let qwen = model.family == Family::QwenHybrid || model.architecture.contains("VL");
-    model.encoder.is_some() && qwen
+    ["rope_parameters", "rope_scaling"]
+        .iter()
+        .filter_map(|k| model.text.get(k))
+        .any(|r| r.get("mrope_section").is_some())
 }

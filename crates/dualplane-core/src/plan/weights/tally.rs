@@ -131,6 +131,13 @@ impl<'a> Tally<'a> {
         format!("{}.{}.{module}", self.prefix, self.layer)
     }
 
+    /// A scheme by module, or none where the release does not know it: 0.20.2 builds 4-bit modules of mixed checkpoints
+    /// as if they were plain.
+    fn known(&self, scheme: LinearScheme) -> LinearScheme {
+        let four_bits = matches!(scheme, LinearScheme::Nvfp4 { .. });
+        if four_bits && self.rank.version < Version(0, 22, 0) { LinearScheme::Plain } else { scheme }
+    }
+
     /// How a linear is stored.
     pub(super) fn scheme(&self, module: &str, parts: &[&str]) -> LinearScheme {
         let Some(q) = self.quant() else { return LinearScheme::Plain };
@@ -142,7 +149,7 @@ impl<'a> Tally<'a> {
         let Some(first) = parts.first() else { return q.default };
         let name = full(first);
         if let Some(scheme) = q.by_module.get(&name) {
-            return *scheme;
+            return self.known(*scheme);
         }
         if q.ignored.matches(&name) { LinearScheme::Plain } else { q.default }
     }
@@ -152,7 +159,7 @@ impl<'a> Tally<'a> {
         let Some(q) = self.quant() else { return LinearScheme::Plain };
         let name = self.name(module);
         if let Some(scheme) = q.by_module.get(&name) {
-            return *scheme;
+            return self.known(*scheme);
         }
         if q.ignored.matches(&name) || q.ignored.matches(&format!("{name}.0.gate_proj")) {
             LinearScheme::Plain
@@ -230,7 +237,7 @@ impl<'a> Tally<'a> {
     pub(super) fn head(&mut self, rows: u64) {
         let scheme = match self.quant() {
             Some(q) => match q.by_module.get("lm_head") {
-                Some(s) => *s,
+                Some(s) => self.known(*s),
                 None if q.head && !q.ignored.matches("lm_head") => q.default,
                 None => LinearScheme::Plain,
             },

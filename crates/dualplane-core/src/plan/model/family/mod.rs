@@ -213,6 +213,58 @@ const TABLE: &[(&[&str], Traits)] = &[
     ),
 ];
 
+/// `model_type` of what the table holds. vLLM and transformers refuse others.
+const TYPES: &[&str] = &[
+    "deepseek_v2",
+    "deepseek_v3",
+    "deepseek_v32",
+    "deepseek_v4",
+    "gemma2",
+    "gemma3",
+    "gemma3_text",
+    "gemma4",
+    "gemma4_text",
+    "glm4_moe",
+    "glm_moe_dsa",
+    "gpt_oss",
+    "kimi_k2",
+    "kimi_k25",
+    "kimi_k3",
+    "kimi_linear",
+    "llama",
+    "llama4",
+    "llama4_text",
+    "mimo_v2_flash",
+    "mimo_v2",
+    "minimax_m2",
+    "mistral",
+    "mistral3",
+    "mixtral",
+    "nemotron_h",
+    "opt",
+    "phi3",
+    "qwen2",
+    "qwen2_5_vl",
+    "qwen2_moe",
+    "qwen2_vl",
+    "qwen3",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "qwen3_5_moe_text",
+    "qwen3_5_text",
+    "qwen3_moe",
+    "qwen3_next",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+    "qwen3_vl_moe_text",
+    "qwen3_vl_text",
+];
+
+/// Whether a `model_type` is one of those that the table stands for.
+pub(crate) fn knows_type(model_type: &str) -> bool {
+    TYPES.contains(&model_type)
+}
+
 /// What an architecture's name stands for.
 pub(crate) fn traits(architecture: &str) -> Option<&'static Traits> {
     TABLE.iter().find(|(names, _)| names.contains(&architecture)).map(|(_, t)| t)
