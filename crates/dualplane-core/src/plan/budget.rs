@@ -88,8 +88,9 @@ impl Prepared {
 
     fn taken(&self, model: &Model, launch: &Launch, requested: u64, stage: usize) -> Taken {
         let last = stage + 1 == self.stages.len();
-        let (sum, rounding) = self.stages.get(stage).map_or((0, 0), |s| (s.total(), s.rounding()));
-        let bytes = sum.saturating_add(rounding).saturating_sub(launch.cpu_offload_bytes);
+        let parts =
+            self.stages.get(stage).map_or([0; 4], |s| [s.total(), s.rounding(), s.lora(), s.drafter()]);
+        let bytes = parts.into_iter().fold(0, u64::saturating_add).saturating_sub(launch.cpu_offload_bytes);
         let weights = Quantity::within(bytes, WEIGHTS_BAND);
         let activation = pool::activation(model, launch, &self.settled, last);
         let graphs = pool::cuda_graphs(model, launch, bytes);
@@ -118,13 +119,36 @@ impl Prepared {
 
     fn weight_terms(&self, stage: usize) -> Vec<Term> {
         let mut terms = self.class_terms(stage);
-        terms.push(Term {
-            name: "weights.allocator".into(),
-            plane: Plane::Gpu,
-            quantity: Quantity::exact(self.stages.get(stage).map_or(0, super::weights::Stage::rounding)),
-            formula: "tensors of 10 MiB or more, up to whole 2 MiB where at most 1 MiB is left".into(),
-            source: "torch c10/cuda/CUDACachingAllocator.cpp".into(),
-        });
+        let Some(s) = self.stages.get(stage) else { return terms };
+        let mut add = |name: &str, bytes: u64, formula: &str, source: &str| {
+            if bytes > 0 {
+                terms.push(Term {
+                    name: name.into(),
+                    plane: Plane::Gpu,
+                    quantity: Quantity::exact(bytes),
+                    formula: formula.into(),
+                    source: source.into(),
+                });
+            }
+        };
+        add(
+            "weights.allocator",
+            s.rounding(),
+            "tensors of 10 MiB or more, up to whole 2 MiB where at most 1 MiB is left",
+            "torch c10/cuda/CUDACachingAllocator.cpp",
+        );
+        add(
+            "weights.lora",
+            s.lora(),
+            "slots x rank x (inputs + outputs) x 2 B over all linears",
+            "vLLM lora/layers/base_linear.py",
+        );
+        add(
+            "weights.drafter",
+            s.drafter(),
+            "the model's last layer for each layer of multi-token prediction, and its projection",
+            "vLLM model_executor/models/deepseek_mtp.py, qwen3_5_mtp.py",
+        );
         terms
     }
 
@@ -207,12 +231,6 @@ impl Prepared {
             out.push(Unknown {
                 what: format!("keys of config.json that nothing reads: {}", model.unknown_keys.join(", ")),
                 settle: "check whether they change the shape of the model".into(),
-            });
-        }
-        if launch.lora.is_some() {
-            out.push(Unknown {
-                what: "LoRA slots are not counted yet".into(),
-                settle: "start once with --enable-lora and give the log".into(),
             });
         }
         if launch.speculative.as_ref().is_some_and(|s| s.model.is_some()) {

@@ -152,6 +152,8 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
     // All experts of a layer lie in one tensor for the way up and one for the way down.
     t.allocated(mul([local, up_bytes]), 1);
     t.allocated(mul([local, down_bytes]), 1);
+    t.adapters(ups, hidden, local);
+    t.adapters(&[hidden], width, local);
     t.add(M, [local, one]);
     if m.bias {
         t.add(M, [local, mul([up, width]).saturating_add(hidden), element]);

@@ -2,7 +2,7 @@
 
 use crate::plan::arith::{ceil_div, floor_div, mul, round_up};
 use crate::plan::gpu::Gpu;
-use crate::plan::launch::Launch;
+use crate::plan::launch::{Launch, Lora};
 use crate::plan::model::quant::Quantization;
 use crate::plan::model::{LinearScheme, Model};
 use crate::plan::outcome::{PlanError, TensorClass};
@@ -21,6 +21,7 @@ pub(super) struct Rank {
     pub(super) element: u64,
     pub(super) sm: u32,
     pub(super) version: Version,
+    pub(super) lora: Option<Lora>,
 }
 
 impl Rank {
@@ -33,6 +34,7 @@ impl Rank {
             element: settled.dtype.bytes(),
             sm: gpu.sm(),
             version: launch.version,
+            lora: launch.lora,
         }
     }
 }
@@ -43,6 +45,10 @@ pub(crate) struct Stage {
     by_class: [u64; 10],
     /// What torch's allocator adds by rounding large tensors.
     rounding: u64,
+    /// Slots of LoRA adapters.
+    lora: u64,
+    /// The checkpoint's own drafter, without what it shares with the model.
+    drafter: u64,
 }
 
 impl Stage {
@@ -54,7 +60,20 @@ impl Stage {
         self.rounding
     }
 
-    /// The sum of tensors.
+    pub(crate) const fn lora(&self) -> u64 {
+        self.lora
+    }
+
+    pub(crate) const fn drafter(&self) -> u64 {
+        self.drafter
+    }
+
+    pub(super) fn with_drafter(mut self, drafter: u64) -> Self {
+        self.drafter = drafter;
+        self
+    }
+
+    /// The sum of the model's own tensors.
     pub(crate) fn total(&self) -> u64 {
         self.by_class.iter().fold(0, |a, b| a.saturating_add(*b))
     }
@@ -73,6 +92,12 @@ pub(super) struct Tally<'a> {
 }
 
 impl<'a> Tally<'a> {
+    /// Adds the layers of another part of the checkpoint, which names them otherwise.
+    pub(super) const fn named(mut self, prefix: &'static str) -> Self {
+        self.prefix = prefix;
+        self
+    }
+
     pub(super) fn new(model: &'a Model, rank: Rank) -> Self {
         let prefix =
             crate::plan::model::family::traits(&model.architecture).map_or("model.layers", |t| t.layers);
@@ -183,10 +208,23 @@ impl<'a> Tally<'a> {
         let bytes = self.stored(scheme, &outputs, inputs);
         self.add(class, [bytes]);
         self.allocated(bytes, 1);
+        self.adapters(&outputs, inputs, 1);
         if bias {
             let total = outputs.iter().fold(0, |a: u64, b| a.saturating_add(*b));
             self.add(class, [total, self.rank.element]);
         }
+    }
+
+    /// Slots of adapters for linears of these shapes: a down and an up projection for each fused part.
+    ///
+    /// vLLM lora/layers/base_linear.py `create_lora_weights`: 16 bits, the full rank for each slot.
+    pub(super) fn adapters(&mut self, outputs: &[u64], inputs: u64, count: u64) {
+        let Some(lora) = self.rank.lora else { return };
+        let down = if lora.fully_sharded { ceil_div(lora.max_rank, self.rank.tp) } else { lora.max_rank };
+        let one = outputs.iter().fold(0, |sum: u64, out| {
+            sum.saturating_add(mul([down, inputs])).saturating_add(mul([lora.max_rank, *out]))
+        });
+        self.stage.lora = self.stage.lora.saturating_add(mul([lora.max_loras, one, 2, count]));
     }
 
     /// Bytes of a linear as the kernels of this card keep it.
