@@ -134,7 +134,7 @@ impl Prepared {
         add(
             "weights.allocator",
             s.rounding(),
-            "tensors of 10 MiB or more, up to whole 2 MiB where at most 1 MiB is left",
+            "what is left of a block of the allocator, up to 1 MiB, for each tensor above 1 MiB",
             "torch c10/cuda/CUDACachingAllocator.cpp",
         );
         add(

@@ -125,7 +125,8 @@ pub(crate) fn non_torch(model: &Model, launch: &Launch, s: &Settled, last: bool)
     let (low, mid, high) = match (launch.expert_parallel && ranks > 1, ranks) {
         (true, _) => (1000, 3000, 5800),
         // The first engine counted the context and whatever else was on the card.
-        (_, 1) if launch.is_first_engine() => (40, 200, 800),
+        (_, 1) if launch.is_first_engine() => (40, 250, 1900),
+        _ if launch.is_first_engine() => (150, 900, 7500),
         (_, 1) => (40, 133, 240),
         (_, 2..=4) => (150, 400, 800),
         _ => (400, 950, 1600),

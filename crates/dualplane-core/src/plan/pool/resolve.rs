@@ -244,8 +244,8 @@ fn length(model: &Model, launch: &Launch) -> Result<(u64, bool), PlanError> {
 fn batch(launch: &Launch, gpu: &Gpu, max_model_len: u64) -> Result<(u64, u64), PlanError> {
     let a100 = gpu.device_name.to_ascii_lowercase().contains("a100") && launch.version >= Version(0, 10, 0);
     let (tokens, seqs) = if launch.is_first_engine() {
-        // Whole prompts are scheduled unless they are very long.
-        (max_model_len.max(2048), 256)
+        // Whole prompts are scheduled; above 32,768 tokens they are cut into chunks.
+        (if max_model_len > 32_768 { 2048 } else { max_model_len.max(2048) }, 256)
     } else if gpu.total_bytes >= 160 * GIB && launch.version >= Version(0, 28, 0) {
         (16_384, 1024)
     } else if gpu.total_bytes >= 70 * GIB && !a100 {

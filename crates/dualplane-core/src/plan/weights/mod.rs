@@ -1,5 +1,6 @@
 //! Weights of one rank by class of tensor, as the engine allocates them.
 
+mod allocator;
 mod attention;
 mod encoder;
 mod feed_forward;

@@ -1,5 +1,6 @@
 //! Adding up tensors by class, each in the layout that its quantisation gives it.
 
+use super::allocator::Allocator;
 use crate::plan::arith::{ceil_div, floor_div, mul, round_up};
 use crate::plan::gpu::Gpu;
 use crate::plan::launch::{Launch, Lora};
@@ -8,7 +9,6 @@ use crate::plan::model::{LinearScheme, Model};
 use crate::plan::outcome::{PlanError, TensorClass};
 use crate::plan::pool::Settled;
 use crate::plan::version::Version;
-use crate::units::MIB;
 
 /// What one rank is.
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +88,7 @@ pub(super) struct Tally<'a> {
     /// Prefix of layers in the checkpoint.
     prefix: &'static str,
     stage: Stage,
+    allocator: Allocator,
     error: Option<PlanError>,
 }
 
@@ -101,13 +102,21 @@ impl<'a> Tally<'a> {
     pub(super) fn new(model: &'a Model, rank: Rank) -> Self {
         let prefix =
             crate::plan::model::family::traits(&model.architecture).map_or("model.layers", |t| t.layers);
-        Self { model, rank, layer: 0, prefix, stage: Stage::default(), error: None }
+        Self {
+            model,
+            rank,
+            layer: 0,
+            prefix,
+            stage: Stage::default(),
+            allocator: Allocator::default(),
+            error: None,
+        }
     }
 
     pub(super) fn finish(self) -> Result<Stage, PlanError> {
         match self.error {
             Some(e) => Err(e),
-            None => Ok(self.stage),
+            None => Ok(Stage { rounding: self.allocator.charged(), ..self.stage }),
         }
     }
 
@@ -133,18 +142,9 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// A tensor that is allocated on its own, so many times: what rounding adds.
-    ///
-    /// torch c10/cuda/CUDACachingAllocator.cpp: 10 MiB or more get a segment of whole 2 MiB, and a rest of at most 1 MiB
-    /// is not split off.
+    /// Tensors that are allocated on their own.
     pub(super) fn allocated(&mut self, bytes: u64, count: u64) {
-        if bytes < 10 * MIB {
-            return;
-        }
-        let rest = round_up(bytes, 2 * MIB).saturating_sub(bytes);
-        if rest <= MIB {
-            self.stage.rounding = self.stage.rounding.saturating_add(mul([rest, count]));
-        }
+        self.allocator.take(bytes, count);
     }
 
     fn quant(&self) -> Option<&'a Quantization> {
