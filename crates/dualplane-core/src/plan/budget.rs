@@ -38,7 +38,7 @@ impl Prepared {
     pub(crate) fn plan(&self, model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, PlanError> {
         let requested = (gpu.total_bytes as f64 * self.settled.utilisation).ceil() as u64;
         let taken: Vec<Taken> =
-            (0..self.stages.len()).map(|stage| self.taken(model, launch, requested, stage)).collect();
+            (0..self.stages.len()).map(|stage| self.taken(model, launch, gpu, requested, stage)).collect();
         let given = launch.available_kv_bytes.or(launch.kv_cache_memory_bytes).map(Quantity::exact);
         let available: Vec<Quantity> = taken.iter().map(|t| given.unwrap_or(t.available)).collect();
         let bound = |f: fn(&Quantity) -> u64| -> Vec<u64> {
@@ -86,7 +86,7 @@ impl Prepared {
         })
     }
 
-    fn taken(&self, model: &Model, launch: &Launch, requested: u64, stage: usize) -> Taken {
+    fn taken(&self, model: &Model, launch: &Launch, gpu: &Gpu, requested: u64, stage: usize) -> Taken {
         let last = stage + 1 == self.stages.len();
         let parts =
             self.stages.get(stage).map_or([0; 4], |s| [s.total(), s.rounding(), s.lora(), s.drafter()]);
@@ -94,7 +94,7 @@ impl Prepared {
         let weights = Quantity::within(bytes, WEIGHTS_BAND);
         let activation = pool::activation(model, launch, &self.settled, last);
         let graphs = pool::cuda_graphs(model, launch, bytes);
-        let rest = pool::non_torch(model, launch, &self.settled, last);
+        let rest = pool::non_torch(model, launch, &self.settled, last, gpu.total_bytes);
         let sum: Quantity = [weights, activation.quantity, graphs.quantity, rest.quantity].into_iter().sum();
         Taken { weights, activation, graphs, rest, available: Quantity::exact(requested).minus(sum) }
     }

@@ -294,13 +294,17 @@ impl Figures {
         let quant = text(row, "quantization");
         // A format that the configuration does not hold cannot be counted from it.
         let known_format = quant.is_empty() || model.quantization.is_some() && !quant.contains("online");
+        // Kernels lay FP4 experts out by card, and other platforms lay out all of them.
+        let card = !text(row, "gpu").is_empty() || !quant.contains("mxfp4");
+        let known_format = known_format && card && !text(row, "gpu").contains("AMD");
         if let Some(want) = num(row, "weights_gib_per_gpu").filter(|_| known_format) {
             let got = p.gpu.weights_bytes.expected as f64 / GIB as f64;
             let off = (got / want - 1.0) * 100.0;
-            self.weights.mark(
-                within(got, want, 0.004),
-                format!("{id}: {want} GiB, predicted {got:.4} ({off:+.2} %)"),
-            );
+            // Two decimals say no more than half of the last one.
+            let printed = text(row, "weights_gib_per_gpu").split('.').nth(1).map_or(0, str::len);
+            let half = 0.5 * 0.1_f64.powi(i32::try_from(printed).unwrap_or(2));
+            let right = within(got, want, 0.004) || (got - want).abs() <= half;
+            self.weights.mark(right, format!("{id}: {want} GiB, predicted {got:.4} ({off:+.2} %)"));
         }
         let flags =
             num(row, "gpu_total_gib").is_some() && launch.gpu_memory_utilization.is_some() && known_format;
