@@ -14,6 +14,9 @@ pub mod model;
 mod outcome;
 mod pool;
 mod prepare;
+#[cfg(test)]
+#[allow(clippy::string_slice)]
+mod properties;
 mod quantity;
 mod version;
 mod weights;

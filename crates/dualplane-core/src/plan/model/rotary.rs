@@ -20,6 +20,9 @@ const LENGTHS: &[&str] = &[
     "seq_len",
 ];
 
+/// No context is longer; a config that says so is broken or hostile.
+const LONGEST: u64 = 1 << 40;
+
 /// Kinds of scaling after which `max_position_embeddings` needs no factor (vLLM config/model.py).
 const ALREADY_SCALED: &[&str] =
     &["su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling"];
@@ -69,7 +72,7 @@ pub(super) fn max_model_len(keys: &Keys<'_>, text: &Value) -> Result<u64, PlanEr
     if !(factor.is_finite() && factor > 0.0) {
         return Err(family::missing("rope_scaling.factor"));
     }
-    Ok((length as f64 * factor) as u64)
+    Ok(((length as f64 * factor) as u64).min(LONGEST))
 }
 
 /// Positions that a table of this kind holds.
