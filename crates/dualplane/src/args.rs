@@ -111,6 +111,8 @@ pub(crate) enum DevCommand {
     Corpus(CorpusArgs),
     /// Measure the arithmetic of plans against what the engine's own code answered
     Oracle(OracleArgs),
+    /// Measure plans against what real start-ups printed
+    Startups(StartupsArgs),
     /// Draw what `triage` prints as SVG, for documents
     Picture {
         /// Target of `triage`
@@ -137,6 +139,24 @@ pub(crate) struct OracleArgs {
     /// Only rows whose id holds this text
     #[arg(long)]
     pub(crate) only: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct StartupsArgs {
+    /// Start-ups, one row each (CSV)
+    pub(crate) rows: PathBuf,
+    /// Facts of their models (JSON)
+    #[arg(long)]
+    pub(crate) models: PathBuf,
+    /// Folders of configurations that the facts name; can be repeated
+    #[arg(long)]
+    pub(crate) configs: Vec<PathBuf>,
+    /// Least share of rows within 1 % in tokens and concurrency, percent
+    #[arg(long, default_value_t = 95.0)]
+    pub(crate) min_kv: f64,
+    /// Least share of rows with weights within 0.4 %, and of pools within their band, percent
+    #[arg(long, default_value_t = 90.0)]
+    pub(crate) min_weights: f64,
 }
 
 #[derive(Debug, clap::Args)]

@@ -12,7 +12,10 @@ pub(crate) const fn ceil_div(a: u64, b: u64) -> u64 {
 
 /// `a / b` rounded down; `a` where `b` is 0.
 pub(crate) const fn floor_div(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { a / b }
+    match a.checked_div(b) {
+        Some(quotient) => quotient,
+        None => a,
+    }
 }
 
 /// The least multiple of `step` that is not below `a`.
@@ -30,6 +33,8 @@ pub(crate) const fn gcd(mut a: u64, mut b: u64) -> u64 {
 
 /// Least common multiple, at most [`u64::MAX`].
 pub(crate) const fn lcm(a: u64, b: u64) -> u64 {
-    let g = gcd(a, b);
-    if g == 0 { 0 } else { (a / g).saturating_mul(b) }
+    match a.checked_div(gcd(a, b)) {
+        Some(part) => part.saturating_mul(b),
+        None => 0,
+    }
 }

@@ -38,7 +38,7 @@ impl Prepared {
     pub(crate) fn plan(&self, model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, PlanError> {
         let requested = (gpu.total_bytes as f64 * self.settled.utilisation).ceil() as u64;
         let taken: Vec<Taken> =
-            (0..self.stages.len()).map(|stage| self.taken(model, launch, requested, stage)).collect();
+            (0..self.stages.len()).map(|stage| self.taken(model, launch, gpu, requested, stage)).collect();
         let given = launch.available_kv_bytes.or(launch.kv_cache_memory_bytes).map(Quantity::exact);
         let available: Vec<Quantity> = taken.iter().map(|t| given.unwrap_or(t.available)).collect();
         let bound = |f: fn(&Quantity) -> u64| -> Vec<u64> {
@@ -86,13 +86,15 @@ impl Prepared {
         })
     }
 
-    fn taken(&self, model: &Model, launch: &Launch, requested: u64, stage: usize) -> Taken {
+    fn taken(&self, model: &Model, launch: &Launch, gpu: &Gpu, requested: u64, stage: usize) -> Taken {
         let last = stage + 1 == self.stages.len();
-        let bytes = self.stages.get(stage).map_or(0, pool_total).saturating_sub(launch.cpu_offload_bytes);
+        let parts =
+            self.stages.get(stage).map_or([0; 4], |s| [s.total(), s.rounding(), s.lora(), s.drafter()]);
+        let bytes = parts.into_iter().fold(0, u64::saturating_add).saturating_sub(launch.cpu_offload_bytes);
         let weights = Quantity::within(bytes, WEIGHTS_BAND);
         let activation = pool::activation(model, launch, &self.settled, last);
         let graphs = pool::cuda_graphs(model, launch, bytes);
-        let rest = pool::non_torch(model, launch, &self.settled, last);
+        let rest = pool::non_torch(model, launch, &self.settled, last, gpu.total_bytes);
         let sum: Quantity = [weights, activation.quantity, graphs.quantity, rest.quantity].into_iter().sum();
         Taken { weights, activation, graphs, rest, available: Quantity::exact(requested).minus(sum) }
     }
@@ -116,6 +118,41 @@ impl Prepared {
     }
 
     fn weight_terms(&self, stage: usize) -> Vec<Term> {
+        let mut terms = self.class_terms(stage);
+        let Some(s) = self.stages.get(stage) else { return terms };
+        let mut add = |name: &str, bytes: u64, formula: &str, source: &str| {
+            if bytes > 0 {
+                terms.push(Term {
+                    name: name.into(),
+                    plane: Plane::Gpu,
+                    quantity: Quantity::exact(bytes),
+                    formula: formula.into(),
+                    source: source.into(),
+                });
+            }
+        };
+        add(
+            "weights.allocator",
+            s.rounding(),
+            "what is left of a block of the allocator, up to 1 MiB, for each tensor above 1 MiB",
+            "torch c10/cuda/CUDACachingAllocator.cpp",
+        );
+        add(
+            "weights.lora",
+            s.lora(),
+            "slots x rank x (inputs + outputs) x 2 B over all linears",
+            "vLLM lora/layers/base_linear.py",
+        );
+        add(
+            "weights.drafter",
+            s.drafter(),
+            "the model's last layer for each layer of multi-token prediction, and its projection",
+            "vLLM model_executor/models/deepseek_mtp.py, qwen3_5_mtp.py",
+        );
+        terms
+    }
+
+    fn class_terms(&self, stage: usize) -> Vec<Term> {
         self.weights_by_class(stage)
             .into_iter()
             .map(|(class, bytes)| Term {
@@ -196,12 +233,6 @@ impl Prepared {
                 settle: "check whether they change the shape of the model".into(),
             });
         }
-        if launch.lora.is_some() {
-            out.push(Unknown {
-                what: "LoRA slots are not counted yet".into(),
-                settle: "start once with --enable-lora and give the log".into(),
-            });
-        }
         if launch.speculative.as_ref().is_some_and(|s| s.model.is_some()) {
             out.push(Unknown {
                 what: "the drafter's own layers and weights".into(),
@@ -210,8 +241,4 @@ impl Prepared {
         }
         out
     }
-}
-
-fn pool_total(stage: &super::weights::Stage) -> u64 {
-    stage.total()
 }

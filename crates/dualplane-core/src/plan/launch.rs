@@ -95,6 +95,8 @@ pub struct Launch {
     pub redundant_experts: u64,
     /// `--max-model-len`.
     pub max_model_len: MaxModelLen,
+    /// `VLLM_ALLOW_LONG_MAX_MODEL_LEN=1`: a length beyond the model's own is taken as given.
+    pub allow_long_max_model_len: bool,
     /// `--max-num-seqs`.
     pub max_num_seqs: Option<u64>,
     /// `--max-num-batched-tokens`, in tokens.
@@ -157,6 +159,16 @@ pub struct Launch {
     pub attention_backend: Option<String>,
     /// `VLLM_USE_V2_MODEL_RUNNER`.
     pub v2_runner: Option<bool>,
+    /// `VLLM_USE_V1=0`: the first engine, which was the only one before 0.8.0.
+    pub first_engine: bool,
+}
+
+impl Launch {
+    /// Whether the first engine serves ("V0").
+    #[must_use]
+    pub fn is_first_engine(&self) -> bool {
+        self.first_engine && self.version < Version(0, 11, 0) || self.version < Version(0, 8, 0)
+    }
 }
 
 impl Default for Launch {
@@ -173,6 +185,7 @@ impl Default for Launch {
             expert_parallel: false,
             redundant_experts: 0,
             max_model_len: MaxModelLen::Model,
+            allow_long_max_model_len: false,
             max_num_seqs: None,
             max_num_batched_tokens: None,
             block_size: None,
@@ -204,6 +217,7 @@ impl Default for Launch {
             mm_processor_cache_bytes: None,
             attention_backend: None,
             v2_runner: None,
+            first_engine: false,
         }
     }
 }

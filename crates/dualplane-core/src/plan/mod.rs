@@ -21,6 +21,9 @@ pub mod model;
 mod outcome;
 mod pool;
 mod prepare;
+#[cfg(test)]
+#[allow(clippy::string_slice)]
+mod properties;
 mod quantity;
 pub mod startlog;
 mod version;

@@ -8,6 +8,7 @@ use super::launch::Launch;
 use super::model::Model;
 use super::outcome::PlanError;
 use super::pool::{self, Pool, Settled};
+use super::version::Version;
 use super::weights::{self, Stage};
 
 /// A model on ranks.
@@ -50,7 +51,10 @@ impl Prepared {
         };
         let (layers, block_size) = kv::specs(model, &setting)?;
         let outermost = model.family == super::model::Family::DeepseekV4;
-        let groups = kv::groups(&layers, launch.disable_hybrid_kv_cache_manager, outermost)?;
+        // Off by itself for chunked attention in 0.12.0 and before, on in 0.16.0 (vLLM config/vllm.py).
+        let chunked = layers.iter().any(|l| matches!(l.spec.kind, kv::Kind::Chunked { .. }));
+        let unify = launch.disable_hybrid_kv_cache_manager || chunked && launch.version < Version(0, 14, 0);
+        let groups = kv::groups(&layers, unify, outermost)?;
         let stage_of = pool::stage_of(model.layers.len() as u64, launch.pp);
         let bytes_per_block = (0..launch.pp)
             .map(|stage| {

@@ -5,6 +5,7 @@ mod explain;
 mod knowledge;
 mod oracle;
 mod picture;
+mod startups;
 mod triage;
 
 use std::io;
@@ -133,6 +134,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         }
         Command::Dev(DevCommand::Corpus(args)) => corpus::run(&args),
         Command::Dev(DevCommand::Oracle(args)) => oracle::run(&args),
+        Command::Dev(DevCommand::Startups(args)) => startups::run(&args),
         Command::Dev(DevCommand::Picture { target }) => picture::run(&target),
     }
 }

@@ -37,6 +37,14 @@ pub(crate) fn choose(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) ->
     }
     match mla {
         Some(m) if m.indexer.is_some() => sparse(sm, kv_dtype),
+        Some(_) if is_quantised(kv_dtype) && sm < 89 => Err(PlanError::contradiction(
+            "--kv-cache-dtype",
+            format!(
+                "FP8 KV cache is not supported by the Triton MLA backend on compute capability {}.{}",
+                sm / 10,
+                sm % 10
+            ),
+        )),
         Some(_) => Ok(latent(launch, sm, kv_dtype)),
         None => per_head(model, launch, sm, kv_dtype),
     }
@@ -99,7 +107,10 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
     };
     match sm / 10 {
         9 if both_ways => Ok(b("TRITON_FLASH_ATTN", if quantised { 64 } else { 16 }, 16)),
+        // FlashAttention 4 reads 8-bit pages of wide heads in tiles of 64 tokens.
+        9 if quantised && model.head_size() == 512 => Ok(b("FLASH_ATTN", 64, 64)),
         9 => Ok(b("FLASH_ATTN", 16, 16)),
+        10 if both_ways => Ok(b("TRITON_FLASHINFER", 64, 64)),
         10 => Ok(b("FLASHINFER", 16, 16)),
         _ if both_ways || sinks => triton("TRITON_ATTN"),
         _ if quantised => Ok(b("FLASHINFER", 16, 16)),

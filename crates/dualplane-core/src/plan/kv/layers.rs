@@ -144,7 +144,9 @@ fn per_head(g: &Gqa, s: &Setting<'_>, block: u64) -> Spec {
 
 fn latent(width: u64, sparse: bool, s: &Setting<'_>, block: u64) -> Spec {
     // FlashMLA's own layout of sparse FP8: 512 bytes, four scales of 4 bytes, 64 rotated elements in 16 bits.
-    let packed = sparse && s.backend.name == "FLASHMLA_SPARSE" && backend::is_quantised(s.kv_dtype);
+    let packed = sparse
+        && (s.backend.name == "FLASHMLA_SPARSE" && backend::is_quantised(s.kv_dtype)
+            || s.backend.name == "FLASHINFER_MLA_SPARSE_SM120");
     let bytes = if packed {
         656
     } else if s.launch.version < Version(0, 8, 0) {
@@ -239,11 +241,10 @@ fn largest_state(model: &Model, s: &Setting<'_>) -> Option<u64> {
 ///
 /// Source: vLLM 0.33.0 mamba_mixer2.py, gdn/qwen_gdn_linear_attn.py, mamba/kda_checkpoint.py.
 fn checkpoint(attention: &Attention, s: &Setting<'_>) -> Option<u64> {
-    if s.launch.version < Version(0, 30, 0) {
-        return None;
-    }
     match attention {
-        Attention::Mamba2(_) => Some(1),
+        // Releases read: 0.30.0, 0.32.0, 0.33.0.
+        Attention::Mamba2(_) => (s.launch.version >= Version(0, 32, 0)).then_some(1),
+        _ if s.launch.version < Version(0, 33, 0) => None,
         Attention::GatedDelta(g) => match s.sm / 10 {
             9 => Some(64),
             10 | 12 if g.k_dim == 128 => Some(64),

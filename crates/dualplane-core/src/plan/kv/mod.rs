@@ -8,4 +8,4 @@ mod spec;
 pub(crate) use backend::{Backend, choose as backend_of, is_quantised};
 pub(crate) use group::{Groups, groups};
 pub(crate) use layers::{Setting, kv_heads, specs};
-pub(crate) use spec::Need;
+pub(crate) use spec::{Kind, Need};

@@ -35,10 +35,6 @@ impl<'a> Keys<'a> {
         self.u64(&[name]).unwrap_or(default)
     }
 
-    pub(crate) fn f64(&self, name: &'static str) -> Option<f64> {
-        self.get(&[name])?.as_f64()
-    }
-
     pub(crate) fn bool(&self, name: &'static str) -> Option<bool> {
         self.get(&[name])?.as_bool()
     }

@@ -105,20 +105,18 @@ pub struct RotaryTable {
     pub positions: u64,
     /// Rotated elements per head.
     pub width: u64,
-    /// Bytes per element.
+    /// Bytes per element; 0: those of the dtype that is served.
     pub element_bytes: u64,
     /// Tables of this kind.
     pub count: u64,
 }
 
 impl RotaryTable {
-    /// Bytes: cosine and sine of half the rotated elements each.
+    /// Bytes: cosine and sine of half the rotated elements each, with elements of `served` bytes where none are given.
     #[must_use]
-    pub const fn bytes(&self) -> u64 {
-        self.positions
-            .saturating_mul(self.width)
-            .saturating_mul(self.element_bytes)
-            .saturating_mul(self.count)
+    pub const fn bytes(&self, served: u64) -> u64 {
+        let element = if self.element_bytes == 0 { served } else { self.element_bytes };
+        self.positions.saturating_mul(self.width).saturating_mul(element).saturating_mul(self.count)
     }
 }
 

@@ -132,6 +132,8 @@ pub(crate) struct Patterns {
 
 /// More patterns than any checkpoint has.
 const MOST_REGEXES: usize = 256;
+/// As above; each is tried on each module.
+const MOST_WILDCARDS: usize = 4096;
 
 /// One spelling of a module's name for what models, checkpoints and quantisers call it.
 pub(crate) fn canonical(name: &str) -> String {
@@ -155,7 +157,9 @@ impl Patterns {
                     out.regexes.push(re);
                 }
             } else if p.contains('*') {
-                out.wildcards.push(canonical(p));
+                if out.wildcards.len() < MOST_WILDCARDS {
+                    out.wildcards.push(canonical(p));
+                }
             } else {
                 out.names.insert(canonical(p));
             }

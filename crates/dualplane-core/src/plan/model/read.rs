@@ -140,6 +140,13 @@ impl Model {
             .filter(|v| v.is_object());
         let text = nested.unwrap_or(&config);
         let keys = Keys::new(text);
+        for holder in [&config, text] {
+            if let Some(kind) = holder.get("model_type").and_then(Value::as_str)
+                && !family::knows_type(kind)
+            {
+                return Err(PlanError::unsupported(format!("model_type {kind} of {architecture}")));
+            }
+        }
         let need = |names: &[&'static str]| {
             keys.u64(names)
                 .filter(|n| *n > 0)

@@ -20,6 +20,9 @@ const LENGTHS: &[&str] = &[
     "seq_len",
 ];
 
+/// No context is longer; a config that says so is broken or hostile.
+const LONGEST: u64 = 1 << 40;
+
 /// Kinds of scaling after which `max_position_embeddings` needs no factor (vLLM config/model.py).
 const ALREADY_SCALED: &[&str] =
     &["su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling"];
@@ -69,7 +72,7 @@ pub(super) fn max_model_len(keys: &Keys<'_>, text: &Value) -> Result<u64, PlanEr
     if !(factor.is_finite() && factor > 0.0) {
         return Err(family::missing("rope_scaling.factor"));
     }
-    Ok((length as f64 * factor) as u64)
+    Ok(((length as f64 * factor) as u64).min(LONGEST))
 }
 
 /// Positions that a table of this kind holds.
@@ -109,7 +112,7 @@ fn rotated(model: &Model, rope: Option<&Value>, head_dim: u64) -> u64 {
 
 /// The tables that a model builds, one for each distinct setting.
 pub(super) fn tables(model: &Model) -> Vec<RotaryTable> {
-    let element = model.dtype.bytes();
+    let element = 0;
     let ropes = settings(&model.text);
     let first = ropes.first().map(|(_, r)| *r);
     let table = |rope: Option<&Value>, width: u64, element_bytes: u64, count: u64| RotaryTable {
@@ -145,6 +148,8 @@ pub(super) fn tables(model: &Model) -> Vec<RotaryTable> {
                 u64::from(slides) + u64::from(full),
             )]
         }
+        // vLLM models/gpt_oss.py asks for a table in 32 bits.
+        Family::GptOss => vec![table(first, rotated(model, first, model.head_size()), 4, 1)],
         _ => vec![table(first, rotated(model, first, model.head_size()), element, 1)],
     }
 }
@@ -165,7 +170,7 @@ fn deepseek(
     // The selector rotates with its own layout of pairs unless it shares the main one.
     let count = if sparse && !interleaved { 2 } else { 1 };
     // FlashInfer's kernel for scaled tables wants 32 bits; only the sparse path uses it.
-    let element = if sparse && scaled { 4 } else { model.dtype.bytes() };
+    let element = if sparse && scaled { 4 } else { 0 };
     vec![table(rope, width, element, count)]
 }
 
@@ -175,7 +180,6 @@ fn by_reach(
     ropes: &[(&str, &Value)],
     table: impl Fn(Option<&Value>, u64, u64, u64) -> RotaryTable,
 ) -> Vec<RotaryTable> {
-    let element = model.dtype.bytes();
     let mut out = Vec::new();
     for (name, slides) in [("full_attention", false), ("sliding_attention", true)] {
         let head = model.layers.iter().find_map(|l| match l.attention {
@@ -186,7 +190,7 @@ fn by_reach(
         let rope = ropes.iter().find(|(n, _)| *n == name).map(|(_, r)| *r);
         // Without settings of its own, a full layer takes the only one, and a window the default (Gemma 3).
         let rope = rope.or_else(|| ropes.first().filter(|(n, _)| n.is_empty() && !slides).map(|(_, r)| *r));
-        out.push(table(rope, rotated(model, rope, head), element, 1));
+        out.push(table(rope, rotated(model, rope, head), 0, 1));
     }
     if model.architecture.starts_with("Gemma2") {
         out.truncate(1);

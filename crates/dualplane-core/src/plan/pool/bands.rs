@@ -120,10 +120,14 @@ pub(crate) fn cuda_graphs(model: &Model, launch: &Launch, weights: u64) -> Term 
 }
 
 /// Memory outside of torch's allocator and the runner's own buffers.
-pub(crate) fn non_torch(model: &Model, launch: &Launch, s: &Settled, last: bool) -> Term {
+pub(crate) fn non_torch(model: &Model, launch: &Launch, s: &Settled, last: bool, total_bytes: u64) -> Term {
     let ranks = launch.tp * launch.pp;
     let (low, mid, high) = match (launch.expert_parallel && ranks > 1, ranks) {
         (true, _) => (1000, 3000, 5800),
+        // The first engine counted the context and whatever else was on the card.
+        // It grew with the card: 0.05 to 0.8 GiB on small ones, 1.8 on 80 GB.
+        (_, 1) if launch.is_first_engine() => (40, 200, (total_bytes / 40 / MIB).max(500)),
+        _ if launch.is_first_engine() => (150, 900, 7500),
         (_, 1) => (40, 133, 240),
         (_, 2..=4) => (150, 400, 800),
         _ => (400, 950, 1600),

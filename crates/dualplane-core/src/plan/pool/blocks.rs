@@ -106,11 +106,14 @@ impl Pool<'_> {
                 self.groups.groups.iter().filter_map(|g| g.first()).map(|s| s.block).min().unwrap_or(0);
             (blocks / self.groups.groups.len() as u64).saturating_mul(least).saturating_mul(self.shards)
         };
+        // Until 0.8 the printed concurrency was the printed tokens over the length.
+        let concurrency =
+            if self.version < Version(0, 9, 0) && len > 0 { tokens as f64 / len as f64 } else { concurrency };
         Blocks { blocks, tokens, concurrency, len, refusal }
     }
 
     fn nothing(&self) -> String {
-        if self.version >= Version(0, 30, 0) {
+        if self.version >= Version(0, 21, 0) {
             "No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the \
              engine (this flag also controls CPU memory reservation on the CPU backend, despite its name). See \
              https://docs.vllm.ai/en/latest/configuration/conserving_memory/ for more details."
@@ -128,8 +131,8 @@ impl Pool<'_> {
         } else {
             String::new()
         };
-        // Both texts read in the source of 0.20.2 and 0.33.0; the release between them that changed it is not known.
-        let (whose, advice) = if self.version >= Version(0, 30, 0) {
+        // Read in 0.20.2 and 0.22.1, between which the text changed.
+        let (whose, advice) = if self.version >= Version(0, 21, 0) {
             (
                 "model's",
                 "Try increasing `gpu_memory_utilization` (which also controls CPU memory on the CPU backend) or \

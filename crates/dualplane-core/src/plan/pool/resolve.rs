@@ -40,7 +40,7 @@ pub(crate) fn settle(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Settle
         (given, _) => given.to_owned(),
     };
     known_kv_dtype(&kv_dtype)?;
-    particular(model, launch, dtype)?;
+    particular(model, launch, dtype, &kv_dtype)?;
     let backend = backend_of(model, launch, gpu.sm(), &kv_dtype)?;
     let (max_model_len, fit_len) = length(model, launch)?;
     let (seqs, tokens) = batch(launch, gpu, max_model_len)?;
@@ -48,8 +48,8 @@ pub(crate) fn settle(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Settle
         .layers
         .iter()
         .any(|l| matches!(l.attention, Attention::Mamba2(_) | Attention::GatedDelta(_) | Attention::Kda(_)));
-    // Hybrids cache prefixes by default only in the newest versions.
-    let prefix_caching = launch.prefix_caching.unwrap_or(!hybrid || launch.version >= Version(0, 30, 0));
+    // Off for hybrids in 0.26.0, on in 0.28.0 (vLLM engine/arg_utils.py, config/model.py).
+    let prefix_caching = launch.prefix_caching.unwrap_or(!hybrid || launch.version >= Version(0, 28, 0));
     let ahead = launch.speculative.as_ref().map_or(0, |s| s.num_tokens);
     Ok(Settled {
         dtype,
@@ -135,12 +135,12 @@ fn divisible(model: &Model, launch: &Launch) -> Result<(), PlanError> {
 }
 
 /// What single families refuse.
-fn particular(model: &Model, launch: &Launch, dtype: Dtype) -> Result<(), PlanError> {
+fn particular(model: &Model, launch: &Launch, dtype: Dtype, kv_dtype: &str) -> Result<(), PlanError> {
     let sparse = model.layers.iter().any(|l| matches!(l.attention, Attention::Mla(m) if m.indexer.is_some()));
-    if sparse && dtype != Dtype::Bfloat16 {
+    if sparse && dtype != Dtype::Bfloat16 && is_quantised(kv_dtype) {
         return Err(PlanError::contradiction(
             "--dtype",
-            "no backend of sparse MLA takes anything but bfloat16",
+            "no backend of sparse MLA with an 8-bit cache takes anything but bfloat16",
         ));
     }
     if model.family == Family::GptOss {
@@ -226,14 +226,16 @@ fn length(model: &Model, launch: &Launch) -> Result<(u64, bool), PlanError> {
         MaxModelLen::Model => Ok((model.max_model_len, false)),
         MaxModelLen::Fit => Ok((model.max_model_len, true)),
         MaxModelLen::Tokens(0) => Err(PlanError::contradiction("--max-model-len", "0 tokens")),
-        MaxModelLen::Tokens(n) if n > model.max_model_len => Err(PlanError::contradiction(
-            "--max-model-len",
-            format!(
-                "User-specified max_model_len ({n}) is greater than the derived max_model_len ({}); \
+        MaxModelLen::Tokens(n) if n > model.max_model_len && !launch.allow_long_max_model_len => {
+            Err(PlanError::contradiction(
+                "--max-model-len",
+                format!(
+                    "User-specified max_model_len ({n}) is greater than the derived max_model_len ({}); \
                  VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 overrides this",
-                model.max_model_len
-            ),
-        )),
+                    model.max_model_len
+                ),
+            ))
+        }
         MaxModelLen::Tokens(n) => Ok((n, false)),
     }
 }
@@ -241,7 +243,10 @@ fn length(model: &Model, launch: &Launch) -> Result<(u64, bool), PlanError> {
 /// vLLM engine/arg_utils.py `get_batch_defaults`.
 fn batch(launch: &Launch, gpu: &Gpu, max_model_len: u64) -> Result<(u64, u64), PlanError> {
     let a100 = gpu.device_name.to_ascii_lowercase().contains("a100") && launch.version >= Version(0, 10, 0);
-    let (tokens, seqs) = if gpu.total_bytes >= 160 * GIB && launch.version >= Version(0, 28, 0) {
+    let (tokens, seqs) = if launch.is_first_engine() {
+        // Whole prompts are scheduled; above 32,768 tokens they are cut into chunks.
+        (if max_model_len > 32_768 { 2048 } else { max_model_len.max(2048) }, 256)
+    } else if gpu.total_bytes >= 160 * GIB && launch.version >= Version(0, 28, 0) {
         (16_384, 1024)
     } else if gpu.total_bytes >= 70 * GIB && !a100 {
         (8192, 1024)

@@ -38,6 +38,8 @@ fn gqa(t: &mut Tally<'_>, model: &Model, g: &Gqa) {
         t.linear(A, module, &[("q_proj", q), ("k_proj", k), ("v_proj", v)], hidden, g.qkv_bias);
     }
     t.linear(A, module, &[("o_proj", hidden)], mul([heads, g.v_head_dim]), g.o_bias);
+    // What is fused on the way in may mismatch (vLLM layers/linear.py `_maybe_allow_fp8_block_shape_mismatch`).
+    t.whole_tiles(module, "o_proj", Some(mul([heads, g.v_head_dim])), &[]);
     let element = t.rank.element;
     match g.qk_norm {
         QkNorm::None => {}
@@ -72,6 +74,7 @@ fn mla(t: &mut Tally<'_>, model: &Model, m: &Mla) {
     }
     let values = mul([heads, m.v_dim]);
     t.linear(A, "self_attn", &[("o_proj", hidden)], values, false);
+    t.whole_tiles("self_attn", "o_proj", Some(values), &[q_out, up]);
     if m.output_gate {
         t.linear(A, "self_attn", &[("g_proj", values)], hidden, false);
     }

@@ -4,11 +4,13 @@ use super::tally::{Tally, matrix};
 use crate::plan::arith::{ceil_div, gcd, mul, round_up};
 use crate::plan::model::family;
 use crate::plan::model::{Family, FeedForward, LinearScheme, Model, Moe};
+use crate::plan::outcome::PlanError;
 use crate::plan::outcome::TensorClass::{self, Attention, Mlp, Moe as M};
+use crate::plan::version::Version;
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, f: &FeedForward) {
     let traits = family::traits(&model.architecture);
-    let (mlp, router) = traits.map_or(("mlp", "gate"), |x| (x.mlp, x.router));
+    let mlp = traits.map_or("mlp", |x| x.mlp);
     match *f {
         FeedForward::None => {}
         FeedForward::Dense { intermediate, gated, bias } => {
@@ -21,7 +23,7 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, f: &FeedForward) {
             if m.dense_beside > 0 {
                 dense(t, Mlp, "mlp", model.hidden_size, m.dense_beside, true, false);
             }
-            experts(t, model, mlp, router, &m);
+            experts(t, model, mlp, &m);
         }
     }
 }
@@ -43,13 +45,24 @@ fn dense(
         t.linear(class, module, &[("up_proj", width)], hidden, bias);
     }
     t.linear(class, module, &[("down_proj", hidden)], width, bias);
+    // DeepSeek-V4 allows shared experts that are no whole tiles.
+    if t.model.family != Family::DeepseekV4 {
+        t.whole_tiles(module, "down_proj", Some(width), &[]);
+    }
 }
 
-fn experts(t: &mut Tally<'_>, model: &Model, mlp: &str, router: &str, m: &Moe) {
+fn experts(t: &mut Tally<'_>, model: &Model, mlp: &str, m: &Moe) {
     let hidden = model.hidden_size;
     let element = t.rank.element;
-    let _ = router;
-    let router_bytes = if m.router_bytes > 0 { m.router_bytes } else { element };
+    // Where no kernel mixes precisions, Nemotron-H keeps its router in 32 bits (vLLM layers/fused_moe GateLinear).
+    let wide = model.family == Family::NemotronH && !matches!(t.rank.sm / 10, 9 | 10);
+    let router_bytes = if m.router_bytes > 0 {
+        m.router_bytes
+    } else if wide {
+        4
+    } else {
+        element
+    };
     t.add(M, [m.experts, hidden, router_bytes]);
     if m.router_bias {
         t.add(M, [m.experts, router_bytes]);
@@ -92,11 +105,18 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
     if model.family == Family::GptOss && scheme == LinearScheme::Mxfp4 {
         return gpt_oss(t, local, width, hidden);
     }
-    let ups = [width, width];
-    let ups = if m.gated { &ups[..] } else { &ups[..1] };
     let scheme = match scheme {
         LinearScheme::Fp8Block { rows, columns } => {
             // A width that is no multiple of the tile is scaled in smaller tiles.
+            if !width.is_multiple_of(rows) && t.rank.version < Version(0, 30, 0) {
+                t.reject(PlanError::contradiction(
+                    "--tensor-parallel-size",
+                    format!(
+                        "The output_size of gate's and up's weight = {width} is not divisible by weight quantization \
+                         block_n = {rows}."
+                    ),
+                ));
+            }
             let tile = gcd(width, columns);
             if tile == columns {
                 scheme
@@ -106,6 +126,19 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
         }
         other => other,
     };
+    let width = match scheme {
+        // FlashInfer's TRT-LLM kernels on Blackwell take unquantised experts in widths of 128.
+        LinearScheme::Plain if t.rank.sm / 10 == 10 => round_up(width, 128),
+        // vLLM fused_moe/oracle/mxfp4.py: Marlin and TRT-LLM want 128, the kernels of Hopper 64.
+        LinearScheme::Mxfp4 => round_up(width, if t.rank.sm / 10 == 9 { 64 } else { 128 }),
+        _ => width,
+    };
+    let hidden = match scheme {
+        LinearScheme::Mxfp4 if t.rank.sm / 10 != 9 => round_up(hidden, 256),
+        _ => hidden,
+    };
+    let ups = [width, width];
+    let ups = if m.gated { &ups[..] } else { &ups[..1] };
     // FlashInfer's CUTLASS kernels take per-tensor FP8 experts in widths of 128 (Hopper; vLLM fused_moe/oracle/fp8.py).
     if matches!(scheme, LinearScheme::Fp8Tensor { .. }) && t.rank.sm / 10 == 9 {
         let width = round_up(width, 128);
@@ -113,7 +146,14 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
         t.add(M, [local, hidden, ups.saturating_add(width)]);
         return;
     }
-    let one = matrix(scheme, ups, hidden, element).saturating_add(matrix(scheme, &[hidden], width, element));
+    let (up_bytes, down_bytes) =
+        (matrix(scheme, ups, hidden, element), matrix(scheme, &[hidden], width, element));
+    let one = up_bytes.saturating_add(down_bytes);
+    // All experts of a layer lie in one tensor for the way up and one for the way down.
+    t.allocated(mul([local, up_bytes]), 1);
+    t.allocated(mul([local, down_bytes]), 1);
+    t.adapters(ups, hidden, local);
+    t.adapters(&[hidden], width, local);
     t.add(M, [local, one]);
     if m.bias {
         t.add(M, [local, mul([up, width]).saturating_add(hidden), element]);

@@ -1,5 +1,6 @@
 //! Weights of one rank by class of tensor, as the engine allocates them.
 
+mod allocator;
 mod attention;
 mod encoder;
 mod feed_forward;
@@ -9,10 +10,12 @@ mod workspace;
 pub(crate) use tally::Stage;
 
 use super::gpu::Gpu;
-use super::launch::Launch;
-use super::model::Model;
+use super::launch::{Launch, Speculation};
+use super::model::family::{Everywhere, traits};
+use super::model::{Attention, Family, Model, RotaryTable};
 use super::outcome::{PlanError, TensorClass};
 use super::pool::{Settled, stage_of};
+use super::version::Version;
 use tally::{Rank, Tally};
 
 /// The weights of one rank of each pipeline stage.
@@ -39,10 +42,19 @@ fn one(
     let (first, last) = (stage == 0, stage + 1 == launch.pp);
     let padded = super::arith::round_up(model.vocab_size, 64);
     let rows = super::arith::round_up(padded, rank.tp) / rank.tp.max(1);
-    if first || (last && model.tied) {
+    let everywhere = traits(&model.architecture).map_or(Everywhere::Nothing, |t| t.everywhere);
+    if first || (last && model.tied) || everywhere != Everywhere::Nothing {
         t.add(TensorClass::Embeddings, [rows, model.hidden_size, rank.element]);
+        t.allocated(super::arith::mul([rows, model.hidden_size, rank.element]), 1);
     }
-    if last && !model.tied {
+    if first && model.family == Family::Opt {
+        // Learned positions, two more than the longest request (vLLM models/opt.py).
+        t.add(
+            TensorClass::Embeddings,
+            [model.max_position.saturating_add(2), model.hidden_size, rank.element],
+        );
+    }
+    if !model.tied && (last || everywhere == Everywhere::EmbeddingAndHead) {
         t.head(rows);
     }
     for (index, layer) in model.layers.iter().enumerate().filter(|(i, _)| of.get(*i) == Some(&stage)) {
@@ -54,13 +66,57 @@ fn one(
     if last {
         t.add(TensorClass::Norms, [1, model.hidden_size, rank.element]);
     }
+    // Until 0.30.0 the table of models with positions in three dimensions was four times as long (mrope.py).
+    let longer = if mrope(model) && launch.version < Version(0, 31, 0) { 4 } else { 1 };
     for table in &model.rotary {
-        t.add(TensorClass::Rotary, [table.bytes()]);
+        let table = &RotaryTable { positions: table.positions.saturating_mul(longer), ..*table };
+        t.add(TensorClass::Rotary, [table.bytes(rank.element)]);
+        t.allocated(super::arith::floor_div(table.bytes(rank.element), table.count.max(1)), table.count);
     }
     // Every stage builds the encoder.
     if !launch.language_model_only {
         encoder::add(&mut t, model, launch);
     }
     workspace::add(&mut t, model, settled, stage, launch.pp, of);
-    t.finish()
+    if last {
+        t.adapters(&[rows], model.hidden_size, 1);
+    }
+    let stage = t.finish()?;
+    Ok(if last { stage.with_drafter(drafter(model, launch, rank)?) } else { stage })
+}
+
+/// Layers of multi-token prediction: the model's last layer again, with a projection of two inputs onto one. Embedding
+/// and head are the model's.
+fn drafter(model: &Model, launch: &Launch, rank: Rank) -> Result<u64, PlanError> {
+    let mtp = launch.speculative.as_ref().is_some_and(|s| s.method == Speculation::Mtp);
+    let (true, Some(last)) = (mtp, model.layers.last()) else { return Ok(0) };
+    let states = |a: &Attention| {
+        matches!(a, Attention::Mamba2(_) | Attention::GatedDelta(_) | Attention::Kda(_) | Attention::None)
+    };
+    let attention =
+        model.layers.iter().rev().map(|l| l.attention).find(|a| !states(a)).unwrap_or(last.attention);
+    let qwen = model.family == Family::QwenHybrid;
+    let mut t = Tally::new(model, Rank { lora: None, ..rank });
+    if qwen {
+        t = t.named("mtp.layers");
+    }
+    for i in 0..model.mtp_layers.min(64) {
+        t.layer = if qwen { i } else { i.saturating_add(model.layers.len() as u64) };
+        attention::add(&mut t, model, &attention);
+        feed_forward::add(&mut t, model, &last.feed_forward);
+        t.add(TensorClass::Norms, [last.norms.saturating_add(3), model.hidden_size, rank.element]);
+    }
+    let share = if qwen { rank.tp } else { 1 };
+    let rows = super::arith::floor_div(model.hidden_size, share);
+    let count = if qwen { 1 } else { model.mtp_layers.min(64) };
+    t.add(TensorClass::Other, [count, rows, 2 * model.hidden_size, rank.element]);
+    Ok(t.finish()?.total())
+}
+
+/// Whether positions have three dimensions: the rotary settings say how the elements are shared among them.
+fn mrope(model: &Model) -> bool {
+    ["rope_parameters", "rope_scaling"]
+        .iter()
+        .filter_map(|k| model.text.get(k))
+        .any(|r| r.get("mrope_section").is_some())
 }

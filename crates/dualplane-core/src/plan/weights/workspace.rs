@@ -8,6 +8,7 @@ use crate::plan::model::keys::number;
 use crate::plan::model::{Attention, Model};
 use crate::plan::outcome::TensorClass::{Other, Unattached};
 use crate::plan::pool::Settled;
+use crate::plan::version::Version;
 use crate::units::MIB;
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, settled: &Settled, stage: u64, stages: u64, of: &[u64]) {
@@ -23,13 +24,26 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, settled: &Settled, stage: u6
         t.add(Other, [tokens, top_k, 4]);
     }
     sparse(t, model, settled, stage, of);
+    // Until 0.30.0 each latent attention kept a workspace for long prefills (0.20.2: 128 MiB).
+    let old = t.rank.version < Version(0, 31, 0)
+        && here().any(|a| matches!(a, Attention::Mla(m) if m.indexer.is_none()));
+    if old || settled.backend.name == "FLASHINFER_MLA" {
+        // FlashInfer's workspace for latent attention.
+        t.add(Unattached, [128, MIB]);
+    }
     let streams = model.text.get("hc_mult").and_then(number).unwrap_or(0);
     if streams > 0 && stage + 1 == stages {
         t.add(Other, [streams, streams, model.hidden_size, 4]);
         t.add(Other, [streams.saturating_add(1), 4]);
+        if settled.ahead > 0 {
+            // The drafter reads all streams of a step.
+            t.add(Other, [mul([streams, tokens]), model.hidden_size, t.rank.element]);
+        }
     }
     // Features of the encoder that deep layers add (vLLM models/qwen3_vl.py `deepstack_input_embeds`).
-    if let Some(e) = &model.encoder {
+    if stage == 0
+        && let Some(e) = &model.encoder
+    {
         let deep = e.raw.get("deepstack_visual_indexes").and_then(Value::as_array).map_or(0, Vec::len) as u64;
         t.add(Other, [mul([deep, tokens]), model.hidden_size, t.rank.element]);
     }
@@ -51,6 +65,10 @@ fn sparse(t: &mut Tally<'_>, model: &Model, settled: &Settled, stage: u64, of: &
         first.get_or_insert((mla, indexer));
     }
     let Some((mla, indexer)) = first else { return };
+    // Where they were held before 0.30.0 is not known.
+    if t.rank.version < Version(0, 30, 0) {
+        return;
+    }
     // A row for each sequence of each selecting layer.
     t.add(
         Unattached,

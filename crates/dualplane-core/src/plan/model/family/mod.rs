@@ -51,6 +51,14 @@ pub(crate) enum Bias {
     Config,
 }
 
+/// What every pipeline stage builds although only the first or the last uses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Everywhere {
+    Nothing,
+    Embedding,
+    EmbeddingAndHead,
+}
+
 /// What only the architecture's name tells.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Traits {
@@ -60,10 +68,9 @@ pub(crate) struct Traits {
     pub(crate) o_bias: Bias,
     /// Name of the feed-forward module of a layer.
     pub(crate) mlp: &'static str,
-    /// Name of the router, after the feed-forward module.
-    pub(crate) router: &'static str,
     /// Prefix of the layers in the checkpoint.
     pub(crate) layers: &'static str,
+    pub(crate) everywhere: Everywhere,
 }
 
 const BASE: Traits = Traits {
@@ -72,8 +79,8 @@ const BASE: Traits = Traits {
     qkv_bias: Bias::Config,
     o_bias: Bias::Config,
     mlp: "mlp",
-    router: "gate",
     layers: "model.layers",
+    everywhere: Everywhere::Nothing,
 };
 
 /// Names as in `architectures` of config.json. Source: vLLM `model_executor/models/registry.py` and the files it names.
@@ -84,19 +91,37 @@ const TABLE: &[(&[&str], Traits)] = &[
         Traits { qkv_bias: Bias::Always, o_bias: Bias::Never, ..BASE },
     ),
     (
-        &[
-            "Qwen3ForCausalLM",
-            "Qwen3MoeForCausalLM",
-            "Qwen3VLForConditionalGeneration",
-            "Qwen3VLMoeForConditionalGeneration",
-        ],
+        &["Qwen3ForCausalLM", "Qwen3VLForConditionalGeneration"],
         Traits { qk_norm: QkNorm::PerHead, o_bias: Bias::Never, ..BASE },
     ),
-    (&["Qwen2MoeForCausalLM"], Traits { qkv_bias: Bias::Always, o_bias: Bias::Never, ..BASE }),
+    (
+        &["Qwen3MoeForCausalLM", "Qwen3VLMoeForConditionalGeneration"],
+        Traits {
+            qk_norm: QkNorm::PerHead,
+            o_bias: Bias::Never,
+            everywhere: Everywhere::EmbeddingAndHead,
+            ..BASE
+        },
+    ),
+    (
+        &["Qwen2MoeForCausalLM"],
+        Traits {
+            qkv_bias: Bias::Always,
+            o_bias: Bias::Never,
+            everywhere: Everywhere::EmbeddingAndHead,
+            ..BASE
+        },
+    ),
     (&["Phi3ForCausalLM"], Traits { qkv_bias: Bias::Never, o_bias: Bias::Never, ..BASE }),
     (
         &["MixtralForCausalLM"],
-        Traits { qkv_bias: Bias::Never, o_bias: Bias::Never, mlp: "block_sparse_moe", ..BASE },
+        Traits {
+            qkv_bias: Bias::Never,
+            o_bias: Bias::Never,
+            mlp: "block_sparse_moe",
+            everywhere: Everywhere::EmbeddingAndHead,
+            ..BASE
+        },
     ),
     (
         &["MiniMaxM2ForCausalLM"],
@@ -115,7 +140,7 @@ const TABLE: &[(&[&str], Traits)] = &[
             family: Family::GptOss,
             qkv_bias: Bias::Always,
             o_bias: Bias::Always,
-            router: "router",
+            everywhere: Everywhere::EmbeddingAndHead,
             ..BASE
         },
     ),
@@ -142,11 +167,23 @@ const TABLE: &[(&[&str], Traits)] = &[
             "Qwen3_5ForCausalLM",
             "Qwen3_5MoeForCausalLM",
         ],
-        Traits { family: Family::QwenHybrid, qk_norm: QkNorm::PerHead, o_bias: Bias::Never, ..BASE },
+        Traits {
+            family: Family::QwenHybrid,
+            qk_norm: QkNorm::PerHead,
+            o_bias: Bias::Never,
+            everywhere: Everywhere::Embedding,
+            ..BASE
+        },
     ),
     (
         &["NemotronHForCausalLM"],
-        Traits { family: Family::NemotronH, mlp: "mixer", layers: "backbone.layers", ..BASE },
+        Traits {
+            family: Family::NemotronH,
+            mlp: "mixer",
+            layers: "backbone.layers",
+            everywhere: Everywhere::EmbeddingAndHead,
+            ..BASE
+        },
     ),
     (
         &["KimiK3ForConditionalGeneration", "KimiLinearForCausalLM"],
@@ -154,15 +191,20 @@ const TABLE: &[(&[&str], Traits)] = &[
     ),
     (
         &["Llama4ForConditionalGeneration", "Llama4ForCausalLM"],
-        Traits { family: Family::Llama4, mlp: "feed_forward", router: "router", ..BASE },
+        Traits { family: Family::Llama4, mlp: "feed_forward", ..BASE },
     ),
     (
         &["Gemma4ForConditionalGeneration", "Gemma4ForCausalLM"],
-        Traits { family: Family::Gemma4, qk_norm: QkNorm::PerHead, ..BASE },
+        Traits {
+            family: Family::Gemma4,
+            qk_norm: QkNorm::PerHead,
+            everywhere: Everywhere::Embedding,
+            ..BASE
+        },
     ),
     (
         &["Gemma3ForConditionalGeneration", "Gemma3ForCausalLM"],
-        Traits { family: Family::Gemma, qk_norm: QkNorm::PerHead, ..BASE },
+        Traits { family: Family::Gemma, qk_norm: QkNorm::PerHead, everywhere: Everywhere::Embedding, ..BASE },
     ),
     (&["Gemma2ForCausalLM"], Traits { family: Family::Gemma, ..BASE }),
     (
@@ -170,6 +212,58 @@ const TABLE: &[(&[&str], Traits)] = &[
         Traits { family: Family::Opt, qkv_bias: Bias::Always, o_bias: Bias::Always, ..BASE },
     ),
 ];
+
+/// `model_type` of what the table holds. vLLM and transformers refuse others.
+const TYPES: &[&str] = &[
+    "deepseek_v2",
+    "deepseek_v3",
+    "deepseek_v32",
+    "deepseek_v4",
+    "gemma2",
+    "gemma3",
+    "gemma3_text",
+    "gemma4",
+    "gemma4_text",
+    "glm4_moe",
+    "glm_moe_dsa",
+    "gpt_oss",
+    "kimi_k2",
+    "kimi_k25",
+    "kimi_k3",
+    "kimi_linear",
+    "llama",
+    "llama4",
+    "llama4_text",
+    "mimo_v2_flash",
+    "mimo_v2",
+    "minimax_m2",
+    "mistral",
+    "mistral3",
+    "mixtral",
+    "nemotron_h",
+    "opt",
+    "phi3",
+    "qwen2",
+    "qwen2_5_vl",
+    "qwen2_moe",
+    "qwen2_vl",
+    "qwen3",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "qwen3_5_moe_text",
+    "qwen3_5_text",
+    "qwen3_moe",
+    "qwen3_next",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+    "qwen3_vl_moe_text",
+    "qwen3_vl_text",
+];
+
+/// Whether a `model_type` is one of those that the table stands for.
+pub(crate) fn knows_type(model_type: &str) -> bool {
+    TYPES.contains(&model_type)
+}
 
 /// What an architecture's name stands for.
 pub(crate) fn traits(architecture: &str) -> Option<&'static Traits> {
