@@ -17,6 +17,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Judge the evidence at hand: a directory, files, or `-` for standard input
     Triage(TriageArgs),
+    /// Divide a model server's memory on both planes before it runs
+    Plan(PlanArgs),
     /// What is known of a class, an Xid or a signature, with sources
     Explain(ExplainArgs),
     /// Check a team's own entries for `--knowledge`
@@ -61,6 +63,88 @@ pub(crate) struct TriageArgs {
     /// When to colour
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct LaunchArgs {
+    /// Card or MIG slice of the catalogue: H100-80GB, A100-80GB:2g.20gb
+    #[arg(long, value_name = "NAME")]
+    pub(crate) gpu: Option<String>,
+    /// What CUDA reports as the card's total: 79.18GiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) gpu_memory: Option<String>,
+    /// Version of the engine; it decides the formulas
+    #[arg(long, value_name = "V")]
+    pub(crate) engine_version: Option<String>,
+    /// Model directory, config.json or id, where the command's path is not on this machine
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Kubernetes manifest: command, image, environment, resources and volumes are read from it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
+    /// Take command and version out of a triage TARGET
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) from_incident: Option<PathBuf>,
+    /// Start-up log of vLLM: compare it term by term, and calibrate with it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from_log: Option<PathBuf>,
+    /// Residual of a start-up (TOML or JSON): written with --from-log, read without
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
+    /// Fetch the model's configuration from Hugging Face (HF_ENDPOINT, HF_TOKEN)
+    #[arg(long)]
+    pub(crate) online: bool,
+    /// The engine's own command line, behind `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) launch: LaunchArgs,
+    /// The pool that the engine printed: 41.60GiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) available_kv: Option<String>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = PlanFormat::Text)]
+    pub(crate) output: PlanFormat,
+    /// Print what to paste instead of the plan
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) emit: Option<EmitWhat>,
+    /// Show every term with its formula and source
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Let the verdict decide the exit code: 0 fits, 10 uncertain, 32 refused
+    #[arg(long)]
+    pub(crate) exit_code: bool,
+    /// When to colour
+    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    pub(crate) color: Colour,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlanFormat {
+    /// One screen for people
+    Text,
+    /// dualplane.plan/v1
+    Json,
+    /// The same as YAML
+    Yaml,
+    /// For a ticket
+    Markdown,
+    /// A picture
+    Svg,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EmitWhat {
+    /// The engine's flags
+    Flags,
+    /// resources, volumeMounts and volumes
+    Resources,
+    /// Helm values
+    Values,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,6 @@
 //! The answer to a question about memory: both planes together, calibrated where a start-up was seen.
 
-use super::calibrate::Calibration;
+use super::calibrate::{Calibration, Measured};
 use super::card::Placed;
 use super::cli::CommandLine;
 use super::gpu::Gpu;
@@ -45,6 +45,8 @@ pub struct Answer {
     pub unknown: Vec<Unknown>,
     /// The residual that was applied.
     pub calibration: Option<Calibration>,
+    /// A start-up beside its prediction, where one was given.
+    pub measured: Vec<Measured>,
 }
 
 /// Answers.
@@ -105,6 +107,7 @@ pub fn answer(
         host,
         unknown,
         calibration: applied,
+        measured: Vec::new(),
     })
 }
 

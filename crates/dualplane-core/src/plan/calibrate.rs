@@ -6,6 +6,7 @@ use super::gpu::Gpu;
 use super::launch::Launch;
 use super::outcome::Plan;
 use super::quantity::Quantity;
+use super::startlog::Printed;
 use crate::units::{GIB, MIB};
 
 /// Engines print two decimals of a GiB: a printed pool is known to half of the last.
@@ -102,4 +103,46 @@ impl Calibration {
         let changed = plan.gpu.activation_bytes.expected.abs_diff(self.activation_bytes) / 2;
         Quantity::around(expected, (PRINTED + REPEAT).saturating_add(changed))
     }
+}
+
+/// One figure of a start-up beside its prediction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Measured {
+    /// `weights`, `kv_cache.available`, `kv_cache.tokens`, ...
+    pub name: String,
+    /// What the formulas give, in bytes, tokens or hundredths.
+    pub predicted: Quantity,
+    /// What the engine printed.
+    pub printed: u64,
+    /// Unit of both: `bytes`, `tokens`, `hundredths`.
+    pub unit: &'static str,
+}
+
+/// A start-up beside its prediction, figure by figure. Tokens and concurrency are predicted from the printed pool.
+#[must_use]
+pub fn compare(plan: &Plan, from_pool: Option<&Plan>, printed: &Printed) -> Vec<Measured> {
+    let g = &plan.gpu;
+    let mut out = Vec::new();
+    let mut add = |name: &str, predicted: Quantity, printed: Option<u64>, unit: &'static str| {
+        if let Some(printed) = printed {
+            out.push(Measured { name: name.into(), predicted, printed, unit });
+        }
+    };
+    add("total", Quantity::exact(g.total_bytes), printed.total, "bytes");
+    add("weights", g.weights_bytes, printed.weights, "bytes");
+    add("activation", g.activation_bytes, printed.activation, "bytes");
+    add("cuda_graph", g.cuda_graph_bytes, printed.graph_estimate, "bytes");
+    add("non_torch", g.non_torch_bytes, printed.non_torch, "bytes");
+    add("kv_cache.available", g.kv_cache.available_bytes, printed.pool, "bytes");
+    if let Some(p) = from_pool {
+        let kv = &p.gpu.kv_cache;
+        add("kv_cache.tokens", kv.tokens, printed.tokens, "tokens");
+        add(
+            "kv_cache.max_concurrency",
+            kv.max_concurrency_hundredths,
+            printed.concurrency_hundredths,
+            "hundredths",
+        );
+    }
+    out
 }

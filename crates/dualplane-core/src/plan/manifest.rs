@@ -5,6 +5,9 @@ use super::host::PodAsk;
 use super::outcome::PlanError;
 use crate::evidence::{Bundle, Container, ContainerKind, Pod};
 
+/// Labels of nodes that name the card: the GPU feature discovery's, GKE's.
+const CARD_LABELS: [&str; 2] = ["nvidia.com/gpu.product", "cloud.google.com/gke-accelerator"];
+
 /// The server that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
@@ -74,17 +77,9 @@ fn of(pod: &Pod, c: &Container, mut line: CommandLine) -> Workload {
         gpus: count,
         known: true,
     };
-    let card = pod.selector.iter().find(|(k, _)| k == "nvidia.com/gpu.product").map(|(_, v)| v.clone());
-    let card = card.or_else(|| {
-        let labels = bundle_label(pod);
-        labels.cloned()
-    });
+    let card =
+        CARD_LABELS.iter().find_map(|l| pod.selector.iter().find(|(k, _)| k == l)).map(|(_, v)| v.clone());
     Workload { name: format!("{} container {}", pod.full_name(), c.name), line, mig: mig.flatten(), card }
-}
-
-/// The product label of GKE, which names the card in its own words.
-fn bundle_label(pod: &Pod) -> Option<&String> {
-    pod.selector.iter().find(|(k, _)| k == "cloud.google.com/gke-accelerator").map(|(_, v)| v)
 }
 
 #[cfg(test)]

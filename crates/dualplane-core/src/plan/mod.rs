@@ -31,7 +31,7 @@ mod weights;
 
 pub use answer::{Answer, Named, answer};
 pub use budget::plan;
-pub use calibrate::{CALIBRATION, Calibration};
+pub use calibrate::{CALIBRATION, Calibration, Measured, compare};
 pub use gpu::Gpu;
 pub use launch::{CudaGraphs, Launch, Lora, MaxModelLen, Speculation, Speculative};
 pub use model::Model;

@@ -5,6 +5,7 @@ mod explain;
 mod knowledge;
 mod oracle;
 mod picture;
+mod plan;
 mod startups;
 mod triage;
 
@@ -12,6 +13,7 @@ use std::io;
 use std::path::PathBuf;
 
 use dualplane_core::knowledge::KnowledgeError;
+use dualplane_core::plan::PlanError;
 
 use clap::CommandFactory;
 
@@ -65,6 +67,33 @@ pub(crate) enum Failure {
         /// Names that hold it.
         near: Vec<String>,
     },
+    /// There is no plan.
+    #[error("{0}")]
+    Plan(#[from] PlanError),
+    /// A flag of plan is not what it should be.
+    #[error("{flag}: {why}")]
+    Flag {
+        /// The flag.
+        flag: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// Nobody knows the model.
+    #[error("{id} is neither a directory nor a config.json nor in the catalogue")]
+    NoModel {
+        /// As given.
+        id: String,
+        /// Ids near to it.
+        near: Vec<&'static str>,
+    },
+    /// A request to the network failed.
+    #[error("{what}: {why}")]
+    Online {
+        /// What was asked for.
+        what: String,
+        /// What came back.
+        why: String,
+    },
     /// A corpus folder without labels.
     #[error("{0} holds no incident with a truth.json")]
     NoLabels(PathBuf),
@@ -74,8 +103,17 @@ impl Failure {
     /// Exit code.
     pub(crate) fn code(&self) -> Code {
         match self {
-            Self::Unreadable { .. } | Self::NotAFile { .. } | Self::Output(_) => exit::UNREADABLE,
-            Self::OwnKnowledge { .. } | Self::NotKnown { .. } => exit::USAGE,
+            Self::Unreadable { .. }
+            | Self::NotAFile { .. }
+            | Self::Output(_)
+            | Self::NoModel { .. }
+            | Self::Online { .. }
+            | Self::Plan(PlanError::Unreadable { .. }) => exit::UNREADABLE,
+            Self::OwnKnowledge { .. }
+            | Self::NotKnown { .. }
+            | Self::Flag { .. }
+            | Self::Plan(PlanError::Contradiction { .. }) => exit::USAGE,
+            Self::Plan(PlanError::Unsupported { .. }) => exit::UNSUPPORTED,
             Self::NoEvidence(_) | Self::NoLabels(_) => exit::NO_EVIDENCE,
             Self::Knowledge(_) | Self::Json(_) => exit::BUG,
         }
@@ -109,6 +147,19 @@ impl Failure {
                 "signatures are named <engine>.<what>; the `signature` fields of -o json show them".into()
             }
             Self::NotKnown { near, .. } => format!("did you mean: {}", near.join(", ")),
+            Self::NoModel { near, .. } => {
+                let near =
+                    if near.is_empty() { String::new() } else { format!("; near: {}", near.join(", ")) };
+                format!(
+                    "give the model's directory or config.json with --model, or fetch its configuration with --online{near}"
+                )
+            }
+            Self::Plan(PlanError::Contradiction { .. }) => {
+                "the engine rejects this before it takes memory; change what is named".into()
+            }
+            Self::Plan(PlanError::Unsupported { .. }) => {
+                "its arithmetic is not known here, and is not guessed".into()
+            }
             _ => return None,
         })
     }
@@ -118,6 +169,7 @@ impl Failure {
 pub(crate) fn run(args: Args) -> Result<Code, Failure> {
     match args.command {
         Command::Triage(args) => triage::run(&args),
+        Command::Plan(args) => plan::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Knowledge(KnowledgeCommand::Check { dir }) => knowledge::check(&dir),
         Command::Completions { shell } => {

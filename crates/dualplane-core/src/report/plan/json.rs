@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use crate::plan::host::HostReport;
 use crate::plan::{
-    Answer, Calibration, EngineKind, GpuPlan, KvGroup, KvPlan, Quantity, Resolved, Term, Unknown, Verdict,
+    Answer, Calibration, EngineKind, GpuPlan, KvGroup, KvPlan, Measured, Quantity, Resolved, Term, Unknown,
+    Verdict,
 };
 
 /// Schema id.
@@ -27,6 +28,7 @@ struct PlanV1<'a> {
     unknown_flags: &'a [String],
     unsupported: Option<String>,
     calibration: Option<&'a Calibration>,
+    measured: &'a [Measured],
 }
 
 #[derive(Serialize)]
@@ -116,6 +118,7 @@ fn of(a: &Answer) -> PlanV1<'_> {
         unknown_flags: &a.line.unknown_flags,
         unsupported: a.plan.as_ref().err().map(ToString::to_string),
         calibration: a.calibration.as_ref(),
+        measured: &a.measured,
     }
 }
 

@@ -15,6 +15,7 @@ const FEW: usize = 4;
 pub fn plan_text(a: &Answer, style: Style) -> String {
     let mut w = Writer { style, out: String::new() };
     w.head(a);
+    w.measured(a);
     if let Ok(plan) = &a.plan {
         w.gpu(plan, a);
         w.cache(plan);
@@ -75,6 +76,30 @@ impl Writer {
         self.wrapped(says, "  ", "  ");
         for line in a.message().lines() {
             self.wrapped(line, "  > ", "    ");
+        }
+    }
+
+    /// A start-up beside its prediction.
+    fn measured(&mut self, a: &Answer) {
+        if a.measured.is_empty() {
+            return;
+        }
+        self.heading("Predicted against printed");
+        for m in &a.measured {
+            let show = |n: u64| match m.unit {
+                "bytes" => Bytes(n).to_string(),
+                "hundredths" => times(n),
+                _ => thousands(n),
+            };
+            let off = (m.predicted.expected as f64 - m.printed as f64) * 100.0 / (m.printed.max(1) as f64);
+            let inside = m.predicted.is_exact() || (m.predicted.low..=m.predicted.high).contains(&m.printed);
+            let remark = if inside { "" } else { "  outside of the band" };
+            self.line(&format!(
+                "  {:<25}{:>13} {:>13}  {off:+.2} %{remark}",
+                m.name,
+                show(m.predicted.expected),
+                show(m.printed)
+            ));
         }
     }
 
