@@ -8,7 +8,7 @@ use super::host::{Checkpoint, HostInput, HostReport, host};
 use super::model::Model;
 use super::outcome::{Plan, PlanError, Verdict};
 use super::quantity::{Quantity, Unknown};
-use super::version::Version;
+use super::version::{EngineKind, Version};
 use crate::units::thousands;
 
 /// A model with where its facts come from.
@@ -63,7 +63,7 @@ pub fn answer(
     let gpu = &placed.gpu;
     let mut unknown = Vec::new();
     let mut applied = None;
-    let plan = match super::plan(&named.model, &line.launch, gpu) {
+    let plan = match gpu_plane(&named.model, line, gpu) {
         Ok(plan) => {
             let plan = match calibration.map(|c| (c, c.unfit(&plan, &line.launch, gpu))) {
                 Some((c, None)) => {
@@ -109,6 +109,14 @@ pub fn answer(
         calibration: applied,
         measured: Vec::new(),
     })
+}
+
+fn gpu_plane(model: &Model, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanError> {
+    if line.launch.engine == EngineKind::Vllm {
+        super::plan(model, &line.launch, gpu)
+    } else {
+        Err(PlanError::unsupported(format!("the GPU plane of {}", line.launch.engine)))
+    }
 }
 
 /// The plan with the pool as an interval: what the engine makes of each bound.
