@@ -16,6 +16,7 @@ mod hostile;
 mod incidents;
 mod know;
 mod plan;
+mod plan_cli;
 mod real_oom;
 mod schema;
 mod tidy;

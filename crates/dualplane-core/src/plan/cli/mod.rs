@@ -176,7 +176,7 @@ fn environment(line: &mut CommandLine, env: &[(String, String)]) {
 }
 
 fn gib_of(gib: f64) -> Option<u64> {
-    (gib.is_finite() && (0.0..1e6).contains(&gib)).then(|| (gib * crate::units::GIB as f64) as u64)
+    (gib.is_finite() && (0.0..1e6).contains(&gib)).then_some((gib * crate::units::GIB as f64) as u64)
 }
 
 #[cfg(test)]

@@ -150,10 +150,8 @@ fn launch(given: &Given, line: &mut CommandLine) -> Result<bool, PlanError> {
 fn host(given: &Given, line: &mut CommandLine) -> Result<(), PlanError> {
     let h = &mut line.host;
     match given.name.as_str() {
-        "enable-hierarchical-cache" => {
-            if given.on {
-                h.hicache_ratio.get_or_insert(2.0);
-            }
+        "enable-hierarchical-cache" if given.on => {
+            h.hicache_ratio.get_or_insert(2.0);
         }
         "hicache-ratio" => h.hicache_ratio = Some(real(given)?),
         // GB of 10^9 bytes for each rank (SGLang mem_cache/memory_pool_host.py); 0 leaves it to the ratio.

@@ -75,14 +75,15 @@ fn checkpoint(cx: &Cx<'_>) -> Option<(u64, String)> {
 /// Safetensors are mapped: only a tensor that is cast, cut or repacked is copied.
 fn tensor(cx: &Cx<'_>) -> Part {
     let (each, how) = match cx.input.model {
-        Some(m) => largest_tensor(m),
+        Some(m) => largest_tensor(m, cx.input.line.launch.tp.max(1)),
         None => (Quantity::band(0, GIB, 4 * GIB), "one tensor, its size not known".to_owned()),
     };
     let formula = format!("{how} × {} ranks", cx.ranks);
     Part::new("loader.tensor_copy", When::Load, each * cx.ranks, formula, SOURCE)
 }
 
-fn largest_tensor(model: &Model) -> (Quantity, String) {
+/// A rank copies its cut of a tensor; the whole where it is cast or repacked first.
+fn largest_tensor(model: &Model, tp: u64) -> (Quantity, String) {
     let embedding = mul([model.vocab_size, model.hidden_size, 2]);
     let experts = model
         .layers
@@ -95,7 +96,7 @@ fn largest_tensor(model: &Model) -> (Quantity, String) {
         .max()
         .unwrap_or(0);
     let formula = format!(
-        "one tensor: embedding {} × {} × 2 B = {}{}",
+        "a rank's cut of one tensor, at most the whole: embedding {} × {} × 2 B = {}{}",
         model.vocab_size,
         model.hidden_size,
         Bytes(embedding),
@@ -105,7 +106,7 @@ fn largest_tensor(model: &Model) -> (Quantity, String) {
             String::new()
         }
     );
-    (Quantity::band(0, embedding, embedding.max(experts)), formula)
+    (Quantity::band(0, embedding / tp, embedding.max(experts)), formula)
 }
 
 fn shards(cx: &Cx<'_>, name: &str, times: u64, what: &str) -> Part {

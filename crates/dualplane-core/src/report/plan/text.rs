@@ -248,7 +248,7 @@ impl Writer {
         self.heading("Terms");
         let gpu = a.plan.iter().flat_map(|p| &p.terms);
         for t in gpu.chain(&a.host.terms) {
-            self.line(&format!("  {:<5} {:<24} {}", t.plane, t.name, amount(t.quantity)));
+            self.line(&format!("  {:<5} {:<24} {}", t.plane.to_string(), t.name, amount(t.quantity)));
             self.wrapped(&format!("= {}", t.formula), "        ", "          ");
             let source = wrap(&printable(&t.source), self.style.width, "        from ", "          ");
             let dim = self.style.dim(&source);
