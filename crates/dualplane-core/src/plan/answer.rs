@@ -63,12 +63,21 @@ pub fn answer(
     let gpu = &placed.gpu;
     let mut unknown = Vec::new();
     let mut applied = None;
-    let plan = match gpu_plane(&named.model, line, gpu) {
+    let effective = match super::online_quant::effective(&named.model, &line.launch) {
+        Err(e @ PlanError::Contradiction { .. }) => return Err(e),
+        other => other,
+    };
+    let model = effective.as_ref().ok().and_then(Option::as_ref).unwrap_or(&named.model);
+    if matches!(effective, Ok(Some(_))) {
+        unknown.push(super::online_quant::open(&line.launch));
+    }
+    let first = effective.as_ref().map_or_else(|e| Err(e.clone()), |_| gpu_plane(model, line, gpu));
+    let plan = match first {
         Ok(plan) => {
             let plan = match calibration.map(|c| (c, c.unfit(&plan, &line.launch, gpu))) {
                 Some((c, None)) => {
                     applied = Some(c.clone());
-                    with_pool(&named.model, line, gpu, c.pool(&plan), plan)?
+                    with_pool(model, line, gpu, c.pool(&plan), plan)?
                 }
                 Some((_, Some(why))) => {
                     unknown.push(Unknown {

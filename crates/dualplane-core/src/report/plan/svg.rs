@@ -14,9 +14,8 @@ const BAR: f64 = 34.0;
 /// Bars beyond this are said in words.
 const MOST_BARS: u64 = 8;
 /// Terms of the pod have the colours of the GPU's consumers, in turn.
-const COLOURS: [&str; 9] = [
-    "#6d8fd6", "#7bd88f", "#ffd166", "#d9a0ff", "#ff8f6b", "#6fd3e3", "#c0c8d8", "#b08968", "#e35d8f",
-];
+const COLOURS: [&str; 9] =
+    ["#6d8fd6", "#7bd88f", "#ffd166", "#d9a0ff", "#ff8f6b", "#6fd3e3", "#c0c8d8", "#b08968", "#e35d8f"];
 
 struct Canvas {
     out: String,
