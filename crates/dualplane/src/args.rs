@@ -19,6 +19,8 @@ pub(crate) enum Command {
     Triage(TriageArgs),
     /// Divide a model server's memory on both planes before it runs
     Plan(PlanArgs),
+    /// Settings and cards that hold a workload
+    Fit(FitArgs),
     /// What is known of a class, an Xid or a signature, with sources
     Explain(ExplainArgs),
     /// Check a team's own entries for `--knowledge`
@@ -121,6 +123,51 @@ pub(crate) struct PlanArgs {
     /// When to colour
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct FitArgs {
+    #[command(flatten)]
+    pub(crate) launch: LaunchArgs,
+    /// Tokens of a prompt: p50=1000,p99=8000, or one number
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) input_tokens: String,
+    /// Tokens of an answer, in the same way
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) output_tokens: String,
+    /// Requests at once
+    #[arg(long, value_name = "N")]
+    pub(crate) concurrency: u64,
+    /// How much is left to chance
+    #[arg(long, value_enum, default_value_t = TemplateName::Safe)]
+    pub(crate) template: TemplateName,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = FitFormat::Text)]
+    pub(crate) output: FitFormat,
+    /// Show all alternatives
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// When to colour
+    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    pub(crate) color: Colour,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TemplateName {
+    /// All requests at their longest at once, at the lower bound of the pool
+    Safe,
+    /// Requests of the usual length, at the expected pool
+    Performance,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FitFormat {
+    /// One screen for people
+    Text,
+    /// dualplane.fit/v1
+    Json,
+    /// For a ticket
+    Markdown,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

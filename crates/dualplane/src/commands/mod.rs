@@ -2,6 +2,7 @@
 
 mod corpus;
 mod explain;
+mod fit;
 mod knowledge;
 mod oracle;
 mod picture;
@@ -170,6 +171,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
     match args.command {
         Command::Triage(args) => triage::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Fit(args) => fit::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Knowledge(KnowledgeCommand::Check { dir }) => knowledge::check(&dir),
         Command::Completions { shell } => {

@@ -1,5 +1,6 @@
 //! Where a model's facts come from: a directory, a `config.json`, the catalogue, or Hugging Face.
 
+mod hub;
 mod local;
 
 use std::path::Path;
@@ -27,7 +28,8 @@ pub(crate) fn load(id: &str, online: bool) -> Result<Named, Failure> {
         return named(id, &format!("{}", path.display()), &local::read(path)?);
     }
     if online {
-        return Err(Failure::Online { what: id.into(), why: "not built in".into() });
+        let (texts, address) = hub::read(id)?;
+        return named(id, &address, &texts);
     }
     let Some(entry) = catalogue::find(id) else {
         return Err(Failure::NoModel { id: id.into(), near: catalogue::near(id, 4) });

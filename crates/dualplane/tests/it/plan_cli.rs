@@ -234,6 +234,108 @@ fn every_output_follows_from_one_answer_and_is_safe_to_show() {
     }
 }
 
+/// Answers requests of one client each with a status and a body, by the end of the path.
+fn serve(files: &'static [(&'static str, &'static str)]) -> String {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            let path = lines.next().unwrap_or_default();
+            let allowed = lines
+                .take_while(|l| !l.is_empty())
+                .any(|l| l.eq_ignore_ascii_case("authorization: bearer secret"));
+            let body = files.iter().find(|(name, _)| path.contains(&format!("/{name} ")));
+            let (status, body) = match body {
+                _ if !allowed => ("401 Unauthorized", ""),
+                Some((_, text)) => ("200 OK", *text),
+                None => ("404 Not Found", ""),
+            };
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
+        }
+    });
+    address
+}
+
+#[test]
+fn a_configuration_is_fetched_only_when_asked_for() {
+    let endpoint = serve(&[("config.json", include_str!("../../../../testdata/plan/llama.json"))]);
+    let ask = |id: &str, token: Option<&str>, online: bool| {
+        let mut c = crate::harness::dualplane();
+        c.env("HF_ENDPOINT", &endpoint);
+        if let Some(t) = token {
+            c.env("HF_TOKEN", t);
+        }
+        c.args(["plan", "--gpu", "L4", "-o", "json"]);
+        if online {
+            c.arg("--online");
+        }
+        c.args(["--", "vllm", "serve", id]).output().unwrap()
+    };
+    let o = ask("someone/private", Some("secret"), true);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let v: Value = serde_json::from_slice(&o.stdout).unwrap();
+    assert!(v["model"]["source"].as_str().unwrap().ends_with("/someone/private/resolve/main/config.json"));
+    assert_eq!(code(&ask("someone/private", Some("secret"), false)), 3);
+    let refused = ask("someone/private", None, true);
+    assert_eq!(code(&refused), 3);
+    assert!(stderr(&refused).contains("HF_TOKEN"), "{}", stderr(&refused));
+    assert_eq!(code(&ask("../../etc", Some("secret"), true)), 3);
+}
+
+#[test]
+fn a_workload_finds_settings_that_hold_when_they_are_planned() {
+    let ask = ["--input-tokens", "p50=1000,p99=8000", "--output-tokens", "500", "--concurrency", "16"];
+    let mut args = vec!["fit", "-o", "json", "--gpu", "H100-80GB"];
+    args.extend(ask);
+    args.extend(["--", "vllm", "serve", "Qwen/Qwen3-8B"]);
+    let o = run(&args);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let v: Value = serde_json::from_slice(&o.stdout).unwrap();
+    let here = &v["here"];
+    assert_eq!(here["holds"], "fits");
+    let seqs = here["max_num_seqs"].as_u64().unwrap();
+    let share = here["gpu_memory_utilization"].to_string();
+    let p = plan(&[
+        "--gpu",
+        "H100-80GB",
+        "--",
+        "vllm",
+        "serve",
+        "Qwen/Qwen3-8B",
+        "--max-model-len",
+        "8500",
+        "--max-num-seqs",
+        &seqs.to_string(),
+        "--gpu-memory-utilization",
+        &share,
+    ]);
+    assert!(p["gpu"]["kv_cache"]["max_concurrency"]["low"].as_f64().unwrap() >= seqs as f64);
+    let all = v["alternatives"].as_array().unwrap();
+    let rented: Vec<u64> =
+        all.iter().filter(|a| a["holds"] == "fits").map(|a| a["rented_bytes"].as_u64().unwrap()).collect();
+    assert!(rented.len() > 5 && rented.is_sorted());
+    for (flag, value) in [
+        ("--input-tokens", "p50=9,p99=1"),
+        ("--input-tokens", "x"),
+        ("--output-tokens", "p42=1"),
+        ("--concurrency", "0"),
+    ] {
+        let mut bad: Vec<&str> = args.clone();
+        let at = bad.iter().position(|a| *a == flag).unwrap();
+        bad[at + 1] = value;
+        let o = run(&bad);
+        assert_eq!(code(&o), 2, "{flag} {value}");
+        assert!(stderr(&o).contains(flag), "{}", stderr(&o));
+    }
+}
+
 #[test]
 fn plans_follow_the_published_schema() {
     let text = std::fs::read_to_string(root().join("docs/plan.schema.json")).unwrap();

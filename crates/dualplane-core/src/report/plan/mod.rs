@@ -2,12 +2,14 @@
 
 mod bar;
 mod emit;
+mod fit;
 pub mod json;
 mod markdown;
 mod svg;
 mod text;
 
 pub use emit::{Emit, emit};
+pub use fit::{FIT, FitReport, fit_json, fit_markdown, fit_text};
 pub use json::{PLAN, json, yaml};
 pub use markdown::plan_markdown;
 pub use svg::plan_svg;

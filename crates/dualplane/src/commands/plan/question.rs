@@ -17,11 +17,11 @@ use super::memory;
 use crate::args::LaunchArgs;
 use crate::{model, target};
 
-/// Everything that an answer needs.
-pub(crate) struct Question {
+/// Everything that an answer needs; the card may be left open where cards are what is asked for.
+pub(crate) struct Question<P = Placed> {
     pub(crate) line: CommandLine,
     pub(crate) named: Named,
-    pub(crate) placed: Placed,
+    pub(crate) placed: P,
     /// A start-up of the same server, where one was given.
     pub(crate) log: Option<StartLog>,
 }
@@ -36,6 +36,17 @@ struct Found {
 
 impl Question {
     pub(crate) fn read(args: &LaunchArgs) -> Result<Self, Failure> {
+        let q = Question::without_card(args)?;
+        let placed = q.placed.ok_or_else(|| Failure::Flag {
+            flag: "--gpu",
+            why: "which card? for example --gpu H100-80GB, or --gpu-memory 79.18GiB".into(),
+        })?;
+        Ok(Self { line: q.line, named: q.named, placed, log: q.log })
+    }
+}
+
+impl Question<Option<Placed>> {
+    pub(crate) fn without_card(args: &LaunchArgs) -> Result<Self, Failure> {
         let mut found = Found::default();
         if let Some(path) = &args.from_incident {
             found.incident(path)?;
@@ -72,7 +83,7 @@ impl Found {
         Ok(())
     }
 
-    fn ask(self, args: &LaunchArgs) -> Result<Question, Failure> {
+    fn ask(self, args: &LaunchArgs) -> Result<Question<Option<Placed>>, Failure> {
         let Self { line, workload, mut log } = self;
         let (mig, label) = workload.as_ref().map_or((None, None), |w| (w.mig.clone(), w.card.clone()));
         let version = args
@@ -108,13 +119,10 @@ impl Found {
         let name = card(args.gpu.as_deref(), label, mig);
         // The log of a start-up prints the total only where the card is not asked for by name.
         let printed = log.as_ref().and_then(|l| l.printed.total).map(Bytes);
-        if name.is_none() && total.is_none() && printed.is_none() {
-            return Err(Failure::Flag {
-                flag: "--gpu",
-                why: "which card? for example --gpu H100-80GB, or --gpu-memory 79.18GiB".into(),
-            });
-        }
-        let placed = place(&gpu::embedded()?, name.as_deref(), total.or(printed))?;
+        let known = name.is_some() || total.is_some() || printed.is_some();
+        let placed = known
+            .then(|| place(&gpu::embedded()?, name.as_deref(), total.or(printed)).map_err(Failure::from))
+            .transpose()?;
         Ok(Question { line, named, placed, log })
     }
 }
