@@ -118,6 +118,8 @@ pub(crate) enum DevCommand {
         /// Target of `triage`
         target: PathBuf,
     },
+    /// Print the literals of all signatures, one a line, for `grep -F -f`
+    Literals,
 }
 
 #[derive(Debug, clap::Args)]

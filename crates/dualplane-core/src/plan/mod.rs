@@ -18,6 +18,7 @@ mod prepare;
 #[allow(clippy::string_slice)]
 mod properties;
 mod quantity;
+mod sweep;
 mod version;
 mod weights;
 
@@ -30,4 +31,5 @@ pub use outcome::{
 };
 pub use prepare::Prepared;
 pub use quantity::{Plane, Quantity, Term, Unknown};
+pub use sweep::{At, Point};
 pub use version::{EngineKind, Version};

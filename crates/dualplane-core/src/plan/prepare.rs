@@ -22,6 +22,8 @@ pub struct Prepared {
     pub(crate) block_size: u64,
     /// Weights of one rank of each pipeline stage.
     pub(crate) stages: Vec<Stage>,
+    /// Pipeline stage of each layer.
+    pub(crate) stage_of: Vec<u64>,
     launch: Launch,
 }
 
@@ -68,7 +70,7 @@ impl Prepared {
             })
             .collect();
         let stages = weights::stages(model, launch, gpu, &settled)?;
-        Ok(Self { settled, groups, bytes_per_block, block_size, stages, launch: launch.clone() })
+        Ok(Self { settled, groups, bytes_per_block, block_size, stages, stage_of, launch: launch.clone() })
     }
 
     pub(crate) fn pool(&self) -> Pool<'_> {

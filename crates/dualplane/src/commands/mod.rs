@@ -3,6 +3,7 @@
 mod corpus;
 mod explain;
 mod knowledge;
+mod literals;
 mod oracle;
 mod picture;
 mod startups;
@@ -136,5 +137,6 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Dev(DevCommand::Oracle(args)) => oracle::run(&args),
         Command::Dev(DevCommand::Startups(args)) => startups::run(&args),
         Command::Dev(DevCommand::Picture { target }) => picture::run(&target),
+        Command::Dev(DevCommand::Literals) => literals::run(),
     }
 }
