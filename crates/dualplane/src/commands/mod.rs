@@ -7,6 +7,7 @@ mod literals;
 mod oracle;
 mod picture;
 mod startups;
+mod sweep;
 mod triage;
 
 use std::io;
@@ -135,6 +136,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         }
         Command::Dev(DevCommand::Corpus(args)) => corpus::run(&args),
         Command::Dev(DevCommand::Oracle(args)) => oracle::run(&args),
+        Command::Dev(DevCommand::Sweep { config, points }) => sweep::run(&config, points),
         Command::Dev(DevCommand::Startups(args)) => startups::run(&args),
         Command::Dev(DevCommand::Picture { target }) => picture::run(&target),
         Command::Dev(DevCommand::Literals) => literals::run(),
