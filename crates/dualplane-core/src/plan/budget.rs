@@ -170,7 +170,7 @@ impl Prepared {
         Resolved {
             architecture: model.architecture.clone(),
             dtype: s.dtype.as_str().into(),
-            quantization: model.quantization.as_ref().map(|q| q.method.as_str().into()),
+            quantization: self.quantization.map(|q| q.as_str().into()),
             kv_cache_dtype: s.kv_dtype.clone(),
             attention_backend: s.backend.name.into(),
             max_num_seqs: s.max_num_seqs,
