@@ -24,6 +24,8 @@ fn replay(target: &str, data: &[u8], k: &Knowledge) -> bool {
     match target {
         "describe" => drop(fuzzing::describe(&text)),
         "tables" => drop(fuzzing::tables(&text)),
+        "printouts" => drop((fuzzing::printouts(&text), fuzzing::wrapped(data))),
+        "series" => drop(fuzzing::series(&text)),
         "inspect" => drop(fuzzing::inspect(&text)),
         "exports" => drop(fuzzing::exports(&text)),
         "paste" => drop(fuzzing::paste(data)),

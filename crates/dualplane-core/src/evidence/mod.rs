@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::sift::Sifted;
+use crate::sift::{MAX_LINE, Sifted};
 
 /// A file as the edge read it.
 #[derive(Debug, Clone, Default)]
@@ -217,6 +217,15 @@ impl Bundle {
                     let command = "on the node: ls -l /var/log/pods/*/*/ (the kubelet keeps at most the last dead instance)";
                     self.gap(&file.name, &why, Some(command));
                     return;
+                }
+                if let Some(i) = file.bytes.split(|b| *b == b'\n').position(|l| l.len() >= MAX_LINE) {
+                    let line = file.sifted.as_ref().and_then(|f| f.numbers.get(i)).copied();
+                    let why = format!(
+                        "its line {} is longer than {} KiB; of such lines only the head was read",
+                        line.unwrap_or(i as u64 + 1),
+                        MAX_LINE >> 10
+                    );
+                    self.gap(&file.name, &why, None);
                 }
                 match file.sifted {
                     Some(from) => self.sifted(&file.name, file.bytes, kernel, from),

@@ -25,6 +25,7 @@ pub(super) const PARTS: &[&str] = &[
     "metric",
     "metrics",
     "cluster",
+    "cgroup",
     "container",
     "containers",
     "previous",

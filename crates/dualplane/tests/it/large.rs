@@ -116,3 +116,10 @@ fn a_flood_of_errors_is_counted_and_the_count_is_said_to_be_a_bound() {
     assert_eq!(v["trigger"]["line"], 1);
     assert!(v["missing"].to_string().contains("at least"), "{}", v["missing"]);
 }
+
+#[test]
+fn a_line_of_many_mib_is_said_to_be_cut() {
+    let d = dir(&[("a.log", "x CUDA out of memory ".repeat(1 << 20).as_bytes())]);
+    let v = triage(d.path(), 350);
+    assert!(v["missing"].to_string().contains("line 1 is longer than 64 KiB"), "{}", v["missing"]);
+}
