@@ -1,6 +1,7 @@
 //! The pure core of dualplane: **evidence → facts → verdict → actions → report**.
 //!
 //! - [`evidence`] recognises files and turns them into sources of lines and Kubernetes objects;
+//! - [`sift`] keeps of a log too large to hold the lines that say something;
 //! - [`facts`] extracts what those say, each with its place;
 //! - [`verdict`] puts memory errors into causal order and names the first;
 //! - [`actions`] computes exact changes from the numbers in the evidence;
@@ -15,10 +16,18 @@
 pub mod actions;
 pub mod evidence;
 pub mod facts;
+/// What `fuzz/` reaches of the private parsers; no part of the interface.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::evidence::fuzz::*;
+    pub use crate::facts::fuzz::*;
+}
 pub mod knowledge;
 pub mod plan;
 pub mod redact;
 pub mod report;
+pub mod sift;
 pub mod text;
 pub mod time;
 pub mod units;

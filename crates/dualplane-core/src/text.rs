@@ -82,6 +82,15 @@ pub fn shorten(text: &str, max: usize) -> Cow<'_, str> {
     }
 }
 
+/// Longest name of a Kubernetes object, characters (DNS-1123 subdomain).
+pub(crate) const LONGEST_NAME: usize = 253;
+
+/// A name for people: no longer than any object's can be.
+#[must_use]
+pub fn name(name: &str) -> Cow<'_, str> {
+    shorten(name, LONGEST_NAME)
+}
+
 /// Escapes what Markdown would take for markup or HTML.
 #[must_use]
 pub fn markdown_escape(text: &str) -> String {

@@ -32,6 +32,9 @@ pub enum Stamp {
 /// Stand-in for "no year printed": a leap year, so that 29 February parses.
 const NO_YEAR: i16 = 1972;
 
+/// No zone is further from UTC.
+pub(crate) const WIDEST_ZONE_MS: i64 = 14 * 3_600_000;
+
 impl Stamp {
     /// Milliseconds from `self` to `later`, where both clocks can be compared.
     #[must_use]
@@ -66,18 +69,34 @@ impl Stamp {
         best.map_or(self, |ms| Self::Wall { ms, zoned, year: true })
     }
 
-    /// A stamp without a zone, moved by whole half hours where that brings it within two minutes of a zoned one.
+    /// The time zone that lies between a stamp without one and a stamp of the same moment, in milliseconds to add; 0 where
+    /// they agree, `None` where no zone explains their distance.
+    ///
+    /// Zones are whole quarter hours (Nepal +05:45) and no more than 14 hours (Kiribati) from UTC, in the tz database.
+    #[must_use]
+    pub fn zone_until(self, near: Self) -> Option<i64> {
+        const STEP: i64 = 15 * 60 * 1000;
+        const AGREE: i64 = 2 * 60 * 1000;
+        let (Self::Wall { zoned: false, .. }, gap) = (self, self.ms_until(near)?) else { return None };
+        let zone = gap.checked_add(STEP / 2)?.div_euclid(STEP).checked_mul(STEP)?;
+        (zone.abs() <= WIDEST_ZONE_MS && (gap - zone).abs() <= AGREE).then_some(zone)
+    }
+
+    /// A stamp without a zone, moved by the zone that lies between it and a stamp of the same moment.
     #[must_use]
     pub fn without_zone(self, near: Self) -> Self {
-        const HALF_HOUR: i64 = 30 * 60 * 1000;
-        const AGREE: i64 = 2 * 60 * 1000;
-        const WIDEST: i64 = 14 * 2 * HALF_HOUR;
-        let (Self::Wall { ms, zoned: false, year }, Some(gap)) = (self, self.ms_until(near)) else {
-            return self;
-        };
-        let zones = (gap as f64 / HALF_HOUR as f64).round() as i64 * HALF_HOUR;
-        let fits = zones != 0 && gap.abs() <= WIDEST && (gap - zones).abs() <= AGREE;
-        if fits { Self::Wall { ms: ms.saturating_add(zones), zoned: false, year } } else { self }
+        self.zone_until(near).map_or(self, |zone| self.moved(zone))
+    }
+
+    /// A wall time without a zone, moved by a zone in milliseconds; any other stamp as it is.
+    #[must_use]
+    pub fn moved(self, zone: i64) -> Self {
+        match self {
+            Self::Wall { ms, zoned: false, year } => {
+                Self::Wall { ms: ms.saturating_add(zone), zoned: false, year }
+            }
+            other => other,
+        }
     }
 
     /// Whether the year was printed.
@@ -316,6 +335,11 @@ mod tests {
         assert_eq!(local.without_zone(end).ms_until(end), Some(1_000));
         let earlier = find_stamp("[Thu Jun 18 09:03:00 2026] x").unwrap();
         assert_eq!(earlier.without_zone(end), earlier, "seven minutes are no zone");
+        let nepal = find_stamp("[Thu Jun 18 14:55:08 2026] x").unwrap();
+        assert_eq!(nepal.zone_until(end), Some(-(5 * 60 + 45) * 60_000));
+        assert_eq!(find_stamp("[Thu Jun 18 09:09:00 2026] x").unwrap().zone_until(end), Some(0));
+        assert_eq!(find_stamp("[Sat Jun 20 09:10:09 2026] x").unwrap().zone_until(end), None);
+        assert_eq!(end.zone_until(end), None, "it has a zone");
         let (boot, rest) = parse_boot_prefix("[ 5521.220914] NVRM: Xid").unwrap();
         assert_eq!((boot, rest), (Stamp::Boot { us: 5_521_220_914 }, "NVRM: Xid"));
         assert_eq!(boot.ms_until(pod), None);

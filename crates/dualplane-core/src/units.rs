@@ -56,11 +56,17 @@ impl Bytes {
         Self(value as u64)
     }
 
-    /// As a Kubernetes quantity: the largest binary unit that divides it with at most MiB grain.
+    /// As a Kubernetes quantity: whole GiB, else MiB rounded up; below one MiB exactly.
     #[must_use]
     pub fn k8s(self) -> String {
         if self.0 != 0 && self.0.is_multiple_of(GIB) {
             format!("{}Gi", self.0 / GIB)
+        } else if self.0 < MIB {
+            if self.0 != 0 && self.0.is_multiple_of(KIB) {
+                format!("{}Ki", self.0 / KIB)
+            } else {
+                self.0.to_string()
+            }
         } else {
             format!("{}Mi", self.0.div_ceil(MIB))
         }
@@ -200,7 +206,18 @@ mod tests {
             assert_eq!(parse_k8s_memory(text).map(|b| b.0), want, "{text}");
         }
         assert_eq!(Bytes(6 * GIB).k8s(), "6Gi");
-        assert_eq!(Bytes(1500 * MIB).k8s(), "1500Mi");
+        for (bytes, want) in [
+            (1500 * MIB, "1500Mi"),
+            (MIB, "1Mi"),
+            (MIB - 1, "1048575"),
+            (512 * KIB, "512Ki"),
+            (4096, "4Ki"),
+            (100, "100"),
+            (0, "0"),
+        ] {
+            assert_eq!(Bytes(bytes).k8s(), want);
+            assert_eq!(parse_k8s_memory(want), Some(Bytes(bytes)), "{want} is what it was");
+        }
     }
 
     #[test]

@@ -242,6 +242,14 @@ pub(crate) enum DevCommand {
     Corpus(CorpusArgs),
     /// Measure the arithmetic of plans against what the engine's own code answered
     Oracle(OracleArgs),
+    /// Plan one model many times, for measuring how long that takes
+    Sweep {
+        /// config.json
+        config: PathBuf,
+        /// How many plans
+        #[arg(long, default_value_t = 100_000)]
+        points: u64,
+    },
     /// Measure plans against what real start-ups printed
     Startups(StartupsArgs),
     /// Draw what `triage` prints as SVG, for documents
@@ -249,6 +257,8 @@ pub(crate) enum DevCommand {
         /// Target of `triage`
         target: PathBuf,
     },
+    /// Print the literals of all signatures, one a line, for `grep -F -f`
+    Literals,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,7 @@
 //! The container or the node ran out of host RAM.
 
-use super::{Action, Context, Stage, Workload, names, promql, workload};
+use super::{Action, Context, Stage, Workload, names, on_node, promql, workload};
+use crate::evidence::ContainerKind;
 use crate::facts::{HostPool, OomRecord, host_pools, prompt_cache_in_use};
 use crate::units::{Bytes, GIB, MIB};
 use crate::verdict::{Class, Phase, memory_limit};
@@ -154,7 +155,6 @@ fn shrink(cx: &Context<'_>, pool: &HostPool, all: &[HostPool], limit: Bytes, out
 }
 
 fn measure(cx: &Context<'_>, out: &mut Vec<Action>) {
-    let n = names(cx);
     let limit = memory_limit(cx.facts, &cx.verdict.subject);
     let known = limit.map_or_else(
         || "the limit is not in the evidence".to_owned(),
@@ -167,9 +167,47 @@ fn measure(cx: &Context<'_>, out: &mut Vec<Action>) {
     out.push(
         Action::new(Stage::Fix, format!("Measure the peak {phase} on a copy of the pod without a limit (or with the node's allocatable as limit), then set request and limit to that peak × {HEADROOM}"))
             .because(known)
-            .run(n.exec("cat /sys/fs/cgroup/memory.peak"))
-            .run(n.exec("grep -E '^(anon|file|shmem|kernel) ' /sys/fs/cgroup/memory.stat")),
+            .run(copy_without_limit(cx))
+            .run(read_copy(cx)),
     );
+}
+
+/// Name of the copy that is measured. A pod's name has at most 253 characters.
+fn copy_name(pod: &str) -> String {
+    let head: String = pod.chars().take(240).collect();
+    format!("{}-measure", head.trim_end_matches(['-', '.']))
+}
+
+/// Makes a copy of the pod without the container's memory limit. It has no labels, so that no controller adopts it and no
+/// service sends it traffic, and no node, so that the scheduler finds it a GPU.
+fn copy_without_limit(cx: &Context<'_>) -> String {
+    let n = names(cx);
+    format!(
+        "kubectl get pod {} -n {} -o json | jq 'del(.status, .spec.nodeName, .metadata) * {{metadata: {{name: \"{}\", namespace: \"{}\"}}}} | del((.spec.containers[], .spec.initContainers[]?) | select(.name == \"{}\") | .resources.limits.memory)' | kubectl create -f -",
+        n.pod,
+        n.ns,
+        copy_name(&n.pod),
+        n.ns,
+        n.container
+    )
+}
+
+/// Reads the peak of the copy. An init container is gone when it is done: the pod's own cgroup keeps the peak.
+fn read_copy(cx: &Context<'_>) -> String {
+    let n = names(cx);
+    let copy = copy_name(&n.pod);
+    if cx.verdict.subject.container_kind == ContainerKind::Init {
+        let uid = format!("$(kubectl get pod {copy} -n {} -o jsonpath={{.metadata.uid}} | tr - _)", n.ns);
+        let node = format!("$(kubectl get pod {copy} -n {} -o jsonpath={{.spec.nodeName}})", n.ns);
+        return on_node(
+            &node,
+            &format!("find /sys/fs/cgroup -path \"*pod{uid}.slice/memory.peak\" -exec cat {{}} +"),
+        );
+    }
+    format!(
+        "kubectl exec -n {} {copy} -c {} -- sh -c 'cat /sys/fs/cgroup/memory.peak; grep -E \"^(anon|file|shmem|kernel) \" /sys/fs/cgroup/memory.stat'",
+        n.ns, n.container
+    )
 }
 
 fn resources_patch(container: &str, need: Bytes) -> String {
@@ -185,7 +223,20 @@ fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
     let used = record(cx)
         .and_then(|o| o.victims.first())
         .map(|v| (v.anon.unwrap_or_default().saturating_add(v.shmem.unwrap_or_default()), v.comm.clone()));
-    if let Some((used, comm)) = &used {
+    let measured = used.as_ref().map(|(u, _)| *u).or_else(|| eviction_usage(cx));
+    if let (Some(measured), Some(request)) = (measured, s.memory_request)
+        && request >= measured
+    {
+        out.push(
+            Action::new(
+                Stage::Fix,
+                "The request already covers what it used: find what runs on the node above its request or without one, and give that a request (or the node's system a larger reservation)",
+            )
+            .because(format!("it used {measured}, the request is {}: the scheduler counted all of it", request.k8s()))
+            .run(format!("kubectl top pod -A --sort-by=memory --field-selector spec.nodeName={}", n.node))
+            .run(format!("kubectl get node {} -o jsonpath='{{.status.capacity.memory}} {{.status.allocatable.memory}}'", n.node)),
+        );
+    } else if let Some((used, comm)) = &used {
         let mut a = Action::new(
             Stage::Fix,
             format!("Set the memory request (and limit) to what the process really used, {}, so that the scheduler counts it", used.scale(HEADROOM).round_up_to(GIB).k8s()),
@@ -243,12 +294,17 @@ fn eviction_usage(cx: &Context<'_>) -> Option<Bytes> {
 fn verify(cx: &Context<'_>, out: &mut Vec<Action>) {
     let n = names(cx);
     let limit = memory_limit(cx.facts, &cx.verdict.subject);
+    let init = cx.verdict.subject.container_kind == ContainerKind::Init;
+    let statuses = if init { "initContainerStatuses" } else { "containerStatuses" };
     let below = limit.map_or_else(|| "the new limit".to_owned(), |_| "90 % of the new limit".to_owned());
     out.push(
         Action::new(Stage::Verify, format!("After the change: no restart through a load and a traffic peak, oom_kill stays 0, and memory.peak stays below {below}"))
-            .run(format!("kubectl get pod {} -n {} -o jsonpath='{{range .status.containerStatuses[*]}}{{.name}} {{.restartCount}} {{.lastState.terminated.reason}}{{\"\\n\"}}{{end}}'", n.pod, n.ns))
-            .run(n.exec("sh -c 'cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory.peak'")),
+            .run(format!("kubectl get pod {} -n {} -o jsonpath='{{range .status.{statuses}[*]}}{{.name}} {{.restartCount}} {{.lastState.terminated.reason}}{{\"\\n\"}}{{end}}'", n.pod, n.ns)),
     );
+    // Nothing can be run in an init container that is done.
+    if let Some(a) = out.last_mut().filter(|_| !init) {
+        a.commands.push(n.exec("sh -c 'cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory.peak'"));
+    }
 }
 
 fn prevent(cx: &Context<'_>, out: &mut Vec<Action>) {

@@ -184,20 +184,13 @@ fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
         Some("sglang") => {
             let now = cx.facts.hits.iter().rev().find_map(|h| h.number("chunked_prefill"));
             let now = cx.facts.engine.number(&["chunked-prefill-size"]).or(now);
-            out.push(match now {
-                Some(n) if n >= 2.0 => Action::new(
-                    Stage::Fix,
-                    format!(
-                        "Or set --chunked-prefill-size {}: activations of a prefill step halve",
-                        (n / 2.0) as u64
-                    ),
-                )
-                .because(format!("{n} tokens in a prefill step now; activations grow in proportion")),
-                _ => Action::new(
-                    Stage::Fix,
-                    "Or halve --chunked-prefill-size: activations of a prefill step are in proportion to it",
-                ),
-            });
+            out.push(halve(
+                "Or ",
+                "--chunked-prefill-size",
+                "the memory of a prefill step's activations",
+                now,
+                "",
+            ));
         }
         Some("tgi") => out.push(prefill_tokens(cx)),
         Some("llama_cpp" | "ollama") => out.push(Action::new(
@@ -258,18 +251,23 @@ fn batched_tokens(cx: &Context<'_>) -> Action {
         .filter(|h| h.id == "vllm.max_num_batched_tokens")
         .find_map(|h| h.number("tokens"))
         .map(|n| (n, "as the log prints it"));
-    match now.or(printed) {
-        Some((n, from)) if n >= 2.0 => Action::new(
+    let (now, from) = now.or(printed).unzip();
+    halve("Or ", "--max-num-batched-tokens", "the activation peak of a step", now, from.unwrap_or_default())
+}
+
+/// Half of a number of tokens: what is in proportion to it halves with it. A number below two has no half.
+fn halve(or: &str, flag: &str, effect: &str, now: Option<f64>, from: &str) -> Action {
+    let verb = if or.is_empty() { ["Set", "Halve"] } else { ["set", "halve"] };
+    let [set, halve] = verb;
+    match now.filter(|n| *n >= 2.0) {
+        Some(n) => {
+            let from = if from.is_empty() { String::new() } else { format!(" ({from})") };
+            Action::new(Stage::Fix, format!("{or}{set} {flag} {}: {effect} halves", (n / 2.0) as u64))
+                .because(format!("{n} now{from}; it grows in proportion to the tokens of a step"))
+        }
+        None => Action::new(
             Stage::Fix,
-            format!(
-                "Or set --max-num-batched-tokens {}: the activation peak of a step halves",
-                (n / 2.0) as u64
-            ),
-        )
-        .because(format!("{n} now ({from}); activations grow in proportion to the tokens of a step")),
-        _ => Action::new(
-            Stage::Fix,
-            "Or halve --max-num-batched-tokens: the activation peak of a step is in proportion to it (its value is not in the evidence)",
+            format!("{or}{halve} {flag}: {effect} is in proportion to it (its value is not in the evidence)"),
         ),
     }
 }
@@ -282,20 +280,7 @@ fn prefill_tokens(cx: &Context<'_>) -> Action {
         .iter()
         .filter(|h| h.id.starts_with("tgi."))
         .find_map(|h| h.number("prefill_tokens").or_else(|| h.number("tokens")));
-    match flag.or(printed).filter(|n| *n >= 2.0) {
-        Some(n) => Action::new(
-            Stage::Fix,
-            format!(
-                "Set --max-batch-prefill-tokens {}: the warm-up and prefill batch halve",
-                (n / 2.0) as u64
-            ),
-        )
-        .because(format!("{n} now")),
-        None => Action::new(
-            Stage::Fix,
-            "Lower --max-batch-prefill-tokens: it sets the size of the largest prefill batch",
-        ),
-    }
+    halve("", "--max-batch-prefill-tokens", "the memory of warm-up and prefill batches", flag.or(printed), "")
 }
 
 fn fragmentation(oom: &VramOom, out: &mut Vec<Action>) {

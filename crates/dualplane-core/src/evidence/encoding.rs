@@ -24,6 +24,24 @@ const TAGS: &[&str] = &[
     "a",
 ];
 
+/// Takes NUL bytes out of a text, and counts them: a log whose node crashed holds blocks of them where the file system had
+/// made room for lines that were never written. `None` where the rest is no text either.
+pub(crate) fn without_nuls(bytes: &mut Vec<u8>) -> Option<usize> {
+    let before = bytes.len();
+    if !bytes.contains(&0) || before == 0 {
+        return Some(0);
+    }
+    // What is packed or compiled holds bytes that are no UTF-8 between its NULs.
+    let head = bytes.get(..before.min(HEAD)).unwrap_or(bytes);
+    let odd: usize = head.utf8_chunks().map(|c| c.invalid().len()).sum();
+    let text = head.iter().filter(|b| **b != 0).count();
+    if text == 0 || odd * 20 > text {
+        return None;
+    }
+    bytes.retain(|b| *b != 0);
+    Some(before - bytes.len())
+}
+
 /// Text as it was meant. What is not one of the known encodings stays as it is.
 pub(super) fn plain(bytes: Vec<u8>) -> Vec<u8> {
     let bytes = match bytes.strip_prefix(b"\xef\xbb\xbf") {
@@ -31,6 +49,11 @@ pub(super) fn plain(bytes: Vec<u8>) -> Vec<u8> {
         None => utf16(&bytes).unwrap_or(bytes),
     };
     html(&bytes).unwrap_or(bytes)
+}
+
+/// Whether the bytes begin as UTF-16 does.
+pub(super) fn is_utf16(head: &[u8]) -> bool {
+    utf16(head.get(..head.len().min(HEAD)).unwrap_or(head)).is_some()
 }
 
 fn utf16(bytes: &[u8]) -> Option<Vec<u8>> {

@@ -133,6 +133,23 @@ pub fn unwrap_kernel(raw: &str) -> Unwrapped<'_> {
     unwrap_line(raw)
 }
 
+/// The host that a line of a system log names: `Jul 03 22:40:06 HOST kernel: …`, also behind an RFC 3339 stamp, or a
+/// journal's `_HOSTNAME`.
+#[must_use]
+pub fn kernel_host(raw: &str) -> Option<&str> {
+    if raw.starts_with('{') {
+        let (_, rest) = raw.split_once("\"_HOSTNAME\"")?;
+        return rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?.split('"').next();
+    }
+    let (head, _) = raw.split_once(" kernel: ").filter(|(h, _)| h.len() < 320)?;
+    let host = head.rsplit(' ').next()?;
+    // A stamp alone stands before "kernel:" where the host was taken out.
+    let named = host.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'))
+        && host.contains(|c: char| c.is_ascii_alphabetic());
+    (named && head.len() > host.len() && find_stamp(host).is_none()).then_some(host)
+}
+
 /// A `/dev/kmsg` record: `level,sequence,microseconds,flags;message`.
 #[must_use]
 pub fn parse_kmsg(line: &str) -> Option<(Stamp, &str)> {
@@ -216,6 +233,20 @@ mod tests {
             let u = unwrap_kernel(raw);
             assert_eq!(u.text, "NVRM: x", "{raw}");
             assert!(u.stamp.is_some(), "{raw}");
+        }
+    }
+
+    #[test]
+    fn hosts() {
+        for (raw, want) in [
+            ("Jul 03 22:40:06 node-1 kernel: NVRM: x", Some("node-1")),
+            ("2026-07-03T22:40:06.123456+00:00 n1.example.org kernel: x", Some("n1.example.org")),
+            ("{\"MESSAGE\":\"x\",\"_HOSTNAME\":\"n2\"}", Some("n2")),
+            ("Jul 03 22:40:06 kernel: x", None),
+            ("[ 5521.220914] NVRM: x", None),
+            ("a sentence about the (odd) kernel: x", None),
+        ] {
+            assert_eq!(kernel_host(raw), want, "{raw}");
         }
     }
 

@@ -13,11 +13,20 @@ use crate::units::{Bytes, parse_k8s_memory, parse_k8s_quantity};
 
 /// Lists in lists are unfolded this deep; nobody nests deeper without meaning harm.
 const MAX_DEPTH: u32 = 4;
+/// Containers of one kind in one pod: an object of etcd has at most 1.5 MiB, which is fewer.
+const MAX_CONTAINERS: usize = 1000;
+/// Bytes that finding the lines of a list's events may look through again.
+const MAX_SOUGHT: usize = 256 << 20;
 
 /// Adds several objects of one text, which is walked over once; the number of those that triage uses.
 pub(super) fn add_all(bundle: &mut Bundle, objects: &[Value], file: &str, text: &str) -> usize {
     let lines = LineIndex::new(text);
     objects.iter().filter(|o| add_at(bundle, o, "", file, &lines, 0)).count()
+}
+
+/// Adds one object without the lines of its events; false where triage does not use it.
+pub(super) fn add_item(bundle: &mut Bundle, object: &Value, kind: &str, file: &str) -> bool {
+    add_at(bundle, object, kind, file, &LineIndex::new(""), 1)
 }
 
 /// `kind`: what an item without a kind of its own is; a `PodList` of `kubectl cluster-info dump` holds such items.
@@ -39,7 +48,21 @@ fn add_at(
         return any;
     }
     match kind {
-        "Pod" => bundle.pods.push(pod(object, file)),
+        "Pod" => {
+            let many = ["/spec/containers", "/spec/initContainers", "/status/containerStatuses"]
+                .iter()
+                .map(|p| list(object, p).len())
+                .max()
+                .filter(|n| *n > MAX_CONTAINERS);
+            if let Some(n) = many {
+                let why = format!(
+                    "the pod {} has {n} containers, of which the first {MAX_CONTAINERS} were read; save it with the one that died only",
+                    str_at(object, "/metadata/name").chars().take(253).collect::<String>()
+                );
+                bundle.gap(file, &why, None);
+            }
+            bundle.pods.push(pod(object, file));
+        }
         "Event" => bundle.events.push(event(object, file, lines)),
         "Node" => bundle.nodes.push(node(object)),
         // A workload's template tells the same about limits and flags as its pods do; it only stands in for them.
@@ -95,7 +118,8 @@ fn pod(v: &Value, file: &str) -> Pod {
         ("/spec/ephemeralContainers", "/status/ephemeralContainerStatuses", ContainerKind::Ephemeral),
     ] {
         let statuses = list(v, status);
-        for c in list(v, spec) {
+        let statuses = statuses.get(..MAX_CONTAINERS).unwrap_or(statuses);
+        for c in list(v, spec).iter().take(MAX_CONTAINERS) {
             containers.push(container(c, kind, statuses));
         }
         // A status without its spec (cut-down pastes) still tells how it died.
@@ -303,16 +327,18 @@ struct LineIndex<'a> {
     text: &'a str,
     /// Byte offset of the last find and the number of line ends before it.
     last: Cell<(usize, u64)>,
+    /// Bytes that may still be looked through.
+    left: Cell<usize>,
 }
 
 impl<'a> LineIndex<'a> {
     fn new(text: &'a str) -> Self {
-        Self { text, last: Cell::new((0, 0)) }
+        Self { text, last: Cell::new((0, 0)), left: Cell::new(MAX_SOUGHT) }
     }
 
     /// Line of the next place that holds the value, as JSON escapes it or plain.
     fn find(&self, value: &str) -> Option<u64> {
-        if value.is_empty() {
+        if value.is_empty() || self.left.get() == 0 {
             return None;
         }
         let quoted = Value::String(value.to_owned()).to_string();
@@ -321,8 +347,11 @@ impl<'a> LineIndex<'a> {
             self.text.get(from..).and_then(|t| t.find(&quoted).or_else(|| t.find(value)).map(|i| from + i));
         let (at, base, before) = match behind {
             Some(at) => (at, from, lines),
-            // Out of order (a merged list): once from the start.
-            None => (self.text.get(..from)?.find(&quoted)?, 0, 0),
+            // Out of order (a merged list): once from the start, as long as that does not cost for ever.
+            None => {
+                self.left.set(self.left.get().saturating_sub(self.text.len()));
+                (self.text.get(..from)?.find(&quoted)?, 0, 0)
+            }
         };
         let lines = before + self.text.get(base..at)?.bytes().filter(|b| *b == b'\n').count() as u64;
         self.last.set((at, lines));

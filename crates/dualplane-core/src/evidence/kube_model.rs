@@ -241,6 +241,23 @@ impl Pod {
     }
 }
 
+impl Container {
+    /// An init container that failed and then completed: what comes after it is of another cause. Exit code 0 with the
+    /// reason OOMKilled is a failure to the kubelet (1.36), and the container is run again.
+    #[must_use]
+    pub fn overcame(&self) -> Option<&Termination> {
+        let status = self.status.as_ref().filter(|_| self.kind == ContainerKind::Init)?;
+        match (&status.state, &status.last) {
+            (State::Terminated(now), State::Terminated(before))
+                if now.exit_code == 0 && now.reason != "OOMKilled" =>
+            {
+                Some(before).filter(|t| t.exit_code != 0 || t.reason == "OOMKilled")
+            }
+            _ => None,
+        }
+    }
+}
+
 impl ContainerStatus {
     /// The last end that the API knows: of this run if it ended, else of the one before.
     #[must_use]

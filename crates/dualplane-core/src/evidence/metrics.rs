@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use crate::time::Stamp;
+
 /// One sample.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sample {
@@ -13,11 +15,13 @@ pub struct Sample {
     pub labels: Vec<(String, String)>,
     /// Value.
     pub value: f64,
+    /// When it was taken, where the source tells.
+    pub stamp: Option<Stamp>,
     /// File.
     pub file: String,
     /// Line, from 1.
     pub line: u64,
-    /// The line itself.
+    /// The line itself. An answer of the HTTP API has no line for a sample; it is written as one.
     pub text: String,
 }
 
@@ -27,12 +31,36 @@ impl Sample {
     pub fn label(&self, key: &str) -> Option<&str> {
         self.labels.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
     }
+
+    /// What the sample is about: `pod`, `namespace`, `container`.
+    ///
+    /// Prometheus without `honor_labels` gives these to the exporter's own pod and renames the exporter's to `exported_…`.
+    #[must_use]
+    pub fn about(&self, key: &str) -> Option<&str> {
+        self.label(&format!("exported_{key}")).or_else(|| self.label(key)).filter(|v| !v.is_empty())
+    }
+}
+
+/// Samples by series (the same name and labels), series and samples in the order of the text.
+#[must_use]
+pub fn by_series<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<Vec<&'a Sample>> {
+    type Key<'a> = (&'a str, &'a [(String, String)]);
+    let mut at: HashMap<Key<'_>, usize> = HashMap::new();
+    let mut out: Vec<Vec<&Sample>> = Vec::new();
+    for s in samples {
+        let i = *at.entry((s.name.as_str(), s.labels.as_slice())).or_insert(out.len());
+        match out.get_mut(i) {
+            Some(series) => series.push(s),
+            None => out.push(vec![s]),
+        }
+    }
+    out
 }
 
 /// At most this many samples of one file are kept: a whole node's exposition has some tens of thousands.
-const MAX_SAMPLES: usize = 200_000;
+pub(super) const MAX_SAMPLES: usize = 200_000;
 /// Of one name, so that a flood of one does not hide another that comes later.
-const MAX_OF_NAME: usize = 50_000;
+pub(super) const MAX_OF_NAME: usize = 50_000;
 
 /// Reads the samples of a text and counts those beyond the bounds; lines that are none are skipped.
 #[must_use]
@@ -41,7 +69,7 @@ pub fn parse(text: &str, file: &str) -> (Vec<Sample>, usize) {
     let mut dropped = 0;
     let mut names: HashMap<&str, usize> = HashMap::new();
     for (i, line) in text.lines().enumerate() {
-        let Some((name, labels, value)) = sample(line) else { continue };
+        let Some((name, labels, value, stamp)) = sample(line) else { continue };
         let of_name = names.entry(name).or_insert(0);
         *of_name += 1;
         if out.len() >= MAX_SAMPLES || *of_name > MAX_OF_NAME {
@@ -52,6 +80,7 @@ pub fn parse(text: &str, file: &str) -> (Vec<Sample>, usize) {
             name: name.to_owned(),
             labels,
             value,
+            stamp,
             file: file.to_owned(),
             line: i as u64 + 1,
             text: line.to_owned(),
@@ -60,7 +89,7 @@ pub fn parse(text: &str, file: &str) -> (Vec<Sample>, usize) {
     (out, dropped)
 }
 
-type Parsed<'a> = (&'a str, Vec<(String, String)>, f64);
+type Parsed<'a> = (&'a str, Vec<(String, String)>, f64, Option<Stamp>);
 
 fn sample(line: &str) -> Option<Parsed<'_>> {
     let line = line.trim();
@@ -76,8 +105,23 @@ fn sample(line: &str) -> Option<Parsed<'_>> {
         Some(body) => labels(body)?,
         None => (Vec::new(), rest),
     };
-    let value: f64 = rest.split_whitespace().next()?.parse().ok()?;
-    Some((name, labels, value))
+    let mut words = rest.split_whitespace();
+    let value: f64 = words.next()?.parse().ok()?;
+    let stamp = words.next().and_then(time_of);
+    Some((name, labels, value, stamp))
+}
+
+/// Prometheus text has milliseconds, OpenMetrics seconds with a fraction or without. 10^11 tells them apart: as
+/// milliseconds it lies in 1973, as seconds in the year 5138.
+fn time_of(word: &str) -> Option<Stamp> {
+    const LEAST_MS: f64 = 1e11;
+    let number: f64 = word.parse().ok().filter(|n: &f64| n.is_finite() && *n > 0.0)?;
+    Some(at_ms(if number < LEAST_MS { number * 1000.0 } else { number }))
+}
+
+/// An instant by milliseconds since 1970.
+pub(super) fn at_ms(ms: f64) -> Stamp {
+    Stamp::Wall { ms: ms.round() as i64, zoned: true, year: true }
 }
 
 /// Label pairs up to the closing brace; quoted values may hold braces, commas and escapes.
@@ -119,6 +163,13 @@ mod tests {
         assert_eq!(got.len(), 2);
         assert_eq!(got[0].label("model_name"), Some("a,}b\"c"));
         assert_eq!((got[0].line, got[1].value), (2, 3e9));
+        assert_eq!(
+            (got[0].stamp, got[1].stamp.map(Stamp::show).as_deref()),
+            (None, Some("2023-11-14T22:13:20Z"))
+        );
+        let (ms, _) = parse("a_b 1 1700000000000\na_b 1 1700000000.250 # {x=\"y\"} 1\n", "m");
+        let shown: Vec<_> = ms.iter().filter_map(|s| s.stamp.map(Stamp::show)).collect();
+        assert_eq!(shown, ["2023-11-14T22:13:20Z", "2023-11-14T22:13:20.250Z"]);
     }
 
     #[test]

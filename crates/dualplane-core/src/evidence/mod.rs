@@ -2,39 +2,84 @@
 //!
 //! Nothing here judges. What could not be read becomes a [`Gap`] with its reason; it is never a zero.
 
+mod cgroup;
 mod describe;
 mod describe_pod;
 mod encoding;
 mod exports;
+mod forms;
 pub mod framing;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzz;
+pub mod gpu_model;
+pub mod host_model;
 mod inspect;
 mod kube;
+mod kube_list;
 mod kube_model;
+mod machine;
 mod merge;
 pub mod metrics;
 mod paste;
 pub mod prefix;
+mod promql;
 mod recognise;
 mod rotation;
+mod smi;
 mod stream;
 mod tables;
+mod torch;
+mod wrap;
 
+pub(crate) use encoding::without_nuls;
 pub use kube_model::{
     Condition, Container, ContainerKind, ContainerStatus, Event, Node, Pod, Probe, State, Termination, Volume,
 };
+pub(crate) use recognise::is_document;
 pub use recognise::{Kind, recognise};
+pub use torch::TorchSummary;
 
 use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::sift::{MAX_LINE, Sifted};
+
 /// A file as the edge read it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct RawFile {
     /// Path relative to the target, with `/`.
     pub name: String,
     /// Content.
     pub bytes: Vec<u8>,
+    /// Which lines the content holds, where the file was too large to hold all.
+    pub sifted: Option<SiftedFrom>,
+}
+
+/// What a sifted file was.
+#[derive(Debug, Clone, Default)]
+pub struct SiftedFrom {
+    /// The number of each kept line, from 1.
+    pub numbers: Arc<[u64]>,
+    /// Lines of the file.
+    pub lines: u64,
+    /// Finds that were dropped because others say the same.
+    pub omitted: u64,
+}
+
+impl RawFile {
+    /// A file that is held as a whole.
+    #[must_use]
+    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { name: name.into(), bytes: bytes.into(), sifted: None }
+    }
+
+    /// A file of which only some lines are held.
+    #[must_use]
+    pub fn sifted(name: impl Into<String>, sifted: Sifted) -> Self {
+        let Sifted { text, numbers, lines, omitted } = sifted;
+        Self { name: name.into(), bytes: text, sifted: Some(SiftedFrom { numbers, lines, omitted }) }
+    }
 }
 
 /// Something that is missing, and how to get it.
@@ -77,6 +122,8 @@ pub struct LogSource {
     pub prefix: prefix::Prefix,
     /// The line of the file for each line of the content, where they differ (exports: order of time, several in a line).
     pub numbers: Option<Arc<[u64]>>,
+    /// Lines are missing between the lines of the content: what a line opens does not reach over a gap.
+    pub sifted: bool,
     /// Content; shared where several pods of one pile read the same log.
     pub bytes: Arc<[u8]>,
 }
@@ -94,6 +141,16 @@ pub struct Bundle {
     pub nodes: Vec<Node>,
     /// Metric samples.
     pub metrics: Vec<metrics::Sample>,
+    /// Printouts of GPU tools.
+    pub gpus: Vec<gpu_model::GpuSnapshot>,
+    /// Memory files of cgroups.
+    pub cgroups: Vec<host_model::Cgroup>,
+    /// The memory of machines.
+    pub machines: Vec<host_model::HostMemory>,
+    /// Rows of `kubectl top pod`.
+    pub tops: Vec<host_model::TopRow>,
+    /// Ledgers of PyTorch's allocator.
+    pub summaries: Vec<TorchSummary>,
     /// Names of all files that were used, sorted.
     pub files: Vec<String>,
     /// What could not be used.
@@ -125,7 +182,12 @@ impl Bundle {
     }
 
     fn add(&mut self, file: RawFile) {
-        let file = RawFile { bytes: encoding::plain(file.bytes), ..file };
+        let mut file = RawFile { bytes: encoding::plain(file.bytes), ..file };
+        let nuls = encoding::without_nuls(&mut file.bytes).unwrap_or(0);
+        if let Some(listed) = kube_list::read(self, &file.bytes, &file.name) {
+            self.listed(file.name, listed);
+            return;
+        }
         match recognise(&file.name, &file.bytes) {
             Kind::Kube(objects) => {
                 let text = String::from_utf8_lossy(&file.bytes);
@@ -135,10 +197,17 @@ impl Bundle {
                 }
             }
             Kind::Inspect(value) => self.pasted.extend(inspect::pods(&value, &file.name)),
-            Kind::Export(export) => self.export(&file.name, export),
+            Kind::Export(export) => self.export(&file.name, export, file.sifted.as_ref()),
             Kind::Metrics => {
                 let text = String::from_utf8_lossy(&file.bytes);
                 self.samples(&text, &file.name);
+            }
+            Kind::Cgroup => {
+                cgroup::file(&mut self.cgroups, &String::from_utf8_lossy(&file.bytes), &file.name);
+            }
+            Kind::Series(value) => {
+                let text = String::from_utf8_lossy(&file.bytes);
+                self.series(&value, &text, &file.name);
             }
             Kind::Log { kernel } => {
                 if let Some(container) = unavailable_log(&file.bytes) {
@@ -149,7 +218,19 @@ impl Bundle {
                     self.gap(&file.name, &why, Some(command));
                     return;
                 }
-                self.text(&file.name, file.bytes, kernel);
+                if let Some(i) = file.bytes.split(|b| *b == b'\n').position(|l| l.len() >= MAX_LINE) {
+                    let line = file.sifted.as_ref().and_then(|f| f.numbers.get(i)).copied();
+                    let why = format!(
+                        "its line {} is longer than {} KiB; of such lines only the head was read",
+                        line.unwrap_or(i as u64 + 1),
+                        MAX_LINE >> 10
+                    );
+                    self.gap(&file.name, &why, None);
+                }
+                match file.sifted {
+                    Some(from) => self.sifted(&file.name, file.bytes, kernel, from),
+                    None => self.text(&file.name, file.bytes, kernel),
+                }
             }
             Kind::Manifest => {}
             Kind::Unusable(why) => {
@@ -157,7 +238,42 @@ impl Bundle {
                 return;
             }
         }
+        if nuls > 0 {
+            let why = format!(
+                "it holds {nuls} NUL bytes, as a crash of the node leaves them; they were left out and the rest was used"
+            );
+            self.gap(&file.name, &why, None);
+        }
         self.files.push(file.name);
+    }
+
+    /// Says what of a large list was not read.
+    fn listed(&mut self, name: String, listed: kube_list::Listed) {
+        if let Some(e) = &listed.broken {
+            let why = format!(
+                "its JSON ends or breaks at line {}, column {} ({e}); {} items before that were used",
+                e.line(),
+                e.column(),
+                listed.used
+            );
+            self.gap(&name, &why, Some("save it again, for example with kubectl get … -o json"));
+        }
+        if listed.dropped > 0 {
+            let why = format!(
+                "{} of its events are beyond the bounds of one file and were not used",
+                listed.dropped
+            );
+            self.gap(
+                &name,
+                &why,
+                Some("kubectl get events --field-selector involvedObject.name=POD -o json"),
+            );
+        }
+        if listed.used == 0 {
+            self.gap(&name, "holds no pod, node, event or workload that triage uses", None);
+            return;
+        }
+        self.files.push(name);
     }
 
     /// Keeps the samples of a text.
@@ -171,15 +287,60 @@ impl Bundle {
         }
     }
 
+    /// Keeps the samples of an answer of Prometheus' HTTP API.
+    fn series(&mut self, value: &serde_json::Value, text: &str, name: &str) {
+        let read = promql::read(value, text, name);
+        self.metrics.extend(read.samples);
+        if read.dropped > 0 {
+            let why = format!(
+                "{} of its samples are beyond the bounds of one file and were not used",
+                read.dropped
+            );
+            self.gap(name, &why, Some("query a shorter range or a larger step, for the one pod"));
+        }
+        if read.nameless > 0 {
+            let why = format!(
+                "{} of its series have no metric name: they are results of an expression, and what they measure is not told",
+                read.nameless
+            );
+            self.gap(name, &why, Some("query the metrics by their names, without functions"));
+        }
+    }
+
     /// The lines of a log store, in the order of time.
-    fn export(&mut self, name: &str, export: exports::Export) {
+    fn export(&mut self, name: &str, export: exports::Export, from: Option<&SiftedFrom>) {
+        let of_file = |line: &u64| {
+            let kept = from.and_then(|f| f.numbers.get(usize::try_from(line.checked_sub(1)?).ok()?));
+            Some(kept.copied().unwrap_or(*line))
+        };
         self.logs.push(LogSource {
             name: name.to_owned(),
             role: role(name),
             prefix: prefix::of(export.text.as_bytes()),
-            numbers: Some(export.numbers.into()),
+            numbers: Some(export.numbers.iter().filter_map(of_file).collect()),
+            sifted: from.is_some(),
             bytes: export.text.into_bytes().into(),
             kernel: false,
+        });
+    }
+
+    /// The kept lines of a large log.
+    fn sifted(&mut self, name: &str, bytes: Vec<u8>, kernel: bool, from: SiftedFrom) {
+        if from.omitted > 0 {
+            let why = format!(
+                "of its {} lines those that say something were read; {} more repeat what is read and were left out, so that counts of its lines are at least so many",
+                from.lines, from.omitted
+            );
+            self.gap(name, &why, None);
+        }
+        self.logs.push(LogSource {
+            name: name.to_owned(),
+            role: role(name),
+            prefix: prefix::of(&bytes),
+            numbers: Some(from.numbers),
+            sifted: true,
+            bytes: bytes.into(),
+            kernel,
         });
     }
 
@@ -198,13 +359,18 @@ impl Bundle {
             self.gap(name, why, Some("kubectl get pod POD -o json > pod.json"));
         }
         for (kernel, bytes) in logs {
+            let (bytes, numbers) = match wrap::join(&bytes) {
+                Some((bytes, numbers)) => (bytes, Some(numbers.into())),
+                None => (bytes, None),
+            };
             let prefix = prefix::of(&bytes);
             self.logs.push(LogSource {
                 name: name.to_owned(),
                 role,
                 kernel,
                 prefix,
-                numbers: None,
+                numbers,
+                sifted: false,
                 bytes: bytes.into(),
             });
         }
@@ -248,9 +414,21 @@ mod tests {
     use super::*;
 
     fn bundle(files: &[(&str, &str)]) -> Bundle {
-        Bundle::from_files(
-            files.iter().map(|(n, t)| RawFile { name: (*n).into(), bytes: t.as_bytes().to_vec() }).collect(),
-        )
+        Bundle::from_files(files.iter().map(|(n, t)| RawFile::new(*n, *t)).collect())
+    }
+
+    #[test]
+    fn blocks_of_nuls_are_left_out_and_said() {
+        let nuls = "\0".repeat(4000);
+        let b = bundle(&[
+            ("kernel.log", &format!("[1.0] a\n{nuls}[2.0] b\n")),
+            ("zeros.log", &nuls),
+            ("previous.log", "INFO \0fine\n"),
+        ]);
+        assert_eq!(b.files, ["kernel.log", "previous.log"]);
+        assert_eq!(b.logs.iter().map(|l| l.bytes.iter().filter(|x| **x == 0).count()).sum::<usize>(), 0);
+        assert_eq!(b.gaps.len(), 3, "{:?}", b.gaps);
+        assert!(b.gaps[0].why.contains("4000 NUL"), "{:?}", b.gaps);
     }
 
     #[test]

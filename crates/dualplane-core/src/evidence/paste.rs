@@ -4,7 +4,7 @@
 //! line by line, so that the rest is a log whose line numbers are those of the file.
 
 use super::recognise::{Kind, is_kernel_line, mostly, recognise_structured};
-use super::{Bundle, describe, inspect, kube, stream, tables};
+use super::{Bundle, describe, forms, inspect, kube, stream, tables};
 
 /// Larger texts are logs: nobody pastes them, and they are not looked through for objects.
 pub(super) const MAX_PASTE: usize = 16 << 20;
@@ -24,6 +24,12 @@ const COMMANDS: &[&str] = &[
     "journalctl",
     "dmesg",
     "nvidia-smi",
+    "rocm-smi",
+    "amd-smi",
+    "dcgmi ",
+    "py-spy ",
+    "promtool ",
+    "ausearch",
     "cat ",
     "tail ",
     "head ",
@@ -77,7 +83,14 @@ pub(super) fn read(bundle: &mut Bundle, name: &str, bytes: Vec<u8>, kernel: bool
         for range in &read {
             rest.get_mut(range.0..range.1).unwrap_or_default().fill("");
         }
-        read.extend(tables::read(bundle, &rest, start as u64 + 1, name));
+        let rows = tables::read(bundle, &rest, start as u64 + 1, name);
+        for range in &rows {
+            rest.get_mut(range.0..range.1).unwrap_or_default().fill("");
+        }
+        read.extend(rows);
+        let above = start.checked_sub(1).and_then(|i| lines.get(i)).copied();
+        let above = above.and_then(|l| command(l.trim_start_matches(['>', ' '])));
+        read.extend(forms::read(bundle, &rest, start as u64 + 1, name, above));
         for (from, to) in read {
             claim(start + from, start + to, Owner::Taken);
         }
@@ -121,6 +134,11 @@ fn structured(bundle: &mut Bundle, name: &str, body: &[&str], start: usize) -> b
         Some(Kind::Metrics) => {
             let padded = format!("{}{text}", "\n".repeat(start));
             bundle.samples(&padded, name);
+            true
+        }
+        Some(Kind::Series(value)) => {
+            let padded = format!("{}{text}", "\n".repeat(start));
+            bundle.series(&value, &padded, name);
             true
         }
         _ => false,

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::exports::{self, Export};
-use super::inspect;
 use super::paste::{MAX_PASTE, is_bound};
 use super::stream;
+use super::{cgroup, inspect, promql};
 
 /// What a file holds.
 #[derive(Debug)]
@@ -18,6 +18,10 @@ pub enum Kind {
     Export(Export),
     /// Prometheus text.
     Metrics,
+    /// An answer of Prometheus' HTTP API, or what `promtool query … -o json` prints.
+    Series(Value),
+    /// A memory file of a cgroup.
+    Cgroup,
     /// Lines; `kernel` when the whole file is a kernel log.
     Log {
         /// It is a kernel log.
@@ -69,12 +73,29 @@ pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
     if lower.ends_with(".yaml") || lower.ends_with(".yml") {
         return Kind::Unusable("it is YAML, but not a Kubernetes object".into());
     }
-    if lower.ends_with(".prom") || mostly(&head, is_metric_line) {
+    if cgroup::is_file(name, &head) {
+        return Kind::Cgroup;
+    }
+    if lower.ends_with(".prom") || mostly(&head, is_metric_line) && !cgroup::looks_like(&head) {
         return Kind::Metrics;
     }
     let kernel_name =
         ["kernel", "dmesg", "kmsg"].iter().any(|w| lower.rsplit('/').next().unwrap_or(&lower).contains(w));
     Kind::Log { kernel: kernel_name || mostly(&head, is_kernel_line) }
+}
+
+/// Whether a file is one document that has no meaning line by line. JSON lines are a log.
+pub(crate) fn is_document(name: &str, head: &[u8]) -> bool {
+    if super::encoding::is_utf16(head) {
+        return true;
+    }
+    let lower = name.to_ascii_lowercase();
+    let head = head_lines(head, 64);
+    let first = head.iter().map(|l| l.trim_start()).find(|l| !l.is_empty()).unwrap_or_default();
+    if opens_json(first, &head) || first.starts_with('[') && lower.ends_with(".json") {
+        return serde_json::from_str::<Value>(first).is_err() || head.len() < 2;
+    }
+    looks_yaml(&lower, &head)
 }
 
 fn looks_binary(bytes: &[u8]) -> bool {
@@ -107,7 +128,7 @@ pub(super) fn recognise_structured(bytes: &[u8]) -> Option<Kind> {
         json(bytes, false, &head)?
     } else if looks_yaml("", &head) {
         yaml(bytes)
-    } else if mostly(&head, is_metric_line) {
+    } else if mostly(&head, is_metric_line) && !cgroup::looks_like(&head) {
         Kind::Metrics
     } else {
         return None;
@@ -144,6 +165,9 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
             }
             if inspect::is_inspect(&value) {
                 return Some(Kind::Inspect(value));
+            }
+            if promql::is_answer(&value) {
+                return Some(Kind::Series(value));
             }
             let text = std::str::from_utf8(bytes).unwrap_or_default();
             if let Some(export) = exports::read(&value, text) {
@@ -263,7 +287,7 @@ fn is_metric_line(line: &str) -> bool {
     let mut rest = rest.rsplit_once('}').map_or(rest, |(_, v)| v).split_whitespace();
     let value = rest.next().is_some_and(|v| v.parse::<f64>().is_ok());
     // Behind the value stands nothing or a time stamp; a sentence that begins so is a log line.
-    name_ok && value && rest.next().is_none_or(|t| t.parse::<i64>().is_ok() || t.starts_with('#'))
+    name_ok && value && rest.next().is_none_or(|t| t.parse::<f64>().is_ok() || t.starts_with('#'))
 }
 
 pub(super) fn is_kernel_line(line: &str) -> bool {
@@ -302,6 +326,8 @@ mod tests {
             Kind::Inspect(_) => "inspect",
             Kind::Export(_) => "export",
             Kind::Metrics => "metrics",
+            Kind::Series(_) => "series",
+            Kind::Cgroup => "cgroup",
             Kind::Log { kernel: true } => "kernel",
             Kind::Log { kernel: false } => "log",
             Kind::Manifest => "manifest",
@@ -322,6 +348,10 @@ mod tests {
                 "{\"line\":\"a\",\"labels\":{},\"timestamp\":\"\"}\n{\"line\":\"b\",\"labels\":{},\"timestamp\":\"\"}",
                 "export",
             ),
+            ("x", "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]}}", "series"),
+            ("x", "[{\"metric\":{\"__name__\":\"up\"},\"value\":[1,\"1\"]}]", "series"),
+            ("a/memory.events", "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n", "cgroup"),
+            ("memory.stat", "anon 0\nfile_mapped 0\nkernel_stack 0\n", "cgroup"),
             ("x", "{\"status\":{\"state\":\"CONTAINER_EXITED\"}}", "inspect"),
             ("x", "# HELP a_b c\n# TYPE a_b gauge\na_b{x=\"y\"} 1\n", "metrics"),
             ("x", "vllm:num_requests_running{a=\"b c\"} 3.0\n", "metrics"),

@@ -1,10 +1,13 @@
 //! Facts: what the evidence says, each with its place. Nothing here decides; `verdict` weighs them.
 
 mod engine;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzz;
 mod hit;
 mod host_pools;
 pub mod kernel_oom;
 mod lines;
+mod quote;
 mod scan;
 mod summary;
 mod trace;
@@ -17,7 +20,7 @@ pub use host_pools::{HostPool, host_pools, prompt_cache_in_use};
 pub use kernel_oom::{Constraint, OomRecord, Victim};
 pub(crate) use scan::KEPT_PER_SIGNATURE;
 pub use summary::LogSummary;
-pub use xid::XidEvent;
+pub use xid::{XidEvent, pci_address};
 
 use serde::Serialize;
 
@@ -97,9 +100,39 @@ pub fn extract(bundle: &Bundle, knowledge: &Knowledge) -> Facts {
         log.last = log.last.map(|s| s.with_year_near(reference));
         log.last_served_at = log.last_served_at.map(|s| s.with_year_near(reference));
     }
+    for log in 0..facts.logs.len() {
+        take_zone_off(bundle, &mut facts, log);
+    }
     facts.engine = engine::engine(bundle, &facts);
     facts.mig = mig(bundle, &facts);
     facts
+}
+
+/// A log in local time ends whole zones away from all ends that the API knows; its stamps are moved to where it ends with
+/// one of them.
+fn take_zone_off(bundle: &Bundle, facts: &mut Facts, index: usize) {
+    const SAME_END_MS: u64 = 10 * 60 * 1000;
+    let Some((file, last)) =
+        facts.logs.get(index).filter(|l| !l.kernel).and_then(|l| Some((l.file.clone(), l.last?)))
+    else {
+        return;
+    };
+    let ends = || {
+        let pods = bundle.pods.iter().flat_map(|p| &p.containers).filter_map(|c| c.status.as_ref());
+        pods.flat_map(|s| s.terminations()).filter_map(|t| t.finished)
+    };
+    if ends().any(|e| last.ms_until(e).is_none_or(|ms| ms.unsigned_abs() <= SAME_END_MS)) {
+        return;
+    }
+    let Some(zone) = ends().find_map(|e| last.zone_until(e)).filter(|z| *z != 0) else { return };
+    let moved = |s: &mut Option<Stamp>| *s = s.map(|s| s.moved(zone));
+    if let Some(l) = facts.logs.get_mut(index) {
+        l.zone_ms = Some(zone);
+        moved(&mut l.first);
+        moved(&mut l.last);
+        moved(&mut l.last_served_at);
+    }
+    facts.hits.iter_mut().filter(|h| h.place.file == file).for_each(|h| moved(&mut h.stamp));
 }
 
 /// Runs the signatures over what Kubernetes objects say in words.
@@ -174,6 +207,9 @@ fn mig(bundle: &Bundle, facts: &Facts) -> Option<Mig> {
     if let Some(m) = facts.logs.iter().find_map(|l| l.mig.clone()) {
         return Some(m);
     }
+    if let Some(m) = listed_instance(bundle) {
+        return Some(m);
+    }
     for node in &bundle.nodes {
         if let Some((_, product)) =
             node.labels.iter().find(|(k, v)| k == "nvidia.com/gpu.product" && v.contains("-MIG-"))
@@ -189,6 +225,44 @@ fn mig(bundle: &Bundle, facts: &Facts) -> Option<Mig> {
         }
     }
     None
+}
+
+/// The instance that a tool lists, where all it lists are alike: of different ones nothing tells which is ours, and where
+/// a card without instances stands beside them, ours may be that one.
+fn listed_instance(bundle: &Bundle) -> Option<Mig> {
+    let whole = |s: &crate::evidence::gpu_model::GpuSnapshot| {
+        let split = |g: &&crate::evidence::gpu_model::Gpu| {
+            g.mig_enabled || s.mig.iter().any(|m| m.gpu.is_some() && m.gpu == g.index)
+        };
+        s.gpus.iter().any(|g| !split(&g))
+    };
+    let listed: Vec<_> = bundle.gpus.iter().filter(|s| !s.mig.is_empty()).collect();
+    if listed.iter().any(|s| whole(s)) {
+        return None;
+    }
+    let mut found: Option<Mig> = None;
+    for (s, m) in listed.iter().flat_map(|s| s.mig.iter().map(move |m| (s, m))) {
+        let new = Mig {
+            profile: m.profile.clone(),
+            size: m.total,
+            card: m.card.clone(),
+            place: Place { file: s.file.clone(), line: Some(m.line) },
+            text: m.text.clone(),
+        };
+        let Some(f) = &mut found else {
+            found = Some(new);
+            continue;
+        };
+        let differ = f.profile.is_some() && new.profile.is_some() && f.profile != new.profile
+            || f.size.is_some() && new.size.is_some() && f.size != new.size;
+        if differ {
+            return None;
+        }
+        f.profile = f.profile.take().or(new.profile);
+        f.size = f.size.or(new.size);
+        f.card = f.card.take().or(new.card);
+    }
+    found
 }
 
 fn node_card(bundle: &Bundle) -> Option<String> {

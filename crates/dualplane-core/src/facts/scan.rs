@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use super::kernel_oom::OomBuilder;
 use super::lines::{contains, is_alarm, kernel_text, mig_table_row};
 use super::trace::{Traces, exception_name, message_of};
-use super::{Exception, Facts, Hit, LogSummary, Mig, Place, xid};
+use super::{Exception, Facts, Hit, LogSummary, Mig, Place, quote, xid};
 use crate::evidence::LogSource;
 use crate::evidence::framing::process_of;
 use crate::evidence::prefix::unwrap;
@@ -21,20 +21,28 @@ use crate::verdict::Phase;
 pub(crate) const KEPT_PER_SIGNATURE: usize = 64;
 /// Exceptions without a signature in one file.
 const KEPT_EXCEPTIONS: usize = 64;
-/// Lines of one Xid code in one file.
-const KEPT_PER_XID: u64 = 500;
-/// Xid lines of all codes in one file; the driver knows fewer than 200 codes.
-const KEPT_XIDS: usize = 100_000;
+/// Lines of one Xid code of one GPU in one file: a flood must not hide another code or another GPU.
+const KEPT_PER_XID: u64 = 16;
+/// Xid lines in one file: all of the driver's fewer than 200 codes on some of a node's 16 GPUs.
+const KEPT_XIDS: usize = 4096;
 /// Longer lines are matched on their head only; the quoted text is cut there too.
-const MAX_LINE: usize = 64 << 10;
+const MAX_LINE: usize = crate::sift::MAX_LINE;
 /// How far back a signature's `context` looks.
 const CONTEXT_LINES: usize = 40;
 
 /// Scans one log into the facts.
 pub(super) fn scan(log: &LogSource, knowledge: &Knowledge, facts: &mut Facts) {
     let mut scan = Scan::new(log, knowledge);
-    for (i, raw) in log.bytes.split(|b| *b == b'\n').enumerate() {
-        scan.line(i as u64 + 1, raw);
+    let numbers = log.numbers.as_deref().filter(|_| log.sifted).unwrap_or_default();
+    let mut lines = log.bytes.split(|b| *b == b'\n');
+    let mut i = 0;
+    while let Some(raw) = lines.next() {
+        // Lines are missing here: a traceback or a line in parts does not go on behind them.
+        if i > 0 && numbers.get(i).zip(numbers.get(i - 1)).is_some_and(|(now, last)| *now > last + 1) {
+            scan.interrupted();
+        }
+        i += 1;
+        scan.line(i as u64, raw, &lines);
     }
     scan.finish(facts);
 }
@@ -49,12 +57,18 @@ struct Scan<'a> {
     recent: VecDeque<(Option<Cow<'a, str>>, &'a [u8])>,
     ooms: OomBuilder,
     xids: Vec<super::XidEvent>,
-    xid_counts: HashMap<u32, u64>,
+    xid_counts: HashMap<(u32, String), u64>,
     summary: LogSummary,
     /// Lines in parts, of standard output and standard error: the two interleave.
     partial: [Option<(u64, String, String)>; 2],
     card: Option<String>,
     source: Option<String>,
+    /// Where in the line at hand a user's text begins.
+    user_text: Option<usize>,
+    /// Lines that were looked at ahead of their turn.
+    looked_ahead: u64,
+    /// Lines up to this one belong to a text that a user wrote.
+    quoted_until: u64,
 }
 
 impl<'a> Scan<'a> {
@@ -74,16 +88,29 @@ impl<'a> Scan<'a> {
             partial: [None, None],
             card: None,
             source: None,
+            user_text: None,
+            looked_ahead: 0,
+            quoted_until: 0,
         }
     }
 
-    fn line(&mut self, number: u64, bytes: &'a [u8]) {
+    fn interrupted(&mut self) {
+        self.traces = Traces::default();
+        self.partial = [None, None];
+        self.recent.clear();
+    }
+
+    /// One line; `next` are those behind it.
+    fn line(&mut self, number: u64, bytes: &'a [u8], next: &(impl Iterator<Item = &'a [u8]> + Clone)) {
         let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
         if bytes.is_empty() {
             return;
         }
-        let cut = bytes.get(..bytes.len().min(MAX_LINE)).unwrap_or(bytes);
-        let raw = String::from_utf8_lossy(cut);
+        if number <= self.quoted_until {
+            self.summary.lines = number;
+            return;
+        }
+        let raw = head_of(bytes);
         let unwrapped = unwrap(self.log, &raw);
         self.source = unwrapped.source;
         self.summary.lines = number;
@@ -105,9 +132,25 @@ impl<'a> Scan<'a> {
         if let Some((first, raw_first, mut text)) = partial.take() {
             text.push_str(&unwrapped.text);
             self.message(first, &raw_first, &text, unwrapped.stamp, bytes);
+            self.quote(number, &text, next);
         } else {
             self.message(number, &raw, &unwrapped.text, unwrapped.stamp, bytes);
+            self.quote(number, &unwrapped.text, next);
         }
+    }
+
+    /// Where the line ends inside a text that a user wrote, the lines up to its end are no evidence.
+    fn quote(&mut self, number: u64, text: &str, next: &(impl Iterator<Item = &'a [u8]> + Clone)) {
+        let Some(from) = self.user_text.take() else { return };
+        // A log in which each line opens a quote that none closes is looked through twice at most.
+        if self.looked_ahead > 2 * number + quote::MAX_LINES {
+            return;
+        }
+        let log = self.log;
+        let next = next.clone().map(|line| unwrap(log, &head_of(line)).text.into_owned());
+        let behind = quote::lines_behind(text, from, next);
+        self.looked_ahead += behind.looked;
+        self.quoted_until = number + behind.quoted;
     }
 
     fn message(&mut self, number: u64, raw: &str, text: &str, stamp: Option<Stamp>, bytes: &'a [u8]) {
@@ -130,6 +173,7 @@ impl<'a> Scan<'a> {
         let mut matches = self.knowledge.matches(text, near);
         // What a user wrote is no evidence for any reader: kernel records and exceptions see only what stands before it.
         let own = matches.iter().filter(|m| self.mark(m) == Some(Mark::UserText)).map(|m| m.end).min();
+        self.user_text = own;
         let own = own.and_then(|end| text.get(..end)).unwrap_or(text);
         let kernel = kernel_text(self.log.kernel, own);
         if let Some(kernel) = kernel {
@@ -205,7 +249,8 @@ impl<'a> Scan<'a> {
                 }
                 if phase == Phase::Traffic {
                     self.summary.last_served = place.line;
-                    self.summary.last_served_at = stamp.or(self.summary.last_served_at);
+                    // An access line without a stamp was written after the last line that has one.
+                    self.summary.last_served_at = stamp.or(self.summary.last);
                 }
             }
             return;
@@ -259,15 +304,24 @@ impl<'a> Scan<'a> {
 
     fn kernel(&mut self, place: &Place, raw: &str, text: &str, stamp: Option<Stamp>) {
         self.ooms.line(place, raw, text, stamp);
-        if let Some(event) = xid::parse(place, raw, text, stamp)
-            && self.xids.len() < KEPT_XIDS
-        {
-            // A flood of one code must not hide another that comes later.
-            let of_code = self.xid_counts.entry(event.code).or_insert(0);
-            *of_code += 1;
-            if *of_code <= KEPT_PER_XID {
-                self.xids.push(event);
+        let Some(event) = xid::parse(place, raw, text, stamp) else { return };
+        let full = self.xids.len() >= KEPT_XIDS;
+        let key = (event.code, event.pci.clone());
+        let kept = match self.xid_counts.get_mut(&key) {
+            Some(n) => {
+                *n += 1;
+                *n <= KEPT_PER_XID && !full
             }
+            None if full => false,
+            None => {
+                self.xid_counts.insert(key, 1);
+                true
+            }
+        };
+        if kept {
+            self.xids.push(event);
+        } else {
+            self.summary.dropped_xids += 1;
         }
     }
 
@@ -275,6 +329,11 @@ impl<'a> Scan<'a> {
     fn notice(&mut self, number: u64, text: &str, place: &Place) {
         if text.contains("HTTP/1.1\" 5") || text.contains("| 500 |") || text.contains("| 503 |") {
             self.summary.last_5xx = Some(number);
+        }
+        if self.summary.gpus.len() < xid::KEPT_GPUS
+            && let Some((address, uuid)) = xid::listed(text)
+        {
+            self.summary.gpus.push((address, uuid, number));
         }
         if self.summary.mig.is_some() {
             return;
@@ -326,6 +385,11 @@ impl<'a> Scan<'a> {
     }
 }
 
+/// As much of a line as is read.
+fn head_of(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes.get(..bytes.len().min(MAX_LINE)).unwrap_or(bytes))
+}
+
 /// The container runtime says it of each line; any other line is taken for standard output.
 fn is_stderr(raw: &str) -> bool {
     if raw.starts_with('{') {
@@ -368,9 +432,11 @@ mod tests {
     fn a_flood_of_one_xid_does_not_hide_another() {
         let mut text =
             "[1.000000] NVRM: Xid (PCI:0000:4a:00): 43, pid=1, name=x, Ch 00000001\n".repeat(10_050);
+        text.push_str("[1.500000] NVRM: Xid (PCI:0000:5a:00): 43, pid=1, name=x, Ch 00000001\n");
         text.push_str("[2.000000] NVRM: Xid (PCI:0000:4a:00): 79, GPU has fallen off the bus.\n");
         let f = facts("kernel.log", &text, true);
         assert_eq!(f.xids.last().map(|x| x.code), Some(79));
-        assert_eq!(f.xids.len() as u64, KEPT_PER_XID + 1);
+        assert_eq!(f.xids.len() as u64, KEPT_PER_XID + 2);
+        assert_eq!(f.logs[0].dropped_xids, 10_050 - KEPT_PER_XID);
     }
 }

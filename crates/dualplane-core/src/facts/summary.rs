@@ -34,6 +34,12 @@ pub struct LogSummary {
     pub alarm: Option<(u64, String)>,
     /// The last line that is not empty, and its number.
     pub last_line: Option<(u64, String)>,
+    /// GPUs that it lists: PCI address, UUID where printed, line.
+    pub gpus: Vec<(String, Option<String>, u64)>,
+    /// Its stamps were in local time and have been moved by this, in milliseconds.
+    pub zone_ms: Option<i64>,
+    /// Xid lines beyond the bounds of one file.
+    pub dropped_xids: u64,
     /// A MIG instance that the log shows.
     pub mig: Option<Mig>,
 }
@@ -55,6 +61,9 @@ impl LogSummary {
             last_5xx: None,
             alarm: None,
             last_line: None,
+            gpus: Vec::new(),
+            zone_ms: None,
+            dropped_xids: 0,
             mig: None,
         }
     }

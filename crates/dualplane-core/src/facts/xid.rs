@@ -28,6 +28,37 @@ pub struct XidEvent {
     pub stamp: Option<Stamp>,
 }
 
+/// A PCI address as the driver's Xid lines write it, `0000:4a:00`, from any of its spellings (`00000000:4A:00.0`, `4a:00.0`).
+#[must_use]
+pub fn pci_address(text: &str) -> Option<String> {
+    let text = text.trim().to_ascii_lowercase();
+    let text = text.split_once('.').map_or(text.as_str(), |(a, _)| a);
+    let mut parts = text.rsplit(':');
+    let (device, bus, domain) = (parts.next()?, parts.next()?, parts.next().unwrap_or("0"));
+    let hex = |s: &str| u32::from_str_radix(s, 16).ok();
+    (parts.next().is_none() && device.len() == 2 && bus.len() == 2 && domain.len() <= 8)
+        .then(|| Some(format!("{:04x}:{:02x}:{:02x}", hex(domain)?, hex(bus)?, hex(device)?)))?
+}
+
+/// GPUs of one log that are kept: a node has 16 at most.
+pub(super) const KEPT_GPUS: usize = 64;
+
+/// A GPU that a line lists: its address, and its UUID where the driver prints that.
+///
+/// `NVRM: GPU at PCI:0000:18:00: GPU-…` of the driver, `|   0  NVIDIA H100  On  |   00000000:4A:00.0 Off |` of nvidia-smi.
+pub(super) fn listed(text: &str) -> Option<(String, Option<String>)> {
+    if let Some((_, rest)) = text.split_once("NVRM: GPU at PCI:") {
+        let (address, uuid) = rest.split_once(": ")?;
+        return Some((pci_address(address)?, Some(uuid.trim().to_owned()).filter(|u| u.starts_with("GPU-"))));
+    }
+    let row = text.trim_start().strip_prefix('|')?;
+    let mut columns = row.split('|');
+    let first = columns.next()?.trim_start();
+    let bus = columns.next()?.split_whitespace().next()?;
+    (first.starts_with(|c: char| c.is_ascii_digit()) && bus.len() >= 12 && bus.ends_with(".0"))
+        .then(|| Some((pci_address(bus)?, None)))?
+}
+
 /// Reads `NVRM: Xid (PCI:<address>): <code>[, pid=…][, name=…], <text>`.
 pub(super) fn parse(place: &Place, raw: &str, text: &str, stamp: Option<Stamp>) -> Option<XidEvent> {
     let rest = text.split_once("NVRM: Xid (")?.1;
@@ -57,6 +88,27 @@ pub(super) fn parse(place: &Place, raw: &str, text: &str, stamp: Option<Stamp>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_and_listings() {
+        for (text, want) in [
+            ("00000000:4A:00.0", Some("0000:4a:00")),
+            ("0000:4a:00", Some("0000:4a:00")),
+            ("4a:00.0", Some("0000:4a:00")),
+            ("00010000:01:00.0", Some("10000:01:00")),
+            ("GPU-0", None),
+            ("1:2:3:4", None),
+            ("é:ü0:00", None),
+        ] {
+            assert_eq!(pci_address(text).as_deref(), want, "{text}");
+        }
+        let row =
+            "|   0  NVIDIA H100 80GB HBM3          On  |   00000000:4A:00.0 Off |                    0 |";
+        assert_eq!(listed(row), Some(("0000:4a:00".into(), None)));
+        assert_eq!(listed("| N/A   33C    P0    70W /  700W |   1MiB / 81559MiB |"), None);
+        let (at, uuid) = listed("NVRM: GPU at PCI:0000:18:00: GPU-3f0e6d2a-8a1c").unwrap();
+        assert_eq!((at.as_str(), uuid.as_deref()), ("0000:18:00", Some("GPU-3f0e6d2a-8a1c")));
+    }
 
     #[test]
     fn lines_of_all_shapes() {

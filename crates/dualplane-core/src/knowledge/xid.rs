@@ -27,6 +27,9 @@ pub struct Xid {
     pub meaning: String,
     /// Kind.
     pub kind: XidKind,
+    /// No program can cause it: it leads before faults of programs on the same GPU, whichever was printed first.
+    #[serde(default)]
+    pub leads: bool,
     /// The vendor's bucket for the immediate action.
     #[serde(default)]
     pub immediate: String,

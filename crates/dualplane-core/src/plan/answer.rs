@@ -63,16 +63,17 @@ pub fn answer(
     let gpu = &placed.gpu;
     let mut unknown = Vec::new();
     let mut applied = None;
-    let effective = match super::online_quant::effective(&named.model, &line.launch) {
-        Err(e @ PlanError::Contradiction { .. }) => return Err(e),
-        other => other,
-    };
-    let model = effective.as_ref().ok().and_then(Option::as_ref).unwrap_or(&named.model);
-    if matches!(effective, Ok(Some(_))) {
-        unknown.push(super::online_quant::open(&line.launch));
+    let model = &named.model;
+    if let (Some(method), None) = (&line.launch.quantization, &model.quantization) {
+        unknown.push(Unknown {
+            what: format!(
+                "the peak while --quantization {method} loads: 16-bit weights of a layer, in older versions of the whole \
+                 model, must fit first"
+            ),
+            settle: "start once, or use a checkpoint that is quantised already".into(),
+        });
     }
-    let first = effective.as_ref().map_or_else(|e| Err(e.clone()), |_| gpu_plane(model, line, gpu));
-    let plan = match first {
+    let plan = match gpu_plane(model, line, gpu) {
         Ok(plan) => {
             let plan = match calibration.map(|c| (c, c.unfit(&plan, &line.launch, gpu))) {
                 Some((c, None)) => {

@@ -22,7 +22,7 @@ pub fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, PlanError
 }
 
 /// Share by which real weights differ from the sum of tensors: allocator rounding, small kernels' buffers.
-const WEIGHTS_BAND: f64 = 0.004;
+pub(crate) const WEIGHTS_BAND: f64 = 0.004;
 
 /// What is taken from a stage before the cache.
 struct Taken {
@@ -87,11 +87,11 @@ impl Prepared {
     }
 
     fn taken(&self, model: &Model, launch: &Launch, gpu: &Gpu, requested: u64, stage: usize) -> Taken {
-        let last = stage + 1 == self.stages.len();
         let parts =
             self.stages.get(stage).map_or([0; 4], |s| [s.total(), s.rounding(), s.lora(), s.drafter()]);
         let bytes = parts.into_iter().fold(0, u64::saturating_add).saturating_sub(launch.cpu_offload_bytes);
         let weights = Quantity::within(bytes, WEIGHTS_BAND);
+        let last = stage + 1 == self.stages.len();
         let activation = pool::activation(model, launch, &self.settled, last);
         let graphs = pool::cuda_graphs(model, launch, bytes);
         let rest = pool::non_torch(model, launch, &self.settled, last, gpu.total_bytes);
@@ -170,7 +170,7 @@ impl Prepared {
         Resolved {
             architecture: model.architecture.clone(),
             dtype: s.dtype.as_str().into(),
-            quantization: model.quantization.as_ref().map(|q| q.method.as_str().into()),
+            quantization: self.quantization.map(|q| q.as_str().into()),
             kv_cache_dtype: s.kv_dtype.clone(),
             attention_backend: s.backend.name.into(),
             max_num_seqs: s.max_num_seqs,

@@ -93,8 +93,6 @@ pub fn utilisation(gpu: &Gpu, ranks: u64, template: Template) -> f64 {
 /// # Errors
 /// As [`super::plan`].
 pub fn fit(model: &Model, launch: &Launch, gpu: &Gpu, ask: &Workload) -> Result<Fitted, PlanError> {
-    let effective = super::online_quant::effective(model, launch)?;
-    let model = effective.as_ref().unwrap_or(model);
     let ranks = launch.tp.saturating_mul(launch.pp);
     let share = launch.gpu_memory_utilization.unwrap_or_else(|| utilisation(gpu, ranks, ask.template));
     let base = Launch { gpu_memory_utilization: Some(share), ..launch.clone() };

@@ -19,7 +19,6 @@ mod kv;
 mod launch;
 pub mod manifest;
 pub mod model;
-mod online_quant;
 mod outcome;
 mod pool;
 mod prepare;
@@ -28,6 +27,7 @@ mod prepare;
 mod properties;
 mod quantity;
 pub mod startlog;
+mod sweep;
 mod version;
 mod weights;
 
@@ -42,4 +42,5 @@ pub use outcome::{
 };
 pub use prepare::Prepared;
 pub use quantity::{Plane, Quantity, Term, Unknown};
+pub use sweep::{At, Point};
 pub use version::{EngineKind, Version};

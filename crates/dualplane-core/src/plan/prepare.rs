@@ -5,7 +5,7 @@ use super::arith::mul;
 use super::gpu::Gpu;
 use super::kv::{self, Groups, Need, Setting};
 use super::launch::Launch;
-use super::model::Model;
+use super::model::{Model, QuantMethod};
 use super::outcome::PlanError;
 use super::pool::{self, Pool, Settled};
 use super::version::Version;
@@ -22,6 +22,10 @@ pub struct Prepared {
     pub(crate) block_size: u64,
     /// Weights of one rank of each pipeline stage.
     pub(crate) stages: Vec<Stage>,
+    /// Quantisation of the weights as served.
+    pub(crate) quantization: Option<QuantMethod>,
+    /// Pipeline stage of each layer.
+    pub(crate) stage_of: Vec<u64>,
     launch: Launch,
 }
 
@@ -31,6 +35,15 @@ impl Prepared {
     /// # Errors
     /// As [`super::plan`].
     pub fn new(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Self, PlanError> {
+        let online = pool::online(model, launch)?;
+        let quantised;
+        let model = match online {
+            Some(q) => {
+                quantised = Model { quantization: Some(q), ..model.clone() };
+                &quantised
+            }
+            None => model,
+        };
         let oldest = pool::oldest(model.family);
         if launch.version < oldest {
             return Err(PlanError::unsupported(format!(
@@ -68,7 +81,16 @@ impl Prepared {
             })
             .collect();
         let stages = weights::stages(model, launch, gpu, &settled)?;
-        Ok(Self { settled, groups, bytes_per_block, block_size, stages, launch: launch.clone() })
+        Ok(Self {
+            settled,
+            groups,
+            bytes_per_block,
+            block_size,
+            stages,
+            stage_of,
+            quantization: model.quantization.as_ref().map(|q| q.method),
+            launch: launch.clone(),
+        })
     }
 
     pub(crate) fn pool(&self) -> Pool<'_> {
@@ -80,6 +102,7 @@ impl Prepared {
             need: Need { len, in_flight: self.settled.in_flight, shards, extra: 0 },
             version: self.launch.version,
             shards,
+            first_engine: self.launch.is_first_engine(),
         }
     }
 }

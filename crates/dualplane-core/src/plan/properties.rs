@@ -1,7 +1,7 @@
 //! What must hold for every plan: swept over shapes, ranks, lengths and memory.
 
 use super::model::ModelFiles;
-use super::{Gpu, Launch, MaxModelLen, Model, Plan, PlanError, Verdict, plan};
+use super::{At, Gpu, Launch, MaxModelLen, Model, Plan, PlanError, Prepared, Verdict, plan};
 use crate::units::GIB;
 
 const DENSE: &str = r#"{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096,
@@ -123,6 +123,38 @@ fn more_ranks_never_hold_fewer_weights_in_all() {
             // Rounding of the allocator differs by shape, by far less than this.
             assert!(total(tp) * 1002 >= total(1) * 1000, "{tp} ranks");
             assert!(total(tp) <= total(1) * tp);
+        }
+    }
+}
+
+#[test]
+fn a_sweep_says_what_single_plans_say() {
+    let card = card(141);
+    for config in ALL {
+        let m = model(config);
+        let base = launch(4, 8192);
+        let prepared = Prepared::new(&m, &base, &card).unwrap();
+        for len in [1024, 8192, 131_072] {
+            for seqs in [16, 1024] {
+                for tokens in [2048, 16_384] {
+                    let at = At {
+                        max_model_len: len,
+                        max_num_seqs: seqs,
+                        max_num_batched_tokens: tokens,
+                        gpu_memory_utilization: 0.8,
+                    };
+                    let single = Launch {
+                        max_num_seqs: Some(seqs),
+                        max_num_batched_tokens: Some(tokens),
+                        gpu_memory_utilization: Some(0.8),
+                        ..launch(4, len)
+                    };
+                    let (point, p) = (prepared.at(&m, &base, &card, &at), good(&m, &single, &card));
+                    assert_eq!(point.available_bytes, p.gpu.kv_cache.available_bytes);
+                    assert_eq!(point.tokens, p.gpu.kv_cache.tokens);
+                    assert_eq!(point.verdict, p.verdict);
+                }
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Report;
 use crate::actions::Stage;
-use crate::text::{markdown_escape as esc, printable};
+use crate::text::{markdown_escape as esc, name, printable};
 use crate::verdict::Cited;
 
 /// Renders one report as Markdown.
@@ -59,9 +59,14 @@ fn subject(report: &Report, out: &mut String) {
     let s = &report.verdict.subject;
     let engine = &report.facts.engine;
     let rows = [
-        ("pod", s.pod.as_ref().map(|p| format!("{}/{p}", s.namespace.as_deref().unwrap_or_default()))),
-        ("container", s.container.clone()),
-        ("node", s.node.clone()),
+        (
+            "pod",
+            s.pod
+                .as_ref()
+                .map(|p| format!("{}/{}", name(s.namespace.as_deref().unwrap_or_default()), name(p))),
+        ),
+        ("container", s.container.as_deref().map(|c| name(c).into_owned())),
+        ("node", s.node.as_deref().map(|n| name(n).into_owned())),
         (
             "engine",
             engine.name.as_ref().map(|e| format!("{e} {}", engine.version.as_deref().unwrap_or_default())),

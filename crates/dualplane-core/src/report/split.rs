@@ -26,7 +26,7 @@ pub(super) fn by_pod(mut bundle: Bundle) -> Vec<(Option<String>, Bundle)> {
 fn died(pod: &Pod) -> bool {
     pod.phase == "Failed"
         || pod.reason.is_some()
-        || pod.containers.iter().filter_map(|c| c.status.as_ref()).any(|s| {
+        || pod.containers.iter().filter(|c| c.overcame().is_none()).filter_map(|c| c.status.as_ref()).any(|s| {
             s.terminations().any(|t| t.exit_code != 0 || t.reason == "OOMKilled")
                 || matches!(&s.state, State::Waiting { reason, .. } if reason == "CrashLoopBackOff" || reason.ends_with("Error"))
         })
@@ -62,9 +62,15 @@ fn part(all: &Bundle, pod: &Pod) -> Bundle {
         metrics: all
             .metrics
             .iter()
-            .filter(|s| s.label("pod").is_none_or(|p| p == pod.name))
+            .filter(|s| s.about("pod").is_none_or(|p| p == pod.name))
+            .filter(|s| s.about("namespace").is_none_or(|n| pod.namespace.is_empty() || n == pod.namespace))
             .cloned()
             .collect(),
+        gpus: all.gpus.clone(),
+        cgroups: all.cgroups.iter().filter(|c| mine(&c.file)).cloned().collect(),
+        machines: all.machines.clone(),
+        tops: all.tops.iter().filter(|t| t.pod == pod.name).cloned().collect(),
+        summaries: all.summaries.iter().filter(|s| mine(&s.file)).cloned().collect(),
         files: all.files.iter().filter(|f| mine(f)).cloned().collect(),
         gaps: all.gaps.clone(),
         ..Bundle::default()

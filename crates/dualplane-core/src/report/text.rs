@@ -3,7 +3,7 @@
 use super::Report;
 use super::style::{Style, hard_wrap, wrap};
 use crate::actions::{Action, Stage};
-use crate::text::{printable, shorten};
+use crate::text::{name, printable, shorten};
 use crate::verdict::{Cause, Cited, Class, Trigger};
 
 /// Without `-v`: citations of a cause, actions of a stage, commands of an action.
@@ -70,15 +70,18 @@ impl Writer {
         let s = &v.subject;
         let mut about = Vec::new();
         if let Some(pod) = &s.pod {
-            let ns =
-                s.namespace.as_deref().filter(|n| !n.is_empty()).map_or(String::new(), |n| format!("{n}/"));
-            about.push(format!("pod {ns}{pod}"));
+            let ns = s
+                .namespace
+                .as_deref()
+                .filter(|n| !n.is_empty())
+                .map_or(String::new(), |n| format!("{}/", name(n)));
+            about.push(format!("pod {ns}{}", name(pod)));
         }
         if let Some(c) = &s.container {
-            about.push(format!("container {c}"));
+            about.push(format!("container {}", name(c)));
         }
         if let Some(n) = &s.node {
-            about.push(format!("node {n}"));
+            about.push(format!("node {}", name(n)));
         }
         if let Some(e) = &r.facts.engine.name {
             about.push(format!("{e} {}", r.facts.engine.version.as_deref().unwrap_or("(version not seen)")));

@@ -1,6 +1,6 @@
 //! Ranked causes: the one that was settled on with what lies beneath it, and those that were ruled out and why.
 
-use super::candidates::{Candidate, Weight};
+use super::candidates::{Candidate, Weight, oom_counter, oom_reason};
 use super::{Cause, Cited, Class, Confidence, Death, Decided, Plane, Step, Subject};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Place, host_pools};
@@ -21,6 +21,15 @@ pub(super) fn rank(
         supports: decided.supports.clone(),
         against: decided.against.clone(),
     }];
+    if let Some(first) = causes.first_mut() {
+        for log in facts.logs.iter().filter(|l| l.zone_ms.is_some()).take(4) {
+            let hours = log.zone_ms.unwrap_or_default() as f64 / -3_600_000.0;
+            let text = format!(
+                "the clock of this log is {hours:+} h from the API's: taken for a time zone, and taken off before times were compared"
+            );
+            first.against.push(Cited::at(text, &Place { file: log.file.clone(), line: None }));
+        }
+    }
     if matches!(decided.class, Class::HostOomKilled | Class::HostNodeOom) {
         causes.extend(host_growth(bundle, facts, subject));
     }
@@ -50,8 +59,37 @@ pub(super) fn rank(
             });
         }
     }
+    causes.extend(in_other_containers(bundle, subject));
+    causes.extend(super::gpus::hints(bundle, facts, decided));
     causes.extend(other_plane(bundle, facts, decided, subject));
+    causes.extend(super::memory::no_kill(bundle, decided, subject, &causes));
     causes
+}
+
+/// Metrics that tell of OOM kills in the pod's other containers: their own trouble, and worth to know.
+fn in_other_containers(bundle: &Bundle, subject: &Subject) -> Vec<Cause> {
+    let Some(pod) = subject.pod_of(bundle) else { return Vec::new() };
+    let others = pod.containers.iter().filter(|c| Some(&c.name) != subject.container.as_ref());
+    let told = others.filter_map(|c| {
+        let sample = oom_counter(bundle, pod, c).or_else(|| oom_reason(bundle, pod, c))?;
+        let at = Place { file: sample.file.clone(), line: Some(sample.line) };
+        Some(Cause {
+            class: Class::HostOomKilled,
+            title: format!(
+                "besides: {} says that a process of container {} was OOM-killed",
+                sample.name,
+                crate::text::name(&c.name)
+            ),
+            confidence: Confidence::Low,
+            rejected: false,
+            supports: vec![Cited::at(format!("{} {}", sample.name, sample.value), &at)],
+            against: vec![Cited::plain(
+                "metrics tell neither when nor which process; it is another container's limit",
+            )],
+        })
+    });
+    // A pod has a handful of containers.
+    told.take(8).collect()
 }
 
 /// How a further step stands to the first one: a stale gauge has no time, and an error that was survived came before.

@@ -124,7 +124,7 @@ impl Class {
     pub fn decided_by(self) -> &'static str {
         match self {
             Self::HostOomKilled => {
-                "the kernel's OOM-killer record with a memory cgroup as its scope, the reason OOMKilled on a container with a limit, containerd's TaskOOM event, or \"container init was OOM-killed\""
+                "the kernel's OOM-killer record with a memory cgroup as its scope, the reason OOMKilled on a container with a limit, containerd's TaskOOM event, \"container init was OOM-killed\", or the cgroup's own counters oom and oom_kill"
             }
             Self::HostNodeOom => {
                 "an OOM-killer record of the whole node (CONSTRAINT_NONE, global_oom) or of all pods together, a memory eviction, systemd-oomd, earlyoom, Talos' controller, or Ray's memory monitor"

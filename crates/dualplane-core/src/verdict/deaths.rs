@@ -1,7 +1,10 @@
 //! Whose death is judged, and what the API says of it.
 
+use super::candidates::oom_counter;
+use super::{Class, Decided, Phase, Step};
 use crate::evidence::{Bundle, Container, ContainerKind, ContainerStatus, Event, Pod, State, Termination};
 use crate::facts::Facts;
+use crate::text::name;
 use crate::time::Stamp;
 use crate::units::Bytes;
 
@@ -133,7 +136,12 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
     for (i, pod) in bundle.pods.iter().enumerate() {
         for container in &pod.containers {
             let end = container.status.as_ref().and_then(|s| worst(s.terminations()));
-            let score = gravity(pod, container, end, facts);
+            if container.overcame().is_some() && pod.containers.len() > 1 {
+                continue;
+            }
+            // Nothing died, and a counter tells of a kill inside: that container is what is to be looked at.
+            let counted = end.is_none() && oom_counter(bundle, pod, container).is_some();
+            let score = gravity(pod, container, end, facts) + if counted { 15 } else { 0 };
             if best.as_ref().is_none_or(|(s, ..)| score > *s) {
                 best = Some((score, i, pod, container, end));
             }
@@ -162,6 +170,20 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
         death: end.map(Death::of),
         memory_limit: container.memory_limit.or(pod.memory_limit),
         memory_request: container.memory_request,
+    }
+}
+
+/// Init containers that were OOM-killed, ran again and completed are told, and explain nothing that came later.
+pub(super) fn tell_overcome(bundle: &Bundle, decided: &mut Decided) {
+    let all = bundle.pods.iter().flat_map(|p| &p.containers);
+    for (c, t) in all.filter_map(|c| Some((c, c.overcame().filter(|t| t.reason == "OOMKilled")?))) {
+        let at = t.finished.map_or(String::new(), |s| format!(" at {}", s.show()));
+        decided.sequence.push(Step {
+            class: Class::HostOomKilled,
+            phase: Phase::Load,
+            what: format!("init container {} was OOM-killed{at}, ran again and completed", name(&c.name)),
+            trigger: None,
+        });
     }
 }
 
@@ -216,7 +238,7 @@ fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -
         score += if died { 35 } else { 2 };
     }
     if !c.devices.is_empty() {
-        score += if died { 40 } else { 1 };
+        score += if died { 60 } else { 1 };
     }
     score
 }

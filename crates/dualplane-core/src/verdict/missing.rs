@@ -3,9 +3,7 @@
 use super::{Class, Decided, Plane, Subject};
 use crate::evidence::{Bundle, Gap};
 use crate::facts::Facts;
-
-/// Longest name of a Kubernetes object, characters (DNS-1123 subdomain).
-const LONGEST_NAME: usize = 253;
+use crate::text::LONGEST_NAME;
 
 /// Names for commands, with placeholders where the evidence does not tell, or tells what no object can be called: commands
 /// are pasted into shells, and evidence may come from anybody.
@@ -48,11 +46,25 @@ impl Names {
 pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subject) -> Vec<Gap> {
     let n = Names::of(subject);
     let mut out: Vec<Gap> = bundle.gaps.clone();
+    for log in facts.logs.iter().filter(|l| l.dropped_xids > 0) {
+        out.push(Gap {
+            what: log.file.clone(),
+            why: format!(
+                "{} more Xid lines of codes and GPUs that it already holds many of were not used",
+                log.dropped_xids
+            ),
+            command: None,
+        });
+    }
     let mut add = |what: &str, why: &str, command: String| {
         out.push(Gap { what: what.to_owned(), why: why.to_owned(), command: Some(command) });
     };
     let host = decided.class.plane() == Plane::Host;
-    let kernel = facts.logs.iter().any(|l| l.kernel) || !facts.ooms.is_empty();
+    // What another node's kernel says is not what this node's would.
+    let lines = || facts.ooms.iter().map(|o| &o.text).chain(facts.xids.iter().map(|x| &x.text));
+    let elsewhere = lines().next().is_some()
+        && lines().all(|line| super::identity::other_host(line, bundle, subject).is_some());
+    let kernel = (facts.logs.iter().any(|l| l.kernel) || !facts.ooms.is_empty()) && !elsewhere;
     let container_log = facts.logs.iter().any(|l| !l.kernel && l.lines > 0);
     let memory_metrics = bundle.metrics.iter().any(|s| s.name.starts_with("container_memory"));
     if bundle.pods.is_empty()

@@ -8,11 +8,15 @@ pub mod candidates;
 mod causes;
 mod class;
 mod deaths;
+mod gpus;
+mod identity;
+mod memory;
 mod missing;
 pub(crate) use causes::memory_limit;
 pub(crate) use missing::Names;
 mod order;
 mod otherwise;
+mod series;
 pub mod vram;
 mod why_not;
 
@@ -143,9 +147,16 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
     let subject = deaths::subject(bundle, facts);
     let all = candidates::collect(bundle, facts, knowledge, &subject);
     let chain = order::causal(&all, facts);
-    let decided =
+    let mut decided =
         if chain.is_empty() { otherwise::decide(bundle, facts, &all, &subject) } else { from_chain(&chain) };
-    let causes = causes::rank(bundle, facts, &decided, &all, &subject);
+    order::tell_survived(&all, &mut decided);
+    deaths::tell_overcome(bundle, &mut decided);
+    order::tell_other_kills(bundle, facts, &subject, &mut decided);
+    memory::weigh(&mut decided, bundle, &subject);
+    series::weigh(&mut decided, bundle, facts, &subject);
+    gpus::weigh(&mut decided, bundle);
+    let mut causes = causes::rank(bundle, facts, &decided, &all, &subject);
+    causes.extend(identity::passed_over(bundle, facts, knowledge, &subject));
     let missing = missing::list(bundle, facts, &decided, &subject);
     Verdict {
         class: decided.class,

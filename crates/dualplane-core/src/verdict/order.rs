@@ -5,11 +5,11 @@
 //! engine's, except that a sized VRAM error in the dead instance's own log was printed before that instance was killed.
 
 use super::candidates::{Candidate, From, Weight};
-use super::{Class, Confidence, Subject};
+use super::{Class, Confidence, Subject, identity};
 use crate::evidence::{Bundle, ContainerStatus, Role};
 use crate::facts::{Facts, OomRecord};
 use crate::knowledge::Mark;
-use crate::time::Stamp;
+use crate::time::{Stamp, WIDEST_ZONE_MS};
 
 /// Two errors further apart than this did not cause one another.
 const LINKED_MS: i64 = 15 * 60 * 1000;
@@ -17,12 +17,6 @@ const LINKED_MS: i64 = 15 * 60 * 1000;
 const SKEW_MS: i64 = 1_000;
 /// A kernel record this far from the container's end is another death's.
 const SAME_DEATH_MS: i64 = 10 * 60 * 1000;
-/// Zones differ by multiples of this: `dmesg -T` and many logs print local time.
-const ZONE_STEP_MS: i64 = 15 * 60 * 1000;
-/// How well a record and an end agree once the zone is taken off.
-const ZONE_SLACK_MS: i64 = 2 * 60 * 1000;
-/// No zone is further from UTC.
-const WIDEST_ZONE_MS: i64 = 14 * 3_600_000;
 
 /// OOM-killer records that concern this incident, the dead instance's own first, with how sure that is.
 pub(super) fn relevant_ooms<'a>(
@@ -46,12 +40,22 @@ pub(super) fn relevant_ooms<'a>(
         .filter_map(|c| c.status.as_ref())
         .flat_map(ContainerStatus::instance_ids)
         .collect();
+    // An init container that was killed and then completed explains nothing that came later.
+    let overcome: Vec<&str> = pod
+        .iter()
+        .flat_map(|p| &p.containers)
+        .filter(|c| Some(&c.name) != subject.container.as_ref())
+        .filter_map(|c| c.overcame()?.container_id.as_deref())
+        .collect();
     let uids: Vec<&str> =
         pod.iter().flat_map(|p| [Some(p.uid.as_str()), p.config_hash.as_deref()]).flatten().collect();
     let mut out = Vec::new();
     for oom in &facts.ooms {
         let id = oom.container_id();
         let uid = oom.pod_uid();
+        if id.as_deref().is_some_and(|id| overcome.contains(&id)) {
+            continue;
+        }
         let of_other = id.as_deref().is_some_and(|id| others.contains(&id));
         if of_other && subject.death.as_ref().is_some_and(|d| !d.oom_killed()) {
             continue;
@@ -72,7 +76,9 @@ pub(super) fn relevant_ooms<'a>(
         } else if (id.is_some() && !ids.is_empty()) || (uid.is_some() && !uids.is_empty()) {
             // Somebody else's cgroup, and we know our own.
             continue;
-        } else if pod.is_some() && far_from_death(oom, subject) {
+        } else if pod.is_some() && far_from_death(oom, subject)
+            || identity::other_host(&oom.text, bundle, subject).is_some()
+        {
             continue;
         } else {
             2
@@ -114,11 +120,7 @@ fn serves_models(oom: &OomRecord) -> bool {
 fn far_from_death(oom: &OomRecord, subject: &Subject) -> bool {
     let Some(died) = subject.death.as_ref().and_then(|d| d.finished) else { return false };
     let Some(gap) = oom.stamp.and_then(|s| s.ms_until(died)) else { return false };
-    let zoned = matches!(oom.stamp, Some(Stamp::Wall { zoned: true, .. }));
-    let beyond_zones = gap.abs() > WIDEST_ZONE_MS;
-    let off_zone = gap.rem_euclid(ZONE_STEP_MS);
-    let fits_a_zone = !zoned && !beyond_zones && off_zone.min(ZONE_STEP_MS - off_zone) <= ZONE_SLACK_MS;
-    gap.abs() > SAME_DEATH_MS && !fits_a_zone
+    gap.abs() > SAME_DEATH_MS && oom.stamp.and_then(|s| s.zone_until(died)).is_none()
 }
 
 /// Candidates that are memory errors of this incident in causal order, each class once; empty where there is none.
@@ -136,7 +138,7 @@ pub(super) fn causal(all: &[Candidate], facts: &Facts) -> Vec<Candidate> {
     let later: Vec<&&Candidate> = fatal.iter().filter(|c| c.class != Class::XidHardware).collect();
     hardware.retain(|c| !before_this_run(c, facts) && !later.iter().any(|l| lived_between(c, l, facts)));
     hardware.sort_by_key(|c| c.place.clone());
-    let hardware = hardware.first().copied();
+    let hardware = first_fault(&hardware);
     let driver =
         first_of(fatal.iter().filter(|c| c.from == From::Kernel && c.class == Class::HostAllocFailure));
     let log = first_in_logs(fatal.iter().filter(|c| c.from == From::Log));
@@ -159,6 +161,79 @@ pub(super) fn causal(all: &[Candidate], facts: &Facts) -> Vec<Candidate> {
     }
     merge_same_class(&mut out);
     out
+}
+
+/// A verdict of "not memory" tells the memory errors that were survived before.
+pub(super) fn tell_survived(all: &[Candidate], decided: &mut super::Decided) {
+    if decided.class != Class::NotMemory {
+        return;
+    }
+    for c in all.iter().filter(|c| c.survived) {
+        if !decided.sequence.iter().any(|s| s.class == c.class) {
+            decided.sequence.push(super::Step {
+                class: c.class,
+                phase: c.phase,
+                what: format!("{} (the server went on serving)", c.what),
+                trigger: c.trigger(),
+            });
+        }
+    }
+}
+
+/// OOM kills in other containers of the pod, and in earlier instances, beside a verdict that is none of them.
+pub(super) fn tell_other_kills(
+    bundle: &Bundle,
+    facts: &Facts,
+    subject: &Subject,
+    decided: &mut super::Decided,
+) {
+    const TOLD: usize = 3;
+    if decided.class.plane() == super::Plane::Host {
+        return;
+    }
+    let Some(pod) = subject.pod_of(bundle) else { return };
+    let uids = [Some(pod.uid.as_str()).filter(|u| !u.is_empty()), pod.config_hash.as_deref()];
+    let mut told: Vec<String> = Vec::new();
+    for oom in &facts.ooms {
+        let id = oom.container_id();
+        let of = |c: &&crate::evidence::Container| {
+            let ids = c.status.iter().flat_map(ContainerStatus::instance_ids);
+            id.as_deref().is_some_and(|id| ids.into_iter().any(|i| i == id))
+        };
+        let owner = pod.containers.iter().find(of);
+        let known = |s: &super::Step| s.trigger.as_ref().is_some_and(|t| t.place == oom.place);
+        if decided.sequence.iter().any(known)
+            || owner.is_some_and(|c| c.overcame().is_some())
+            || owner.is_none() && !oom.pod_uid().is_some_and(|u| uids.contains(&Some(u.as_str())))
+        {
+            continue;
+        }
+        let whose = match owner {
+            Some(c) if Some(&c.name) != subject.container.as_ref() => {
+                format!("container {}, another one of the pod", crate::text::name(&c.name))
+            }
+            Some(_) => "this container".to_owned(),
+            None => "an earlier container of the pod".to_owned(),
+        };
+        if told.contains(&whose) || told.len() >= TOLD {
+            continue;
+        }
+        let stamp = oom.stamp;
+        let what = format!("the kernel OOM-killed a process of {whose}");
+        told.push(whose);
+        let trigger = super::Trigger {
+            place: oom.place.clone(),
+            text: oom.text.clone(),
+            stamp,
+            signature: "kernel.oom_killer".into(),
+        };
+        decided.sequence.push(super::Step {
+            class: Class::HostOomKilled,
+            phase: decided.phase,
+            what,
+            trigger: Some(trigger),
+        });
+    }
 }
 
 /// Symptoms with which the server goes on, first in print order; only asked where nothing fatal stands.
@@ -185,13 +260,26 @@ pub(super) fn symptom<'a>(all: &'a [Candidate], facts: &Facts) -> Option<&'a Can
     })
 }
 
+/// The first fault of a GPU; one that a program may have caused (an illegal access, a time-out) leads only where no fault
+/// of the same GPU's hardware came with it.
+fn first_fault<'a>(faults: &[&'a Candidate]) -> Option<&'a Candidate> {
+    let first = faults.first().copied()?;
+    let Some((pci, false)) = &first.gpu else { return Some(first) };
+    let linked = |c: &&&Candidate| {
+        let apart = first.stamp.zip(c.stamp).and_then(|(f, c)| f.ms_until(c));
+        apart.is_none_or(|ms| ms.abs() <= LINKED_MS)
+    };
+    let leads = |c: &&&Candidate| c.gpu.as_ref().is_some_and(|(p, leads)| p == pci && *leads);
+    faults.iter().filter(linked).find(leads).copied().or(Some(first))
+}
+
 fn first_of<'a>(mut it: impl Iterator<Item = &'a &'a Candidate>) -> Option<&'a Candidate> {
     it.next().copied()
 }
 
 /// The kernel's record before the event, the event before the status: the same death told three times.
 fn first_kill<'a>(kills: &[&&'a Candidate]) -> Option<&'a Candidate> {
-    for from in [From::Kernel, From::Event, From::Status, From::Metrics] {
+    for from in [From::Kernel, From::Event, From::Status, From::Cgroup, From::Metrics] {
         let mut of_source = kills.iter().filter(|c| c.from == from);
         let Some(mut first) = of_source.next() else { continue };
         // Events are listed in no order; kernel records are in theirs.

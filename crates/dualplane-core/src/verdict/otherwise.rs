@@ -8,7 +8,9 @@ use crate::knowledge::Mark;
 
 /// Decides between symptom, not memory and unknown.
 pub(super) fn decide(bundle: &Bundle, facts: &Facts, all: &[Candidate], subject: &Subject) -> Decided {
-    if let Some(mut d) = ended_from_outside(bundle, facts, subject) {
+    let symptom = order::symptom(all, facts);
+    let survived = symptom.is_some_and(|c| c.survived);
+    if let Some(mut d) = ended_from_outside(bundle, facts, subject, survived) {
         if subject.death.as_ref().is_some_and(super::Death::oom_killed) {
             let place = Place { file: subject.file(bundle), line: None };
             d.confidence = Confidence::Medium;
@@ -22,7 +24,10 @@ pub(super) fn decide(bundle: &Bundle, facts: &Facts, all: &[Candidate], subject:
     if let Some(d) = bus_error(bundle, facts, subject) {
         return d;
     }
-    if let Some(c) = order::symptom(all, facts) {
+    if survived && let Some(d) = stopped_in_order(facts) {
+        return d;
+    }
+    if let Some(c) = symptom {
         return super::from_chain(std::slice::from_ref(c));
     }
     if let Some(d) = other_failure(facts, subject) {
@@ -54,7 +59,8 @@ fn decided(
 }
 
 /// The kubelet or somebody else stopped it: probes, eviction for another resource, preemption, delete, shutdown.
-fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Option<Decided> {
+/// `survived`: the log's one memory error is known not to have been the end.
+fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject, survived: bool) -> Option<Decided> {
     let killed = subject.death.as_ref().is_none_or(|d| matches!(d.exit_code, 137 | 143 | 0 | 2 | 130 | 255));
     let evicted = subject.pod_of(bundle).is_some_and(|p| p.reason.is_some());
     let hit =
@@ -81,9 +87,10 @@ fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Opti
             supports,
         ));
     }
-    let pod = subject.pod_of(bundle)?;
-    let place = Place { file: pod.file.clone(), line: None };
-    if let Some(c) = pod.conditions.iter().find(|c| c.kind == "DisruptionTarget" && c.holds)
+    let place = Place { file: subject.file(bundle), line: None };
+    let pod = subject.pod_of(bundle);
+    if let Some(c) =
+        pod.into_iter().flat_map(|p| &p.conditions).find(|c| c.kind == "DisruptionTarget" && c.holds)
         && !c.message.contains("resource: memory")
     {
         let text = format!("condition DisruptionTarget, reason {}: {}", c.reason, c.message);
@@ -99,8 +106,8 @@ fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Opti
         .object_hits
         .iter()
         .find(|h| h.text.starts_with("Stopping container") && of_subject(h, bundle, subject));
-    if subject.death.as_ref().is_none_or(|d| matches!(d.exit_code, 137 | 143)) {
-        if pod.deleting {
+    if subject.death.as_ref().is_none_or(|d| matches!(d.exit_code, 137 | 143) || survived && d.clean()) {
+        if pod.is_some_and(|p| p.deleting) {
             let text =
                 "the pod has a deletionTimestamp: somebody deleted it, and the grace period ends in SIGKILL";
             return Some(decided(
@@ -111,7 +118,7 @@ fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Opti
                 vec![Cited::at(text, &place)],
             ));
         }
-        if let Some(hit) = stopping.filter(|_| subject.death.is_some()) {
+        if let Some(hit) = stopping.filter(|_| subject.death.is_some() || survived) {
             let supports = vec![Cited::at(hit.text.clone(), &hit.place)];
             let summary = "the kubelet was asked to stop the container; past the grace period that ends in SIGKILL (137)";
             return Some(decided(
@@ -124,6 +131,25 @@ fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Opti
         }
     }
     None
+}
+
+/// The log ends in an orderly stop, and nothing failed since the server answered last.
+fn stopped_in_order(facts: &Facts) -> Option<Decided> {
+    let log = facts.logs.iter().find(|l| !l.kernel && l.last_served.is_some())?;
+    let since = |p: &Place| p.file == log.file && p.line > log.last_served;
+    let failed = facts.hits.iter().any(|h| {
+        since(&h.place) && matches!(h.mark, Mark::Fatal | Mark::Death | Mark::Failure | Mark::Suspect)
+    });
+    if failed || log.alarm.as_ref().is_some_and(|(line, _)| Some(*line) > log.last_served) {
+        return None;
+    }
+    if facts.exceptions.iter().any(|e| since(&e.place)) {
+        return None;
+    }
+    let stop = facts.hits.iter().find(|h| since(&h.place) && h.id == "host.stop_request")?;
+    let supports = vec![Cited::at(crate::text::shorten(stop.text.trim(), 240), &stop.place)];
+    let summary = "the server was stopped in order; nothing failed since it answered its last request";
+    Some(decided(Class::NotMemory, end_phase(facts), Confidence::Medium, summary.into(), supports))
 }
 
 /// An event or status text of this pod (or of no pod in particular).
@@ -267,6 +293,14 @@ fn healthy(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Decided {
         return decided(Class::Unknown, phase, Confidence::Low, summary.into(), Vec::new());
     }
     let objects = !bundle.pods.is_empty() || !bundle.events.is_empty() || !bundle.metrics.is_empty();
+    let snapshots = snapshots(bundle);
+    let silent = facts.hits.is_empty() && facts.exceptions.is_empty() && phase == Phase::Unknown;
+    let alone = bundle.pods.is_empty() && bundle.events.is_empty() && !facts.logs.iter().any(|l| l.kernel);
+    if alone && !snapshots.is_empty() && (silent || !facts.has_life()) {
+        let summary =
+            "what is at hand shows how memory stood at some moment, not whether or how anything ended";
+        return decided(Class::Unknown, phase, Confidence::Low, summary.into(), snapshots);
+    }
     let known = facts.hits.iter().any(|h| !matches!(h.mark, Mark::Cascade));
     if !facts.has_life() && !objects {
         return decided(
@@ -311,4 +345,44 @@ fn healthy(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Decided {
         if known || objects || phase != Phase::Unknown { Confidence::Medium } else { Confidence::Low };
     let summary = "no memory error, GPU fault or abnormal end stands in the evidence";
     decided(Class::NotMemory, phase, confidence, summary.into(), supports)
+}
+
+/// What tools and files tell of one moment.
+fn snapshots(bundle: &Bundle) -> Vec<Cited> {
+    let at = |file: &str, line: u64| Place { file: file.to_owned(), line: Some(line) };
+    let mut out = Vec::new();
+    for s in bundle.gpus.iter().take(3) {
+        let (cards, mig, processes) = (s.gpus.len(), s.mig.len(), s.processes.len());
+        let text = format!("{}: {cards} card(s), {mig} MIG instance(s), {processes} process(es)", s.tool);
+        out.push(Cited::at(text, &at(&s.file, s.line)));
+    }
+    if let Some(s) = bundle.metrics.first() {
+        let text = format!(
+            "{} metric sample(s), without a counter or gauge that tells of an end",
+            bundle.metrics.len()
+        );
+        out.push(Cited::at(text, &at(&s.file, s.line)));
+    }
+    for c in bundle.cgroups.iter().take(3) {
+        let text = match &c.oom_kill {
+            Some(k) => format!("memory files of a cgroup; it counts {} OOM kill(s)", k.count),
+            None => "memory files of a cgroup, without its counters of OOM kills".to_owned(),
+        };
+        out.push(Cited::at(text, &Place { file: c.file.clone(), line: None }));
+    }
+    for m in bundle.machines.iter().take(2) {
+        out.push(Cited::at(format!("{}: memory of a machine", m.tool), &at(&m.file, m.line)));
+    }
+    for t in bundle.tops.iter().take(2) {
+        out.push(Cited::at(
+            format!("kubectl top: {} has a working set of {}", t.pod, t.memory),
+            &at(&t.file, t.line),
+        ));
+    }
+    for s in bundle.summaries.iter().take(2) {
+        let text =
+            format!("memory_summary of device {}, which counts {} failed allocation(s)", s.device, s.ooms);
+        out.push(Cited::at(text, &at(&s.file, s.line)));
+    }
+    out
 }

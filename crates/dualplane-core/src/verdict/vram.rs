@@ -13,7 +13,7 @@ const SLACK_FLOOR: f64 = 0.005;
 /// Idle reserved memory of this share of the device is holes, not slack.
 const HOLES: f64 = 0.10;
 /// Memory of others below this share of the device is contexts and display, not a tenant.
-const TENANT_FLOOR: f64 = 0.15;
+pub(super) const TENANT_FLOOR: f64 = 0.15;
 /// This process holds this share of its MIG instance: the instance is full of it.
 const OWN_SLICE: f64 = 0.75;
 
@@ -31,11 +31,21 @@ pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Fact
     if !matches!(c.class, Class::CudaOomLoad | Class::CudaOomRuntime) || c.weight == Weight::Suspect {
         return;
     }
-    if let Some(oom) = vram::parse(&hit.text) {
-        if neighbour(c, &oom, bundle) || fragmented(c, &oom) {
+    if let Some(mut oom) = vram::parse(&hit.text) {
+        let by_ledger = from_ledger(&mut oom, c, hit, bundle);
+        let unsaid = !by_ledger && oom.others().is_none();
+        if !by_ledger && neighbour(c, &oom, bundle)
+            || unsaid && super::gpus::neighbour(c, Some(&oom), bundle, facts)
+            || fragmented(c, &oom)
+        {
+            if by_ledger {
+                c.confidence = c.confidence.min(Confidence::Medium);
+            }
             return;
         }
         exhausted(c, &oom);
+    } else if super::gpus::neighbour(c, None, bundle, facts) {
+        return;
     } else {
         c.confidence = Confidence::Medium;
         c.against.push(Cited::at(
@@ -44,6 +54,34 @@ pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Fact
         ));
     }
     by_phase(c);
+}
+
+/// Fills in what the message does not say from `torch.cuda.memory_summary()` of the same process's log.
+fn from_ledger(oom: &mut vram::VramOom, c: &mut Candidate, hit: &Hit, bundle: &Bundle) -> bool {
+    if oom.allocated.is_some() || oom.reserved.is_some() {
+        return false;
+    }
+    // The allocator counts its own failures: a ledger without one was printed before.
+    let same = |s: &&crate::evidence::TorchSummary| s.file == hit.place.file && s.ooms > 0;
+    let mut ledgers = bundle.summaries.iter().filter(same).filter(|s| oom.gpu.is_none_or(|g| g == s.device));
+    let Some(s) = ledgers.next().filter(|_| ledgers.next().is_none()) else { return false };
+    let (Some(allocated), Some(reserved)) = (s.allocated, s.reserved) else { return false };
+    (oom.allocated, oom.reserved) = (Some(allocated), Some(reserved));
+    let place = crate::facts::Place { file: s.file.clone(), line: Some(s.line) };
+    let held = s.unreleasable.map(|u| format!(", of it {u} in pieces of blocks in use")).unwrap_or_default();
+    let idle = reserved.saturating_sub(allocated);
+    c.supports.push(Cited::at(
+        format!(
+            "memory_summary of device {}: reserved {reserved} − allocated {allocated} = {idle} idle{held}",
+            s.device
+        ),
+        &place,
+    ));
+    c.against.push(Cited::at(
+        "the summary was printed after the failure: tensors that the exception released no longer count in it",
+        &place,
+    ));
+    true
 }
 
 /// Puts the figures of an engine's own refusal into its sentence.

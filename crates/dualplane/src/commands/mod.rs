@@ -4,10 +4,12 @@ mod corpus;
 mod explain;
 mod fit;
 mod knowledge;
+mod literals;
 mod oracle;
 mod picture;
 mod plan;
 mod startups;
+mod sweep;
 mod triage;
 
 use std::io;
@@ -188,7 +190,9 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         }
         Command::Dev(DevCommand::Corpus(args)) => corpus::run(&args),
         Command::Dev(DevCommand::Oracle(args)) => oracle::run(&args),
+        Command::Dev(DevCommand::Sweep { config, points }) => sweep::run(&config, points),
         Command::Dev(DevCommand::Startups(args)) => startups::run(&args),
         Command::Dev(DevCommand::Picture { target }) => picture::run(&target),
+        Command::Dev(DevCommand::Literals) => literals::run(),
     }
 }

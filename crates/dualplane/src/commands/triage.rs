@@ -14,7 +14,7 @@ use crate::{output, own_knowledge, target};
 
 pub(crate) fn run(args: &TriageArgs) -> Result<Code, Failure> {
     let knowledge = own_knowledge::load(args.knowledge.as_deref())?;
-    let incidents = target::read(&args.targets)?;
+    let incidents = target::read(&args.targets, &target::Sieve::new(&knowledge))?;
     let mut reports: Vec<Report> = Vec::new();
     for incident in incidents {
         reports.extend(report::triage_all(&incident.name, incident.files, incident.gaps, &knowledge));

@@ -5,10 +5,15 @@ use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
 
 use super::form::{Form, Peeked};
-use super::limits::{HEAD, MAX_FILE, MAX_FILES, MAX_NESTING, MAX_TOTAL, cut};
+use dualplane_core::sift::{Reading, reading};
+
+use super::file::{LOOK, broken};
+use super::limits::{
+    HEAD, MAX_FILE, MAX_FILES, MAX_NESTING, MAX_TOTAL, SIFTED_OF_ONE, WHOLE_STREAM, cut, sifted_share,
+};
 use super::names::{self, Name};
 use super::pile::{Content, Pile};
-use super::{stream, tar, zip};
+use super::{sieve, stream, tar, zip};
 
 /// What a packed file held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +24,7 @@ pub(super) enum Held {
     Archive,
 }
 
-impl Pile {
+impl Pile<'_> {
     /// Unpacks a file of the disk into the pile.
     pub(super) fn unpack_file(&mut self, name: &str, path: &Path) -> io::Result<Held> {
         let mut file = File::open(path)?;
@@ -138,6 +143,48 @@ impl Pile {
         if !self.has_room() {
             return self.gap(name, format!("more than {MAX_FILES} files; unpack what matters and pass that"));
         }
+        let look = WHOLE_STREAM.min(self.budget.whole.get()).max(LOOK);
+        let mut head = Vec::new();
+        if let Err(e) = from.take(look).read_to_end(&mut head) {
+            let why = format!("it breaks off after {} bytes ({e}); what stands before was used", head.len());
+            self.gap(name, why);
+            if !head.is_empty() {
+                self.hold(name, head);
+            }
+            return;
+        }
+        if (head.len() as u64) < look {
+            return self.hold(name, head);
+        }
+        match (reading(name, head.get(..LOOK as usize).unwrap_or(&head)), self.sieve.get()) {
+            (Reading::Lines, Some(sifter)) => {
+                let left = self.budget.sifted.get();
+                let share = sifted_share(1).min(left / 4).max(*SIFTED_OF_ONE.start());
+                let (sifted, error) = sieve::stream(sifter, head, from, share);
+                self.budget.sifted.set(left.saturating_sub(sifted.text.len()));
+                if let Some(e) = error {
+                    self.gap(name, broken(sifted.lines, &e));
+                }
+                self.insert(name, Content::Sifted(sifted));
+            }
+            (Reading::Head, _) => {
+                head.truncate(LOOK as usize);
+                self.insert(name, Content::Bytes(head));
+            }
+            _ => self.document(name, &mut head.chain(from)),
+        }
+    }
+
+    /// Keeps a small file.
+    fn hold(&mut self, name: &str, bytes: Vec<u8>) {
+        let (whole, keep) = (&self.budget.whole, &self.budget.keep);
+        whole.set(whole.get().saturating_sub(bytes.len() as u64));
+        keep.set(keep.get().saturating_sub(bytes.len() as u64));
+        self.insert(name, Content::Bytes(bytes));
+    }
+
+    /// Keeps what has no meaning line by line.
+    fn document(&mut self, name: &str, from: &mut dyn Read) {
         let room = self.budget.keep.get();
         let mut kept = Kept::default();
         let result = kept.read(from, room.min(MAX_FILE));

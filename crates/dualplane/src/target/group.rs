@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use dualplane_core::evidence::{Gap, RawFile};
 
 use super::file;
-use super::limits::MAX_TOTAL;
+use super::limits::{MAX_TOTAL, Room};
 use super::pile::{Content, PARTS, Pile};
+use super::sieve::Sieve;
 use super::{Incident, gap};
 
 type Files = BTreeMap<String, Content>;
 
 /// The incidents of a pile, named after it or after their folders.
-pub(super) fn incidents(pile: Pile, name: &str) -> Vec<Incident> {
+pub(super) fn incidents(pile: Pile<'_>, name: &str) -> Vec<Incident> {
+    let sieve = pile.sieve;
     let (files, mut gaps) = pile.take();
     if !several(&files) {
         let mut incident = Incident { name: name.to_owned(), files: Vec::new(), gaps };
-        for (name, content) in files {
-            add(content, &name, &mut incident);
-        }
+        add_all(files, &mut incident, sieve);
         return vec![incident];
     }
     let mut groups: BTreeMap<String, Files> = BTreeMap::new();
@@ -29,9 +29,7 @@ pub(super) fn incidents(pile: Pile, name: &str) -> Vec<Incident> {
     let mut out = Vec::new();
     for (group, members) in groups {
         let mut incident = Incident { name: group.clone(), ..Incident::default() };
-        for (inner, content) in members {
-            add(content, &inner, &mut incident);
-        }
+        add_all(members, &mut incident, sieve);
         let prefix = format!("{group}/");
         let (own, rest): (Vec<Gap>, Vec<Gap>) = gaps.into_iter().partition(|g| g.what.starts_with(&prefix));
         incident.gaps.extend(own);
@@ -64,25 +62,34 @@ fn is_cluster_dump(files: &Files) -> bool {
     at(3, &["logs.txt"]) && at(2, &["pods.json", "pods.yaml", "events.json", "events.yaml"])
 }
 
-/// Adds a file; one that cannot be read is a gap, and the rest goes on.
-fn add(content: Content, name: &str, incident: &mut Incident) {
-    match content {
-        Content::Path(path) => {
-            if let Err(e) = file::read(&path, name, incident) {
-                incident.gaps.push(gap(name, format!("it cannot be read ({e})")));
+/// Adds the files of an incident; one that cannot be read is a gap, and the rest goes on.
+fn add_all(files: Files, incident: &mut Incident, sieve: &Sieve<'_>) {
+    let size = |content: &Content| match content {
+        Content::Path(path) => std::fs::metadata(path).map_or(0, |m| m.len()),
+        Content::Bytes(bytes) => bytes.len() as u64,
+        Content::Sifted(sifted) => sifted.text.len() as u64,
+    };
+    let room = Room::of(files.values().map(size).collect());
+    for (name, content) in files {
+        match content {
+            Content::Path(path) => {
+                if let Err(e) = file::read(&path, &name, incident, sieve, room) {
+                    incident.gaps.push(gap(&name, format!("it cannot be read ({e})")));
+                }
             }
+            Content::Bytes(bytes) => unpacked(RawFile::new(name, bytes), incident),
+            Content::Sifted(sifted) => unpacked(RawFile::sifted(name, sifted), incident),
         }
-        Content::Bytes(bytes) => bytes_of(bytes, name, incident),
     }
 }
 
 /// Adds a file that was unpacked.
-pub(super) fn bytes_of(bytes: Vec<u8>, name: &str, incident: &mut Incident) {
+pub(super) fn unpacked(file: RawFile, incident: &mut Incident) {
     let so_far = incident.held();
-    if so_far + bytes.len() as u64 > MAX_TOTAL {
+    if so_far + file.bytes.len() as u64 > MAX_TOTAL {
         let why = format!("the files before it already hold {} MiB; pass it by itself", so_far >> 20);
-        incident.gaps.push(gap(name, why));
+        incident.gaps.push(gap(&file.name, why));
     } else {
-        incident.files.push(RawFile { name: name.to_owned(), bytes });
+        incident.files.push(file);
     }
 }

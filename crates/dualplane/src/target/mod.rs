@@ -8,11 +8,13 @@ mod group;
 mod limits;
 mod names;
 mod pile;
+mod sieve;
 mod stream;
 mod tar;
 mod walk;
 mod zip;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -20,9 +22,9 @@ use std::path::{Path, PathBuf};
 use dualplane_core::evidence::{Gap, RawFile};
 
 use self::archive::Held;
-use self::form::{Form, Peeked};
-use self::limits::MAX_FILE;
+use self::limits::Room;
 use self::pile::{Content, Pile};
+pub(crate) use self::sieve::Sieve;
 use crate::commands::Failure;
 
 /// The files of one incident.
@@ -44,40 +46,64 @@ impl Incident {
 }
 
 /// Reads all targets: each directory or archive gives one incident or several, all single files together one.
-pub(crate) fn read(targets: &[PathBuf]) -> Result<Vec<Incident>, Failure> {
+pub(crate) fn read(targets: &[PathBuf], sieve: &Sieve<'_>) -> Result<Vec<Incident>, Failure> {
+    let sizes = targets.iter().filter_map(|t| fs::metadata(t).ok()).filter(fs::Metadata::is_file);
+    let room = Room::of(sizes.map(|m| m.len()).collect());
     let mut incidents = Vec::new();
     let mut single = Incident::default();
+    let mut seen = BTreeSet::new();
+    let mut again = Vec::new();
     for path in targets {
         let failed = |source| Failure::Unreadable { path: path.clone(), source };
+        // One file under two spellings is one piece of evidence. What cannot be resolved (a pipe) is read as it is given.
+        if path.as_os_str() != "-" && !is_own_descriptor(path) {
+            let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
+            if !seen.insert(whole) {
+                again.push(gap(&path.display().to_string(), "it was given twice and read once".into()));
+                continue;
+            }
+        }
         if path.as_os_str() == "-" {
-            stream("stdin", &mut io::stdin().lock(), &mut single, &mut incidents).map_err(failed)?;
+            stream("stdin", &mut io::stdin().lock(), &mut single, &mut incidents, sieve);
             continue;
         }
         let name = base_name(path);
         let kind = fs::metadata(path).map_err(failed)?.file_type();
         if kind.is_dir() {
-            let mut pile = Pile::new();
+            let mut pile = Pile::new(sieve);
             walk::walk(path, "", 0, &mut pile).map_err(failed)?;
             incidents.extend(group::incidents(pile, &directory_name(path)));
         } else if is_own_descriptor(path) {
             let mut f = fs::File::open(path).map_err(failed)?;
-            stream(&unique(name, &single.files), &mut f, &mut single, &mut incidents).map_err(failed)?;
+            stream(&unique(name, &single.files), &mut f, &mut single, &mut incidents, sieve);
         } else if !kind.is_file() {
             // Opening a pipe that nobody writes to would wait for ever.
             return Err(Failure::NotAFile { path: path.clone(), what: what_kind(kind) });
         } else if walk::is_packed(path) {
-            let mut pile = Pile::new();
+            let mut pile = Pile::new(sieve);
             let held = pile.unpack_file(&name, path).map_err(failed)?;
             unpacked(pile, held, &name, &mut single, &mut incidents);
         } else {
-            file::read(path, &unique(name, &single.files), &mut single).map_err(failed)?;
+            file::read(path, &unique(name, &single.files), &mut single, sieve, room).map_err(failed)?;
         }
     }
     if !single.files.is_empty() || !single.gaps.is_empty() {
         single.name = single.files.first().map_or_else(|| "files".into(), |f| f.name.clone());
         incidents.push(single);
     }
+    if let Some(first) = incidents.first_mut() {
+        first.gaps.extend(again);
+    }
     Ok(incidents)
+}
+
+/// Unpacks what `fuzz/` made up, as if it came through a pipe; how many files lay in it.
+#[cfg(feature = "fuzzing")]
+#[allow(dead_code, reason = "only fuzz/ calls it, which takes this module in by its path")]
+pub(crate) fn unpack(bytes: &[u8], sieve: &Sieve<'_>) -> usize {
+    let (mut single, mut incidents) = (Incident::default(), Vec::new());
+    stream("f", &mut io::Cursor::new(bytes), &mut single, &mut incidents, sieve);
+    single.files.len() + incidents.iter().map(|i| i.files.len()).sum::<usize>()
 }
 
 /// Standard input, or a pipe.
@@ -86,26 +112,21 @@ fn stream(
     from: &mut dyn Read,
     single: &mut Incident,
     incidents: &mut Vec<Incident>,
-) -> io::Result<()> {
-    let (form, mut whole) = Peeked::new(from);
-    if form != Form::Plain {
-        let mut pile = Pile::new();
-        let held = pile.feed(name, &mut whole, 0);
-        unpacked(pile, held, name, single, incidents);
-        return Ok(());
-    }
-    let mut bytes = Vec::new();
-    whole.take(MAX_FILE).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 >= MAX_FILE {
-        let why = format!("only its first {} MiB were read; give it as a file", MAX_FILE >> 20);
-        single.gaps.push(gap(name, why));
-    }
-    single.files.push(RawFile { name: name.to_owned(), bytes });
-    Ok(())
+    sieve: &Sieve<'_>,
+) {
+    let mut pile = Pile::new(sieve);
+    let held = pile.feed(name, from, 0);
+    unpacked(pile, held, name, single, incidents);
 }
 
 /// An archive is like a directory of its content, a compressed file like the file.
-fn unpacked(mut pile: Pile, held: Held, name: &str, single: &mut Incident, incidents: &mut Vec<Incident>) {
+fn unpacked(
+    mut pile: Pile<'_>,
+    held: Held,
+    name: &str,
+    single: &mut Incident,
+    incidents: &mut Vec<Incident>,
+) {
     if held == Held::Archive {
         let stem = names::stem(name);
         pile.strip(&format!("{stem}/"));
@@ -115,9 +136,11 @@ fn unpacked(mut pile: Pile, held: Held, name: &str, single: &mut Incident, incid
     let (files, gaps) = pile.take();
     single.gaps.extend(gaps);
     for (name, content) in files {
-        if let Content::Bytes(bytes) = content {
-            let name = unique(name, &single.files);
-            group::bytes_of(bytes, &name, single);
+        let name = unique(name, &single.files);
+        match content {
+            Content::Bytes(bytes) => group::unpacked(RawFile::new(name, bytes), single),
+            Content::Sifted(sifted) => group::unpacked(RawFile::sifted(name, sifted), single),
+            Content::Path(_) => {}
         }
     }
 }

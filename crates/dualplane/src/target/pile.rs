@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use dualplane_core::evidence::Gap;
+use dualplane_core::sift::Sifted;
 
-use super::limits::{MAX_ENTRIES, MAX_FILES, MAX_GAPS, MAX_TOTAL, MAX_UNPACKED};
+use super::limits::{MAX_ENTRIES, MAX_FILES, MAX_GAPS, MAX_TOTAL, MAX_UNPACKED, SIFTED, WHOLE};
+use super::sieve::Sieve;
 
 /// Folders inside one incident, as bundles and people name them; several of them are not several incidents.
 pub(super) const PARTS: &[&str] = &[
@@ -23,6 +25,7 @@ pub(super) const PARTS: &[&str] = &[
     "metric",
     "metrics",
     "cluster",
+    "cgroup",
     "container",
     "containers",
     "previous",
@@ -44,6 +47,8 @@ pub(super) enum Content {
     Path(PathBuf),
     /// Unpacked.
     Bytes(Vec<u8>),
+    /// Unpacked and sifted.
+    Sifted(Sifted),
 }
 
 /// What all archives below one TARGET may cost together; shared by the piles of archives inside archives.
@@ -53,13 +58,17 @@ pub(super) struct Budget {
     pub(super) unpack: Rc<Cell<u64>>,
     /// Bytes that may still be kept.
     pub(super) keep: Rc<Cell<u64>>,
+    /// Bytes of logs that may still be held whole.
+    pub(super) whole: Rc<Cell<u64>>,
+    /// Bytes that sifted logs may still keep.
+    pub(super) sifted: Rc<Cell<usize>>,
     entries: Rc<Cell<u64>>,
     files: Rc<Cell<usize>>,
 }
 
 /// Files and gaps.
-#[derive(Debug)]
-pub(super) struct Pile {
+pub(super) struct Pile<'k> {
+    pub(super) sieve: &'k Sieve<'k>,
     pub(super) files: BTreeMap<String, Content>,
     pub(super) budget: Budget,
     gaps: Vec<Gap>,
@@ -69,23 +78,28 @@ pub(super) struct Pile {
     again: BTreeMap<String, u32>,
 }
 
-impl Pile {
-    pub(super) fn new() -> Self {
-        Self::with(Budget {
-            unpack: Rc::new(Cell::new(MAX_UNPACKED)),
-            keep: Rc::new(Cell::new(MAX_TOTAL)),
-            entries: Rc::new(Cell::new(MAX_ENTRIES)),
-            files: Rc::new(Cell::new(MAX_FILES)),
-        })
+impl<'k> Pile<'k> {
+    pub(super) fn new(sieve: &'k Sieve<'k>) -> Self {
+        Self::with(
+            sieve,
+            Budget {
+                unpack: Rc::new(Cell::new(MAX_UNPACKED)),
+                keep: Rc::new(Cell::new(MAX_TOTAL)),
+                whole: Rc::new(Cell::new(WHOLE)),
+                sifted: Rc::new(Cell::new(SIFTED)),
+                entries: Rc::new(Cell::new(MAX_ENTRIES)),
+                files: Rc::new(Cell::new(MAX_FILES)),
+            },
+        )
     }
 
-    fn with(budget: Budget) -> Self {
-        Self { files: BTreeMap::new(), budget, gaps: Vec::new(), untold: 0, again: BTreeMap::new() }
+    fn with(sieve: &'k Sieve<'k>, budget: Budget) -> Self {
+        Self { sieve, files: BTreeMap::new(), budget, gaps: Vec::new(), untold: 0, again: BTreeMap::new() }
     }
 
     /// An empty pile for an archive's content, on the same budget.
     pub(super) fn child(&self) -> Self {
-        Self::with(self.budget.clone())
+        Self::with(self.sieve, self.budget.clone())
     }
 
     /// Counts an entry of an archive; false where too many were seen.

@@ -10,7 +10,7 @@ use super::names::left_out;
 use super::pile::{Content, Pile};
 
 /// Collects files; links are not followed, so that a target cannot lead out of itself or round in circles.
-pub(super) fn walk(dir: &Path, prefix: &str, depth: usize, pile: &mut Pile) -> io::Result<()> {
+pub(super) fn walk(dir: &Path, prefix: &str, depth: usize, pile: &mut Pile<'_>) -> io::Result<()> {
     let mut entries = fs::read_dir(dir)?.collect::<io::Result<Vec<_>>>()?;
     // By name: which of two files of one name keeps it must not hang on the file system.
     entries.sort_by_key(fs::DirEntry::file_name);

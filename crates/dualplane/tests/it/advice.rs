@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{class, triage_files};
+use crate::harness::{class, dir, run, stdout, triage_files};
 
 /// A pod whose only container died; `change` makes the case of it.
 fn pod(exit: i64, reason: &str, args: &[&str], change: impl Fn(&mut Value)) -> String {
@@ -134,4 +134,59 @@ fn an_event_of_the_pod_that_had_the_name_before_is_not_of_this_one() {
     let other =
         triage_files(&[("pod.json", &pod), ("events.json", &event("00000000-0c28-4887-9954-4ab401f4e9f0"))]);
     assert_eq!(class(&other), "unknown");
+}
+
+#[test]
+fn what_is_measured_is_a_copy_and_nothing_is_run_in_an_init_container() {
+    let v = triage_files(&[("pod.json", &pod(137, "OOMKilled", &[], |_| ()))]);
+    let all = commands(&v);
+    let copy = |c: &&String| c.contains("llm-0-measure");
+    assert!(
+        all.iter().filter(copy).any(|c| c.contains("kubectl exec") && c.contains("memory.peak")),
+        "{all:?}"
+    );
+    assert!(all.iter().any(|c| c.contains("kubectl create -f -") && c.contains(".resources.limits.memory")));
+    let init = |p: &mut Value| {
+        let container = p["spec"]["containers"][0].clone();
+        p["spec"]["initContainers"] = json!([container]);
+        p["status"]["initContainerStatuses"] = p["status"]["containerStatuses"].clone();
+        p["spec"]["containers"][0]["name"] = json!("later");
+        p["status"]["containerStatuses"] = json!([]);
+    };
+    let v = triage_files(&[("pod.json", &pod(137, "OOMKilled", &[], init))]);
+    assert_eq!(class(&v), "host_oom_killed");
+    let all = commands(&v);
+    assert!(!all.iter().any(|c| c.contains("kubectl exec")), "{all:?}");
+    assert!(all.iter().any(|c| c.contains("initContainerStatuses")), "{all:?}");
+}
+
+#[test]
+fn a_request_that_covers_the_use_is_not_set_again() {
+    for (request, covered) in [("64Gi", true), ("1Gi", false)] {
+        let change =
+            |p: &mut Value| p["spec"]["containers"][0]["resources"]["requests"]["memory"] = json!(request);
+        let kernel = "[Thu Jun 18 09:10:00 2026] python3 invoked oom-killer: gfp_mask=0x140cca, order=0\n\
+            [Thu Jun 18 09:10:00 2026] oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/kubepods,task=python3,pid=9,uid=0\n\
+            [Thu Jun 18 09:10:00 2026] Out of memory: Killed process 9 (python3) total-vm:1kB, anon-rss:20971520kB, file-rss:0kB, shmem-rss:0kB\n";
+        let v = triage_files(&[("pod.json", &pod(137, "OOMKilled", &[], change)), ("kernel.log", kernel)]);
+        assert_eq!(class(&v), "host_node_oom");
+        let titles = strings(&v["actions"], "title");
+        assert_eq!(titles.iter().any(|t| t.contains("already covers")), covered, "{titles:?}");
+        assert_eq!(titles.iter().any(|t| t.starts_with("Set the memory request")), !covered, "{titles:?}");
+    }
+}
+
+#[test]
+fn a_name_longer_than_any_object_has_is_clipped() {
+    let long = "n".repeat(5000);
+    let change = |p: &mut Value| {
+        p["spec"]["containers"][0]["name"] = json!(long);
+        p["status"]["containerStatuses"][0]["name"] = json!(long);
+    };
+    let d = dir(&[("pod.json", pod(137, "OOMKilled", &[], change).as_bytes())]);
+    for format in ["text", "markdown"] {
+        let o = run(&["triage", "-o", format, d.path().to_str().unwrap()]);
+        let text = stdout(&o).replace(['\n', ' '], "");
+        assert!(text.contains("n…") && !text.contains(&"n".repeat(254)), "{text}");
+    }
 }

@@ -353,7 +353,7 @@ fn bounded(bytes: &[u8]) -> (Value, Duration) {
     let d = dir(&[("bomb", bytes)]);
     let start = Instant::now();
     let o = std::process::Command::new("sh")
-        .args(["-c", "ulimit -v 2500000; exec \"$0\" triage \"$1\" -o json", env!("CARGO_BIN_EXE_dualplane")])
+        .args(["-c", "ulimit -v 600000; exec \"$0\" triage \"$1\" -o json", env!("CARGO_BIN_EXE_dualplane")])
         .arg(d.path().join("bomb"))
         .output()
         .unwrap();
@@ -374,7 +374,7 @@ fn bombs_are_bounded() {
     e.write_all(&[0; 1024]).unwrap();
     let (v, took) = bounded(&e.finish().unwrap());
     assert_eq!(class(&v), "cuda_oom_load");
-    assert!(gaps(&v).contains("of its 1024 MiB only"), "{}", gaps(&v));
+    assert!(gaps(&v).contains("looks binary"), "{}", gaps(&v));
     assert!(took < Duration::from_secs(60), "{took:?}");
     let mut w = zip::ZipWriter::new(Cursor::new(Vec::new()));
     w.start_file("a.log", SimpleFileOptions::default()).unwrap();
@@ -385,7 +385,7 @@ fn bombs_are_bounded() {
     }
     let (v, took) = bounded(&w.finish().unwrap().into_inner());
     assert_eq!(class(&v), "cuda_oom_load");
-    assert!(gaps(&v).contains("of its 1024 MiB only"), "{}", gaps(&v));
+    assert!(gaps(&v).contains("looks binary"), "{}", gaps(&v));
     assert!(took < Duration::from_secs(60), "{took:?}");
     // Declared sizes are not believed: nothing behind them, and a name of 1 GiB.
     for kind in [EntryType::Regular, EntryType::GNULongName, EntryType::XHeader] {

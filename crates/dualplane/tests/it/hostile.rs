@@ -150,3 +150,69 @@ fn a_pod_that_cannot_be_read_is_a_gap() {
     let gap = v["missing"].as_array().unwrap().iter().find(|g| g["what"] == "chat.txt").unwrap();
     assert!(gap["why"].as_str().unwrap().contains("shows a pod"), "{gap}");
 }
+
+/// Root reads everything: the binary runs as nobody to meet what it may not read.
+#[cfg(unix)]
+#[test]
+fn what_may_not_be_read_is_a_gap_and_the_rest_is_used() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let d = dir(&[("previous.log", b"INFO fine\n"), ("secret.log", b"x\n"), ("closed/current.log", b"x\n")]);
+    let chmod = |path: &str, mode| {
+        std::fs::set_permissions(d.path().join(path), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    chmod("", 0o755);
+    chmod("secret.log", 0o000);
+    chmod("closed", 0o000);
+    let root = std::fs::metadata(d.path()).unwrap().uid() == 0;
+    let binary = env!("CARGO_BIN_EXE_dualplane");
+    let mut command = if root {
+        // The build folder may be closed to others; a copy beside the evidence is not.
+        let copy = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(copy.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let program = copy.keep().join("dualplane");
+        std::fs::copy(binary, &program).unwrap();
+        let mut c = std::process::Command::new("setpriv");
+        c.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+        c
+    } else {
+        std::process::Command::new(binary)
+    };
+    let run = |c: &mut std::process::Command, target: &str| {
+        c.args(["triage", "-o", "json"]).arg(d.path().join(target)).output()
+    };
+    let o = match run(&mut command, "") {
+        Ok(o) if !root || code(&o) != 127 && !stderr(&o).contains("setpriv:") => o,
+        other => {
+            #[expect(clippy::print_stderr, reason = "a skipped test says why")]
+            {
+                eprintln!("skipped: cannot run as another user here ({other:?})");
+            }
+            chmod("closed", 0o755);
+            return;
+        }
+    };
+    if root {
+        let program = std::path::PathBuf::from(command.get_args().nth(3).unwrap());
+        std::fs::remove_dir_all(program.parent().unwrap()).unwrap();
+    }
+    chmod("closed", 0o755);
+    no_panic(&o);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let v: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
+    assert_eq!(v["evidence"], serde_json::json!(["previous.log"]), "{v}");
+    let gaps = v["missing"].to_string();
+    assert!(gaps.contains("secret.log") && gaps.contains("closed") && gaps.contains("denied"), "{gaps}");
+}
+
+#[test]
+fn what_is_given_twice_is_read_once() {
+    let d = dir(&[("a.log", b"INFO fine\n"), ("sub/b.log", b"INFO fine too\n")]);
+    let at = |p: &str| d.path().join(p).to_str().unwrap().to_owned();
+    let o = run(&["triage", "-o", "json", &at("a.log"), &at("sub/../a.log")]);
+    let v: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
+    assert_eq!(v["evidence"], serde_json::json!(["a.log"]), "{v}");
+    assert!(v["missing"].to_string().contains("given twice"), "{v}");
+    let o = run(&["triage", "-o", "json", &at("sub"), &at("./sub/")]);
+    let v: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
+    assert_eq!(v["evidence"], serde_json::json!(["b.log"]), "{v}");
+}

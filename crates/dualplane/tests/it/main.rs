@@ -15,6 +15,7 @@ mod harness;
 mod hostile;
 mod incidents;
 mod know;
+mod large;
 mod plan;
 mod plan_cli;
 mod real_oom;

@@ -33,7 +33,7 @@ pub(crate) fn choose(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) ->
         _ => None,
     });
     if model.family == Family::DeepseekV4 {
-        return Ok(b("DEEPSEEK_SPARSE_SWA", 256, 256));
+        return Ok(b("DEEPSEEK_SPARSE_SWA", 256, 128));
     }
     match mla {
         Some(m) if m.indexer.is_some() => sparse(sm, kv_dtype),
@@ -68,6 +68,8 @@ fn sparse(sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
 fn latent(launch: &Launch, sm: u32, kv_dtype: &str) -> Backend {
     match sm / 10 {
         9 if !is_quantised(kv_dtype) && launch.version >= Version(0, 20, 0) => b("FLASH_ATTN_MLA", 16, 16),
+        // The next in line takes smaller blocks.
+        9 if launch.block_size.is_some_and(|n| !n.is_multiple_of(64)) => b("TRITON_MLA", 16, 16),
         9 => b("FLASHMLA", 64, 64),
         10 if launch.version >= Version(0, 20, 0) => b("FLASHINFER_MLA", 32, 32),
         10 => b("CUTLASS_MLA", 128, 128),

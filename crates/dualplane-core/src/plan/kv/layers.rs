@@ -36,7 +36,7 @@ pub(crate) struct Setting<'a> {
 /// The caches of a rank, with the block size that the engine settles on.
 pub(crate) fn specs(model: &Model, s: &Setting<'_>) -> Result<(Vec<LayerSpec>, u64), PlanError> {
     let asked = s.launch.block_size.unwrap_or(s.backend.preferred);
-    if asked == 0 || !asked.is_multiple_of(s.backend.grain.min(asked.max(1))) {
+    if asked == 0 || !asked.is_multiple_of(s.backend.grain) {
         return Err(PlanError::contradiction(
             "--block-size",
             format!("{} takes multiples of {}", s.backend.name, s.backend.grain),

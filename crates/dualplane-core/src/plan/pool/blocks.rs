@@ -15,6 +15,8 @@ pub(crate) struct Pool<'a> {
     pub(crate) version: Version,
     /// Ranks that share the tokens of a request.
     pub(crate) shards: u64,
+    /// Whether the first engine serves, which counts and says it otherwise.
+    pub(crate) first_engine: bool,
 }
 
 /// The result.
@@ -109,6 +111,7 @@ impl Pool<'_> {
         // Until 0.8 the printed concurrency was the printed tokens over the length.
         let concurrency =
             if self.version < Version(0, 9, 0) && len > 0 { tokens as f64 / len as f64 } else { concurrency };
+        let refusal = if self.first_engine { first_refusal(blocks, tokens, len) } else { refusal };
         Blocks { blocks, tokens, concurrency, len, refusal }
     }
 
@@ -153,6 +156,22 @@ impl Pool<'_> {
         );
         Refusal { message, estimated_max_len: (estimate > 0).then_some(estimate) }
     }
+}
+
+/// vLLM 0.6 worker/worker.py `raise_if_cache_size_invalid`.
+fn first_refusal(blocks: u64, tokens: u64, len: u64) -> Option<Refusal> {
+    let message = if blocks == 0 {
+        "No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine."
+            .to_owned()
+    } else if len > tokens {
+        format!(
+            "The model's max seq len ({len}) is larger than the maximum number of tokens that can be stored in KV cache \
+             ({tokens}). Try increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine."
+        )
+    } else {
+        return None;
+    };
+    Some(Refusal { message, estimated_max_len: (blocks > 0).then_some(tokens) })
 }
 
 fn cannot_fit() -> Refusal {

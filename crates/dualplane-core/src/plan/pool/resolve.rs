@@ -4,7 +4,7 @@ use crate::plan::gpu::Gpu;
 use crate::plan::kv::Backend;
 use crate::plan::kv::{backend_of, is_quantised};
 use crate::plan::launch::{Launch, MaxModelLen};
-use crate::plan::model::{Attention, Dtype, Family, Model};
+use crate::plan::model::{Attention, Dtype, Family, Model, Reach};
 use crate::plan::outcome::PlanError;
 use crate::plan::version::Version;
 use crate::units::GIB;
@@ -120,6 +120,7 @@ fn divisible(model: &Model, launch: &Launch) -> Result<(), PlanError> {
             ));
         }
     }
+    context_parallel(model, launch)?;
     if launch.pp > model.layers.len() as u64 {
         return Err(PlanError::contradiction("--pipeline-parallel-size", "more stages than layers"));
     }
@@ -130,6 +131,38 @@ fn divisible(model: &Model, launch: &Launch) -> Result<(), PlanError> {
             "--enable-expert-parallel",
             "Number of experts in the model must be greater than 0 when expert parallelism is enabled.",
         ));
+    }
+    Ok(())
+}
+
+/// vLLM config/model.py: ranks that share the tokens of a request must hold copies of the same heads.
+fn context_parallel(model: &Model, launch: &Launch) -> Result<(), PlanError> {
+    let (tp, dcp) = (launch.tp, launch.dcp);
+    if dcp == 1 {
+        return Ok(());
+    }
+    let flag = "--decode-context-parallel-size";
+    if !tp.is_multiple_of(dcp) {
+        return Err(PlanError::contradiction(
+            flag,
+            format!("tensor parallel size {tp} is not divisible by {dcp}"),
+        ));
+    }
+    let mut per_head = model.layers.iter().filter_map(|l| match l.attention {
+        Attention::Gqa(g) => Some(g),
+        _ => None,
+    });
+    if per_head.clone().any(|g| g.reach != Reach::Full) {
+        return Err(PlanError::contradiction(flag, "windows and chunks cannot be shared among ranks"));
+    }
+    if let Some(g) = per_head.next() {
+        let copies = tp / g.kv_heads.max(1);
+        if dcp > copies {
+            return Err(PlanError::contradiction(
+                flag,
+                format!("{dcp} exceeds the maximum of {copies} copies of a KV head"),
+            ));
+        }
     }
     Ok(())
 }

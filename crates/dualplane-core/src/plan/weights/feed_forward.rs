@@ -3,6 +3,7 @@
 use super::tally::{Tally, matrix};
 use crate::plan::arith::{ceil_div, gcd, mul, round_up};
 use crate::plan::model::family;
+use crate::plan::model::keys::number;
 use crate::plan::model::{Family, FeedForward, LinearScheme, Model, Moe};
 use crate::plan::outcome::PlanError;
 use crate::plan::outcome::TensorClass::{self, Attention, Mlp, Moe as M};
@@ -97,8 +98,13 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
     } else {
         m.experts
     };
-    let width =
+    let mut width =
         if t.rank.ep > 1 { m.intermediate } else { t.cut(m.intermediate, "expert intermediate size") };
+    if model.family == Family::KimiLinear && t.rank.ep == 1 && t.rank.tp > 1 {
+        // Narrower shares are padded (vLLM models/kimi_k3).
+        let least = model.text.get("min_moe_intermediate_per_partition").and_then(number).unwrap_or(256);
+        width = width.max(least);
+    }
     let element = t.rank.element;
     let scheme = t.expert_scheme(module);
     let up = if m.gated { 2 } else { 1 };
@@ -107,22 +113,7 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
     }
     let scheme = match scheme {
         LinearScheme::Fp8Block { rows, columns } => {
-            // A width that is no multiple of the tile is scaled in smaller tiles.
-            if !width.is_multiple_of(rows) && t.rank.version < Version(0, 30, 0) {
-                t.reject(PlanError::contradiction(
-                    "--tensor-parallel-size",
-                    format!(
-                        "The output_size of gate's and up's weight = {width} is not divisible by weight quantization \
-                         block_n = {rows}."
-                    ),
-                ));
-            }
-            let tile = gcd(width, columns);
-            if tile == columns {
-                scheme
-            } else {
-                LinearScheme::Fp8Block { rows: gcd(rows, tile), columns: tile }
-            }
+            tiles(t, (rows, columns), m.intermediate, &mut width, hidden)
         }
         other => other,
     };
@@ -131,6 +122,8 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
         LinearScheme::Plain if t.rank.sm / 10 == 10 => round_up(width, 128),
         // vLLM fused_moe/oracle/mxfp4.py: Marlin and TRT-LLM want 128, the kernels of Hopper 64.
         LinearScheme::Mxfp4 => round_up(width, if t.rank.sm / 10 == 9 { 64 } else { 128 }),
+        // flashinfer_fp4_moe.py: ungated experts' rows in whole 128.
+        LinearScheme::Nvfp4 { .. } if t.rank.sm >= 100 && !m.gated => round_up(width, 128),
         _ => width,
     };
     let hidden = match scheme {
@@ -183,4 +176,52 @@ fn gpt_oss(t: &mut Tally<'_>, local: u64, width: u64, hidden: u64) {
     // The kernels' own tensors belong to no module; the biases are kept in 32 bits.
     t.add(TensorClass::Unattached, [local, data.saturating_add(scales)]);
     t.add(M, [local, ups.saturating_add(hidden), 4]);
+}
+
+/// Tiles of FP8 experts whose share is no whole number of them: smaller tiles where kernels take them, else padding.
+///
+/// Source: vLLM fused_moe/oracle/fp8.py `refine_fp8_moe_block_shape`, `pad_tp_shard_to_weight_blocks`; before 0.30.0 an
+/// error.
+fn tiles(
+    t: &mut Tally<'_>,
+    (rows, columns): (u64, u64),
+    whole: u64,
+    width: &mut u64,
+    hidden: u64,
+) -> LinearScheme {
+    let native = LinearScheme::Fp8Block { rows, columns };
+    if width.is_multiple_of(rows) && (t.rank.tp == 1 || width.is_multiple_of(columns)) {
+        return native;
+    }
+    let flag = "--tensor-parallel-size";
+    if t.rank.version < Version(0, 30, 0) {
+        t.reject(PlanError::contradiction(
+            flag,
+            format!(
+                "The output_size of gate's and up's weight = {width} is not divisible by weight quantization block_n = \
+                 {rows}."
+            ),
+        ));
+    }
+    let tile = gcd(gcd(rows, columns), gcd(*width, hidden));
+    if tile >= 32 {
+        if t.rank.sm < 89 {
+            t.reject(PlanError::contradiction(
+                flag,
+                "No FP8 MoE backend supports the deployment configuration.",
+            ));
+        }
+        return LinearScheme::Fp8Block { rows: tile, columns: tile };
+    }
+    if t.rank.tp == 1 || t.rank.ep > 1 || !whole.is_multiple_of(rows) || !hidden.is_multiple_of(rows) {
+        t.reject(PlanError::contradiction(
+            flag,
+            format!(
+                "Block-aligned FP8 TP sharding requires {rows}-aligned global expert dimensions, pure TP, and no LoRA or \
+                 expert bias."
+            ),
+        ));
+    }
+    *width = round_up(*width, rows);
+    native
 }

@@ -7,7 +7,7 @@ mod feed_forward;
 mod tally;
 mod workspace;
 
-pub(crate) use tally::Stage;
+pub(crate) use tally::{Rank, Stage};
 
 use super::gpu::Gpu;
 use super::launch::{Launch, Speculation};
@@ -16,7 +16,7 @@ use super::model::{Attention, Family, Model, RotaryTable};
 use super::outcome::{PlanError, TensorClass};
 use super::pool::{Settled, stage_of};
 use super::version::Version;
-use tally::{Rank, Tally};
+use tally::Tally;
 
 /// The weights of one rank of each pipeline stage.
 pub(crate) fn stages(
@@ -77,12 +77,28 @@ fn one(
     if !launch.language_model_only {
         encoder::add(&mut t, model, launch);
     }
+    let before = t.total();
     workspace::add(&mut t, model, settled, stage, launch.pp, of);
+    let workspace = t.total().saturating_sub(before);
     if last {
         t.adapters(&[rows], model.hidden_size, 1);
     }
-    let stage = t.finish()?;
+    let stage = t.finish()?.with_workspace(workspace);
     Ok(if last { stage.with_drafter(drafter(model, launch, rank)?) } else { stage })
+}
+
+/// Buffers of one stage that depend on what a step may hold, for other limits than the launch's.
+pub(crate) fn workspace_of(
+    model: &Model,
+    rank: Rank,
+    settled: &Settled,
+    stage: u64,
+    stages: u64,
+    of: &[u64],
+) -> u64 {
+    let mut t = Tally::new(model, rank);
+    workspace::add(&mut t, model, settled, stage, stages, of);
+    t.total()
 }
 
 /// Layers of multi-token prediction: the model's last layer again, with a projection of two inputs onto one. Embedding

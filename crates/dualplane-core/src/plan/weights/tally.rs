@@ -12,7 +12,7 @@ use crate::plan::version::Version;
 
 /// What one rank is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rank {
+pub(crate) struct Rank {
     pub(super) tp: u64,
     /// Ranks that share the experts; 1: experts are cut like other weights.
     pub(super) ep: u64,
@@ -25,7 +25,7 @@ pub(super) struct Rank {
 }
 
 impl Rank {
-    pub(super) fn new(launch: &Launch, gpu: &Gpu, settled: &Settled) -> Self {
+    pub(crate) fn new(launch: &Launch, gpu: &Gpu, settled: &Settled) -> Self {
         let ep = if launch.expert_parallel { mul([launch.tp, launch.dp]) } else { 1 };
         Self {
             tp: launch.tp,
@@ -49,6 +49,8 @@ pub(crate) struct Stage {
     lora: u64,
     /// The checkpoint's own drafter, without what it shares with the model.
     drafter: u64,
+    /// The part of the tensors that depends on what a step may hold.
+    workspace: u64,
 }
 
 impl Stage {
@@ -66,6 +68,15 @@ impl Stage {
 
     pub(crate) const fn drafter(&self) -> u64 {
         self.drafter
+    }
+
+    pub(crate) const fn workspace(&self) -> u64 {
+        self.workspace
+    }
+
+    pub(super) fn with_workspace(mut self, workspace: u64) -> Self {
+        self.workspace = workspace;
+        self
     }
 
     pub(super) fn with_drafter(mut self, drafter: u64) -> Self {
@@ -111,6 +122,11 @@ impl<'a> Tally<'a> {
             allocator: Allocator::default(),
             error: None,
         }
+    }
+
+    /// The sum so far.
+    pub(super) fn total(&self) -> u64 {
+        self.stage.total()
     }
 
     pub(super) fn finish(self) -> Result<Stage, PlanError> {

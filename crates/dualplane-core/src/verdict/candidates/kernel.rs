@@ -56,12 +56,34 @@ pub(super) fn oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &
         (Some(end), Some(s)) => Some(s.without_zone(end)),
         (_, s) => s,
     };
+    let clock = clocks(oom, subject, own.is_some());
     let mut c =
         Candidate::new(class, From::Kernel, what, "kernel.oom_killer").at(&oom.place, &oom.text, stamp);
     c.confidence = if oom.constraint == Constraint::Unsaid { Confidence::Medium } else { sure };
     c.phase = end_phase(facts);
     c.supports = supports;
+    c.against.extend(clock);
     c
+}
+
+/// The kernel log and the API do not tell the same time: said, because whatever is compared by time hangs on it.
+fn clocks(oom: &OomRecord, subject: &Subject, same_instance: bool) -> Option<Cited> {
+    const AGREE_MS: i64 = 2 * 60 * 1000;
+    let end = subject.death.as_ref()?.finished?;
+    let stamp = oom.stamp?;
+    let gap = stamp.ms_until(end).filter(|ms| ms.abs() > AGREE_MS)?;
+    let minutes = (gap.abs() + 30_000) / 60_000;
+    let way = if gap < 0 { "ahead of" } else { "behind" };
+    let text = match stamp.zone_until(end) {
+        Some(_) => format!(
+            "the kernel log's clock is {minutes} min {way} the container's end in the API: taken for a time zone"
+        ),
+        None if same_instance => format!(
+            "the record is {minutes} min {way} the container's end in the API, and its container id is the dead one's: one of the two clocks is wrong, or the container lived on after the kill"
+        ),
+        None => return None,
+    };
+    Some(Cited::at(text, &oom.place))
 }
 
 fn constraint_word(oom: &OomRecord) -> &'static str {

@@ -24,6 +24,31 @@ pub(super) fn of_other_container(hit: &Hit, bundle: &Bundle) -> bool {
     any && !same
 }
 
+/// The line names a cgroup that is none of the pods at hand: another pod's, or a service of the node.
+pub(super) fn of_other_cgroup(hit: &Hit, bundle: &Bundle) -> bool {
+    let Some(path) = hit.word("cgroup") else { return false };
+    let known = bundle.pods.iter().filter(|p| !p.uid.is_empty() && p.uid.len() == 36).peekable();
+    let ids: Vec<&str> = bundle
+        .pods
+        .iter()
+        .flat_map(|p| &p.containers)
+        .filter_map(|c| c.status.as_ref())
+        .flat_map(ContainerStatus::instance_ids)
+        .collect();
+    if let Some(id) = crate::facts::kernel_oom::container_id(&path).filter(|_| !ids.is_empty()) {
+        return !ids.contains(&id.as_str());
+    }
+    let mut known = known;
+    if known.peek().is_none() {
+        return false;
+    }
+    match crate::facts::kernel_oom::pod_uid(&path) {
+        Some(uid) => !known.any(|p| p.uid == uid || p.config_hash.as_deref() == Some(uid.as_str())),
+        // All pods together, or nothing of Kubernetes'.
+        None => !path.contains("kubepods"),
+    }
+}
+
 /// A load that failed and then went on was no end: llama.cpp retries with smaller buffers and comes up.
 pub(super) fn weigh_recovery(hit: &Hit, weight: Weight, facts: &Facts) -> Weight {
     // TensorRT's builder tries tactics: one that does not fit is skipped, and the next lines say so.
@@ -104,7 +129,9 @@ pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, fact
         Weight::Degraded => Confidence::Medium,
         Weight::Suspect => Confidence::Low,
     };
-    c.phase = if hit.phase == Phase::Unknown && kernel { end_phase(facts) } else { hit.phase };
+    // The kernel and the node's own killers do not know what the server was doing.
+    let outside = kernel || class == Class::HostNodeOom && hit.role == crate::evidence::Role::Unsaid;
+    c.phase = if hit.phase == Phase::Unknown && outside { end_phase(facts) } else { hit.phase };
     c.supports = vec![Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place)];
 
     if class.plane() == Plane::Gpu {
@@ -114,6 +141,7 @@ pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, fact
     let gpu_log = c.class.plane() == Plane::Gpu && c.from == From::Log;
     if c.weight == Weight::Fatal && gpu_log && recovered(&c, facts) {
         c.weight = Weight::Degraded;
+        c.survived = true;
         c.against.push(Cited::at("the server went on serving long after it", &hit.place));
     }
     if hit.id.starts_with("generic.") {

@@ -1,12 +1,16 @@
 //! Candidates for the first cause: every source says what it has, with its weight and its evidence. One file a source.
 
+mod cgroup;
 mod kernel;
 mod log;
 mod metrics;
+mod series;
 mod status;
 mod xid;
 
-use super::{Cited, Class, Confidence, Phase, Subject, Trigger};
+pub(super) use metrics::{oom_counter, oom_reason};
+
+use super::{Cited, Class, Confidence, Phase, Subject, Trigger, identity};
 use crate::evidence::{Bundle, Role};
 use crate::facts::{Facts, Place};
 use crate::knowledge::{Knowledge, Mark};
@@ -21,6 +25,8 @@ pub enum From {
     Event,
     /// Pod status.
     Status,
+    /// Counters of a cgroup.
+    Cgroup,
     /// Container log.
     Log,
     /// Metrics.
@@ -65,6 +71,10 @@ pub struct Candidate {
     pub text: String,
     /// When.
     pub stamp: Option<Stamp>,
+    /// The server went on serving well after it.
+    pub survived: bool,
+    /// Of a fault of a GPU: its address, and whether no program can cause it.
+    pub gpu: Option<(String, bool)>,
     /// Evidence for.
     pub supports: Vec<Cited>,
     /// Evidence against.
@@ -87,6 +97,8 @@ impl Candidate {
             place: None,
             text: String::new(),
             stamp: None,
+            survived: false,
+            gpu: None,
             supports: Vec::new(),
             against: Vec::new(),
         }
@@ -126,7 +138,8 @@ pub(super) fn collect(
     for hit in &facts.object_hits {
         status::object(hit, bundle, facts, subject, &mut all);
     }
-    xid::collect(facts, knowledge, &mut all);
+    xid::collect(bundle, facts, knowledge, subject, &mut all);
+    let own = identity::own_gpus(bundle, facts, subject);
     for hit in &facts.hits {
         let weight = match hit.mark {
             Mark::Fatal => Weight::Fatal,
@@ -134,7 +147,12 @@ pub(super) fn collect(
             Mark::Suspect => Weight::Suspect,
             _ => continue,
         };
-        if let Some(class) = hit.class.filter(|_| !log::of_other_container(hit, bundle)) {
+        let driver = hit.id.starts_with("kernel.") || hit.text.contains("NVRM: ");
+        if driver && identity::other_line(&hit.text, &own, bundle, subject) {
+            continue;
+        }
+        let of_other = log::of_other_container(hit, bundle) || log::of_other_cgroup(hit, bundle);
+        if let Some(class) = hit.class.filter(|_| !of_other) {
             let weight = log::weigh_recovery(hit, weight, facts);
             all.push(log::hit(hit, class, weight, bundle, facts));
         }
@@ -144,7 +162,9 @@ pub(super) fn collect(
     }
     metrics::preemptions(bundle, subject, &mut all);
     metrics::oom_killed(bundle, subject, facts, &mut all);
-    metrics::xids(bundle, knowledge, facts, &mut all);
+    metrics::xids(bundle, knowledge, facts, subject, &mut all);
+    all.extend(cgroup::oom_killed(bundle, subject, facts));
+    all.extend(series::at_limit(bundle, subject, facts));
     all
 }
 

@@ -16,7 +16,7 @@ pub(super) fn oom_killed(
     let death = subject.death.as_ref().filter(|d| d.oom_killed())?;
     let pod = subject.pod_of(bundle)?;
     let place = Place { file: pod.file.clone(), line: None };
-    let name = subject.container.as_deref().unwrap_or("?");
+    let name = crate::text::name(subject.container.as_deref().unwrap_or("?"));
     let mut supports =
         vec![Cited::at(format!("container {name}: reason OOMKilled, exit code {}", death.exit_code), &place)];
     let mut against = Vec::new();

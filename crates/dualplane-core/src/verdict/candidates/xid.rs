@@ -1,13 +1,21 @@
 //! Xid events as candidates: cleanup and information end nothing.
 
-use std::collections::BTreeMap;
-
 use super::{Candidate, From, end_phase};
+use crate::evidence::Bundle;
 use crate::facts::{Facts, XidEvent};
 use crate::knowledge::{Knowledge, XidKind};
-use crate::verdict::{Cited, Class, Confidence};
+use crate::verdict::{Cited, Class, Confidence, Subject, identity};
 
-pub(super) fn collect(facts: &Facts, knowledge: &Knowledge, all: &mut Vec<Candidate>) {
+pub(super) fn collect(
+    bundle: &Bundle,
+    facts: &Facts,
+    knowledge: &Knowledge,
+    subject: &Subject,
+    all: &mut Vec<Candidate>,
+) {
+    let own = identity::own_gpus(bundle, facts, subject);
+    let xids: Vec<&XidEvent> =
+        facts.xids.iter().filter(|x| identity::not_ours(x, &own, bundle, subject).is_none()).collect();
     let kind = |x: &XidEvent| knowledge.xid(x.code).map(|k| k.kind);
     let ends = |x: &&XidEvent| {
         x.caused_by.is_none() && !x.nonfatal && !matches!(kind(x), Some(XidKind::Cleanup | XidKind::Info))
@@ -16,13 +24,13 @@ pub(super) fn collect(facts: &Facts, knowledge: &Knowledge, all: &mut Vec<Candid
     let lost = |x: &&XidEvent| {
         x.caused_by.is_some_and(|c| {
             let hard = knowledge.xid(c).is_none_or(|k| !matches!(k.kind, XidKind::Cleanup | XidKind::Info));
-            hard && !facts.xids.iter().any(|o| o.code == c && !o.nonfatal)
+            hard && !xids.iter().any(|o| o.code == c && !o.nonfatal)
         })
     };
-    if let Some(x) = facts.xids.iter().find(lost).filter(|_| !facts.xids.iter().any(|x| ends(&x))) {
+    if let Some(x) = xids.iter().copied().find(lost).filter(|_| !xids.iter().any(ends)) {
         let code = x.caused_by.unwrap_or(x.code);
         // The driver may call the event itself not fatal; that it tore channels down shows otherwise.
-        let x = facts.xids.iter().find(|o| o.code == code).unwrap_or(x);
+        let x = xids.iter().copied().find(|o| o.code == code).unwrap_or(x);
         let name = knowledge.xid(code).map_or("not in the catalogue", |k| k.name.as_str());
         let mut c = Candidate::new(
             Class::XidHardware,
@@ -44,22 +52,18 @@ pub(super) fn collect(facts: &Facts, knowledge: &Knowledge, all: &mut Vec<Candid
         };
         all.push(c);
     }
-    // A flood of one code must not hide the first of another.
-    const KEPT_PER_CODE: u32 = 16;
-    let mut of_code: BTreeMap<u32, u32> = BTreeMap::new();
-    for x in facts.xids.iter().filter(ends) {
-        let n = of_code.entry(x.code).or_insert(0);
-        *n += 1;
-        if *n > KEPT_PER_CODE {
-            continue;
-        }
+    for x in xids.iter().copied().filter(ends) {
         let known = knowledge.xid(x.code);
         let name = known.map_or("not in the catalogue", |k| k.name.as_str());
         let application = known.is_some_and(|k| k.kind == XidKind::Application);
         let mut supports = vec![Cited::at(format!("Xid {} on {}: {name}", x.code, x.pci), &x.place)];
-        for other in facts.xids.iter().filter(|o| o.pci == x.pci && o.place != x.place).take(5) {
-            let name = knowledge.xid(other.code).map_or("", |k| k.name.as_str());
-            supports.push(Cited::at(format!("Xid {} {name}", other.code), &other.place));
+        let mut told = vec![x.code];
+        for other in xids.iter().filter(|o| o.pci == x.pci) {
+            if told.len() < 6 && !told.contains(&other.code) {
+                told.push(other.code);
+                let name = knowledge.xid(other.code).map_or("", |k| k.name.as_str());
+                supports.push(Cited::at(format!("Xid {} {name}", other.code), &other.place));
+            }
         }
         let mut c = Candidate::new(
             Class::XidHardware,
@@ -68,6 +72,7 @@ pub(super) fn collect(facts: &Facts, knowledge: &Knowledge, all: &mut Vec<Candid
             format!("xid.{}", x.code),
         )
         .at(&x.place, &x.text, x.stamp);
+        c.gpu = Some((x.pci.clone(), known.is_some_and(|k| k.leads)));
         c.confidence = match (known.is_some(), application) {
             (true, false) => Confidence::High,
             (true, true) => Confidence::Medium,

@@ -48,14 +48,11 @@ impl Question {
 impl Question<Option<Placed>> {
     pub(crate) fn without_card(args: &LaunchArgs) -> Result<Self, Failure> {
         let mut found = Found::default();
-        if let Some(path) = &args.from_incident {
-            found.incident(path)?;
-        }
-        if let Some(path) = &args.manifest {
-            found.workload = Some(manifest::workload(&bundle(path)?)?);
-        }
-        if let Some(path) = &args.from_log {
-            found.log = Some(log(&bundle(path)?)?);
+        // Signatures are needed for evidence only, and take longer to read than a plan.
+        let evidence = args.from_incident.is_some() || args.manifest.is_some() || args.from_log.is_some();
+        let knowledge = evidence.then(Knowledge::embedded).transpose()?;
+        if let Some(k) = &knowledge {
+            found.evidence(args, k)?;
         }
         if !args.command.is_empty() {
             let image = found.workload.as_ref().map(|_| "vllm");
@@ -66,10 +63,23 @@ impl Question<Option<Placed>> {
 }
 
 impl Found {
-    fn incident(&mut self, path: &Path) -> Result<(), Failure> {
-        let bundle = bundle(path)?;
+    fn evidence(&mut self, args: &LaunchArgs, knowledge: &Knowledge) -> Result<(), Failure> {
+        if let Some(path) = &args.from_incident {
+            self.incident(path, knowledge)?;
+        }
+        if let Some(path) = &args.manifest {
+            self.workload = Some(manifest::workload(&bundle(path, knowledge)?)?);
+        }
+        if let Some(path) = &args.from_log {
+            self.log = Some(log(&bundle(path, knowledge)?, knowledge)?);
+        }
+        Ok(())
+    }
+
+    fn incident(&mut self, path: &Path, knowledge: &Knowledge) -> Result<(), Failure> {
+        let bundle = bundle(path, knowledge)?;
         let workload = manifest::workload(&bundle);
-        match log(&bundle) {
+        match log(&bundle, knowledge) {
             Ok(log) => self.log = Some(log),
             // Without a workload the log is all there is.
             Err(e) if workload.is_err() => return Err(e),
@@ -140,9 +150,9 @@ fn known(line: Option<&CommandLine>) -> Option<Version> {
     line.filter(|l| l.launch.version_known).map(|l| l.launch.version)
 }
 
-fn bundle(path: &Path) -> Result<Bundle, Failure> {
+fn bundle(path: &Path, knowledge: &Knowledge) -> Result<Bundle, Failure> {
     let paths: [PathBuf; 1] = [path.to_owned()];
-    let incidents = target::read(&paths)?;
+    let incidents = target::read(&paths, &target::Sieve::new(knowledge))?;
     let files: Vec<_> = incidents.into_iter().next().map(|i| i.files).unwrap_or_default();
     if files.is_empty() {
         return Err(Failure::NoEvidence(path.display().to_string()));
@@ -150,7 +160,7 @@ fn bundle(path: &Path) -> Result<Bundle, Failure> {
     Ok(Bundle::from_files(files))
 }
 
-fn log(bundle: &Bundle) -> Result<StartLog, Failure> {
-    let facts = facts::extract(bundle, &Knowledge::embedded()?);
+fn log(bundle: &Bundle, knowledge: &Knowledge) -> Result<StartLog, Failure> {
+    let facts = facts::extract(bundle, knowledge);
     Ok(startlog::read(bundle, &facts)?)
 }

@@ -1,0 +1,68 @@
+//! Sifts a log that is too large to hold: one pass keeps the lines that say something, with what stands around them.
+//!
+//! A region of the log goes through [`Sifter::part`], in any order and on any thread; [`Merge`] puts the parts together
+//! and keeps their sum within a bound. What comes out reads like a log whose other lines were left out: every kept line
+//! carries its number. Which lines say something follows from the literals of `knowledge/`; those that healthy servers
+//! print all day (`knowledge/everyday.log`) do not select a line, they only stay where they stand near one.
+//!
+//! The pass looks at every fourth byte: a literal of seven bytes or more cannot hide between two looks (see `grams`).
+
+mod grams;
+mod merge;
+mod part;
+mod reading;
+mod words;
+
+pub use merge::Merge;
+pub use part::Part;
+pub use reading::{Reading, reading};
+
+use std::sync::Arc;
+
+use aho_corasick::AhoCorasick;
+
+use self::grams::Grams;
+use self::words::{Worth, words};
+use crate::knowledge::Knowledge;
+
+/// A line is matched and kept up to here; so is a line in `facts`.
+pub const MAX_LINE: usize = 64 << 10;
+/// What a region should hold before the lines that are its own, so that what stands before a find is there.
+pub const BEFORE: usize = 16 << 10;
+/// And behind them: the longest line.
+pub const AFTER: usize = MAX_LINE;
+
+/// A log of which only some lines were kept.
+#[derive(Debug, Clone, Default)]
+pub struct Sifted {
+    /// The kept lines.
+    pub text: Vec<u8>,
+    /// The number of each in the log, from 1.
+    pub numbers: Arc<[u64]>,
+    /// Lines of the log.
+    pub lines: u64,
+    /// Lines that say what kept lines say already and were dropped for want of room.
+    pub omitted: u64,
+}
+
+/// Knows which lines to keep.
+#[derive(Debug)]
+pub struct Sifter {
+    grams: Grams,
+    /// Of all words; `worth` goes by its pattern numbers.
+    automaton: AhoCorasick,
+    worth: Vec<Worth>,
+}
+
+impl Sifter {
+    /// A sifter for this knowledge.
+    ///
+    /// # Errors
+    /// When the words do not compile, which the knowledge itself excludes.
+    pub fn new(knowledge: &Knowledge) -> Result<Self, aho_corasick::BuildError> {
+        let (words, worth) = words(knowledge);
+        let automaton =
+            AhoCorasick::builder().kind(Some(aho_corasick::AhoCorasickKind::ContiguousNFA)).build(&words)?;
+        Ok(Self { grams: Grams::new(&words), automaton, worth })
+    }
+}

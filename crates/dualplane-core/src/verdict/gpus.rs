@@ -1,0 +1,240 @@
+//! What a printout of `nvidia-smi` and its like adds: who holds a card. It shows a moment that is rarely that of the failure,
+//! so free VRAM in it is no evidence, and a process in it only where it cannot be the dead server itself.
+
+use super::candidates::Candidate;
+use super::vram::TENANT_FLOOR;
+use super::{Cause, Cited, Class, Confidence, Decided, Phase, Plane};
+use crate::evidence::Bundle;
+use crate::evidence::gpu_model::{Gpu, GpuProcess, GpuSnapshot};
+use crate::facts::{Facts, Place, vram};
+use crate::units::Bytes;
+
+/// Without the size that was asked for, a stranger must hold half of the card to be the cause.
+const HALF: f64 = 0.5;
+/// Processes told of one card.
+const TOLD: usize = 4;
+
+/// Names of processes that an engine runs as. What is none of them is somebody else's; `python3` may be either.
+const OWN: &[(&str, &[&str])] = &[
+    ("llama_cpp", &["llama"]),
+    ("ollama", &["ollama", "llama"]),
+    ("tgi", &["text-generation", "python", "pt_main"]),
+];
+/// Any engine's, for those that are not in the list.
+const ANY: &[&str] = &[
+    "python",
+    "vllm",
+    "sglang",
+    "ray",
+    "pt_main",
+    "llama",
+    "ollama",
+    "text-generation",
+    "triton",
+    "trtllm",
+    "tensorrt",
+    "lmdeploy",
+    "mpi",
+    "orted",
+];
+
+fn place(file: &str, line: u64) -> Place {
+    Place { file: file.to_owned(), line: Some(line) }
+}
+
+/// The name tells that the process is none of this engine's own. What the driver hides tells nothing.
+fn foreign(p: &GpuProcess, facts: &Facts) -> bool {
+    let lower = p.name.to_ascii_lowercase();
+    let name = lower.split_whitespace().next().unwrap_or_default();
+    let base = name.rsplit('/').next().unwrap_or(name);
+    let hidden =
+        base.is_empty() || base.starts_with(['[', '-', '.']) || base == "n/a" || base.contains("mps-server");
+    let own = OWN.iter().find(|(engine, _)| facts.engine.is(engine)).map_or(ANY, |(_, names)| names);
+    !hidden && !own.iter().any(|o| base.contains(o))
+}
+
+/// Distinct cards of all printouts, those in MIG mode left out: their own figures are those of no workload.
+fn cards(bundle: &Bundle) -> Vec<(&GpuSnapshot, &Gpu)> {
+    let mut out: Vec<(&GpuSnapshot, &Gpu)> = Vec::new();
+    for (s, g) in bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g))) {
+        let same = |o: &Gpu| match (&o.uuid, &g.uuid, &o.pci, &g.pci) {
+            (Some(a), Some(b), ..) | (.., Some(a), Some(b)) => a == b,
+            _ => o.index == g.index,
+        };
+        match out.iter_mut().find(|(_, o)| same(o)) {
+            // The telling with figures stands for the card.
+            Some(old) if old.1.total.is_none() => *old = (s, g),
+            Some(_) => {}
+            None => out.push((s, g)),
+        }
+    }
+    out.retain(|(_, g)| !g.mig_enabled);
+    out
+}
+
+/// The one card that can be the container's: the only one, or the one that its environment names.
+fn own_card(bundle: &Bundle) -> Option<(&GpuSnapshot, &Gpu)> {
+    let all = cards(bundle);
+    if let [one] = all.as_slice() {
+        // A card in MIG mode beside it may be ours as well.
+        let every = bundle.gpus.iter().flat_map(|s| &s.gpus).any(|g| g.mig_enabled);
+        return (!every).then_some(*one);
+    }
+    let visible: Vec<&str> = bundle
+        .pods
+        .iter()
+        .flat_map(|p| &p.containers)
+        .flat_map(|c| &c.env)
+        .filter(|(k, _)| k == "NVIDIA_VISIBLE_DEVICES")
+        .map(|(_, v)| v.as_str())
+        .collect();
+    let [uuid] = visible.as_slice() else { return None };
+    all.into_iter().find(|(_, g)| g.uuid.as_deref() == Some(*uuid))
+}
+
+/// Processes on a card, each pid once, the largest first.
+fn on_card<'a>(bundle: &'a Bundle, card: &Gpu) -> Vec<(&'a GpuSnapshot, &'a GpuProcess)> {
+    let here = |p: &GpuProcess| match &p.card {
+        Some(name) => card.is_called(name),
+        None => p.gpu.is_none() || p.gpu == card.index,
+    };
+    let mut out: Vec<(&GpuSnapshot, &GpuProcess)> = Vec::new();
+    for (s, p) in bundle.gpus.iter().flat_map(|s| s.processes.iter().map(move |p| (s, p))) {
+        if !here(p) || p.instance.is_some() {
+            continue;
+        }
+        match out.iter_mut().find(|(_, o)| o.pid == p.pid) {
+            Some(old) if old.1.used.is_none() => *old = (s, p),
+            Some(_) => {}
+            None => out.push((s, p)),
+        }
+    }
+    out.sort_by_key(|(_, p)| std::cmp::Reverse(p.used));
+    out
+}
+
+/// The message has no sizes of the device, but a printout shows strangers on the only card.
+pub(super) fn neighbour(
+    c: &mut Candidate,
+    oom: Option<&vram::VramOom>,
+    bundle: &Bundle,
+    facts: &Facts,
+) -> bool {
+    let Some((_, card)) = own_card(bundle) else { return false };
+    let Some(total) = card.total.or(oom.and_then(|o| o.total)).filter(|t| t.0 > 0) else { return false };
+    let strangers: Vec<_> =
+        on_card(bundle, card).into_iter().filter(|(_, p)| foreign(p, facts) && p.used.is_some()).collect();
+    let held = strangers.iter().fold(Bytes(0), |sum, (_, p)| sum.saturating_add(p.used.unwrap_or_default()));
+    let requested = oom.and_then(|o| o.requested);
+    // What was held already is not told, so the strangers' part alone must cover what was asked for.
+    let enough = match requested {
+        Some(r) => held >= r && held.share_of(total) >= TENANT_FLOOR,
+        None => held.share_of(total) >= HALF,
+    };
+    if !enough {
+        return false;
+    }
+    c.class = Class::GpuCapacityConflict;
+    c.confidence = if requested.is_some() { Confidence::Medium } else { Confidence::Low };
+    c.phase = if c.phase == Phase::Unknown { Phase::Load } else { c.phase };
+    let asked = requested.map(|r| format!("; {r} was asked for")).unwrap_or_default();
+    c.what = format!("other processes hold {held} of this GPU's {total}{asked}");
+    for (s, p) in strangers.iter().take(TOLD) {
+        c.supports.push(Cited::at(holds(s, p), &place(&s.file, p.line)));
+    }
+    c.against.push(Cited::plain(
+        "the printout shows another moment than the failure: that these processes were there already is likely, not proven",
+    ));
+    true
+}
+
+fn holds(s: &GpuSnapshot, p: &GpuProcess) -> String {
+    let used = p.used.map_or_else(|| "an amount that is not told".to_owned(), |u| u.to_string());
+    let when = s.stamp.map(|t| format!(", printed {}", t.show())).unwrap_or_default();
+    format!("{} lists {} (host pid {}) with {used}{when}", s.tool, crate::text::shorten(&p.name, 80), p.pid)
+}
+
+/// Names the processes behind a verdict of the GPU plane, and says what a printout does not show.
+pub(super) fn weigh(decided: &mut Decided, bundle: &Bundle) {
+    if decided.class.plane() != Plane::Gpu || bundle.gpus.is_empty() {
+        return;
+    }
+    let oom = decided.trigger.as_ref().and_then(|t| vram::parse(&t.text));
+    let named: Vec<u64> = oom.iter().flat_map(|o| &o.processes).map(|(pid, _)| *pid).collect();
+    let all = bundle.gpus.iter().flat_map(|s| s.processes.iter().map(move |p| (s, p)));
+    for (s, p) in all.filter(|(_, p)| named.contains(&p.pid)).take(TOLD) {
+        let text = format!("{}: the pid that the message names", holds(s, p));
+        decided.supports.push(Cited::at(text, &place(&s.file, p.line)));
+    }
+    if decided.class == Class::GpuCapacityConflict && named.is_empty() {
+        let own = own_card(bundle);
+        let card = own.map(|(_, g)| on_card(bundle, g)).unwrap_or_default();
+        for (s, p) in card.into_iter().filter(|(_, p)| p.used.is_some()).take(TOLD) {
+            let at = place(&s.file, p.line);
+            if !decided.supports.iter().any(|c| c.place.as_ref() == Some(&at)) {
+                decided.supports.push(Cited::at(holds(s, p), &at));
+            }
+        }
+    }
+    let free = |g: &Gpu| g.free.or_else(|| Some(g.total?.saturating_sub(g.used?)));
+    let loose = cards(bundle)
+        .into_iter()
+        .find(|(_, g)| free(g).zip(oom.as_ref().and_then(|o| o.requested)).is_some_and(|(f, r)| f >= r));
+    if let Some((s, g)) = loose {
+        let text = format!(
+            "{} shows {} of {} free: it was taken at another moment, and what the dead process held is free since; it proves nothing about the failure",
+            s.tool,
+            free(g).unwrap_or_default(),
+            g.total.map_or_else(|| "the card".to_owned(), |t| t.to_string()),
+        );
+        decided.against.push(Cited::at(text, &place(&s.file, g.line)));
+    }
+}
+
+/// Causes that a printout suggests and that cannot be settled from it.
+pub(super) fn hints(bundle: &Bundle, facts: &Facts, decided: &Decided) -> Vec<Cause> {
+    let mut out = Vec::new();
+    let cause = |class, title: String, supports, against: &str| Cause {
+        class,
+        title,
+        confidence: Confidence::Low,
+        rejected: true,
+        supports,
+        against: vec![Cited::plain(against)],
+    };
+    let faulty = |g: &Gpu| g.remap_pending || g.ecc_uncorrected.is_some_and(|n| n > 0);
+    if decided.class != Class::XidHardware
+        && let Some((s, g)) =
+            bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g))).find(|(_, g)| faulty(g))
+    {
+        let what = g.ecc_uncorrected.filter(|n| *n > 0).map_or_else(
+            || "rows wait to be remapped at the next reset".to_owned(),
+            |n| format!("{n} uncorrected ECC error(s) since the driver was loaded"),
+        );
+        let name = g.index.map_or_else(|| g.pci.clone().unwrap_or_default(), |i| i.to_string());
+        let at = Cited::at(format!("{}: {what}", s.tool), &place(&s.file, g.line));
+        let against = "the counter has no time, and no Xid stands in the evidence; the kernel log would tell";
+        out.push(cause(Class::XidHardware, format!("GPU {name} reports a memory fault"), vec![at], against));
+    }
+    let oom = matches!(decided.class, Class::CudaOomLoad | Class::CudaOomRuntime);
+    let several = cards(bundle).len() > 1 && own_card(bundle).is_none();
+    let told = decided.trigger.as_ref().and_then(|t| vram::parse(&t.text)?.others()).is_some();
+    if oom && several && !told {
+        let strangers: Vec<Cited> = cards(bundle)
+            .iter()
+            .flat_map(|(_, g)| on_card(bundle, g).into_iter().map(move |x| (*g, x)))
+            .filter(|(g, (_, p))| {
+                let share = p.used.zip(g.total).map_or(0.0, |(u, t)| u.share_of(t));
+                foreign(p, facts) && share >= TENANT_FLOOR
+            })
+            .take(TOLD)
+            .map(|(_, (s, p))| Cited::at(holds(s, p), &place(&s.file, p.line)))
+            .collect();
+        if !strangers.is_empty() {
+            let title = "somebody else holds a card of this node".to_owned();
+            let against = "which of the node's cards the container had is not in the evidence";
+            out.push(cause(Class::GpuCapacityConflict, title, strangers, against));
+        }
+    }
+    out
+}

@@ -1,0 +1,158 @@
+//! Whose evidence it is: a kernel log of another node and a fault of another pod's GPU explain nothing, near in time as they
+//! may be. Both are told, so that nobody wonders why they were passed over.
+
+use std::collections::BTreeSet;
+
+use super::{Cause, Cited, Class, Confidence, Subject};
+use crate::evidence::Bundle;
+use crate::evidence::framing::kernel_host;
+use crate::facts::{Facts, Place, XidEvent, pci_address};
+use crate::knowledge::Knowledge;
+
+/// The host that a kernel line names, where it is not the node of the pod.
+pub(super) fn other_host<'t>(line: &'t str, bundle: &Bundle, subject: &Subject) -> Option<&'t str> {
+    let node = subject.node.as_deref()?;
+    let host = kernel_host(line)?;
+    let label = bundle
+        .nodes
+        .iter()
+        .filter(|n| n.name == node)
+        .flat_map(|n| &n.labels)
+        .find(|(k, _)| k == "kubernetes.io/hostname")
+        .map(|(_, v)| v.as_str());
+    // A host calls itself by its short or its full name.
+    let short = |n: &str| n.split('.').next().unwrap_or(n).to_ascii_lowercase();
+    [Some(node), label].into_iter().flatten().all(|own| short(own) != short(host)).then_some(host)
+}
+
+/// PCI addresses of the GPUs that the pod has, with how that is known; empty where the evidence does not tell.
+pub(super) fn own_gpus<'f>(bundle: &'f Bundle, facts: &'f Facts, subject: &Subject) -> Vec<(String, Place)> {
+    let mut own: Vec<(String, Place)> = Vec::new();
+    let mut add = |address: Option<String>, place: Place| {
+        if let Some(a) = address.filter(|a| own.len() < 64 && own.iter().all(|(o, _)| o != a)) {
+            own.push((a, place));
+        }
+    };
+    // DCGM names the pod that holds a GPU; a scrape of several pods keeps its own label as exported_pod.
+    for s in bundle.metrics.iter().filter(|s| s.name.starts_with("DCGM_")) {
+        let pod = s.label("exported_pod").or_else(|| s.label("pod"));
+        if pod.is_some() && pod == subject.pod.as_deref() {
+            let place = Place { file: s.file.clone(), line: Some(s.line) };
+            add(s.label("pci_bus_id").and_then(pci_address), place);
+        }
+    }
+    // The device plugin gives a container its GPUs by UUID; the driver prints which address a UUID has.
+    let uuids: BTreeSet<&str> = subject
+        .pod_of(bundle)
+        .iter()
+        .flat_map(|p| &p.containers)
+        .flat_map(|c| &c.env)
+        .filter(|(k, _)| k == "NVIDIA_VISIBLE_DEVICES")
+        .flat_map(|(_, v)| v.split(',').map(str::trim))
+        .filter(|v| v.starts_with("GPU-"))
+        .collect();
+    for log in &facts.logs {
+        for (address, uuid, line) in &log.gpus {
+            let listed = !log.kernel && log.phase != super::Phase::Unknown && uuid.is_none();
+            if listed || uuid.as_deref().is_some_and(|u| uuids.contains(u)) {
+                add(Some(address.clone()), Place { file: log.file.clone(), line: Some(*line) });
+            }
+        }
+    }
+    // A container's own log that begins with nvidia-smi shows the container's cards; a printout by itself may be the node's.
+    // One that a UUID of the pod names counts in any case.
+    for snapshot in &bundle.gpus {
+        let in_log = facts
+            .logs
+            .iter()
+            .any(|l| l.file == snapshot.file && !l.kernel && l.phase != super::Phase::Unknown);
+        for gpu in &snapshot.gpus {
+            if in_log || gpu.uuid.as_deref().is_some_and(|u| uuids.contains(u)) {
+                let place = Place { file: snapshot.file.clone(), line: Some(gpu.line) };
+                add(gpu.pci.as_deref().and_then(pci_address), place);
+            }
+        }
+    }
+    own
+}
+
+/// Why an Xid is none of this pod's: the host, or the GPU.
+pub(super) fn not_ours(
+    x: &XidEvent,
+    own: &[(String, Place)],
+    bundle: &Bundle,
+    subject: &Subject,
+) -> Option<Cited> {
+    if let Some(host) = other_host(&x.text, bundle, subject) {
+        return Some(of_host(host, subject, &x.place));
+    }
+    let (_, place) = own.first()?;
+    let address = pci_address(&x.pci)?;
+    if own.iter().any(|(o, _)| *o == address) {
+        return None;
+    }
+    let all: Vec<&str> = own.iter().map(|(a, _)| a.as_str()).collect();
+    Some(Cited::at(format!("the pod's GPUs are {}, not {address}", all.join(", ")), place))
+}
+
+/// The driver's line is of another node, or names the address of another GPU.
+pub(super) fn other_line(line: &str, own: &[(String, Place)], bundle: &Bundle, subject: &Subject) -> bool {
+    if other_host(line, bundle, subject).is_some() {
+        return true;
+    }
+    let word = |c: char| !(c.is_ascii_hexdigit() || matches!(c, ':' | '.'));
+    // A domain has four digits or eight; a time of day has two.
+    let mut named = line
+        .split(word)
+        .map(|w| w.trim_matches([':', '.']))
+        .filter(|w| w.split(':').next().is_some_and(|d| matches!(d.len(), 4 | 8)))
+        .filter_map(pci_address)
+        .peekable();
+    !own.is_empty() && named.peek().is_some() && named.all(|n| own.iter().all(|(o, _)| *o != n))
+}
+
+fn of_host(host: &str, subject: &Subject, place: &Place) -> Cited {
+    let node = crate::text::name(subject.node.as_deref().unwrap_or_default());
+    Cited::at(
+        format!("the line is of host {}, and the pod ran on node {node}", crate::text::name(host)),
+        place,
+    )
+}
+
+/// What was passed over, one cause a class and reason.
+pub(super) fn passed_over(
+    bundle: &Bundle,
+    facts: &Facts,
+    knowledge: &Knowledge,
+    subject: &Subject,
+) -> Vec<Cause> {
+    let mut out: Vec<Cause> = Vec::new();
+    let mut add = |class: Class, title: String, place: &Place, why: Cited| {
+        if !out.iter().any(|c| c.class == class && c.against.iter().any(|a| a.text == why.text))
+            && out.len() < 8
+        {
+            out.push(Cause {
+                class,
+                title: title.clone(),
+                confidence: Confidence::Low,
+                rejected: true,
+                supports: vec![Cited::at(title, place)],
+                against: vec![why],
+            });
+        }
+    };
+    for oom in facts.ooms.iter().filter(|o| !o.in_container()) {
+        if let Some(host) = other_host(&oom.text, bundle, subject) {
+            let title = format!("an OOM kill on host {}", crate::text::name(host));
+            add(Class::HostNodeOom, title, &oom.place, of_host(host, subject, &oom.place));
+        }
+    }
+    let own = own_gpus(bundle, facts, subject);
+    for x in &facts.xids {
+        if let Some(why) = not_ours(x, &own, bundle, subject) {
+            let name = knowledge.xid(x.code).map_or("not in the catalogue", |k| k.name.as_str());
+            add(Class::XidHardware, format!("Xid {} on {}: {name}", x.code, x.pci), &x.place, why);
+        }
+    }
+    out
+}

@@ -1,0 +1,263 @@
+//! Both planes over time: where host RAM and VRAM of the dead container stood, from samples with their labels.
+//!
+//! Samples are matched by pod, namespace and container; a sample of another pod, and a card that cannot be told to be
+//! ours, say nothing.
+
+use std::collections::BTreeMap;
+
+use super::{Cited, Decided, Plane, Subject};
+use crate::evidence::Bundle;
+use crate::evidence::metrics::Sample;
+use crate::facts::{Facts, Place};
+use crate::time::Stamp;
+use crate::units::{Bytes, MIB};
+
+/// A peak this long before the end belongs to another load.
+const WINDOW_MS: i64 = 15 * 60 * 1000;
+/// A sample may be stamped after the end by so much: scrapes and kubelet have clocks of their own.
+const SKEW_MS: i64 = 30_000;
+/// Two samples this near show one moment; scrapes of DCGM and cAdvisor lie 10 to 60 s apart.
+const SAME_MOMENT_MS: i64 = 60_000;
+/// Cards of one pod, or MIG instances; a node has at most 16 cards of 7.
+const MAX_CARDS: usize = 128;
+/// Below this share the limit was not near, and a scrape that missed a spike proves nothing.
+const NEAR_LIMIT: f64 = 0.9;
+
+/// A sample and what it is a share of.
+pub(super) struct Point<'a> {
+    pub(super) sample: &'a Sample,
+    pub(super) share: f64,
+    pub(super) limit: Bytes,
+}
+
+impl Point<'_> {
+    /// `working set reached 99.6 % of the limit 64.00 GiB at …`
+    pub(super) fn sentence(&self, what: &str) -> String {
+        format!(
+            "{what} reached {:.1} % of the limit {} ({}){}",
+            self.share * 100.0,
+            self.limit,
+            Bytes::from_f64(self.sample.value),
+            at(self.sample)
+        )
+    }
+
+    fn place(&self) -> Place {
+        place(self.sample)
+    }
+}
+
+fn at(s: &Sample) -> String {
+    s.stamp.map(|t| format!(" at {}", t.show())).unwrap_or_default()
+}
+
+fn place(s: &Sample) -> Place {
+    Place { file: s.file.clone(), line: Some(s.line) }
+}
+
+/// The sample names the subject's pod; where no pod is known, all samples of this kind must be of one.
+fn of_pod(s: &Sample, subject: &Subject, only: Option<&str>) -> bool {
+    let same = |label: &str, own: Option<&str>| match (s.about(label), own.filter(|o| !o.is_empty())) {
+        (Some(said), Some(own)) => said == own,
+        _ => true,
+    };
+    s.about("pod").is_some_and(|p| Some(p) == subject.pod.as_deref().or(only))
+        && same("namespace", subject.namespace.as_deref())
+}
+
+/// The one pod that these samples are of.
+fn only_pod<'a>(bundle: &'a Bundle, name: &str) -> Option<&'a str> {
+    let mut pods = bundle.metrics.iter().filter(|s| s.name == name).filter_map(|s| s.about("pod"));
+    let first = pods.next()?;
+    pods.all(|p| p == first).then_some(first)
+}
+
+fn of_container(s: &Sample, subject: &Subject) -> bool {
+    // Rows without a container are sums of the pod; "POD" is its sandbox.
+    s.about("container")
+        .is_some_and(|c| c != "POD" && subject.container.as_deref().is_none_or(|own| own == c))
+}
+
+/// Within the time before the death, where both are told.
+fn in_time(s: &Sample, subject: &Subject) -> bool {
+    let died = subject.death.as_ref().and_then(|d| d.finished);
+    s.stamp.zip(died).and_then(|(s, d)| s.ms_until(d)).is_none_or(|ms| (-SKEW_MS..=WINDOW_MS).contains(&ms))
+}
+
+/// The highest sample of a memory metric of the dead container, against its limit.
+pub(super) fn peak<'a>(
+    bundle: &'a Bundle,
+    subject: &Subject,
+    facts: &Facts,
+    name: &str,
+) -> Option<Point<'a>> {
+    let only = only_pod(bundle, name);
+    let mine = |s: &&Sample| of_pod(s, subject, only) && of_container(s, subject) && s.value.is_finite();
+    let samples =
+        bundle.metrics.iter().filter(|s| s.name == name).filter(mine).filter(|s| in_time(s, subject));
+    let mut best: Option<&Sample> = None;
+    for s in samples {
+        if best.is_none_or(|b| s.value > b.value) {
+            best = Some(s);
+        }
+    }
+    let sample = best?;
+    let limit = bundle.metrics.iter().filter(mine).find(|s| {
+        let same = s.about("container") == sample.about("container");
+        same && s.value > 0.0
+            && (s.name == "container_spec_memory_limit_bytes"
+                || s.name == "kube_pod_container_resource_limits" && s.label("resource") == Some("memory"))
+    });
+    let limit = limit.map(|s| Bytes::from_f64(s.value)).or(super::causes::memory_limit(facts, subject))?;
+    let share = Bytes::from_f64(sample.value).share_of(limit);
+    (limit.0 > 0).then_some(Point { sample, share, limit })
+}
+
+/// A card's VRAM at a moment.
+struct Vram<'a> {
+    gpu: String,
+    sample: &'a Sample,
+    used: Bytes,
+    total: Bytes,
+}
+
+impl Vram<'_> {
+    fn share(&self) -> f64 {
+        self.used.share_of(self.total)
+    }
+}
+
+/// VRAM of the subject's cards at a moment, or the fullest before the death.
+fn vram<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Stamp>) -> Vec<Vram<'a>> {
+    const USED: &str = "DCGM_FI_DEV_FB_USED";
+    let key = |s: &Sample| {
+        let card = s.label("UUID").or_else(|| s.label("uuid")).or_else(|| s.label("gpu")).unwrap_or_default();
+        (card.to_owned(), s.label("GPU_I_ID").unwrap_or_default().to_owned())
+    };
+    let only = only_pod(bundle, USED);
+    let all = || bundle.metrics.iter().filter(|s| s.name == USED && s.value.is_finite());
+    let labelled = all().any(|s| s.about("pod").is_some());
+    let mut cards: BTreeMap<(String, String), &Sample> = BTreeMap::new();
+    for s in all().filter(|s| !labelled || of_pod(s, subject, only)).filter(|s| in_time(s, subject)) {
+        let gap = |s: &Sample| s.stamp.zip(moment).and_then(|(a, b)| a.ms_until(b)).map(i64::abs);
+        if moment.is_some() && s.stamp.is_some() && gap(s).is_none_or(|g| g > SAME_MOMENT_MS) {
+            continue;
+        }
+        let better = |old: &&Sample| match (gap(s), gap(old)) {
+            (Some(new), Some(old)) => new < old,
+            _ => s.value > old.value,
+        };
+        let known = cards.get(&key(s));
+        if known.is_none() && cards.len() >= MAX_CARDS {
+            continue;
+        }
+        if known.is_none_or(better) {
+            cards.insert(key(s), s);
+        }
+    }
+    // Without pod labels only a single card can be ours.
+    if !labelled && cards.len() > 1 {
+        return Vec::new();
+    }
+    let beside = |s: &Sample, name: &str| {
+        let same = |o: &&Sample| o.name == name && key(o) == key(s) && o.stamp == s.stamp;
+        bundle.metrics.iter().find(same).map(|o| o.value).filter(|v| v.is_finite() && *v >= 0.0)
+    };
+    cards
+        .into_iter()
+        .filter_map(|((card, instance), s)| {
+            // The total is not exported by default; without what is reserved the sum is short by less than 1 %.
+            let total = beside(s, "DCGM_FI_DEV_FB_TOTAL").or_else(|| {
+                let reserved = beside(s, "DCGM_FI_DEV_FB_RESERVED").unwrap_or(0.0);
+                Some(s.value + beside(s, "DCGM_FI_DEV_FB_FREE")? + reserved)
+            })?;
+            let name = s.label("gpu").map_or(card, str::to_owned);
+            let gpu = if instance.is_empty() { name } else { format!("{name}, MIG instance {instance}") };
+            let mib = |v: f64| Bytes::from_f64(v * MIB as f64);
+            Some(Vram { gpu, sample: s, used: mib(s.value), total: mib(total) })
+        })
+        .filter(|v| v.total.0 > 0)
+        .collect()
+}
+
+/// How full the KV cache was at that moment.
+fn kv<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Stamp>) -> Option<&'a Sample> {
+    const USAGE: &[&str] = &[
+        "vllm:kv_cache_usage_perc",
+        "vllm:gpu_cache_usage_perc",
+        "sglang:token_usage",
+        "trtllm_kv_cache_utilization",
+    ];
+    let gap = |s: &Sample| s.stamp.zip(moment).and_then(|(a, b)| a.ms_until(b)).map(i64::abs);
+    let only: Vec<Option<&str>> = USAGE.iter().map(|name| only_pod(bundle, name)).collect();
+    bundle
+        .metrics
+        .iter()
+        .filter(|s| {
+            let only = USAGE.iter().position(|n| *n == s.name).and_then(|i| only.get(i));
+            only.is_some_and(|o| of_pod(s, subject, *o))
+        })
+        .filter(|s| gap(s).is_some_and(|g| g <= SAME_MOMENT_MS))
+        .min_by_key(|s| gap(s))
+}
+
+/// Says from the samples where both planes stood.
+pub(super) fn weigh(decided: &mut Decided, bundle: &Bundle, facts: &Facts, subject: &Subject) {
+    if bundle.metrics.is_empty() {
+        return;
+    }
+    match decided.class.plane() {
+        Plane::Host => {
+            let host = peak(bundle, subject, facts, "container_memory_working_set_bytes");
+            let Some(host) = host.filter(|h| h.share >= NEAR_LIMIT) else { return };
+            let cards = vram(bundle, subject, host.sample.stamp);
+            let mut text = host.sentence("working set");
+            if let Some(worst) = fullest(&cards) {
+                text.push_str(&format!(
+                    ", while VRAM stood at {:.0} % (GPU {})",
+                    worst.share() * 100.0,
+                    worst.gpu
+                ));
+            }
+            if let Some(k) = kv(bundle, subject, host.sample.stamp) {
+                text.push_str(&format!(", the KV cache at {:.0} %", k.value * 100.0));
+            }
+            say(decided, Cited::at(text, &host.place()));
+            if let Some(v) = fullest(&cards) {
+                let text = format!("VRAM of GPU {}: {} of {}{}", v.gpu, v.used, v.total, at(v.sample));
+                decided.supports.push(Cited::at(text, &place(v.sample)));
+            }
+        }
+        Plane::Gpu => {
+            let moment = decided.trigger.as_ref().and_then(|t| t.stamp);
+            let cards = vram(bundle, subject, moment.filter(|m| m.has_year()));
+            let Some(v) = fullest(&cards) else { return };
+            let mut text = format!(
+                "VRAM of GPU {} stood at {:.1} % ({} of {}){}",
+                v.gpu,
+                v.share() * 100.0,
+                v.used,
+                v.total,
+                at(v.sample)
+            );
+            if let Some(h) = peak(bundle, subject, facts, "container_memory_working_set_bytes") {
+                text.push_str(&format!(
+                    ", and the container's working set never above {:.0} % of its limit {}",
+                    h.share * 100.0,
+                    h.limit
+                ));
+            }
+            say(decided, Cited::at(text, &place(v.sample)));
+        }
+        Plane::Hardware | Plane::None => {}
+    }
+}
+
+fn fullest<'v, 'a>(cards: &'v [Vram<'a>]) -> Option<&'v Vram<'a>> {
+    cards.iter().max_by(|a, b| a.share().total_cmp(&b.share()))
+}
+
+/// Behind the sentence that decides, before those that only repeat it.
+fn say(decided: &mut Decided, cited: Cited) {
+    decided.supports.insert(decided.supports.len().min(1), cited);
+}

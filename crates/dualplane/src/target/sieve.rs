@@ -1,0 +1,167 @@
+//! Reads large logs through the core's sifter: a file of the disk by all processors, a stream by one.
+//!
+//! What is held at a time: a block for each thread and what the sifter keeps, whatever the size of the log.
+
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use dualplane_core::knowledge::Knowledge;
+use dualplane_core::sift::{AFTER, BEFORE, Merge, Part, Sifted, Sifter};
+
+/// Bytes whose lines are judged at a time: large against its context, small against the memory of a pod.
+const BLOCK: usize = 1 << 20;
+/// More threads would wait for the disk and hold more blocks.
+const MAX_THREADS: usize = 8;
+/// Of each log this much of its head (the start-up) and of its tail (the death) is kept whole, where there is room.
+const ENDS: usize = 256 << 10;
+
+/// The sifter for a knowledge, built when the first large log is met.
+pub(crate) struct Sieve<'k> {
+    knowledge: &'k Knowledge,
+    built: OnceCell<Option<Sifter>>,
+}
+
+impl<'k> Sieve<'k> {
+    pub(crate) fn new(knowledge: &'k Knowledge) -> Self {
+        Self { knowledge, built: OnceCell::new() }
+    }
+
+    /// `None` where the words of the knowledge do not compile: then nothing is sifted.
+    pub(super) fn get(&self) -> Option<&Sifter> {
+        self.built.get_or_init(|| Sifter::new(self.knowledge).ok()).as_ref()
+    }
+}
+
+/// Sifts a file of the disk. With an error comes what was read before it.
+pub(super) fn file(sifter: &Sifter, file: &File, size: u64, budget: usize) -> (Sifted, Option<io::Error>) {
+    let blocks = size.div_ceil(BLOCK as u64);
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS) as u64;
+    let threads = threads.min(blocks).max(1);
+    let mut merge = Merge::new(budget);
+    let mut error = None;
+    thread::scope(|scope| {
+        // Each thread takes every n-th block and runs at most two ahead, so that parts come in order and none pile up.
+        let lanes: Vec<_> = (0..threads)
+            .map(|lane| {
+                let (send, receive) = sync_channel(1);
+                scope.spawn(move || {
+                    let mut buffer = Vec::new();
+                    for block in (lane..blocks).step_by(threads as usize) {
+                        let part = block_part(sifter, file, size, block, budget, &mut buffer);
+                        let failed = part.is_err();
+                        if send.send(part).is_err() || failed {
+                            return;
+                        }
+                    }
+                });
+                receive
+            })
+            .collect();
+        for lane in lanes.iter().cycle().take(usize::try_from(blocks).unwrap_or(usize::MAX)) {
+            match lane.recv() {
+                Ok(Ok(part)) => merge.push(part),
+                Ok(Err(e)) => {
+                    error = Some(e);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+    });
+    (merge.finish(), error)
+}
+
+fn block_part(
+    sifter: &Sifter,
+    file: &File,
+    size: u64,
+    block: u64,
+    budget: usize,
+    buffer: &mut Vec<u8>,
+) -> io::Result<Part> {
+    let start = block * BLOCK as u64;
+    let from = start.saturating_sub(BEFORE as u64);
+    buffer.resize(BEFORE + BLOCK + AFTER, 0);
+    let read = read_at(file, from, buffer)?;
+    let region = buffer.get(..read).unwrap_or_default();
+    let own = offset(start, from)..offset((start + BLOCK as u64).min(size), from).min(read);
+    let ends = ends(budget) as u64;
+    let head = offset(0, from)..offset(ends, from).min(own.end);
+    let tail = offset(size.saturating_sub(ends).max(start), from)..own.end;
+    Ok(sifter.part(region, own, &[head, tail]))
+}
+
+fn offset(at: u64, from: u64) -> usize {
+    usize::try_from(at.saturating_sub(from)).unwrap_or(usize::MAX)
+}
+
+fn ends(budget: usize) -> usize {
+    ENDS.min(budget / 4)
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    use std::os::unix::fs::FileExt;
+    let mut read = 0;
+    while let Some(rest) = buffer.get_mut(read..).filter(|r| !r.is_empty()) {
+        match file.read_at(rest, at + read as u64) {
+            Ok(0) => break,
+            Ok(n) => read += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(read)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    use std::os::windows::fs::FileExt;
+    let mut read = 0;
+    while let Some(rest) = buffer.get_mut(read..).filter(|r| !r.is_empty()) {
+        match file.seek_read(rest, at + read as u64)? {
+            0 => break,
+            n => read += n,
+        }
+    }
+    Ok(read)
+}
+
+/// Sifts a stream that begins with `head`. With an error comes what was read before it.
+pub(super) fn stream(
+    sifter: &Sifter,
+    head: Vec<u8>,
+    from: &mut dyn Read,
+    budget: usize,
+) -> (Sifted, Option<io::Error>) {
+    let mut merge = Merge::new(budget);
+    let mut buffer = head;
+    // Where the lines begin that are not judged yet; what stands before is context.
+    let mut start = 0;
+    let mut first = true;
+    loop {
+        // The tail of the stream must be at hand when its end is met.
+        let want = start + BLOCK + AFTER.max(ENDS);
+        let error = fill(from, &mut buffer, want).err();
+        let ended = error.is_some() || buffer.len() < want;
+        let own = start..if ended { buffer.len() } else { start + BLOCK };
+        let head = own.start..if first { (own.start + ends(budget)).min(own.end) } else { 0 };
+        let tail = if ended { own.end.saturating_sub(ends(budget)).max(own.start) } else { own.end }..own.end;
+        merge.push(sifter.part(&buffer, own.clone(), &[head, tail]));
+        if ended {
+            return (merge.finish(), error);
+        }
+        first = false;
+        let keep = own.end - BEFORE;
+        buffer.drain(..keep);
+        start = BEFORE;
+    }
+}
+
+fn fill(from: &mut dyn Read, buffer: &mut Vec<u8>, want: usize) -> io::Result<()> {
+    let missing = want.saturating_sub(buffer.len()) as u64;
+    from.take(missing).read_to_end(buffer).map(drop)
+}

@@ -1,0 +1,9 @@
+//! `crictl inspect` and `docker inspect`.
+#![no_main]
+
+use dualplane_core::fuzzing;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    fuzzing::inspect(&String::from_utf8_lossy(data));
+});

@@ -1,0 +1,9 @@
+//! Tables of `kubectl get`, out of any text.
+#![no_main]
+
+use dualplane_core::fuzzing;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    fuzzing::tables(&String::from_utf8_lossy(data));
+});

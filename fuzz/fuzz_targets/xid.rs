@@ -1,0 +1,9 @@
+//! Xid lines and listings of GPUs.
+#![no_main]
+
+use dualplane_core::fuzzing;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    fuzzing::xid(&String::from_utf8_lossy(data));
+});
