@@ -94,12 +94,8 @@ pub fn answer(
         Err(e @ PlanError::Unsupported { .. }) => Err(e),
         Err(e) => return Err(e),
     };
-    let host = host(HostInput {
-        line,
-        model: Some(&named.model),
-        gpu: plan.as_ref().ok().map(|p| &p.gpu),
-        files: named.files,
-    });
+    let host =
+        host(HostInput { line, model: Some(&named.model), plan: plan.as_ref().ok(), files: named.files });
     let calibrated = applied.is_some();
     let of_plan = plan.iter().flat_map(|p| p.unknown.iter().cloned());
     // The terms that a calibration settles are no longer open.

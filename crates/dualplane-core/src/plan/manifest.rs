@@ -90,7 +90,7 @@ mod tests {
     use crate::units::{Bytes, GIB};
 
     fn read(text: &str) -> Result<Workload, PlanError> {
-        let file = RawFile { name: "deploy.yaml".into(), bytes: text.as_bytes().to_vec() };
+        let file = RawFile::new("deploy.yaml", text);
         workload(&Bundle::from_files(vec![file]))
     }
 

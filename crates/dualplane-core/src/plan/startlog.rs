@@ -6,6 +6,7 @@ use super::cli::{self, CommandLine};
 use super::outcome::PlanError;
 use super::version::Version;
 use crate::evidence::Bundle;
+use crate::evidence::framing::unwrap_line;
 use crate::facts::Facts;
 use crate::units::Bytes;
 
@@ -105,7 +106,8 @@ fn arguments(bundle: &Bundle) -> Vec<String> {
     let mut given = Vec::new();
     for log in &bundle.logs {
         for line in log.bytes.split(|b| *b == b'\n').filter(|l| l.len() <= MOST_LINE) {
-            let text = String::from_utf8_lossy(line);
+            let raw = String::from_utf8_lossy(line);
+            let text = unwrap_line(&raw).text;
             if let Some((_, rest)) = text.split_once("non-default args: ") {
                 given = items(rest).into_iter().flat_map(|(k, v)| flag(&k, &v)).collect();
             } else if text.contains("LLM engine (v")
@@ -228,7 +230,7 @@ mod tests {
             (Worker_TP1 pid=3) INFO 09-30 11:20:11 [gpu_worker.py:298] Available KV cache memory: 60.41 GiB\n\
             (EngineCore_DP0 pid=1) INFO 09-30 11:20:11 [kv_cache_utils.py:1087] GPU KV cache size: 879,776 tokens\n\
             (EngineCore_DP0 pid=1) INFO 09-30 11:20:11 [kv_cache_utils.py:1091] Maximum concurrency for 8,192 tokens per request: 107.39x\n";
-        let bundle = Bundle::from_files(vec![RawFile { name: "start.log".into(), bytes: text.into() }]);
+        let bundle = Bundle::from_files(vec![RawFile::new("start.log", text)]);
         let facts = facts::extract(&bundle, &Knowledge::embedded().unwrap());
         let log = read(&bundle, &facts).unwrap();
         let l = &log.line.launch;

@@ -298,6 +298,11 @@ fn a_workload_finds_settings_that_hold_when_they_are_planned() {
     let o = run(&args);
     assert_eq!(code(&o), 0, "{}", stderr(&o));
     let v: Value = serde_json::from_slice(&o.stdout).unwrap();
+    let schema = std::fs::read_to_string(root().join("docs/fit.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(&v).map(|e| format!("{e} at {}", e.instance_path)).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
     let here = &v["here"];
     assert_eq!(here["holds"], "fits");
     let seqs = here["max_num_seqs"].as_u64().unwrap();

@@ -92,9 +92,8 @@ fn vllm(cx: &mut Cx<'_>) -> Vec<Part> {
     let launch = &cx.input.line.launch;
     let ranks = cx.ranks;
     let second_runner = launch.v2_runner.unwrap_or(launch.version >= Version(0, 30, 0));
-    if let (true, Some(gpu)) = (second_runner, cx.input.gpu) {
-        let len = gpu.kv_cache.max_model_len;
-        let seqs = launch.max_num_seqs.unwrap_or(if gpu.total_bytes >= 70 * GIB { 1024 } else { 256 });
+    if let (true, Some(plan)) = (second_runner, cx.input.plan) {
+        let (seqs, len) = (plan.resolved.max_num_seqs, plan.gpu.kv_cache.max_model_len);
         out.push(Part::new(
             "pinned.token_ids",
             When::Always,
@@ -147,7 +146,7 @@ fn vllm(cx: &mut Cx<'_>) -> Vec<Part> {
         out.push(adapters(lora, model, ranks));
     }
     if cx.input.line.host.sleep_mode
-        && let Some(gpu) = cx.input.gpu
+        && let Some(gpu) = cx.gpu()
     {
         let all = gpu.weights_bytes.expected.saturating_mul(ranks);
         out.push(Part::new(
@@ -238,7 +237,7 @@ fn hicache(cx: &mut Cx<'_>) -> Option<Part> {
         ));
     }
     let ratio = ratio?;
-    let Some(gpu) = cx.input.gpu else {
+    let Some(gpu) = cx.gpu() else {
         cx.unknown(
             "the pinned pool of the hierarchical cache: --hicache-ratio times the KV pool of the GPU",
             "give --hicache-size, or the pool that the engine printed",

@@ -64,7 +64,7 @@ fn checkpoint(cx: &Cx<'_>) -> Option<(u64, String)> {
         return Some((b, format!("total_size of the safetensors index, {}", Bytes(b))));
     }
     let launch = &cx.input.line.launch;
-    let weights = cx.input.gpu?.weights_bytes.expected;
+    let weights = cx.gpu()?.weights_bytes.expected;
     let bytes = mul([weights, launch.tp, launch.pp]);
     Some((
         bytes,

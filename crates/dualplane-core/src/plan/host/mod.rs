@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::cli::CommandLine;
 use super::model::Model;
-use super::outcome::{GpuPlan, HostPlan, Verdict};
+use super::outcome::{GpuPlan, HostPlan, Plan, Verdict};
 use super::quantity::{Plane, Quantity, Term, Unknown};
 use super::version::EngineKind;
 use crate::units::GIB;
@@ -34,8 +34,8 @@ pub struct HostInput<'a> {
     pub line: &'a CommandLine,
     /// The model, where it could be read.
     pub model: Option<&'a Model>,
-    /// The GPU plane, where it is known: caches that follow the device's.
-    pub gpu: Option<&'a GpuPlan>,
+    /// The GPU plane, where it is known: caches that follow the device's, and how open flags were resolved.
+    pub plan: Option<&'a Plan>,
     /// The checkpoint's files, where they were seen.
     pub files: Checkpoint,
 }
@@ -105,6 +105,10 @@ pub(crate) struct Cx<'a> {
 impl Cx<'_> {
     pub(crate) fn unknown(&mut self, what: &str, settle: &str) {
         self.unknown.push(Unknown { what: what.into(), settle: settle.into() });
+    }
+
+    pub(crate) fn gpu(&self) -> Option<&GpuPlan> {
+        self.input.plan.map(|p| &p.gpu)
     }
 
     pub(crate) fn vllm(&self) -> bool {
@@ -182,7 +186,7 @@ mod tests {
         let mut line = cli::parse(&[text.to_owned()], &[], None).unwrap();
         change(&mut line.host);
         let files = Checkpoint { bytes: Some(140 * GIB), largest_file: Some(9_800_000_000), bin: false };
-        host(HostInput { line: &line, model: None, gpu: None, files })
+        host(HostInput { line: &line, model: None, plan: None, files })
     }
 
     #[test]

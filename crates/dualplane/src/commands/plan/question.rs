@@ -122,8 +122,11 @@ impl Found {
             }
         }
         let id = args.model.clone().or_else(|| line.model.clone()).or_else(|| from_log.and_then(|l| l.model));
-        let id =
-            id.ok_or_else(|| Failure::Flag { flag: "--model", why: "the command names no model".into() })?;
+        let id = id.ok_or_else(|| Failure::Flag {
+            flag: "--model",
+            why: "neither the command nor the log names a model: give its directory, config.json or id"
+                .into(),
+        })?;
         let named = model::load(&id, args.online)?;
         let total = args.gpu_memory.as_ref().map(|s| memory("--gpu-memory", s)).transpose()?.map(Bytes);
         let name = card(args.gpu.as_deref(), label, mig);
