@@ -27,7 +27,8 @@ fn normal(id: &str) -> String {
 /// copy, where the name alone is unique.
 #[must_use]
 pub fn find(id: &str) -> Option<&'static CatalogueEntry> {
-    let want = normal(id.trim().trim_end_matches('/'));
+    // File names of configurations write `--` for the slash of an id.
+    let want = normal(&id.trim().trim_end_matches('/').replacen("--", "/", 1));
     let name = want.rsplit('/').next().unwrap_or(&want).to_owned();
     if name.is_empty() {
         return None;
@@ -91,6 +92,7 @@ mod tests {
     #[test]
     fn ids_are_forgiving() {
         assert_eq!(find("qwen3-8b").map(|e| e.id), Some("Qwen/Qwen3-8B"));
+        assert_eq!(find("Qwen--Qwen3-8B").map(|e| e.id), Some("Qwen/Qwen3-8B"));
         assert_eq!(find("someone/QWEN3_8B").map(|e| e.id), Some("Qwen/Qwen3-8B"));
         assert_eq!(find("Qwen/Qwen3-8B-of-my-own"), None);
         assert_eq!(find(""), None);

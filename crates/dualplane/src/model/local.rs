@@ -25,11 +25,17 @@ pub(super) fn read(path: &Path) -> Result<Texts, Failure> {
         let file = dir.join(name);
         if file.is_file() { text(&file).map(Some) } else { Ok(None) }
     };
-    // A file that is not called config.json may stand in a folder of other models' files.
-    let own = config.file_name().is_some_and(|n| n == "config.json");
+    // A file that is not called config.json may stand in a folder of other models' files, where `x_config.json` has its
+    // `x_hf_quant_config.json`.
+    let name = config.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let own = name == "config.json";
+    let quant = match name.strip_suffix("config.json") {
+        Some(start) => beside(&format!("{start}hf_quant_config.json"))?,
+        None => None,
+    };
     Ok(Texts {
         config: text(&config)?,
-        hf_quant_config: if own { beside("hf_quant_config.json")? } else { None },
+        hf_quant_config: quant,
         safetensors_index: if own { beside("model.safetensors.index.json")? } else { None },
         files: if own { weights(&dir) } else { Checkpoint::default() },
     })

@@ -54,23 +54,70 @@ pub fn parse(
 ) -> Result<CommandLine, PlanError> {
     let commands = split(words, env);
     let found = commands.iter().find_map(|c| Some((c, engine_of(c)?)));
+    let mut env = env.to_vec();
+    let mut image = image;
     let (engine, args) = match found {
-        Some((command, (engine, at))) => (engine, command.get(at..).unwrap_or_default()),
-        None => match image.and_then(engine_of_image) {
-            Some(engine) => (engine, commands.last().map_or(&[][..], Vec::as_slice)),
-            None => return Err(PlanError::unsupported(unrecognised(words))),
+        Some((command, (engine, at))) => {
+            env.extend(command.iter().take(at).filter_map(|w| assignment(w)));
+            (engine, command.get(at..).unwrap_or_default())
+        }
+        None => match commands.iter().find_map(|c| container(c)) {
+            Some(run) => {
+                env.extend(run.env);
+                image = Some(run.image);
+                (run.engine, run.args)
+            }
+            None => match image.and_then(engine_of_image) {
+                Some(engine) => (engine, commands.last().map_or(&[][..], Vec::as_slice)),
+                None => return Err(PlanError::unsupported(unrecognised(words))),
+            },
         },
     };
     let mut line = match engine {
         EngineKind::Vllm => vllm::parse(args)?,
         other => others::parse(other, args)?,
     };
-    environment(&mut line, env);
+    environment(&mut line, &env);
     if let Some(version) = image.and_then(image_version) {
         line.launch.version = version;
         line.launch.version_known = true;
     }
     Ok(line)
+}
+
+/// `NAME=value` before a command, or behind `-e`.
+fn assignment(word: &str) -> Option<(String, String)> {
+    let (name, value) = word.split_once('=')?;
+    let good =
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    good.then(|| (name.to_owned(), value.to_owned()))
+}
+
+/// An engine's image that a container tool runs.
+struct Run<'a> {
+    engine: EngineKind,
+    image: &'a str,
+    args: &'a [String],
+    env: Vec<(String, String)>,
+}
+
+/// `docker run -e A=b vllm/vllm-openai:v0.11.0 --model M`.
+fn container(command: &[String]) -> Option<Run<'_>> {
+    let tools = ["docker", "podman", "nerdctl"];
+    if !command.iter().any(|w| tools.contains(&w.as_str())) || !command.iter().any(|w| w == "run") {
+        return None;
+    }
+    let (at, engine) = command.iter().enumerate().find_map(|(i, w)| {
+        // An image has a path; options and mounted folders (`-v ~/vllm:/x`) stand behind a dash.
+        let image = w.contains('/') && !w.starts_with(['-', '/', '.', '~']) && !w.contains(":/");
+        Some((i, image.then(|| engine_of_image(w)).flatten()?))
+    })?;
+    Some(Run {
+        engine,
+        image: command.get(at)?,
+        args: command.get(at + 1..).unwrap_or_default(),
+        env: command.iter().take(at).filter_map(|w| assignment(w)).collect(),
+    })
 }
 
 fn unrecognised(words: &[String]) -> String {
@@ -202,6 +249,17 @@ mod tests {
             assert_eq!((l.launch.engine, l.model.as_deref()), (engine, Some(model)), "{text}");
         }
         assert!(parse(&["sleep".into(), "1".into()], &[], None).is_err());
+    }
+
+    #[test]
+    fn containers_and_variables_before_the_command() {
+        let l = line(
+            "docker run --gpus all -v ~/.cache/vllm:/root/x -e VLLM_ATTENTION_BACKEND=FLASHINFER -p 8000:8000 vllm/vllm-openai:v0.11.2 --model a/b -tp 2",
+        );
+        assert_eq!((l.launch.tp, l.model.as_deref(), l.launch.version), (2, Some("a/b"), Version(0, 11, 2)));
+        assert_eq!(l.launch.attention_backend.as_deref(), Some("FLASHINFER"));
+        let l = line("VLLM_USE_V2_MODEL_RUNNER=0 vllm serve a/b");
+        assert_eq!(l.launch.v2_runner, Some(false));
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(crate) fn settle(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Settle
     particular(model, launch, dtype, &kv_dtype)?;
     let backend = backend_of(model, launch, gpu.sm(), &kv_dtype)?;
     let (max_model_len, fit_len) = length(model, launch)?;
-    let (seqs, tokens) = batch(launch, gpu, max_model_len)?;
+    let (seqs, tokens) = batch(model, launch, gpu, max_model_len)?;
     let hybrid = model
         .layers
         .iter()
@@ -274,11 +274,10 @@ fn length(model: &Model, launch: &Launch) -> Result<(u64, bool), PlanError> {
 }
 
 /// vLLM engine/arg_utils.py `get_batch_defaults`.
-fn batch(launch: &Launch, gpu: &Gpu, max_model_len: u64) -> Result<(u64, u64), PlanError> {
+fn batch(model: &Model, launch: &Launch, gpu: &Gpu, max_model_len: u64) -> Result<(u64, u64), PlanError> {
     let a100 = gpu.device_name.to_ascii_lowercase().contains("a100") && launch.version >= Version(0, 10, 0);
     let (tokens, seqs) = if launch.is_first_engine() {
-        // Whole prompts are scheduled; above 32,768 tokens they are cut into chunks.
-        (if max_model_len > 32_768 { 2048 } else { max_model_len.max(2048) }, 256)
+        (if first_in_chunks(model, launch, max_model_len) { 2048 } else { max_model_len.max(2048) }, 256)
     } else if gpu.total_bytes >= 160 * GIB && launch.version >= Version(0, 28, 0) {
         (16_384, 1024)
     } else if gpu.total_bytes >= 70 * GIB && !a100 {
@@ -312,6 +311,21 @@ fn batch(launch: &Launch, gpu: &Gpu, max_model_len: u64) -> Result<(u64, u64), P
         ));
     }
     Ok((seqs, tokens))
+}
+
+/// Whether the first engine cuts prompts into chunks: long ones, where nothing else forbids it.
+///
+/// Source: vLLM 0.7.3 and 0.8.1 engine/arg_utils.py. 0.7 forbade it to latent attention only after the budget was settled.
+fn first_in_chunks(model: &Model, launch: &Launch, max_model_len: u64) -> bool {
+    let whole = model.encoder.is_some()
+        || launch.speculative.is_some()
+        || launch.lora.is_some()
+        || model.layers.iter().any(|l| match l.attention {
+            Attention::Mla(_) => launch.version >= Version(0, 8, 0),
+            Attention::Gqa(g) => matches!(g.reach, Reach::Sliding(_)),
+            _ => false,
+        });
+    launch.chunked_prefill.unwrap_or(max_model_len > 32_768 && !whole)
 }
 
 /// vLLM config/vllm.py `max_concurrent_batches`.

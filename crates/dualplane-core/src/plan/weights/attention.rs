@@ -1,6 +1,6 @@
 //! Weights that mix tokens.
 
-use super::tally::Tally;
+use super::tally::{Tally, matrix};
 use crate::plan::arith::{floor_div, mul};
 use crate::plan::kv::kv_heads;
 use crate::plan::model::keys::number;
@@ -8,6 +8,7 @@ use crate::plan::model::{
     Attention, CompressedMla, Family, GatedDelta, Gqa, Kda, LinearScheme, Mamba2, Mla, Model, QkNorm,
 };
 use crate::plan::outcome::TensorClass::{self, Attention as A, Mlp, Norms};
+use crate::plan::version::Version;
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, attention: &Attention) {
     match attention {
@@ -69,8 +70,12 @@ fn mla(t: &mut Tally<'_>, model: &Model, m: &Mla) {
     let up = mul([heads, m.nope_dim.saturating_add(m.v_dim)]);
     t.linear(A, "self_attn", &[("kv_b_proj", up)], m.kv_lora_rank, false);
     // Decode multiplies by 16-bit copies of a quantised projection (mla_attention.py process_weights_after_loading).
-    if t.scheme("self_attn", &["kv_b_proj"]) != LinearScheme::Plain {
+    let scheme = t.scheme("self_attn", &["kv_b_proj"]);
+    if scheme != LinearScheme::Plain {
         t.add(A, [up, m.kv_lora_rank, element]);
+    }
+    if t.rank.version < Version(0, 8, 0) {
+        products(t, m, scheme, heads, hidden);
     }
     let values = mul([heads, m.v_dim]);
     t.linear(A, "self_attn", &[("o_proj", hidden)], values, false);
@@ -84,6 +89,24 @@ fn mla(t: &mut Tally<'_>, model: &Model, m: &Mla) {
         // A layer norm in 32 bits with a bias.
         t.add(Norms, [2, ix.head_dim, 4]);
     }
+}
+
+/// Products of neighbouring projections, which 0.7 held for decode beside the projections; FP8 stays FP8.
+///
+/// Source: vLLM 0.7.3 attention/backends/mla/utils.py `process_weights_after_loading`.
+fn products(t: &mut Tally<'_>, m: &Mla, scheme: LinearScheme, heads: u64, hidden: u64) {
+    let element = t.rank.element;
+    let scheme = match scheme {
+        LinearScheme::Fp8Block { .. } | LinearScheme::Fp8Tensor { .. } | LinearScheme::Fp8Channel { .. } => {
+            scheme
+        }
+        _ => LinearScheme::Plain,
+    };
+    let queries = if m.q_lora_rank > 0 { m.q_lora_rank } else { hidden };
+    let latent = mul([heads, m.kv_lora_rank]);
+    t.add(A, [matrix(scheme, &[latent], queries, element)]);
+    t.add(A, [matrix(scheme, &[hidden], latent, element)]);
+    t.add(A, [queries, heads, m.rope_dim, element]);
 }
 
 fn compressed(t: &mut Tally<'_>, model: &Model, c: &CompressedMla) {

@@ -25,7 +25,7 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, settled: &Settled, stage: u6
     }
     sparse(t, model, settled, stage, of);
     // Until 0.30.0 each latent attention kept a workspace for long prefills (0.20.2: 128 MiB).
-    let old = t.rank.version < Version(0, 31, 0)
+    let old = (Version(0, 8, 0)..Version(0, 31, 0)).contains(&t.rank.version)
         && here().any(|a| matches!(a, Attention::Mla(m) if m.indexer.is_none()));
     if old || settled.backend.name == "FLASHINFER_MLA" {
         // FlashInfer's workspace for latent attention.
