@@ -7,7 +7,7 @@ use super::launch::{Launch, MaxModelLen};
 use super::model::Model;
 use super::outcome::{Plan, PlanError, Verdict};
 use super::quantity::Quantity;
-use crate::units::{GIB, MIB};
+use crate::units::MIB;
 
 /// More sequences at once are no setting that anybody runs.
 const MOST_SEQS: u64 = 4096;
@@ -247,12 +247,6 @@ fn ways(model: &Model, launch: &Launch, gpu: &Gpu) -> Vec<(Option<&'static str>,
         }
     }
     out
-}
-
-/// Sizes are told in whole GiB where a person compares them.
-#[must_use]
-pub const fn whole_gib(bytes: u64) -> u64 {
-    bytes / GIB
 }
 
 #[cfg(test)]
