@@ -2,12 +2,12 @@
 
 use super::gpu::Gpu;
 use super::launch::Launch;
-use super::model::Model;
+use super::model::{Attention, Family, Model};
 use super::outcome::{GpuPlan, KvGroup, KvPlan, Plan, PlanError, Resolved, TensorClass, Verdict};
 use super::pool::{self, Blocks};
 use super::prepare::Prepared;
 use super::quantity::{Plane, Quantity, Term, Unknown};
-use super::version::EngineKind;
+use super::version::{EngineKind, Version};
 
 /// The plan for one launch of a model on one kind of card.
 ///
@@ -239,6 +239,44 @@ impl Prepared {
                 settle: "start once and give the log".into(),
             });
         }
+        if let Some(what) = older_layout(model, launch) {
+            out.push(Unknown {
+                what: what.into(),
+                settle: "the start-up line `Model loading took`, or a version from 0.33.0 on".into(),
+            });
+        }
         out
+    }
+}
+
+/// Layouts that are known for 0.33.0 and were other ones in 0.20.2; when they changed between is not known.
+fn older_layout(model: &Model, launch: &Launch) -> Option<&'static str> {
+    if launch.version >= Version(0, 33, 0) {
+        None
+    } else if model.family == Family::GptOss && model.quantization.is_some() {
+        Some(
+            "what kernels of FP4 experts held in this version: 0.20.2 held 5 to 7 % more than the weights say",
+        )
+    } else if model.layers.iter().any(|l| matches!(l.attention, Attention::Mla(m) if m.indexer.is_some())) {
+        Some(
+            "workspaces of sparse attention in this version: 0.20.2 held 0.2 to 0.3 % more than the weights say",
+        )
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::model::ModelFiles;
+
+    #[test]
+    fn a_layout_that_is_not_known_is_said() {
+        let config = include_str!("../../../../testdata/plan/configs/openai--gpt-oss-20b_config.json");
+        let model = Model::read(&ModelFiles { config, ..ModelFiles::default() }).unwrap();
+        let at = |version| older_layout(&model, &Launch { version, ..Launch::default() });
+        assert!(at(Version(0, 20, 2)).is_some_and(|w| w.contains("FP4")));
+        assert_eq!(at(Version(0, 33, 0)), None);
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn settle(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Settle
         (given, _) => given.to_owned(),
     };
     known_kv_dtype(&kv_dtype)?;
-    particular(model, launch, dtype, &kv_dtype)?;
+    particular(model, launch, gpu, dtype, &kv_dtype)?;
     let backend = backend_of(model, launch, gpu.sm(), &kv_dtype)?;
     let (max_model_len, fit_len) = length(model, launch)?;
     let (seqs, tokens) = batch(model, launch, gpu, max_model_len)?;
@@ -168,9 +168,16 @@ fn context_parallel(model: &Model, launch: &Launch) -> Result<(), PlanError> {
 }
 
 /// What single families refuse.
-fn particular(model: &Model, launch: &Launch, dtype: Dtype, kv_dtype: &str) -> Result<(), PlanError> {
+fn particular(
+    model: &Model,
+    launch: &Launch,
+    gpu: &Gpu,
+    dtype: Dtype,
+    kv_dtype: &str,
+) -> Result<(), PlanError> {
     let sparse = model.layers.iter().any(|l| matches!(l.attention, Attention::Mla(m) if m.indexer.is_some()));
-    if sparse && dtype != Dtype::Bfloat16 && is_quantised(kv_dtype) {
+    // FlashInfer's kernels of Blackwell take 16-bit floats of both kinds.
+    if sparse && dtype != Dtype::Bfloat16 && is_quantised(kv_dtype) && gpu.sm() / 10 != 10 {
         return Err(PlanError::contradiction(
             "--dtype",
             "no backend of sparse MLA with an 8-bit cache takes anything but bfloat16",

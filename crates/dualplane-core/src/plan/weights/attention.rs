@@ -97,9 +97,7 @@ fn mla(t: &mut Tally<'_>, model: &Model, m: &Mla) {
 fn products(t: &mut Tally<'_>, m: &Mla, scheme: LinearScheme, heads: u64, hidden: u64) {
     let element = t.rank.element;
     let scheme = match scheme {
-        LinearScheme::Fp8Block { .. } | LinearScheme::Fp8Tensor { .. } | LinearScheme::Fp8Channel { .. } => {
-            scheme
-        }
+        LinearScheme::Fp8Block { .. } | LinearScheme::Fp8Tensor { .. } | LinearScheme::Fp8Channel => scheme,
         _ => LinearScheme::Plain,
     };
     let queries = if m.q_lora_rank > 0 { m.q_lora_rank } else { hidden };

@@ -132,8 +132,8 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
     };
     let ups = [width, width];
     let ups = if m.gated { &ups[..] } else { &ups[..1] };
-    // FlashInfer's CUTLASS kernels take per-tensor FP8 experts in widths of 128 (Hopper; vLLM fused_moe/oracle/fp8.py).
-    if matches!(scheme, LinearScheme::Fp8Tensor { .. }) && t.rank.sm / 10 == 9 {
+    // FlashInfer's CUTLASS kernels take per-tensor FP8 experts in widths of 128 (Hopper, SM120; vLLM fused_moe/oracle/fp8.py).
+    if matches!(scheme, LinearScheme::Fp8Tensor { .. }) && matches!(t.rank.sm / 10, 9 | 12) {
         let width = round_up(width, 128);
         let ups = mul([up, width]);
         t.add(M, [local, hidden, ups.saturating_add(width)]);
