@@ -6,6 +6,7 @@
 use super::Bundle;
 use super::describe_pod;
 use super::kube_model::{Condition, Event, Node};
+use super::status;
 use crate::time::Stamp;
 use crate::units::parse_k8s_memory;
 
@@ -57,6 +58,17 @@ pub(super) fn read(bundle: &mut Bundle, lines: &[&str], first: u64, file: &str) 
         taken.push((block.start, block.end));
         at = block.end;
     }
+    // What is left may hold pieces of a description.
+    let mut rest = lines.to_vec();
+    for (start, end) in &taken {
+        rest.get_mut(*start..*end).unwrap_or_default().fill("");
+    }
+    for (start, end, body) in status::described(&rest) {
+        let body: Vec<&str> = body.iter().map(String::as_str).collect();
+        bundle.pasted.push(describe_pod::pod(&body, file));
+        taken.push((start, end));
+    }
+    taken.sort_unstable();
     taken
 }
 

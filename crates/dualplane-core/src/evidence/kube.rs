@@ -61,7 +61,10 @@ fn add_at(
                 );
                 bundle.gap(file, &why, None);
             }
-            bundle.pods.push(pod(object, file));
+            // A status without its pod joins the pod that other files tell of.
+            let pod = pod(object, file);
+            let pods = if pod.name.is_empty() { &mut bundle.pasted } else { &mut bundle.pods };
+            pods.push(pod);
         }
         "Event" => bundle.events.push(event(object, file, lines)),
         "Node" => bundle.nodes.push(node(object)),

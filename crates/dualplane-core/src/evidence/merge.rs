@@ -2,16 +2,40 @@
 //! takes from the others what it lacks.
 
 use super::Bundle;
-use super::kube_model::{Container, Pod, State};
+use super::kube_model::{Container, ContainerKind, Pod, State};
 
 /// Moves pasted pods to the pods of the bundle, or into those that are there already.
 pub(super) fn pasted(bundle: &mut Bundle) {
     let (full, thin): (Vec<Pod>, Vec<Pod>) =
         std::mem::take(&mut bundle.pasted).into_iter().partition(|p| !p.status_only);
-    for pod in full.into_iter().chain(thin) {
+    let (named, nameless): (Vec<Pod>, Vec<Pod>) =
+        full.into_iter().chain(thin).partition(|p| !p.name.is_empty());
+    for pod in named {
         match bundle.pods.iter_mut().find(|p| same(p, &pod)) {
             Some(known) => absorb(known, pod),
             None => bundle.pods.push(pod),
+        }
+    }
+    for pod in nameless {
+        join(bundle, pod);
+    }
+}
+
+/// A status without the pod's name is that of the only pod, or of a pod that nothing else tells of.
+fn join(bundle: &mut Bundle, mut piece: Pod) {
+    match bundle.pods.as_mut_slice() {
+        [] => bundle.pods.push(piece),
+        [known] => {
+            let mut mains = known.containers.iter().filter(|c| c.kind == ContainerKind::Main);
+            let only = mains.next().map(|c| c.name.clone()).filter(|_| mains.next().is_none());
+            for c in piece.containers.iter_mut().filter(|c| c.name.is_empty()) {
+                c.name = only.clone().unwrap_or_default();
+            }
+            absorb(known, piece);
+        }
+        _ => {
+            let why = "it shows how a container ended, and not of which pod; several pods are at hand";
+            bundle.gap(&piece.file, why, Some("kubectl get pod POD -o json > pod.json"));
         }
     }
 }

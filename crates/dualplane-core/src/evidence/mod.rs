@@ -26,6 +26,7 @@ mod promql;
 mod recognise;
 mod rotation;
 mod smi;
+mod status;
 mod stream;
 mod tables;
 mod torch;

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::exports::{self, Export};
 use super::paste::{MAX_PASTE, is_bound};
-use super::stream;
 use super::{cgroup, inspect, promql};
+use super::{status, stream};
 
 /// What a file holds.
 #[derive(Debug)]
@@ -163,6 +163,9 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
             {
                 return Some(Kind::Kube(items.clone()));
             }
+            if let Some(pod) = status::as_pod(&value) {
+                return Some(Kind::Kube(vec![pod]));
+            }
             if inspect::is_inspect(&value) {
                 return Some(Kind::Inspect(value));
             }
@@ -219,7 +222,7 @@ fn is_kube(value: &Value) -> bool {
 fn looks_yaml(lower_name: &str, head: &[String]) -> bool {
     let starts = |l: &String| {
         let l = l.trim_start_matches("- ");
-        l.starts_with("apiVersion:") || l.starts_with("kind:")
+        l.starts_with("apiVersion:") || l.starts_with("kind:") || status::opens_yaml(l)
     };
     let named = lower_name.ends_with(".yaml") || lower_name.ends_with(".yml");
     named
@@ -246,7 +249,8 @@ fn yaml(bytes: &[u8]) -> Kind {
             // A sequence of objects is what `kubectl … | yq .items` leaves.
             let flat =
                 docs.into_iter().flat_map(|d| if let Value::Array(items) = d { items } else { vec![d] });
-            let docs: Vec<Value> = flat.filter(is_kube).collect();
+            let docs: Vec<Value> =
+                flat.filter_map(|d| status::as_pod(&d).or_else(|| is_kube(&d).then_some(d))).collect();
             if docs.is_empty() {
                 return Kind::Unusable("it is YAML, but not a Kubernetes object".into());
             }

@@ -32,6 +32,8 @@ pub struct Hit {
     pub process: String,
     /// Whose log.
     pub role: Role,
+    /// It stands in a kernel log (one file may hold one beside a server's).
+    pub kernel: bool,
     /// What the server was doing.
     pub phase: Phase,
     /// Named groups.
@@ -53,6 +55,7 @@ impl Hit {
             stamp,
             process: String::new(),
             role: Role::Unsaid,
+            kernel: false,
             phase: s.phase.unwrap_or(Phase::Unknown),
             captures: m.captures,
             count: 1,

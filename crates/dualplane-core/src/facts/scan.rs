@@ -263,6 +263,7 @@ impl<'a> Scan<'a> {
         let mut hit = Hit::of(s, m, place, raw, stamp);
         hit.process = process.to_owned();
         hit.role = self.log.role;
+        hit.kernel = self.log.kernel;
         hit.phase =
             s.phase.or(line_phase).or_else(|| self.traces.phase(process)).unwrap_or(self.summary.phase);
         if entry.0 < KEPT_PER_SIGNATURE {

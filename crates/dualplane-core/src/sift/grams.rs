@@ -14,7 +14,7 @@ use super::words::EVERYDAY;
 const RUN: usize = 4;
 /// Bytes in which a run at a multiple of four must lie.
 const WINDOW: usize = 2 * RUN - 1;
-/// The shortest word: one byte less than a window, the byte before it being any byte of a text.
+/// The shortest word: one byte less than a window, the byte before it being any.
 pub(super) const MIN_WORD: usize = WINDOW - 1;
 /// 2^18 bits: they fit the first-level cache beside the text, and some thousand runs fill 2 % of them.
 const BITS: u32 = 18;
@@ -49,7 +49,7 @@ impl Grams {
         let mut runs: Vec<Run> = Vec::new();
         for word in words.iter().map(String::as_bytes) {
             if word.len() == MIN_WORD {
-                for before in (b' '..=b'~').chain([b'\n', b'\t', 0x1b, b'\r']) {
+                for before in 0..=u8::MAX {
                     runs_of(&[&[before], word].concat(), 1, &mut runs);
                 }
                 continue;

@@ -149,7 +149,7 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
     let chain = order::causal(&all, facts);
     let mut decided =
         if chain.is_empty() { otherwise::decide(bundle, facts, &all, &subject) } else { from_chain(&chain) };
-    order::tell_survived(&all, &mut decided);
+    order::tell_survived(&all, facts, &mut decided);
     deaths::tell_overcome(bundle, &mut decided);
     order::tell_other_kills(bundle, facts, &subject, &mut decided);
     memory::weigh(&mut decided, bundle, &subject);

@@ -5,7 +5,7 @@
 //! engine's, except that a sized VRAM error in the dead instance's own log was printed before that instance was killed.
 
 use super::candidates::{Candidate, From, Weight};
-use super::{Class, Confidence, Subject, identity};
+use super::{Class, Confidence, Phase, Subject, identity};
 use crate::evidence::{Bundle, ContainerStatus, Role};
 use crate::facts::{Facts, OomRecord};
 use crate::knowledge::Mark;
@@ -126,7 +126,8 @@ fn far_from_death(oom: &OomRecord, subject: &Subject) -> bool {
 /// Candidates that are memory errors of this incident in causal order, each class once; empty where there is none.
 pub(super) fn causal(all: &[Candidate], facts: &Facts) -> Vec<Candidate> {
     let mut firsts: Vec<&Candidate> = Vec::new();
-    let fatal: Vec<&Candidate> = all.iter().filter(|c| c.weight == Weight::Fatal).collect();
+    let fatal: Vec<&Candidate> =
+        all.iter().filter(|c| c.weight == Weight::Fatal && !of_an_earlier_life(c, facts)).collect();
     // One representative a source kind: the first of it in time or print order.
     let kill =
         |c: &&&Candidate| matches!(c.class, Class::HostOomKilled | Class::HostNodeOom) && c.from != From::Log;
@@ -164,16 +165,16 @@ pub(super) fn causal(all: &[Candidate], facts: &Facts) -> Vec<Candidate> {
 }
 
 /// A verdict of "not memory" tells the memory errors that were survived before.
-pub(super) fn tell_survived(all: &[Candidate], decided: &mut super::Decided) {
+pub(super) fn tell_survived(all: &[Candidate], facts: &Facts, decided: &mut super::Decided) {
     if decided.class != Class::NotMemory {
         return;
     }
-    for c in all.iter().filter(|c| c.survived) {
+    for c in all.iter().filter(|c| c.survived || of_an_earlier_life(c, facts)) {
         if !decided.sequence.iter().any(|s| s.class == c.class) {
             decided.sequence.push(super::Step {
                 class: c.class,
                 phase: c.phase,
-                what: format!("{} (the server went on serving)", c.what),
+                what: format!("{} (the server served after it)", c.what),
                 trigger: c.trigger(),
             });
         }
@@ -417,6 +418,24 @@ pub(super) fn recovered(c: &Candidate, facts: &Facts) -> bool {
         let lines = l.last_served.is_some_and(|s| s > line + WELL_AFTER_LINES);
         let gap = c.stamp.zip(l.last_served_at).and_then(|(c, s)| c.ms_until(s));
         lines || l.last_served > Some(line) && gap.is_some_and(|ms| ms > WELL_AFTER_MS)
+    })
+}
+
+/// The log goes on: the server answered requests after the error, was started anew, and that start failed of something
+/// else. A log of `docker compose` or of a supervisor holds several lives.
+fn of_an_earlier_life(c: &Candidate, facts: &Facts) -> bool {
+    let Some((file, line)) = c.place.as_ref().and_then(|p| Some((&p.file, p.line?))) else { return false };
+    if c.from != From::Log {
+        return false;
+    }
+    let served =
+        facts.logs.iter().filter(|l| l.file == *file && !l.kernel).filter_map(|l| l.last_served).max();
+    let Some(served) = served.filter(|s| *s > line) else { return false };
+    facts.hits.iter().any(|h| {
+        h.mark == Mark::Failure
+            && h.phase == Phase::Load
+            && h.place.file == *file
+            && h.place.line > Some(served)
     })
 }
 

@@ -27,6 +27,10 @@ pub(super) fn decide(bundle: &Bundle, facts: &Facts, all: &[Candidate], subject:
     if survived && let Some(d) = stopped_in_order(facts) {
         return d;
     }
+    // The kernel saw the process crash as its exit code says: that is no pressure that it lived with.
+    if let Some(d) = crashed(facts, subject) {
+        return d;
+    }
     if let Some(c) = symptom {
         return super::from_chain(std::slice::from_ref(c));
     }
@@ -37,6 +41,18 @@ pub(super) fn decide(bundle: &Bundle, facts: &Facts, all: &[Candidate], subject:
         return d;
     }
     healthy(bundle, facts, subject)
+}
+
+/// The kernel's line about an invalid access, and the exit code of SIGSEGV, SIGILL or SIGFPE (128 + signal).
+fn crashed(facts: &Facts, subject: &Subject) -> Option<Decided> {
+    let code = subject.death.as_ref().map(|d| d.exit_code).filter(|c| matches!(c, 139 | 132 | 136))?;
+    let hit = facts.hits.iter().find(|h| h.mark == Mark::Failure && h.id.starts_with("kernel."))?;
+    let supports = vec![
+        Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place),
+        Cited::plain(format!("exit code {code}: signal {}", code - 128)),
+    ];
+    let phase = end_phase(facts);
+    Some(decided(Class::NotMemory, phase, Confidence::High, hit.meaning.clone(), supports))
 }
 
 fn decided(

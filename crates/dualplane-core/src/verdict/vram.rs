@@ -3,7 +3,7 @@
 use super::candidates::{Candidate, Weight};
 use super::{Cited, Class, Confidence, Phase};
 use crate::evidence::Bundle;
-use crate::facts::{Facts, Hit, vram};
+use crate::facts::{Facts, Hit, Mig, vram};
 use crate::units::{Bytes, thousands};
 
 /// Tensors that fill this share of the device leave no room whatever the allocator's slack is.
@@ -19,7 +19,8 @@ const OWN_SLICE: f64 = 0.75;
 
 /// Decides among the classes of the GPU plane.
 pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Facts) {
-    if let Some(mig) = facts.mig.as_ref().filter(|_| slice_is_full(c, hit)) {
+    let by_size = || instance_of_this_size(hit, bundle);
+    if let Some(mig) = facts.mig.clone().or_else(by_size).filter(|_| slice_is_full(c, hit)) {
         c.class = Class::MigSliceTooSmall;
         c.confidence = Confidence::Medium;
         c.supports.push(Cited::at(mig.text.clone(), &mig.place));
@@ -110,6 +111,31 @@ fn say_numbers(c: &mut Candidate, hit: &Hit) {
 fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |f| f.to_lowercase().collect::<String>() + chars.as_str())
+}
+
+/// The capacity that the error names is that of a listed MIG instance, and of no listed card.
+fn instance_of_this_size(hit: &Hit, bundle: &Bundle) -> Option<Mig> {
+    /// The driver keeps some MiB of an instance for itself; profiles differ by far more.
+    const SAME: f64 = 0.01;
+    let total = vram::parse(&hit.text)?.total?;
+    let same = |size: Bytes| (total.share_of(size) - 1.0).abs() <= SAME;
+    if bundle.gpus.iter().flat_map(|s| &s.gpus).filter_map(|g| g.total).any(same) {
+        return None;
+    }
+    bundle.gpus.iter().find_map(|s| {
+        let instance = s.mig.iter().find(|m| m.total.is_some_and(same))?;
+        Some(Mig {
+            profile: instance.profile.clone(),
+            size: instance.total,
+            card: instance.card.clone(),
+            place: crate::facts::Place { file: s.file.clone(), line: Some(instance.line) },
+            text: format!(
+                "{} lists a MIG instance of {}, the capacity that the error names",
+                s.tool,
+                instance.total.unwrap_or_default()
+            ),
+        })
+    })
 }
 
 /// On a MIG instance: the error is of VRAM and this process is what fills it.

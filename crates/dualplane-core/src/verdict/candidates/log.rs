@@ -112,8 +112,7 @@ pub(super) fn full_memory_volume(hit: &Hit, bundle: &Bundle) -> Option<Candidate
 }
 
 pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, facts: &Facts) -> Candidate {
-    let kernel =
-        facts.logs.iter().any(|l| l.kernel && l.file == hit.place.file) || hit.id.starts_with("kernel.");
+    let kernel = hit.kernel || hit.id.starts_with("kernel.");
     let mut c = Candidate::new(
         class,
         if kernel { From::Kernel } else { From::Log },
