@@ -6,6 +6,7 @@
 //! - [`verdict`] puts memory errors into causal order and names the first;
 //! - [`actions`] computes exact changes from the numbers in the evidence;
 //! - [`redact`] masks secrets and user text in what is quoted;
+//! - [`plan`] computes how a model server's memory will divide, before it runs;
 //! - [`report`] holds the versioned output structures and renders them.
 //!
 //! [`knowledge`] is the data that all of them consult. Nothing here does I/O, reads a clock or the environment, or
@@ -23,6 +24,7 @@ pub mod fuzzing {
     pub use crate::facts::fuzz::*;
 }
 pub mod knowledge;
+pub mod plan;
 pub mod redact;
 pub mod report;
 pub mod sift;

@@ -17,6 +17,10 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Judge the evidence at hand: a directory, files, or `-` for standard input
     Triage(TriageArgs),
+    /// Divide a model server's memory on both planes before it runs
+    Plan(PlanArgs),
+    /// Settings and cards that hold a workload
+    Fit(FitArgs),
     /// What is known of a class, an Xid or a signature, with sources
     Explain(ExplainArgs),
     /// Check a team's own entries for `--knowledge`
@@ -61,6 +65,133 @@ pub(crate) struct TriageArgs {
     /// When to colour
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct LaunchArgs {
+    /// Card or MIG slice of the catalogue: H100-80GB, A100-80GB:2g.20gb
+    #[arg(long, value_name = "NAME")]
+    pub(crate) gpu: Option<String>,
+    /// What CUDA reports as the card's total: 79.18GiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) gpu_memory: Option<String>,
+    /// Version of the engine; it decides the formulas
+    #[arg(long, value_name = "V")]
+    pub(crate) engine_version: Option<String>,
+    /// Model directory, config.json or id, where the command's path is not on this machine
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Kubernetes manifest: command, image, environment, resources and volumes are read from it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
+    /// Take command and version out of a triage TARGET
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) from_incident: Option<PathBuf>,
+    /// Start-up log of vLLM: compare it term by term, and calibrate with it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from_log: Option<PathBuf>,
+    /// Residual of a start-up (TOML or JSON): written with --from-log, read without
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Option<PathBuf>,
+    /// Fetch the model's configuration from Hugging Face (HF_ENDPOINT, HF_TOKEN)
+    #[arg(long)]
+    pub(crate) online: bool,
+    /// The engine's own command line, behind `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) launch: LaunchArgs,
+    /// The pool that the engine printed: 41.60GiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) available_kv: Option<String>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = PlanFormat::Text)]
+    pub(crate) output: PlanFormat,
+    /// Print what to paste instead of the plan
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) emit: Option<EmitWhat>,
+    /// Show every term with its formula and source
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Let the verdict decide the exit code: 0 fits, 10 uncertain, 32 refused
+    #[arg(long)]
+    pub(crate) exit_code: bool,
+    /// When to colour
+    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    pub(crate) color: Colour,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct FitArgs {
+    #[command(flatten)]
+    pub(crate) launch: LaunchArgs,
+    /// Tokens of a prompt: p50=1000,p99=8000, or one number
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) input_tokens: String,
+    /// Tokens of an answer, in the same way
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) output_tokens: String,
+    /// Requests at once
+    #[arg(long, value_name = "N")]
+    pub(crate) concurrency: u64,
+    /// How much is left to chance
+    #[arg(long, value_enum, default_value_t = TemplateName::Safe)]
+    pub(crate) template: TemplateName,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = FitFormat::Text)]
+    pub(crate) output: FitFormat,
+    /// Show all alternatives
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// When to colour
+    #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    pub(crate) color: Colour,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TemplateName {
+    /// All requests at their longest at once, at the lower bound of the pool
+    Safe,
+    /// Requests of the usual length, at the expected pool
+    Performance,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FitFormat {
+    /// One screen for people
+    Text,
+    /// dualplane.fit/v1
+    Json,
+    /// For a ticket
+    Markdown,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlanFormat {
+    /// One screen for people
+    Text,
+    /// dualplane.plan/v1
+    Json,
+    /// The same as YAML
+    Yaml,
+    /// For a ticket
+    Markdown,
+    /// A picture
+    Svg,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EmitWhat {
+    /// The engine's flags
+    Flags,
+    /// resources, volumeMounts and volumes
+    Resources,
+    /// Helm values
+    Values,
 }
 
 #[derive(Debug, clap::Args)]
@@ -109,6 +240,18 @@ pub(crate) enum Colour {
 pub(crate) enum DevCommand {
     /// Measure verdicts against a labelled corpus: confusion matrix, every miss, figures with bounds
     Corpus(CorpusArgs),
+    /// Measure the arithmetic of plans against what the engine's own code answered
+    Oracle(OracleArgs),
+    /// Plan one model many times, for measuring how long that takes
+    Sweep {
+        /// config.json
+        config: PathBuf,
+        /// How many plans
+        #[arg(long, default_value_t = 100_000)]
+        points: u64,
+    },
+    /// Measure plans against what real start-ups printed
+    Startups(StartupsArgs),
     /// Draw what `triage` prints as SVG, for documents
     Picture {
         /// Target of `triage`
@@ -116,6 +259,45 @@ pub(crate) enum DevCommand {
     },
     /// Print the literals of all signatures, one a line, for `grep -F -f`
     Literals,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct OracleArgs {
+    /// Answers, one JSON object a line
+    pub(crate) answers: PathBuf,
+    /// Folders of the configurations that the answers name; can be repeated
+    #[arg(long, required = true)]
+    pub(crate) configs: Vec<PathBuf>,
+    /// Least share of rows with equal blocks, tokens and concurrency, percent
+    #[arg(long, default_value_t = 99.0)]
+    pub(crate) min_kv: f64,
+    /// Least share of rows with weights within 0.1 %, percent
+    #[arg(long, default_value_t = 98.0)]
+    pub(crate) min_weights: f64,
+    /// Print this many misses of each table
+    #[arg(long, default_value_t = 20)]
+    pub(crate) misses: usize,
+    /// Only rows whose id holds this text
+    #[arg(long)]
+    pub(crate) only: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct StartupsArgs {
+    /// Start-ups, one row each (CSV)
+    pub(crate) rows: PathBuf,
+    /// Facts of their models (JSON)
+    #[arg(long)]
+    pub(crate) models: PathBuf,
+    /// Folders of configurations that the facts name; can be repeated
+    #[arg(long)]
+    pub(crate) configs: Vec<PathBuf>,
+    /// Least share of rows within 1 % in tokens and concurrency, percent
+    #[arg(long, default_value_t = 95.0)]
+    pub(crate) min_kv: f64,
+    /// Least share of rows with weights within 0.4 %, and of pools within their band, percent
+    #[arg(long, default_value_t = 90.0)]
+    pub(crate) min_weights: f64,
 }
 
 #[derive(Debug, clap::Args)]

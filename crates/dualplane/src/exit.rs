@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use dualplane_core::plan::Verdict;
 use dualplane_core::verdict::Class;
 
 /// A documented exit code.
@@ -27,6 +28,9 @@ pub(crate) const NO_EVIDENCE: Code = Code(4);
 /// A check found something: a problem in own knowledge, a figure below its bound.
 pub(crate) const BELOW_BOUND: Code = Code(5);
 
+/// `plan` and `fit`: the GPU plane of this engine, version or architecture is not known.
+pub(crate) const UNSUPPORTED: Code = Code(6);
+
 /// All codes with their meaning, for help and docs.
 pub(crate) const TABLE: &[(Code, &str)] = &[
     (OK, "a report was made (whatever its verdict)"),
@@ -38,6 +42,7 @@ pub(crate) const TABLE: &[(Code, &str)] = &[
         BELOW_BOUND,
         "a check found something: `knowledge check` a problem, `dev corpus` a figure below its bound",
     ),
+    (UNSUPPORTED, "`plan` and `fit`: the arithmetic of this engine, version or architecture is not known"),
 ];
 
 /// With `--exit-code`, the class of the verdict is the exit code; of several incidents, the highest.
@@ -56,6 +61,15 @@ pub(crate) fn of_class(class: Class) -> Code {
         Class::MigSliceTooSmall => 35,
         Class::XidHardware => 40,
     })
+}
+
+/// With `plan --exit-code`: what a class of refusal would be.
+pub(crate) fn of_plan(verdict: Verdict) -> Code {
+    match verdict {
+        Verdict::Fits => OK,
+        Verdict::Uncertain => of_class(Class::Unknown),
+        Verdict::Refused => of_class(Class::KvCacheCapacity),
+    }
 }
 
 /// The text behind `--help`.

@@ -6,6 +6,7 @@
 mod args;
 mod commands;
 mod exit;
+mod model;
 mod output;
 mod own_knowledge;
 mod target;

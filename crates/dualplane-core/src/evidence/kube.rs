@@ -70,7 +70,13 @@ fn add_at(
         "Node" => bundle.nodes.push(node(object)),
         // A workload's template tells the same about limits and flags as its pods do; it only stands in for them.
         "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet" | "Job" | "LeaderWorkerSet" => {
-            if let Some(template) = object.pointer("/spec/template") {
+            // A group of leader and workers may have a template for its leader; the workers' is always there.
+            let templates = [
+                "/spec/template",
+                "/spec/leaderWorkerTemplate/leaderTemplate",
+                "/spec/leaderWorkerTemplate/workerTemplate",
+            ];
+            if let Some(template) = templates.iter().find_map(|t| object.pointer(t)) {
                 let mut p = pod(template, file);
                 p.name = str_at(object, "/metadata/name").to_owned();
                 p.namespace = str_at(object, "/metadata/namespace").to_owned();
@@ -156,6 +162,11 @@ fn pod(v: &Value, file: &str) -> Pod {
             .map(|o| (str_at(o, "/kind").to_owned(), str_at(o, "/name").to_owned())),
         containers,
         volumes: list(v, "/spec/volumes").iter().map(volume).collect(),
+        selector: v
+            .pointer("/spec/nodeSelector")
+            .and_then(Value::as_object)
+            .map(|s| s.iter().map(|(k, v)| (k.clone(), text_of(v))).collect())
+            .unwrap_or_default(),
         status_only: false,
     }
 }

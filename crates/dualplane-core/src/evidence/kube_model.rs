@@ -38,6 +38,8 @@ pub struct Pod {
     pub containers: Vec<Container>,
     /// Volumes.
     pub volumes: Vec<Volume>,
+    /// Node selector.
+    pub selector: Vec<(String, String)>,
     /// Only its state is known, as from a table: that no limit stands here does not mean that there is none.
     pub status_only: bool,
 }

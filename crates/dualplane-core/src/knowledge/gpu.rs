@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::KnowledgeError;
 use crate::units::{Bytes, MIB};
 
 /// One card of the catalogue.
@@ -15,6 +16,18 @@ pub struct Gpu {
     /// Driver-reported total in MiB.
     #[serde(default)]
     pub total_mib: Option<u64>,
+    /// What `cudaMemGetInfo` reports as total, in GiB, as engines' start-up logs print it.
+    #[serde(default)]
+    pub torch_total_gib: Option<f64>,
+    /// The least and the most that logs of several machines printed for it, in GiB.
+    #[serde(default)]
+    pub torch_total_seen_gib: Option<(f64, f64)>,
+    /// Memory of the total that the driver keeps, in MiB.
+    #[serde(default)]
+    pub reserved_mib: Option<u64>,
+    /// CUDA compute capability (`9.0`), or the target of AMD's compiler (`gfx942`).
+    #[serde(default)]
+    pub compute_capability: Option<String>,
     /// Memory is shared with the host (no VRAM of its own).
     #[serde(default)]
     pub unified_memory: bool,
@@ -37,6 +50,14 @@ pub struct MigProfile {
     /// Memory slices of eight.
     #[serde(default)]
     pub slices: Option<u64>,
+}
+
+/// The embedded cards alone, for who needs no signatures.
+///
+/// # Errors
+/// When the embedded text does not parse, which the tests of this crate exclude.
+pub fn embedded() -> Result<Vec<Gpu>, KnowledgeError> {
+    Ok(serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/gpus.json")))?)
 }
 
 impl Gpu {
@@ -69,7 +90,9 @@ fn normal(name: &str) -> String {
     n
 }
 
-pub(super) fn find<'a>(gpus: &'a [Gpu], name: &str) -> Option<&'a Gpu> {
+/// The card that a name means, among these.
+#[must_use]
+pub fn find<'a>(gpus: &'a [Gpu], name: &str) -> Option<&'a Gpu> {
     let want = normal(name);
     if want.is_empty() {
         return None;

@@ -4,7 +4,7 @@
 
 mod check;
 pub mod document;
-mod gpu;
+pub mod gpu;
 mod matcher;
 mod signature;
 mod xid;

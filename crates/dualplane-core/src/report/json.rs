@@ -232,7 +232,7 @@ pub fn render(reports: &[Report]) -> Result<String, serde_json::Error> {
 
 /// serde_json escapes controls below U+0020 only. C1 controls and bidirectional overrides stand only inside strings, so
 /// they can be written as `\uXXXX`: the value stays exact, and a terminal that shows the JSON stays unharmed.
-fn escape_controls(json: &str) -> String {
+pub(super) fn escape_controls(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         if c != '\n' && crate::text::is_unsafe(c) {

@@ -5,6 +5,7 @@
 pub mod json;
 mod markdown;
 mod places;
+pub mod plan;
 mod split;
 mod style;
 mod text;

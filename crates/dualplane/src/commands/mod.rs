@@ -2,15 +2,21 @@
 
 mod corpus;
 mod explain;
+mod fit;
 mod knowledge;
 mod literals;
+mod oracle;
 mod picture;
+mod plan;
+mod startups;
+mod sweep;
 mod triage;
 
 use std::io;
 use std::path::PathBuf;
 
 use dualplane_core::knowledge::KnowledgeError;
+use dualplane_core::plan::PlanError;
 
 use clap::CommandFactory;
 
@@ -64,6 +70,33 @@ pub(crate) enum Failure {
         /// Names that hold it.
         near: Vec<String>,
     },
+    /// There is no plan.
+    #[error("{0}")]
+    Plan(#[from] PlanError),
+    /// A flag of plan is not what it should be.
+    #[error("{flag}: {why}")]
+    Flag {
+        /// The flag.
+        flag: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// Nobody knows the model.
+    #[error("{id} is neither a directory nor a config.json nor in the catalogue")]
+    NoModel {
+        /// As given.
+        id: String,
+        /// Ids near to it.
+        near: Vec<&'static str>,
+    },
+    /// A request to the network failed.
+    #[error("{what}: {why}")]
+    Online {
+        /// What was asked for.
+        what: String,
+        /// What came back.
+        why: String,
+    },
     /// A corpus folder without labels.
     #[error("{0} holds no incident with a truth.json")]
     NoLabels(PathBuf),
@@ -73,8 +106,17 @@ impl Failure {
     /// Exit code.
     pub(crate) fn code(&self) -> Code {
         match self {
-            Self::Unreadable { .. } | Self::NotAFile { .. } | Self::Output(_) => exit::UNREADABLE,
-            Self::OwnKnowledge { .. } | Self::NotKnown { .. } => exit::USAGE,
+            Self::Unreadable { .. }
+            | Self::NotAFile { .. }
+            | Self::Output(_)
+            | Self::NoModel { .. }
+            | Self::Online { .. }
+            | Self::Plan(PlanError::Unreadable { .. }) => exit::UNREADABLE,
+            Self::OwnKnowledge { .. }
+            | Self::NotKnown { .. }
+            | Self::Flag { .. }
+            | Self::Plan(PlanError::Contradiction { .. }) => exit::USAGE,
+            Self::Plan(PlanError::Unsupported { .. }) => exit::UNSUPPORTED,
             Self::NoEvidence(_) | Self::NoLabels(_) => exit::NO_EVIDENCE,
             Self::Knowledge(_) | Self::Json(_) => exit::BUG,
         }
@@ -108,6 +150,19 @@ impl Failure {
                 "signatures are named <engine>.<what>; the `signature` fields of -o json show them".into()
             }
             Self::NotKnown { near, .. } => format!("did you mean: {}", near.join(", ")),
+            Self::NoModel { near, .. } => {
+                let near =
+                    if near.is_empty() { String::new() } else { format!("; near: {}", near.join(", ")) };
+                format!(
+                    "give the model's directory or config.json with --model, or fetch its configuration with --online{near}"
+                )
+            }
+            Self::Plan(PlanError::Contradiction { .. }) => {
+                "the engine rejects this before it takes memory; change what is named".into()
+            }
+            Self::Plan(PlanError::Unsupported { .. }) => {
+                "its arithmetic is not known here, and is not guessed".into()
+            }
             _ => return None,
         })
     }
@@ -117,6 +172,8 @@ impl Failure {
 pub(crate) fn run(args: Args) -> Result<Code, Failure> {
     match args.command {
         Command::Triage(args) => triage::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Fit(args) => fit::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Knowledge(KnowledgeCommand::Check { dir }) => knowledge::check(&dir),
         Command::Completions { shell } => {
@@ -132,6 +189,9 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
             Ok(exit::OK)
         }
         Command::Dev(DevCommand::Corpus(args)) => corpus::run(&args),
+        Command::Dev(DevCommand::Oracle(args)) => oracle::run(&args),
+        Command::Dev(DevCommand::Sweep { config, points }) => sweep::run(&config, points),
+        Command::Dev(DevCommand::Startups(args)) => startups::run(&args),
         Command::Dev(DevCommand::Picture { target }) => picture::run(&target),
         Command::Dev(DevCommand::Literals) => literals::run(),
     }

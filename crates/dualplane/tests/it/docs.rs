@@ -37,3 +37,32 @@ fn the_example_in_the_readme_is_real() {
     let real = stdout(&run(&["triage", root().join(target).to_str().unwrap()]));
     assert_eq!(shown.trim_end(), real.trim_end(), "refresh the example in README.md");
 }
+
+#[test]
+fn the_plan_in_the_readme_is_real() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let command =
+        readme.lines().find(|l| l.starts_with("dualplane plan --gpu")).expect("the command of the plan");
+    let args: Vec<&str> = command.split_whitespace().skip(1).collect();
+    let behind = readme.split_once(command).unwrap().1;
+    let shown = behind.split_once("```text\n").unwrap().1.split_once("\n```").unwrap().0;
+    assert_eq!(shown.trim_end(), stdout(&run(&args)).trim_end(), "refresh the plan in README.md");
+}
+
+/// Every option of `plan` stands in its manual.
+#[test]
+fn every_option_of_plan_is_documented() {
+    let doc = std::fs::read_to_string(root().join("docs/plan.md")).unwrap();
+    let help = stdout(&run(&["plan", "--help"]));
+    let options = help.lines().filter_map(|l| {
+        let option = l.trim_start().trim_start_matches(|c: char| c != '-' && !c.is_whitespace());
+        let long = option.split_whitespace().find(|w| w.starts_with("--"))?;
+        l.trim_start().starts_with('-').then(|| long.trim_end_matches(',').to_owned())
+    });
+    let mut seen = 0;
+    for option in options.filter(|o| !["--help", "--color", "--verbose", "--output"].contains(&o.as_str())) {
+        assert!(doc.contains(&option), "docs/plan.md does not name {option}");
+        seen += 1;
+    }
+    assert!(seen >= 10, "only {seen} options");
+}

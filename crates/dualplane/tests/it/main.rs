@@ -16,6 +16,8 @@ mod hostile;
 mod incidents;
 mod know;
 mod large;
+mod plan;
+mod plan_cli;
 mod real_oom;
 mod schema;
 mod tidy;

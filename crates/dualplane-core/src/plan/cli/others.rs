@@ -1,0 +1,200 @@
+//! Command lines of SGLang, TGI, TensorRT-LLM and llama.cpp: what the host plane and their GPU planes use.
+
+use super::numbers::{count, human, real, wrong};
+use super::words::{self, Given, Known, Take::Switch, Take::Value};
+use super::{CommandLine, EngineKind};
+use crate::plan::launch::MaxModelLen;
+use crate::plan::outcome::PlanError;
+
+/// Source: SGLang srt/server_args.py 0.5.
+const SGLANG: &[Known] = &[
+    ("model", &["model-path"], Value),
+    ("tp", &["tp-size", "tensor-parallel-size"], Value),
+    ("pp", &["pp-size", "pipeline-parallel-size"], Value),
+    ("dp", &["dp-size", "data-parallel-size"], Value),
+    ("ep", &["ep-size", "expert-parallel-size"], Value),
+    ("context-length", &[], Value),
+    ("mem-fraction-static", &[], Value),
+    ("max-running-requests", &[], Value),
+    ("max-total-tokens", &[], Value),
+    ("chunked-prefill-size", &[], Value),
+    ("cuda-graph-max-bs", &[], Value),
+    ("page-size", &[], Value),
+    ("kv-cache-dtype", &[], Value),
+    ("dtype", &[], Value),
+    ("quantization", &[], Value),
+    ("load-format", &[], Value),
+    ("disable-cuda-graph", &[], Switch),
+    ("enable-hierarchical-cache", &[], Switch),
+    ("hicache-ratio", &[], Value),
+    ("hicache-size", &[], Value),
+    ("host", &[], Value),
+    ("port", &[], Value),
+    ("trust-remote-code", &[], Switch),
+    ("served-model-name", &[], Value),
+    ("enable-metrics", &[], Switch),
+];
+
+/// Source: text-generation-inference launcher/src/main.rs.
+const TGI: &[Known] = &[
+    ("model", &["model-id"], Value),
+    ("tp", &["num-shard"], Value),
+    ("context-length", &["max-total-tokens"], Value),
+    ("max-running-requests", &["max-concurrent-requests"], Value),
+    ("chunked-prefill-size", &["max-batch-prefill-tokens"], Value),
+    ("max-total-tokens", &["max-batch-total-tokens"], Value),
+    ("mem-fraction-static", &["cuda-memory-fraction"], Value),
+    ("kv-cache-dtype", &[], Value),
+    ("dtype", &[], Value),
+    ("quantization", &["quantize"], Value),
+    ("max-input-tokens", &["max-input-length"], Value),
+    ("port", &["p"], Value),
+    ("hostname", &[], Value),
+    ("trust-remote-code", &[], Switch),
+];
+
+/// Source: TensorRT-LLM tensorrt_llm/commands/serve.py.
+const TENSORRT_LLM: &[Known] = &[
+    ("model", &[], Value),
+    ("tp", &["tp-size"], Value),
+    ("pp", &["pp-size"], Value),
+    ("ep", &["ep-size"], Value),
+    ("context-length", &["max-seq-len"], Value),
+    ("max-running-requests", &["max-batch-size"], Value),
+    ("chunked-prefill-size", &["max-num-tokens"], Value),
+    ("mem-fraction-static", &["kv-cache-free-gpu-memory-fraction", "free-gpu-memory-fraction"], Value),
+    ("kv-cache-dtype", &[], Value),
+    ("backend", &[], Value),
+    ("host", &[], Value),
+    ("port", &[], Value),
+    ("trust-remote-code", &[], Switch),
+];
+
+/// Source: llama.cpp common/arg.cpp.
+const LLAMA_CPP: &[Known] = &[
+    ("model", &["m"], Value),
+    ("hf-repo", &["hf", "hfr"], Value),
+    ("context-length", &["ctx-size", "c"], Value),
+    ("max-running-requests", &["parallel", "np"], Value),
+    ("n-gpu-layers", &["ngl", "gpu-layers"], Value),
+    ("ubatch-size", &["ub"], Value),
+    ("batch-size", &["b"], Value),
+    ("cache-type-k", &["ctk"], Value),
+    ("cache-type-v", &["ctv"], Value),
+    ("cache-ram", &["cram"], Value),
+    ("mlock", &[], Switch),
+    ("mmap", &[], Switch),
+    ("swa-full", &[], Switch),
+    ("flash-attn", &["fa"], Value),
+    ("kv-unified", &["kvu"], Switch),
+    ("host", &[], Value),
+    ("port", &[], Value),
+    ("threads", &["t"], Value),
+    ("jinja", &[], Switch),
+    ("alias", &["a"], Value),
+];
+
+pub(super) fn parse(engine: EngineKind, args: &[String]) -> Result<CommandLine, PlanError> {
+    let table = match engine {
+        EngineKind::Sglang => SGLANG,
+        EngineKind::Tgi => TGI,
+        EngineKind::TensorrtLlm => TENSORRT_LLM,
+        _ => LLAMA_CPP,
+    };
+    let words = words::flags(args, table);
+    let mut line = CommandLine::of(engine);
+    line.model = words.loose.into_iter().next();
+    for given in &words.flags {
+        if !given.known {
+            line.unknown_flags.push(given.flag());
+        } else if !launch(given, &mut line)? {
+            host(given, &mut line)?;
+        }
+    }
+    Ok(line)
+}
+
+fn launch(given: &Given, line: &mut CommandLine) -> Result<bool, PlanError> {
+    let l = &mut line.launch;
+    match given.name.as_str() {
+        "model" | "hf-repo" => line.model = Some(given.value().to_owned()),
+        "tp" => l.tp = count(given)?,
+        "pp" => l.pp = count(given)?,
+        "dp" => l.dp = count(given)?,
+        "ep" => l.expert_parallel = count(given)? > 1,
+        "context-length" => {
+            // llama.cpp writes 0 for the model's own.
+            l.max_model_len = match count(given)? {
+                0 => MaxModelLen::Model,
+                n => MaxModelLen::Tokens(n),
+            }
+        }
+        "mem-fraction-static" => l.gpu_memory_utilization = Some(real(given)?),
+        "max-running-requests" => l.max_num_seqs = Some(count(given)?),
+        // -1 turns chunking off.
+        "chunked-prefill-size" => l.max_num_batched_tokens = human(given.value()),
+        "max-total-tokens" => l.num_gpu_blocks_override = Some(count(given)?),
+        "page-size" => l.block_size = Some(count(given)?),
+        "kv-cache-dtype" => l.kv_cache_dtype = given.value().to_owned(),
+        "cache-type-k" | "cache-type-v" => l.kv_cache_dtype = given.value().to_owned(),
+        "dtype" => l.dtype = given.value().to_owned(),
+        "quantization" => l.quantization = Some(given.value().to_owned()),
+        "load-format" => l.load_format = given.value().to_owned(),
+        "disable-cuda-graph" => l.enforce_eager = given.on,
+        "cuda-graph-max-bs" => l.cuda_graphs.max_size = Some(count(given)?),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn host(given: &Given, line: &mut CommandLine) -> Result<(), PlanError> {
+    let h = &mut line.host;
+    match given.name.as_str() {
+        "enable-hierarchical-cache" if given.on => {
+            h.hicache_ratio.get_or_insert(2.0);
+        }
+        "hicache-ratio" => h.hicache_ratio = Some(real(given)?),
+        // GB of 10^9 bytes for each rank (SGLang mem_cache/memory_pool_host.py); 0 leaves it to the ratio.
+        "hicache-size" => {
+            h.hicache_bytes = Some((real(given)?.min(1e6) * 1e9) as u64).filter(|b| *b > 0);
+        }
+        // MiB; -1 is without a limit, 0 none (llama.cpp common/arg.cpp).
+        "cache-ram" => {
+            if given.value().trim().starts_with('-') {
+                line.not_followed.push("--cache-ram -1: the prompt cache is without a limit".into());
+            } else {
+                h.prompt_cache_bytes =
+                    Some(human(given.value()).ok_or_else(|| wrong(given, "is no whole number"))? << 20);
+            }
+        }
+        "mlock" => h.locked = given.on,
+        "mmap" => h.mapped = given.on,
+        _ => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(engine: EngineKind, text: &str) -> CommandLine {
+        super::parse(engine, &words::shell(text, &[]).concat()).unwrap()
+    }
+
+    #[test]
+    fn each_engine_names_things_its_way() {
+        let l = parse(
+            EngineKind::Sglang,
+            "--model-path a/b --tp-size 4 --mem-fraction-static 0.85 --enable-hierarchical-cache --hicache-size 98 --foo",
+        );
+        assert_eq!((l.launch.tp, l.launch.gpu_memory_utilization), (4, Some(0.85)));
+        assert_eq!((l.host.hicache_ratio, l.host.hicache_bytes), (Some(2.0), Some(98_000_000_000)));
+        assert_eq!(l.unknown_flags, ["--foo"]);
+        let l = parse(EngineKind::LlamaCpp, "-m x.gguf -c 0 --no-mmap -cram 4096 -np 4");
+        assert_eq!(l.launch.max_model_len, MaxModelLen::Model);
+        assert_eq!((l.host.mapped, l.host.prompt_cache_bytes), (false, Some(4 << 30)));
+        let l = parse(EngineKind::Tgi, "--model-id a/b --num-shard 2 --quantize awq");
+        assert_eq!((l.launch.tp, l.launch.quantization.as_deref()), (2, Some("awq")));
+    }
+}

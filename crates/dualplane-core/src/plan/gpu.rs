@@ -1,0 +1,24 @@
+//! The card that a plan is for.
+
+use serde::Serialize;
+
+/// One GPU, or one MIG slice of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Gpu {
+    /// Name in the catalogue, or as given.
+    pub name: String,
+    /// Name as the driver reports it (`NVIDIA A100-SXM4-80GB`). vLLM looks for `a100` in it to choose batch defaults.
+    pub device_name: String,
+    /// What `cudaMemGetInfo` reports as total, in bytes.
+    pub total_bytes: u64,
+    /// CUDA compute capability, `(9, 0)` for Hopper. It decides attention backends, and so block sizes and padding.
+    pub capability: (u32, u32),
+}
+
+impl Gpu {
+    /// Capability as vLLM compares it: 90 for `(9, 0)`.
+    #[must_use]
+    pub fn sm(&self) -> u32 {
+        self.capability.0.saturating_mul(10).saturating_add(self.capability.1)
+    }
+}

@@ -1,0 +1,11 @@
+//! The KV cache: pages by kind of layer, groups of layers that share block ids, and what a request takes of them.
+
+mod backend;
+mod group;
+mod layers;
+mod spec;
+
+pub(crate) use backend::{Backend, choose as backend_of, is_quantised};
+pub(crate) use group::{Groups, groups};
+pub(crate) use layers::{Setting, kv_heads, specs};
+pub(crate) use spec::{Kind, Need};

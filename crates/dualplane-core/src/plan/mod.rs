@@ -1,0 +1,46 @@
+//! How a model server's memory will divide, before it runs: **model + launch + card → plan**.
+//!
+//! [`model`] reads a model's own files into layers by kind; [`Launch`] is what was asked of the engine; [`Gpu`] the card.
+//! `weights` counts tensors per rank, `kv` turns layers into pages and groups, `pool` divides the card's memory and says
+//! what the engine would print. Quantities are intervals with the formula and source of every addend. What is not known
+//! is an error or an [`Unknown`], never an approximation in silence.
+
+mod answer;
+mod arith;
+mod budget;
+mod calibrate;
+pub mod card;
+pub mod catalogue;
+pub mod cli;
+pub mod fit;
+mod gpu;
+pub mod host;
+mod kv;
+mod launch;
+pub mod manifest;
+pub mod model;
+mod outcome;
+mod pool;
+mod prepare;
+#[cfg(test)]
+#[allow(clippy::string_slice)]
+mod properties;
+mod quantity;
+pub mod startlog;
+mod sweep;
+mod version;
+mod weights;
+
+pub use answer::{Answer, Named, answer};
+pub use budget::plan;
+pub use calibrate::{CALIBRATION, Calibration, Measured, compare};
+pub use gpu::Gpu;
+pub use launch::{CudaGraphs, Launch, Lora, MaxModelLen, Speculation, Speculative};
+pub use model::Model;
+pub use outcome::{
+    GpuPlan, HostPlan, KvGroup, KvPlan, Plan, PlanError, Refusal, Resolved, TensorClass, Verdict,
+};
+pub use prepare::Prepared;
+pub use quantity::{Plane, Quantity, Term, Unknown};
+pub use sweep::{At, Point};
+pub use version::{EngineKind, Version};

@@ -1,0 +1,246 @@
+//! Kinds of layers: how one mixes tokens and what follows it.
+
+use serde::Serialize;
+
+/// How far back an attention layer looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// Everything.
+    Full,
+    /// The last so many tokens.
+    Sliding(u64),
+    /// Its chunk of so many tokens.
+    Chunked(u64),
+}
+
+/// Normalisation of queries and keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QkNorm {
+    /// None.
+    #[default]
+    None,
+    /// One weight of the head size each.
+    PerHead,
+    /// One weight over all heads of the rank each.
+    Whole,
+}
+
+/// Attention with keys and values per head (MHA, GQA, MQA).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct Gqa {
+    /// Query heads.
+    pub heads: u64,
+    /// KV heads.
+    pub kv_heads: u64,
+    /// Elements per query and key head.
+    pub head_dim: u64,
+    /// Elements per value head.
+    pub v_head_dim: u64,
+    /// How far it looks.
+    pub reach: Reach,
+    /// Bias on q, k and v.
+    pub qkv_bias: bool,
+    /// Bias on the output projection.
+    pub o_bias: bool,
+    /// Normalisation of q and k.
+    pub qk_norm: QkNorm,
+    /// A learned sink per head.
+    pub sinks: bool,
+    /// The query projection also makes an output gate of the same width.
+    pub output_gate: bool,
+    /// Reads the KV of an earlier layer and stores none.
+    pub shares_kv: bool,
+    /// Values are the keys; there is no value projection in the checkpoint.
+    pub k_is_v: bool,
+}
+
+/// The token selector of sparse MLA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct Indexer {
+    /// Heads.
+    pub heads: u64,
+    /// Elements per head.
+    pub head_dim: u64,
+    /// Tokens it selects.
+    pub top_k: u64,
+    /// False where the layer uses the selection of an earlier one.
+    pub own: bool,
+}
+
+/// Multi-head latent attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct Mla {
+    /// Heads.
+    pub heads: u64,
+    /// Latent width of queries; 0: projected directly.
+    pub q_lora_rank: u64,
+    /// Latent width of keys and values.
+    pub kv_lora_rank: u64,
+    /// Elements per head without rotation.
+    pub nope_dim: u64,
+    /// Elements per head with rotation.
+    pub rope_dim: u64,
+    /// Elements per value head.
+    pub v_dim: u64,
+    /// Sparse attention.
+    pub indexer: Option<Indexer>,
+    /// A gate on the output projection's input.
+    pub output_gate: bool,
+}
+
+/// Attention over a window and a compressed past (DeepSeek-V4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct CompressedMla {
+    /// Query heads.
+    pub heads: u64,
+    /// Elements per head.
+    pub head_dim: u64,
+    /// Elements with rotation.
+    pub rope_dim: u64,
+    /// Latent width of queries.
+    pub q_lora_rank: u64,
+    /// Latent width of the output, per group.
+    pub o_lora_rank: u64,
+    /// Groups of the output projection.
+    pub o_groups: u64,
+    /// Window, in tokens.
+    pub window: u64,
+    /// Tokens per compressed entry; 0: no compression.
+    pub ratio: u64,
+    /// Selector.
+    pub indexer: Indexer,
+}
+
+/// Mamba-2 state space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct Mamba2 {
+    /// Heads.
+    pub heads: u64,
+    /// Elements per head.
+    pub head_dim: u64,
+    /// Groups.
+    pub groups: u64,
+    /// State width.
+    pub state: u64,
+    /// Convolution width.
+    pub conv: u64,
+    /// Chunk, in tokens.
+    pub chunk: u64,
+    /// Bias of the projections.
+    pub bias: bool,
+    /// Bias of the convolution.
+    pub conv_bias: bool,
+}
+
+/// Gated DeltaNet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct GatedDelta {
+    /// Key heads.
+    pub k_heads: u64,
+    /// Value heads.
+    pub v_heads: u64,
+    /// Elements per key head.
+    pub k_dim: u64,
+    /// Elements per value head.
+    pub v_dim: u64,
+    /// Convolution width.
+    pub conv: u64,
+}
+
+/// Kimi Delta Attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct Kda {
+    /// Heads.
+    pub heads: u64,
+    /// Elements per head.
+    pub head_dim: u64,
+    /// Convolution width.
+    pub conv: u64,
+    /// One projection of the output gate instead of two narrow ones.
+    pub full_rank_gate: bool,
+}
+
+/// How a layer mixes tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attention {
+    /// Not at all.
+    None,
+    /// Keys and values per head.
+    Gqa(Gqa),
+    /// Latent keys and values.
+    Mla(Mla),
+    /// Window and compressed past.
+    Compressed(CompressedMla),
+    /// Mamba-2.
+    Mamba2(Mamba2),
+    /// Gated DeltaNet.
+    GatedDelta(GatedDelta),
+    /// Kimi Delta Attention.
+    Kda(Kda),
+}
+
+/// Routed experts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct Moe {
+    /// Routed experts.
+    pub experts: u64,
+    /// Chosen per token.
+    pub top_k: u64,
+    /// Width of one expert.
+    pub intermediate: u64,
+    /// Width that experts read, where it is not the hidden size.
+    pub latent: Option<u64>,
+    /// Whether experts have a gate projection.
+    pub gated: bool,
+    /// Bias on the experts.
+    pub bias: bool,
+    /// Width of all shared experts together; 0: none.
+    pub shared_intermediate: u64,
+    /// A gate on the shared experts.
+    pub shared_gate: bool,
+    /// A correction bias on the router.
+    pub router_correction: bool,
+    /// Bytes of one element of the correction bias.
+    pub correction_bytes: u64,
+    /// Bias on the router.
+    pub router_bias: bool,
+    /// Bytes of one element of the router; 0: the model's dtype.
+    pub router_bytes: u64,
+    /// Choices come from a table by token (its rows), not from the router's scores.
+    pub hash_table_rows: u64,
+    /// A dense feed-forward of this width beside the experts.
+    pub dense_beside: u64,
+}
+
+/// What follows the mixing of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FeedForward {
+    /// Nothing.
+    None,
+    /// One dense network.
+    Dense {
+        /// Width.
+        intermediate: u64,
+        /// Whether it has a gate projection.
+        gated: bool,
+        /// Bias on its projections.
+        bias: bool,
+    },
+    /// Experts.
+    Moe(Moe),
+}
+
+/// One layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct Layer {
+    /// Mixing of tokens.
+    pub attention: Attention,
+    /// What follows.
+    pub feed_forward: FeedForward,
+    /// Norms of the hidden size.
+    pub norms: u64,
+}

@@ -1,0 +1,138 @@
+//! Weights of one rank by class of tensor, as the engine allocates them.
+
+mod allocator;
+mod attention;
+mod encoder;
+mod feed_forward;
+mod tally;
+mod workspace;
+
+pub(crate) use tally::{Rank, Stage};
+
+use super::gpu::Gpu;
+use super::launch::{Launch, Speculation};
+use super::model::family::{Everywhere, traits};
+use super::model::{Attention, Family, Model, RotaryTable};
+use super::outcome::{PlanError, TensorClass};
+use super::pool::{Settled, stage_of};
+use super::version::Version;
+use tally::Tally;
+
+/// The weights of one rank of each pipeline stage.
+pub(crate) fn stages(
+    model: &Model,
+    launch: &Launch,
+    gpu: &Gpu,
+    settled: &Settled,
+) -> Result<Vec<Stage>, PlanError> {
+    let rank = Rank::new(launch, gpu, settled);
+    let of = stage_of(model.layers.len() as u64, launch.pp);
+    (0..launch.pp).map(|stage| one(model, launch, settled, rank, stage, &of)).collect()
+}
+
+fn one(
+    model: &Model,
+    launch: &Launch,
+    settled: &Settled,
+    rank: Rank,
+    stage: u64,
+    of: &[u64],
+) -> Result<Stage, PlanError> {
+    let mut t = Tally::new(model, rank);
+    let (first, last) = (stage == 0, stage + 1 == launch.pp);
+    let padded = super::arith::round_up(model.vocab_size, 64);
+    let rows = super::arith::round_up(padded, rank.tp) / rank.tp.max(1);
+    let everywhere = traits(&model.architecture).map_or(Everywhere::Nothing, |t| t.everywhere);
+    if first || (last && model.tied) || everywhere != Everywhere::Nothing {
+        t.add(TensorClass::Embeddings, [rows, model.hidden_size, rank.element]);
+        t.allocated(super::arith::mul([rows, model.hidden_size, rank.element]), 1);
+    }
+    if first && model.family == Family::Opt {
+        // Learned positions, two more than the longest request (vLLM models/opt.py).
+        t.add(
+            TensorClass::Embeddings,
+            [model.max_position.saturating_add(2), model.hidden_size, rank.element],
+        );
+    }
+    if !model.tied && (last || everywhere == Everywhere::EmbeddingAndHead) {
+        t.head(rows);
+    }
+    for (index, layer) in model.layers.iter().enumerate().filter(|(i, _)| of.get(*i) == Some(&stage)) {
+        t.layer = index as u64;
+        attention::add(&mut t, model, &layer.attention);
+        feed_forward::add(&mut t, model, &layer.feed_forward);
+        t.add(TensorClass::Norms, [layer.norms, model.hidden_size, rank.element]);
+    }
+    if last {
+        t.add(TensorClass::Norms, [1, model.hidden_size, rank.element]);
+    }
+    // Until 0.30.0 the table of models with positions in three dimensions was four times as long (mrope.py).
+    let longer = if mrope(model) && launch.version < Version(0, 31, 0) { 4 } else { 1 };
+    for table in &model.rotary {
+        let table = &RotaryTable { positions: table.positions.saturating_mul(longer), ..*table };
+        t.add(TensorClass::Rotary, [table.bytes(rank.element)]);
+        t.allocated(super::arith::floor_div(table.bytes(rank.element), table.count.max(1)), table.count);
+    }
+    // Every stage builds the encoder.
+    if !launch.language_model_only {
+        encoder::add(&mut t, model, launch);
+    }
+    let before = t.total();
+    workspace::add(&mut t, model, settled, stage, launch.pp, of);
+    let workspace = t.total().saturating_sub(before);
+    if last {
+        t.adapters(&[rows], model.hidden_size, 1);
+    }
+    let stage = t.finish()?.with_workspace(workspace);
+    Ok(if last { stage.with_drafter(drafter(model, launch, rank)?) } else { stage })
+}
+
+/// Buffers of one stage that depend on what a step may hold, for other limits than the launch's.
+pub(crate) fn workspace_of(
+    model: &Model,
+    rank: Rank,
+    settled: &Settled,
+    stage: u64,
+    stages: u64,
+    of: &[u64],
+) -> u64 {
+    let mut t = Tally::new(model, rank);
+    workspace::add(&mut t, model, settled, stage, stages, of);
+    t.total()
+}
+
+/// Layers of multi-token prediction: the model's last layer again, with a projection of two inputs onto one. Embedding
+/// and head are the model's.
+fn drafter(model: &Model, launch: &Launch, rank: Rank) -> Result<u64, PlanError> {
+    let mtp = launch.speculative.as_ref().is_some_and(|s| s.method == Speculation::Mtp);
+    let (true, Some(last)) = (mtp, model.layers.last()) else { return Ok(0) };
+    let states = |a: &Attention| {
+        matches!(a, Attention::Mamba2(_) | Attention::GatedDelta(_) | Attention::Kda(_) | Attention::None)
+    };
+    let attention =
+        model.layers.iter().rev().map(|l| l.attention).find(|a| !states(a)).unwrap_or(last.attention);
+    let qwen = model.family == Family::QwenHybrid;
+    let mut t = Tally::new(model, Rank { lora: None, ..rank });
+    if qwen {
+        t = t.named("mtp.layers");
+    }
+    for i in 0..model.mtp_layers.min(64) {
+        t.layer = if qwen { i } else { i.saturating_add(model.layers.len() as u64) };
+        attention::add(&mut t, model, &attention);
+        feed_forward::add(&mut t, model, &last.feed_forward);
+        t.add(TensorClass::Norms, [last.norms.saturating_add(3), model.hidden_size, rank.element]);
+    }
+    let share = if qwen { rank.tp } else { 1 };
+    let rows = super::arith::floor_div(model.hidden_size, share);
+    let count = if qwen { 1 } else { model.mtp_layers.min(64) };
+    t.add(TensorClass::Other, [count, rows, 2 * model.hidden_size, rank.element]);
+    Ok(t.finish()?.total())
+}
+
+/// Whether positions have three dimensions: the rotary settings say how the elements are shared among them.
+fn mrope(model: &Model) -> bool {
+    ["rope_parameters", "rope_scaling"]
+        .iter()
+        .filter_map(|k| model.text.get(k))
+        .any(|r| r.get("mrope_section").is_some())
+}

@@ -1,0 +1,77 @@
+//! `dualplane plan`: how a model server's memory will divide, before it runs.
+
+mod calibration;
+mod question;
+
+pub(super) use question::Question;
+
+use dualplane_core::plan::{Calibration, Launch, Plan, answer, compare, plan};
+use dualplane_core::report::plan as report;
+use dualplane_core::units::{Bytes, parse_memory};
+
+use super::Failure;
+use crate::args::{EmitWhat, PlanArgs, PlanFormat};
+use crate::exit::{self, Code};
+use crate::output;
+
+pub(crate) fn run(args: &PlanArgs) -> Result<Code, Failure> {
+    let mut q = Question::read(&args.launch)?;
+    if let Some(size) = &args.available_kv {
+        q.line.launch.available_kv_bytes = Some(memory("--available-kv", size)?);
+    }
+    let mut measured = Vec::new();
+    let mut known = None;
+    if let Some(log) = &q.log {
+        let launch = &log.line.launch;
+        let gpu = &q.placed.gpu;
+        let predicted = plan(&q.named.model, launch, gpu)?;
+        let from_pool: Option<Plan> = log
+            .printed
+            .pool
+            .map(|p| plan(&q.named.model, &Launch { available_kv_bytes: Some(p), ..launch.clone() }, gpu))
+            .transpose()?;
+        measured = compare(&predicted, from_pool.as_ref(), &log.printed);
+        if let Some(pool) = log.printed.pool {
+            let residual = Calibration::of(&predicted, launch, gpu, pool, log.printed.weights);
+            if let Some(path) = &args.launch.calibration {
+                calibration::write(path, &residual)?;
+                output::note(&format!("the residual is kept in {}", path.display()));
+            }
+            known = Some(residual);
+        } else if args.launch.calibration.is_some() {
+            return Err(Failure::Flag {
+                flag: "--from-log",
+                why: "the log prints no pool, so there is no residual to keep".into(),
+            });
+        }
+    } else if let Some(path) = &args.launch.calibration {
+        known = Some(calibration::read(path)?);
+    }
+    let given = q.line.launch.available_kv_bytes.is_some() || q.line.launch.kv_cache_memory_bytes.is_some();
+    let mut a = answer(&q.named, &q.line, &q.placed, known.as_ref().filter(|_| !given))?;
+    a.measured = measured;
+    let text = match (args.emit, args.output) {
+        (Some(EmitWhat::Flags), _) => report::emit(&a, report::Emit::Flags),
+        (Some(EmitWhat::Resources), _) => report::emit(&a, report::Emit::Resources),
+        (Some(EmitWhat::Values), _) => report::emit(&a, report::Emit::Values),
+        (None, PlanFormat::Text) => report::plan_text(&a, output::style(args.color, args.verbose)),
+        (None, PlanFormat::Json) => report::json(&a)?,
+        (None, PlanFormat::Yaml) => report::yaml(&a)?,
+        (None, PlanFormat::Markdown) => report::plan_markdown(&a),
+        (None, PlanFormat::Svg) => report::plan_svg(&a),
+    };
+    output::write(&text)?;
+    Ok(match &a.plan {
+        Err(_) => exit::UNSUPPORTED,
+        Ok(_) if args.exit_code => exit::of_plan(a.verdict()),
+        Ok(_) => exit::OK,
+    })
+}
+
+/// A size on the command line.
+pub(super) fn memory(flag: &'static str, text: &str) -> Result<u64, Failure> {
+    let Bytes(bytes) = parse_memory(text, None)
+        .filter(|b| b.0 > 0)
+        .ok_or_else(|| Failure::Flag { flag, why: format!("`{text}` is no size; write it as 79.18GiB") })?;
+    Ok(bytes)
+}

@@ -1,0 +1,169 @@
+//! What is asked: the launch, its model and its card, from a command, a manifest, an incident or a log.
+
+use std::path::{Path, PathBuf};
+
+use dualplane_core::evidence::Bundle;
+use dualplane_core::facts;
+use dualplane_core::knowledge::{Knowledge, gpu};
+use dualplane_core::plan::card::{Placed, place};
+use dualplane_core::plan::cli::{self, CommandLine};
+use dualplane_core::plan::manifest::{self, Workload};
+use dualplane_core::plan::startlog::{self, StartLog};
+use dualplane_core::plan::{Named, PlanError, Version};
+use dualplane_core::units::Bytes;
+
+use super::super::Failure;
+use super::memory;
+use crate::args::LaunchArgs;
+use crate::{model, target};
+
+/// Everything that an answer needs; the card may be left open where cards are what is asked for.
+pub(crate) struct Question<P = Placed> {
+    pub(crate) line: CommandLine,
+    pub(crate) named: Named,
+    pub(crate) placed: P,
+    /// A start-up of the same server, where one was given.
+    pub(crate) log: Option<StartLog>,
+}
+
+/// What was found about the launch before the model is read.
+#[derive(Default)]
+struct Found {
+    line: Option<CommandLine>,
+    workload: Option<Workload>,
+    log: Option<StartLog>,
+}
+
+impl Question {
+    pub(crate) fn read(args: &LaunchArgs) -> Result<Self, Failure> {
+        let q = Question::without_card(args)?;
+        let placed = q.placed.ok_or_else(|| Failure::Flag {
+            flag: "--gpu",
+            why: "which card? for example --gpu H100-80GB, or --gpu-memory 79.18GiB".into(),
+        })?;
+        Ok(Self { line: q.line, named: q.named, placed, log: q.log })
+    }
+}
+
+impl Question<Option<Placed>> {
+    pub(crate) fn without_card(args: &LaunchArgs) -> Result<Self, Failure> {
+        let mut found = Found::default();
+        // Signatures are needed for evidence only, and take longer to read than a plan.
+        let evidence = args.from_incident.is_some() || args.manifest.is_some() || args.from_log.is_some();
+        let knowledge = evidence.then(Knowledge::embedded).transpose()?;
+        if let Some(k) = &knowledge {
+            found.evidence(args, k)?;
+        }
+        if !args.command.is_empty() {
+            let image = found.workload.as_ref().map(|_| "vllm");
+            found.line = Some(cli::parse(&args.command, &[], image)?);
+        }
+        found.ask(args)
+    }
+}
+
+impl Found {
+    fn evidence(&mut self, args: &LaunchArgs, knowledge: &Knowledge) -> Result<(), Failure> {
+        if let Some(path) = &args.from_incident {
+            self.incident(path, knowledge)?;
+        }
+        if let Some(path) = &args.manifest {
+            self.workload = Some(manifest::workload(&bundle(path, knowledge)?)?);
+        }
+        if let Some(path) = &args.from_log {
+            self.log = Some(log(&bundle(path, knowledge)?, knowledge)?);
+        }
+        Ok(())
+    }
+
+    fn incident(&mut self, path: &Path, knowledge: &Knowledge) -> Result<(), Failure> {
+        let bundle = bundle(path, knowledge)?;
+        let workload = manifest::workload(&bundle);
+        match log(&bundle, knowledge) {
+            Ok(log) => self.log = Some(log),
+            // Without a workload the log is all there is.
+            Err(e) if workload.is_err() => return Err(e),
+            Err(_) => {}
+        }
+        self.workload = match workload {
+            Ok(w) => Some(w),
+            Err(e @ PlanError::Contradiction { .. }) => return Err(e.into()),
+            Err(_) => None,
+        };
+        Ok(())
+    }
+
+    fn ask(self, args: &LaunchArgs) -> Result<Question<Option<Placed>>, Failure> {
+        let Self { line, workload, mut log } = self;
+        let (mig, label) = workload.as_ref().map_or((None, None), |w| (w.mig.clone(), w.card.clone()));
+        let version = args
+            .engine_version
+            .as_ref()
+            .map(|v| {
+                Version::parse(v).ok_or_else(|| Failure::Flag {
+                    flag: "--engine-version",
+                    why: format!("`{v}` is no version"),
+                })
+            })
+            .transpose()?
+            .or_else(|| known(log.as_ref().map(|l| &l.line)));
+        let from_log = log.as_ref().map(|l| l.line.clone());
+        let mut line = line
+            .or_else(|| workload.map(|w| w.line))
+            .or_else(|| from_log.clone())
+            .ok_or_else(|| Failure::Flag {
+                flag: "COMMAND",
+                why: "nothing to plan: give the engine's command behind `--`, or --manifest, --from-incident, --from-log".into(),
+            })?;
+        if let Some(v) = version {
+            for l in std::iter::once(&mut line).chain(log.as_mut().map(|l| &mut l.line)) {
+                l.launch.version = v;
+                l.launch.version_known = true;
+            }
+        }
+        let id = args.model.clone().or_else(|| line.model.clone()).or_else(|| from_log.and_then(|l| l.model));
+        let id = id.ok_or_else(|| Failure::Flag {
+            flag: "--model",
+            why: "neither the command nor the log names a model: give its directory, config.json or id"
+                .into(),
+        })?;
+        let named = model::load(&id, args.online)?;
+        let total = args.gpu_memory.as_ref().map(|s| memory("--gpu-memory", s)).transpose()?.map(Bytes);
+        let name = card(args.gpu.as_deref(), label, mig);
+        // The log of a start-up prints the total only where the card is not asked for by name.
+        let printed = log.as_ref().and_then(|l| l.printed.total).map(Bytes);
+        let known = name.is_some() || total.is_some() || printed.is_some();
+        let placed = known
+            .then(|| place(&gpu::embedded()?, name.as_deref(), total.or(printed)).map_err(Failure::from))
+            .transpose()?;
+        Ok(Question { line, named, placed, log })
+    }
+}
+
+/// The name of the card, with the slice that the pod asks for.
+fn card(asked: Option<&str>, label: Option<String>, mig: Option<String>) -> Option<String> {
+    let base = asked.map(str::to_owned).or(label)?;
+    match mig {
+        Some(profile) if !base.contains(':') && !base.contains("-MIG-") => Some(format!("{base}:{profile}")),
+        _ => Some(base),
+    }
+}
+
+fn known(line: Option<&CommandLine>) -> Option<Version> {
+    line.filter(|l| l.launch.version_known).map(|l| l.launch.version)
+}
+
+fn bundle(path: &Path, knowledge: &Knowledge) -> Result<Bundle, Failure> {
+    let paths: [PathBuf; 1] = [path.to_owned()];
+    let incidents = target::read(&paths, &target::Sieve::new(knowledge))?;
+    let files: Vec<_> = incidents.into_iter().next().map(|i| i.files).unwrap_or_default();
+    if files.is_empty() {
+        return Err(Failure::NoEvidence(path.display().to_string()));
+    }
+    Ok(Bundle::from_files(files))
+}
+
+fn log(bundle: &Bundle, knowledge: &Knowledge) -> Result<StartLog, Failure> {
+    let facts = facts::extract(bundle, knowledge);
+    Ok(startlog::read(bundle, &facts)?)
+}

@@ -1,0 +1,367 @@
+//! `dualplane plan`: from a command, a manifest or a log to both planes.
+
+use serde_json::Value;
+
+use crate::harness::{code, dir, root, run, stderr, stdout};
+
+const GIB: u64 = 1 << 30;
+
+fn plan(args: &[&str]) -> Value {
+    let mut all = vec!["plan", "-o", "json"];
+    all.extend(args);
+    let o = run(&all);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    serde_json::from_slice(&o.stdout).unwrap()
+}
+
+fn expected(v: &Value, pointer: &str) -> u64 {
+    v.pointer(pointer).and_then(|q| q["expected"].as_u64()).unwrap_or_else(|| panic!("no {pointer}"))
+}
+
+#[test]
+fn the_gpu_plane_sums_to_what_the_engine_may_take() {
+    let v =
+        plan(&["--gpu", "H100-80GB", "--engine-version", "0.11.0", "--", "vllm", "serve", "Qwen/Qwen3-8B"]);
+    let parts: u64 = ["weights_bytes", "activation_bytes", "cuda_graph_bytes", "non_torch_bytes"]
+        .iter()
+        .map(|p| expected(&v, &format!("/gpu/{p}")))
+        .sum();
+    let pool = expected(&v, "/gpu/kv_cache/available_bytes");
+    assert_eq!(parts + pool, expected(&v, "/gpu/requested_bytes"));
+    assert_eq!(v["verdict"], "fits");
+    // 36 layers, 8 heads of 128, K and V, 16 bits.
+    let bytes = expected(&v, "/gpu/kv_cache/blocks") * 16 * 36 * 8 * 128 * 2 * 2;
+    assert!(pool - bytes < 16 * 36 * 8 * 128 * 2 * 2);
+    // Fixture 3 of the same card and version gives 5.56 GiB of activations for this vocabulary.
+    assert!(expected(&v, "/gpu/activation_bytes").abs_diff(5_970_000_000) < 100_000_000);
+}
+
+#[test]
+fn the_printed_pool_makes_everything_after_it_exact() {
+    // Llama-3.1-8B printed 3.51x of 131,072 tokens at 56.21 GiB.
+    let v = plan(&[
+        "--gpu",
+        "A100-80GB",
+        "--available-kv",
+        "56.21GiB",
+        "--",
+        "vllm",
+        "serve",
+        "meta-llama/Llama-3.1-8B-Instruct",
+    ]);
+    assert_eq!(v["gpu"]["kv_cache"]["max_concurrency"]["expected"], 3.51);
+    let tokens = expected(&v, "/gpu/kv_cache/tokens");
+    assert!(tokens.abs_diff(460_496) <= 48, "{tokens}");
+    assert_eq!(v["gpu"]["kv_cache"]["tokens"]["low"], v["gpu"]["kv_cache"]["tokens"]["high"]);
+}
+
+#[test]
+fn a_refusal_reads_as_the_engine_prints_it() {
+    let o = run(&[
+        "plan",
+        "--gpu",
+        "l4",
+        "--exit-code",
+        "--",
+        "vllm",
+        "serve",
+        "meta-llama/Llama-3.1-8B-Instruct",
+    ]);
+    assert_eq!(code(&o), 32);
+    let text = stdout(&o);
+    assert!(text.starts_with("REFUSED"), "{text}");
+    assert!(text.contains("the estimated maximum model length is"), "{text}");
+}
+
+#[test]
+fn what_the_engine_rejects_names_the_flag() {
+    for (args, name) in [
+        (vec!["--gpu", "L4", "--", "vllm", "serve", "Qwen/Qwen3-8B", "-tp", "3"], "--tensor-parallel-size"),
+        (
+            vec!["--gpu", "L4", "--", "vllm", "serve", "Qwen/Qwen3-8B", "--max-model-len", "x"],
+            "--max-model-len",
+        ),
+        (vec!["--gpu", "T4", "--", "vllm", "serve", "Qwen/Qwen3-8B", "--dtype", "bfloat16"], "--dtype"),
+        (vec!["--gpu", "L5", "--", "vllm", "serve", "Qwen/Qwen3-8B"], "--gpu"),
+        (vec!["--", "vllm", "serve", "Qwen/Qwen3-8B"], "--gpu"),
+        (
+            vec!["--gpu", "L4", "--engine-version", "new", "--", "vllm", "serve", "Qwen/Qwen3-8B"],
+            "--engine-version",
+        ),
+        (vec!["--gpu", "L4"], "COMMAND"),
+    ] {
+        let mut all = vec!["plan"];
+        all.extend(args);
+        let o = run(&all);
+        assert_eq!(code(&o), 2, "{all:?}");
+        assert!(stderr(&o).contains(name), "{all:?}: {}", stderr(&o));
+        assert!(o.stdout.is_empty());
+    }
+}
+
+#[test]
+fn what_is_not_supported_is_said_with_a_code_of_its_own() {
+    let o = run(&["plan", "--gpu", "H100-80GB", "-o", "json", "--", "llama-server", "-m", "Qwen/Qwen3-8B"]);
+    assert_eq!(code(&o), 6);
+    let v: Value = serde_json::from_slice(&o.stdout).unwrap();
+    assert!(v["gpu"].is_null() && v["unsupported"].is_string());
+    assert_eq!(v["verdict"], "uncertain");
+    assert!(expected(&v, "/host/steady_bytes") > 8 * GIB, "the prompt cache of 8 GiB is counted");
+    let o = run(&["plan", "--gpu", "MI300X", "--", "vllm", "serve", "Qwen/Qwen3-8B"]);
+    assert_eq!(code(&o), 6);
+    let o = run(&["plan", "--gpu", "L4", "--", "vllm", "serve", "nobody/unheard-of"]);
+    assert_eq!(code(&o), 3);
+    assert!(stderr(&o).contains("--online"), "{}", stderr(&o));
+}
+
+#[test]
+fn a_model_of_ones_own_from_its_folder() {
+    let config = r#"{"architectures": ["LlamaForCausalLM"], "hidden_size": 1024, "num_hidden_layers": 4, "num_attention_heads": 8,
+        "num_key_value_heads": 2, "intermediate_size": 4096, "vocab_size": 32000, "max_position_embeddings": 4096, "torch_dtype": "bfloat16",
+        "frobnication": 3}"#;
+    let d = dir(&[
+        ("config.json", config.as_bytes()),
+        ("model.safetensors", &[0; 1000]),
+        ("bad/config.json", b"{"),
+        ("odd/config.json", b"{\"architectures\":[\"X\"]}"),
+    ]);
+    let path = |name: &str| d.path().join(name).to_str().unwrap().to_owned();
+    let v = plan(&["--gpu", "L4", "--", "vllm", "serve", &path("")]);
+    assert_eq!(expected(&v, "/host/page_cache_bytes"), 1000);
+    assert!(v["unknown"].to_string().contains("frobnication"), "{}", v["unknown"]);
+    // The command's path is in the container: the model may stand elsewhere.
+    let w = plan(&["--gpu", "L4", "--model", &path("config.json"), "--", "vllm", "serve", "/models/mine"]);
+    assert_eq!(w["gpu"]["weights_bytes"], v["gpu"]["weights_bytes"]);
+    for (folder, want) in [("bad", 3), ("odd", 6), ("none.json", 3)] {
+        let o = run(&["plan", "--gpu", "L4", "--", "vllm", "serve", &path(folder)]);
+        assert_eq!(code(&o), want, "{folder}: {}", stderr(&o));
+    }
+}
+
+const MANIFEST: &str = r#"apiVersion: v1
+kind: ConfigMap
+metadata: {name: c}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: llm, namespace: serving}
+spec:
+  template:
+    spec:
+      containers:
+      - name: server
+        image: vllm/vllm-openai:v0.11.2
+        command: [vllm, serve, meta-llama/Llama-3.1-70B-Instruct]
+        args: ["--tensor-parallel-size=4", "--max-model-len", "32k"]
+        resources: {limits: {memory: 8Gi, nvidia.com/gpu: "4"}}
+"#;
+
+#[test]
+fn a_manifest_gives_version_memory_and_volumes() {
+    let d = dir(&[("deploy.yaml", MANIFEST.as_bytes())]);
+    let file = d.path().join("deploy.yaml");
+    let file = file.to_str().unwrap();
+    let v = plan(&["--gpu", "A100-80GB", "--manifest", file]);
+    assert_eq!(v["engine"]["version"], "0.11.2");
+    assert_eq!(v["gpus"], 4);
+    assert_eq!(v["host"]["verdict"], "refused", "8 GiB hold no four workers");
+    let findings = v["host"]["findings"].to_string();
+    assert!(findings.contains("/dev/shm") && findings.contains("8.00 GiB"), "{findings}");
+    let o = run(&["plan", "--gpu", "A100-80GB", "--manifest", file, "--emit", "resources"]);
+    let yaml = stdout(&o);
+    assert!(yaml.contains("medium: Memory") && yaml.contains("nvidia.com/gpu: 4"), "{yaml}");
+    let o = run(&["plan", "--gpu", "A100-80GB", "--manifest", file, "--emit", "flags"]);
+    assert!(stdout(&o).contains("--max-model-len=32000\n"), "{}", stdout(&o));
+}
+
+const LOG: &str = "INFO 10-27 09:43:05 [api_server.py:1839] vLLM API server version 0.11.0\n\
+    INFO 10-27 09:43:05 [utils.py:233] non-default args: {'model': 'Qwen/Qwen3-0.6B', 'gpu_memory_utilization': 0.9}\n\
+    INFO 10-27 09:44:05 [gpu_model_runner.py:4216] Model loading took 1.12 GiB memory and 4.3 seconds\n\
+    INFO 10-27 09:44:15 [gpu_worker.py:298] Available KV cache memory: 64.10 GiB\n\
+    INFO 10-27 09:44:15 [kv_cache_utils.py:1087] GPU KV cache size: 600,112 tokens\n";
+
+#[test]
+fn a_start_up_calibrates_the_next_question() {
+    let d = dir(&[("start.log", LOG.as_bytes())]);
+    let log = d.path().join("start.log");
+    for name in ["residual.toml", "residual.json"] {
+        let file = d.path().join(name);
+        let file = file.to_str().unwrap();
+        let v = plan(&["--gpu", "H100-80GB", "--from-log", log.to_str().unwrap(), "--calibration", file]);
+        let measured: Vec<&str> =
+            v["measured"].as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
+        assert_eq!(measured, ["weights", "kv_cache.available", "kv_cache.tokens"]);
+        let pool = (64.10 * GIB as f64) as u64;
+        assert_eq!(expected(&v, "/gpu/kv_cache/available_bytes"), pool);
+        // A what-if of the same server: a shorter length moves no memory.
+        let ask = ["--gpu", "H100-80GB", "--calibration", file, "--engine-version", "0.11.0", "--"];
+        let mut short = ask.to_vec();
+        short.extend([
+            "vllm",
+            "serve",
+            "Qwen/Qwen3-0.6B",
+            "--gpu-memory-utilization",
+            "0.9",
+            "--max-model-len",
+            "8192",
+        ]);
+        let w = plan(&short);
+        assert!(expected(&w, "/gpu/kv_cache/available_bytes").abs_diff(pool) < GIB / 50);
+        // Another model is another residual.
+        let mut other = ask.to_vec();
+        other.extend(["vllm", "serve", "openai/gpt-oss-20b"]);
+        let o = plan(&other);
+        assert!(o["calibration"].is_null());
+        assert!(o["unknown"].to_string().contains("the calibration is not used"), "{}", o["unknown"]);
+    }
+}
+
+#[test]
+fn every_output_follows_from_one_answer_and_is_safe_to_show() {
+    let hostile = "Qwen3-8B";
+    let d = dir(&[("\u{1b}[31m<b>.json", include_bytes!("../../../../testdata/plan/llama.json"))]);
+    let path = d.path().join("\u{1b}[31m<b>.json");
+    for format in ["text", "json", "yaml", "markdown", "svg"] {
+        for model in [hostile, path.to_str().unwrap()] {
+            let o = run(&["plan", "--gpu", "L40S", "-o", format, "--", "vllm", "serve", model, "--frob"]);
+            assert_eq!(code(&o), 0, "{format}: {}", stderr(&o));
+            let text = stdout(&o);
+            assert!(!text.contains('\u{1b}'), "{format}");
+            if format == "svg" {
+                assert!(text.starts_with("<svg") && !text.contains("<b>"));
+            }
+        }
+    }
+}
+
+/// Answers requests of one client each with a status and a body, by the end of the path.
+fn serve(files: &'static [(&'static str, &'static str)]) -> String {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            let path = lines.next().unwrap_or_default();
+            let allowed = lines
+                .take_while(|l| !l.is_empty())
+                .any(|l| l.eq_ignore_ascii_case("authorization: bearer secret"));
+            let body = files.iter().find(|(name, _)| path.contains(&format!("/{name} ")));
+            let (status, body) = match body {
+                _ if !allowed => ("401 Unauthorized", ""),
+                Some((_, text)) => ("200 OK", *text),
+                None => ("404 Not Found", ""),
+            };
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
+        }
+    });
+    address
+}
+
+#[test]
+fn a_configuration_is_fetched_only_when_asked_for() {
+    let endpoint = serve(&[("config.json", include_str!("../../../../testdata/plan/llama.json"))]);
+    let ask = |id: &str, token: Option<&str>, online: bool| {
+        let mut c = crate::harness::dualplane();
+        c.env("HF_ENDPOINT", &endpoint);
+        if let Some(t) = token {
+            c.env("HF_TOKEN", t);
+        }
+        c.args(["plan", "--gpu", "L4", "-o", "json"]);
+        if online {
+            c.arg("--online");
+        }
+        c.args(["--", "vllm", "serve", id]).output().unwrap()
+    };
+    let o = ask("someone/private", Some("secret"), true);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let v: Value = serde_json::from_slice(&o.stdout).unwrap();
+    assert!(v["model"]["source"].as_str().unwrap().ends_with("/someone/private/resolve/main/config.json"));
+    assert_eq!(code(&ask("someone/private", Some("secret"), false)), 3);
+    let refused = ask("someone/private", None, true);
+    assert_eq!(code(&refused), 3);
+    assert!(stderr(&refused).contains("HF_TOKEN"), "{}", stderr(&refused));
+    assert_eq!(code(&ask("../../etc", Some("secret"), true)), 3);
+}
+
+#[test]
+fn a_workload_finds_settings_that_hold_when_they_are_planned() {
+    let ask = ["--input-tokens", "p50=1000,p99=8000", "--output-tokens", "500", "--concurrency", "16"];
+    let mut args = vec!["fit", "-o", "json", "--gpu", "H100-80GB"];
+    args.extend(ask);
+    args.extend(["--", "vllm", "serve", "Qwen/Qwen3-8B"]);
+    let o = run(&args);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let v: Value = serde_json::from_slice(&o.stdout).unwrap();
+    let schema = std::fs::read_to_string(root().join("docs/fit.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(&v).map(|e| format!("{e} at {}", e.instance_path)).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let here = &v["here"];
+    assert_eq!(here["holds"], "fits");
+    let seqs = here["max_num_seqs"].as_u64().unwrap();
+    let share = here["gpu_memory_utilization"].to_string();
+    let p = plan(&[
+        "--gpu",
+        "H100-80GB",
+        "--",
+        "vllm",
+        "serve",
+        "Qwen/Qwen3-8B",
+        "--max-model-len",
+        "8500",
+        "--max-num-seqs",
+        &seqs.to_string(),
+        "--gpu-memory-utilization",
+        &share,
+    ]);
+    assert!(p["gpu"]["kv_cache"]["max_concurrency"]["low"].as_f64().unwrap() >= seqs as f64);
+    let all = v["alternatives"].as_array().unwrap();
+    let rented: Vec<u64> =
+        all.iter().filter(|a| a["holds"] == "fits").map(|a| a["rented_bytes"].as_u64().unwrap()).collect();
+    assert!(rented.len() > 5 && rented.is_sorted());
+    for (flag, value) in [
+        ("--input-tokens", "p50=9,p99=1"),
+        ("--input-tokens", "x"),
+        ("--output-tokens", "p42=1"),
+        ("--concurrency", "0"),
+    ] {
+        let mut bad: Vec<&str> = args.clone();
+        let at = bad.iter().position(|a| *a == flag).unwrap();
+        bad[at + 1] = value;
+        let o = run(&bad);
+        assert_eq!(code(&o), 2, "{flag} {value}");
+        assert!(stderr(&o).contains(flag), "{}", stderr(&o));
+    }
+}
+
+#[test]
+fn plans_follow_the_published_schema() {
+    let text = std::fs::read_to_string(root().join("docs/plan.schema.json")).unwrap();
+    let schema: Value = serde_json::from_str(&text).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mut seen = 0;
+    for entry in dualplane_core::plan::catalogue::CATALOGUE {
+        for extra in [&["-tp", "8"][..], &["--kv-cache-dtype", "fp8", "--max-model-len", "8192"]] {
+            let mut args = vec!["plan", "-o", "json", "--gpu", "B200", "--", "vllm", "serve", entry.id];
+            args.extend(extra);
+            let o = run(&args);
+            if code(&o) == 2 {
+                continue;
+            }
+            let v: Value = serde_json::from_slice(&o.stdout).unwrap();
+            let errors: Vec<String> =
+                validator.iter_errors(&v).map(|e| format!("{} at {}", e, e.instance_path)).collect();
+            assert!(errors.is_empty(), "{}: {errors:#?}", entry.id);
+            seen += usize::from(code(&o) == 0);
+        }
+    }
+    assert!(seen >= 100, "only {seen} plans were made");
+    assert!(!validator.is_valid(&serde_json::json!({"schema": "dualplane.plan/v1"})));
+}
