@@ -228,7 +228,12 @@ fn other_failure(facts: &Facts, subject: &Subject) -> Option<Decided> {
         crate::text::shorten(&exception.message, 160)
     );
     let supports = vec![Cited::at(crate::text::shorten(exception.text.trim(), 240), &exception.place)];
-    Some(decided(Class::NotMemory, phase_of(exception.phase, facts), Confidence::Medium, summary, supports))
+    let mut phase = phase_of(exception.phase, facts);
+    // A module that cannot be imported is missed when the program begins.
+    if phase == Phase::Unknown && matches!(exception.name.as_str(), "ImportError" | "ModuleNotFoundError") {
+        phase = Phase::Load;
+    }
+    Some(decided(Class::NotMemory, phase, Confidence::Medium, summary, supports))
 }
 
 /// SIGABRT (-6, 134) is what a process sends itself; its reason stands elsewhere, also where this line prints first.
