@@ -362,6 +362,9 @@ fn healthy(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Decided {
     if let Some(s) = subject.death.as_ref().filter(|d| d.clean()) {
         supports.push(Cited::plain(format!("the container ended with exit code {}", s.exit_code)));
     }
+    // What was taken for trouble: the phase in which a healthy server speaks of memory.
+    let mut spoken = facts.hits.iter().filter(|h| h.mark == Mark::Benign).map(|h| h.phase);
+    let phase = spoken.find(|p| *p != Phase::Unknown).filter(|_| subject.death.is_none()).unwrap_or(phase);
     let confidence =
         if known || objects || phase != Phase::Unknown { Confidence::Medium } else { Confidence::Low };
     let summary = "no memory error, GPU fault or abnormal end stands in the evidence";
