@@ -23,6 +23,7 @@ pub mod metrics;
 mod paste;
 pub mod prefix;
 mod promql;
+mod prose;
 mod recognise;
 mod rotation;
 mod smi;

@@ -4,7 +4,7 @@
 //! line by line, so that the rest is a log whose line numbers are those of the file.
 
 use super::recognise::{Kind, is_kernel_line, mostly, recognise_structured};
-use super::{Bundle, describe, forms, inspect, kube, stream, tables};
+use super::{Bundle, describe, forms, inspect, kube, prose, stream, tables};
 
 /// Larger texts are logs: nobody pastes them, and they are not looked through for objects.
 pub(super) const MAX_PASTE: usize = 16 << 20;
@@ -93,6 +93,13 @@ pub(super) fn read(bundle: &mut Bundle, name: &str, bytes: Vec<u8>, kernel: bool
         read.extend(forms::read(bundle, &rest, start as u64 + 1, name, above));
         for (from, to) in read {
             claim(start + from, start + to, Owner::Taken);
+        }
+    }
+    if let Some(prose) = prose::lines(&text.split('\n').collect::<Vec<_>>()) {
+        for (owner, prose) in owner.iter_mut().zip(prose) {
+            if prose && *owner == Owner::Log {
+                *owner = Owner::Taken;
+            }
         }
     }
     drop(lines);

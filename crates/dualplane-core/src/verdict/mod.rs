@@ -146,7 +146,7 @@ pub struct Verdict {
 pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
     let subject = deaths::subject(bundle, facts);
     let all = candidates::collect(bundle, facts, knowledge, &subject);
-    let chain = order::causal(&all, facts);
+    let chain = order::causal(&all, facts, &subject);
     let mut decided =
         if chain.is_empty() { otherwise::decide(bundle, facts, &all, &subject) } else { from_chain(&chain) };
     // An init container runs before anything serves.

@@ -124,10 +124,14 @@ fn far_from_death(oom: &OomRecord, subject: &Subject) -> bool {
 }
 
 /// Candidates that are memory errors of this incident in causal order, each class once; empty where there is none.
-pub(super) fn causal(all: &[Candidate], facts: &Facts) -> Vec<Candidate> {
+pub(super) fn causal(all: &[Candidate], facts: &Facts, subject: &Subject) -> Vec<Candidate> {
     let mut firsts: Vec<&Candidate> = Vec::new();
-    let fatal: Vec<&Candidate> =
-        all.iter().filter(|c| c.weight == Weight::Fatal && !of_an_earlier_life(c, facts)).collect();
+    let fatal: Vec<&Candidate> = all
+        .iter()
+        .filter(|c| {
+            c.weight == Weight::Fatal && !of_an_earlier_life(c, facts) && !before_the_start(c, subject)
+        })
+        .collect();
     // One representative a source kind: the first of it in time or print order.
     let kill =
         |c: &&&Candidate| matches!(c.class, Class::HostOomKilled | Class::HostNodeOom) && c.from != From::Log;
@@ -160,8 +164,28 @@ pub(super) fn causal(all: &[Candidate], facts: &Facts) -> Vec<Candidate> {
             out.push(c.clone());
         }
     }
+    if let Some(earlier) = out.first().and_then(|first| first_sign(first, all)) {
+        out.insert(0, earlier.clone());
+    }
     merge_same_class(&mut out);
     out
+}
+
+/// The same shortage, met shortly before it ended the process: a bus error on a /dev/shm that was just said to be full.
+fn first_sign<'a>(first: &Candidate, all: &'a [Candidate]) -> Option<&'a Candidate> {
+    /// What is longer ago was another request's.
+    const SHORTLY_MS: i64 = 60_000;
+    let place =
+        first.place.as_ref().filter(|_| first.from == From::Log && first.class == Class::HostAllocFailure)?;
+    all.iter().find(|c| {
+        let before = c.place.as_ref().is_some_and(|p| p.file == place.file && p.line < place.line);
+        let apart = c.stamp.zip(first.stamp).and_then(|(c, f)| c.ms_until(f));
+        c.weight == Weight::Degraded
+            && c.class == first.class
+            && c.from == From::Log
+            && before
+            && apart.is_none_or(|ms| (0..=SHORTLY_MS).contains(&ms))
+    })
 }
 
 /// A verdict of "not memory" tells the memory errors that were survived before.
@@ -419,6 +443,17 @@ pub(super) fn recovered(c: &Candidate, facts: &Facts) -> bool {
         let gap = c.stamp.zip(l.last_served_at).and_then(|(c, s)| c.ms_until(s));
         lines || l.last_served > Some(line) && gap.is_some_and(|ms| ms > WELL_AFTER_MS)
     })
+}
+
+/// The line is older than the start of the instance that died: it stood in an earlier one's log.
+fn before_the_start(c: &Candidate, subject: &Subject) -> bool {
+    const MARGIN_MS: i64 = 60_000;
+    let Some(started) = subject.death.as_ref().and_then(|d| d.started).filter(|_| c.from == From::Log) else {
+        return false;
+    };
+    let zoned = matches!(c.stamp, Some(Stamp::Wall { zoned: true, .. }));
+    let slack = if zoned { MARGIN_MS } else { WIDEST_ZONE_MS };
+    c.stamp.and_then(|s| s.ms_until(started)).is_some_and(|ms| ms > slack)
 }
 
 /// The log goes on: the server answered requests after the error, was started anew, and that start failed of something

@@ -6,7 +6,7 @@ use dualplane_core::evidence::{Gap, RawFile};
 
 use super::file;
 use super::limits::{MAX_TOTAL, Room};
-use super::pile::{Content, PARTS, Pile};
+use super::pile::{Content, Pile, is_part};
 use super::sieve::Sieve;
 use super::{Incident, gap};
 
@@ -48,7 +48,7 @@ fn several(files: &Files) -> bool {
     let mut groups: Vec<String> =
         files.keys().map(|n| n.split('/').next().unwrap_or_default().to_lowercase()).collect();
     groups.dedup();
-    let parts = groups.iter().any(|g| PARTS.contains(&g.as_str()));
+    let parts = groups.iter().any(|g| is_part(g));
     groups.len() > 1 && files.keys().all(|n| n.contains('/')) && !parts && !is_cluster_dump(files)
 }
 

@@ -38,7 +38,21 @@ pub(super) const PARTS: &[&str] = &[
     "host-collectors",
     "namespaces",
     "pod-logs",
+    // The pods of one group: LeaderWorkerSet, Ray, ranks. A number behind the word is left out.
+    "leader",
+    "worker",
+    "workers",
+    "head",
+    "rank",
+    "ranks",
 ];
+
+/// The folder is a part of one incident: `logs`, `worker-0`, `rank1`.
+pub(super) fn is_part(folder: &str) -> bool {
+    let lower = folder.to_lowercase();
+    let bare = lower.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '-' | '_'));
+    PARTS.contains(&lower.as_str()) || matches!(bare, "leader" | "worker" | "head" | "rank")
+}
 
 /// Where a file's bytes are.
 #[derive(Debug)]
@@ -166,7 +180,7 @@ impl<'k> Pile<'k> {
     pub(super) fn strip_top(&mut self) {
         let top = |n: &str| n.split_once('/').map(|(top, _)| format!("{top}/"));
         let Some(prefix) = self.files.keys().next().and_then(|n| top(n)) else { return };
-        let says = PARTS.contains(&prefix.trim_end_matches('/').to_lowercase().as_str());
+        let says = is_part(prefix.trim_end_matches('/'));
         if says || !self.files.keys().all(|n| n.starts_with(&prefix)) {
             return;
         }
