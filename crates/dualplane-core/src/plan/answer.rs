@@ -8,7 +8,7 @@ use super::host::{Checkpoint, HostInput, HostReport, host};
 use super::model::Model;
 use super::outcome::{Plan, PlanError, Verdict};
 use super::quantity::{Quantity, Unknown};
-use super::version::{EngineKind, Version};
+use super::version::Version;
 use crate::units::thousands;
 
 /// A model with where its facts come from.
@@ -73,7 +73,7 @@ pub fn answer(
             settle: "start once, or use a checkpoint that is quantised already".into(),
         });
     }
-    let plan = match gpu_plane(model, line, gpu) {
+    let plan = match super::plan(model, &line.launch, gpu) {
         Ok(plan) => {
             let plan = match calibration.map(|c| (c, c.unfit(&plan, &line.launch, gpu))) {
                 Some((c, None)) => {
@@ -108,21 +108,13 @@ pub fn answer(
         model_source: named.source.clone(),
         line: line.clone(),
         gpu: gpu.clone(),
-        gpus: line.launch.tp.saturating_mul(line.launch.pp).saturating_mul(line.launch.dp),
+        gpus: line.launch.gpus(),
         plan,
         host,
         unknown,
         calibration: applied,
         measured: Vec::new(),
     })
-}
-
-fn gpu_plane(model: &Model, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanError> {
-    if line.launch.engine == EngineKind::Vllm {
-        super::plan(model, &line.launch, gpu)
-    } else {
-        Err(PlanError::unsupported(format!("the GPU plane of {}", line.launch.engine)))
-    }
 }
 
 /// The plan with the pool as an interval: what the engine makes of each bound.
@@ -190,6 +182,9 @@ impl Answer {
         };
         if let Some(r) = &plan.refusal {
             return r.message.clone();
+        }
+        if let Some(printed) = &plan.printed {
+            return printed.clone();
         }
         let kv = &plan.gpu.kv_cache;
         let c = kv.max_concurrency_hundredths.expected;

@@ -235,6 +235,8 @@ pub struct Plan {
     pub verdict: Verdict,
     /// The refusal at the expected values, where there is one.
     pub refusal: Option<Refusal>,
+    /// What the engine prints where it starts at the expected values; `None`: vLLM's lines, which follow from the cache.
+    pub printed: Option<String>,
     /// Every addend with its formula and source.
     pub terms: Vec<Term>,
     /// What is not known.

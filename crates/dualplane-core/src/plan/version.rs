@@ -41,6 +41,9 @@ impl Version {
     /// The newest vLLM whose arithmetic was read and measured against.
     pub const NEWEST_VLLM: Self = Self(0, 33, 0);
 
+    /// The newest SGLang whose arithmetic was read.
+    pub const NEWEST_SGLANG: Self = Self(0, 5, 23);
+
     /// `0.11.2`, `v0.11.2-cu129`, `0.19.1rc1.dev3+gabc`: the leading numbers. `None` where there are not at least two.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

@@ -1,0 +1,1 @@
+pub(crate) fn plan(_: &crate::plan::Model, l: &crate::plan::Launch, _: &crate::plan::Gpu) -> Result<crate::plan::Plan, crate::plan::PlanError> { Err(crate::plan::PlanError::unsupported(format!("{}", l.engine))) }
