@@ -8,7 +8,7 @@ use super::host::{Checkpoint, HostInput, HostReport, host};
 use super::model::Model;
 use super::outcome::{Plan, PlanError, Verdict};
 use super::quantity::{Quantity, Unknown};
-use super::version::Version;
+use super::version::{EngineKind, Version};
 use crate::units::thousands;
 
 /// A model with where its facts come from.
@@ -73,7 +73,7 @@ pub fn answer(
             settle: "start once, or use a checkpoint that is quantised already".into(),
         });
     }
-    let plan = match super::plan(model, &line.launch, gpu) {
+    let plan = match gpu_plane(model, line, gpu) {
         Ok(plan) => {
             let plan = match calibration.map(|c| (c, c.unfit(&plan, &line.launch, gpu))) {
                 Some((c, None)) => {
@@ -115,6 +115,15 @@ pub fn answer(
         calibration: applied,
         measured: Vec::new(),
     })
+}
+
+fn gpu_plane(model: &Model, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanError> {
+    match line.launch.engine {
+        EngineKind::Vllm | EngineKind::Sglang | EngineKind::TensorrtLlm => {
+            super::plan(model, &line.launch, gpu)
+        }
+        other => Err(PlanError::unsupported(format!("the GPU plane of {other}"))),
+    }
 }
 
 /// The plan with the pool as an interval: what the engine makes of each bound.

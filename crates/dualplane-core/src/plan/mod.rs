@@ -12,7 +12,7 @@ mod calibrate;
 pub mod card;
 pub mod catalogue;
 pub mod cli;
-mod engines;
+pub mod engines;
 pub mod fit;
 mod gpu;
 pub mod host;

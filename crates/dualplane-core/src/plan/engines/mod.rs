@@ -1,7 +1,9 @@
-//! GPU planes of engines other than vLLM. They share its reading of models and shapes of weights; what they reserve and
+//! GPU planes of engines that divide the card their own way.
+//!
+//! SGLang and TensorRT-LLM share vLLM's reading of models and its shapes of weights (`shapes.rs`); what they reserve and
 //! how they cut their pools is their own.
 
-pub(crate) mod sglang;
+pub mod sglang;
 mod shapes;
 pub(crate) mod trtllm;
 

@@ -105,7 +105,8 @@ impl Shapes {
             })
             .collect();
         if stage.rounding > 0 {
-            let formula = "what is left of a block of the allocator, up to 1 MiB, for each tensor above 1 MiB";
+            let formula =
+                "what is left of a block of the allocator, up to 1 MiB, for each tensor above 1 MiB";
             let source = "torch c10/cuda/CUDACachingAllocator.cpp";
             out.push(term("weights.allocator".into(), stage.rounding, formula, source));
         }
@@ -125,13 +126,10 @@ impl Shapes {
 }
 
 fn laid_out_anew(model: &Model) -> bool {
-    let latent = |l: &crate::plan::model::Layer| {
-        matches!(l.attention, Attention::Mla(_) | Attention::Compressed(_))
-    };
+    let latent =
+        |l: &crate::plan::model::Layer| matches!(l.attention, Attention::Mla(_) | Attention::Compressed(_));
     let four_bits = |q: &Quantization| {
-        [q.default, q.experts]
-            .iter()
-            .any(|s| matches!(s, LinearScheme::Mxfp4 | LinearScheme::Nvfp4 { .. }))
+        [q.default, q.experts].iter().any(|s| matches!(s, LinearScheme::Mxfp4 | LinearScheme::Nvfp4 { .. }))
     };
     model.layers.iter().any(latent) || model.quantization.as_ref().is_some_and(four_bits)
 }
@@ -168,7 +166,9 @@ fn count(model: &Model, like: &Launch, gpu: &Gpu) -> Result<(Dtype, Vec<OfStage>
         let by_class = TensorClass::ALL
             .iter()
             .filter(|c| **c != TensorClass::Unattached)
-            .map(|c| (*c, if *c == TensorClass::Other { s.get(*c).saturating_sub(attached) } else { s.get(*c) }))
+            .map(|c| {
+                (*c, if *c == TensorClass::Other { s.get(*c).saturating_sub(attached) } else { s.get(*c) })
+            })
             .filter(|(_, b)| *b > 0)
             .collect();
         OfStage { by_class, rounding: s.rounding(), drafter: s.drafter() }

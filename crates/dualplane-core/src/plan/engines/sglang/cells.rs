@@ -57,22 +57,28 @@ pub(crate) fn dtype(
     let asked = match launch.kv_cache_dtype.as_str() {
         // Sparse attention reads 8 bits on Blackwell (0.5.9 server_args.py `_set_default_nsa_kv_cache_dtype`).
         "auto" if sparse && gpu.capability.0 >= 10 => "fp8_e4m3",
-        "auto" => match &model.declared_kv_dtype {
-            // 0.5.23 mem_cache/kv_cache_dtype.py; when it came is not known.
-            Some(_) if launch.version >= Version(0, 5, 23) => "fp8_e4m3",
-            _ => served.as_str(),
-        },
+        // Only ModelOpt's own file says it to the engine (0.5.23 mem_cache/kv_cache_dtype.py).
+        "auto" if declared(model) && launch.version >= Version(0, 5, 23) => "fp8_e4m3",
+        "auto" => served.as_str(),
         "bf16" => "bfloat16",
         given => given,
     };
     match asked {
         "fp8_e4m3" | "fp8_e5m2" | "fp8" => Ok((asked.to_owned(), 1)),
-        "bfloat16" | "float16" | "float32" => Ok((asked.to_owned(), Dtype::parse(asked).map_or(2, Dtype::bytes))),
+        "bfloat16" | "float16" | "float32" => {
+            Ok((asked.to_owned(), Dtype::parse(asked).map_or(2, Dtype::bytes)))
+        }
         "fp4_e2m1" | "nvfp4" | "mxfp8" | "mxfp4" => {
             Err(PlanError::unsupported(format!("--kv-cache-dtype {asked} of SGLang")))
         }
         other => Err(PlanError::contradiction("--kv-cache-dtype", format!("unknown dtype {other}"))),
     }
+}
+
+/// Whether ModelOpt declares an 8-bit cache.
+pub(crate) fn declared(model: &Model) -> bool {
+    model.declared_kv_dtype.as_deref().is_some_and(|d| d.starts_with("fp8"))
+        && model.quantization.as_ref().is_some_and(|q| q.method.as_str().starts_with("modelopt"))
 }
 
 /// What decides cells besides the model.
@@ -94,8 +100,8 @@ pub(crate) fn cells(
     stage: u64,
 ) -> Result<Cells, PlanError> {
     let launch = s.launch;
-    let own_windows = OWN_WINDOWS.contains(&model.architecture.as_str())
-        && !launch.sglang.disable_hybrid_swa_memory;
+    let own_windows =
+        OWN_WINDOWS.contains(&model.architecture.as_str()) && !launch.sglang.disable_hybrid_swa_memory;
     let mut out = Cells::default();
     let mut widths: Option<u64> = None;
     for (layer, _) in model.layers.iter().zip(stage_of).filter(|(_, of)| **of == stage) {
@@ -155,7 +161,9 @@ fn latent(m: &Mla, s: &Setting<'_>) -> Result<u64, PlanError> {
     let Some(ix) = m.indexer else { return Ok(mul([width, s.element])) };
     let version = s.launch.version;
     if version < Version(0, 5, 5) {
-        return Err(PlanError::unsupported(format!("sparse attention in SGLang {version}; known from 0.5.5")));
+        return Err(PlanError::unsupported(format!(
+            "sparse attention in SGLang {version}; known from 0.5.5"
+        )));
     }
     let row = match (s.element, s.gpu.capability.0) {
         // 512 bytes, four scales of 4 bytes, 64 rotated elements in 16 bits.

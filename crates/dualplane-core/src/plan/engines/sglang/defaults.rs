@@ -214,7 +214,11 @@ fn encoder_factor(model: &Model, launch: &Launch) -> f64 {
 /// 79.25, L4 23,034 for 22.03, RTX 4090 24,564 for 23.55, H200 143,771 for 139.80).
 pub(crate) fn driver_mib(total_bytes: u64) -> Quantity {
     let cuda = total_bytes / MIB;
-    Quantity { low: cuda.saturating_add(400), expected: cuda.saturating_add(500), high: cuda.saturating_add(800) }
+    Quantity {
+        low: cuda.saturating_add(400),
+        expected: cuda.saturating_add(500),
+        high: cuda.saturating_add(800),
+    }
 }
 
 #[cfg(test)]

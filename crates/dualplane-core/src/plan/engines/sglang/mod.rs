@@ -127,7 +127,7 @@ pub(crate) fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, Pl
         ));
     }
     let requested = (mid.before * mid.share) as u64;
-    let printed = expected.refusal.is_none().then(|| pool.lines(expected, chunk, 0.0));
+    let printed = expected.refusal.is_none().then(|| pool.lines(expected, chunk));
     let unknown = unknown(model, launch, &shapes, states.is_some(), given.is_some());
     Ok(Plan {
         resolved: Resolved {
@@ -230,7 +230,7 @@ fn context(model: &Model, launch: &Launch) -> Result<u64, PlanError> {
             Err(PlanError::contradiction(
                 "--context-length",
                 format!(
-                    "{n} is greater than the length of the model's config ({}); \
+                    "User-specified context_length ({n}) is greater than the derived context_length ({}); \
                      SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1 overrides this",
                     model.max_model_len
                 ),
@@ -272,12 +272,12 @@ fn outside(launch: &Launch) -> Term {
     )
 }
 
-/// Buffers for images that are taken after the pool is sized: 100 MiB, and 1 GiB where features stay on the GPU.
+/// Embeddings of images that are kept after the pool is sized (`SGLANG_VLM_CACHE_SIZE_MB`).
 fn encoder(model: &Model, launch: &Launch) -> Quantity {
     if model.encoder.is_none() || launch.language_model_only || launch.version < Version(0, 5, 23) {
         return Quantity::default();
     }
-    Quantity::band(0, 100 * MIB, 1124 * MIB)
+    Quantity::exact(100 * MIB)
 }
 
 fn unknown(model: &Model, launch: &Launch, shapes: &Shapes, states: bool, given: bool) -> Vec<Unknown> {
@@ -304,11 +304,15 @@ fn unknown(model: &Model, launch: &Launch, shapes: &Shapes, states: bool, given:
     }
     let drafter = launch.speculative.as_ref();
     if drafter.is_some_and(|s| !matches!(s.method, Speculation::Mtp | Speculation::Ngram)) {
-        add("the drafter's weights, and its layers where they are not like the model's".into(), "start once and read \"Load weight end\"");
+        add(
+            "the drafter's weights, and its layers where they are not like the model's".into(),
+            "start once and read \"Load weight end\"",
+        );
     }
     if states {
         add(
-            "states per running request: 3 are taken, up to 5 with an extra buffer for overlapped scheduling".into(),
+            "states per running request, which depend on the backend of linear attention: 5 with an extra buffer, 3 without"
+                .into(),
             "the start-up line with max_running_requests",
         );
     }

@@ -63,6 +63,10 @@ impl Pool<'_> {
 
     /// From free memory.
     pub(crate) fn cut(&self, m: &Memory) -> Cut {
+        if m.after <= 0.0 {
+            // The weights do not load.
+            return refuse("torch.OutOfMemoryError: CUDA out of memory.".into());
+        }
         let mut rest = m.after - m.before * (1.0 - m.share) - m.encoder;
         let mut slots = 0;
         if let Some(states) = &self.states {
@@ -145,13 +149,14 @@ impl Pool<'_> {
         let ranks = if self.launch.sglang.dp_attention { self.launch.dp.max(1) } else { 1 };
         let asked = self.launch.max_num_seqs.map(|n| (n / ranks).max(1));
         let most = asked.unwrap_or_else(|| estimated.clamp(2048, 4096)).min(tokens / 2);
-        // Three states a request: its own and two checkpoints of the prefix cache.
-        let each = if self.launch.sglang.disable_radix_cache { 1 } else { 3 };
-        if self.states.is_some() && slots != u64::MAX { most.min(slots / each) } else { most }
+        match self.states {
+            Some(s) if slots != u64::MAX => most.min(floor_div(slots, s.per_request)),
+            _ => most,
+        }
     }
 
     /// The lines of a start.
-    pub(crate) fn lines(&self, cut: &Cut, chunk: Option<u64>, left: f64) -> String {
+    pub(crate) fn lines(&self, cut: &Cut, chunk: Option<u64>) -> String {
         let mut out = Vec::new();
         let dtype = if self.launch.version >= Version(0, 5, 5) {
             format!("dtype: torch.{}, ", torch(self.kv_dtype))
@@ -180,7 +185,6 @@ impl Pool<'_> {
             }
         }
         let chunk = chunk.map_or("-1".to_owned(), |n| n.to_string());
-        let _ = left;
         out.push(format!(
             "max_total_num_tokens={}, chunked_prefill_size={chunk}, max_running_requests={}, context_len={}",
             cut.tokens, cut.requests, self.context

@@ -16,7 +16,19 @@ const RATIO: f64 = 0.9;
 pub(crate) struct States {
     /// Bytes of the states of one request over the layers of the fullest stage.
     pub(crate) each: u64,
+    /// States that a running request takes.
+    pub(crate) per_request: u64,
 }
+
+/// Architectures with two more states a request, so that steps can overlap (0.5.23 arg_groups/overrides.py).
+const EXTRA_BUFFER: &[&str] = &[
+    "KimiLinearForCausalLM",
+    "Qwen3_5ForConditionalGeneration",
+    "Qwen3_5MoeForConditionalGeneration",
+    "Qwen3_5MoeForCausalLM",
+    "Qwen3_5ForCausalLM",
+    "Qwen3NextForCausalLM",
+];
 
 /// Bytes of the states of one request; `None` where the model has none.
 pub(crate) fn states(
@@ -43,7 +55,12 @@ pub(crate) fn states(
             launch.version
         )));
     }
-    Ok(Some(States { each }))
+    let per_request = match (launch.sglang.disable_radix_cache, model.architecture.as_str()) {
+        (true, _) => 1,
+        (false, a) if EXTRA_BUFFER.contains(&a) => 5,
+        (false, _) => 3,
+    };
+    Ok(Some(States { each, per_request }))
 }
 
 fn one(attention: &Attention, tp: u64, element: u64) -> u64 {

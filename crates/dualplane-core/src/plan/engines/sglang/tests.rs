@@ -37,11 +37,9 @@ fn a_printed_pool_holds_one_token_more() {
     let l = Launch { available_kv_bytes: Some(10_737_303_552), ..launch() };
     let p = plan(&model(QWEN3_8B), &l, &card(79.19, (9, 0))).unwrap();
     assert_eq!(p.gpu.kv_cache.tokens, Quantity::exact(72_816));
-    assert!(
-        p.printed.unwrap().starts_with(
-            "KV Cache is allocated. dtype: torch.bfloat16, #tokens: 72816, K size: 5.00 GB, V size: 5.00 GB\n"
-        )
-    );
+    assert!(p.printed.unwrap().starts_with(
+        "KV Cache is allocated. dtype: torch.bfloat16, #tokens: 72816, K size: 5.00 GB, V size: 5.00 GB\n"
+    ));
 }
 
 #[test]
@@ -64,7 +62,9 @@ fn weights_above_the_share_are_refused_with_the_least_that_works() {
     let p = plan(&model(QWEN3_8B), &l, &card(23.55, (8, 9))).unwrap();
     assert_eq!(p.verdict, Verdict::Refused);
     let text = p.refusal.unwrap().message;
-    assert!(text.starts_with("Loaded weights leave no GPU memory for the KV cache under --mem-fraction-static=0.3. Raise"));
+    assert!(text.starts_with(
+        "Loaded weights leave no GPU memory for the KV cache under --mem-fraction-static=0.3. Raise"
+    ));
     let older = Launch { version: Version(0, 5, 9), ..l };
     let text = plan(&model(QWEN3_8B), &older, &card(23.55, (8, 9))).unwrap().refusal.unwrap().message;
     assert_eq!(
@@ -125,11 +125,8 @@ fn attention_shared_by_data_keeps_heads_whole() {
     let config = include_str!("../../../../../../testdata/plan/configs/deepseek-ai--DeepSeek-V3_config.json");
     let m = model(config);
     let l = Launch { tp: 8, ..launch() };
-    let apart = Launch {
-        dp: 8,
-        sglang: SglangFlags { dp_attention: true, ..SglangFlags::default() },
-        ..l.clone()
-    };
+    let apart =
+        Launch { dp: 8, sglang: SglangFlags { dp_attention: true, ..SglangFlags::default() }, ..l.clone() };
     let weights = |l: &Launch| plan(&m, l, &card(139.8, (9, 0))).unwrap().gpu.weights_bytes.expected;
     assert!(weights(&apart) > weights(&l) + 5 * GIB);
     assert_eq!((l.gpus(), apart.gpus()), (8, 8));
