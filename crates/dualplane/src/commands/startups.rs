@@ -339,6 +339,8 @@ impl Figures {
         // Kernels lay FP4 experts out by card, and other platforms lay out all of them.
         let card = !text(row, "gpu").is_empty() || !quant.contains("mxfp4");
         let known_format = known_format && card && !text(row, "gpu").contains("AMD");
+        // Other engines' rows are of clusters: without the ranks there is nothing to divide by.
+        let known_format = known_format && (self.engine == EngineKind::Vllm || !text(row, "tp").is_empty());
         if let Some(want) = num(row, "weights_gib_per_gpu").filter(|_| known_format) {
             let got = p.gpu.weights_bytes.expected as f64 / GIB as f64;
             let off = (got / want - 1.0) * 100.0;

@@ -11,8 +11,9 @@ use crate::plan::quantity::{Plane, Quantity, Term, Unknown};
 use crate::plan::version::{EngineKind, Version};
 use crate::plan::weights;
 
-/// Shapes are the same in every engine; how kernels pad and copy them is not.
-const SAME_BAND: f64 = 0.004;
+/// Shapes are the same in every engine. These read the driver's free memory before and after, which moves by whole
+/// segments of the allocator: a start-up of 15.54 GiB was 0.6 % above the tensors.
+const SAME_BAND: f64 = 0.008;
 /// Where kernels lay weights out anew (latent attention, experts of four bits). Not measured for these engines.
 const OTHER_BAND: f64 = 0.03;
 

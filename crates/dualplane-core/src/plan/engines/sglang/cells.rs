@@ -167,7 +167,9 @@ fn latent(m: &Mla, s: &Setting<'_>) -> Result<u64, PlanError> {
     }
     let row = match (s.element, s.gpu.capability.0) {
         // 512 bytes, four scales of 4 bytes, 64 rotated elements in 16 bits.
-        (1, 9) => m.kv_lora_rank + mul([floor_div(m.kv_lora_rank, 128), 4]) + mul([m.rope_dim, 2]),
+        (1, 9) => [m.kv_lora_rank, mul([floor_div(m.kv_lora_rank, 128), 4]), mul([m.rope_dim, 2])]
+            .into_iter()
+            .fold(0, u64::saturating_add),
         (1, _) => return Err(PlanError::unsupported("8-bit rows of sparse attention off Hopper in SGLang")),
         (e, _) => mul([width, e]),
     };

@@ -61,6 +61,14 @@ impl Pool<'_> {
         floor_div(tokens, self.page).saturating_mul(self.page.max(1))
     }
 
+    /// Bytes of the states' pool, which has one slot more than are handed out.
+    pub(crate) fn state_bytes(&self, cut: &Cut) -> u64 {
+        match self.states {
+            Some(s) if cut.states > 0 => s.each.saturating_mul(cut.states.saturating_add(1)),
+            _ => 0,
+        }
+    }
+
     /// From free memory.
     pub(crate) fn cut(&self, m: &Memory) -> Cut {
         if m.after <= 0.0 {

@@ -16,6 +16,8 @@ const RATIO: f64 = 0.9;
 pub(crate) struct States {
     /// Bytes of the states of one request over the layers of the fullest stage.
     pub(crate) each: u64,
+    /// Layers with a state.
+    pub(crate) layers: u64,
     /// States that a running request takes.
     pub(crate) per_request: u64,
 }
@@ -38,9 +40,11 @@ pub(crate) fn states(
     stage_of: &[u64],
 ) -> Result<Option<States>, PlanError> {
     let dtype = state_dtype(model, launch);
+    let mut layers = 0;
     let mut stages = vec![0_u64; usize::try_from(launch.pp).unwrap_or(1).min(4096)];
     for (layer, stage) in model.layers.iter().zip(stage_of) {
         let bytes = one(&layer.attention, attention_tp, dtype.bytes());
+        layers += u64::from(bytes > 0);
         if let Some(sum) = usize::try_from(*stage).ok().and_then(|s| stages.get_mut(s)) {
             *sum = sum.saturating_add(bytes);
         }
@@ -60,7 +64,7 @@ pub(crate) fn states(
         (false, a) if EXTRA_BUFFER.contains(&a) => 5,
         (false, _) => 3,
     };
-    Ok(Some(States { each, per_request }))
+    Ok(Some(States { each, layers, per_request }))
 }
 
 fn one(attention: &Attention, tp: u64, element: u64) -> u64 {

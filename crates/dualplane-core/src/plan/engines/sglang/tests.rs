@@ -114,7 +114,7 @@ fn states_take_their_share_first() {
     let l = Launch { gpu_memory_utilization: Some(0.85), tp: 2, ..launch() };
     let p = plan(&model(config), &l, &card(79.19, (9, 0))).unwrap();
     let states = p.terms.iter().find(|t| t.name == "kv.states").unwrap().quantity.expected as f64;
-    let pool = p.gpu.kv_cache.available_bytes.expected as f64;
+    let pool = p.gpu.kv_cache.available_bytes.expected as f64 - states;
     // 0.9 : 1, to within one state.
     assert!((states / pool - 0.9).abs() < 0.02, "{states} {pool}");
     assert!(p.resolved.max_num_seqs < 2048);
@@ -132,4 +132,44 @@ fn attention_shared_by_data_keeps_heads_whole() {
     assert_eq!((l.gpus(), apart.gpus()), (8, 8));
     let uneven = Launch { dp: 3, ..apart };
     assert!(matches!(plan(&m, &uneven, &card(139.8, (9, 0))), Err(PlanError::Contradiction { .. })));
+}
+
+fn printed_after_load(version: Version, tp: u64, share: Option<f64>, after: f64, weights: f64) -> pool::Cut {
+    let launch = Launch { version, tp, gpu_memory_utilization: share, ..launch() };
+    let m = model(QWEN2_32B);
+    let setting = Setting { launch: &launch, gpu: &card(22.0, (8, 6)), attention_tp: tp, element: 2 };
+    let cells = [cells::cells(&m, &setting, &[0; 64], 0).unwrap()];
+    let pool =
+        Pool { launch: &launch, cells: &cells, states: None, page: 1, context: 32_768, kv_dtype: "bfloat16" };
+    let share = defaults::share(&m, &launch, Quantity::exact(22_528)).expected;
+    let gib = |g: f64| g * GIB as f64;
+    pool.cut(&Memory { before: gib(after + weights), after: gib(after), share, encoder: 0.0 })
+}
+
+const QWEN2_32B: &str = r#"{"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_size": 5120,
+    "num_attention_heads": 40, "num_key_value_heads": 8, "num_hidden_layers": 64, "intermediate_size": 27648,
+    "vocab_size": 152064, "max_position_embeddings": 32768, "torch_dtype": "bfloat16"}"#;
+
+#[test]
+fn the_pool_follows_from_what_was_free() {
+    // A start-up on four ranks printed 6.09 GB free after 15.54 GB of weights, then 46,611 tokens: the share is the
+    // 0.85 of that release.
+    let cut = printed_after_load(Version(0, 4, 6), 4, None, 6.09, 15.54);
+    assert!(cut.tokens.abs_diff(46_611) < 46, "{}", cut.tokens);
+    // Another printed 12.25 GB after 125.65 GB and named 0.9113 as the least; its sizes have two decimals.
+    let cut = printed_after_load(Version(0, 5, 23), 8, Some(0.88), 12.25, 125.65);
+    let text = cut.refusal.unwrap().message;
+    assert!(text.contains("above 0.912 (minimum viable = 1 - available/pre = 0.9112)"), "{text}");
+}
+
+#[test]
+fn more_ranks_never_need_more_each() {
+    let m = model(QWEN3_8B);
+    let mut last = u64::MAX;
+    for tp in [1, 2, 4, 8] {
+        let p = plan(&m, &Launch { tp, ..launch() }, &card(79.19, (9, 0))).unwrap();
+        let weights = p.gpu.weights_bytes.expected;
+        assert!(weights < last && weights.saturating_mul(tp) >= 15 * GIB, "{tp}: {weights}");
+        last = weights;
+    }
 }

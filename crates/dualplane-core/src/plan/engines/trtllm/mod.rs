@@ -9,6 +9,7 @@ mod tests;
 
 use self::pool::{Rows, lines, rows};
 use super::Shapes;
+use crate::plan::arith::mul;
 use crate::plan::gpu::Gpu;
 use crate::plan::launch::{Launch, MaxModelLen};
 use crate::plan::model::{FeedForward, Model};
@@ -152,22 +153,21 @@ fn length(model: &Model, launch: &Launch) -> u64 {
     }
 }
 
-/// The peak of a profiled step beyond the weights: two bytes for each element that a layer holds at once, and the logits
-/// of the step's requests.
+/// The peak of a profiled step beyond the weights: two bytes for each element that a layer holds at once.
 fn activation(model: &Model, launch: &Launch, step: u64) -> Term {
     let width = model
         .layers
         .iter()
         .map(|l| match l.feed_forward {
-            FeedForward::Dense { intermediate, .. } => 3 * (intermediate / launch.tp),
+            FeedForward::Dense { intermediate, .. } => mul([3, intermediate / launch.tp]),
             FeedForward::Moe(m) => {
-                m.top_k.saturating_mul(3 * (m.intermediate / launch.tp) + model.hidden_size)
+                mul([m.top_k, mul([3, m.intermediate / launch.tp]).saturating_add(model.hidden_size)])
             }
             FeedForward::None => 0,
         })
         .max()
         .unwrap_or(0)
-        .saturating_add(4 * model.hidden_size);
+        .saturating_add(mul([4, model.hidden_size]));
     let bytes = step.saturating_mul(width).saturating_mul(2);
     Term {
         name: "activation.forward".into(),
