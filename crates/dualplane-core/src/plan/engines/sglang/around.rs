@@ -53,13 +53,8 @@ pub(super) fn page(model: &Model, launch: &Launch, gpu: &Gpu) -> u64 {
     let backend = launch.attention_backend.as_deref().unwrap_or_default();
     // 0.5.23 arg_groups/overrides.py `_mla_backend_page_constraints`; TensorRT-LLM's kernels are the default on Blackwell.
     let blackwell = launch.attention_backend.is_none() && gpu.capability.0 == 10;
-    if backend == "flashmla" || sparse {
-        64
-    } else if (backend.starts_with("trtllm") || blackwell) && ![16, 32, 64, 128].contains(&asked) {
-        64
-    } else {
-        asked
-    }
+    let kernels = (backend.starts_with("trtllm") || blackwell) && ![16, 32, 64, 128].contains(&asked);
+    if backend == "flashmla" || sparse || kernels { 64 } else { asked }
 }
 
 /// Context of CUDA, communicators and what else was taken before the weights.
