@@ -79,15 +79,15 @@ impl Pool<'_> {
         let mut slots = 0;
         if let Some(states) = &self.states {
             let (n, left) = states.cut(rest, self.launch);
-            if n == 0 {
+            if n <= 0.0 {
                 return refuse(format!(
                     "Not enough GPU memory for hybrid (mamba/linear-attention) state cache. Computed \
-                     max_mamba_cache_size={n} (total_rest_memory={:.2} GB, mamba_cache_per_req={:.2} MB).",
+                     max_mamba_cache_size={n:.0} (total_rest_memory={:.2} GB, mamba_cache_per_req={:.2} MB).",
                     rest / GIB as f64,
                     states.each as f64 / f64::from(1 << 20)
                 ));
             }
-            (slots, rest) = (n, left);
+            (slots, rest) = (n as u64, left);
         }
         if rest <= 0.0 && self.launch.version >= Version(0, 5, 16) {
             return refuse(too_heavy(m));

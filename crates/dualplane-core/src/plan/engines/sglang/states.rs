@@ -96,20 +96,20 @@ fn state_dtype(model: &Model, launch: &Launch) -> Dtype {
 }
 
 impl States {
-    /// How many states `rest` bytes give room for, and what is then left for the KV pool.
-    pub(crate) fn cut(&self, rest: f64, launch: &Launch) -> (u64, f64) {
+    /// How many states `rest` bytes give room for (below zero where there is none), and what is then left for the KV pool.
+    pub(crate) fn cut(&self, rest: f64, launch: &Launch) -> (f64, f64) {
         let f = &launch.sglang;
         let ranks = if f.dp_attention { launch.dp.max(1) } else { 1 };
         let slots = if let Some(given) = f.max_mamba_cache_size {
-            given / ranks
+            (given / ranks) as f64
         } else if let (true, Some(requests)) = (f.disable_radix_cache, launch.max_num_seqs) {
-            (requests / ranks).max(1)
+            (requests / ranks).max(1) as f64
         } else {
             let ratio = f.mamba_full_memory_ratio.unwrap_or(RATIO).max(0.0);
             let budget = rest * ratio / (1.0 + ratio);
             // One more is padding.
-            (((budget - self.each as f64) / self.each as f64).floor()).max(0.0) as u64
+            ((budget - self.each as f64) / self.each as f64).floor()
         };
-        (slots, rest - self.each as f64 * slots.saturating_add(1) as f64)
+        (slots, rest - self.each as f64 * (slots + 1.0))
     }
 }

@@ -96,6 +96,8 @@ fn windows_have_a_pool_of_their_own_where_the_engine_makes_one() {
     let m = model(config);
     let l = Launch { gpu_memory_utilization: Some(0.85), ..launch() };
     let p = plan(&m, &l, &card(79.19, (9, 0))).unwrap();
+    // 12.8 GiB on disk and what kernels pad.
+    assert!((12 * GIB..15 * GIB).contains(&p.gpu.weights_bytes.expected), "{:?}", p.gpu.weights_bytes);
     // 12 full layers and 0.8 x 12 of a window of 128: 2,048 B each.
     assert_eq!(p.gpu.kv_cache.bytes_per_block, 12 * 2048 + 19_660);
     let whole = Launch {
@@ -171,5 +173,27 @@ fn more_ranks_never_need_more_each() {
         let weights = p.gpu.weights_bytes.expected;
         assert!(weights < last && weights.saturating_mul(tp) >= 15 * GIB, "{tp}: {weights}");
         last = weights;
+    }
+}
+
+#[test]
+fn weights_are_those_of_the_shared_core_on_every_kept_configuration() {
+    // Without workspaces nothing may be lost: experts that kernels repack are weights too.
+    for config in [
+        include_str!("../../../../../../testdata/plan/configs/openai--gpt-oss-20b_config.json"),
+        include_str!("../../../../../../testdata/plan/configs/deepseek-ai--DeepSeek-V3_config.json"),
+        include_str!("../../../../../../testdata/plan/configs/Qwen--Qwen3-30B-A3B-FP8_config.json"),
+        include_str!("../../../../../../testdata/plan/configs/Qwen--Qwen3-VL-2B-Instruct_config.json"),
+        include_str!(
+            "../../../../../../testdata/plan/configs/meta-llama--Llama-4-Scout-17B-16E-Instruct_config.json"
+        ),
+    ] {
+        let m = model(config);
+        let g = card(1500.0, (9, 0));
+        let core = crate::plan::plan(&m, &Launch { version_known: true, ..Launch::default() }, &g).unwrap();
+        let own = plan(&m, &launch(), &g).unwrap();
+        let (core, own) = (core.gpu.weights_bytes.expected as f64, own.gpu.weights_bytes.expected as f64);
+        // Buffers of a step (3 % of the smallest model) and rotary tables of twice the width are what differs.
+        assert!((own / core - 1.0).abs() < 0.04, "{}: {own} {core}", m.architecture);
     }
 }
