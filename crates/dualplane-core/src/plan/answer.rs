@@ -108,7 +108,7 @@ pub fn answer(
         model_source: named.source.clone(),
         line: line.clone(),
         gpu: gpu.clone(),
-        gpus: line.launch.tp.saturating_mul(line.launch.pp).saturating_mul(line.launch.dp),
+        gpus: line.launch.gpus(),
         plan,
         host,
         unknown,
@@ -118,10 +118,11 @@ pub fn answer(
 }
 
 fn gpu_plane(model: &Model, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanError> {
-    if line.launch.engine == EngineKind::Vllm {
-        super::plan(model, &line.launch, gpu)
-    } else {
-        Err(PlanError::unsupported(format!("the GPU plane of {}", line.launch.engine)))
+    match line.launch.engine {
+        EngineKind::Vllm | EngineKind::Sglang | EngineKind::TensorrtLlm => {
+            super::plan(model, &line.launch, gpu)
+        }
+        other => Err(PlanError::unsupported(format!("the GPU plane of {other}"))),
     }
 }
 
@@ -190,6 +191,9 @@ impl Answer {
         };
         if let Some(r) = &plan.refusal {
             return r.message.clone();
+        }
+        if let Some(printed) = &plan.printed {
+            return printed.clone();
         }
         let kv = &plan.gpu.kv_cache;
         let c = kv.max_concurrency_hundredths.expected;

@@ -1,5 +1,6 @@
 //! The plan: memory of a card divided, stage by stage, and what the engine would print.
 
+use super::engines;
 use super::gpu::Gpu;
 use super::launch::Launch;
 use super::model::{Attention, Family, Model};
@@ -15,10 +16,12 @@ use super::version::{EngineKind, Version};
 /// [`PlanError::Contradiction`] where the engine rejects the configuration before it takes memory,
 /// [`PlanError::Unsupported`] where its arithmetic is not known here.
 pub fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, PlanError> {
-    if launch.engine != EngineKind::Vllm {
-        return Err(PlanError::unsupported(format!("{} {}", launch.engine, launch.version)));
+    match launch.engine {
+        EngineKind::Vllm => Prepared::new(model, launch, gpu)?.plan(model, launch, gpu),
+        EngineKind::Sglang => engines::sglang::plan(model, launch, gpu),
+        EngineKind::TensorrtLlm => engines::trtllm::plan(model, launch, gpu),
+        other => Err(PlanError::unsupported(format!("the GPU plane of {other}"))),
     }
-    Prepared::new(model, launch, gpu)?.plan(model, launch, gpu)
 }
 
 /// Share by which real weights differ from the sum of tensors: allocator rounding, small kernels' buffers.
@@ -81,6 +84,7 @@ impl Prepared {
             host: None,
             verdict,
             refusal: expected.refusal,
+            printed: None,
             terms,
             unknown: self.unknown(model, launch, given.is_some()),
         })

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::engines::SglangFlags;
 use super::version::{EngineKind, Version};
 
 /// `--max-model-len`.
@@ -161,9 +162,19 @@ pub struct Launch {
     pub v2_runner: Option<bool>,
     /// `VLLM_USE_V1=0`: the first engine, which was the only one before 0.8.0.
     pub first_engine: bool,
+    /// What only SGLang's command line has.
+    pub sglang: SglangFlags,
 }
 
 impl Launch {
+    /// GPUs that it takes in all.
+    #[must_use]
+    pub fn gpus(&self) -> u64 {
+        // SGLang's data-parallel attention shares the ranks instead of adding some.
+        let copies = if self.sglang.dp_attention { 1 } else { self.dp };
+        self.tp.saturating_mul(self.pp).saturating_mul(copies)
+    }
+
     /// Whether the first engine serves ("V0").
     #[must_use]
     pub fn is_first_engine(&self) -> bool {
@@ -218,6 +229,7 @@ impl Default for Launch {
             attention_backend: None,
             v2_runner: None,
             first_engine: false,
+            sglang: SglangFlags::default(),
         }
     }
 }

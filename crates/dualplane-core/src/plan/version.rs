@@ -41,6 +41,22 @@ impl Version {
     /// The newest vLLM whose arithmetic was read and measured against.
     pub const NEWEST_VLLM: Self = Self(0, 33, 0);
 
+    /// The newest SGLang whose arithmetic was read.
+    pub const NEWEST_SGLANG: Self = Self(0, 5, 23);
+
+    /// The newest TensorRT-LLM whose arithmetic was read: the main branch of 2026, after 1.2.
+    pub const NEWEST_TENSORRT_LLM: Self = Self(1, 3, 0);
+
+    /// The newest release of an engine whose arithmetic was read; vLLM's for engines without such rules.
+    #[must_use]
+    pub const fn newest(engine: EngineKind) -> Self {
+        match engine {
+            EngineKind::Sglang => Self::NEWEST_SGLANG,
+            EngineKind::TensorrtLlm => Self::NEWEST_TENSORRT_LLM,
+            EngineKind::Vllm | EngineKind::Tgi | EngineKind::LlamaCpp => Self::NEWEST_VLLM,
+        }
+    }
+
     /// `0.11.2`, `v0.11.2-cu129`, `0.19.1rc1.dev3+gabc`: the leading numbers. `None` where there are not at least two.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

@@ -1,4 +1,4 @@
-//! `dualplane dev startups ROWS.csv --models MODELS.json`: plans against what real start-ups of vLLM printed.
+//! `dualplane dev startups ROWS.csv --models MODELS.json`: plans against what real start-ups printed, engine by engine.
 //!
 //! A row gives flags, and the sizes that the log printed with two decimals. The facts of its model are a configuration
 //! by name, or fields of one.
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use dualplane_core::plan::model::ModelFiles;
-use dualplane_core::plan::{self, Gpu, Launch, MaxModelLen, Model, Plan, Verdict, Version};
+use dualplane_core::plan::{self, EngineKind, Gpu, Launch, MaxModelLen, Model, Plan, Verdict, Version};
 use dualplane_core::units::GIB;
 use serde_json::{Map, Value, json};
 
@@ -27,23 +27,28 @@ pub(crate) fn run(args: &StartupsArgs) -> Result<Code, Failure> {
     let facts: Value = serde_json::from_str(&read(&args.models)?)?;
     let none = Value::Null;
     let facts = facts.get("models").unwrap_or(&none);
-    let mut figures = Figures::default();
+    let mut all = ENGINES.map(|(_, engine)| Figures { engine, ..Figures::default() });
     for row in rows(&read(&args.rows)?) {
-        if row.get("engine").is_some_and(|e| e.starts_with("vllm")) {
+        let name = text(&row, "engine");
+        let engine = ENGINES.iter().position(|(start, _)| name.starts_with(start));
+        if let Some(figures) = engine.and_then(|i| all.get_mut(i)) {
             figures.add(&row, facts, &args.configs);
         }
     }
-    if figures.rows == 0 {
+    if all.iter().all(|f| f.rows == 0) {
         return Err(Failure::NoLabels(args.rows.clone()));
     }
-    output::write(&figures.show())?;
-    let good = figures.tokens.percent() >= args.min_kv
-        && figures.concurrency.percent() >= args.min_kv
-        && figures.weights.percent() >= args.min_weights
-        && figures.pool.percent() >= args.min_weights
-        && figures.outcome.percent() >= 100.0;
+    let mut good = true;
+    for figures in all.iter_mut().filter(|f| f.rows > 0) {
+        output::write(&figures.show())?;
+        good &= figures.good(args);
+    }
     Ok(if good { exit::OK } else { exit::BELOW_BOUND })
 }
+
+/// Engines by how a row's name for them begins.
+const ENGINES: [(&str, EngineKind); 3] =
+    [("vllm", EngineKind::Vllm), ("sglang", EngineKind::Sglang), ("tensorrt-llm", EngineKind::TensorrtLlm)];
 
 /// Rows of a CSV with a header; quoted fields may hold commas and doubled quotes.
 fn rows(text: &str) -> Vec<Row> {
@@ -137,9 +142,13 @@ const CARDS: &[(&str, (u32, u32))] = &[
     ("RTX PRO", (12, 0)),
 ];
 
-fn launch(row: &Row) -> (Launch, Gpu) {
+/// Totals that logs print for a card, where the row gives none.
+const TOTALS: &[(&str, f64)] = &[("H200", 139.80), ("H100", 79.19), ("A100-80", 79.25)];
+
+fn launch(row: &Row, engine: EngineKind) -> (Launch, Gpu) {
     let version = text(row, "engine_version");
-    let known = Version::parse(&version.replace("0.1x", "0.12"));
+    // Releases of SGLang that were not named more closely: the rules of 0.4.6 held from 0.4.3 to 0.4.8.
+    let known = Version::parse(&version.replace("0.1x", "0.12").replace("0.4.x", "0.4.6"));
     let extra = text(row, "extra_args");
     let tp = int(row, "tp").unwrap_or(1);
     let kv = if text(row, "kv_cache_dtype").starts_with("fp8") { "fp8" } else { "auto" };
@@ -149,8 +158,12 @@ fn launch(row: &Row) -> (Launch, Gpu) {
         _ => "auto",
     };
     // A main branch of 2026 lies between the releases whose arithmetic is known.
-    let newest = if version.starts_with("2026") { Version(0, 28, 0) } else { Version::NEWEST_VLLM };
+    let newest = match engine {
+        EngineKind::Vllm if version.starts_with("2026") => Version(0, 28, 0),
+        engine => Version::newest(engine),
+    };
     let launch = Launch {
+        engine,
         version: known.unwrap_or(newest),
         version_known: known.is_some(),
         tp,
@@ -180,7 +193,8 @@ fn launch(row: &Row) -> (Launch, Gpu) {
     };
     let name = text(row, "gpu");
     let capability = CARDS.iter().find(|(card, _)| name.contains(card)).map_or((9, 0), |(_, c)| *c);
-    let total = num(row, "gpu_total_gib").unwrap_or(79.19);
+    let by_name = TOTALS.iter().find(|(card, _)| name.contains(card)).map_or(79.19, |(_, gib)| *gib);
+    let total = num(row, "gpu_total_gib").unwrap_or(by_name);
     let gpu = Gpu {
         name: name.to_owned(),
         device_name: name.to_owned(),
@@ -200,6 +214,8 @@ fn incomparable(row: &Row) -> Option<&'static str> {
         Some("an offload or a split that the row does not describe")
     } else if ["4-bit", "quantised"].iter().any(|w| model.contains(w)) {
         Some("a quantisation that the row does not describe")
+    } else if text(row, "quantization").contains("experts on CPU") {
+        Some("experts in host memory")
     } else if ["Ascend", "TPU", "XPU", "MetaX", "Intel"].iter().any(|w| gpu.contains(w)) {
         Some("another platform than CUDA")
     } else {
@@ -230,6 +246,7 @@ impl Table {
 
 #[derive(Default)]
 struct Figures {
+    engine: EngineKind,
     rows: usize,
     tokens: Table,
     concurrency: Table,
@@ -253,7 +270,7 @@ impl Figures {
         if let Some(why) = incomparable(row) {
             return self.skipped.push(format!("{id}: {why}"));
         }
-        let (launch, gpu) = launch(row);
+        let (launch, gpu) = launch(row, self.engine);
         let model = match Model::read(&files) {
             Ok(m) => m,
             Err(e) => return self.skipped.push(format!("{id}: {e}")),
@@ -264,6 +281,7 @@ impl Figures {
         match (plan::plan(&model, &with_pool, &gpu), plan::plan(&model, &launch, &gpu)) {
             (Ok(given), Ok(alone)) => {
                 self.kv(row, &id, pool, &given);
+                self.started(row, &id, pool, &alone);
                 self.alone(row, &id, pool, &alone, &launch, &model);
             }
             (Err(e), _) | (_, Err(e)) => self.skipped.push(format!("{id}: {e}")),
@@ -289,6 +307,30 @@ impl Figures {
         }
     }
 
+    /// Whether it starts, from flags, model and card: where the row prints no pool.
+    fn started(&mut self, row: &Row, id: &str, pool: Option<f64>, p: &Plan) {
+        let outcome = text(row, "outcome");
+        let open = pool.is_some() || text(row, "gpu").is_empty() || self.engine == EngineKind::Vllm;
+        if open || !matches!(outcome, "started" | "kv_too_small") {
+            return;
+        }
+        let right = match p.verdict {
+            Verdict::Fits => outcome == "started",
+            Verdict::Refused => outcome == "kv_too_small",
+            Verdict::Uncertain => true,
+        };
+        let said = p.refusal.as_ref().map_or("it starts", |r| &r.message);
+        self.outcome.mark(right, format!("{id}: {outcome}, predicted {:?}: {said}", p.verdict));
+    }
+
+    fn good(&self, args: &StartupsArgs) -> bool {
+        self.tokens.percent() >= args.min_kv
+            && self.concurrency.percent() >= args.min_kv
+            && self.weights.percent() >= args.min_weights
+            && self.pool.percent() >= args.min_weights
+            && self.outcome.percent() >= 100.0
+    }
+
     /// From flags, model and card alone.
     fn alone(&mut self, row: &Row, id: &str, pool: Option<f64>, p: &Plan, launch: &Launch, model: &Model) {
         let quant = text(row, "quantization");
@@ -297,6 +339,8 @@ impl Figures {
         // Kernels lay FP4 experts out by card, and other platforms lay out all of them.
         let card = !text(row, "gpu").is_empty() || !quant.contains("mxfp4");
         let known_format = known_format && card && !text(row, "gpu").contains("AMD");
+        // Other engines' rows are of clusters: without the ranks there is nothing to divide by.
+        let known_format = known_format && (self.engine == EngineKind::Vllm || !text(row, "tp").is_empty());
         if let Some(want) = num(row, "weights_gib_per_gpu").filter(|_| known_format) {
             let got = p.gpu.weights_bytes.expected as f64 / GIB as f64;
             let off = (got / want - 1.0) * 100.0;
@@ -306,8 +350,8 @@ impl Figures {
             let right = within(got, want, 0.004) || (got - want).abs() <= half;
             self.weights.mark(right, format!("{id}: {want} GiB, predicted {got:.4} ({off:+.2} %)"));
         }
-        let flags =
-            num(row, "gpu_total_gib").is_some() && launch.gpu_memory_utilization.is_some() && known_format;
+        let card = num(row, "gpu_total_gib").is_some();
+        let flags = card && launch.gpu_memory_utilization.is_some() && known_format;
         if let Some(want) = pool.filter(|_| flags) {
             let band = p.gpu.kv_cache.available_bytes;
             let gib = |b: u64| b as f64 / GIB as f64;
@@ -334,7 +378,7 @@ impl Figures {
             ("conc", "maximum concurrency within 1 %", &self.concurrency),
             ("weights", "weights per GPU within 0.4 %", &self.weights),
             ("pool", "printed pool inside the band from flags, model and card", &self.pool),
-            ("outcome", "started or refused, from the printed pool", &self.outcome),
+            ("outcome", "started or refused, from the printed pool or from the flags", &self.outcome),
         ];
         for (name, _, t) in &tables {
             for miss in &t.misses {
@@ -344,7 +388,7 @@ impl Figures {
         for s in &self.skipped {
             let _ = writeln!(out, "skipped {s}");
         }
-        let _ = writeln!(out, "{} rows of vLLM, {} skipped", self.rows, self.skipped.len());
+        let _ = writeln!(out, "{} rows of {}, {} skipped", self.rows, self.engine, self.skipped.len());
         for (name, what, t) in &tables {
             let _ = writeln!(out, "{name:<8} {:>7.2} %  {:>3}/{:<3} {what}", t.percent(), t.right, t.of);
         }

@@ -365,3 +365,48 @@ fn plans_follow_the_published_schema() {
     assert!(seen >= 100, "only {seen} plans were made");
     assert!(!validator.is_valid(&serde_json::json!({"schema": "dualplane.plan/v1"})));
 }
+
+#[test]
+fn sglang_divides_the_card_by_its_static_share() {
+    let command = ["--", "python3", "-m", "sglang.launch_server", "--model-path", "Qwen/Qwen3-8B"];
+    let base = ["--gpu", "H100-80GB", "--engine-version", "0.5.23"];
+    let v = plan(&[&base[..], &command[..], &["--mem-fraction-static", "0.85"]].concat());
+    let parts: u64 = ["weights_bytes", "activation_bytes", "cuda_graph_bytes", "non_torch_bytes"]
+        .iter()
+        .map(|p| expected(&v, &format!("/gpu/{p}")))
+        .sum();
+    let pool = expected(&v, "/gpu/kv_cache/available_bytes");
+    assert!((parts + pool).abs_diff(expected(&v, "/gpu/total_bytes")) < 16);
+    let tokens = expected(&v, "/gpu/kv_cache/tokens");
+    assert_eq!(tokens, pool / 147_456);
+    let message = v["message"].as_str().unwrap();
+    assert!(
+        message.contains(&format!("max_total_num_tokens={tokens}, chunked_prefill_size=8192")),
+        "{message}"
+    );
+    // The share of the release leaves less than a given 0.85.
+    let own = plan(&[&base[..], &command[..]].concat());
+    assert!(expected(&own, "/gpu/kv_cache/tokens") < tokens);
+    let refused = plan(&[&base[..], &command[..], &["--mem-fraction-static", "0.15"]].concat());
+    assert_eq!(refused["verdict"], "refused");
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.starts_with("Loaded weights leave no GPU memory for the KV cache"), "{message}");
+}
+
+#[test]
+fn tensorrt_llm_takes_a_share_of_what_is_left() {
+    let at = |fraction| {
+        let v = plan(&[
+            "--gpu",
+            "H100-80GB",
+            "--",
+            "trtllm-serve",
+            "Qwen/Qwen3-8B",
+            "--kv_cache_free_gpu_memory_fraction",
+            fraction,
+        ]);
+        assert_eq!(v["verdict"], "fits");
+        expected(&v, "/gpu/kv_cache/available_bytes")
+    };
+    assert!((at("0.9") / 9).abs_diff(at("0.5") / 5) < 16);
+}

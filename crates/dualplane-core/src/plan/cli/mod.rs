@@ -2,6 +2,7 @@
 
 pub(crate) mod numbers;
 mod others;
+mod sglang;
 mod vllm;
 mod vllm_flags;
 pub(crate) mod words;
@@ -31,7 +32,7 @@ pub struct CommandLine {
 impl CommandLine {
     pub(crate) fn of(engine: EngineKind) -> Self {
         Self {
-            launch: Launch { engine, ..Launch::default() },
+            launch: Launch { engine, version: Version::newest(engine), ..Launch::default() },
             host: HostAsk::default(),
             model: None,
             unknown_flags: Vec::new(),
@@ -205,6 +206,8 @@ fn environment(line: &mut CommandLine, env: &[(String, String)]) {
                 line.launch.attention_backend.get_or_insert_with(|| value.trim().to_owned());
             }
             "VLLM_USE_V2_MODEL_RUNNER" => line.launch.v2_runner = Some(on(value)),
+            "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN" => line.launch.allow_long_max_model_len = on(value),
+            "SGLANG_MAMBA_SSM_DTYPE" => line.launch.mamba_ssm_cache_dtype = Some(value.trim().to_owned()),
             "VLLM_MQ_MAX_CHUNK_BYTES_MB" => line.host.queue_chunk_mib = numbers::human(value),
             "LMCACHE_MAX_LOCAL_CPU_SIZE" => {
                 line.host.lmcache_bytes = value.trim().parse::<f64>().ok().and_then(gib_of);
@@ -214,6 +217,7 @@ fn environment(line: &mut CommandLine, env: &[(String, String)]) {
             "VLLM_PP_LAYER_PARTITION"
             | "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"
             | "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
+            | "SGLANG_ENABLE_POST_CAPTURE_KV_SIZING"
             | "VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE" => {
                 line.not_followed.push(format!("{key}={value}"));
             }

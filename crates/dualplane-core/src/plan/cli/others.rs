@@ -2,38 +2,9 @@
 
 use super::numbers::{count, human, real, wrong};
 use super::words::{self, Given, Known, Take::Switch, Take::Value};
-use super::{CommandLine, EngineKind};
+use super::{CommandLine, EngineKind, sglang};
 use crate::plan::launch::MaxModelLen;
 use crate::plan::outcome::PlanError;
-
-/// Source: SGLang srt/server_args.py 0.5.
-const SGLANG: &[Known] = &[
-    ("model", &["model-path"], Value),
-    ("tp", &["tp-size", "tensor-parallel-size"], Value),
-    ("pp", &["pp-size", "pipeline-parallel-size"], Value),
-    ("dp", &["dp-size", "data-parallel-size"], Value),
-    ("ep", &["ep-size", "expert-parallel-size"], Value),
-    ("context-length", &[], Value),
-    ("mem-fraction-static", &[], Value),
-    ("max-running-requests", &[], Value),
-    ("max-total-tokens", &[], Value),
-    ("chunked-prefill-size", &[], Value),
-    ("cuda-graph-max-bs", &[], Value),
-    ("page-size", &[], Value),
-    ("kv-cache-dtype", &[], Value),
-    ("dtype", &[], Value),
-    ("quantization", &[], Value),
-    ("load-format", &[], Value),
-    ("disable-cuda-graph", &[], Switch),
-    ("enable-hierarchical-cache", &[], Switch),
-    ("hicache-ratio", &[], Value),
-    ("hicache-size", &[], Value),
-    ("host", &[], Value),
-    ("port", &[], Value),
-    ("trust-remote-code", &[], Switch),
-    ("served-model-name", &[], Value),
-    ("enable-metrics", &[], Switch),
-];
 
 /// Source: text-generation-inference launcher/src/main.rs.
 const TGI: &[Known] = &[
@@ -56,9 +27,10 @@ const TGI: &[Known] = &[
 /// Source: TensorRT-LLM tensorrt_llm/commands/serve.py.
 const TENSORRT_LLM: &[Known] = &[
     ("model", &[], Value),
-    ("tp", &["tp-size"], Value),
-    ("pp", &["pp-size"], Value),
-    ("ep", &["ep-size"], Value),
+    ("tp", &["tp-size", "tensor-parallel-size"], Value),
+    ("pp", &["pp-size", "pipeline-parallel-size"], Value),
+    ("ep", &["ep-size", "moe-expert-parallel-size"], Value),
+    ("page-size", &["tokens-per-block"], Value),
     ("context-length", &["max-seq-len"], Value),
     ("max-running-requests", &["max-batch-size"], Value),
     ("chunked-prefill-size", &["max-num-tokens"], Value),
@@ -96,7 +68,7 @@ const LLAMA_CPP: &[Known] = &[
 
 pub(super) fn parse(engine: EngineKind, args: &[String]) -> Result<CommandLine, PlanError> {
     let table = match engine {
-        EngineKind::Sglang => SGLANG,
+        EngineKind::Sglang => sglang::FLAGS,
         EngineKind::Tgi => TGI,
         EngineKind::TensorrtLlm => TENSORRT_LLM,
         _ => LLAMA_CPP,
@@ -107,10 +79,12 @@ pub(super) fn parse(engine: EngineKind, args: &[String]) -> Result<CommandLine, 
     for given in &words.flags {
         if !given.known {
             line.unknown_flags.push(given.flag());
+        } else if engine == EngineKind::Sglang && sglang::take(given, &mut line)? {
         } else if !launch(given, &mut line)? {
             host(given, &mut line)?;
         }
     }
+    sglang::finish(&mut line);
     Ok(line)
 }
 

@@ -106,7 +106,8 @@ fn of(a: &Answer) -> PlanV1<'_> {
         model: ModelV1 { id: &a.model, source: &a.model_source },
         engine: EngineV1 {
             name: l.engine,
-            version: (l.version_known || l.engine == EngineKind::Vllm).then(|| l.version.to_string()),
+            version: (l.version_known || matches!(l.engine, EngineKind::Vllm | EngineKind::Sglang))
+                .then(|| l.version.to_string()),
             version_known: l.version_known,
         },
         gpus: a.gpus,

@@ -45,8 +45,10 @@ fn word(verdict: Verdict) -> &'static str {
 fn engine(a: &Answer) -> String {
     let l = &a.line.launch;
     match (l.engine, l.version_known) {
-        (crate::plan::EngineKind::Vllm, true) => format!("{} {}", l.engine, l.version),
-        (crate::plan::EngineKind::Vllm, false) => format!("{} {} (assumed)", l.engine, l.version),
+        (_, true) => format!("{} {}", l.engine, l.version),
+        (crate::plan::EngineKind::Vllm | crate::plan::EngineKind::Sglang, false) => {
+            format!("{} {} (assumed)", l.engine, l.version)
+        }
         _ => l.engine.to_string(),
     }
 }
