@@ -81,6 +81,7 @@ impl Prepared {
             host: None,
             verdict,
             refusal: expected.refusal,
+            printed: None,
             terms,
             unknown: self.unknown(model, launch, given.is_some()),
         })

@@ -12,6 +12,7 @@ mod calibrate;
 pub mod card;
 pub mod catalogue;
 pub mod cli;
+pub mod engines;
 pub mod fit;
 mod gpu;
 pub mod host;

@@ -235,6 +235,9 @@ pub struct Plan {
     pub verdict: Verdict,
     /// The refusal at the expected values, where there is one.
     pub refusal: Option<Refusal>,
+    /// What the engine prints at its start, where that is no line of the KV cache as vLLM prints it.
+    #[serde(skip)]
+    pub printed: Option<String>,
     /// Every addend with its formula and source.
     pub terms: Vec<Term>,
     /// What is not known.
