@@ -3,6 +3,8 @@
 //! A row gives flags, and the sizes that the log printed with two decimals. The facts of its model are a configuration
 //! by name, or fields of one.
 
+mod others;
+
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -28,12 +30,19 @@ pub(crate) fn run(args: &StartupsArgs) -> Result<Code, Failure> {
     let none = Value::Null;
     let facts = facts.get("models").unwrap_or(&none);
     let mut figures = Figures::default();
+    let mut others = others::Others::default();
     for row in rows(&read(&args.rows)?) {
+        if others.add(&row, facts, &args.configs) {
+            continue;
+        }
         if row.get("engine").is_some_and(|e| e.starts_with("vllm")) {
             figures.add(&row, facts, &args.configs);
         }
     }
-    if figures.rows == 0 {
+    if others.rows > 0 {
+        output::write(&others.show())?;
+    }
+    if figures.rows == 0 && others.rows == 0 {
         return Err(Failure::NoLabels(args.rows.clone()));
     }
     output::write(&figures.show())?;

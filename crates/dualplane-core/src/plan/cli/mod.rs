@@ -36,7 +36,9 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    pub(crate) fn of(engine: EngineKind) -> Self {
+    /// A line of an engine on which nothing is given.
+    #[must_use]
+    pub fn of(engine: EngineKind) -> Self {
         Self {
             launch: Launch { engine, ..Launch::default() },
             host: HostAsk::default(),

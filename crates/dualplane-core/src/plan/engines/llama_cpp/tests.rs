@@ -68,6 +68,17 @@ fn llama_8b_q4_0_as_printed() {
 }
 
 #[test]
+fn a_start_up_of_ollama_as_printed() {
+    // Llama-3.1-8B-Instruct Q4_K_M, four slots in one cache, without flash attention (two logs).
+    let p = run(LLAMA_8B, "Q4_K_M", "-m x -c 8192 -np 4 -kvu -ngl 33 -fa off", 24);
+    near(&sizes(&p, "model"), &[4403.49, 281.81], 0.0);
+    near(&sizes(&p, "KV"), &[1024.0], 0.0);
+    near(&sizes(&p, "compute"), &[560.0], 0.0);
+    let host = p.terms.iter().find(|t| t.name == "llama_cpp.compute_buffer").unwrap().quantity.expected;
+    assert_eq!(host, 24 << 20);
+}
+
+#[test]
 fn layers_on_four_cards_as_printed() {
     // DeepSeek-R1-Distill-Qwen-32B Q4_K_M on four equal cards.
     let p = run(QWEN_32B, "Q4_K_M", "-m x -c 8192 -ngl 65 -ts 1,1,1,1 -np 1", 24);

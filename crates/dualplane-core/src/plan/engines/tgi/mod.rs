@@ -98,7 +98,14 @@ pub fn plan(model: &Model, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanEr
     let mut add = |name: &str, quantity: Quantity, formula: String| {
         terms.push(Term { name: name.into(), plane: Plane::Gpu, quantity, formula, source: SOURCE.into() });
     };
-    add("activation.prefill", activation, format!("{prefill} tokens through one layer, 16 bits"));
+    add(
+        "activation.prefill",
+        activation,
+        format!(
+            "{prefill} tokens × (one layer in 16 bits + vocabulary {} × 6 B (4 to 10) of logits and probabilities)",
+            model.vocab_size
+        ),
+    );
     add("non_torch", rest, "CUDA context, NCCL and kernels; estimate".into());
     add(
         "kv_cache",
@@ -173,7 +180,8 @@ fn weights(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, PlanError>
     super::super::plan(model, &as_vllm, gpu)
 }
 
-/// Warm-up: all matrices of a layer pass one batch (as vLLM's prefill, budget of 1 to 8 %).
+/// Warm-up: all matrices of a layer pass one batch (as in vLLM's prefill), then all its logits stand in memory
+/// (`prefill_logprobs` of the warm-up request, backends/client/src).
 fn activation(model: &Model, launch: &Launch, prefill: u64) -> Quantity {
     let width = model
         .layers
@@ -187,9 +195,14 @@ fn activation(model: &Model, launch: &Launch, prefill: u64) -> Quantity {
         .unwrap_or(0);
     let hidden = mul([3, model.hidden_size]);
     let sharded = mul([3, width]) / launch.tp.max(1);
-    let expected = mul([prefill, hidden.saturating_add(sharded), 2]);
-    // Logits of all positions stand in memory only where they are asked for.
-    Quantity::band(expected / 2, expected, expected.saturating_mul(2).saturating_add(256 * MIB))
+    let layer = mul([prefill, hidden.saturating_add(sharded), 2]);
+    // The warm-up asks for the probabilities of all its tokens: logits in 16 bits, and their softmax in 16 or 32.
+    let logits = |bytes: u64| mul([prefill, model.vocab_size, bytes]);
+    Quantity::band(
+        (layer / 2).saturating_add(logits(4)),
+        layer.saturating_add(logits(6)),
+        layer.saturating_mul(2).saturating_add(logits(10)).saturating_add(256 * MIB),
+    )
 }
 
 struct Sizes {
