@@ -79,6 +79,19 @@ fn a_start_up_of_ollama_as_printed() {
 }
 
 #[test]
+fn known_models_as_printed() {
+    // gpt-oss-20b of ggml-org (three logs, b6000 to b8000), Llama-3.1-70B's shape in Q4_K_M (two logs).
+    for (id, quant, model, ram) in [
+        ("openai/gpt-oss-20b", "MXFP4", 10_949.38, 586.82),
+        ("meta-llama/Llama-3.1-70B-Instruct", "Q4_K_M", 39_979.48, 563.63),
+    ] {
+        let config = crate::plan::catalogue::find(id).unwrap().config;
+        let p = run(config, quant, "-m x -c 4096 -np 1 -ngl 99", 80);
+        near(&sizes(&p, "model"), &[model, ram], 0.0);
+    }
+}
+
+#[test]
 fn layers_on_four_cards_as_printed() {
     // DeepSeek-R1-Distill-Qwen-32B Q4_K_M on four equal cards.
     let p = run(QWEN_32B, "Q4_K_M", "-m x -c 8192 -ngl 65 -ts 1,1,1,1 -np 1", 24);
