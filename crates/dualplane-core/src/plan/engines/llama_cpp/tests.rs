@@ -80,7 +80,7 @@ fn a_start_up_of_ollama_as_printed() {
 
 #[test]
 fn known_models_as_printed() {
-    // gpt-oss-20b of ggml-org (three logs, b6000 to b8000), Llama-3.1-70B's shape in Q4_K_M (two logs).
+    // gpt-oss-20b of ggml-org (three logs), Llama-3.1-70B's shape in Q4_K_M (two logs).
     for (id, quant, model, ram) in [
         ("openai/gpt-oss-20b", "MXFP4", 10_949.38, 586.82),
         ("meta-llama/Llama-3.1-70B-Instruct", "Q4_K_M", 39_979.48, 563.63),
