@@ -81,6 +81,9 @@ pub(crate) struct LaunchArgs {
     /// Model directory, config.json or id, where the command's path is not on this machine
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// Quantisation of a GGUF that is not at hand: Q4_K_M (llama.cpp, Ollama)
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) quant: Option<String>,
     /// Kubernetes manifest: command, image, environment, resources and volumes are read from it
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,

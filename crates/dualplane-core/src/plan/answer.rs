@@ -3,11 +3,13 @@
 use super::calibrate::{Calibration, Measured};
 use super::card::Placed;
 use super::cli::CommandLine;
+use super::engines::llama_cpp::{self, Gguf};
+use super::engines::tgi;
 use super::gpu::Gpu;
 use super::host::{Checkpoint, HostInput, HostReport, host};
 use super::model::Model;
 use super::outcome::{Plan, PlanError, Verdict};
-use super::quantity::{Quantity, Unknown};
+use super::quantity::{Plane, Quantity, Unknown};
 use super::version::{EngineKind, Version};
 use crate::units::thousands;
 
@@ -20,6 +22,8 @@ pub struct Named {
     pub source: String,
     /// The facts.
     pub model: Model,
+    /// The header of its GGUF file, where one was given.
+    pub gguf: Option<Gguf>,
     /// Its weight files, where they were seen.
     pub files: Checkpoint,
 }
@@ -64,7 +68,8 @@ pub fn answer(
     let mut unknown = Vec::new();
     let mut applied = None;
     let model = &named.model;
-    if let (Some(method), None) = (&line.launch.quantization, &model.quantization) {
+    let loads_16_bit = line.launch.engine != EngineKind::LlamaCpp;
+    if let (Some(method), None, true) = (&line.launch.quantization, &model.quantization, loads_16_bit) {
         unknown.push(Unknown {
             what: format!(
                 "the peak while --quantization {method} loads: 16-bit weights of a layer, in older versions of the whole \
@@ -73,9 +78,12 @@ pub fn answer(
             settle: "start once, or use a checkpoint that is quantised already".into(),
         });
     }
-    let plan = match gpu_plane(model, line, gpu) {
+    let plan = match gpu_plane(named, line, gpu) {
         Ok(plan) => {
-            let plan = match calibration.map(|c| (c, c.unfit(&plan, &line.launch, gpu))) {
+            let plan = match calibration
+                .filter(|_| line.launch.engine == EngineKind::Vllm)
+                .map(|c| (c, c.unfit(&plan, &line.launch, gpu)))
+            {
                 Some((c, None)) => {
                     applied = Some(c.clone());
                     with_pool(model, line, gpu, c.pool(&plan), plan)?
@@ -96,6 +104,11 @@ pub fn answer(
     };
     let host =
         host(HostInput { line, model: Some(&named.model), plan: plan.as_ref().ok(), files: named.files });
+    // What the GPU plane found for the host plane stands there now.
+    let plan = plan.map(|mut p| {
+        p.terms.retain(|t| t.plane == Plane::Gpu);
+        p
+    });
     let calibrated = applied.is_some();
     let of_plan = plan.iter().flat_map(|p| p.unknown.iter().cloned());
     // The terms that a calibration settles are no longer open.
@@ -117,12 +130,17 @@ pub fn answer(
     })
 }
 
-fn gpu_plane(model: &Model, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanError> {
+fn gpu_plane(named: &Named, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanError> {
+    let model = &named.model;
+    if named.gguf.is_some() && line.launch.engine != EngineKind::LlamaCpp {
+        return Err(PlanError::unsupported(format!("GGUF files in {}", line.launch.engine)));
+    }
     match line.launch.engine {
         EngineKind::Vllm | EngineKind::Sglang | EngineKind::TensorrtLlm => {
             super::plan(model, &line.launch, gpu)
         }
-        other => Err(PlanError::unsupported(format!("the GPU plane of {other}"))),
+        EngineKind::LlamaCpp => llama_cpp::plan(model, named.gguf.as_ref(), line, gpu),
+        EngineKind::Tgi => tgi::plan(model, line, gpu),
     }
 }
 

@@ -3,6 +3,8 @@
 //! A row gives flags, and the sizes that the log printed with two decimals. The facts of its model are a configuration
 //! by name, or fields of one.
 
+mod others;
+
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -28,14 +30,21 @@ pub(crate) fn run(args: &StartupsArgs) -> Result<Code, Failure> {
     let none = Value::Null;
     let facts = facts.get("models").unwrap_or(&none);
     let mut all = ENGINES.map(|(_, engine)| Figures { engine, ..Figures::default() });
+    let mut others = others::Others::default();
     for row in rows(&read(&args.rows)?) {
+        if others.add(&row, facts, &args.configs) {
+            continue;
+        }
         let name = text(&row, "engine");
         let engine = ENGINES.iter().position(|(start, _)| name.starts_with(start));
         if let Some(figures) = engine.and_then(|i| all.get_mut(i)) {
             figures.add(&row, facts, &args.configs);
         }
     }
-    if all.iter().all(|f| f.rows == 0) {
+    if others.rows > 0 {
+        output::write(&others.show())?;
+    }
+    if all.iter().all(|f| f.rows == 0) && others.rows == 0 {
         return Err(Failure::NoLabels(args.rows.clone()));
     }
     let mut good = true;

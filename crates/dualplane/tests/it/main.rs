@@ -18,6 +18,7 @@ mod know;
 mod large;
 mod plan;
 mod plan_cli;
+mod plan_gguf;
 mod real_oom;
 mod schema;
 mod tidy;

@@ -1,5 +1,6 @@
 //! Engines' own command lines: which engine, which model, and what was asked of it.
 
+mod llama_cpp;
 pub(crate) mod numbers;
 mod others;
 mod sglang;
@@ -9,6 +10,8 @@ pub(crate) mod words;
 
 use serde::Serialize;
 
+use super::engines::llama_cpp::LlamaCppAsk;
+use super::engines::tgi::TgiAsk;
 use super::host::HostAsk;
 use super::launch::Launch;
 use super::outcome::PlanError;
@@ -21,6 +24,10 @@ pub struct CommandLine {
     pub launch: Launch,
     /// What only the host plane needs.
     pub host: HostAsk,
+    /// What only llama.cpp is asked.
+    pub llama_cpp: LlamaCppAsk,
+    /// What only TGI is asked.
+    pub tgi: TgiAsk,
     /// Model id or path, where one is named.
     pub model: Option<String>,
     /// Flags that this engine's table does not hold, as given, in order.
@@ -30,10 +37,14 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    pub(crate) fn of(engine: EngineKind) -> Self {
+    /// A line of an engine on which nothing is given.
+    #[must_use]
+    pub fn of(engine: EngineKind) -> Self {
         Self {
             launch: Launch { engine, version: Version::newest(engine), ..Launch::default() },
             host: HostAsk::default(),
+            llama_cpp: LlamaCppAsk::default(),
+            tgi: TgiAsk::default(),
             model: None,
             unknown_flags: Vec::new(),
             not_followed: Vec::new(),
@@ -76,6 +87,8 @@ pub fn parse(
     };
     let mut line = match engine {
         EngineKind::Vllm => vllm::parse(args)?,
+        EngineKind::LlamaCpp if ollama(&commands, image) => llama_cpp::ollama(args),
+        EngineKind::LlamaCpp => llama_cpp::parse(args)?,
         other => others::parse(other, args)?,
     };
     environment(&mut line, &env);
@@ -84,6 +97,12 @@ pub fn parse(
         line.launch.version_known = true;
     }
     Ok(line)
+}
+
+/// Whether Ollama is what starts llama.cpp.
+fn ollama(commands: &[Vec<String>], image: Option<&str>) -> bool {
+    image.is_some_and(|i| i.contains("ollama"))
+        || commands.iter().flatten().any(|w| w.rsplit('/').next() == Some("ollama"))
 }
 
 /// `NAME=value` before a command, or behind `-e`.
@@ -160,6 +179,7 @@ fn engine_of(command: &[String]) -> Option<(EngineKind, usize)> {
             "text-generation-launcher" => Some((EngineKind::Tgi, i + 1)),
             "trtllm-serve" if next == Some("serve") => Some((EngineKind::TensorrtLlm, i + 2)),
             "trtllm-serve" => Some((EngineKind::TensorrtLlm, i + 1)),
+            "ollama" if matches!(next, Some("serve" | "run")) => Some((EngineKind::LlamaCpp, i + 2)),
             "llama-server" | "llama-server.exe" => Some((EngineKind::LlamaCpp, i + 1)),
             _ if name.starts_with("vllm.entrypoints") => Some((EngineKind::Vllm, i + 1)),
             _ if name.starts_with("sglang.launch_server") || word.ends_with("sglang/launch_server.py") => {
@@ -181,6 +201,7 @@ const IMAGES: &[(&str, EngineKind)] = &[
     ("tensorrt-llm", EngineKind::TensorrtLlm),
     ("tensorrt_llm", EngineKind::TensorrtLlm),
     ("llama.cpp", EngineKind::LlamaCpp),
+    ("ollama", EngineKind::LlamaCpp),
     ("vllm", EngineKind::Vllm),
 ];
 
@@ -201,6 +222,9 @@ pub fn image_version(image: &str) -> Option<Version> {
 fn environment(line: &mut CommandLine, env: &[(String, String)]) {
     let on = |v: &str| !matches!(v.trim().to_ascii_lowercase().as_str(), "" | "0" | "false" | "no" | "off");
     for (key, value) in env {
+        if llama_cpp::environment(line, key, value) {
+            continue;
+        }
         match key.as_str() {
             "VLLM_ATTENTION_BACKEND" => {
                 line.launch.attention_backend.get_or_insert_with(|| value.trim().to_owned());
@@ -213,6 +237,11 @@ fn environment(line: &mut CommandLine, env: &[(String, String)]) {
                 line.host.lmcache_bytes = value.trim().parse::<f64>().ok().and_then(gib_of);
             }
             "RUNAI_STREAMER_MEMORY_LIMIT" => line.host.streamer_bytes = numbers::human(value),
+            // Read by the shard at its start (server/text_generation_server/models/globals.py).
+            "TGI_WIGGLE_ROOM" => {
+                let share = value.trim().parse::<f64>().ok().filter(|s| *s > 0.0 && *s < 1.0);
+                line.tgi.room = share.map(|s| (s * 1000.0) as u64);
+            }
             "VLLM_USE_V1" if !on(value) => line.not_followed.push(format!("{key}={value}")),
             "VLLM_PP_LAYER_PARTITION"
             | "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"

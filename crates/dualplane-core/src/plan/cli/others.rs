@@ -1,6 +1,6 @@
-//! Command lines of SGLang, TGI, TensorRT-LLM and llama.cpp: what the host plane and their GPU planes use.
+//! Command lines of SGLang, TGI and TensorRT-LLM: what the host plane and their GPU planes use.
 
-use super::numbers::{count, human, real, wrong};
+use super::numbers::{count, human, real};
 use super::words::{self, Given, Known, Take::Switch, Take::Value};
 use super::{CommandLine, EngineKind, sglang};
 use crate::plan::launch::MaxModelLen;
@@ -42,36 +42,11 @@ const TENSORRT_LLM: &[Known] = &[
     ("trust-remote-code", &[], Switch),
 ];
 
-/// Source: llama.cpp common/arg.cpp.
-const LLAMA_CPP: &[Known] = &[
-    ("model", &["m"], Value),
-    ("hf-repo", &["hf", "hfr"], Value),
-    ("context-length", &["ctx-size", "c"], Value),
-    ("max-running-requests", &["parallel", "np"], Value),
-    ("n-gpu-layers", &["ngl", "gpu-layers"], Value),
-    ("ubatch-size", &["ub"], Value),
-    ("batch-size", &["b"], Value),
-    ("cache-type-k", &["ctk"], Value),
-    ("cache-type-v", &["ctv"], Value),
-    ("cache-ram", &["cram"], Value),
-    ("mlock", &[], Switch),
-    ("mmap", &[], Switch),
-    ("swa-full", &[], Switch),
-    ("flash-attn", &["fa"], Value),
-    ("kv-unified", &["kvu"], Switch),
-    ("host", &[], Value),
-    ("port", &[], Value),
-    ("threads", &["t"], Value),
-    ("jinja", &[], Switch),
-    ("alias", &["a"], Value),
-];
-
 pub(super) fn parse(engine: EngineKind, args: &[String]) -> Result<CommandLine, PlanError> {
     let table = match engine {
         EngineKind::Sglang => sglang::FLAGS,
         EngineKind::Tgi => TGI,
-        EngineKind::TensorrtLlm => TENSORRT_LLM,
-        _ => LLAMA_CPP,
+        _ => TENSORRT_LLM,
     };
     let words = words::flags(args, table);
     let mut line = CommandLine::of(engine);
@@ -91,18 +66,12 @@ pub(super) fn parse(engine: EngineKind, args: &[String]) -> Result<CommandLine, 
 fn launch(given: &Given, line: &mut CommandLine) -> Result<bool, PlanError> {
     let l = &mut line.launch;
     match given.name.as_str() {
-        "model" | "hf-repo" => line.model = Some(given.value().to_owned()),
+        "model" => line.model = Some(given.value().to_owned()),
         "tp" => l.tp = count(given)?,
         "pp" => l.pp = count(given)?,
         "dp" => l.dp = count(given)?,
         "ep" => l.expert_parallel = count(given)? > 1,
-        "context-length" => {
-            // llama.cpp writes 0 for the model's own.
-            l.max_model_len = match count(given)? {
-                0 => MaxModelLen::Model,
-                n => MaxModelLen::Tokens(n),
-            }
-        }
+        "context-length" => l.max_model_len = MaxModelLen::Tokens(count(given)?),
         "mem-fraction-static" => l.gpu_memory_utilization = Some(real(given)?),
         "max-running-requests" => l.max_num_seqs = Some(count(given)?),
         // -1 turns chunking off.
@@ -110,7 +79,6 @@ fn launch(given: &Given, line: &mut CommandLine) -> Result<bool, PlanError> {
         "max-total-tokens" => l.num_gpu_blocks_override = Some(count(given)?),
         "page-size" => l.block_size = Some(count(given)?),
         "kv-cache-dtype" => l.kv_cache_dtype = given.value().to_owned(),
-        "cache-type-k" | "cache-type-v" => l.kv_cache_dtype = given.value().to_owned(),
         "dtype" => l.dtype = given.value().to_owned(),
         "quantization" => l.quantization = Some(given.value().to_owned()),
         "load-format" => l.load_format = given.value().to_owned(),
@@ -132,17 +100,7 @@ fn host(given: &Given, line: &mut CommandLine) -> Result<(), PlanError> {
         "hicache-size" => {
             h.hicache_bytes = Some((real(given)?.min(1e6) * 1e9) as u64).filter(|b| *b > 0);
         }
-        // MiB; -1 is without a limit, 0 none (llama.cpp common/arg.cpp).
-        "cache-ram" => {
-            if given.value().trim().starts_with('-') {
-                line.not_followed.push("--cache-ram -1: the prompt cache is without a limit".into());
-            } else {
-                h.prompt_cache_bytes =
-                    Some(human(given.value()).ok_or_else(|| wrong(given, "is no whole number"))? << 20);
-            }
-        }
-        "mlock" => h.locked = given.on,
-        "mmap" => h.mapped = given.on,
+        "max-input-tokens" => line.tgi.max_input_tokens = Some(count(given)?),
         _ => {}
     }
     Ok(())
@@ -165,9 +123,6 @@ mod tests {
         assert_eq!((l.launch.tp, l.launch.gpu_memory_utilization), (4, Some(0.85)));
         assert_eq!((l.host.hicache_ratio, l.host.hicache_bytes), (Some(2.0), Some(98_000_000_000)));
         assert_eq!(l.unknown_flags, ["--foo"]);
-        let l = parse(EngineKind::LlamaCpp, "-m x.gguf -c 0 --no-mmap -cram 4096 -np 4");
-        assert_eq!(l.launch.max_model_len, MaxModelLen::Model);
-        assert_eq!((l.host.mapped, l.host.prompt_cache_bytes), (false, Some(4 << 30)));
         let l = parse(EngineKind::Tgi, "--model-id a/b --num-shard 2 --quantize awq");
         assert_eq!((l.launch.tp, l.launch.quantization.as_deref()), (2, Some("awq")));
     }

@@ -1,14 +1,17 @@
 //! What loading the weights takes besides what stays.
 
-use super::{Cx, Part, When};
+use super::{Cx, HostAsk, Part, When};
 use crate::plan::arith::mul;
 use crate::plan::model::{FeedForward, Model};
-use crate::plan::quantity::Quantity;
+use crate::plan::quantity::{Plane, Quantity};
 use crate::plan::version::EngineKind;
 use crate::units::{Bytes, GIB};
 
 /// Weight files are cut at 4 to 10 GB by the usual tools; taken where the files were not seen.
 const SHARD: (u64, u64, u64) = (4_000_000_000, 5_000_000_000, 10_000_000_000);
+
+/// llama.cpp's tensors that are on no card.
+const MODEL_IN_RAM: &str = "llama_cpp.model_buffer";
 
 const SOURCE: &str = "vLLM model_executor/model_loader/weight_utils.py";
 
@@ -25,6 +28,11 @@ pub(super) fn parts(cx: &mut Cx<'_>) -> Vec<Part> {
         ));
     }
     if line.launch.engine == EngineKind::LlamaCpp {
+        if cx.input.plan.is_some() && line.host.mapped {
+            // The mapped file is page cache already; its part for layers in RAM is no second one.
+            out.extend(llama_cpp(cx).into_iter().filter(|p| p.when != When::Reclaimable));
+            return out;
+        }
         out.extend(llama_cpp(cx));
         return out;
     }
@@ -65,7 +73,9 @@ fn checkpoint(cx: &Cx<'_>) -> Option<(u64, String)> {
     }
     let launch = &cx.input.line.launch;
     let weights = cx.gpu()?.weights_bytes.expected;
-    let bytes = mul([weights, launch.tp, launch.pp]);
+    let in_ram = cx.input.plan.iter().flat_map(|p| &p.terms).filter(|t| t.name == MODEL_IN_RAM);
+    let bytes =
+        in_ram.fold(mul([weights, launch.tp, launch.pp]), |sum, t| sum.saturating_add(t.quantity.expected));
     Some((
         bytes,
         format!("about weights per GPU × {} ranks = {}", launch.tp.saturating_mul(launch.pp), Bytes(bytes)),
@@ -139,6 +149,18 @@ fn streamer(cx: &mut Cx<'_>) -> Part {
 /// llama.cpp maps its file; what is not offloaded is used from there.
 fn llama_cpp(cx: &mut Cx<'_>) -> Vec<Part> {
     let host = &cx.input.line.host;
+    let in_ram = |host: &HostAsk| !host.mapped || host.locked;
+    if let Some(plan) = cx.input.plan {
+        // The GPU plane knows which tensors are on no card.
+        let found = plan.terms.iter().filter(|t| t.plane == Plane::Host);
+        return found
+            .map(|t| {
+                let mapped = t.name == MODEL_IN_RAM && !in_ram(host);
+                let when = if mapped { When::Reclaimable } else { When::Always };
+                Part::new(&t.name, when, t.quantity, t.formula.clone(), &t.source)
+            })
+            .collect();
+    }
     if host.mapped && !host.locked {
         return Vec::new();
     }

@@ -127,6 +127,9 @@ impl Found {
             why: "neither the command nor the log names a model: give its directory, config.json or id"
                 .into(),
         })?;
+        if let Some(quant) = &args.quant {
+            line.launch.quantization = Some(quant.clone());
+        }
         let named = model::load(&id, args.online)?;
         let total = args.gpu_memory.as_ref().map(|s| memory("--gpu-memory", s)).transpose()?.map(Bytes);
         let name = card(args.gpu.as_deref(), label, mig);
