@@ -1,5 +1,6 @@
 //! The plan: memory of a card divided, stage by stage, and what the engine would print.
 
+use super::drafter;
 use super::gpu::Gpu;
 use super::launch::Launch;
 use super::model::{Attention, Family, Model};
@@ -63,7 +64,8 @@ impl Prepared {
         let empty = || PlanError::unsupported("a launch without a pipeline stage");
         let t = taken.get(tightest).ok_or_else(empty)?;
         let kv = self.kv_plan(available.get(tightest).copied().unwrap_or_default(), &low, &expected, &high);
-        let mut terms = self.weight_terms(tightest);
+        let separate = drafter::counted(model, launch).is_some();
+        let mut terms = self.weight_terms(tightest, separate);
         terms.extend([t.activation.clone(), t.graphs.clone(), t.rest.clone()]);
         Ok(Plan {
             resolved: self.resolved(model),
@@ -117,7 +119,7 @@ impl Prepared {
         TensorClass::ALL.iter().map(|c| (*c, s.get(*c))).filter(|(_, b)| *b > 0).collect()
     }
 
-    fn weight_terms(&self, stage: usize) -> Vec<Term> {
+    fn weight_terms(&self, stage: usize, separate: bool) -> Vec<Term> {
         let mut terms = self.class_terms(stage);
         let Some(s) = self.stages.get(stage) else { return terms };
         let mut add = |name: &str, bytes: u64, formula: &str, source: &str| {
@@ -143,12 +145,18 @@ impl Prepared {
             "slots x rank x (inputs + outputs) x 2 B over all linears",
             "vLLM lora/layers/base_linear.py",
         );
-        add(
-            "weights.drafter",
-            s.drafter(),
-            "the model's last layer for each layer of multi-token prediction, and its projection",
-            "vLLM model_executor/models/deepseek_mtp.py, qwen3_5_mtp.py",
-        );
+        let (formula, source) = if separate {
+            (
+                "the drafter's layers, projection and head; the embedding is the model's, but for whole draft models",
+                "shapes of the drafter's config.json; vLLM model_executor/models/llama_eagle.py, llama_eagle3.py",
+            )
+        } else {
+            (
+                "the model's last layer for each layer of multi-token prediction, and its projection",
+                "vLLM model_executor/models/deepseek_mtp.py, qwen3_5_mtp.py",
+            )
+        };
+        add("weights.drafter", s.drafter(), formula, source);
         terms
     }
 
@@ -233,12 +241,7 @@ impl Prepared {
                 settle: "check whether they change the shape of the model".into(),
             });
         }
-        if launch.speculative.as_ref().is_some_and(|s| s.model.is_some()) {
-            out.push(Unknown {
-                what: "the drafter's own layers and weights".into(),
-                settle: "start once and give the log".into(),
-            });
-        }
+        out.extend(drafter::unknown(model, launch));
         if let Some(what) = older_layout(model, launch) {
             out.push(Unknown {
                 what: what.into(),

@@ -12,6 +12,7 @@ mod calibrate;
 pub mod card;
 pub mod catalogue;
 pub mod cli;
+mod drafter;
 pub mod fit;
 mod gpu;
 pub mod host;
