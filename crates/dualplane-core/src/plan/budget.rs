@@ -60,6 +60,16 @@ impl Prepared {
             (Some(_), Some(_)) => Verdict::Refused,
             (Some(_), None) => Verdict::Uncertain,
         };
+        // The card is looked at before anything else.
+        let start = pool::check(launch, gpu, requested, self.settled.utilisation);
+        let (verdict, refusal, open) = match start {
+            Some(s) if s.refusal.is_some() => (s.verdict, s.refusal, s.unknown),
+            Some(s) if s.verdict == Verdict::Uncertain && verdict == Verdict::Fits => {
+                (s.verdict, None, s.unknown)
+            }
+            Some(s) => (verdict, expected.refusal.clone(), s.unknown),
+            None => (verdict, expected.refusal.clone(), None),
+        };
         let tightest = self.tightest(&available);
         let empty = || PlanError::unsupported("a launch without a pipeline stage");
         let t = taken.get(tightest).ok_or_else(empty)?;
@@ -82,9 +92,9 @@ impl Prepared {
             },
             host: None,
             verdict,
-            refusal: expected.refusal,
+            refusal,
             terms,
-            unknown: self.unknown(model, launch, given.is_some()),
+            unknown: self.unknown(model, launch, given.is_some()).into_iter().chain(open).collect(),
         })
     }
 
@@ -96,7 +106,13 @@ impl Prepared {
         let last = stage + 1 == self.stages.len();
         let activation = pool::activation(model, launch, &self.settled, last);
         let graphs = pool::cuda_graphs(model, launch, bytes);
-        let rest = pool::non_torch(model, launch, &self.settled, last, gpu.total_bytes);
+        let mut rest = pool::non_torch(model, launch, &self.settled, last, gpu.total_bytes);
+        let held = pool::held(launch, gpu);
+        if held > 0 {
+            rest.quantity = rest.quantity + Quantity::exact(held);
+            rest.formula =
+                format!("{} + {held} B that others hold, which this version counts too", rest.formula);
+        }
         let sum: Quantity = [weights, activation.quantity, graphs.quantity, rest.quantity].into_iter().sum();
         Taken { weights, activation, graphs, rest, available: Quantity::exact(requested).minus(sum) }
     }

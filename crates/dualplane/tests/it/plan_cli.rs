@@ -365,3 +365,47 @@ fn plans_follow_the_published_schema() {
     assert!(seen >= 100, "only {seen} plans were made");
     assert!(!validator.is_valid(&serde_json::json!({"schema": "dualplane.plan/v1"})));
 }
+
+#[test]
+fn a_card_that_is_taken_refuses_the_start() {
+    let card = ["--gpu-memory", "23.56GiB", "--gpu", "RTX-3090", "--engine-version", "0.21.0"];
+    let ask = |free: &str| {
+        let mut args = card.to_vec();
+        args.extend([
+            "--free-gpu-memory",
+            free,
+            "--",
+            "vllm",
+            "serve",
+            "Qwen/Qwen3-0.6B",
+            "--max-model-len",
+            "4096",
+        ]);
+        plan(&args)
+    };
+    let v = ask("12.18GiB");
+    assert_eq!(v["verdict"], "refused");
+    let message = v["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("Free memory on device cuda:0 (12.18/23.56 GiB) on startup is less than desired"),
+        "{message}"
+    );
+    assert_eq!(ask("23.5GiB")["verdict"], "fits");
+    let near = ask("21.8GiB");
+    assert_eq!(near["verdict"], "uncertain");
+    assert!(near["unknown"].to_string().contains("before it looks"), "{near}");
+}
+
+#[test]
+fn a_drafter_is_counted_where_its_files_are_known() {
+    let ask = |config: &str| {
+        plan(&["--gpu", "H100-80GB", "--", "vllm", "serve", "Qwen/Qwen3-8B", "--speculative-config", config])
+    };
+    let known = ask(r#"{"method": "draft_model", "model": "Qwen/Qwen3-0.6B", "num_speculative_tokens": 3}"#);
+    let other = ask(r#"{"method": "draft_model", "model": "/models/mine", "num_speculative_tokens": 3}"#);
+    let more = expected(&known, "/gpu/weights_bytes") - expected(&other, "/gpu/weights_bytes");
+    // 0.6 billion parameters with an embedding that is also the head, 16 bits.
+    assert!((1_190_000_000..1_300_000_000).contains(&more), "{more}");
+    assert!(other["unknown"].to_string().contains("drafter"), "{other}");
+    assert!(!known["unknown"].to_string().contains("drafter"), "{known}");
+}
