@@ -27,6 +27,7 @@ mod prepare;
 #[allow(clippy::string_slice)]
 mod properties;
 mod quantity;
+pub mod repair;
 pub mod startlog;
 mod sweep;
 mod version;

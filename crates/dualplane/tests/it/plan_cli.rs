@@ -409,3 +409,34 @@ fn a_drafter_is_counted_where_its_files_are_known() {
     assert!(other["unknown"].to_string().contains("drafter"), "{other}");
     assert!(!known["unknown"].to_string().contains("drafter"), "{known}");
 }
+
+#[test]
+fn triage_advises_what_a_plan_computes() {
+    // vLLM 0.8 names no estimate: the length and the missing bytes come from the arithmetic of plans.
+    let log = "INFO 05-05 09:43:05 [api_server.py:1043] vLLM API server version 0.8.5\n\
+        INFO 05-05 09:43:05 [utils.py:233] non-default args: {'model': 'Qwen/Qwen3-8B', 'max_model_len': 40960}\n\
+        INFO 05-05 09:44:11 [gpu_worker.py:298] Available KV cache memory: 4.00 GiB\n\
+        ERROR 05-05 09:44:12 [core.py:396] ValueError: To serve at least one request with the models's max seq len \
+        (40960), (5.62 GiB KV cache is needed, which is larger than the available KV cache memory (4.00 GiB). Try \
+        increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.\n";
+    let incident = dir(&[("previous.log", log)]);
+    let o = run(&["triage", "-o", "json", incident.path().to_str().unwrap()]);
+    let planned = plan(&[
+        "--gpu",
+        "H100-80GB",
+        "--engine-version",
+        "0.8.5",
+        "--available-kv",
+        "4.00GiB",
+        "--",
+        "vllm",
+        "serve",
+        "Qwen/Qwen3-8B",
+        "--max-model-len",
+        "40960",
+    ]);
+    assert_eq!(planned["verdict"], "refused");
+    let len = planned["estimated_max_model_len"].as_u64().unwrap();
+    assert!(len.abs_diff(4 * GIB / 147_456) < 16, "{len}");
+    assert!(stdout(&o).contains(&format!("Set --max-model-len {len} (from 40,960)")), "{}", stdout(&o));
+}
