@@ -242,3 +242,9 @@ fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -
     }
     score
 }
+/// The container that died is one of those that run before the server.
+pub(super) fn in_init_container(bundle: &Bundle, subject: &Subject) -> bool {
+    let Some(name) = &subject.container else { return false };
+    let mut containers = subject.pod_of(bundle).into_iter().flat_map(|p| &p.containers);
+    containers.any(|c| c.name == *name && c.kind == ContainerKind::Init)
+}

@@ -149,6 +149,10 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
     let chain = order::causal(&all, facts);
     let mut decided =
         if chain.is_empty() { otherwise::decide(bundle, facts, &all, &subject) } else { from_chain(&chain) };
+    // An init container runs before anything serves.
+    if decided.phase == Phase::Unknown && deaths::in_init_container(bundle, &subject) {
+        decided.phase = Phase::Load;
+    }
     order::tell_survived(&all, facts, &mut decided);
     deaths::tell_overcome(bundle, &mut decided);
     order::tell_other_kills(bundle, facts, &subject, &mut decided);

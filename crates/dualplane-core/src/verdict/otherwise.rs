@@ -228,7 +228,12 @@ fn other_failure(facts: &Facts, subject: &Subject) -> Option<Decided> {
         crate::text::shorten(&exception.message, 160)
     );
     let supports = vec![Cited::at(crate::text::shorten(exception.text.trim(), 240), &exception.place)];
-    Some(decided(Class::NotMemory, phase_of(exception.phase, facts), Confidence::Medium, summary, supports))
+    let mut phase = phase_of(exception.phase, facts);
+    // A module that cannot be imported is missed when the program begins.
+    if phase == Phase::Unknown && matches!(exception.name.as_str(), "ImportError" | "ModuleNotFoundError") {
+        phase = Phase::Load;
+    }
+    Some(decided(Class::NotMemory, phase, Confidence::Medium, summary, supports))
 }
 
 /// SIGABRT (-6, 134) is what a process sends itself; its reason stands elsewhere, also where this line prints first.
@@ -357,6 +362,9 @@ fn healthy(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Decided {
     if let Some(s) = subject.death.as_ref().filter(|d| d.clean()) {
         supports.push(Cited::plain(format!("the container ended with exit code {}", s.exit_code)));
     }
+    // What was taken for trouble: the phase in which a healthy server speaks of memory.
+    let mut spoken = facts.hits.iter().filter(|h| h.mark == Mark::Benign).map(|h| h.phase);
+    let phase = spoken.find(|p| *p != Phase::Unknown).filter(|_| subject.death.is_none()).unwrap_or(phase);
     let confidence =
         if known || objects || phase != Phase::Unknown { Confidence::Medium } else { Confidence::Low };
     let summary = "no memory error, GPU fault or abnormal end stands in the evidence";

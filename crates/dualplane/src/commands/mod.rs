@@ -23,6 +23,17 @@ use clap::CommandFactory;
 use crate::args::{Args, Command, DevCommand, KnowledgeCommand};
 use crate::exit::{self, Code};
 
+/// Flags of our own that the plan names in its errors; all others are the engine's.
+const OWN_FLAGS: &[&str] = &[
+    "--gpu",
+    "--gpu-memory",
+    "--engine-version",
+    "--available-kv",
+    "--calibration",
+    "--input-tokens",
+    "--output-tokens",
+];
+
 /// What ends a command without its result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -156,6 +167,9 @@ impl Failure {
                 format!(
                     "give the model's directory or config.json with --model, or fetch its configuration with --online{near}"
                 )
+            }
+            Self::Plan(PlanError::Contradiction { names, .. }) if OWN_FLAGS.contains(&names.as_str()) => {
+                format!("give {names} another value; `dualplane plan --help` says what it takes")
             }
             Self::Plan(PlanError::Contradiction { .. }) => {
                 "the engine rejects this before it takes memory; change what is named".into()

@@ -4,7 +4,7 @@ use super::words::{Known, Take::Many, Take::Switch, Take::Value};
 
 /// Source: vLLM engine/arg_utils.py and entrypoints/openai/cli_args.py, 0.8 to 0.33.
 pub(super) const FLAGS: &[Known] = &[
-    ("model", &[], Value),
+    ("model", &["model-tag"], Value),
     ("tensor-parallel-size", &["tp"], Value),
     ("pipeline-parallel-size", &["pp"], Value),
     ("data-parallel-size", &["dp"], Value),

@@ -97,8 +97,8 @@ pub fn fit_text(r: &FitReport<'_>, style: Style) -> String {
     let most = if style.verbose { usize::MAX } else { FEW };
     for f in r.alternatives.iter().take(most) {
         let kinds = format!("{} / {}", f.quantization.as_deref().unwrap_or("16 bit"), f.kv_cache_dtype);
-        let line = format!(
-            "  {:<6} {:<15}{:>5}  {:<22}{:>5}G{:>9}{:>8}  {}",
+        let row = format!(
+            "  {:<6} {:<15}{:>5}  {:<22}{:>5}G{:>9}{:>8}",
             verdict(f.holds),
             printable(&f.gpu),
             f.gpus,
@@ -106,24 +106,21 @@ pub fn fit_text(r: &FitReport<'_>, style: Style) -> String {
             f.rented_bytes / GIB,
             thousands(f.max_model_len),
             thousands(f.max_num_seqs),
-            printable(&f.remark)
         );
-        let _ = writeln!(out, "{}", wrap_row(&line, style.width));
+        // A remark that does not fit stands below its row.
+        let remark = printable(&f.remark);
+        let fits = row.chars().count() + 2 + remark.chars().count() <= style.width.max(110);
+        let _ = match remark.is_empty() {
+            true => writeln!(out, "{row}"),
+            false if fits => writeln!(out, "{row}  {remark}"),
+            false => writeln!(out, "{row}\n{}", wrap(&remark, style.width, "         ", "         ")),
+        };
     }
     if r.alternatives.len() > most {
         let _ = writeln!(out, "  {} more with -v", r.alternatives.len() - most);
     }
     let _ = writeln!(out, "\n{}", style.dim("tokens: the longest that starts; seqs: requests of the counted length at once; prices are not known here; fp8 loses accuracy"));
     out
-}
-
-/// Only a remark may be too long for the line.
-fn wrap_row(line: &str, width: usize) -> String {
-    if line.chars().count() <= width.max(100) {
-        line.trim_end().to_owned()
-    } else {
-        wrap(line, width, "  ", "        ")
-    }
 }
 
 /// Flags to set: the longest request that is asked for, and as many at once as fit.

@@ -7,7 +7,7 @@ pub(super) use question::Question;
 
 use dualplane_core::plan::{Calibration, Launch, Plan, answer, compare, plan};
 use dualplane_core::report::plan as report;
-use dualplane_core::units::{Bytes, parse_memory};
+use dualplane_core::units::{Bytes, MIB, parse_memory};
 
 use super::Failure;
 use crate::args::{EmitWhat, PlanArgs, PlanFormat};
@@ -79,8 +79,11 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Code, Failure> {
 
 /// A size on the command line.
 pub(super) fn memory(flag: &'static str, text: &str) -> Result<u64, Failure> {
-    let Bytes(bytes) = parse_memory(text, None)
-        .filter(|b| b.0 > 0)
-        .ok_or_else(|| Failure::Flag { flag, why: format!("`{text}` is no size; write it as 79.18GiB") })?;
+    let why = |what: &str| Failure::Flag { flag, why: format!("`{text}` {what}; write it as 79.18GiB") };
+    let Bytes(bytes) = parse_memory(text, None).filter(|b| b.0 > 0).ok_or_else(|| why("is no size"))?;
+    // A number without its unit would be bytes, which nobody means here.
+    if text.trim().parse::<f64>().is_ok() && bytes < MIB {
+        return Err(why("has no unit"));
+    }
     Ok(bytes)
 }
