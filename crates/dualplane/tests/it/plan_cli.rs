@@ -419,7 +419,7 @@ fn triage_advises_what_a_plan_computes() {
         ERROR 05-05 09:44:12 [core.py:396] ValueError: To serve at least one request with the models's max seq len \
         (40960), (5.62 GiB KV cache is needed, which is larger than the available KV cache memory (4.00 GiB). Try \
         increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.\n";
-    let incident = dir(&[("previous.log", log)]);
+    let incident = dir(&[("previous.log", log.as_bytes())]);
     let o = run(&["triage", "-o", "json", incident.path().to_str().unwrap()]);
     let planned = plan(&[
         "--gpu",
