@@ -84,6 +84,9 @@ pub(crate) struct LaunchArgs {
     /// Quantisation of a GGUF that is not at hand: Q4_K_M (llama.cpp, Ollama)
     #[arg(long, value_name = "TYPE")]
     pub(crate) quant: Option<String>,
+    /// Drafter's directory, config.json or id, where the one of --speculative-config is not on this machine
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) drafter: Option<String>,
     /// Kubernetes manifest: command, image, environment, resources and volumes are read from it
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
@@ -111,6 +114,9 @@ pub(crate) struct PlanArgs {
     /// The pool that the engine printed: 41.60GiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) available_kv: Option<String>,
+    /// What is free on the card before the start: 12.18GiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) free_gpu_memory: Option<String>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = PlanFormat::Text)]
     pub(crate) output: PlanFormat,

@@ -3,11 +3,16 @@
 use super::vram::{utilization, utilization_flag};
 use super::{Action, Context, Stage, ceil_hundredth, promql};
 use crate::facts::Hit;
+use crate::plan::Plan;
+use crate::plan::repair::{Told, longest, needed, of_start};
 use crate::units::{Bytes, thousands};
 use crate::verdict::Phase;
 
 /// Above this share the engine's own context and graphs have no room left.
 const MAX_UTILIZATION: f64 = 0.97;
+
+/// Tokens of a block where the log does not say: vLLM's default on GPUs.
+const BLOCK: u64 = 16;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
@@ -31,12 +36,24 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
 /// The engine refused to start: its pool cannot hold one longest request.
 fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
     let num = |groups: &[&str]| hit.and_then(|h| groups.iter().find_map(|g| h.number(g)));
+    let memory = |group: &str| hit.and_then(|h| h.memory(group));
     let max_len = num(&["max_model_len"]);
-    let fits = num(&["estimated_max_len", "kv_tokens"]).filter(|t| *t >= 1.0);
-    let verify_len = fits.map(|f| f as u64);
+    let told = Told {
+        max_model_len: max_len.map(|l| l as u64),
+        needed: memory("needed"),
+        available: memory("available"),
+    };
+    let plan = of_start(cx.bundle, cx.facts, cx.knowledge.gpus(), told);
+    let printed = num(&["estimated_max_len", "kv_tokens"]).filter(|t| *t >= 1.0).map(|t| t as u64);
+    let (fits, whose) = match (printed, plan.as_ref().and_then(|p| p.refusal.as_ref()?.estimated_max_len)) {
+        (Some(fit), _) => (Some(fit), ""),
+        (None, Some(fit)) => (Some(fit), " as planned for this model and pool"),
+        (None, None) => (None, ""),
+    };
+    let verify_len = fits;
     if let (Some(len), Some(fit)) = (max_len, fits) {
-        // Whole KV blocks of 16 tokens.
-        let fit = (fit as u64) / 16 * 16;
+        // vLLM names whole blocks itself; others take blocks of 16 tokens and less.
+        let fit = if cx.facts.engine.is("vllm") { fit } else { fit / 16 * 16 };
         out.push(
             Action::new(
                 Stage::Fix,
@@ -46,13 +63,29 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
                 ),
             )
             .because(format!(
-                "the pool holds {} tokens, one request may ask for {}; rounded down to whole blocks of 16",
-                thousands(fits.unwrap_or(0.0) as u64),
+                "the pool holds {} tokens{whose}, one request may ask for {}; whole blocks",
+                thousands(fits.unwrap_or(0)),
                 thousands(len as u64)
             )),
         );
     }
-    raise(cx, hit, max_len, fits, out);
+    // A message without an estimate (vLLM 0.8) still says what one request of the maximum length needs.
+    if let (None, Some(len), Some(need), Some(have)) = (fits, told.max_model_len, told.needed, told.available)
+        && have.0 > 0
+    {
+        let fit = longest(have, need, len, BLOCK);
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!("Set --max-model-len {fit} (from {}), if no request needs more", thousands(len)),
+            )
+            .because(format!(
+                "{} tokens x {have} ÷ {need}, in whole blocks; less where layers keep a window or a state",
+                thousands(len)
+            )),
+        );
+    }
+    raise(cx, hit, max_len, fits, plan.as_ref(), out);
     if cx.facts.engine.is("sglang")
         && let (Some((weights, _)), Some((u, from))) =
             (cx.facts.last_memory("sglang.weights_end", "weights"), utilization(cx))
@@ -80,24 +113,29 @@ fn raise(
     cx: &Context<'_>,
     hit: Option<&Hit>,
     max_len: Option<f64>,
-    fits: Option<f64>,
+    fits: Option<u64>,
+    plan: Option<&Plan>,
     out: &mut Vec<Action>,
 ) {
     let flag = utilization_flag(cx);
-    let needed = hit.and_then(|h| h.memory("needed"));
+    let told = hit.and_then(|h| h.memory("needed"));
     let have = hit.and_then(|h| h.memory("available"));
     let pool = cx.facts.hits.iter().rev().find_map(|h| {
         h.memory("kv_size").or_else(|| h.memory("available").filter(|_| h.id == "vllm.kv_available"))
     });
-    let (need, have, how) = match (needed, have, max_len, fits, pool) {
+    let (need, have, how) = match (told, have, max_len, fits, pool) {
         (Some(n), Some(h), ..) => (n, h, "as the message prints them".to_owned()),
-        (_, _, Some(len), Some(fit), Some(pool)) if fit > 0.0 => {
-            let need = pool.scale(len / fit);
-            (
-                need,
-                pool,
-                format!("{pool} ÷ {} tokens × {} tokens", thousands(fit as u64), thousands(len as u64)),
-            )
+        (_, _, Some(_), _, Some(pool)) if plan.is_some() => {
+            let need = plan.map_or(Bytes(0), |p| Bytes(p.gpu.kv_cache.needed_bytes));
+            (need, pool, "planned for this model and length".to_owned())
+        }
+        (_, _, Some(len), Some(fit), Some(pool)) if fit > 0 => {
+            let how = format!(
+                "{pool} ÷ {} tokens × {} tokens, in whole blocks of {BLOCK}",
+                thousands(fit),
+                thousands(len as u64)
+            );
+            (needed(pool, fit, len as u64, BLOCK), pool, how)
         }
         _ => return,
     };

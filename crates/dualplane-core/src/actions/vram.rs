@@ -2,6 +2,8 @@
 
 use super::{Action, Context, Stage, Workload, floor_hundredth, names, on_node, workload};
 use crate::facts::vram::{self, VramOom};
+use crate::plan::Version;
+use crate::plan::repair::default_utilisation;
 use crate::units::{Bytes, GIB};
 use crate::verdict::Class;
 
@@ -24,7 +26,7 @@ fn is_share(u: f64) -> bool {
     u > 0.0 && u <= 1.0
 }
 
-/// The engine's share of the card: flag, else the default of its version (engines.md: 0.9, from vLLM 0.20.2 on 0.92).
+/// The engine's share of the card: flag, else the default of its version (0.9, from vLLM 0.20.0 on 0.92).
 pub(super) fn utilization(cx: &Context<'_>) -> Option<(f64, String)> {
     let e = &cx.facts.engine;
     match e.name.as_deref() {
@@ -40,8 +42,8 @@ pub(super) fn utilization(cx: &Context<'_>) -> Option<(f64, String)> {
             {
                 return Some((u, format!("utilisation {u} as the log prints it")));
             }
-            let new = e.version_at_least(&[0, 20, 2]);
-            let u = if new == Some(true) { 0.92 } else { 0.9 };
+            let version = e.version.as_deref().and_then(Version::parse);
+            let u = version.map_or(0.9, default_utilisation);
             let of = e
                 .version
                 .as_deref()

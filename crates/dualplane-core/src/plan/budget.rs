@@ -1,5 +1,6 @@
 //! The plan: memory of a card divided, stage by stage, and what the engine would print.
 
+use super::drafter;
 use super::engines;
 use super::gpu::Gpu;
 use super::launch::Launch;
@@ -62,11 +63,22 @@ impl Prepared {
             (Some(_), Some(_)) => Verdict::Refused,
             (Some(_), None) => Verdict::Uncertain,
         };
+        // The card is looked at before anything else.
+        let start = pool::check(launch, gpu, requested, self.settled.utilisation);
+        let (verdict, refusal, open) = match start {
+            Some(s) if s.refusal.is_some() => (s.verdict, s.refusal, s.unknown),
+            Some(s) if s.verdict == Verdict::Uncertain && verdict == Verdict::Fits => {
+                (s.verdict, None, s.unknown)
+            }
+            Some(s) => (verdict, expected.refusal.clone(), s.unknown),
+            None => (verdict, expected.refusal.clone(), None),
+        };
         let tightest = self.tightest(&available);
         let empty = || PlanError::unsupported("a launch without a pipeline stage");
         let t = taken.get(tightest).ok_or_else(empty)?;
         let kv = self.kv_plan(available.get(tightest).copied().unwrap_or_default(), &low, &expected, &high);
-        let mut terms = self.weight_terms(tightest);
+        let separate = drafter::counted(model, launch).is_some();
+        let mut terms = self.weight_terms(tightest, separate);
         terms.extend([t.activation.clone(), t.graphs.clone(), t.rest.clone()]);
         Ok(Plan {
             resolved: self.resolved(model),
@@ -83,10 +95,10 @@ impl Prepared {
             },
             host: None,
             verdict,
-            refusal: expected.refusal,
+            refusal,
             printed: None,
             terms,
-            unknown: self.unknown(model, launch, given.is_some()),
+            unknown: self.unknown(model, launch, given.is_some()).into_iter().chain(open).collect(),
         })
     }
 
@@ -98,7 +110,13 @@ impl Prepared {
         let last = stage + 1 == self.stages.len();
         let activation = pool::activation(model, launch, &self.settled, last);
         let graphs = pool::cuda_graphs(model, launch, bytes);
-        let rest = pool::non_torch(model, launch, &self.settled, last, gpu.total_bytes);
+        let mut rest = pool::non_torch(model, launch, &self.settled, last, gpu.total_bytes);
+        let held = pool::held(launch, gpu);
+        if held > 0 {
+            rest.quantity = rest.quantity + Quantity::exact(held);
+            rest.formula =
+                format!("{} + {held} B that others hold, which this version counts too", rest.formula);
+        }
         let sum: Quantity = [weights, activation.quantity, graphs.quantity, rest.quantity].into_iter().sum();
         Taken { weights, activation, graphs, rest, available: Quantity::exact(requested).minus(sum) }
     }
@@ -121,7 +139,7 @@ impl Prepared {
         TensorClass::ALL.iter().map(|c| (*c, s.get(*c))).filter(|(_, b)| *b > 0).collect()
     }
 
-    fn weight_terms(&self, stage: usize) -> Vec<Term> {
+    fn weight_terms(&self, stage: usize, separate: bool) -> Vec<Term> {
         let mut terms = self.class_terms(stage);
         let Some(s) = self.stages.get(stage) else { return terms };
         let mut add = |name: &str, bytes: u64, formula: &str, source: &str| {
@@ -147,12 +165,18 @@ impl Prepared {
             "slots x rank x (inputs + outputs) x 2 B over all linears",
             "vLLM lora/layers/base_linear.py",
         );
-        add(
-            "weights.drafter",
-            s.drafter(),
-            "the model's last layer for each layer of multi-token prediction, and its projection",
-            "vLLM model_executor/models/deepseek_mtp.py, qwen3_5_mtp.py",
-        );
+        let (formula, source) = if separate {
+            (
+                "the drafter's layers, projection and head; the embedding is the model's, but for whole draft models",
+                "shapes of the drafter's config.json; vLLM model_executor/models/llama_eagle.py, llama_eagle3.py",
+            )
+        } else {
+            (
+                "the model's last layer for each layer of multi-token prediction, and its projection",
+                "vLLM model_executor/models/deepseek_mtp.py, qwen3_5_mtp.py",
+            )
+        };
+        add("weights.drafter", s.drafter(), formula, source);
         terms
     }
 
@@ -237,12 +261,7 @@ impl Prepared {
                 settle: "check whether they change the shape of the model".into(),
             });
         }
-        if launch.speculative.as_ref().is_some_and(|s| s.model.is_some()) {
-            out.push(Unknown {
-                what: "the drafter's own layers and weights".into(),
-                settle: "start once and give the log".into(),
-            });
-        }
+        out.extend(drafter::unknown(model, launch));
         if let Some(what) = older_layout(model, launch) {
             out.push(Unknown {
                 what: what.into(),

@@ -110,6 +110,8 @@ pub struct Launch {
     pub kv_cache_memory_bytes: Option<u64>,
     /// The pool that the engine printed ("Available KV cache memory"), in bytes: everything after it is then exact.
     pub available_kv_bytes: Option<u64>,
+    /// What is free on the card before the start, in bytes, where that was measured; `None`: all of it.
+    pub free_gpu_bytes: Option<u64>,
     /// `--num-gpu-blocks-override`.
     pub num_gpu_blocks_override: Option<u64>,
     /// `--kv-cache-dtype` (`auto`, `fp8`, `fp8_e4m3`, `fp8_e5m2`, `bfloat16`, `nvfp4`, ...).
@@ -203,6 +205,7 @@ impl Default for Launch {
             gpu_memory_utilization: None,
             kv_cache_memory_bytes: None,
             available_kv_bytes: None,
+            free_gpu_bytes: None,
             num_gpu_blocks_override: None,
             kv_cache_dtype: "auto".into(),
             dtype: "auto".into(),

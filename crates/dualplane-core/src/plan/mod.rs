@@ -12,6 +12,7 @@ mod calibrate;
 pub mod card;
 pub mod catalogue;
 pub mod cli;
+mod drafter;
 pub mod engines;
 pub mod fit;
 mod gpu;
@@ -27,6 +28,7 @@ mod prepare;
 #[allow(clippy::string_slice)]
 mod properties;
 mod quantity;
+pub mod repair;
 pub mod startlog;
 mod sweep;
 mod version;

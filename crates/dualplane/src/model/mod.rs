@@ -10,7 +10,7 @@ use dualplane_core::plan::catalogue;
 use dualplane_core::plan::engines::llama_cpp::name_and_quant;
 use dualplane_core::plan::host::Checkpoint;
 use dualplane_core::plan::model::ModelFiles;
-use dualplane_core::plan::{Model, Named};
+use dualplane_core::plan::{Model, Named, Speculation};
 
 use crate::commands::Failure;
 
@@ -29,30 +29,44 @@ pub(crate) fn load(id: &str, online: bool) -> Result<Named, Failure> {
     if gguf::is(path) {
         return gguf::read(id, path);
     }
+    let (texts, source) = texts(id, online)?;
+    let model = Model::read(&texts.model())?;
+    Ok(Named { id: id.into(), source, model, gguf: None, files: texts.files })
+}
+
+/// Reads a drafter that is served beside another model.
+pub(crate) fn drafter(id: &str, method: Speculation, online: bool) -> Result<Model, Failure> {
+    Ok(Model::read_drafter(&texts(id, online)?.0.model(), method)?)
+}
+
+/// The files of a model, and where they come from.
+fn texts(id: &str, online: bool) -> Result<(Texts, String), Failure> {
+    let path = Path::new(id);
     if path.is_dir() || path.extension().is_some_and(|e| e == "json") {
-        return named(id, &format!("{}", path.display()), &local::read(path)?);
+        return Ok((local::read(path)?, format!("{}", path.display())));
     }
     if online {
-        let (texts, address) = hub::read(id)?;
-        return named(id, &address, &texts);
+        return hub::read(id);
     }
     // A GGUF that is not here may be of a model that is known: its name or repository tells.
     let (bare, _) = name_and_quant(id);
     let Some(entry) = catalogue::find(id).or_else(|| catalogue::find(&bare)) else {
         return Err(Failure::NoModel { id: id.into(), near: catalogue::near(id, 4) });
     };
-    let files =
-        ModelFiles { config: entry.config, hf_quant_config: entry.hf_quant_config, safetensors_index: None };
-    let source = format!("catalogue, {}: {}", entry.id, entry.source);
-    Ok(Named { id: id.into(), source, model: Model::read(&files)?, gguf: None, files: Checkpoint::default() })
+    let texts = Texts {
+        config: entry.config.into(),
+        hf_quant_config: entry.hf_quant_config.map(Into::into),
+        ..Texts::default()
+    };
+    Ok((texts, format!("catalogue, {}: {}", entry.id, entry.source)))
 }
 
-fn named(id: &str, source: &str, texts: &Texts) -> Result<Named, Failure> {
-    let files = ModelFiles {
-        config: &texts.config,
-        hf_quant_config: texts.hf_quant_config.as_deref(),
-        safetensors_index: texts.safetensors_index.as_deref(),
-    };
-    let model = Model::read(&files)?;
-    Ok(Named { id: id.into(), source: source.into(), model, gguf: None, files: texts.files })
+impl Texts {
+    fn model(&self) -> ModelFiles<'_> {
+        ModelFiles {
+            config: &self.config,
+            hf_quant_config: self.hf_quant_config.as_deref(),
+            safetensors_index: self.safetensors_index.as_deref(),
+        }
+    }
 }

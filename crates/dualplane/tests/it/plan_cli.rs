@@ -410,3 +410,78 @@ fn tensorrt_llm_takes_a_share_of_what_is_left() {
     };
     assert!((at("0.9") / 9).abs_diff(at("0.5") / 5) < 16);
 }
+
+#[test]
+fn a_card_that_is_taken_refuses_the_start() {
+    let card = ["--gpu-memory", "23.56GiB", "--gpu", "RTX-3090", "--engine-version", "0.21.0"];
+    let ask = |free: &str| {
+        let mut args = card.to_vec();
+        args.extend([
+            "--free-gpu-memory",
+            free,
+            "--",
+            "vllm",
+            "serve",
+            "Qwen/Qwen3-0.6B",
+            "--max-model-len",
+            "4096",
+        ]);
+        plan(&args)
+    };
+    let v = ask("12.18GiB");
+    assert_eq!(v["verdict"], "refused");
+    let message = v["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("Free memory on device cuda:0 (12.18/23.56 GiB) on startup is less than desired"),
+        "{message}"
+    );
+    assert_eq!(ask("23.5GiB")["verdict"], "fits");
+    let near = ask("21.8GiB");
+    assert_eq!(near["verdict"], "uncertain");
+    assert!(near["unknown"].to_string().contains("before it looks"), "{near}");
+}
+
+#[test]
+fn a_drafter_is_counted_where_its_files_are_known() {
+    let ask = |config: &str| {
+        plan(&["--gpu", "H100-80GB", "--", "vllm", "serve", "Qwen/Qwen3-8B", "--speculative-config", config])
+    };
+    let known = ask(r#"{"method": "draft_model", "model": "Qwen/Qwen3-0.6B", "num_speculative_tokens": 3}"#);
+    let other = ask(r#"{"method": "draft_model", "model": "/models/mine", "num_speculative_tokens": 3}"#);
+    let more = expected(&known, "/gpu/weights_bytes") - expected(&other, "/gpu/weights_bytes");
+    // 0.6 billion parameters with an embedding that is also the head, 16 bits.
+    assert!((1_190_000_000..1_300_000_000).contains(&more), "{more}");
+    assert!(other["unknown"].to_string().contains("drafter"), "{other}");
+    assert!(!known["unknown"].to_string().contains("drafter"), "{known}");
+}
+
+#[test]
+fn triage_advises_what_a_plan_computes() {
+    // vLLM 0.8 names no estimate: the length and the missing bytes come from the arithmetic of plans.
+    let log = "INFO 05-05 09:43:05 [api_server.py:1043] vLLM API server version 0.8.5\n\
+        INFO 05-05 09:43:05 [utils.py:233] non-default args: {'model': 'Qwen/Qwen3-8B', 'max_model_len': 40960}\n\
+        INFO 05-05 09:44:11 [gpu_worker.py:298] Available KV cache memory: 4.00 GiB\n\
+        ERROR 05-05 09:44:12 [core.py:396] ValueError: To serve at least one request with the models's max seq len \
+        (40960), (5.62 GiB KV cache is needed, which is larger than the available KV cache memory (4.00 GiB). Try \
+        increasing `gpu_memory_utilization` or decreasing `max_model_len` when initializing the engine.\n";
+    let incident = dir(&[("previous.log", log.as_bytes())]);
+    let o = run(&["triage", "-o", "json", incident.path().to_str().unwrap()]);
+    let planned = plan(&[
+        "--gpu",
+        "H100-80GB",
+        "--engine-version",
+        "0.8.5",
+        "--available-kv",
+        "4.00GiB",
+        "--",
+        "vllm",
+        "serve",
+        "Qwen/Qwen3-8B",
+        "--max-model-len",
+        "40960",
+    ]);
+    assert_eq!(planned["verdict"], "refused");
+    let len = planned["estimated_max_model_len"].as_u64().unwrap();
+    assert!(len.abs_diff(4 * GIB / 147_456) < 16, "{len}");
+    assert!(stdout(&o).contains(&format!("Set --max-model-len {len} (from 40,960)")), "{}", stdout(&o));
+}

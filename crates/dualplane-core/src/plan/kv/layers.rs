@@ -79,6 +79,15 @@ pub(crate) fn specs(model: &Model, s: &Setting<'_>) -> Result<(Vec<LayerSpec>, u
         let layer = (model.layers.len() as u64).saturating_add(extra);
         mtp(model, s, block, &mut |spec| out.push(LayerSpec { layer, spec }));
     }
+    // A separate drafter's caches have the model's dtype and blocks, and follow its last layer.
+    if let Some(drafter) = crate::plan::drafter::counted(model, s.launch) {
+        for (index, layer) in drafter.layers.iter().enumerate() {
+            if let Attention::Gqa(g) = layer.attention {
+                let layer = (model.layers.len() as u64).saturating_add(index as u64);
+                out.push(LayerSpec { layer, spec: per_head(&g, s, block) });
+            }
+        }
+    }
     Ok((out, block))
 }
 

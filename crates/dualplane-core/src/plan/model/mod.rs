@@ -6,7 +6,7 @@ pub(crate) mod keys;
 mod layer;
 pub(crate) mod quant;
 mod quant_read;
-mod read;
+pub(crate) mod read;
 mod rotary;
 
 pub use family::Family;
@@ -149,6 +149,9 @@ pub struct Model {
     pub layers: Vec<Layer>,
     /// Layers of the checkpoint's own multi-token prediction.
     pub mtp_layers: u64,
+    /// The separate drafter that is served beside it, where its files were read.
+    #[serde(skip)]
+    pub drafter: Option<Box<Model>>,
     /// Encoder.
     pub encoder: Option<Encoder>,
     /// Tables of rotary embeddings.

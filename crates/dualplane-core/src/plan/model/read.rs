@@ -214,6 +214,7 @@ impl Model {
                 .u64(&["num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"])
                 .unwrap_or(0),
             rotary: Vec::new(),
+            drafter: None,
             encoder,
             quantization: quant.weights,
             declared_kv_dtype: quant.kv_dtype,
@@ -306,7 +307,7 @@ fn without_infinities(text: &str) -> String {
     out
 }
 
-fn parse(file: &str, text: &str) -> Result<Value, PlanError> {
+pub(crate) fn parse(file: &str, text: &str) -> Result<Value, PlanError> {
     let value: Value = serde_json::from_str(text)
         .or_else(|e| serde_json::from_str(&without_infinities(text)).map_err(|_| e))
         .map_err(|e| PlanError::Unreadable { file: file.into(), why: e.to_string() })?;

@@ -2,10 +2,12 @@
 //!
 //! Constants are fits and estimates over public start-up logs of vLLM, with the spread that was seen; each term says so.
 
+use std::fmt::Write as _;
+
 use super::Settled;
 use crate::plan::arith::{floor_div, mul};
 use crate::plan::launch::Launch;
-use crate::plan::model::{Attention, FeedForward, Model};
+use crate::plan::model::{Attention, FeedForward, Model, QkNorm};
 use crate::plan::quantity::{Plane, Quantity, Term};
 use crate::plan::version::Version;
 use crate::units::{GIB, MIB};
@@ -38,41 +40,74 @@ pub(crate) fn activation(model: &Model, launch: &Launch, s: &Settled, last: bool
     let (low, mid, high) = sampler_tenths(launch);
     let of = |tenths: u64| mul([rows, model.vocab_size, tenths]) / 10;
     let sampler = if last { Quantity::band(of(low), of(mid), of(high)) } else { Quantity::default() };
-    let forward = forward(model, launch, s);
+    let forward = forward(model, launch, s.max_num_batched_tokens);
     let source = "fitted on public start-up logs; vLLM v1/worker/gpu_model_runner.py profile_run";
-    if sampler.expected >= forward.expected {
+    let (name, quantity, mut formula) = if sampler.expected >= forward.expected {
         let formula = format!(
             "{rows} rows x {} vocabulary x {:.1} B (sampler; the forward pass needs less)",
             model.vocab_size,
             mid as f64 / 10.0
         );
-        term("activation.sampler", sampler.max(forward), formula, source)
+        ("activation.sampler", sampler.max(forward), formula)
     } else {
         let formula = format!("forward pass of {} tokens (the sampler needs less)", s.max_num_batched_tokens);
-        term("activation.forward", forward.max(sampler), formula, source)
-    }
+        ("activation.forward", forward.max(sampler), formula)
+    };
+    let quantity = match whole_prompts(model, launch, s) {
+        None => quantity,
+        Some(whole) => {
+            let _ = write!(
+                formula,
+                "; up to a step of a whole prompt of {} tokens, because this version settled latent attention's step \
+                 before it forbade chunks",
+                s.max_model_len
+            );
+            Quantity { high: quantity.high.max(whole.expected), ..quantity }
+        }
+    };
+    term(name, quantity, formula, source)
 }
 
-/// Two bytes for each element that a layer holds at once.
-fn forward(model: &Model, launch: &Launch, s: &Settled) -> Quantity {
-    let tokens = s.max_num_batched_tokens;
+/// The forward pass of a whole prompt, where the step is not sure: the first engine settled 2,048 tokens for long
+/// latent models, then forbade chunks, so that servers of long prompts had to be given the whole length (vLLM 0.7
+/// config.py, pull request 13374).
+fn whole_prompts(model: &Model, launch: &Launch, s: &Settled) -> Option<Quantity> {
+    let latent = model.layers.iter().any(|l| matches!(l.attention, Attention::Mla(_)));
+    let open = launch.max_num_batched_tokens.is_none() && launch.chunked_prefill.is_none();
+    (launch.is_first_engine() && launch.version < Version(0, 8, 0) && latent && open)
+        .then(|| forward(model, launch, s.max_model_len.max(s.max_num_batched_tokens)))
+}
+
+/// The first engine's experts took a step in pieces of this many tokens (`VLLM_FUSED_MOE_CHUNK_SIZE`).
+const EXPERT_CHUNK: u64 = 32_768;
+
+/// Two bytes for each element that a layer holds at once: three of its width and of the residual stream, and one stream
+/// more where queries and keys are normed (32-bit copies of them).
+fn forward(model: &Model, launch: &Launch, tokens: u64) -> Quantity {
     let hidden = model.hidden_size;
+    let in_experts = if launch.is_first_engine() { tokens.min(EXPERT_CHUNK) } else { tokens };
     let peak = model
         .layers
         .iter()
-        .map(|l| match l.feed_forward {
-            FeedForward::Dense { intermediate, .. } => (mul([3, floor_div(intermediate, launch.tp)]), 0),
-            FeedForward::Moe(m) => {
-                (0, mul([m.top_k, mul([3, floor_div(m.intermediate, launch.tp)]).saturating_add(hidden)]))
-            }
-            FeedForward::None => (0, 0),
+        .map(|l| {
+            let normed = !matches!(l.attention, Attention::Gqa(g) if g.qk_norm == QkNorm::None);
+            let streams = mul([tokens, if normed { 4 } else { 3 }, hidden]);
+            let (width, sparse) = match l.feed_forward {
+                FeedForward::Dense { intermediate, .. } => {
+                    (mul([tokens, 3, floor_div(intermediate, launch.tp)]), false)
+                }
+                FeedForward::Moe(m) => {
+                    let each = mul([3, floor_div(m.intermediate, launch.tp)]).saturating_add(hidden);
+                    (mul([in_experts, m.top_k, each]), true)
+                }
+                FeedForward::None => (0, false),
+            };
+            (streams.saturating_add(width), sparse)
         })
-        .map(|(dense, sparse)| (dense.saturating_add(sparse), sparse > 0))
         .max();
-    let (width, sparse) = peak.unwrap_or((0, false));
-    let bytes = mul([2, tokens, width.saturating_add(4 * hidden)]);
+    let (elements, sparse) = peak.unwrap_or((0, false));
     // Kernels of experts cut their work differently: plus or minus one half.
-    Quantity::within(bytes, if sparse { 0.5 } else { 0.25 })
+    Quantity::within(mul([2, elements]), if sparse { 0.5 } else { 0.25 })
 }
 
 /// Rough size of the model, which decides the size of its graphs.
@@ -141,4 +176,69 @@ pub(crate) fn non_torch(model: &Model, launch: &Launch, s: &Settled, last: bool,
         formula = format!("{formula} + sampler state {} x {} x 4.125 B", s.max_num_seqs, model.vocab_size);
     }
     term("non_torch", quantity, formula, "fitted on public start-up logs; vLLM utils/mem_utils.py")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::model::ModelFiles;
+    use crate::plan::{Gpu, MaxModelLen};
+
+    fn activation_of(config: &str, launch: &Launch) -> Term {
+        let model = Model::read(&ModelFiles { config, ..ModelFiles::default() }).unwrap();
+        let gpu = Gpu {
+            name: String::new(),
+            device_name: String::new(),
+            total_bytes: 140 * GIB,
+            capability: (9, 0),
+        };
+        let settled = super::super::settle(&model, launch, &gpu).unwrap();
+        activation(&model, launch, &settled, true)
+    }
+
+    #[test]
+    fn one_stream_more_where_queries_are_normed() {
+        let config = |kind: &str| {
+            format!(
+                r#"{{"architectures": ["{kind}"], "hidden_size": 4096, "num_attention_heads": 32,
+                "num_key_value_heads": 8, "head_dim": 128, "num_hidden_layers": 2, "vocab_size": 1000,
+                "intermediate_size": 14336, "max_position_embeddings": 131072, "torch_dtype": "bfloat16"}}"#
+            )
+        };
+        // Issue 10517 of vLLM printed 2.07 and 2.99 GiB for these two lengths.
+        let launch = |len| Launch {
+            version: Version(0, 6, 4),
+            max_model_len: MaxModelLen::Tokens(len),
+            ..Launch::default()
+        };
+        for (len, printed) in [(20_000, 2.07), (29_000, 2.99)] {
+            let t = activation_of(&config("LlamaForCausalLM"), &launch(len));
+            let got = t.quantity.expected as f64 / GIB as f64;
+            assert!((got - printed).abs() < 0.02, "{len}: {got} against {printed}");
+        }
+        let (plain, normed) = (
+            activation_of(&config("LlamaForCausalLM"), &launch(20_000)),
+            activation_of(&config("Qwen3ForCausalLM"), &launch(20_000)),
+        );
+        assert_eq!(normed.quantity.expected - plain.quantity.expected, 2 * 20_000 * 4096);
+    }
+
+    #[test]
+    fn steps_of_long_latent_models_were_not_sure_in_0_7() {
+        let config =
+            include_str!("../../../../../testdata/plan/configs/deepseek-ai--DeepSeek-V3_config.json");
+        let launch = |version| Launch {
+            version,
+            tp: 8,
+            max_model_len: MaxModelLen::Tokens(128_000),
+            ..Launch::default()
+        };
+        let open = activation_of(config, &launch(Version(0, 7, 3)));
+        let settled =
+            activation_of(config, &Launch { max_num_batched_tokens: Some(2048), ..launch(Version(0, 7, 3)) });
+        assert_eq!(open.quantity.expected, settled.quantity.expected);
+        assert!(open.quantity.high > 3 * settled.quantity.high);
+        assert!(open.formula.contains("128000 tokens") && !settled.formula.contains("128000"));
+        assert!(!activation_of(config, &launch(Version(0, 11, 0))).formula.contains("whole prompt"));
+    }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Blocks {
 }
 
 /// Two decimals without trailing zeros, but at least one, as Python prints a rounded float.
-fn gib(bytes: u64) -> String {
+pub(super) fn gib(bytes: u64) -> String {
     let text = format!("{:.2}", bytes as f64 / GIB as f64);
     let short = text.trim_end_matches('0');
     if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }

@@ -349,8 +349,9 @@ fn concurrent_batches(launch: &Launch) -> u64 {
 }
 
 fn utilisation(launch: &Launch) -> Result<f64, PlanError> {
-    let default = if launch.version >= Version(0, 20, 0) { 0.92 } else { 0.9 };
-    let u = launch.gpu_memory_utilization.unwrap_or(default);
+    let u = launch
+        .gpu_memory_utilization
+        .unwrap_or_else(|| crate::plan::repair::default_utilisation(launch.version));
     if u > 0.0 && u <= 1.0 {
         Ok(u)
     } else {

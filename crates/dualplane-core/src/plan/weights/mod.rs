@@ -2,6 +2,7 @@
 
 mod allocator;
 mod attention;
+mod drafter;
 mod encoder;
 mod feed_forward;
 mod tally;
@@ -10,9 +11,9 @@ mod workspace;
 pub(crate) use tally::{Rank, Stage};
 
 use super::gpu::Gpu;
-use super::launch::{Launch, Speculation};
+use super::launch::Launch;
 use super::model::family::{Everywhere, traits};
-use super::model::{Attention, Family, Model, RotaryTable};
+use super::model::{Family, Model, RotaryTable};
 use super::outcome::{PlanError, TensorClass};
 use super::pool::{Settled, stage_of};
 use super::version::Version;
@@ -84,7 +85,7 @@ fn one(
         t.adapters(&[rows], model.hidden_size, 1);
     }
     let stage = t.finish()?.with_workspace(workspace);
-    Ok(if last { stage.with_drafter(drafter(model, launch, rank)?) } else { stage })
+    Ok(if last { stage.with_drafter(drafter::bytes(model, launch, settled, rank)?) } else { stage })
 }
 
 /// Buffers of one stage that depend on what a step may hold, for other limits than the launch's.
@@ -99,34 +100,6 @@ pub(crate) fn workspace_of(
     let mut t = Tally::new(model, rank);
     workspace::add(&mut t, model, settled, stage, stages, of);
     t.total()
-}
-
-/// Layers of multi-token prediction: the model's last layer again, with a projection of two inputs onto one. Embedding
-/// and head are the model's.
-fn drafter(model: &Model, launch: &Launch, rank: Rank) -> Result<u64, PlanError> {
-    let mtp = launch.speculative.as_ref().is_some_and(|s| s.method == Speculation::Mtp);
-    let (true, Some(last)) = (mtp, model.layers.last()) else { return Ok(0) };
-    let states = |a: &Attention| {
-        matches!(a, Attention::Mamba2(_) | Attention::GatedDelta(_) | Attention::Kda(_) | Attention::None)
-    };
-    let attention =
-        model.layers.iter().rev().map(|l| l.attention).find(|a| !states(a)).unwrap_or(last.attention);
-    let qwen = model.family == Family::QwenHybrid;
-    let mut t = Tally::new(model, Rank { lora: None, ..rank });
-    if qwen {
-        t = t.named("mtp.layers");
-    }
-    for i in 0..model.mtp_layers.min(64) {
-        t.layer = if qwen { i } else { i.saturating_add(model.layers.len() as u64) };
-        attention::add(&mut t, model, &attention);
-        feed_forward::add(&mut t, model, &last.feed_forward);
-        t.add(TensorClass::Norms, [last.norms.saturating_add(3), model.hidden_size, rank.element]);
-    }
-    let share = if qwen { rank.tp } else { 1 };
-    let rows = super::arith::floor_div(model.hidden_size, share);
-    let count = if qwen { 1 } else { model.mtp_layers.min(64) };
-    t.add(TensorClass::Other, [count, rows, 2 * model.hidden_size, rank.element]);
-    Ok(t.finish()?.total())
 }
 
 /// Whether positions have three dimensions: the rotary settings say how the elements are shared among them.

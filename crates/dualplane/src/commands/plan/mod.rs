@@ -19,6 +19,15 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Code, Failure> {
     if let Some(size) = &args.available_kv {
         q.line.launch.available_kv_bytes = Some(memory("--available-kv", size)?);
     }
+    if let Some(size) = &args.free_gpu_memory {
+        let free = memory("--free-gpu-memory", size)?;
+        if free > q.placed.gpu.total_bytes {
+            let why =
+                format!("{} is more than the card's total {}", Bytes(free), Bytes(q.placed.gpu.total_bytes));
+            return Err(Failure::Flag { flag: "--free-gpu-memory", why });
+        }
+        q.line.launch.free_gpu_bytes = Some(free);
+    }
     let mut measured = Vec::new();
     let mut known = None;
     if let Some(log) = &q.log {

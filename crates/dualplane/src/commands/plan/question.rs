@@ -9,7 +9,7 @@ use dualplane_core::plan::card::{Placed, place};
 use dualplane_core::plan::cli::{self, CommandLine};
 use dualplane_core::plan::manifest::{self, Workload};
 use dualplane_core::plan::startlog::{self, StartLog};
-use dualplane_core::plan::{Named, PlanError, Version};
+use dualplane_core::plan::{Model, Named, PlanError, Speculation, Version};
 use dualplane_core::units::Bytes;
 
 use super::super::Failure;
@@ -130,7 +130,8 @@ impl Found {
         if let Some(quant) = &args.quant {
             line.launch.quantization = Some(quant.clone());
         }
-        let named = model::load(&id, args.online)?;
+        let mut named = model::load(&id, args.online)?;
+        named.model.drafter = drafter(args, &line)?.map(Box::new);
         let total = args.gpu_memory.as_ref().map(|s| memory("--gpu-memory", s)).transpose()?.map(Bytes);
         let name = card(args.gpu.as_deref(), label, mig);
         // The log of a start-up prints the total only where the card is not asked for by name.
@@ -140,6 +141,21 @@ impl Found {
             .then(|| place(&gpu::embedded()?, name.as_deref(), total.or(printed)).map_err(Failure::from))
             .transpose()?;
         Ok(Question { line, named, placed, log })
+    }
+}
+
+/// The drafter that the command names, or `--drafter`. What the command names may be a path of another machine, and is
+/// then said in the answer.
+fn drafter(args: &LaunchArgs, line: &CommandLine) -> Result<Option<Model>, Failure> {
+    let Some(s) = &line.launch.speculative else { return Ok(None) };
+    if !matches!(s.method, Speculation::Eagle | Speculation::Eagle3 | Speculation::DraftModel) {
+        return Ok(None);
+    }
+    match (&args.drafter, &s.model) {
+        (Some(id), _) => model::drafter(id, s.method, args.online).map(Some),
+        (None, Some(id)) if args.online => model::drafter(id, s.method, true).map(Some),
+        (None, Some(id)) => Ok(model::drafter(id, s.method, false).ok()),
+        (None, None) => Ok(None),
     }
 }
 

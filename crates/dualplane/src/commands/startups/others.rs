@@ -10,7 +10,8 @@ use dualplane_core::plan::{EngineKind, Gpu, MaxModelLen, Model, Named, Plan, Ver
 use dualplane_core::units::GIB;
 use serde_json::Value;
 
-use super::{CARDS, Row, Table, config, int, num, text, within};
+use super::row::{CARDS, Row, int, num, text};
+use super::{Table, facts as known, within};
 
 /// Engines by how a row's name for them begins.
 const ENGINES: [(&str, EngineKind); 3] =
@@ -46,12 +47,16 @@ impl Others {
             self.skipped.push(format!("{id}: neither the card nor the memory of it is given"));
             return true;
         }
-        let Some((config, quant)) = facts.get(text(row, "model")).and_then(|f| config(f, dirs)) else {
+        let model = text(row, "model");
+        let Some(config) = known::config(model, facts.get(model), dirs) else {
             self.skipped.push(format!("{id}: configuration not known"));
             return true;
         };
-        let files =
-            ModelFiles { config: &config, hf_quant_config: quant.as_deref(), safetensors_index: None };
+        let files = ModelFiles {
+            config: &config.text,
+            hf_quant_config: config.hf_quant_config.as_deref(),
+            safetensors_index: None,
+        };
         match Model::read(&files).map_err(|e| e.to_string()).and_then(|m| plan(row, *engine, m)) {
             Ok(p) => self.compare(row, &id, &p, tokens),
             Err(why) => self.skipped.push(format!("{id}: {why}")),

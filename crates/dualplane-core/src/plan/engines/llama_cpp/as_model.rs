@@ -36,6 +36,7 @@ impl Gguf {
             norms: 0,
         };
         Ok(Model {
+            drafter: None,
             architecture: facts.architecture.clone(),
             family: Family::Decoder,
             model_type: facts.architecture.clone(),

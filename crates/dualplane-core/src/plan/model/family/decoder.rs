@@ -19,8 +19,11 @@ pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
 /// The window of layer `index`, if it has one.
 fn window(cx: &Context<'_>, index: u64) -> Reach {
     let window = cx.keys.u64(&["sliding_window", "sliding_window_size"]).filter(|w| *w > 0);
+    // Read where there is no window too: without one they say nothing, and are no unknown keys.
+    let slides = cx.keys.bool("use_sliding_window");
+    let full_below = cx.keys.u64_or("max_window_layers", 0);
     let Some(window) = window else { return Reach::Full };
-    if cx.keys.bool("use_sliding_window") == Some(false) {
+    if slides == Some(false) {
         return Reach::Full;
     }
     let slides = match cx.traits.family {
@@ -30,7 +33,7 @@ fn window(cx: &Context<'_>, index: u64) -> Reach {
             // vLLM models/gpt_oss.py: without a list every second layer slides.
             None if cx.traits.family == Family::GptOss => index.is_multiple_of(2),
             // Qwen2's `max_window_layers` counts the full layers at the bottom.
-            None => index >= cx.keys.u64_or("max_window_layers", 0),
+            None => index >= full_below,
         },
     };
     if slides { Reach::Sliding(window) } else { Reach::Full }

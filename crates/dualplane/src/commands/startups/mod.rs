@@ -3,24 +3,26 @@
 //! A row gives flags, and the sizes that the log printed with two decimals. The facts of its model are a configuration
 //! by name, or fields of one.
 
+mod calibrated;
+mod facts;
 mod others;
+mod row;
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use dualplane_core::plan::model::ModelFiles;
-use dualplane_core::plan::{self, EngineKind, Gpu, Launch, MaxModelLen, Model, Plan, Verdict, Version};
+use dualplane_core::plan::{self, EngineKind, Gpu, Launch, Model, Plan, Verdict};
 use dualplane_core::units::GIB;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::Failure;
 use crate::args::StartupsArgs;
 use crate::exit::{self, Code};
 use crate::output;
-
-type Row = HashMap<String, String>;
+use calibrated::Start;
+use row::{Row, incomparable, launch, num, rows, text, unknown_format};
 
 pub(crate) fn run(args: &StartupsArgs) -> Result<Code, Failure> {
     let read = |path: &Path| {
@@ -59,179 +61,6 @@ pub(crate) fn run(args: &StartupsArgs) -> Result<Code, Failure> {
 const ENGINES: [(&str, EngineKind); 3] =
     [("vllm", EngineKind::Vllm), ("sglang", EngineKind::Sglang), ("tensorrt-llm", EngineKind::TensorrtLlm)];
 
-/// Rows of a CSV with a header; quoted fields may hold commas and doubled quotes.
-fn rows(text: &str) -> Vec<Row> {
-    let mut lines = text.lines().map(fields);
-    let Some(header) = lines.next() else { return Vec::new() };
-    lines.map(|l| header.iter().cloned().zip(l).collect()).collect()
-}
-
-fn fields(line: &str) -> Vec<String> {
-    let mut out = vec![String::new()];
-    let mut quoted = false;
-    let mut chars = line.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' if quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                out.last_mut().into_iter().for_each(|f| f.push('"'));
-            }
-            '"' => quoted = !quoted,
-            ',' if !quoted => out.push(String::new()),
-            c => out.last_mut().into_iter().for_each(|f| f.push(c)),
-        }
-    }
-    out
-}
-
-fn text<'a>(row: &'a Row, key: &str) -> &'a str {
-    row.get(key).map_or("", String::as_str)
-}
-
-fn num(row: &Row, key: &str) -> Option<f64> {
-    text(row, key).parse().ok()
-}
-
-fn int(row: &Row, key: &str) -> Option<u64> {
-    text(row, key).parse().ok()
-}
-
-/// A configuration from the facts: the stored one that they name, else one made of their fields.
-fn config(facts: &Value, dirs: &[PathBuf]) -> Option<(String, Option<String>)> {
-    let source = facts.get("source").and_then(Value::as_str).unwrap_or_default();
-    let name = source.rsplit(['/', ':']).next().unwrap_or_default();
-    let file = |name: &str| dirs.iter().find_map(|d| fs::read_to_string(d.join(name)).ok());
-    if name.ends_with("_config.json")
-        && let Some(text) = file(name)
-    {
-        return Some((text, file(&name.replace("_config.json", "_hf_quant_config.json"))));
-    }
-    let architecture = facts.get("architecture").and_then(Value::as_str)?;
-    let mut made = Map::new();
-    for (key, value) in facts.as_object()? {
-        let skip =
-            matches!(key.as_str(), "first_k_dense" | "kv_layers" | "linear_attn" | "layer_types_summary");
-        if !value.is_null() && !skip {
-            made.insert(key.clone(), value.clone());
-        }
-    }
-    if let Some(linear) = facts.get("linear_attn").and_then(Value::as_object) {
-        made.extend(linear.iter().map(|(k, v)| (k.clone(), v.clone())));
-    }
-    let summary = facts.get("quantization_config_summary").filter(|q| q.is_object());
-    if let Some(q) = summary {
-        made.insert("quantization_config".into(), q.clone());
-    }
-    made.remove("vision_tower");
-    made.insert("architectures".into(), json!([architecture]));
-    if architecture == "OPTForCausalLM" {
-        made.insert("tie_word_embeddings".into(), json!(true));
-    }
-    Some((Value::Object(made).to_string(), None))
-}
-
-/// Compute capability by what the row calls the card.
-const CARDS: &[(&str, (u32, u32))] = &[
-    ("H100", (9, 0)),
-    ("H200", (9, 0)),
-    ("H20", (9, 0)),
-    ("A100", (8, 0)),
-    ("A10", (8, 6)),
-    ("A40", (8, 6)),
-    ("3090", (8, 6)),
-    ("3080", (8, 6)),
-    ("4090", (8, 9)),
-    ("L40", (8, 9)),
-    ("T4", (7, 5)),
-    ("2060", (7, 5)),
-    ("2080", (7, 5)),
-    ("V100", (7, 0)),
-    ("5090", (12, 0)),
-    ("5070", (12, 0)),
-    ("RTX PRO", (12, 0)),
-];
-
-/// Totals that logs print for a card, where the row gives none.
-const TOTALS: &[(&str, f64)] = &[("H200", 139.80), ("H100", 79.19), ("A100-80", 79.25)];
-
-fn launch(row: &Row, engine: EngineKind) -> (Launch, Gpu) {
-    let version = text(row, "engine_version");
-    // Releases of SGLang that were not named more closely: the rules of 0.4.6 held from 0.4.3 to 0.4.8.
-    let known = Version::parse(&version.replace("0.1x", "0.12").replace("0.4.x", "0.4.6"));
-    let extra = text(row, "extra_args");
-    let tp = int(row, "tp").unwrap_or(1);
-    let kv = if text(row, "kv_cache_dtype").starts_with("fp8") { "fp8" } else { "auto" };
-    let dtype = match text(row, "weights_dtype") {
-        "fp16" => "float16",
-        "bf16" => "bfloat16",
-        _ => "auto",
-    };
-    // A main branch of 2026 lies between the releases whose arithmetic is known.
-    let newest = match engine {
-        EngineKind::Vllm if version.starts_with("2026") => Version(0, 28, 0),
-        engine => Version::newest(engine),
-    };
-    let launch = Launch {
-        engine,
-        version: known.unwrap_or(newest),
-        version_known: known.is_some(),
-        tp,
-        pp: int(row, "pp").unwrap_or(1),
-        dcp: if extra.contains("decode-context-parallel-size 2") { 2 } else { 1 },
-        expert_parallel: extra.contains("--enable-expert-parallel"),
-        max_model_len: int(row, "max_model_len").map_or(MaxModelLen::Model, MaxModelLen::Tokens),
-        allow_long_max_model_len: true,
-        max_num_seqs: int(row, "max_num_seqs"),
-        max_num_batched_tokens: int(row, "max_num_batched_tokens"),
-        block_size: int(row, "block_size"),
-        gpu_memory_utilization: num(row, "gpu_memory_utilization_or_fraction"),
-        kv_cache_dtype: kv.into(),
-        dtype: dtype.into(),
-        enforce_eager: text(row, "enforce_eager") == "true",
-        prefix_caching: if extra.contains("prefix caching off") {
-            Some(false)
-        } else if extra.contains("mamba-cache-mode align") || extra.contains("align mode") {
-            Some(true)
-        } else {
-            None
-        },
-        mamba_ssm_cache_dtype: extra.contains("ssm-cache-dtype float16").then(|| "float16".into()),
-        disable_hybrid_kv_cache_manager: extra.contains("hybrid manager disabled"),
-        first_engine: version.contains("V0"),
-        ..Launch::default()
-    };
-    let name = text(row, "gpu");
-    let capability = CARDS.iter().find(|(card, _)| name.contains(card)).map_or((9, 0), |(_, c)| *c);
-    let by_name = TOTALS.iter().find(|(card, _)| name.contains(card)).map_or(79.19, |(_, gib)| *gib);
-    let total = num(row, "gpu_total_gib").unwrap_or(by_name);
-    let gpu = Gpu {
-        name: name.to_owned(),
-        device_name: name.to_owned(),
-        total_bytes: (total * GIB as f64) as u64,
-        capability,
-    };
-    (launch, gpu)
-}
-
-/// What a row had that its columns do not hold.
-fn incomparable(row: &Row) -> Option<&'static str> {
-    let (extra, gpu, model) = (text(row, "extra_args"), text(row, "gpu"), text(row, "model"));
-    let has = |words: &[&str]| words.iter().any(|w| extra.contains(w));
-    if has(&["DFlash", "DSpark", "dflash", "MTP draft", "ultramax"]) || model.contains("dflash") {
-        Some("a drafter whose configuration is not known")
-    } else if has(&["prefetch offload", "TP/PP split not shown"]) {
-        Some("an offload or a split that the row does not describe")
-    } else if ["4-bit", "quantised"].iter().any(|w| model.contains(w)) {
-        Some("a quantisation that the row does not describe")
-    } else if text(row, "quantization").contains("experts on CPU") {
-        Some("experts in host memory")
-    } else if ["Ascend", "TPU", "XPU", "MetaX", "Intel"].iter().any(|w| gpu.contains(w)) {
-        Some("another platform than CUDA")
-    } else {
-        None
-    }
-}
-
 #[derive(Default)]
 struct Table {
     of: usize,
@@ -263,6 +92,9 @@ struct Figures {
     pool: Table,
     outcome: Table,
     half_widths: Vec<f64>,
+    starts: Vec<Start>,
+    /// Rows whose layers were deduced from the numbers that they are compared with.
+    deduced: usize,
     skipped: Vec<String>,
 }
 
@@ -270,12 +102,16 @@ impl Figures {
     fn add(&mut self, row: &Row, facts: &Value, dirs: &[PathBuf]) {
         self.rows += 1;
         let id = format!("{} {} {}", text(row, "id"), text(row, "engine_version"), text(row, "model"));
-        let Some((config, quant)) = facts.get(text(row, "model")).and_then(|f| config(f, dirs)) else {
+        let model = text(row, "model");
+        let Some(config) = facts::config(model, facts.get(model), dirs) else {
             self.skipped.push(format!("{id}: configuration not known"));
             return;
         };
-        let files =
-            ModelFiles { config: &config, hf_quant_config: quant.as_deref(), safetensors_index: None };
+        let files = ModelFiles {
+            config: &config.text,
+            hf_quant_config: config.hf_quant_config.as_deref(),
+            safetensors_index: None,
+        };
         if let Some(why) = incomparable(row) {
             return self.skipped.push(format!("{id}: {why}"));
         }
@@ -284,6 +120,7 @@ impl Figures {
             Ok(m) => m,
             Err(e) => return self.skipped.push(format!("{id}: {e}")),
         };
+        self.deduced += usize::from(config.caches_only);
         let pool = num(row, "kv_cache_gib_per_gpu");
         let with_pool =
             Launch { available_kv_bytes: pool.map(|g| (g * GIB as f64) as u64), ..launch.clone() };
@@ -291,7 +128,9 @@ impl Figures {
             (Ok(given), Ok(alone)) => {
                 self.kv(row, &id, pool, &given);
                 self.started(row, &id, pool, &alone);
-                self.alone(row, &id, pool, &alone, &launch, &model);
+                if !config.caches_only {
+                    self.alone(row, &id, pool, &alone, &launch, &gpu, &model);
+                }
             }
             (Err(e), _) | (_, Err(e)) => self.skipped.push(format!("{id}: {e}")),
         }
@@ -304,7 +143,9 @@ impl Figures {
         }
         let outcome = text(row, "outcome");
         let predicted = if p.verdict == Verdict::Fits { "started" } else { "kv_too_small" };
-        if outcome == "started" || outcome == "kv_too_small" {
+        // Whether a request of the maximum length fits is known only where the row says that length.
+        let told = num(row, "max_model_len").is_some();
+        if told && (outcome == "started" || outcome == "kv_too_small") {
             self.outcome.mark(outcome == predicted, format!("{id}: {outcome}, predicted {predicted}"));
         }
         let Some(want) = num(row, "kv_cache_tokens") else { return };
@@ -341,13 +182,23 @@ impl Figures {
     }
 
     /// From flags, model and card alone.
-    fn alone(&mut self, row: &Row, id: &str, pool: Option<f64>, p: &Plan, launch: &Launch, model: &Model) {
+    #[expect(clippy::too_many_arguments, reason = "one row and all that was made of it")]
+    fn alone(
+        &mut self,
+        row: &Row,
+        id: &str,
+        pool: Option<f64>,
+        p: &Plan,
+        launch: &Launch,
+        gpu: &Gpu,
+        model: &Model,
+    ) {
         let quant = text(row, "quantization");
         // A format that the configuration does not hold cannot be counted from it.
         let known_format = quant.is_empty() || model.quantization.is_some() && !quant.contains("online");
         // Kernels lay FP4 experts out by card, and other platforms lay out all of them.
         let card = !text(row, "gpu").is_empty() || !quant.contains("mxfp4");
-        let known_format = known_format && card && !text(row, "gpu").contains("AMD");
+        let known_format = known_format && card && !text(row, "gpu").contains("AMD") && !unknown_format(row);
         // Other engines' rows are of clusters: without the ranks there is nothing to divide by.
         let known_format = known_format && (self.engine == EngineKind::Vllm || !text(row, "tp").is_empty());
         if let Some(want) = num(row, "weights_gib_per_gpu").filter(|_| known_format) {
@@ -359,8 +210,8 @@ impl Figures {
             let right = within(got, want, 0.004) || (got - want).abs() <= half;
             self.weights.mark(right, format!("{id}: {want} GiB, predicted {got:.4} ({off:+.2} %)"));
         }
-        let card = num(row, "gpu_total_gib").is_some();
-        let flags = card && launch.gpu_memory_utilization.is_some() && known_format;
+        let flags =
+            num(row, "gpu_total_gib").is_some() && launch.gpu_memory_utilization.is_some() && known_format;
         if let Some(want) = pool.filter(|_| flags) {
             let band = p.gpu.kv_cache.available_bytes;
             let gib = |b: u64| b as f64 / GIB as f64;
@@ -377,22 +228,28 @@ impl Figures {
             );
             self.pool.mark(inside, terms);
             self.half_widths.push(gib(band.high - band.low) / 2.0 / want * 100.0);
+            self.starts.push(Start::new(row, id, p, launch, gpu, want));
         }
     }
 
     fn show(&mut self) -> String {
         let mut out = String::new();
+        let (after, apart) = calibrated::tables(&self.starts);
         let tables = [
             ("tokens", "tokens within 1 % from the printed pool", &self.tokens),
             ("conc", "maximum concurrency within 1 %", &self.concurrency),
             ("weights", "weights per GPU within 0.4 %", &self.weights),
             ("pool", "printed pool inside the band from flags, model and card", &self.pool),
+            ("after", "pool within 2 % after calibration from another row of the same machine", &after),
             ("outcome", "started or refused, from the printed pool or from the flags", &self.outcome),
         ];
         for (name, _, t) in &tables {
             for miss in &t.misses {
                 let _ = writeln!(out, "{name} {miss}");
             }
+        }
+        for line in &apart {
+            let _ = writeln!(out, "after, not counted: {line}");
         }
         for s in &self.skipped {
             let _ = writeln!(out, "skipped {s}");
@@ -401,6 +258,11 @@ impl Figures {
         for (name, what, t) in &tables {
             let _ = writeln!(out, "{name:<8} {:>7.2} %  {:>3}/{:<3} {what}", t.percent(), t.right, t.of);
         }
+        let _ = writeln!(
+            out,
+            "{} rows with layers that were deduced from their own numbers (tokens and concurrency only)",
+            self.deduced
+        );
         self.half_widths.sort_by(f64::total_cmp);
         if let Some(median) = self.half_widths.get(self.half_widths.len() / 2) {
             let _ = writeln!(out, "median half-width of the band {median:.1} %");
