@@ -173,11 +173,14 @@ impl Figures {
         self.outcome.mark(right, format!("{id}: {outcome}, predicted {:?}: {said}", p.verdict));
     }
 
+    /// Within the bounds, as far as there are rows enough to hold a share against a bound.
     fn good(&self, args: &StartupsArgs) -> bool {
-        self.tokens.percent() >= args.min_kv
-            && self.concurrency.percent() >= args.min_kv
-            && self.weights.percent() >= args.min_weights
-            && self.pool.percent() >= args.min_weights
+        const ENOUGH: usize = 10;
+        let holds = |t: &Table, least: f64| t.of < ENOUGH || t.percent() >= least;
+        holds(&self.tokens, args.min_kv)
+            && holds(&self.concurrency, args.min_kv)
+            && holds(&self.weights, args.min_weights)
+            && holds(&self.pool, args.min_weights)
             && self.outcome.percent() >= 100.0
     }
 
