@@ -255,12 +255,7 @@ impl Prepared {
                     .into(),
             });
         }
-        if !model.unknown_keys.is_empty() {
-            out.push(Unknown {
-                what: format!("keys of config.json that nothing reads: {}", model.unknown_keys.join(", ")),
-                settle: "check whether they change the shape of the model".into(),
-            });
-        }
+        out.extend(model.unread());
         out.extend(drafter::unknown(model, launch));
         if let Some(what) = older_layout(model, launch) {
             out.push(Unknown {

@@ -3,6 +3,8 @@
 use serde::Serialize;
 
 use super::engines::SglangFlags;
+use super::model::Model;
+use super::outcome::PlanError;
 use super::version::{EngineKind, Version};
 
 /// `--max-model-len`.
@@ -175,6 +177,31 @@ impl Launch {
         // SGLang's data-parallel attention shares the ranks instead of adding some.
         let copies = if self.sglang.dp_attention { 1 } else { self.dp };
         self.tp.saturating_mul(self.pp).saturating_mul(copies)
+    }
+
+    /// The length that a flag asks for, where one does, within what the model has. `name` is the engine's word for it, and
+    /// the variable `overrides` lets a longer one pass.
+    pub(crate) fn asked_len(
+        &self,
+        model: &Model,
+        flag: &str,
+        name: &str,
+        overrides: &str,
+    ) -> Result<Option<u64>, PlanError> {
+        match self.max_model_len {
+            MaxModelLen::Tokens(0) => Err(PlanError::contradiction(flag, "0 tokens")),
+            MaxModelLen::Tokens(n) if n > model.max_model_len && !self.allow_long_max_model_len => {
+                Err(PlanError::contradiction(
+                    flag,
+                    format!(
+                        "User-specified {name} ({n}) is greater than the derived {name} ({}); {overrides}=1 overrides this",
+                        model.max_model_len
+                    ),
+                ))
+            }
+            MaxModelLen::Tokens(n) => Ok(Some(n)),
+            MaxModelLen::Model | MaxModelLen::Fit => Ok(None),
+        }
     }
 
     /// Whether the first engine serves ("V0").

@@ -35,15 +35,8 @@ impl Prepared {
     /// # Errors
     /// As [`super::plan`].
     pub fn new(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Self, PlanError> {
-        let online = pool::online(model, launch)?;
-        let quantised;
-        let model = match online {
-            Some(q) => {
-                quantised = Model { quantization: Some(q), ..model.clone() };
-                &quantised
-            }
-            None => model,
-        };
+        let served = pool::as_served(model, launch)?;
+        let model = served.as_ref();
         let oldest = pool::oldest(model.family);
         if launch.version < oldest {
             return Err(PlanError::unsupported(format!(

@@ -9,6 +9,7 @@ pub mod plan;
 mod split;
 mod style;
 mod text;
+mod writer;
 
 pub use markdown::markdown;
 pub use style::Style;

@@ -2,6 +2,7 @@
 
 use super::Report;
 use super::style::{Style, hard_wrap, wrap};
+use super::writer::Writer;
 use crate::actions::{Action, Stage};
 use crate::text::{name, printable, shorten};
 use crate::verdict::{Cause, Cited, Class, Trigger};
@@ -14,7 +15,7 @@ const FEWER: usize = 2;
 /// Renders one report.
 #[must_use]
 pub fn text(report: &Report, style: Style) -> String {
-    let mut w = Writer { style, out: String::new() };
+    let mut w = Writer::new(style);
     w.head(report);
     w.trigger(report);
     w.sequence(report);
@@ -25,32 +26,7 @@ pub fn text(report: &Report, style: Style) -> String {
     w.out
 }
 
-struct Writer {
-    style: Style,
-    out: String,
-}
-
 impl Writer {
-    fn line(&mut self, text: &str) {
-        self.out.push_str(text);
-        self.out.push('\n');
-    }
-
-    fn wrapped(&mut self, text: &str, first: &str, next: &str) {
-        let t = wrap(&printable(text), self.style.width, first, next);
-        self.line(&t);
-    }
-
-    fn heading(&mut self, text: &str) {
-        self.out.push('\n');
-        let t = self.style.bold(text);
-        self.line(&t);
-    }
-
-    fn limit(&self, n: usize) -> usize {
-        if self.style.verbose { usize::MAX } else { n }
-    }
-
     fn head(&mut self, r: &Report) {
         let v = &r.verdict;
         let plane = v.class.plane();

@@ -217,14 +217,7 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
             if facts.logs.iter().any(|l| l.kernel) && facts.ooms.is_empty() {
                 against.push(Cited::plain("the kernel log holds no OOM-killer record"));
             }
-            (!against.is_empty()).then(|| Cause {
-                class: Class::HostOomKilled,
-                title: "the kernel killed it over host RAM".into(),
-                confidence: Confidence::Low,
-                rejected: true,
-                supports: Vec::new(),
-                against,
-            })
+            (!against.is_empty()).then(|| Cause::no_kill(against))
         }
         _ => None,
     }

@@ -198,12 +198,5 @@ pub(super) fn no_kill(
         })
         .take(4)
         .collect();
-    (!against.is_empty()).then(|| Cause {
-        class: Class::HostOomKilled,
-        title: "the kernel killed it over host RAM".into(),
-        confidence: Confidence::Low,
-        rejected: true,
-        supports: Vec::new(),
-        against,
-    })
+    (!against.is_empty()).then(|| Cause::no_kill(against))
 }

@@ -10,6 +10,7 @@ mod class;
 mod deaths;
 mod gpus;
 mod identity;
+mod lives;
 mod memory;
 mod missing;
 pub(crate) use causes::memory_limit;
@@ -114,6 +115,20 @@ pub struct Cause {
     pub supports: Vec<Cited>,
     /// Evidence against.
     pub against: Vec<Cited>,
+}
+
+impl Cause {
+    /// That the kernel did not kill it over host RAM, with the evidence.
+    fn no_kill(against: Vec<Cited>) -> Self {
+        Self {
+            class: Class::HostOomKilled,
+            title: "the kernel killed it over host RAM".into(),
+            confidence: Confidence::Low,
+            rejected: true,
+            supports: Vec::new(),
+            against,
+        }
+    }
 }
 
 /// The answer.

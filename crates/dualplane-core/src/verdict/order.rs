@@ -5,14 +5,16 @@
 //! engine's, except that a sized VRAM error in the dead instance's own log was printed before that instance was killed.
 
 use super::candidates::{Candidate, From, Weight};
-use super::{Class, Confidence, Phase, Subject, identity};
+use super::lives::{
+    before_the_start, before_this_run, lived_between, of_an_earlier_life, recovered, served_nothing_after,
+};
+use super::{Class, Confidence, Subject, identity};
 use crate::evidence::{Bundle, ContainerStatus, Role};
 use crate::facts::{Facts, OomRecord};
 use crate::knowledge::Mark;
-use crate::time::{Stamp, WIDEST_ZONE_MS};
 
 /// Two errors further apart than this did not cause one another.
-const LINKED_MS: i64 = 15 * 60 * 1000;
+pub(super) const LINKED_MS: i64 = 15 * 60 * 1000;
 /// Clocks of container, kubelet and kernel log (`dmesg -T` drifts) agree about this well.
 const SKEW_MS: i64 = 1_000;
 /// A kernel record this far from the container's end is another death's.
@@ -409,82 +411,6 @@ fn worker_gone_before(c: &Candidate, facts: &Facts) -> bool {
         .hits
         .iter()
         .any(|h| h.mark == Mark::Death && h.place.file == place.file && h.place.line < place.line)
-}
-
-/// The fault was reported before this instance began to log, and it served since: an older incident's.
-fn before_this_run(c: &Candidate, facts: &Facts) -> bool {
-    const MARGIN_MS: i64 = 60_000;
-    let zoned = matches!(c.stamp, Some(Stamp::Wall { zoned: true, .. }));
-    let slack = if zoned { MARGIN_MS } else { WIDEST_ZONE_MS };
-    let Some(at) = c.stamp else { return false };
-    let mut logs = facts.logs.iter().filter(|l| !l.kernel && l.last_served.is_some()).peekable();
-    logs.peek().is_some() && logs.all(|l| l.first.and_then(|f| at.ms_until(f)).is_some_and(|ms| ms > slack))
-}
-
-/// The fault came long before the other error, and requests were served between: they have nothing to do with each other.
-fn lived_between(fault: &Candidate, later: &Candidate, facts: &Facts) -> bool {
-    let apart =
-        fault.stamp.zip(later.stamp).and_then(|(f, l)| f.ms_until(l)).is_some_and(|ms| ms > LINKED_MS);
-    apart
-        && facts
-            .logs
-            .iter()
-            .filter_map(|l| l.last_served_at)
-            .any(|served| fault.stamp.and_then(|f| f.ms_until(served)).is_some_and(|ms| ms > LINKED_MS))
-}
-
-/// The server answered requests well after the error: it did not die of it.
-pub(super) fn recovered(c: &Candidate, facts: &Facts) -> bool {
-    const WELL_AFTER_LINES: u64 = 20;
-    const WELL_AFTER_MS: i64 = 10_000;
-    let Some((file, line)) = c.place.as_ref().and_then(|p| Some((&p.file, p.line?))) else { return false };
-    facts.logs.iter().filter(|l| l.file == *file).any(|l| {
-        let lines = l.last_served.is_some_and(|s| s > line + WELL_AFTER_LINES);
-        let gap = c.stamp.zip(l.last_served_at).and_then(|(c, s)| c.ms_until(s));
-        lines || l.last_served > Some(line) && gap.is_some_and(|ms| ms > WELL_AFTER_MS)
-    })
-}
-
-/// The line is older than the start of the instance that died: it stood in an earlier one's log.
-fn before_the_start(c: &Candidate, subject: &Subject) -> bool {
-    const MARGIN_MS: i64 = 60_000;
-    let Some(started) = subject.death.as_ref().and_then(|d| d.started).filter(|_| c.from == From::Log) else {
-        return false;
-    };
-    let zoned = matches!(c.stamp, Some(Stamp::Wall { zoned: true, .. }));
-    let slack = if zoned { MARGIN_MS } else { WIDEST_ZONE_MS };
-    c.stamp.and_then(|s| s.ms_until(started)).is_some_and(|ms| ms > slack)
-}
-
-/// The log goes on: the server answered requests after the error, was started anew, and that start failed of something
-/// else. A log of `docker compose` or of a supervisor holds several lives.
-fn of_an_earlier_life(c: &Candidate, facts: &Facts) -> bool {
-    let Some((file, line)) = c.place.as_ref().and_then(|p| Some((&p.file, p.line?))) else { return false };
-    if c.from != From::Log {
-        return false;
-    }
-    let served =
-        facts.logs.iter().filter(|l| l.file == *file && !l.kernel).filter_map(|l| l.last_served).max();
-    let Some(served) = served.filter(|s| *s > line) else { return false };
-    facts.hits.iter().any(|h| {
-        h.mark == Mark::Failure
-            && h.phase == Phase::Load
-            && h.place.file == *file
-            && h.place.line > Some(served)
-    })
-}
-
-/// The engine said that it is dead, and the server answered nothing since: whenever the end comes, it is of that.
-fn served_nothing_after(c: &Candidate, facts: &Facts) -> bool {
-    let Some(place) = &c.place else { return false };
-    let wrapped = facts.hits.iter().any(|h| {
-        matches!(h.mark, Mark::Cascade | Mark::Death)
-            && h.place.file == place.file
-            && h.place.line > place.line
-    });
-    wrapped
-        && c.weight == Weight::Fatal
-        && facts.logs.iter().filter(|l| l.file == place.file).all(|l| l.last_served < place.line)
 }
 
 /// The same class told by kernel, event and status is one step; its evidence is joined.

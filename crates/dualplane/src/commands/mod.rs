@@ -10,6 +10,7 @@ mod picture;
 mod plan;
 mod startups;
 mod sweep;
+mod table;
 mod triage;
 
 use std::io;

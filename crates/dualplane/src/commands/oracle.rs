@@ -15,6 +15,7 @@ use dualplane_core::plan::{
 use serde_json::Value;
 
 use super::Failure;
+use super::table::Table;
 use crate::args::OracleArgs;
 use crate::exit::{self, Code};
 use crate::output;
@@ -115,28 +116,6 @@ fn launch(row: &Value) -> (Launch, Gpu) {
     let gib = device.map_or(80.0, |d| d.2);
     let total_bytes = count(r, "device_total_bytes").unwrap_or((gib * f64::from(1 << 30)) as u64);
     (launch, Gpu { name: name.clone(), device_name: name, total_bytes, capability })
-}
-
-/// One table: how many of how many, and what missed.
-#[derive(Default)]
-struct Table {
-    of: usize,
-    right: usize,
-    misses: Vec<String>,
-}
-
-impl Table {
-    fn mark(&mut self, right: bool, miss: impl FnOnce() -> String) {
-        self.of += 1;
-        self.right += usize::from(right);
-        if !right {
-            self.misses.push(miss());
-        }
-    }
-
-    fn percent(&self) -> f64 {
-        if self.of == 0 { 100.0 } else { self.right as f64 * 100.0 / self.of as f64 }
-    }
 }
 
 #[derive(Default)]

@@ -12,7 +12,7 @@ use super::limits::{MAX_ENTRIES, MAX_FILES, MAX_GAPS, MAX_TOTAL, MAX_UNPACKED, S
 use super::sieve::Sieve;
 
 /// Folders inside one incident, as bundles and people name them; several of them are not several incidents.
-pub(super) const PARTS: &[&str] = &[
+const PARTS: &[&str] = &[
     "log",
     "logs",
     "pod",
@@ -38,20 +38,19 @@ pub(super) const PARTS: &[&str] = &[
     "host-collectors",
     "namespaces",
     "pod-logs",
-    // The pods of one group: LeaderWorkerSet, Ray, ranks. A number behind the word is left out.
-    "leader",
-    "worker",
+    // The pods of one group; see also `MEMBERS`.
     "workers",
-    "head",
-    "rank",
     "ranks",
 ];
+
+/// The pods of one group (LeaderWorkerSet, Ray, ranks), often with a number behind the word.
+const MEMBERS: &[&str] = &["leader", "worker", "head", "rank"];
 
 /// The folder is a part of one incident: `logs`, `worker-0`, `rank1`.
 pub(super) fn is_part(folder: &str) -> bool {
     let lower = folder.to_lowercase();
     let bare = lower.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '-' | '_'));
-    PARTS.contains(&lower.as_str()) || matches!(bare, "leader" | "worker" | "head" | "rank")
+    PARTS.contains(&lower.as_str()) || MEMBERS.contains(&bare)
 }
 
 /// Where a file's bytes are.

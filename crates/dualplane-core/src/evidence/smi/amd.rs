@@ -1,6 +1,6 @@
 //! `rocm-smi` and `amd-smi`: VRAM total and used where they are printed. The concise table of `rocm-smi` has shares only.
 
-use super::{MAX_ROWS, Printout, address};
+use super::{MAX_ROWS, Printout, address, boxed_rows};
 use crate::evidence::gpu_model::{Gpu, GpuSnapshot};
 use crate::units::{Bytes, MIB};
 
@@ -78,14 +78,10 @@ fn memory(lines: &[&str], first: u64) -> Printout {
 fn amd_smi(lines: &[&str], first: u64) -> Printout {
     let mut s = GpuSnapshot { tool: "amd-smi", ..GpuSnapshot::default() };
     let mut taken = 0;
-    for (i, raw) in lines.iter().enumerate().take(MAX_ROWS) {
-        let line = raw.trim();
-        if !(line.starts_with('|') || line.starts_with('+')) {
-            break;
-        }
+    for (i, cells) in boxed_rows(lines).enumerate() {
         taken = i + 1;
-        let mut cells = line.trim_matches('|').split('|').map(str::trim);
-        let (left, right) = (cells.next().unwrap_or_default(), cells.next().unwrap_or_default());
+        let cell = |n: usize| cells.get(n).copied().unwrap_or_default();
+        let (left, right) = (cell(0), cell(1));
         let (word, name) = left.split_once(' ').unwrap_or((left, ""));
         if let Some(pci) = address(word) {
             let name = Some(name.trim().to_owned());

@@ -1,6 +1,6 @@
 //! Lists: `nvidia-smi -L`, `nvidia-smi mig -lgi` (instances) and `-lgip` (profiles), `dcgmi discovery -l`, `dcgmi health`.
 
-use super::{MAX_ROWS, Printout, address};
+use super::{MAX_ROWS, Printout, address, boxed_rows};
 use crate::evidence::gpu_model::{Gpu, GpuSnapshot, MigInstance};
 
 pub(super) fn read(lines: &[&str], first: u64) -> Option<Printout> {
@@ -81,13 +81,8 @@ type Row = fn(&mut GpuSnapshot, &[&str], u64);
 fn boxed(lines: &[&str], first: u64, tool: &'static str, row: Row) -> Printout {
     let mut s = GpuSnapshot { tool, ..GpuSnapshot::default() };
     let mut taken = 0;
-    for (i, raw) in lines.iter().enumerate().take(MAX_ROWS) {
-        let line = raw.trim();
-        if !(line.starts_with('|') || line.starts_with('+')) {
-            break;
-        }
+    for (i, cells) in boxed_rows(lines).enumerate() {
         taken = i + 1;
-        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         row(&mut s, &cells, first + i as u64);
     }
     Printout { lines: taken, snapshot: s, unclear: None }

@@ -44,6 +44,13 @@ pub(super) fn read(lines: &[&str], first: u64, command: Option<&str>) -> Option<
         .or_else(|| csv::read(lines, first, command))
 }
 
+/// The cells of each row of a table drawn with bars, as far as it goes.
+fn boxed_rows<'l>(lines: &'l [&'l str]) -> impl Iterator<Item = Vec<&'l str>> {
+    let rows = lines.iter().map(|l| l.trim()).take(MAX_ROWS);
+    rows.take_while(|l| l.starts_with(['|', '+']))
+        .map(|l| l.trim_matches('|').split('|').map(str::trim).collect())
+}
+
 /// `50MiB`, `50 MiB`; `N/A`, `[N/A]` and `-` are nothing.
 fn size(text: &str) -> Option<Bytes> {
     parse_memory(text.trim(), Some("MiB"))

@@ -56,15 +56,8 @@ impl Shapes {
         attention_tp: u64,
     ) -> Result<Self, PlanError> {
         let like = like(model, launch);
-        let online = pool::online(model, &like)?;
-        let quantised;
-        let model = match online {
-            Some(q) => {
-                quantised = Model { quantization: Some(q), ..model.clone() };
-                &quantised
-            }
-            None => model,
-        };
+        let served = pool::as_served(model, &like)?;
+        let model = served.as_ref();
         let (dtype, mut stages) = count(model, &like, gpu)?;
         if attention_tp != launch.tp {
             let (_, apart) = count(model, &Launch { tp: attention_tp, ..like.clone() }, gpu)?;

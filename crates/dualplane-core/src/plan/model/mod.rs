@@ -18,6 +18,8 @@ pub use quant::{LinearScheme, QuantMethod, Quantization};
 
 use serde::Serialize;
 
+use crate::plan::quantity::Unknown;
+
 /// Element type of tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -170,4 +172,14 @@ pub struct Model {
     /// The whole configuration.
     #[serde(skip)]
     pub config: serde_json::Value,
+}
+
+impl Model {
+    /// Keys that nothing here reads, as what is not known.
+    pub(crate) fn unread(&self) -> Option<Unknown> {
+        (!self.unknown_keys.is_empty()).then(|| Unknown {
+            what: format!("keys of config.json that nothing reads: {}", self.unknown_keys.join(", ")),
+            settle: "check whether they change the shape of the model".into(),
+        })
+    }
 }

@@ -9,7 +9,7 @@ mod start;
 
 pub(crate) use bands::{activation, cuda_graphs, non_torch};
 pub(crate) use blocks::{Blocks, Pool};
-pub(crate) use online::online;
+pub(crate) use online::as_served;
 pub(crate) use resolve::{Settled, oldest, settle};
 pub(crate) use stages::stage_of;
 pub(crate) use start::{check, held};

@@ -1,12 +1,22 @@
 //! `--quantization`: a method that the engine applies while it loads, or the name of the checkpoint's own.
 
+use std::borrow::Cow;
+
 use crate::plan::launch::Launch;
 use crate::plan::model::quant::Patterns;
 use crate::plan::model::{LinearScheme, Model, QuantMethod, Quantization};
 use crate::plan::outcome::PlanError;
 
+/// The model as the launch serves it: quantised at load where the flag asks for it.
+pub(crate) fn as_served<'m>(model: &'m Model, launch: &Launch) -> Result<Cow<'m, Model>, PlanError> {
+    Ok(match online(model, launch)? {
+        Some(q) => Cow::Owned(Model { quantization: Some(q), ..model.clone() }),
+        None => Cow::Borrowed(model),
+    })
+}
+
 /// The quantisation that the flag adds to a plain checkpoint.
-pub(crate) fn online(model: &Model, launch: &Launch) -> Result<Option<Quantization>, PlanError> {
+fn online(model: &Model, launch: &Launch) -> Result<Option<Quantization>, PlanError> {
     let Some(asked) = launch.quantization.as_deref() else { return Ok(None) };
     let flag = "--quantization";
     if let Some(own) = &model.quantization {

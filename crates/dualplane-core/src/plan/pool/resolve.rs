@@ -262,22 +262,9 @@ fn known_kv_dtype(kv_dtype: &str) -> Result<(), PlanError> {
 }
 
 fn length(model: &Model, launch: &Launch) -> Result<(u64, bool), PlanError> {
-    match launch.max_model_len {
-        MaxModelLen::Model => Ok((model.max_model_len, false)),
-        MaxModelLen::Fit => Ok((model.max_model_len, true)),
-        MaxModelLen::Tokens(0) => Err(PlanError::contradiction("--max-model-len", "0 tokens")),
-        MaxModelLen::Tokens(n) if n > model.max_model_len && !launch.allow_long_max_model_len => {
-            Err(PlanError::contradiction(
-                "--max-model-len",
-                format!(
-                    "User-specified max_model_len ({n}) is greater than the derived max_model_len ({}); \
-                 VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 overrides this",
-                    model.max_model_len
-                ),
-            ))
-        }
-        MaxModelLen::Tokens(n) => Ok((n, false)),
-    }
+    let asked =
+        launch.asked_len(model, "--max-model-len", "max_model_len", "VLLM_ALLOW_LONG_MAX_MODEL_LEN")?;
+    Ok((asked.unwrap_or(model.max_model_len), launch.max_model_len == MaxModelLen::Fit))
 }
 
 /// vLLM engine/arg_utils.py `get_batch_defaults`.

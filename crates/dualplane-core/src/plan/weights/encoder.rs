@@ -26,6 +26,20 @@ struct Blocks {
 }
 
 impl Blocks {
+    /// As of CLIP and SigLIP: biases everywhere, two matrices, two norms with biases.
+    fn plain(e: &Encoder) -> Self {
+        Self {
+            layers: e.layers,
+            hidden: e.hidden_size,
+            qkv: 3 * e.hidden_size,
+            intermediate: e.intermediate_size,
+            matrices: 2,
+            attention_bias: true,
+            mlp_bias: true,
+            norms: 4 * e.hidden_size,
+        }
+    }
+
     /// Elements that ranks share, and elements that each holds.
     fn elements(&self) -> (u64, u64) {
         let v = floor_div(self.qkv, 3);
@@ -81,16 +95,7 @@ fn key(raw: &Value, name: &'static str, default: u64) -> u64 {
 /// Qwen3-VL and Qwen3.5: patches, learned positions, blocks, a merger and one more for each deep stack.
 fn qwen3(t: &mut Tally<'_>, e: &Encoder, cuts: bool) {
     let h = e.hidden_size;
-    let blocks = Blocks {
-        layers: e.layers,
-        hidden: h,
-        qkv: 3 * h,
-        intermediate: e.intermediate_size,
-        matrices: 2,
-        attention_bias: true,
-        mlp_bias: true,
-        norms: 4 * h,
-    };
+    let blocks = Blocks::plain(e);
     if cuts && t.rank.tp > 0 && !e.heads.is_multiple_of(t.rank.tp) {
         t.reject(PlanError::contradiction(
             "--tensor-parallel-size",
@@ -190,16 +195,7 @@ fn kimi(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
 /// Llama 4, whose configs often leave the encoder to transformers' defaults.
 fn llama4(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
     let h = e.hidden_size;
-    let blocks = Blocks {
-        layers: e.layers,
-        hidden: h,
-        qkv: 3 * h,
-        intermediate: e.intermediate_size,
-        matrices: 2,
-        attention_bias: true,
-        mlp_bias: true,
-        norms: 4 * h,
-    };
+    let blocks = Blocks::plain(e);
     let (mut cut, mut whole) = blocks.elements();
     let (input, output) =
         (key(&e.raw, "projector_input_dim", 4096), key(&e.raw, "projector_output_dim", 4096));
@@ -241,16 +237,7 @@ fn gemma4(t: &mut Tally<'_>, model: &Model, e: &Encoder) {
 /// SigLIP with Gemma 3's projector.
 fn siglip(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
     let h = e.hidden_size;
-    let blocks = Blocks {
-        layers: e.layers,
-        hidden: h,
-        qkv: 3 * h,
-        intermediate: e.intermediate_size,
-        matrices: 2,
-        attention_bias: true,
-        mlp_bias: true,
-        norms: 4 * h,
-    };
+    let blocks = Blocks::plain(e);
     let (cut, mut whole) = blocks.elements();
     let side = floor_div(key(&e.raw, "image_size", 896), key(&e.raw, "patch_size", 14));
     whole = whole.saturating_add(mul([3, square(&e.raw, "patch_size", 14), h])).saturating_add(h);

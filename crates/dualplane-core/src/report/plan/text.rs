@@ -4,6 +4,7 @@ use super::bar::{cells, shares};
 use super::{amount, band, engine, times, word};
 use crate::plan::{Answer, Plan, Verdict};
 use crate::report::style::{Style, wrap};
+use crate::report::writer::Writer;
 use crate::text::printable;
 use crate::units::{Bytes, GIB, thousands};
 
@@ -13,8 +14,8 @@ const FEW: usize = 4;
 /// Renders an answer.
 #[must_use]
 pub fn plan_text(a: &Answer, style: Style) -> String {
-    let mut w = Writer { style, out: String::new() };
-    w.head(a);
+    let mut w = Writer::new(style);
+    w.title(a);
     w.measured(a);
     if let Ok(plan) = &a.plan {
         w.gpu(plan, a);
@@ -34,29 +35,8 @@ pub fn plan_text(a: &Answer, style: Style) -> String {
     w.out
 }
 
-struct Writer {
-    style: Style,
-    out: String,
-}
-
 impl Writer {
-    fn line(&mut self, text: &str) {
-        self.out.push_str(text);
-        self.out.push('\n');
-    }
-
-    fn wrapped(&mut self, text: &str, first: &str, next: &str) {
-        let t = wrap(&printable(text), self.style.width, first, next);
-        self.line(&t);
-    }
-
-    fn heading(&mut self, text: &str) {
-        self.out.push('\n');
-        let t = self.style.bold(text);
-        self.line(&t);
-    }
-
-    fn head(&mut self, a: &Answer) {
+    fn title(&mut self, a: &Answer) {
         let verdict = word(a.verdict()).to_uppercase();
         let badge = match a.verdict() {
             Verdict::Fits => self.style.good(&verdict),
@@ -161,7 +141,7 @@ impl Writer {
             Bytes(kv.needed_bytes)
         ));
         if kv.groups.len() > 1 {
-            let most = if self.style.verbose { usize::MAX } else { FEW };
+            let most = self.limit(FEW);
             for g in kv.groups.iter().take(most) {
                 self.line(&format!(
                     "  · {} layers {}: {} tokens a block, {} a page, {} blocks a request",
@@ -232,7 +212,7 @@ impl Writer {
             return;
         }
         self.heading("Not known");
-        let most = if self.style.verbose { usize::MAX } else { FEW };
+        let most = self.limit(FEW);
         for u in a.unknown.iter().take(most) {
             self.wrapped(&u.what, "  ? ", "    ");
             let settle = wrap(&printable(&u.settle), self.style.width, "      settle: ", "        ");

@@ -4,7 +4,7 @@ use super::{Candidate, From, Weight, end_phase};
 use crate::evidence::{Bundle, ContainerStatus};
 use crate::facts::{Facts, Hit, Place};
 use crate::knowledge::Mark;
-use crate::verdict::order::recovered;
+use crate::verdict::lives::recovered;
 use crate::verdict::{Cited, Class, Confidence, Phase, Plane, vram};
 
 /// The line names a container, and it is none of the pods at hand.

@@ -55,7 +55,7 @@ pub(super) fn tables(starts: &[Start]) -> (Table, Vec<String>) {
             );
             // Two cards of one size are one machine only where they are named, or told of in one place.
             if to.source == from.source || !to.gpu.name.is_empty() {
-                table.mark(off.abs() <= 2.0, line);
+                table.mark(off.abs() <= 2.0, || line);
             } else {
                 apart.push(format!("{line}; the card is not named, and the sources differ"));
             }

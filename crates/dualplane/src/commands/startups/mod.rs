@@ -18,6 +18,7 @@ use dualplane_core::units::GIB;
 use serde_json::Value;
 
 use super::Failure;
+use super::table::Table;
 use crate::args::StartupsArgs;
 use crate::exit::{self, Code};
 use crate::output;
@@ -60,27 +61,6 @@ pub(crate) fn run(args: &StartupsArgs) -> Result<Code, Failure> {
 /// Engines by how a row's name for them begins.
 const ENGINES: [(&str, EngineKind); 3] =
     [("vllm", EngineKind::Vllm), ("sglang", EngineKind::Sglang), ("tensorrt-llm", EngineKind::TensorrtLlm)];
-
-#[derive(Default)]
-struct Table {
-    of: usize,
-    right: usize,
-    misses: Vec<String>,
-}
-
-impl Table {
-    fn mark(&mut self, right: bool, miss: String) {
-        self.of += 1;
-        self.right += usize::from(right);
-        if !right {
-            self.misses.push(miss);
-        }
-    }
-
-    fn percent(&self) -> f64 {
-        if self.of == 0 { 100.0 } else { self.right as f64 * 100.0 / self.of as f64 }
-    }
-}
 
 #[derive(Default)]
 struct Figures {
@@ -146,14 +126,14 @@ impl Figures {
         // Whether a request of the maximum length fits is known only where the row says that length.
         let told = num(row, "max_model_len").is_some();
         if told && (outcome == "started" || outcome == "kv_too_small") {
-            self.outcome.mark(outcome == predicted, format!("{id}: {outcome}, predicted {predicted}"));
+            self.outcome.mark(outcome == predicted, || format!("{id}: {outcome}, predicted {predicted}"));
         }
         let Some(want) = num(row, "kv_cache_tokens") else { return };
         let got = p.gpu.kv_cache.tokens.expected as f64;
-        self.tokens.mark(within(got, want, 0.01), format!("{id}: {want} tokens, predicted {got}"));
+        self.tokens.mark(within(got, want, 0.01), || format!("{id}: {want} tokens, predicted {got}"));
         if let Some(want) = num(row, "max_concurrency") {
             let got = p.gpu.kv_cache.max_concurrency_hundredths.expected as f64 / 100.0;
-            self.concurrency.mark(within(got, want, 0.01), format!("{id}: {want}x, predicted {got}x"));
+            self.concurrency.mark(within(got, want, 0.01), || format!("{id}: {want}x, predicted {got}x"));
         }
     }
 
@@ -170,7 +150,7 @@ impl Figures {
             Verdict::Uncertain => true,
         };
         let said = p.refusal.as_ref().map_or("it starts", |r| &r.message);
-        self.outcome.mark(right, format!("{id}: {outcome}, predicted {:?}: {said}", p.verdict));
+        self.outcome.mark(right, || format!("{id}: {outcome}, predicted {:?}: {said}", p.verdict));
     }
 
     /// Within the bounds, as far as there are rows enough to hold a share against a bound.
@@ -211,7 +191,7 @@ impl Figures {
             let printed = text(row, "weights_gib_per_gpu").split('.').nth(1).map_or(0, str::len);
             let half = 0.5 * 0.1_f64.powi(i32::try_from(printed).unwrap_or(2));
             let right = within(got, want, 0.004) || (got - want).abs() <= half;
-            self.weights.mark(right, format!("{id}: {want} GiB, predicted {got:.4} ({off:+.2} %)"));
+            self.weights.mark(right, || format!("{id}: {want} GiB, predicted {got:.4} ({off:+.2} %)"));
         }
         let flags =
             num(row, "gpu_total_gib").is_some() && launch.gpu_memory_utilization.is_some() && known_format;
@@ -229,7 +209,7 @@ impl Figures {
                 gib(p.gpu.cuda_graph_bytes.expected),
                 gib(p.gpu.non_torch_bytes.expected)
             );
-            self.pool.mark(inside, terms);
+            self.pool.mark(inside, || terms);
             self.half_widths.push(gib(band.high - band.low) / 2.0 / want * 100.0);
             self.starts.push(Start::new(row, id, p, launch, gpu, want));
         }

@@ -41,7 +41,7 @@ impl Others {
         if let Some(tokens) = tokens.filter(|_| *engine == EngineKind::Tgi && !constant) {
             let block = int(row, "block_size").unwrap_or(1).max(1);
             self.blocks
-                .mark(tokens.is_multiple_of(block), format!("{id}: {tokens} are no blocks of {block}"));
+                .mark(tokens.is_multiple_of(block), || format!("{id}: {tokens} are no blocks of {block}"));
         }
         if text(row, "gpu").is_empty() && num(row, "gpu_total_gib").is_none() {
             self.skipped.push(format!("{id}: neither the card nor the memory of it is given"));
@@ -69,7 +69,8 @@ impl Others {
         if let Some(want) = tokens {
             let got = p.gpu.kv_cache.tokens;
             let inside = (got.low..=got.high).contains(&want);
-            self.tokens.mark(inside, format!("{id}: {want} tokens, predicted {} to {}", got.low, got.high));
+            self.tokens
+                .mark(inside, || format!("{id}: {want} tokens, predicted {} to {}", got.low, got.high));
         }
         for (table, column, got) in [
             (&mut self.weights, "weights_gib_per_gpu", p.gpu.weights_bytes.expected),
@@ -77,7 +78,7 @@ impl Others {
         ] {
             if let Some(want) = num(row, column) {
                 let right = within(gib(got), want, 0.01) || (gib(got) - want).abs() <= 0.005;
-                table.mark(right, format!("{id}: {column} {want} GiB, predicted {:.4}", gib(got)));
+                table.mark(right, || format!("{id}: {column} {want} GiB, predicted {:.4}", gib(got)));
             }
         }
     }

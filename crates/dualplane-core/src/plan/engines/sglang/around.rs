@@ -2,7 +2,7 @@
 
 use super::{Shapes, defaults, term};
 use crate::plan::gpu::Gpu;
-use crate::plan::launch::{Launch, MaxModelLen, Speculation};
+use crate::plan::launch::{Launch, Speculation};
 use crate::plan::model::{Attention, Model};
 use crate::plan::outcome::PlanError;
 use crate::plan::quantity::{Quantity, Term, Unknown};
@@ -29,21 +29,13 @@ pub(super) fn attention_ranks(launch: &Launch) -> Result<u64, PlanError> {
 }
 
 pub(super) fn context(model: &Model, launch: &Launch) -> Result<u64, PlanError> {
-    match launch.max_model_len {
-        MaxModelLen::Tokens(0) => Err(PlanError::contradiction("--context-length", "0 tokens")),
-        MaxModelLen::Tokens(n) if n > model.max_model_len && !launch.allow_long_max_model_len => {
-            Err(PlanError::contradiction(
-                "--context-length",
-                format!(
-                    "User-specified context_length ({n}) is greater than the derived context_length ({}); \
-                     SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1 overrides this",
-                    model.max_model_len
-                ),
-            ))
-        }
-        MaxModelLen::Tokens(n) => Ok(n),
-        MaxModelLen::Model | MaxModelLen::Fit => Ok(model.max_model_len),
-    }
+    let asked = launch.asked_len(
+        model,
+        "--context-length",
+        "context_length",
+        "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",
+    )?;
+    Ok(asked.unwrap_or(model.max_model_len))
 }
 
 /// Tokens of a page: one, where no attention backend wants more.
@@ -122,12 +114,7 @@ pub(super) fn unknown(
             "the start-up line with max_running_requests",
         );
     }
-    if !model.unknown_keys.is_empty() {
-        add(
-            format!("keys of config.json that nothing reads: {}", model.unknown_keys.join(", ")),
-            "check whether they change the shape of the model",
-        );
-    }
+    out.extend(model.unread());
     out.extend(shapes.unknown());
     out
 }

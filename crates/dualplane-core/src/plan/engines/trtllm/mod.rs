@@ -226,12 +226,7 @@ fn unknown(
             "lower --max_seq_len to what the pool holds",
         );
     }
-    if !model.unknown_keys.is_empty() {
-        add(
-            format!("keys of config.json that nothing reads: {}", model.unknown_keys.join(", ")),
-            "check whether they change the shape of the model",
-        );
-    }
+    out.extend(model.unread());
     out.extend(shapes.unknown());
     out
 }

@@ -1,0 +1,85 @@
+//! Which life of the server a line belongs to: one log may hold several, and a server lives on after many an error.
+
+use super::candidates::{Candidate, From, Weight};
+use super::order::LINKED_MS;
+use super::{Phase, Subject};
+use crate::facts::Facts;
+use crate::knowledge::Mark;
+use crate::time::{Stamp, WIDEST_ZONE_MS};
+
+/// How much earlier a line may be stamped and still be of this life: a minute, or any zone where none is printed.
+fn slack_ms(stamp: Stamp) -> i64 {
+    const MARGIN_MS: i64 = 60_000;
+    if matches!(stamp, Stamp::Wall { zoned: true, .. }) { MARGIN_MS } else { WIDEST_ZONE_MS }
+}
+
+/// The fault was reported before this instance began to log, and it served since: an older incident's.
+pub(super) fn before_this_run(c: &Candidate, facts: &Facts) -> bool {
+    let Some(at) = c.stamp else { return false };
+    let mut logs = facts.logs.iter().filter(|l| !l.kernel && l.last_served.is_some()).peekable();
+    logs.peek().is_some()
+        && logs.all(|l| l.first.and_then(|f| at.ms_until(f)).is_some_and(|ms| ms > slack_ms(at)))
+}
+
+/// The fault came long before the other error, and requests were served between: they have nothing to do with each other.
+pub(super) fn lived_between(fault: &Candidate, later: &Candidate, facts: &Facts) -> bool {
+    let apart =
+        fault.stamp.zip(later.stamp).and_then(|(f, l)| f.ms_until(l)).is_some_and(|ms| ms > LINKED_MS);
+    apart
+        && facts
+            .logs
+            .iter()
+            .filter_map(|l| l.last_served_at)
+            .any(|served| fault.stamp.and_then(|f| f.ms_until(served)).is_some_and(|ms| ms > LINKED_MS))
+}
+
+/// The server answered requests well after the error: it did not die of it.
+pub(super) fn recovered(c: &Candidate, facts: &Facts) -> bool {
+    const WELL_AFTER_LINES: u64 = 20;
+    const WELL_AFTER_MS: i64 = 10_000;
+    let Some((file, line)) = c.place.as_ref().and_then(|p| Some((&p.file, p.line?))) else { return false };
+    facts.logs.iter().filter(|l| l.file == *file).any(|l| {
+        let lines = l.last_served.is_some_and(|s| s > line + WELL_AFTER_LINES);
+        let gap = c.stamp.zip(l.last_served_at).and_then(|(c, s)| c.ms_until(s));
+        lines || l.last_served > Some(line) && gap.is_some_and(|ms| ms > WELL_AFTER_MS)
+    })
+}
+
+/// The line is older than the start of the instance that died: it stood in an earlier one's log.
+pub(super) fn before_the_start(c: &Candidate, subject: &Subject) -> bool {
+    let Some(started) = subject.death.as_ref().and_then(|d| d.started).filter(|_| c.from == From::Log) else {
+        return false;
+    };
+    c.stamp.is_some_and(|at| at.ms_until(started).is_some_and(|ms| ms > slack_ms(at)))
+}
+
+/// The log goes on: the server answered requests after the error, was started anew, and that start failed of something
+/// else. A log of `docker compose` or of a supervisor holds several lives.
+pub(super) fn of_an_earlier_life(c: &Candidate, facts: &Facts) -> bool {
+    let Some((file, line)) = c.place.as_ref().and_then(|p| Some((&p.file, p.line?))) else { return false };
+    if c.from != From::Log {
+        return false;
+    }
+    let served =
+        facts.logs.iter().filter(|l| l.file == *file && !l.kernel).filter_map(|l| l.last_served).max();
+    let Some(served) = served.filter(|s| *s > line) else { return false };
+    facts.hits.iter().any(|h| {
+        h.mark == Mark::Failure
+            && h.phase == Phase::Load
+            && h.place.file == *file
+            && h.place.line > Some(served)
+    })
+}
+
+/// The engine said that it is dead, and the server answered nothing since: whenever the end comes, it is of that.
+pub(super) fn served_nothing_after(c: &Candidate, facts: &Facts) -> bool {
+    let Some(place) = &c.place else { return false };
+    let wrapped = facts.hits.iter().any(|h| {
+        matches!(h.mark, Mark::Cascade | Mark::Death)
+            && h.place.file == place.file
+            && h.place.line > place.line
+    });
+    wrapped
+        && c.weight == Weight::Fatal
+        && facts.logs.iter().filter(|l| l.file == place.file).all(|l| l.last_served < place.line)
+}
