@@ -21,8 +21,13 @@ pub(crate) fn style(colour: Colour, verbose: bool) -> Style {
                 && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
         }
     };
+    Style { colour, verbose, width: columns() }
+}
+
+/// Columns to write in.
+pub(crate) fn columns() -> usize {
     let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(DEFAULT_WIDTH);
-    Style { colour, verbose, width: width.clamp(60, 160) }
+    width.clamp(60, 160)
 }
 
 /// Writes to standard output. A reader that went away (`| head`) has what it wanted.

@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::sift::{MAX_LINE, Sifted};
+use crate::sift::{MAX_LINE, Sifted, unfold};
 
 /// A file as the edge read it.
 #[derive(Debug, Clone, Default)]
@@ -184,6 +184,10 @@ impl Bundle {
     }
 
     fn add(&mut self, file: RawFile) {
+        let file = match unfold(&file.bytes) {
+            Some(sifted) if file.sifted.is_none() => RawFile::sifted(file.name, sifted),
+            _ => file,
+        };
         let mut file = RawFile { bytes: encoding::plain(file.bytes), ..file };
         let nuls = encoding::without_nuls(&mut file.bytes).unwrap_or(0);
         if let Some(listed) = kube_list::read(self, &file.bytes, &file.name) {

@@ -7,12 +7,16 @@
 //!
 //! The pass looks at every fourth byte: a literal of seven bytes or more cannot hide between two looks (see `grams`).
 
+mod feed;
+mod fold;
 mod grams;
 mod merge;
 mod part;
 mod reading;
 mod words;
 
+pub use feed::{BLOCK, Feed, ends};
+pub use fold::{fold, is_folded, unfold};
 pub use merge::Merge;
 pub use part::Part;
 pub use reading::{Reading, reading};

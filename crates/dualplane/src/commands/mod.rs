@@ -5,6 +5,7 @@ mod explain;
 mod fit;
 mod knowledge;
 mod literals;
+pub(crate) mod live;
 mod oracle;
 mod picture;
 mod plan;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 
 use dualplane_core::knowledge::KnowledgeError;
 use dualplane_core::plan::PlanError;
+use dualplane_kube::api::Fault;
 
 use clap::CommandFactory;
 
@@ -109,6 +111,23 @@ pub(crate) enum Failure {
         /// What came back.
         why: String,
     },
+    /// The cluster does not answer as it should.
+    #[error("{0}")]
+    Cluster(#[from] Fault),
+    /// Nothing of what was asked for is in trouble.
+    #[error("{0}")]
+    NoneFailed(String),
+    /// The runtime for requests could not be started.
+    #[error("cannot start the runtime for requests: {0}")]
+    Runtime(io::Error),
+    /// A file cannot be written.
+    #[error("cannot write {path}: {source}")]
+    Unwritable {
+        /// Path.
+        path: PathBuf,
+        /// Reason of the system.
+        source: io::Error,
+    },
     /// A corpus folder without labels.
     #[error("{0} holds no incident with a truth.json")]
     NoLabels(PathBuf),
@@ -123,14 +142,16 @@ impl Failure {
             | Self::Output(_)
             | Self::NoModel { .. }
             | Self::Online { .. }
+            | Self::Unwritable { .. }
+            | Self::Cluster(_)
             | Self::Plan(PlanError::Unreadable { .. }) => exit::UNREADABLE,
             Self::OwnKnowledge { .. }
             | Self::NotKnown { .. }
             | Self::Flag { .. }
             | Self::Plan(PlanError::Contradiction { .. }) => exit::USAGE,
             Self::Plan(PlanError::Unsupported { .. }) => exit::UNSUPPORTED,
-            Self::NoEvidence(_) | Self::NoLabels(_) => exit::NO_EVIDENCE,
-            Self::Knowledge(_) | Self::Json(_) => exit::BUG,
+            Self::NoEvidence(_) | Self::NoLabels(_) | Self::NoneFailed(_) => exit::NO_EVIDENCE,
+            Self::Knowledge(_) | Self::Json(_) | Self::Runtime(_) => exit::BUG,
         }
     }
 
@@ -151,6 +172,8 @@ impl Failure {
                  for example: kubectl logs POD --previous > previous.log"
                     .into()
             }
+            Self::Cluster(fault) => cluster_hint(fault)?,
+            Self::NoneFailed(_) => "name a pod (pod/NAME) to judge it all the same".into(),
             Self::Knowledge(_) | Self::Json(_) => {
                 "this is a bug in dualplane; please report it with the command you ran".into()
             }
@@ -183,10 +206,37 @@ impl Failure {
     }
 }
 
+/// What to do where a cluster does not answer as it should.
+fn cluster_hint(fault: &Fault) -> Option<String> {
+    Some(match fault {
+        Fault::Access(_) => {
+            "check --kubeconfig, --context and KUBECONFIG; `kubectl config get-contexts` lists what there is"
+                .into()
+        }
+        Fault::Unauthorized(_) => {
+            "log in again, or refresh the token; `kubectl auth whoami` shows who you are".into()
+        }
+        Fault::Forbidden { permission, .. } if !permission.is_empty() => format!(
+            "ask for the permission to {permission}; deploy/rbac.yaml holds all that dualplane uses, and what each one buys"
+        ),
+        Fault::NotFound(_) => {
+            "check the name and the namespace (-n); `kubectl get pods -A` lists them".into()
+        }
+        Fault::Unreachable { .. } | Fault::TimedOut(_) => {
+            "check the network to the API server; `kubectl version` should answer".into()
+        }
+        Fault::Busy { .. } => {
+            "the API server is overloaded; try again, or with a larger --request-timeout".into()
+        }
+        _ => return None,
+    })
+}
+
 /// Runs a command.
 pub(crate) fn run(args: Args) -> Result<Code, Failure> {
     match args.command {
         Command::Triage(args) => triage::run(&args),
+        Command::Capture(args) => live::capture::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Fit(args) => fit::run(&args),
         Command::Explain(args) => explain::run(&args),

@@ -1,6 +1,7 @@
 //! `dualplane triage TARGET…`
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact;
@@ -8,28 +9,29 @@ use dualplane_core::report::{self, Report};
 use dualplane_core::verdict::{self, Class};
 
 use super::Failure;
+use super::live::pods::{self, Wanted};
+use super::live::{block_on, connect};
 use crate::args::{Format, TriageArgs};
 use crate::exit::{self, Code};
 use crate::{output, own_knowledge, target};
 
 pub(crate) fn run(args: &TriageArgs) -> Result<Code, Failure> {
     let knowledge = own_knowledge::load(args.knowledge.as_deref())?;
-    let incidents = target::read(&args.targets, &target::Sieve::new(&knowledge))?;
-    let mut reports: Vec<Report> = Vec::new();
-    for incident in incidents {
-        reports.extend(report::triage_all(&incident.name, incident.files, incident.gaps, &knowledge));
-    }
+    let live = if is_local(args) { None } else { pods::wanted(&args.targets, &args.select)? };
+    let mut reports = match &live {
+        Some(wanted) => of_cluster(args, wanted, &knowledge)?,
+        None => of_files(args, &knowledge)?,
+    };
     if !args.show_secrets {
         for r in &mut reports {
             redact::report(r, &knowledge);
         }
     }
-    let names: Vec<String> = args.targets.iter().map(|t| t.display().to_string()).collect();
     if reports.iter().all(|r| r.files.is_empty()) {
         for gap in reports.iter().flat_map(|r| &r.verdict.missing).filter(|g| g.command.is_none()) {
             output::note(&format!("{}: {}", gap.what, gap.why));
         }
-        return Err(Failure::NoEvidence(names.join(", ")));
+        return Err(Failure::NoEvidence(args.targets.join(", ")));
     }
     if let Some(word) = &args.why_not {
         let class = why_not_class(word)?;
@@ -46,6 +48,40 @@ pub(crate) fn run(args: &TriageArgs) -> Result<Code, Failure> {
     output::write(&text)?;
     let worst = reports.iter().map(|r| exit::of_class(r.verdict.class)).max_by_key(|c| c.0);
     Ok(if args.exit_code { worst.unwrap_or(exit::OK) } else { exit::OK })
+}
+
+/// A path that is there is what was meant, whatever it is called.
+fn is_local(args: &TriageArgs) -> bool {
+    args.targets.first().is_some_and(|t| t == "-" || Path::new(t).exists())
+}
+
+fn of_files(args: &TriageArgs, knowledge: &Knowledge) -> Result<Vec<Report>, Failure> {
+    let targets: Vec<PathBuf> = args.targets.iter().map(PathBuf::from).collect();
+    let mut reports = Vec::new();
+    for incident in target::read(&targets, &target::Sieve::new(knowledge))? {
+        reports.extend(report::triage_all(&incident.name, incident.files, incident.gaps, knowledge));
+    }
+    Ok(reports)
+}
+
+/// What a bundle of the pod would say, from the cluster itself.
+fn of_cluster(args: &TriageArgs, wanted: &Wanted, knowledge: &Knowledge) -> Result<Vec<Report>, Failure> {
+    let options = pods::options(&args.stores)?;
+    block_on(async {
+        let api = connect(&args.cluster).await?;
+        let found = pods::find(&api, wanted).await?;
+        let pods = pods::in_trouble(wanted, found);
+        if pods.is_empty() {
+            return Err(Failure::NoneFailed(wanted.none_failed()));
+        }
+        let mut reports = Vec::new();
+        pods::capture(&api, pods, &options, knowledge, |c| {
+            reports.extend(report::triage_all(&c.name, c.files, Vec::new(), knowledge));
+            Ok(())
+        })
+        .await?;
+        Ok(reports)
+    })
 }
 
 /// Several reports under their names, with a line between them.

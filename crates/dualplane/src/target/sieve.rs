@@ -9,14 +9,12 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::sift::{AFTER, BEFORE, Merge, Part, Sifted, Sifter};
+use dualplane_core::sift::{AFTER, BEFORE, BLOCK, Feed, Merge, Part, Sifted, Sifter, ends};
 
-/// Bytes whose lines are judged at a time: large against its context, small against the memory of a pod.
-const BLOCK: usize = 1 << 20;
 /// More threads would wait for the disk and hold more blocks.
 const MAX_THREADS: usize = 8;
-/// Of each log this much of its head (the start-up) and of its tail (the death) is kept whole, where there is room.
-const ENDS: usize = 256 << 10;
+/// Bytes of a stream that are read at a time.
+const PIECE: u64 = 128 << 10;
 
 /// The sifter for a knowledge, built when the first large log is met.
 pub(crate) struct Sieve<'k> {
@@ -98,10 +96,6 @@ fn offset(at: u64, from: u64) -> usize {
     usize::try_from(at.saturating_sub(from)).unwrap_or(usize::MAX)
 }
 
-fn ends(budget: usize) -> usize {
-    ENDS.min(budget / 4)
-}
-
 #[cfg(unix)]
 fn read_at(file: &File, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
     use std::os::unix::fs::FileExt;
@@ -137,31 +131,16 @@ pub(super) fn stream(
     from: &mut dyn Read,
     budget: usize,
 ) -> (Sifted, Option<io::Error>) {
-    let mut merge = Merge::new(budget);
-    let mut buffer = head;
-    // Where the lines begin that are not judged yet; what stands before is context.
-    let mut start = 0;
-    let mut first = true;
+    let mut feed = Feed::new(sifter, budget);
+    feed.push(&head);
+    drop(head);
+    let mut piece = Vec::with_capacity(PIECE as usize);
     loop {
-        // The tail of the stream must be at hand when its end is met.
-        let want = start + BLOCK + AFTER.max(ENDS);
-        let error = fill(from, &mut buffer, want).err();
-        let ended = error.is_some() || buffer.len() < want;
-        let own = start..if ended { buffer.len() } else { start + BLOCK };
-        let head = own.start..if first { (own.start + ends(budget)).min(own.end) } else { 0 };
-        let tail = if ended { own.end.saturating_sub(ends(budget)).max(own.start) } else { own.end }..own.end;
-        merge.push(sifter.part(&buffer, own.clone(), &[head, tail]));
-        if ended {
-            return (merge.finish(), error);
+        piece.clear();
+        let error = from.take(PIECE).read_to_end(&mut piece).err();
+        feed.push(&piece);
+        if error.is_some() || piece.is_empty() {
+            return (feed.finish(), error);
         }
-        first = false;
-        let keep = own.end - BEFORE;
-        buffer.drain(..keep);
-        start = BEFORE;
     }
-}
-
-fn fill(from: &mut dyn Read, buffer: &mut Vec<u8>, want: usize) -> io::Result<()> {
-    let missing = want.saturating_sub(buffer.len()) as u64;
-    from.take(missing).read_to_end(buffer).map(drop)
 }

@@ -1,8 +1,12 @@
 //! The command line.
 
+mod cluster;
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+
+pub(crate) use self::cluster::{ClusterArgs, SelectArgs, StoreArgs};
 
 /// Names the memory plane (host RAM or VRAM) that killed a GPU model-serving pod, the line that came first, why, and
 /// what to change.
@@ -15,8 +19,10 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Judge the evidence at hand: a directory, files, or `-` for standard input
+    /// Judge a dead pod: from a cluster, or from files at hand
     Triage(TriageArgs),
+    /// Keep a pod's evidence in one file before a restart erases it
+    Capture(CaptureArgs),
     /// Divide a model server's memory on both planes before it runs
     Plan(PlanArgs),
     /// Settings and cards that hold a workload
@@ -41,9 +47,15 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TriageArgs {
-    /// Directory, one or more files, or `-`
-    #[arg(required = true, value_name = "TARGET")]
-    pub(crate) targets: Vec<PathBuf>,
+    /// Directory, one or more files, or `-`; or pod/NAME, deploy/NAME, sts/NAME, job/NAME, lws/NAME of a cluster
+    #[arg(required_unless_present_any = ["selector", "all_namespaces", "failed"], value_name = "TARGET")]
+    pub(crate) targets: Vec<String>,
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+    #[command(flatten)]
+    pub(crate) stores: StoreArgs,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     pub(crate) output: Format,
@@ -65,6 +77,22 @@ pub(crate) struct TriageArgs {
     /// When to colour
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CaptureArgs {
+    /// pod/NAME, deploy/NAME, sts/NAME, job/NAME or lws/NAME
+    #[arg(required_unless_present_any = ["selector", "all_namespaces", "failed"], value_name = "TARGET")]
+    pub(crate) targets: Vec<String>,
+    /// File to write: a .tar.zst, or - for standard output; else dualplane-NAMESPACE-NAME-TIME.tar.zst here
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) select: SelectArgs,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+    #[command(flatten)]
+    pub(crate) stores: StoreArgs,
 }
 
 #[derive(Debug, Clone, clap::Args)]

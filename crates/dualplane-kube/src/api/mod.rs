@@ -1,0 +1,263 @@
+//! Requests to the API server: bounded in number, size and time, friendly when it asks to wait.
+
+mod fault;
+mod list;
+pub mod path;
+
+pub use fault::Fault;
+pub use list::Listed;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use kube_client::client::Body;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::access::chain;
+
+/// Requests in flight at once. `kubectl` sends one after another; API servers give a client some tens.
+const IN_FLIGHT: usize = 8;
+/// For a request with its repetitions, unless the caller says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// Of one answer that is held whole. Objects of etcd are at most 1.5 MiB; kubelet metrics of a full node are some MiB.
+pub const MAX_BODY: usize = 32 << 20;
+/// Waits where the server names no time, doubled each time.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// The server may ask for more; then the source is a gap rather than a standstill.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
+/// A cluster.
+pub struct Api {
+    client: kube_client::Client,
+    server: String,
+    namespace: String,
+    timeout: Duration,
+    slots: Semaphore,
+    waits: AtomicU64,
+}
+
+/// What a change sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchType {
+    /// `application/strategic-merge-patch+json`.
+    Strategic,
+    /// `application/merge-patch+json`, for kinds without strategic merge (custom resources).
+    Merge,
+    /// `application/json-patch+json`.
+    Json,
+}
+
+impl PatchType {
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Strategic => "application/strategic-merge-patch+json",
+            Self::Merge => "application/merge-patch+json",
+            Self::Json => "application/json-patch+json",
+        }
+    }
+}
+
+impl std::fmt::Debug for Api {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Api")
+            .field("server", &self.server)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Api {
+    pub(crate) fn new(
+        client: kube_client::Client,
+        server: String,
+        namespace: String,
+        timeout: Option<Duration>,
+    ) -> Self {
+        let timeout = timeout.unwrap_or(TIMEOUT);
+        let slots = Semaphore::new(IN_FLIGHT);
+        Self { client, server, namespace, timeout, slots, waits: AtomicU64::new(0) }
+    }
+
+    /// The namespace of `-n` or of the context.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// URL of the API server.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// How often the server asked to wait (429, 503).
+    #[must_use]
+    pub fn waits(&self) -> u64 {
+        self.waits.load(Ordering::Relaxed)
+    }
+
+    /// An answer that is held whole, at most [`MAX_BODY`].
+    ///
+    /// # Errors
+    /// See [`Fault`].
+    pub async fn get(&self, path: &str) -> Result<Vec<u8>, Fault> {
+        self.get_within(path, self.timeout).await
+    }
+
+    /// The same with a time of its own.
+    ///
+    /// # Errors
+    /// See [`Fault`].
+    pub async fn get_within(&self, path: &str, time: Duration) -> Result<Vec<u8>, Fault> {
+        let deadline = Instant::now() + time;
+        let request = || Request::get(path).header(header::ACCEPT, "application/json, */*;q=0.8");
+        self.whole(path, deadline, || request().body(Body::from(Vec::new()))).await
+    }
+
+    /// An object.
+    ///
+    /// # Errors
+    /// See [`Fault`].
+    pub async fn object(&self, path: &str) -> Result<Value, Fault> {
+        parse(path, &self.get(path).await?)
+    }
+
+    /// An answer as it comes: chunks go to `sink`; how many bytes came.
+    ///
+    /// # Errors
+    /// See [`Fault`]. What came before a break was handed on; the caller says so.
+    pub async fn stream(
+        &self,
+        path: &str,
+        time: Duration,
+        mut sink: impl FnMut(&[u8]),
+    ) -> Result<u64, Fault> {
+        let deadline = Instant::now() + time;
+        let _slot = self.slot(path, deadline).await?;
+        let mut body =
+            self.send(path, deadline, || Request::get(path).body(Body::from(Vec::new()))).await?.into_body();
+        let mut bytes = 0;
+        loop {
+            let frame =
+                timeout_at(deadline, body.frame()).await.map_err(|_| Fault::TimedOut(path.to_owned()))?;
+            let Some(frame) = frame else { return Ok(bytes) };
+            let frame = frame.map_err(|e| Fault::Broken { path: path.to_owned(), why: chain(&e) })?;
+            if let Some(data) = frame.data_ref() {
+                bytes += data.len() as u64;
+                sink(data);
+            }
+        }
+    }
+
+    /// Changes an object; the only request that is not a read.
+    ///
+    /// # Errors
+    /// See [`Fault`].
+    pub async fn patch(&self, path: &str, kind: PatchType, patch: &Value) -> Result<Value, Fault> {
+        let deadline = Instant::now() + self.timeout;
+        let bytes = serde_json::to_vec(patch)
+            .map_err(|e| Fault::Odd { path: path.to_owned(), why: e.to_string() })?;
+        let answer = self
+            .whole(path, deadline, || {
+                Request::builder()
+                    .method(Method::PATCH)
+                    .uri(path)
+                    .header(header::CONTENT_TYPE, kind.content_type())
+                    .header(header::ACCEPT, "application/json")
+                    .body(Body::from(bytes.clone()))
+            })
+            .await?;
+        parse(path, &answer)
+    }
+
+    async fn whole(
+        &self,
+        path: &str,
+        deadline: Instant,
+        request: impl Fn() -> http::Result<Request<Body>>,
+    ) -> Result<Vec<u8>, Fault> {
+        let _slot = self.slot(path, deadline).await?;
+        let answer = self.send(path, deadline, request).await?;
+        timeout_at(deadline, held(path, answer.into_body()))
+            .await
+            .map_err(|_| Fault::TimedOut(path.to_owned()))?
+    }
+
+    async fn slot(&self, path: &str, deadline: Instant) -> Result<tokio::sync::SemaphorePermit<'_>, Fault> {
+        // The semaphore is never closed, so only the time can end this.
+        timeout_at(deadline, self.slots.acquire())
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .ok_or_else(|| Fault::TimedOut(path.to_owned()))
+    }
+
+    /// Sends until there is an answer that is worth reading, or the time is up.
+    async fn send(
+        &self,
+        path: &str,
+        deadline: Instant,
+        request: impl Fn() -> http::Result<Request<Body>>,
+    ) -> Result<Response<Body>, Fault> {
+        let mut wait = FIRST_WAIT;
+        loop {
+            let request = request().map_err(|e| Fault::Odd { path: path.to_owned(), why: e.to_string() })?;
+            let answer = timeout_at(deadline, self.client.send(request))
+                .await
+                .map_err(|_| Fault::TimedOut(path.to_owned()))?;
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(e) => return Err(Fault::of_client(&self.server, path, &e)),
+            };
+            let status = answer.status();
+            if status.is_success() {
+                return Ok(answer);
+            }
+            let asked = retry_after(&answer);
+            let busy = status == StatusCode::TOO_MANY_REQUESTS
+                || matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
+                    && asked.is_some();
+            if busy {
+                self.waits.fetch_add(1, Ordering::Relaxed);
+                let pause = asked.unwrap_or(wait);
+                if pause > MAX_WAIT || Instant::now() + pause >= deadline {
+                    return Err(Fault::Busy { path: path.to_owned(), after: asked });
+                }
+                sleep(pause).await;
+                wait = (wait * 2).min(MAX_WAIT);
+                continue;
+            }
+            let body = timeout_at(deadline, held(path, answer.into_body())).await.ok().and_then(Result::ok);
+            return Err(Fault::of_status(path, status, &body.unwrap_or_default()));
+        }
+    }
+}
+
+/// A body as a whole, up to the bound.
+async fn held(path: &str, mut body: Body) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|e| Fault::Broken { path: path.to_owned(), why: chain(&e) })?;
+        if let Some(data) = frame.data_ref() {
+            if bytes.len() + data.len() > MAX_BODY {
+                return Err(Fault::TooLarge { path: path.to_owned(), bound: MAX_BODY });
+            }
+            bytes.extend_from_slice(data);
+        }
+    }
+    Ok(bytes)
+}
+
+fn retry_after(answer: &Response<Body>) -> Option<Duration> {
+    let seconds = answer.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+fn parse(path: &str, bytes: &[u8]) -> Result<Value, Fault> {
+    serde_json::from_slice(bytes)
+        .map_err(|e| Fault::Odd { path: path.to_owned(), why: format!("no JSON: {e}") })
+}

@@ -1,0 +1,80 @@
+//! Paths of the API. Names come from people and from objects; they never become a path of their own.
+
+use std::fmt::Write as _;
+
+/// One segment of a path, with everything else than unreserved characters encoded.
+#[must_use]
+pub fn segment(name: &str) -> String {
+    // A segment of dots alone would lead elsewhere.
+    if name.chars().all(|c| c == '.') {
+        return name.chars().map(|_| "%2E").collect();
+    }
+    encode(name)
+}
+
+fn encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for b in text.bytes() {
+        if b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(b));
+        } else {
+            // Writing into a String cannot fail.
+            let _ = write!(out, "%{b:02X}");
+        }
+    }
+    out
+}
+
+/// A path with its query.
+#[must_use]
+pub fn with_query(base: &str, query: &[(&str, &str)]) -> String {
+    let mut out = base.to_owned();
+    for (i, (key, value)) in query.iter().enumerate() {
+        out.push(if i == 0 { '?' } else { '&' });
+        out.push_str(&encode(key));
+        out.push('=');
+        out.push_str(&encode(value));
+    }
+    out
+}
+
+/// `/api/v1/namespaces/NS/RESOURCE[/NAME]` of the core group, `/apis/GROUP/VERSION/…` of others.
+#[must_use]
+pub fn namespaced(group_version: &str, namespace: &str, resource: &str) -> String {
+    format!("{}/namespaces/{}/{resource}", root(group_version), segment(namespace))
+}
+
+/// The same without a namespace.
+#[must_use]
+pub fn cluster(group_version: &str, resource: &str) -> String {
+    format!("{}/{resource}", root(group_version))
+}
+
+/// An object of a list's path.
+#[must_use]
+pub fn named(list: &str, name: &str) -> String {
+    format!("{list}/{}", segment(name))
+}
+
+fn root(group_version: &str) -> String {
+    if group_version == "v1" { "/api/v1".into() } else { format!("/apis/{group_version}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_leave_its_place() {
+        assert_eq!(segment("a/../b?x=1"), "a%2F..%2Fb%3Fx%3D1");
+        assert_eq!(segment(".."), "%2E%2E");
+        assert_eq!(
+            with_query(
+                &named(&namespaced("v1", "ns", "pods"), "p"),
+                &[("fieldSelector", "spec.nodeName=a b")]
+            ),
+            "/api/v1/namespaces/ns/pods/p?fieldSelector=spec.nodeName%3Da%20b"
+        );
+        assert_eq!(cluster("apps/v1", "replicasets"), "/apis/apps/v1/replicasets");
+    }
+}

@@ -1,0 +1,131 @@
+//! What the kubelet and metrics-server measure now: the next instance, and the neighbours on the node.
+
+use dualplane_core::evidence::RawFile;
+use serde_json::Value;
+
+use super::SHORT;
+use super::context::Context;
+use super::source::{Missing, Read, Work};
+use crate::api::{Fault, path};
+use crate::find::text;
+
+/// Pods of the node in the summary besides the one that died: the largest.
+const NEIGHBOURS: usize = 20;
+/// Bytes of cAdvisor's lines that are kept.
+const MAX_LINES: usize = 2 << 20;
+
+pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
+    let top = Missing {
+        what: "metrics-server's view of the pod".into(),
+        command: Some(format!("kubectl top pod {} -n {} --containers", cx.pod_name, cx.namespace)),
+        wanted: false,
+    };
+    work.add("metrics-server", top, metrics_server(cx));
+    if cx.node.is_empty() {
+        return;
+    }
+    let summary = Missing {
+        what: format!("the kubelet's summary of node {}", cx.node),
+        command: Some(format!("kubectl get --raw /api/v1/nodes/{}/proxy/stats/summary", cx.node)),
+        wanted: true,
+    };
+    work.add("kubelet summary", summary, stats(cx));
+    let cadvisor = Missing {
+        what: "cAdvisor's metrics of the pod".into(),
+        command: Some(format!("kubectl get --raw /api/v1/nodes/{}/proxy/metrics/cadvisor", cx.node)),
+        wanted: true,
+    };
+    work.add("cadvisor", cadvisor, cadvisor_lines(cx));
+}
+
+fn proxy(cx: &Context<'_>, below: &str) -> String {
+    format!("{}/proxy/{below}", path::named(&path::cluster("v1", "nodes"), &cx.node))
+}
+
+async fn metrics_server(cx: &Context<'_>) -> Result<Read, Fault> {
+    let list = path::namespaced("metrics.k8s.io/v1beta1", &cx.namespace, "pods");
+    let body = cx.api.get_within(&path::named(&list, &cx.pod_name), SHORT).await?;
+    let value: Value = serde_json::from_slice(&body).map_err(|e| odd("metrics.k8s.io", &e))?;
+    Ok(Read::one(cx.json("metrics/pod.json", value)))
+}
+
+/// The node, the pod and its largest neighbours.
+async fn stats(cx: &Context<'_>) -> Result<Read, Fault> {
+    let body = cx.api.get_within(&proxy(cx, "stats/summary"), SHORT * 2).await?;
+    let bytes = body.len() as u64;
+    let mut summary: Value = serde_json::from_slice(&body).map_err(|e| odd("stats/summary", &e))?;
+    if let Some(pods) = summary.get_mut("pods").and_then(Value::as_array_mut) {
+        let own = |p: &Value| {
+            text(p, "/podRef/name") == cx.pod_name && text(p, "/podRef/namespace") == cx.namespace
+        };
+        let used = |p: &Value| p.pointer("/memory/workingSetBytes").and_then(Value::as_u64).unwrap_or(0);
+        pods.sort_by_key(|p| (!own(p), std::cmp::Reverse(used(p))));
+        pods.truncate(NEIGHBOURS + 1);
+    }
+    let file = cx.json("metrics/stats-summary.json", summary);
+    Ok(Read { bytes, ..Read::one(file) })
+}
+
+/// The pod's lines only: a full node has tens of thousands.
+async fn cadvisor_lines(cx: &Context<'_>) -> Result<Read, Fault> {
+    let mut filter =
+        Lines::new(vec![format!("namespace=\"{}\"", cx.namespace), format!("pod=\"{}\"", cx.pod_name)]);
+    let bytes = cx.api.stream(&proxy(cx, "metrics/cadvisor"), SHORT * 2, |c| filter.push(c)).await?;
+    if filter.kept.is_empty() {
+        return Ok(Read { bytes, ..Read::default() });
+    }
+    let file: RawFile = cx.text("metrics/cadvisor.prom", &filter.kept);
+    Ok(Read { bytes, ..Read::one(file) })
+}
+
+/// Lines that hold all words.
+struct Lines {
+    words: Vec<String>,
+    open: Vec<u8>,
+    kept: Vec<u8>,
+}
+
+impl Lines {
+    fn new(words: Vec<String>) -> Self {
+        Self { words, open: Vec::new(), kept: Vec::new() }
+    }
+
+    fn push(&mut self, chunk: &[u8]) {
+        for part in chunk.split_inclusive(|b| *b == b'\n') {
+            // A line that does not end is no metric.
+            if self.open.len() + part.len() > 64 << 10 {
+                self.open.clear();
+                continue;
+            }
+            self.open.extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                let line = String::from_utf8_lossy(&self.open);
+                let room = self.kept.len() + self.open.len() <= MAX_LINES;
+                if room && self.words.iter().all(|w| line.contains(w.as_str())) {
+                    self.kept.extend_from_slice(&self.open);
+                }
+                self.open.clear();
+            }
+        }
+    }
+}
+
+fn odd(path: &str, e: &serde_json::Error) -> Fault {
+    Fault::Odd { path: path.to_owned(), why: format!("no JSON: {e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_pod_are_kept_however_the_answer_is_cut() {
+        let text = "a{namespace=\"n\",pod=\"p\"} 1\nb{namespace=\"n\",pod=\"q\"} 2\nc{pod=\"p\",namespace=\"n\"} 3\n";
+        for size in [1, 7, 1000] {
+            let mut lines = Lines::new(vec!["namespace=\"n\"".into(), "pod=\"p\"".into()]);
+            text.as_bytes().chunks(size).for_each(|c| lines.push(c));
+            let kept = String::from_utf8(lines.kept).unwrap();
+            assert_eq!(kept, "a{namespace=\"n\",pod=\"p\"} 1\nc{pod=\"p\",namespace=\"n\"} 3\n");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Collects what a dead pod leaves behind: every source at once, each with its own time, none able to stop the others.
+//!
+//! The logs of the dead instance go first: the next restart takes them away.
+
+mod context;
+mod engine;
+mod events;
+mod kubelet;
+mod logs;
+mod node;
+mod owners;
+mod policy;
+mod series;
+mod source;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dualplane_core::evidence::{Gap, RawFile};
+use dualplane_core::knowledge::Knowledge;
+use dualplane_core::sift::Sifter;
+use serde_json::Value;
+
+pub use self::context::{Context, Options};
+pub use self::series::{Access as SeriesAccess, loki, prometheus};
+pub use self::source::{Source, State};
+use crate::api::Api;
+use crate::bundle::manifest::{Manifest, SCHEMA};
+use crate::find::text;
+
+/// Told of each source that ends: its name, how many have, and of how many.
+pub type Progress<'p> = &'p dyn Fn(&str, usize, usize);
+
+/// The evidence of one pod.
+#[derive(Debug, Default)]
+pub struct Captured {
+    /// `namespace/pod`.
+    pub name: String,
+    /// Redacted files, sorted by name, the manifest among them.
+    pub files: Vec<RawFile>,
+    /// What is missing, and why.
+    pub gaps: Vec<Gap>,
+    /// Every source with how it went.
+    pub sources: Vec<Source>,
+    /// How often each rule of redaction masked something.
+    pub redacted: BTreeMap<String, u64>,
+}
+
+/// Captures one pod, whose object is given as it was found.
+pub async fn capture(
+    api: &Api,
+    pod: Value,
+    options: &Options,
+    knowledge: &Knowledge,
+    sifter: Option<&Sifter>,
+    progress: Progress<'_>,
+) -> Captured {
+    let cx = Context::new(api, pod, options, knowledge, sifter);
+    let name = format!("{}/{}", cx.namespace, cx.pod_name);
+    let mut work = source::Work::default();
+    // Perishable first. The order also is the order in which requests get their slot.
+    logs::plan(&cx, &mut work);
+    events::plan(&cx, &mut work);
+    node::plan(&cx, &mut work);
+    owners::plan(&cx, &mut work);
+    policy::plan(&cx, &mut work);
+    kubelet::plan(&cx, &mut work);
+    engine::plan(&cx, &mut work);
+    series::plan(&cx, &mut work);
+    let mut ended = work.run(progress).await;
+    ended.push(cx.pod_file());
+    ended.sort_by(|a, b| a.source.name.cmp(&b.source.name));
+
+    let mut out = Captured { name, ..Captured::default() };
+    for e in ended {
+        out.files.extend(e.files);
+        out.gaps.extend(e.gaps);
+        out.sources.push(e.source);
+    }
+    out.gaps.sort();
+    out.gaps.dedup();
+    out.files.sort_by(|a, b| a.name.cmp(&b.name));
+    out.redacted = cx.redacted();
+    let manifest = Manifest {
+        schema: SCHEMA.into(),
+        tool: concat!("dualplane ", env!("CARGO_PKG_VERSION")).into(),
+        captured_at: options.now.to_string(),
+        pod: out.name.clone(),
+        uid: text(&cx.pod, "/metadata/uid"),
+        died_at: cx.died_at.map(|t| t.to_string()),
+        sources: out.sources.clone(),
+        gaps: out.gaps.clone(),
+        redacted: out.redacted.clone(),
+        server_asked_to_wait: api.waits(),
+    };
+    out.files.push(RawFile::new("manifest.json", manifest.render()));
+    out
+}
+
+/// For one request of a source that is nice to have: a metrics endpoint that hangs must not keep anybody waiting.
+const SHORT: Duration = Duration::from_secs(5);

@@ -1,0 +1,213 @@
+//! Both planes over time, up to the death: from Prometheus and Loki, where they are named.
+
+use std::time::Duration;
+
+use http::Uri;
+use jiff::Timestamp;
+use kube_client::config::Config;
+use serde_json::Value;
+
+use super::context::Context;
+use super::source::{Missing, Read, Work};
+use crate::access::chain;
+use crate::api::{Api, Fault, path};
+
+/// Before the death: long enough for a leak's slope and a prefill's peak, at one sample in 15 s.
+const BEFORE_S: i64 = 30 * 60;
+/// After it, for counters that are scraped late.
+const AFTER_S: i64 = 2 * 60;
+/// Seconds between samples, Prometheus' usual scrape interval.
+const STEP: &str = "15";
+/// Lines of Loki, the last ones before the end: its default bound.
+const LOKI_LINES: &str = "5000";
+/// For one query.
+const TIME: Duration = Duration::from_secs(20);
+
+/// A store to ask.
+#[derive(Debug)]
+pub struct Access {
+    api: Api,
+    url: String,
+}
+
+/// Prometheus, or what speaks its API (Thanos, Mimir, VictoriaMetrics).
+///
+/// # Errors
+/// [`Fault::Access`] when the URL is none.
+pub fn prometheus(url: &str, token: Option<String>) -> Result<Access, Fault> {
+    access(url, token)
+}
+
+/// Loki.
+///
+/// # Errors
+/// [`Fault::Access`] when the URL is none.
+pub fn loki(url: &str, token: Option<String>) -> Result<Access, Fault> {
+    access(url, token)
+}
+
+fn access(url: &str, token: Option<String>) -> Result<Access, Fault> {
+    let odd = |why: String| Fault::Access(format!("{} is no URL of a store: {why}", without_password(url)));
+    let uri: Uri =
+        url.trim_end_matches('/').parse().map_err(|e: http::uri::InvalidUri| odd(e.to_string()))?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        return Err(odd("it must begin with http:// or https://".into()));
+    }
+    let authority = uri.authority().map(ToString::to_string).unwrap_or_default();
+    let (userinfo, host) =
+        authority.rsplit_once('@').map_or((None, authority.as_str()), |(u, h)| (Some(u), h));
+    let bare = format!("{}://{host}{}", uri.scheme_str().unwrap_or("http"), uri.path().trim_end_matches('/'));
+    let mut config = Config::new(bare.parse().map_err(|e: http::uri::InvalidUri| odd(e.to_string()))?);
+    config.default_retry = false;
+    config.connect_timeout = Some(Duration::from_secs(5));
+    if let Some((user, password)) = userinfo.map(|u| u.split_once(':').unwrap_or((u, ""))) {
+        config.auth_info.username = Some(user.to_owned());
+        config.auth_info.password = Some(password.to_owned().into());
+    }
+    if let Some(token) = token {
+        config.auth_info.token = Some(token.into());
+    }
+    let client = kube_client::Client::try_from(config).map_err(|e| odd(chain(&e)))?;
+    Ok(Access { api: Api::new(client, bare.clone(), String::new(), Some(TIME)), url: bare })
+}
+
+/// A URL as it may be shown.
+#[must_use]
+pub(super) fn without_password(url: &str) -> String {
+    match (url.find("://"), url.rfind('@')) {
+        (Some(scheme), Some(at)) if scheme + 3 <= at => {
+            let (head, tail) = (url.get(..scheme + 3), url.get(at + 1..));
+            format!("{}{}", head.unwrap_or_default(), tail.unwrap_or_default())
+        }
+        _ => url.to_owned(),
+    }
+}
+
+/// One group of series.
+struct Query {
+    file: &'static str,
+    what: &'static str,
+    /// PromQL; `{ns}`, `{pod}`, `{node}` are put in.
+    expression: &'static str,
+}
+
+const QUERIES: &[Query] = &[
+    Query {
+        file: "host",
+        what: "host RAM of the pod over time",
+        expression: r#"{__name__=~"container_memory_(working_set_bytes|rss|cache|usage_bytes)|container_spec_memory_limit_bytes|container_oom_events_total",namespace="{ns}",pod="{pod}",container!="POD"}"#,
+    },
+    Query {
+        file: "state",
+        what: "limits and restarts of the pod over time",
+        expression: r#"{__name__=~"kube_pod_container_resource_limits|kube_pod_container_status_(restarts_total|last_terminated_reason|last_terminated_exitcode)",namespace="{ns}",pod="{pod}"}"#,
+    },
+    Query {
+        file: "gpu-node",
+        what: "VRAM of the node's GPUs over time",
+        expression: r#"{__name__=~"DCGM_FI_DEV_(FB_(USED|FREE|RESERVED|TOTAL)|XID_ERRORS)",Hostname="{node}"}"#,
+    },
+    Query {
+        file: "gpu-pod",
+        what: "VRAM of the pod's GPUs over time",
+        expression: r#"{__name__=~"DCGM_FI_DEV_(FB_(USED|FREE|RESERVED|TOTAL)|XID_ERRORS)",pod="{pod}"} or {__name__=~"DCGM_FI_DEV_(FB_(USED|FREE|RESERVED|TOTAL)|XID_ERRORS)",exported_pod="{pod}"}"#,
+    },
+    Query {
+        file: "engine",
+        what: "the engine's KV cache and queue over time",
+        expression: r#"{__name__=~"(vllm:|sglang:|trtllm_|nv_trt_llm_|tgi_|llamacpp:).*(cache|token_usage|preempt|requests_running|requests_waiting|num_running_reqs|num_queue_reqs|queue_size|kv_).*",__name__!~".*_bucket",namespace="{ns}",pod="{pod}"}"#,
+    },
+    Query {
+        file: "node",
+        what: "RAM of the node over time",
+        expression: r#"{__name__=~"node_memory_(MemAvailable|MemTotal|Shmem)_bytes|node_vmstat_oom_kill",instance=~"{node}(:[0-9]+)?"}"#,
+    },
+];
+
+pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
+    if let Some(store) = &cx.options.prometheus {
+        for q in QUERIES {
+            let expression = fill(q.expression, cx);
+            let missing = Missing {
+                what: q.what.into(),
+                command: Some(format!("promtool query range {} '{expression}'", store.url)),
+                wanted: true,
+            };
+            work.add(format!("prometheus/{}", q.file), missing, range(cx, store, q.file, expression));
+        }
+    }
+    if let Some(store) = &cx.options.loki {
+        let query = fill(r#"{namespace="{ns}",pod="{pod}"}"#, cx);
+        let missing = Missing {
+            what: "the pod's lines in Loki".into(),
+            command: Some(format!("logcli query --addr={} '{query}'", store.url)),
+            wanted: true,
+        };
+        work.add("loki", missing, lines(cx, store, query));
+    }
+}
+
+/// Names of objects hold no quotes; the node's may hold dots, which a regular expression reads as any character.
+fn fill(expression: &str, cx: &Context<'_>) -> String {
+    let regex = expression.contains("=~\"{node}");
+    let node = if regex { cx.node.replace('.', "[.]") } else { cx.node.clone() };
+    expression.replace("{ns}", &cx.namespace).replace("{pod}", &cx.pod_name).replace("{node}", &node)
+}
+
+/// From and to, seconds.
+fn window(cx: &Context<'_>) -> (i64, i64) {
+    let end = cx.died_at.unwrap_or(cx.options.now).as_second();
+    (end - BEFORE_S, (end + AFTER_S).min(cx.options.now.as_second().max(end)))
+}
+
+async fn range(cx: &Context<'_>, store: &Access, file: &str, expression: String) -> Result<Read, Fault> {
+    let (start, end) = window(cx);
+    let (start, end) = (start.to_string(), end.to_string());
+    let query = [
+        ("query", expression.as_str()),
+        ("start", &start),
+        ("end", &end),
+        ("step", STEP),
+        ("timeout", "15s"),
+    ];
+    let answer = store.api.object(&path::with_query("/api/v1/query_range", &query)).await?;
+    if !has_results(&answer) {
+        return Ok(Read::default());
+    }
+    Ok(Read::one(cx.json(&format!("prometheus/{file}.json"), answer)))
+}
+
+async fn lines(cx: &Context<'_>, store: &Access, query: String) -> Result<Read, Fault> {
+    let (start, end) = window(cx);
+    let nanos = |s: i64| Timestamp::from_second(s).map_or(0, |t| t.as_nanosecond()).to_string();
+    let (start, end) = (nanos(start), nanos(end));
+    let query = [
+        ("query", query.as_str()),
+        ("start", &start),
+        ("end", &end),
+        ("limit", LOKI_LINES),
+        ("direction", "backward"),
+    ];
+    let answer = store.api.object(&path::with_query("/loki/api/v1/query_range", &query)).await?;
+    if !has_results(&answer) {
+        return Ok(Read::default());
+    }
+    Ok(Read::one(cx.json("loki.json", answer)))
+}
+
+fn has_results(answer: &Value) -> bool {
+    answer.pointer("/data/result").and_then(Value::as_array).is_some_and(|r| !r.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_of_urls_are_not_shown() {
+        assert_eq!(without_password("https://u:p@prom:9090/x"), "https://prom:9090/x");
+        assert_eq!(without_password("http://prom"), "http://prom");
+        let e = access("ftp://u:geheim@prom", None).unwrap_err().to_string();
+        assert!(e.contains("http://") && !e.contains("geheim"), "{e}");
+    }
+}

@@ -1,0 +1,185 @@
+//! From a target to its pods.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::api::{Api, Fault, path};
+use crate::target::{Kind, Named, Target};
+
+/// What belongs to a target.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The workload, where one was named.
+    pub workload: Option<Value>,
+    /// Its pods, by namespace and name.
+    pub pods: Vec<Value>,
+    /// More pods were there than were read.
+    pub cut: bool,
+}
+
+/// Which pods are wanted of those that a target has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Each.
+    All,
+    /// Those that restarted, failed or do not start.
+    Failed,
+}
+
+/// Finds the pods of a target in the namespace of `api`, or in all.
+///
+/// # Errors
+/// See [`Fault`].
+pub async fn find(api: &Api, target: &Target, everywhere: bool, which: Which) -> Result<Found, Fault> {
+    let now = Timestamp::now();
+    let keep = move |pod: Value| (which == Which::All || has_failed(&pod, now)).then_some(pod);
+    let mut found = match target {
+        Target::One(named) if named.kind == Kind::Pod => {
+            let pods = path::namespaced("v1", api.namespace(), "pods");
+            let pod = api.object(&path::named(&pods, &named.name)).await?;
+            Found { pods: vec![pod], ..Found::default() }
+        }
+        Target::One(named) => of_workload(api, named, keep).await?,
+        Target::Selector(selector) => {
+            listed(api, everywhere, &[("labelSelector", selector.as_str())], keep).await?
+        }
+        Target::Namespace => listed(api, everywhere, &[], keep).await?,
+    };
+    found.pods.sort_by_cached_key(|p| (text(p, "/metadata/namespace"), text(p, "/metadata/name")));
+    Ok(found)
+}
+
+async fn listed(
+    api: &Api,
+    everywhere: bool,
+    query: &[(&str, &str)],
+    keep: impl FnMut(Value) -> Option<Value>,
+) -> Result<Found, Fault> {
+    let base = if everywhere {
+        path::cluster("v1", "pods")
+    } else {
+        path::namespaced("v1", api.namespace(), "pods")
+    };
+    let list = api.list(&base, query, keep).await?;
+    Ok(Found { workload: None, pods: list.items, cut: list.cut })
+}
+
+async fn of_workload(
+    api: &Api,
+    named: &Named,
+    keep: impl FnMut(Value) -> Option<Value>,
+) -> Result<Found, Fault> {
+    let kind = named.kind;
+    let list = path::namespaced(kind.group_version(), api.namespace(), kind.resource());
+    let workload = api.object(&path::named(&list, &named.name)).await?;
+    let selector = match kind {
+        Kind::LeaderWorkerSet => Some(format!("leaderworkerset.sigs.k8s.io/name={}", named.name)),
+        _ => workload.pointer("/spec/selector").and_then(selector),
+    };
+    let mut found = match selector {
+        Some(s) => listed(api, false, &[("labelSelector", s.as_str())], keep).await?,
+        None => Found::default(),
+    };
+    found.workload = Some(workload);
+    Ok(found)
+}
+
+/// A label selector as the API takes it in a query.
+fn selector(of: &Value) -> Option<String> {
+    let mut parts = Vec::new();
+    if let Some(labels) = of.get("matchLabels").and_then(Value::as_object) {
+        parts.extend(labels.iter().filter_map(|(k, v)| Some(format!("{k}={}", v.as_str()?))));
+    }
+    for e in of.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+        let key = e.get("key")?.as_str()?;
+        let values: Vec<&str> = e
+            .get("values")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        parts.push(match e.get("operator")?.as_str()? {
+            "In" => format!("{key} in ({})", values.join(",")),
+            "NotIn" => format!("{key} notin ({})", values.join(",")),
+            "Exists" => key.to_owned(),
+            "DoesNotExist" => format!("!{key}"),
+            _ => return None,
+        });
+    }
+    // An empty selector means all pods here, but none to a workload.
+    (!parts.is_empty()).then(|| parts.join(","))
+}
+
+/// A pod that stays without a container this long after its creation does not start.
+const STARTS_WITHIN_S: i64 = 120;
+
+/// Whether a pod restarted, failed, or does not start.
+#[must_use]
+pub fn has_failed(pod: &Value, now: Timestamp) -> bool {
+    if text(pod, "/status/phase") == "Failed" {
+        return true;
+    }
+    let statuses = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"];
+    let mut statuses =
+        statuses.iter().filter_map(|s| pod.pointer(&format!("/status/{s}"))?.as_array()).flatten();
+    let failed = statuses.any(|s| {
+        s.get("restartCount").and_then(Value::as_u64).unwrap_or(0) > 0
+            || s.pointer("/state/terminated/exitCode").and_then(Value::as_i64).unwrap_or(0) != 0
+            || s.pointer("/lastState/terminated").is_some()
+            || s.pointer("/state/waiting/reason")
+                .and_then(Value::as_str)
+                .is_some_and(|r| r.ends_with("BackOff") || r.ends_with("Error") || r.starts_with("ErrImage"))
+    });
+    failed || does_not_start(pod, now)
+}
+
+fn does_not_start(pod: &Value, now: Timestamp) -> bool {
+    if text(pod, "/status/phase") != "Pending" || text(pod, "/spec/nodeName").is_empty() {
+        return false;
+    }
+    let created: Option<Timestamp> = text(pod, "/metadata/creationTimestamp").parse().ok();
+    created.is_some_and(|c| now.as_second() - c.as_second() > STARTS_WITHIN_S)
+}
+
+/// A string of an object; empty where there is none.
+pub(crate) fn text(value: &Value, pointer: &str) -> String {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn selectors_of_workloads_become_queries() {
+        let s = json!({"matchLabels": {"app": "vllm"}, "matchExpressions": [
+            {"key": "tier", "operator": "In", "values": ["a", "b"]}, {"key": "x", "operator": "DoesNotExist"}]});
+        assert_eq!(selector(&s).as_deref(), Some("app=vllm,tier in (a,b),!x"));
+        assert_eq!(selector(&json!({})), None);
+    }
+
+    #[test]
+    fn failed_means_restarted_failed_or_stuck() {
+        let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
+        let status = |s: Value| json!({"status": {"phase": "Running", "containerStatuses": [s]}});
+        assert!(!has_failed(&status(json!({"restartCount": 0, "state": {"running": {}}})), now));
+        assert!(has_failed(&status(json!({"restartCount": 2, "state": {"running": {}}})), now));
+        assert!(has_failed(
+            &status(json!({"restartCount": 0, "state": {"terminated": {"exitCode": 1}}})),
+            now
+        ));
+        assert!(!has_failed(
+            &status(json!({"restartCount": 0, "state": {"terminated": {"exitCode": 0}}})),
+            now
+        ));
+        assert!(has_failed(&json!({"status": {"phase": "Failed", "reason": "Evicted"}}), now));
+        let stuck = |at: &str| {
+            json!({"metadata": {"creationTimestamp": at}, "spec": {"nodeName": "n"},
+            "status": {"phase": "Pending", "containerStatuses": [{"state": {"waiting": {"reason": "ContainerCreating"}}}]}})
+        };
+        assert!(has_failed(&stuck("2026-11-21T11:50:00Z"), now));
+        assert!(!has_failed(&stuck("2026-11-21T11:59:30Z"), now));
+    }
+}

@@ -1,0 +1,12 @@
+//! Kubernetes adapter: evidence of a live cluster, as the same files that `triage` reads from a bundle.
+//!
+//! Everything here only reads, but for [`apply`]. A source that fails is a [`dualplane_core::evidence::Gap`] with its
+//! reason; the others go on. What comes from the cluster is bounded where it is read and redacted before it is handed
+//! on, so that whatever writes it to a disk cannot write a secret.
+
+pub mod access;
+pub mod api;
+pub mod bundle;
+pub mod capture;
+pub mod find;
+pub mod target;

@@ -1,0 +1,104 @@
+//! Flags that every command with a cluster takes, as kubectl spells them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use dualplane_kube::access::Access;
+
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Cluster")]
+pub(crate) struct ClusterArgs {
+    /// Namespace
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+    /// Context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// Kubeconfig file, instead of $KUBECONFIG and ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// User to impersonate
+    #[arg(long = "as", value_name = "USER")]
+    pub(crate) impersonate: Option<String>,
+    /// Group to impersonate; may be repeated
+    #[arg(long = "as-group", value_name = "GROUP")]
+    pub(crate) impersonate_groups: Vec<String>,
+    /// Time for one request: 5s, 1m
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) request_timeout: Option<Duration>,
+}
+
+impl ClusterArgs {
+    /// What the adapter takes.
+    pub(crate) fn access(&self) -> Access {
+        Access {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+            namespace: self.namespace.clone(),
+            impersonate: self.impersonate.clone(),
+            impersonate_groups: self.impersonate_groups.clone(),
+            timeout: self.request_timeout,
+        }
+    }
+}
+
+/// `500ms`, `5s`, `1m`, or seconds as a number, as kubectl takes them.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at_checked(digits).unwrap_or((text, ""));
+    let number: u64 = number.parse().map_err(|_| format!("{text} is no time; give 5s, 1m or 500ms"))?;
+    let time = match unit {
+        "" | "s" => Duration::from_secs(number),
+        "ms" => Duration::from_millis(number),
+        "m" => Duration::from_secs(number.saturating_mul(60)),
+        "h" => Duration::from_secs(number.saturating_mul(3600)),
+        _ => return Err(format!("{text} is no time; give 5s, 1m or 500ms")),
+    };
+    if time.is_zero() || time > Duration::from_secs(24 * 3600) {
+        return Err("a time from 1ms to 24h is needed".into());
+    }
+    Ok(time)
+}
+
+/// Stores to ask for the time before the death.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Cluster")]
+pub(crate) struct StoreArgs {
+    /// Prometheus to ask for both planes around the death: http://HOST:9090 (token: $DUALPLANE_PROMETHEUS_TOKEN)
+    #[arg(long, value_name = "URL")]
+    pub(crate) prometheus: Option<String>,
+    /// Loki to ask for lines that the kubelet has dropped: http://HOST:3100 (token: $DUALPLANE_LOKI_TOKEN)
+    #[arg(long, value_name = "URL")]
+    pub(crate) loki: Option<String>,
+}
+
+/// What of a cluster a command is about, besides its targets.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Cluster")]
+pub(crate) struct SelectArgs {
+    /// Pods with these labels
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub(crate) selector: Option<String>,
+    /// All namespaces
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
+    /// Only pods that restarted, failed, or do not start
+    #[arg(long)]
+    pub(crate) failed: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_kubectl_reads_them() {
+        assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(duration("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for bad in ["", "s", "5x", "-1s", "0", "99h", "1.5s"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

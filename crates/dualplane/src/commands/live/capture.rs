@@ -1,0 +1,114 @@
+//! `dualplane capture pod/NAME`: evidence into a file, before the next restart takes it away.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use dualplane_kube::bundle;
+use dualplane_kube::capture::{Captured, State};
+
+use super::{block_on, connect, pods};
+use crate::args::CaptureArgs;
+use crate::commands::Failure;
+use crate::exit::{self, Code};
+use crate::{output, own_knowledge};
+
+/// Pods in one bundle: each keeps some MiB until it is written.
+const MAX_PODS: usize = 20;
+
+pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
+    let wanted = pods::wanted(&args.targets, &args.select)?.ok_or_else(|| Failure::Flag {
+        flag: "TARGET",
+        why: format!("{} is not an object of a cluster, such as pod/NAME", args.targets.join(" ")),
+    })?;
+    let knowledge = own_knowledge::load(None)?;
+    let options = pods::options(&args.stores)?;
+    let captured = block_on(async {
+        let api = connect(&args.cluster).await?;
+        let found = pods::find(&api, &wanted).await?;
+        let pods = pods::in_trouble(&wanted, found);
+        if pods.is_empty() {
+            return Err(Failure::NoneFailed(wanted.none_failed()));
+        }
+        if pods.len() > MAX_PODS {
+            output::note(&format!(
+                "of {} pods the first {MAX_PODS} are captured; name the others",
+                pods.len()
+            ));
+        }
+        let mut all: Vec<Captured> = Vec::new();
+        let pods = pods.into_iter().take(MAX_PODS).collect();
+        pods::capture(&api, pods, &options, &knowledge, |c| {
+            all.push(c);
+            Ok(())
+        })
+        .await?;
+        Ok(all)
+    })?;
+    let time = options.now.strftime("%Y%m%dT%H%M%SZ").to_string();
+    let first = captured.first().map_or("pod", |c| c.name.as_str()).replace('/', "-");
+    let stem = format!("dualplane-{first}-{time}");
+    let folders = captured.iter().map(|c| {
+        // One pod is the bundle; several lie side by side in it.
+        let folder =
+            if captured.len() == 1 { stem.clone() } else { format!("{stem}/{}", c.name.replace('/', "-")) };
+        (folder, c.files.as_slice())
+    });
+    let seconds = u64::try_from(options.now.as_second()).unwrap_or(0);
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{stem}.tar.zst")));
+    let failed = |source| Failure::Unwritable { path: out.clone(), source };
+    let bytes = bundle::pack(folders, seconds).map_err(failed)?;
+    if out.as_os_str() == "-" {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(&bytes).and_then(|()| stdout.flush()).map_err(Failure::Output)?;
+    } else {
+        write_whole(&out, &bytes).map_err(failed)?;
+    }
+    tell(&captured, &out, bytes.len());
+    Ok(exit::OK)
+}
+
+/// Writes beside the name and renames, so that a name never stands for half a bundle. Only its owner may read it.
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?.to_string_lossy();
+    let partial = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
+    let written = (|| {
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        let mut file = options.open(&partial)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&partial, path)
+    })();
+    if written.is_err() {
+        let _ = std::fs::remove_file(&partial);
+    }
+    written
+}
+
+/// What was kept, what is missing, and what comes next; on standard error, as the bundle may go to standard output.
+fn tell(captured: &[Captured], out: &Path, size: usize) {
+    for c in captured {
+        let ok = c.sources.iter().filter(|s| s.state == State::Ok).count();
+        let absent = c.sources.iter().filter(|s| s.state == State::Absent).count();
+        let masked: u64 = c.redacted.values().sum();
+        output::note(&format!(
+            "{}: {} files of {ok} sources, {} gaps, {absent} sources that do not exist here, {masked} secrets and prompts masked",
+            c.name,
+            c.files.len(),
+            c.gaps.len()
+        ));
+        for gap in &c.gaps {
+            output::note(&format!("missing: {}: {}", gap.what, gap.why));
+        }
+    }
+    if out.as_os_str() != "-" {
+        output::note(&format!("written: {} ({} KiB)", out.display(), size.div_ceil(1024)));
+        output::note(&format!("next: dualplane triage {}", out.display()));
+    }
+}

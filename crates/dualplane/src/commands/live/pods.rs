@@ -1,0 +1,179 @@
+//! From the words of the command line to pods, and to their evidence.
+
+use std::io::{IsTerminal, Write};
+
+use dualplane_core::knowledge::Knowledge;
+use dualplane_core::sift::Sifter;
+use dualplane_kube::api::Api;
+use dualplane_kube::capture::{self, Captured, Options};
+use dualplane_kube::find::{self, Found, Which};
+use dualplane_kube::target::{Kind, Named, Target, is_name};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::args::{SelectArgs, StoreArgs};
+use crate::commands::Failure;
+use crate::output;
+
+/// What is asked about.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    pub(crate) targets: Vec<Target>,
+    pub(crate) everywhere: bool,
+    /// Only pods in trouble: of workloads and selectors, unless a pod is named.
+    pub(crate) failed: bool,
+}
+
+impl Wanted {
+    /// Said where no pod is in trouble.
+    pub(crate) fn none_failed(&self) -> String {
+        let names: Vec<String> = self
+            .targets
+            .iter()
+            .map(|t| match t {
+                Target::One(n) => format!("the pods of {n}"),
+                Target::Selector(s) => format!("the pods with {s}"),
+                Target::Namespace if self.everywhere => "the pods of all namespaces".into(),
+                Target::Namespace => "the pods of the namespace".into(),
+            })
+            .collect();
+        format!("none of {} restarted or failed", names.join(", "))
+    }
+}
+
+/// Reads `pod/NAME`, `pod NAME`, `-l`, `-A`; `None` where the words are not of a cluster.
+pub(crate) fn wanted(words: &[String], select: &SelectArgs) -> Result<Option<Wanted>, Failure> {
+    let flag = |flag: &'static str, why: &str| Failure::Flag { flag, why: why.to_owned() };
+    let mut targets: Vec<Target> = Vec::new();
+    match words {
+        // `pod NAME…`, as kubectl takes it.
+        [kind, names @ ..]
+            if !names.is_empty() && Kind::of(kind).is_some() && names.iter().all(|n| is_name(n)) =>
+        {
+            let Some(kind) = Kind::of(kind) else { return Ok(None) };
+            targets.extend(names.iter().map(|n| Target::One(Named { kind, name: n.clone() })));
+        }
+        words => {
+            for word in words {
+                match Named::parse(word) {
+                    Some(named) => targets.push(Target::One(named)),
+                    None if targets.is_empty() && select.selector.is_none() && !select.all_namespaces => {
+                        return Ok(None);
+                    }
+                    None => {
+                        return Err(flag(
+                            "TARGET",
+                            &format!(
+                                "{word} is not an object of a cluster, such as pod/NAME; files and a cluster are asked about apart"
+                            ),
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    if let Some(selector) = &select.selector {
+        if !targets.is_empty() {
+            return Err(flag("--selector", "it cannot stand beside a name"));
+        }
+        targets.push(Target::Selector(selector.clone()));
+    }
+    if targets.is_empty() && (select.all_namespaces || select.failed) {
+        if !select.failed {
+            return Err(flag("--all-namespaces", "give --failed with it, or -l SELECTOR"));
+        }
+        targets.push(Target::Namespace);
+    }
+    if targets.is_empty() {
+        return Ok(None);
+    }
+    let one = targets.iter().any(|t| matches!(t, Target::One(_)));
+    if one && select.all_namespaces {
+        return Err(flag("--all-namespaces", "a name is of one namespace; give -n"));
+    }
+    Ok(Some(Wanted { targets, everywhere: select.all_namespaces, failed: select.failed }))
+}
+
+/// Finds all pods.
+pub(crate) async fn find(api: &Api, wanted: &Wanted) -> Result<Vec<Found>, Failure> {
+    let mut found = Vec::new();
+    for target in &wanted.targets {
+        let which = if wanted.failed { Which::Failed } else { Which::All };
+        found.push(find::find(api, target, wanted.everywhere, which).await?);
+    }
+    Ok(found)
+}
+
+/// Of a workload's or selector's pods those in trouble, if there are any: the healthy ones tell nothing.
+pub(crate) fn in_trouble(wanted: &Wanted, found: Vec<Found>) -> Vec<Value> {
+    let now = Timestamp::now();
+    let mut pods = Vec::new();
+    for (target, found) in wanted.targets.iter().zip(found) {
+        let named = matches!(target, Target::One(n) if n.kind == Kind::Pod);
+        pods.extend(found.pods.into_iter().filter(|p| named || find::has_failed(p, now)));
+    }
+    pods
+}
+
+/// Options of a capture from the flags and the environment.
+pub(crate) fn options(stores: &StoreArgs) -> Result<Options, Failure> {
+    let token = |name: &str| std::env::var(name).ok().filter(|t| !t.is_empty());
+    let prometheus = match &stores.prometheus {
+        Some(url) => Some(capture::prometheus(url, token("DUALPLANE_PROMETHEUS_TOKEN"))?),
+        None => None,
+    };
+    let loki = match &stores.loki {
+        Some(url) => Some(capture::loki(url, token("DUALPLANE_LOKI_TOKEN"))?),
+        None => None,
+    };
+    Ok(Options { now: Timestamp::now(), prometheus, loki })
+}
+
+/// Captures pods, one after another: each asks for all its sources at once.
+pub(crate) async fn capture(
+    api: &Api,
+    pods: Vec<Value>,
+    options: &Options,
+    knowledge: &Knowledge,
+    mut each: impl FnMut(Captured) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let sifter = Sifter::new(knowledge).ok();
+    let count = pods.len();
+    let progress = Progress::new();
+    for (i, pod) in pods.into_iter().enumerate() {
+        let name = pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let show = |source: &str, done: usize, of: usize| {
+            let nth = if count > 1 { format!("pod {} of {count}, ", i + 1) } else { String::new() };
+            progress.show(&format!("{name}: {nth}source {done} of {of} ({source})"));
+        };
+        let captured = capture::capture(api, pod, options, knowledge, sifter.as_ref(), &show).await;
+        progress.clear();
+        each(captured)?;
+    }
+    Ok(())
+}
+
+/// One line on a terminal that says how far it is.
+pub(crate) struct Progress {
+    terminal: bool,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        Self { terminal: std::io::stderr().is_terminal() }
+    }
+
+    pub(crate) fn show(&self, text: &str) {
+        if self.terminal {
+            let line: String =
+                dualplane_core::text::printable(text).chars().take(output::columns() - 1).collect();
+            let _ = write!(std::io::stderr().lock(), "\r\x1b[K{line}");
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        if self.terminal {
+            let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}
