@@ -73,6 +73,15 @@ pub(crate) fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
+/// A line without the time that `kubectl logs --timestamps` puts before it, where the line tells its own.
+#[must_use]
+pub fn without_kubelet_time(line: &str) -> &str {
+    let Some((stamp, rest)) = line.split_once(' ') else { return line };
+    // 2026-11-21T18:50:02.652186888Z
+    let fixed = stamp.len() == 30 && stamp.ends_with('Z') && stamp.get(10..11) == Some("T");
+    if fixed && crate::time::parse_rfc3339(stamp).is_some() { rest } else { line }
+}
+
 /// At most `max` characters of `text`, with `…` where something was cut.
 #[must_use]
 pub fn shorten(text: &str, max: usize) -> Cow<'_, str> {

@@ -77,13 +77,15 @@ pub struct HostMemory {
     pub used_percent: Option<u64>,
 }
 
-/// A row of `kubectl top pod`.
+/// A row of `kubectl top pod`, or what the kubelet and metrics-server say of the same.
 #[derive(Debug, Clone, Default)]
 pub struct TopRow {
     /// File.
     pub file: String,
     /// Line, from 1.
     pub line: u64,
+    /// `kubectl top`, `metrics-server`, `the kubelet's summary`.
+    pub tool: &'static str,
     /// Namespace, where printed.
     pub namespace: Option<String>,
     /// Pod.

@@ -68,6 +68,9 @@ fn add_at(
         }
         "Event" => bundle.events.push(event(object, file, lines)),
         "Node" => bundle.nodes.push(node(object)),
+        "PodMetrics" => return super::kubelet::pod_metrics(bundle, object, file),
+        // What bounds or moves pods is kept in a bundle for people; no verdict rests on it.
+        "ResourceQuota" | "LimitRange" | "HorizontalPodAutoscaler" | "PodDisruptionBudget" => {}
         // A workload's template tells the same about limits and flags as its pods do; it only stands in for them.
         "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet" | "Job" | "LeaderWorkerSet" => {
             // A group of leader and workers may have a template for its leader; the workers' is always there.

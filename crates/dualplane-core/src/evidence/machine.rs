@@ -152,6 +152,7 @@ fn top(bundle: &mut Bundle, lines: &[&str], first: u64, file: &str, heading: &[&
             bundle.tops.push(TopRow {
                 file: file.to_owned(),
                 line,
+                tool: "kubectl top",
                 namespace: cell(at(&["NAMESPACE"])).map(str::to_owned),
                 pod: pod.to_owned(),
                 container: cell(at(&["NAME"])).filter(|_| containers).map(str::to_owned),

@@ -17,6 +17,7 @@ mod inspect;
 mod kube;
 mod kube_list;
 mod kube_model;
+mod kubelet;
 mod machine;
 mod merge;
 pub mod metrics;
@@ -25,6 +26,7 @@ pub mod prefix;
 mod promql;
 mod prose;
 mod recognise;
+mod revisions;
 mod rotation;
 mod smi;
 mod status;
@@ -39,6 +41,7 @@ pub use kube_model::{
 };
 pub(crate) use recognise::is_document;
 pub use recognise::{Kind, recognise};
+pub use revisions::{Change, Rollout};
 pub use torch::TorchSummary;
 
 use std::sync::Arc;
@@ -46,6 +49,10 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::sift::{MAX_LINE, Sifted, unfold};
+
+/// Gaps of one manifest, and characters of each of their texts.
+const MAX_GAPS: usize = 200;
+const MAX_GAP: usize = 600;
 
 /// A file as the edge read it.
 #[derive(Debug, Clone, Default)]
@@ -153,6 +160,8 @@ pub struct Bundle {
     pub tops: Vec<host_model::TopRow>,
     /// Ledgers of PyTorch's allocator.
     pub summaries: Vec<TorchSummary>,
+    /// What changed before the death.
+    pub rollouts: Vec<Rollout>,
     /// Names of all files that were used, sorted.
     pub files: Vec<String>,
     /// What could not be used.
@@ -238,7 +247,15 @@ impl Bundle {
                     None => self.text(&file.name, file.bytes, kernel),
                 }
             }
-            Kind::Manifest => {}
+            Kind::Manifest(value) => self.manifest(&value),
+            Kind::Revisions(value) => match revisions::read(&value, &file.name) {
+                Ok(rollout) => self.rollouts.push(rollout),
+                Err(gap) => {
+                    self.gaps.push(gap);
+                    return;
+                }
+            },
+            Kind::Summary(value) => kubelet::summary(self, &value, &file.name),
             Kind::Unusable(why) => {
                 self.gap(&file.name, &why, None);
                 return;
@@ -382,6 +399,20 @@ impl Bundle {
         }
     }
 
+    /// What the capture could not get is missing here, too.
+    fn manifest(&mut self, value: &serde_json::Value) {
+        let text = |gap: &serde_json::Value, key: &str| {
+            let text = gap.get(key)?.as_str()?;
+            Some(crate::text::shorten(text, MAX_GAP).into_owned())
+        };
+        let gaps = value.get("gaps").and_then(serde_json::Value::as_array).into_iter().flatten();
+        for gap in gaps.take(MAX_GAPS) {
+            if let Some((what, why)) = text(gap, "what").zip(text(gap, "why")) {
+                self.gaps.push(Gap { what, why, command: text(gap, "command") });
+            }
+        }
+    }
+
     /// Records a gap.
     pub fn gap(&mut self, what: &str, why: &str, command: Option<&str>) {
         self.gaps.push(Gap {
@@ -404,7 +435,11 @@ fn unavailable_log(bytes: &[u8]) -> Option<String> {
 
 fn role(name: &str) -> Role {
     let lower = name.to_ascii_lowercase();
-    if lower.contains("prev") {
+    let word = |w: &str| lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|p| p == w);
+    // A container may be called `preview`: whole words first.
+    if word("current") && !word("previous") && !word("prev") {
+        Role::Current
+    } else if lower.contains("prev") {
         Role::Previous
     } else if lower.contains("peer") {
         Role::Peer

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::exports::{self, Export};
 use super::paste::{MAX_PASTE, is_bound};
-use super::{cgroup, inspect, promql};
+use super::{cgroup, inspect, kubelet, promql, revisions};
 use super::{status, stream};
 
 /// What a file holds.
@@ -28,7 +28,11 @@ pub enum Kind {
         kernel: bool,
     },
     /// A dualplane bundle manifest.
-    Manifest,
+    Manifest(Value),
+    /// The last two revisions of a workload, as `capture` keeps them.
+    Revisions(Value),
+    /// The kubelet's `/stats/summary`.
+    Summary(Value),
     /// Nothing that can be used, and why.
     Unusable(String),
 }
@@ -134,7 +138,7 @@ pub(super) fn recognise_structured(bytes: &[u8]) -> Option<Kind> {
     } else {
         return None;
     };
-    (!matches!(kind, Kind::Log { .. } | Kind::Unusable(_) | Kind::Manifest)).then_some(kind)
+    (!matches!(kind, Kind::Log { .. } | Kind::Unusable(_) | Kind::Manifest(_))).then_some(kind)
 }
 
 /// `{`, or a list of objects; `[2026-…` and `[   12.3]` open lines of logs.
@@ -154,7 +158,13 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
         Ok(value) => {
             let schema = value.get("schema").and_then(Value::as_str).unwrap_or_default();
             if schema.starts_with(BUNDLE_SCHEMA_PREFIX) {
-                return Some(Kind::Manifest);
+                return Some(Kind::Manifest(value));
+            }
+            if schema == revisions::SCHEMA {
+                return Some(Kind::Revisions(value));
+            }
+            if kubelet::is_summary(&value) {
+                return Some(Kind::Summary(value));
             }
             if is_kube(&value) {
                 return Some(Kind::Kube(vec![value]));
@@ -335,7 +345,9 @@ mod tests {
             Kind::Cgroup => "cgroup",
             Kind::Log { kernel: true } => "kernel",
             Kind::Log { kernel: false } => "log",
-            Kind::Manifest => "manifest",
+            Kind::Manifest(_) => "manifest",
+            Kind::Revisions(_) => "revisions",
+            Kind::Summary(_) => "summary",
             Kind::Unusable(_) => "unusable",
         }
     }

@@ -37,7 +37,24 @@ pub struct VerdictV1<'a> {
     missing: &'a [Gap],
     subject: SubjectV1<'a>,
     figures: Vec<Figure<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<ChangeV1<'a>>,
     evidence: &'a [String],
+}
+
+/// A field that the last roll-out changed.
+#[derive(Debug, Serialize)]
+struct ChangeV1<'a> {
+    workload: &'a str,
+    from_revision: i64,
+    to_revision: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<&'a str>,
+    field: &'a str,
+    before: Option<&'a str>,
+    after: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -159,9 +176,27 @@ impl<'a> From<&'a Report> for VerdictV1<'a> {
                 memory_limit_bytes: s.memory_limit.map(|b| b.0),
             },
             figures: figures(r),
+            changes: changes(r),
             evidence: &r.files,
         }
     }
+}
+
+fn changes(r: &Report) -> Vec<ChangeV1<'_>> {
+    let pairs =
+        r.bundle.rollouts.iter().flat_map(|rollout| rollout.changes.iter().map(move |c| (rollout, c)));
+    pairs
+        .map(|(rollout, c)| ChangeV1 {
+            workload: &rollout.workload,
+            from_revision: rollout.from,
+            to_revision: rollout.to,
+            at: rollout.at.map(|t| t.show()),
+            container: c.container.as_deref(),
+            field: &c.field,
+            before: c.before.as_deref(),
+            after: c.after.as_deref(),
+        })
+        .collect()
 }
 
 /// The last of each signature that carries numbers, at most 32.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Report;
+use super::changes;
 use crate::actions::Stage;
 use crate::text::{markdown_escape as esc, name, printable};
 use crate::verdict::Cited;
@@ -42,6 +43,13 @@ pub fn markdown(report: &Report) -> String {
         cites(&c.against, "against", &mut out);
     }
     out.push('\n');
+    for rollout in report.bundle.rollouts.iter().filter(|r| !r.changes.is_empty()) {
+        let _ = writeln!(out, "## Changed before\n\n{}\n", esc(&changes::headline(report, rollout)));
+        for c in &rollout.changes {
+            let _ = writeln!(out, "- {}", esc(&changes::change(c)));
+        }
+        out.push('\n');
+    }
     actions(report, &mut out);
     if !v.missing.is_empty() {
         let _ = writeln!(out, "## Missing\n");

@@ -2,6 +2,7 @@
 //!
 //! Internal types are not serialized: the structures here are `dualplane.verdict/v1` and change only by a new version.
 
+mod changes;
 pub mod json;
 mod markdown;
 mod places;

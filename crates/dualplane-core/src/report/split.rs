@@ -72,6 +72,7 @@ fn part(all: &Bundle, pod: &Pod) -> Bundle {
         tops: all.tops.iter().filter(|t| t.pod == pod.name).cloned().collect(),
         summaries: all.summaries.iter().filter(|s| mine(&s.file)).cloned().collect(),
         files: all.files.iter().filter(|f| mine(f)).cloned().collect(),
+        rollouts: all.rollouts.clone(),
         gaps: all.gaps.clone(),
         ..Bundle::default()
     }

@@ -1,16 +1,19 @@
 //! One screen for a tired person at 3 am: plane, first line, why, what to change; `-v` for every citation.
 
 use super::Report;
+use super::changes;
 use super::style::{Style, hard_wrap, wrap};
 use super::writer::Writer;
 use crate::actions::{Action, Stage};
-use crate::text::{name, printable, shorten};
+use crate::text::{name, printable, shorten, without_kubelet_time};
 use crate::verdict::{Cause, Cited, Class, Trigger};
 
 /// Without `-v`: citations of a cause, actions of a stage, commands of an action.
 const FEW: usize = 3;
 /// Without `-v`: causes, kinds of fallout, missing things.
 const FEWER: usize = 2;
+/// Without `-v`: fields that a roll-out changed.
+const MANY: usize = 8;
 
 /// Renders one report.
 #[must_use]
@@ -20,6 +23,7 @@ pub fn text(report: &Report, style: Style) -> String {
     w.trigger(report);
     w.sequence(report);
     w.causes(report);
+    w.changes(report);
     w.actions(report);
     w.missing(report);
     w.footer(report);
@@ -82,7 +86,7 @@ impl Writer {
         let at = self.style.dim(&at);
         self.line(&format!("  {at}"));
         let max = if self.style.verbose { usize::MAX } else { self.style.width.saturating_mul(3) };
-        let shown = printable(&shorten(t.text.trim_end(), max)).into_owned();
+        let shown = printable(&shorten(without_kubelet_time(t.text.trim_end()), max)).into_owned();
         // Blanks of a quoted line stay as they are: it is cut by columns, not at words.
         let shown = hard_wrap(&shown, self.style.width.saturating_sub(4), "  > ", "    ");
         self.line(&shown);
@@ -126,6 +130,20 @@ impl Writer {
         }
     }
 
+    fn changes(&mut self, r: &Report) {
+        for rollout in r.bundle.rollouts.iter().filter(|r| !r.changes.is_empty()) {
+            self.heading("Changed before");
+            self.wrapped(&changes::headline(r, rollout), "  ", "    ");
+            for c in rollout.changes.iter().take(self.limit(MANY)) {
+                self.wrapped(&changes::change(c), "  · ", "    ");
+            }
+            if rollout.changes.len() > self.limit(MANY) {
+                let t = self.style.dim(&format!("    {} more with -v", rollout.changes.len() - MANY));
+                self.line(&t);
+            }
+        }
+    }
+
     fn cites(&mut self, cites: &[Cited], sign: &str, good: bool) {
         let sign = if good { self.style.good(sign) } else { self.style.bad(sign) };
         let max = self.limit(200);
@@ -134,7 +152,7 @@ impl Writer {
                 Some(l) => format!(" [{}:{l}]", p.file),
                 None => format!(" [{}]", p.file),
             });
-            let body = format!("{}{at}", shorten(&c.text, max));
+            let body = format!("{}{at}", shorten(without_kubelet_time(&c.text), max));
             let t = wrap(&printable(&body), self.style.width, "       ", "       ");
             // The sign may carry colour codes, which take no columns: it goes in after wrapping.
             self.line(&format!("     {sign} {}", t.trim_start()));

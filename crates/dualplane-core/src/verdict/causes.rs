@@ -30,6 +30,9 @@ pub(super) fn rank(
             first.against.push(Cited::at(text, &Place { file: log.file.clone(), line: None }));
         }
     }
+    if let Some(first) = causes.first_mut() {
+        first.supports.extend(rolled_out(bundle, decided.class, subject));
+    }
     if matches!(decided.class, Class::HostOomKilled | Class::HostNodeOom) {
         causes.extend(host_growth(bundle, facts, subject));
     }
@@ -64,6 +67,39 @@ pub(super) fn rank(
     causes.extend(other_plane(bundle, facts, decided, subject));
     causes.extend(super::memory::no_kill(bundle, decided, subject, &causes));
     causes
+}
+
+/// Fields of the last roll-out that bear on the class: what changed shortly before is the first thing people ask.
+fn rolled_out(bundle: &Bundle, class: Class, subject: &Subject) -> Vec<Cited> {
+    let died = subject.death.as_ref().and_then(|d| d.finished);
+    let mut out = Vec::new();
+    for r in &bundle.rollouts {
+        let after = r.at.zip(died).and_then(|(at, died)| at.ms_until(died)).is_some_and(|ms| ms < 0);
+        if after {
+            continue;
+        }
+        let here = |c: &&crate::evidence::Change| {
+            c.container.is_none() || subject.container.is_none() || c.container == subject.container
+        };
+        let place = Place { file: r.file.clone(), line: None };
+        for c in r.changes.iter().filter(here).filter(|c| bears_on(&c.field, class)).take(4) {
+            let text = format!("revision {} changed {} ({})", r.to, c.field, c.how());
+            out.push(Cited::at(text, &place));
+        }
+    }
+    out
+}
+
+/// Whether a field can make a death of this class. A flag of the engine can make any of them but a node's.
+fn bears_on(field: &str, class: Class) -> bool {
+    let flag = field.starts_with('-') || field.starts_with("env ") || field == "image";
+    let host = field.starts_with("resources.limits.memory") || field.starts_with("volumes[");
+    let gpu = field.starts_with("resources.limits.") && !field.ends_with("memory") && !field.ends_with("cpu");
+    match class.plane() {
+        Plane::Host => flag || host,
+        Plane::Gpu => flag || gpu,
+        _ => false,
+    }
 }
 
 /// Metrics that tell of OOM kills in the pod's other containers: their own trouble, and worth to know.

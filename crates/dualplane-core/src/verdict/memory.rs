@@ -92,7 +92,8 @@ pub(super) fn weigh(decided: &mut Decided, bundle: &Bundle, subject: &Subject) {
         let place = Place { file: t.file.clone(), line: Some(t.line) };
         if share >= CLEAR_OF_LIMIT {
             let text = format!(
-                "kubectl top showed a working set of {} ({:.0} % of the limit {}), at a time that is not told",
+                "{} showed a working set of {} ({:.0} % of the limit {}), at a time that is not told",
+                t.tool,
                 t.memory,
                 share * 100.0,
                 limit.k8s()

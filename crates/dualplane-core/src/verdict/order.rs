@@ -80,6 +80,7 @@ pub(super) fn relevant_ooms<'a>(
             continue;
         } else if pod.is_some() && far_from_death(oom, subject)
             || identity::other_host(&oom.text, bundle, subject).is_some()
+            || cut_off(oom, facts)
         {
             continue;
         } else {
@@ -116,6 +117,14 @@ fn serves_models(oom: &OomRecord) -> bool {
     ];
     let comms = oom.victims.iter().map(|v| v.comm.as_str()).chain(oom.invoker.as_deref());
     comms.map(str::to_lowercase).any(|c| NAMES.iter().any(|n| c.contains(n)))
+}
+
+/// The rest of a record whose head the ring has lost, in a log whose other records name their cgroups: it may be of any
+/// pod of the node.
+fn cut_off(oom: &OomRecord, facts: &Facts) -> bool {
+    oom.headless()
+        && !oom.in_container()
+        && facts.ooms.iter().any(|o| o.place.file == oom.place.file && o.in_container())
 }
 
 /// The record is too far from the container's end to be it. A stamp without a zone may be off by whole zones.

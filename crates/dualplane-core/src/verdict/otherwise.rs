@@ -399,7 +399,7 @@ fn snapshots(bundle: &Bundle) -> Vec<Cited> {
     }
     for t in bundle.tops.iter().take(2) {
         out.push(Cited::at(
-            format!("kubectl top: {} has a working set of {}", t.pod, t.memory),
+            format!("{}: {} has a working set of {}", t.tool, t.pod, t.memory),
             &at(&t.file, t.line),
         ));
     }

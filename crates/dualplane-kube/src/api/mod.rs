@@ -130,16 +130,41 @@ impl Api {
     ///
     /// # Errors
     /// See [`Fault`]. What came before a break was handed on; the caller says so.
-    pub async fn stream(
+    pub async fn stream(&self, path: &str, time: Duration, sink: impl FnMut(&[u8])) -> Result<u64, Fault> {
+        self.streamed(path, time, None, sink).await
+    }
+
+    /// The last bytes of a file, where the server can do so; else all of it.
+    ///
+    /// # Errors
+    /// As [`Api::stream`].
+    pub async fn tail(
+        &self,
+        path: &str,
+        bytes: u64,
+        time: Duration,
+        sink: impl FnMut(&[u8]),
+    ) -> Result<u64, Fault> {
+        self.streamed(path, time, Some(bytes), sink).await
+    }
+
+    async fn streamed(
         &self,
         path: &str,
         time: Duration,
+        tail: Option<u64>,
         mut sink: impl FnMut(&[u8]),
     ) -> Result<u64, Fault> {
         let deadline = Instant::now() + time;
         let _slot = self.slot(path, deadline).await?;
-        let mut body =
-            self.send(path, deadline, || Request::get(path).body(Body::from(Vec::new()))).await?.into_body();
+        let request = || {
+            let mut request = Request::get(path);
+            if let Some(bytes) = tail {
+                request = request.header(header::RANGE, format!("bytes=-{bytes}"));
+            }
+            request.body(Body::from(Vec::new()))
+        };
+        let mut body = self.send(path, deadline, request).await?.into_body();
         let mut bytes = 0;
         loop {
             let frame =

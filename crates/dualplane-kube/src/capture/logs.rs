@@ -104,7 +104,7 @@ async fn one(cx: &Context<'_>, container: String, previous: bool) -> Result<Read
 }
 
 /// A log as it comes.
-struct Keep<'s> {
+pub(super) struct Keep<'s> {
     sifter: Option<&'s Sifter>,
     whole: Vec<u8>,
     feed: Option<Feed<'s>>,
@@ -112,11 +112,11 @@ struct Keep<'s> {
 }
 
 impl<'s> Keep<'s> {
-    fn new(sifter: Option<&'s Sifter>) -> Self {
+    pub(super) fn new(sifter: Option<&'s Sifter>) -> Self {
         Self { sifter, whole: Vec::new(), feed: None, bytes: 0 }
     }
 
-    fn push(&mut self, chunk: &[u8]) {
+    pub(super) fn push(&mut self, chunk: &[u8]) {
         self.bytes += chunk.len() as u64;
         if let Some(feed) = &mut self.feed {
             feed.push(chunk);
@@ -135,7 +135,7 @@ impl<'s> Keep<'s> {
         }
     }
 
-    fn finish(self) -> Vec<u8> {
+    pub(super) fn finish(self) -> Vec<u8> {
         match self.feed {
             Some(feed) => sift::fold(&feed.finish()),
             None => self.whole,

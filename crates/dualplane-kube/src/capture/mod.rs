@@ -8,6 +8,7 @@ mod events;
 mod kubelet;
 mod logs;
 mod node;
+mod node_logs;
 mod owners;
 mod policy;
 mod series;
@@ -62,6 +63,7 @@ pub async fn capture(
     logs::plan(&cx, &mut work);
     events::plan(&cx, &mut work);
     node::plan(&cx, &mut work);
+    node_logs::plan(&cx, &mut work);
     owners::plan(&cx, &mut work);
     policy::plan(&cx, &mut work);
     kubelet::plan(&cx, &mut work);

@@ -1,0 +1,100 @@
+//! What the kubelet and metrics-server measure: `/stats/summary` and the objects of `metrics.k8s.io`.
+//!
+//! Both show the instance that runs at the moment of the capture, not the dead one.
+
+use serde_json::Value;
+
+use super::Bundle;
+use super::host_model::{HostMemory, TopRow};
+use crate::units::{Bytes, parse_k8s_memory};
+
+/// Pods of a summary, and containers of each.
+const MAX: usize = 500;
+
+/// Whether it is a kubelet's summary.
+pub(super) fn is_summary(value: &Value) -> bool {
+    value.pointer("/node/nodeName").is_some() && value.get("pods").is_some_and(Value::is_array)
+}
+
+/// The node's memory and the working set of each container.
+pub(super) fn summary(bundle: &mut Bundle, value: &Value, file: &str) {
+    let amount = |v: &Value, p: &str| v.pointer(p).and_then(Value::as_u64).map(Bytes);
+    if let Some(node) = value.get("node") {
+        let used = amount(node, "/memory/workingSetBytes");
+        let available = amount(node, "/memory/availableBytes");
+        bundle.machines.push(HostMemory {
+            file: file.to_owned(),
+            line: 1,
+            tool: "the kubelet's summary",
+            node: text(node, "/nodeName"),
+            total: used.zip(available).map(|(u, a)| u.saturating_add(a)),
+            available,
+            used,
+            used_percent: None,
+        });
+    }
+    for pod in list(value, "/pods") {
+        let Some(name) = text(pod, "/podRef/name") else { continue };
+        for container in list(pod, "/containers") {
+            let Some(memory) = amount(container, "/memory/workingSetBytes") else { continue };
+            bundle.tops.push(TopRow {
+                file: file.to_owned(),
+                line: 1,
+                tool: "the kubelet's summary",
+                namespace: text(pod, "/podRef/namespace"),
+                pod: name.clone(),
+                container: text(container, "/name"),
+                memory,
+            });
+        }
+    }
+}
+
+/// A `PodMetrics` object.
+pub(super) fn pod_metrics(bundle: &mut Bundle, object: &Value, file: &str) -> bool {
+    let Some(name) = text(object, "/metadata/name") else { return false };
+    for container in list(object, "/containers") {
+        let usage = text(container, "/usage/memory");
+        let Some(memory) = usage.as_deref().and_then(parse_k8s_memory) else { continue };
+        bundle.tops.push(TopRow {
+            file: file.to_owned(),
+            line: 1,
+            tool: "metrics-server",
+            namespace: text(object, "/metadata/namespace"),
+            pod: name.clone(),
+            container: text(container, "/name"),
+            memory,
+        });
+    }
+    true
+}
+
+fn list<'v>(value: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
+    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten().take(MAX)
+}
+
+fn text(value: &Value, pointer: &str) -> Option<String> {
+    value.pointer(pointer).and_then(Value::as_str).filter(|t| !t.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::RawFile;
+
+    #[test]
+    fn both_sources_give_working_sets() {
+        let summary = r#"{"node":{"nodeName":"n1","memory":{"availableBytes":3000,"workingSetBytes":1000}},
+          "pods":[{"podRef":{"name":"p","namespace":"ns"},"containers":[{"name":"c","memory":{"workingSetBytes":42}}]}]}"#;
+        let metrics = r#"{"kind":"PodMetrics","apiVersion":"metrics.k8s.io/v1beta1","metadata":{"name":"p","namespace":"ns"},
+          "containers":[{"name":"c","usage":{"memory":"2Ki"}}]}"#;
+        let bundle = Bundle::from_files(vec![
+            RawFile::new("stats-summary.json", summary),
+            RawFile::new("pod-metrics.json", metrics),
+        ]);
+        assert!(bundle.gaps.is_empty(), "{:?}", bundle.gaps);
+        let rows: Vec<_> = bundle.tops.iter().map(|t| (t.tool, t.memory.0)).collect();
+        assert_eq!(rows, [("the kubelet's summary", 42), ("metrics-server", 2048)]);
+        assert_eq!(bundle.machines.first().and_then(|m| m.total), Some(Bytes(4000)));
+    }
+}
