@@ -5,6 +5,7 @@
 mod changes;
 pub mod json;
 mod markdown;
+mod overview;
 mod places;
 pub mod plan;
 mod split;
@@ -13,6 +14,7 @@ mod text;
 mod writer;
 
 pub use markdown::markdown;
+pub use overview::overview;
 pub use style::Style;
 pub use text::text;
 

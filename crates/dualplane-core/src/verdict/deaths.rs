@@ -72,6 +72,20 @@ impl Subject {
     #[must_use]
     pub fn concerned_by(&self, event: &Event, bundle: &Bundle) -> bool {
         const SLACK_MS: i64 = 60 * 1000;
+        if !self.is_of(event, bundle) {
+            return false;
+        }
+        if event.object.0 != "Pod" || self.pod.is_none() {
+            return true;
+        }
+        let began = self.death.as_ref().and_then(|d| d.started);
+        let before = event.last.or(event.first).zip(began).and_then(|(at, began)| at.ms_until(began));
+        before.is_none_or(|ms| ms <= SLACK_MS)
+    }
+
+    /// Whether an event speaks of this pod and container, of whichever of its runs.
+    #[must_use]
+    pub(super) fn is_of(&self, event: &Event, bundle: &Bundle) -> bool {
         if event.object.0 != "Pod" {
             return true;
         }
@@ -85,12 +99,7 @@ impl Subject {
         // "Container fluent-bit failed liveness probe" names it where the field path does not.
         let said = event.message.strip_prefix("Container ").and_then(|m| m.split_once(" failed "));
         let container = said.map(|(name, _)| name).or(event.container.as_deref());
-        if container.zip(self.container.as_deref()).is_some_and(|(theirs, ours)| theirs != ours) {
-            return false;
-        }
-        let began = self.death.as_ref().and_then(|d| d.started);
-        let before = event.last.or(event.first).zip(began).and_then(|(at, began)| at.ms_until(began));
-        before.is_none_or(|ms| ms <= SLACK_MS)
+        container.zip(self.container.as_deref()).is_none_or(|(theirs, ours)| theirs == ours)
     }
 }
 

@@ -21,6 +21,9 @@ pub(super) fn decide(bundle: &Bundle, facts: &Facts, all: &[Candidate], subject:
         }
         return d;
     }
+    if let Some(d) = did_not_start(facts, bundle, subject) {
+        return d;
+    }
     if let Some(d) = bus_error(bundle, facts, subject) {
         return d;
     }
@@ -35,6 +38,9 @@ pub(super) fn decide(bundle: &Bundle, facts: &Facts, all: &[Candidate], subject:
         return super::from_chain(std::slice::from_ref(c));
     }
     if let Some(d) = other_failure(facts, subject) {
+        return d;
+    }
+    if let Some(d) = probe_loop(bundle, facts, subject) {
         return d;
     }
     if let Some(d) = unexplained_death(bundle, facts, subject) {
@@ -147,6 +153,44 @@ fn ended_from_outside(bundle: &Bundle, facts: &Facts, subject: &Subject, survive
         }
     }
     None
+}
+
+/// The status of the dead instance itself says why the runtime could not start it.
+fn did_not_start(facts: &Facts, bundle: &Bundle, subject: &Subject) -> Option<Decided> {
+    let death = subject.death.as_ref().filter(|d| !d.message.is_empty())?;
+    let said = |h: &&Hit| h.mark == Mark::Failure && h.event(bundle).is_none() && h.text == death.message;
+    let hit = facts.object_hits.iter().find(said)?;
+    let text = format!("{}: {}", death.reason, crate::text::shorten(&hit.text, 240));
+    let supports = vec![Cited::at(text, &hit.place)];
+    Some(decided(Class::NotMemory, Phase::Load, Confidence::High, hit.meaning.clone(), supports))
+}
+
+/// In a crash loop the kubelet soon holds events back (25 of a pod at once, then one in five minutes), so that the last
+/// kill may have none. Where those before it were probe kills of the same container, it is most likely one more.
+fn probe_loop(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Option<Decided> {
+    const TIMES: u64 = 2;
+    let death = subject.death.as_ref().filter(|d| d.exit_code == 137 && !d.oom_killed())?;
+    let restarts = subject.restarts?;
+    let killing = bundle.events.iter().find(|e| {
+        e.reason == "Killing"
+            && (e.message.contains("failed liveness probe") || e.message.contains("failed startup probe"))
+            && e.count >= TIMES
+            && subject.is_of(e, bundle)
+    })?;
+    let place = Place { file: killing.file.clone(), line: killing.line };
+    let supports = vec![
+        Cited::at(format!("{} ({} times, of {restarts} restarts)", killing.message, killing.count), &place),
+        Cited::at(
+            format!("exit code {} with reason {}, not OOMKilled", death.exit_code, death.reason),
+            &Place { file: subject.file(bundle), line: None },
+        ),
+    ];
+    let summary = "the kubelet kills the container again and again because its probe fails";
+    let mut d = decided(Class::NotMemory, end_phase(facts), Confidence::Medium, summary.into(), supports);
+    d.against.push(Cited::plain(
+        "no event stands near the last end itself: in a loop the kubelet holds events back",
+    ));
+    Some(d)
 }
 
 /// The log ends in an orderly stop, and nothing failed since the server answered last.

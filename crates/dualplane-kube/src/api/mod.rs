@@ -282,7 +282,8 @@ fn retry_after(answer: &Response<Body>) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-fn parse(path: &str, bytes: &[u8]) -> Result<Value, Fault> {
+/// An object out of an answer.
+pub(crate) fn parse(path: &str, bytes: &[u8]) -> Result<Value, Fault> {
     serde_json::from_slice(bytes)
         .map_err(|e| Fault::Odd { path: path.to_owned(), why: format!("no JSON: {e}") })
 }

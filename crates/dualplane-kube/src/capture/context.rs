@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::series::Access;
+use super::shared::Shared;
 use super::source::{Ended, Source, State};
 use crate::api::{Api, path};
 use crate::find::text;
@@ -38,6 +39,7 @@ pub struct Context<'a> {
     /// When the last of its instances ended.
     pub(super) died_at: Option<Timestamp>,
     pub(super) sifter: Option<&'a Sifter>,
+    pub(super) shared: &'a Shared,
     redactor: RefCell<Redactor<'a>>,
 }
 
@@ -48,13 +50,14 @@ impl<'a> Context<'a> {
         options: &'a Options,
         knowledge: &'a Knowledge,
         sifter: Option<&'a Sifter>,
+        shared: &'a Shared,
     ) -> Self {
         let namespace = text(&pod, "/metadata/namespace");
         let pod_name = text(&pod, "/metadata/name");
         let node = text(&pod, "/spec/nodeName");
         let died_at = died_at(&pod);
         let redactor = RefCell::new(Redactor::new(knowledge));
-        Self { api, options, pod, namespace, pod_name, node, died_at, sifter, redactor }
+        Self { api, options, pod, namespace, pod_name, node, died_at, sifter, shared, redactor }
     }
 
     /// A path of this pod: `log`, `proxy/…`.

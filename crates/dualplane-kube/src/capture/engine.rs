@@ -92,12 +92,18 @@ async fn metrics(cx: &Context<'_>, port: u64) -> Result<Read, Fault> {
 }
 
 async fn dcgm(cx: &Context<'_>) -> Result<Read, Fault> {
-    let Some((namespace, name)) = dcgm_pod(cx.api, &cx.node).await? else { return Ok(Read::default()) };
-    let body = cx.api.get_within(&pod_proxy(&namespace, &name, DCGM_PORT, "metrics"), SHORT).await?;
-    if !is_metrics(&body) {
+    let body = cx.shared.once(&format!("dcgm/{}", cx.node), dcgm_metrics(cx)).await?;
+    if !is_metrics(&body.0) {
         return Ok(Read::default());
     }
-    Ok(Read::one(cx.text("metrics/dcgm.prom", &body)))
+    Ok(Read::one(cx.text("metrics/dcgm.prom", &body.0)))
+}
+
+async fn dcgm_metrics(cx: &Context<'_>) -> Result<(Vec<u8>, u64), Fault> {
+    let Some((namespace, name)) = dcgm_pod(cx.api, &cx.node).await? else { return Ok((Vec::new(), 0)) };
+    let body = cx.api.get_within(&pod_proxy(&namespace, &name, DCGM_PORT, "metrics"), SHORT).await?;
+    let bytes = body.len() as u64;
+    Ok((body, bytes))
 }
 
 /// The exporter's pod on a node.

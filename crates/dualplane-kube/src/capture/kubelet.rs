@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::SHORT;
 use super::context::Context;
 use super::source::{Missing, Read, Work};
-use crate::api::{Fault, path};
+use crate::api::{Fault, parse, path};
 use crate::find::text;
 
 /// Pods of the node in the summary besides the one that died: the largest.
@@ -44,16 +44,18 @@ fn proxy(cx: &Context<'_>, below: &str) -> String {
 
 async fn metrics_server(cx: &Context<'_>) -> Result<Read, Fault> {
     let list = path::namespaced("metrics.k8s.io/v1beta1", &cx.namespace, "pods");
-    let body = cx.api.get_within(&path::named(&list, &cx.pod_name), SHORT).await?;
-    let value: Value = serde_json::from_slice(&body).map_err(|e| odd("metrics.k8s.io", &e))?;
+    let path = path::named(&list, &cx.pod_name);
+    let value = parse(&path, &cx.api.get_within(&path, SHORT).await?)?;
     Ok(Read::one(cx.json("metrics/pod.json", value)))
 }
 
 /// The node, the pod and its largest neighbours.
 async fn stats(cx: &Context<'_>) -> Result<Read, Fault> {
-    let body = cx.api.get_within(&proxy(cx, "stats/summary"), SHORT * 2).await?;
-    let bytes = body.len() as u64;
-    let mut summary: Value = serde_json::from_slice(&body).map_err(|e| odd("stats/summary", &e))?;
+    let path = proxy(cx, "stats/summary");
+    let body =
+        cx.shared.once(&path, async { cx.api.get_within(&path, SHORT * 2).await.map(|b| (b, 0)) }).await?;
+    let bytes = body.0.len() as u64;
+    let mut summary = parse(&path, &body.0)?;
     if let Some(pods) = summary.get_mut("pods").and_then(Value::as_array_mut) {
         let own = |p: &Value| {
             text(p, "/podRef/name") == cx.pod_name && text(p, "/podRef/namespace") == cx.namespace
@@ -108,10 +110,6 @@ impl Lines {
             }
         }
     }
-}
-
-fn odd(path: &str, e: &serde_json::Error) -> Fault {
-    Fault::Odd { path: path.to_owned(), why: format!("no JSON: {e}") }
 }
 
 #[cfg(test)]

@@ -7,11 +7,13 @@ mod engine;
 mod events;
 mod kubelet;
 mod logs;
+mod many;
 mod node;
 mod node_logs;
 mod owners;
 mod policy;
 mod series;
+mod shared;
 mod source;
 
 use std::collections::BTreeMap;
@@ -23,7 +25,9 @@ use dualplane_core::sift::Sifter;
 use serde_json::Value;
 
 pub use self::context::{Context, Options};
+pub use self::many::capture_all;
 pub use self::series::{Access as SeriesAccess, loki, prometheus};
+pub use self::shared::Shared;
 pub use self::source::{Source, State};
 use crate::api::Api;
 use crate::bundle::manifest::{Manifest, SCHEMA};
@@ -54,9 +58,10 @@ pub async fn capture(
     options: &Options,
     knowledge: &Knowledge,
     sifter: Option<&Sifter>,
+    shared: &Shared,
     progress: Progress<'_>,
 ) -> Captured {
-    let cx = Context::new(api, pod, options, knowledge, sifter);
+    let cx = Context::new(api, pod, options, knowledge, sifter, shared);
     let name = format!("{}/{}", cx.namespace, cx.pod_name);
     let mut work = source::Work::default();
     // Perishable first. The order also is the order in which requests get their slot.

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::source::{Missing, Read, Work};
-use crate::api::{Fault, path};
+use crate::api::{Fault, parse, path};
 
 pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
     if cx.node.is_empty() {
@@ -17,6 +17,8 @@ pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
 }
 
 async fn node(cx: &Context<'_>) -> Result<Read, Fault> {
-    let node = cx.api.object(&path::named(&path::cluster("v1", "nodes"), &cx.node)).await?;
+    let path = path::named(&path::cluster("v1", "nodes"), &cx.node);
+    let body = cx.shared.once(&path, async { cx.api.get(&path).await.map(|b| (b, 0)) }).await?;
+    let node = parse(&path, &body.0)?;
     Ok(Read::one(cx.json("node.json", node)))
 }

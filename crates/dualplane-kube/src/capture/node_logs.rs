@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use dualplane_core::evidence::RawFile;
+use dualplane_core::sift;
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
@@ -76,16 +77,23 @@ async fn kernel(cx: &Context<'_>) -> Result<Read, Fault> {
     let Some(name) = KERNEL_LOGS.iter().find(|k| names.iter().any(|n| n == *k)) else {
         return Ok(Read::default());
     };
+    let path = logs(cx, name);
+    let log = cx.shared.once(&path, kernel_tail(cx, &path)).await?;
+    Ok(Read { files: vec![cx.text(&format!("node/kernel/{name}"), &log.0)], bytes: log.1, gaps: Vec::new() })
+}
+
+async fn kernel_tail(cx: &Context<'_>, path: &str) -> Result<(Vec<u8>, u64), Fault> {
     let mut keep = Keep::new(cx.sifter);
-    let bytes = cx.api.tail(&logs(cx, name), KERNEL_TAIL, TIME, |c| keep.push(c)).await?;
+    let bytes = cx.api.tail(path, KERNEL_TAIL, TIME, |c| keep.push(c)).await?;
     let mut kept = keep.finish();
     // The first line of a tail is the end of one.
     if bytes >= KERNEL_TAIL
+        && !sift::is_folded(&kept)
         && let Some(end) = kept.iter().position(|b| *b == b'\n')
     {
         kept.drain(..=end);
     }
-    Ok(Read { files: vec![cx.text(&format!("node/kernel/{name}"), &kept)], bytes, gaps: Vec::new() })
+    Ok((kept, bytes))
 }
 
 /// `N.log.DATE` and `N.log.DATE.gz` of the instance that runs and of the one that died.

@@ -42,6 +42,10 @@ pub(crate) fn run(args: &TriageArgs) -> Result<Code, Failure> {
     let style = output::style(args.color, args.verbose);
     let text = match args.output {
         Format::Json => report::json::render(&reports)?,
+        // A screen for each of sixty pods is no help: first which, then each by its name.
+        Format::Text if live.is_some() && reports.len() > 1 && !args.verbose => {
+            report::overview(&reports, style)
+        }
         Format::Text => join(&reports, |r| report::text(r, style)),
         Format::Markdown => join(&reports, report::markdown),
     };
@@ -76,7 +80,10 @@ fn of_cluster(args: &TriageArgs, wanted: &Wanted, knowledge: &Knowledge) -> Resu
         }
         let mut reports = Vec::new();
         pods::capture(&api, pods, &options, knowledge, |c| {
-            reports.extend(report::triage_all(&c.name, c.files, Vec::new(), knowledge));
+            let mut of_pod = report::triage_all(&c.name, c.files, Vec::new(), knowledge);
+            // The lines that count are quoted by now; sixty pods' logs need not be held.
+            of_pod.iter_mut().for_each(|r| r.bundle.logs.clear());
+            reports.extend(of_pod);
             Ok(())
         })
         .await?;

@@ -129,28 +129,29 @@ pub(crate) fn options(stores: &StoreArgs) -> Result<Options, Failure> {
     Ok(Options { now: Timestamp::now(), prometheus, loki })
 }
 
-/// Captures pods, one after another: each asks for all its sources at once.
+/// Captures pods with a line of progress.
 pub(crate) async fn capture(
     api: &Api,
     pods: Vec<Value>,
     options: &Options,
     knowledge: &Knowledge,
-    mut each: impl FnMut(Captured) -> Result<(), Failure>,
+    each: impl FnMut(Captured) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let sifter = Sifter::new(knowledge).ok();
-    let count = pods.len();
+    let names: Vec<String> = pods.iter().map(|p| name_of(p)).collect();
     let progress = Progress::new();
-    for (i, pod) in pods.into_iter().enumerate() {
-        let name = pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let show = |source: &str, done: usize, of: usize| {
-            let nth = if count > 1 { format!("pod {} of {count}, ", i + 1) } else { String::new() };
-            progress.show(&format!("{name}: {nth}source {done} of {of} ({source})"));
-        };
-        let captured = capture::capture(api, pod, options, knowledge, sifter.as_ref(), &show).await;
-        progress.clear();
-        each(captured)?;
-    }
-    Ok(())
+    let show = |i: usize, source: &str, done: usize, of: usize| {
+        let name = names.get(i).map_or("", String::as_str);
+        let nth = if names.len() > 1 { format!("pod {} of {}, ", i + 1, names.len()) } else { String::new() };
+        progress.show(&format!("{name}: {nth}source {done} of {of} ({source})"));
+    };
+    let result = capture::capture_all(api, pods, options, knowledge, sifter.as_ref(), &show, each).await;
+    progress.clear();
+    result
+}
+
+fn name_of(pod: &Value) -> String {
+    pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// One line on a terminal that says how far it is.

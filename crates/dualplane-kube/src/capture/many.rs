@@ -1,0 +1,37 @@
+//! Several pods, some at a time, handed on in their order.
+
+use dualplane_core::knowledge::Knowledge;
+use dualplane_core::sift::Sifter;
+use futures_util::StreamExt;
+use futures_util::stream;
+use serde_json::Value;
+
+use super::{Captured, Options, Shared, capture};
+use crate::api::Api;
+
+/// Pods at a time: each holds some MiB of logs, and requests are bounded elsewhere.
+const AT_ONCE: usize = 4;
+
+/// Captures pods and hands each on as soon as those before it are done. `progress` is told of each source: which pod
+/// it is of, its name, how many of the pod's sources have ended, and of how many.
+pub async fn capture_all<E>(
+    api: &Api,
+    pods: Vec<Value>,
+    options: &Options,
+    knowledge: &Knowledge,
+    sifter: Option<&Sifter>,
+    progress: &dyn Fn(usize, &str, usize, usize),
+    mut each: impl FnMut(Captured) -> Result<(), E>,
+) -> Result<(), E> {
+    let shared = Shared::default();
+    let shared = &shared;
+    let work = pods.into_iter().enumerate().map(|(i, pod)| async move {
+        let show = |source: &str, done: usize, of: usize| progress(i, source, done, of);
+        capture(api, pod, options, knowledge, sifter, shared, &show).await
+    });
+    let mut work = std::pin::pin!(stream::iter(work).buffered(AT_ONCE));
+    while let Some(captured) = work.next().await {
+        each(captured)?;
+    }
+    Ok(())
+}
