@@ -1,27 +1,31 @@
 # Images without a registry: a docker-archive is a tar of a layer, a config and a list of names.
 # shellcheck shell=bash
 
-# $1: file, $2: folder that becomes the only layer, $3: entrypoint as JSON, then the names.
+# $1: name of the image, $2: layer, $3: entrypoint as JSON. Into $NEW.
+# The name stands in the config too: images of one id have one name in a pod's status, whichever was asked for.
 docker_archive() {
-    local out=$1 root=$2 entrypoint=$3 work digest tags
-    shift 3
+    local work digest
     work=$(mktemp -d)
-    tar -C "$root" --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -cf "$work/layer.tar" .
-    digest=$(sha256sum "$work/layer.tar" | cut -d' ' -f1)
+    digest=$(sha256sum "$2" | cut -d' ' -f1)
+    cp "$2" "$work/layer.tar"
     cat >"$work/config.json" <<JSON
-{"architecture":"$(dpkg --print-architecture)","os":"linux","config":{"Entrypoint":$entrypoint,"Env":["PATH=/usr/local/bin:/bin"]},
+{"architecture":"$(dpkg --print-architecture)","os":"linux",
+ "config":{"Entrypoint":$3,"Env":["PATH=/usr/local/bin:/bin"],"Labels":{"name":"$1"}},
  "rootfs":{"type":"layers","diff_ids":["sha256:$digest"]}}
 JSON
-    tags=$(printf '"%s",' "$@")
-    echo "[{\"Config\":\"config.json\",\"RepoTags\":[${tags%,}],\"Layers\":[\"layer.tar\"]}]" >"$work/manifest.json"
-    tar -C "$work" -cf "$out" manifest.json config.json layer.tar
+    echo "[{\"Config\":\"config.json\",\"RepoTags\":[\"$1\"],\"Layers\":[\"layer.tar\"]}]" >"$work/manifest.json"
+    tar -C "$work" -cf "$NEW/${1//[\/:]/_}.tar" manifest.json config.json layer.tar
     rm -rf "$work"
 }
 
+# $1: file, $2: folder
+layer() { tar -C "$2" --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -cf "$1" .; }
+
 build_images() {
     say "build the images"
-    local root name
-    root=$(mktemp -d)
+    local work root name
+    work=$(mktemp -d)
+    root=$work/root
     mkdir -p "$root"/{bin,etc,proc,sys,tmp,dev,usr/local/bin,www,logs}
     chmod 1777 "$root/tmp"
     echo 'root:x:0:0:root:/:/bin/sh' >"$root/etc/passwd"
@@ -29,15 +33,17 @@ build_images() {
     for name in $("$root/bin/busybox" --list); do
         [ "$name" = busybox ] || ln -s busybox "$root/bin/$name"
     done
-    docker_archive "$NEW/busybox.tar" "$root" '["/bin/sh"]' registry.local/busybox:1 || return
+    layer "$work/busybox.tar" "$root"
     cc -std=gnu11 -O2 -Wall -Wextra -static -o "$root/usr/local/bin/victim" "$E2E/victim/victim.c" || return
-    # Under engines' names too: what a report calls the engine comes from the image.
+    # Under an engine's name too: what a report calls the engine comes from image and command.
     ln "$root/usr/local/bin/victim" "$root/usr/local/bin/vllm"
-    docker_archive "$NEW/victim.tar" "$root" '["/usr/local/bin/victim"]' \
-        registry.local/victim:1 registry.local/victim:2 \
-        docker.io/vllm/vllm-openai:v0.10.2 docker.io/vllm/vllm-openai:v0.11.0 || return
-    docker_archive "$NEW/pause.tar" "$root" '["/usr/local/bin/victim","sleep"]' registry.local/pause:1
-    local ok=$?
-    rm -rf "$root"
-    return $ok
+    layer "$work/victim.tar" "$root"
+
+    docker_archive registry.local/busybox:1 "$work/busybox.tar" '["/bin/sh"]'
+    docker_archive registry.local/pause:1 "$work/victim.tar" '["/usr/local/bin/victim","sleep"]'
+    for name in registry.local/victim:1 registry.local/victim:2 docker.io/vllm/vllm-openai:v0.10.2 \
+        docker.io/vllm/vllm-openai:v0.11.0 nvcr.io/nvidia/k8s/dcgm-exporter:4.2.3-4.1.1-ubuntu22.04; do
+        docker_archive "$name" "$work/victim.tar" '["/usr/local/bin/victim"]'
+    done
+    rm -rf "$work"
 }

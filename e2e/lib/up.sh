@@ -135,6 +135,8 @@ cgroupsPerQOS: true
 failCgroupV1: false
 failSwapOn: false
 makeIPTablesUtilChains: false
+# With cgroup v2 the kernel would kill a container as a whole; a child that dies alone is a case of its own.
+singleProcessOOMKill: true
 oomScoreAdj: 0
 healthzPort: 0
 registerNode: true

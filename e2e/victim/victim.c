@@ -6,10 +6,11 @@
 //
 //     victim STEP [then STEP]...
 //     VICTIM='STEP then STEP' vllm serve MODEL --flags...    where the arguments must read as an engine's
+//     VICTIM_CHILD=NAME                                      what the kernel calls its children (worker)
 //
 //     say WORD                   one log line
 //     name NAME                  the process' name from here on, as the kernel prints it
-//     cat FILE                   prints a log as it was recorded
+//     cat FILE                   prints a recorded log, with this moment for the time of each line
 //     spam MIB                   prints that much log
 //     grow MIB [STEP MS]         anonymous memory, STEP MiB (8) every MS ms (100), kept
 //     file PATH MIB [STEP MS]    writes a file; where it does not fit, says so and exits 5
@@ -151,6 +152,39 @@ static int copy(const char *path, int out)
     return 1;
 }
 
+// Puts now over each "MM-DD HH:MM:SS": a log that is months older than its pod would be another pod's.
+static void stamp_now(char *line)
+{
+    static const char form[] = "00-00 00:00:00";
+    char now[sizeof form];
+    time_t t = time(NULL);
+    strftime(now, sizeof now, "%m-%d %H:%M:%S", gmtime(&t));
+    for (char *p = line; strlen(p) >= sizeof form - 1; p++) {
+        size_t k = 0;
+        while (k < sizeof form - 1 && (form[k] == '0' ? p[k] >= '0' && p[k] <= '9' : p[k] == form[k]))
+            k++;
+        if (k == sizeof form - 1)
+            memcpy(p, now, k);
+    }
+}
+
+static int replay(const char *path)
+{
+    char *line = NULL;
+    size_t room = 0;
+    FILE *f = fopen(path, "r");
+    if (f == NULL)
+        return 0;
+    while (getline(&line, &room, f) > 0) {
+        stamp_now(line);
+        fputs(line, stdout);
+    }
+    fflush(stdout);
+    free(line);
+    fclose(f);
+    return 1;
+}
+
 static void spam(long mib)
 {
     char text[129];
@@ -220,6 +254,7 @@ static void child(char **argv, int wait_for_it)
     pid_t pid = fork();
     if (pid == 0) {
         role = "worker";
+        prctl(PR_SET_NAME, getenv("VICTIM_CHILD") ? getenv("VICTIM_CHILD") : "worker");
         run(argv);
         exit(0);
     }
@@ -240,7 +275,7 @@ static void run(char **argv)
     else if (strcmp(step, "name") == 0)
         prctl(PR_SET_NAME, arg);
     else if (strcmp(step, "cat") == 0) {
-        if (!copy(arg, STDOUT_FILENO))
+        if (!replay(arg))
             logline("ERROR", "cannot read %s", arg);
     } else if (strcmp(step, "spam") == 0)
         spam(number(argv, 1, 1));
