@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,20 @@ type plugin struct {
 }
 
 func (p plugin) GetDevicePluginOptions(context.Context, *api.Empty) (*api.DevicePluginOptions, error) {
-	return &api.DevicePluginOptions{}, nil
+	return &api.DevicePluginOptions{GetPreferredAllocationAvailable: true}, nil
+}
+
+// The first ones that are free: without a wish the kubelet takes any, and a test could name none.
+func (p plugin) GetPreferredAllocation(_ context.Context, r *api.PreferredAllocationRequest) (*api.PreferredAllocationResponse, error) {
+	out := &api.PreferredAllocationResponse{}
+	for _, container := range r.ContainerRequests {
+		free := slices.Clone(container.AvailableDeviceIDs)
+		slices.SortFunc(free, func(a, b string) int { return slices.Index(p.ids, a) - slices.Index(p.ids, b) })
+		out.ContainerResponses = append(out.ContainerResponses, &api.ContainerPreferredAllocationResponse{
+			DeviceIDs: free[:min(int(container.AllocationSize), len(free))],
+		})
+	}
+	return out, nil
 }
 
 func (p plugin) devices() []*api.Device {
