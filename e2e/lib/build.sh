@@ -1,0 +1,65 @@
+# What a bare machine lacks: Kubernetes' programs, our own, Debian's, the images. Each is made once.
+# shellcheck shell=bash
+
+# $1: folder to make. The rest: a command that fills $NEW. Half-made folders never get the name.
+once() {
+    local dir=$1
+    shift
+    [ -e "$dir" ] && return
+    mkdir -p "$CACHE"
+    NEW=$(mktemp -d "$dir.XXXXXX")
+    "$@" || { rm -rf "$NEW"; die "$* failed"; }
+    # Another run may have been faster.
+    mv -T "$NEW" "$dir" 2>/dev/null || rm -rf "$NEW"
+}
+
+go_build() { (cd "$1" && shift && CGO_ENABLED=0 GOFLAGS=-buildvcs=false go build -trimpath "$@"); }
+
+build_kube() {
+    local name version
+    version=$(sed -n 's|.*k8s.io/kubernetes \(v[0-9.]*\).*|\1|p' "$E2E/tools/kube/go.mod")
+    # One at a time: together they would need more memory than CI's machines have.
+    for name in kube-apiserver kubelet kube-controller-manager kube-scheduler kubectl; do
+        say "build $name $version"
+        go_build "$E2E/tools/kube" -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" \
+            -o "$NEW/" "k8s.io/kubernetes/cmd/$name" || return
+    done
+    say "build etcd"
+    go_build "$E2E/tools/etcd" -ldflags '-s -w' -o "$NEW/etcd" go.etcd.io/etcd/server/v3
+}
+
+build_tools() {
+    say "build the tests' own programs"
+    go_build "$E2E/tools" -ldflags '-s -w' -o "$NEW/" ./cmd/...
+}
+
+# Packages are unpacked, not installed: no service starts, and nothing of the machine changes.
+build_debian() {
+    local debs
+    mapfile -t packages <"$E2E/lib/packages"
+    debs=$(mktemp -d)
+    say "fetch ${packages[*]}"
+    (
+        cd "$debs" || exit
+        apt-get -qq download "${packages[@]}" 2>/dev/null \
+            || { apt-get -qq update >/dev/null && apt-get -qq download "${packages[@]}"; } || exit
+        for deb in *.deb; do dpkg -x "$deb" "$NEW" || exit; done
+    )
+    local ok=$?
+    rm -rf "$debs"
+    return $ok
+}
+
+need_commands() {
+    local missing=() name
+    for name in "$@"; do command -v "$name" >/dev/null || missing+=("$name"); done
+    [ ${#missing[@]} -eq 0 ] || cannot "no ${missing[*]}"
+}
+
+build() {
+    need_commands go cc openssl ip dpkg apt-get
+    once "$(debian_dir)" build_debian
+    once "$(images_dir)" build_images
+    once "$(tools_dir)" build_tools
+    once "$(kube_dir)" build_kube
+}
