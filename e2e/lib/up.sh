@@ -213,3 +213,14 @@ YAML
     background prometheus "$(debian_dir)/usr/bin/prometheus" --config.file "$STATE/prometheus.yml" \
         --storage.tsdb.path "$STATE/prometheus" --web.listen-address $NODE_IP:$PROMETHEUS_PORT
 }
+
+# Thousands of pods on fake nodes. Again with a running one: nothing happens.
+fleet() {
+    up
+    alive fleet || rm -f "$STATE/fleet.json"
+    background fleet "$(tools_dir)/fleet" --kubeconfig "$STATE/admin.kubeconfig" --pki "$STATE/pki" --address $NODE_IP \
+        --incidents "$E2E/../testdata/incidents" --expect "$STATE/fleet.json" --pods "${E2E_PODS:-5000}"
+    fleet_settled() { [ -e "$STATE/fleet.json" ] || ! alive fleet; }
+    until_true 300 "fleet" fleet_settled && [ -e "$STATE/fleet.json" ] || die "see $STATE/log/fleet.log"
+    say "$(tail -n 1 "$STATE/log/fleet.log")"
+}
