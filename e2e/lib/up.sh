@@ -196,7 +196,8 @@ extras() {
     [ ! -x "$(tools_dir)/gpuplugin" ] || background gpuplugin "$(tools_dir)/gpuplugin"
     [ ! -x "$(tools_dir)/faults" ] || background faults "$(tools_dir)/faults" \
         --upstream "$API" --listen $NODE_IP:$FAULTS_PORT --ca "$STATE/pki/ca.crt" \
-        --cert "$STATE/pki/apiserver.crt" --key "$STATE/pki/apiserver.key"
+        --cert "$STATE/pki/apiserver.crt" --key "$STATE/pki/apiserver.key" \
+        --client-cert "$STATE/pki/admin.crt" --client-key "$STATE/pki/admin.key"
     start_prometheus
 }
 

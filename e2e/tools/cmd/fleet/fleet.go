@@ -22,6 +22,9 @@ import (
 // Requests at once. More only wait in the API server's own queue.
 const workers = 24
 
+// On the nodes that no kubelet runs, as a label and as a taint.
+const fakeLabel = "dualplane.dev/fake"
+
 // expectation is what is true of a sick pod.
 type expectation struct {
 	Class     string  `json:"class"`
@@ -38,26 +41,28 @@ type fleet struct {
 	mu       sync.Mutex
 	expected map[string]expectation
 	// What the fake kubelets answer, by "namespace/pod/container" and by node.
-	logs map[string]containerLog
-	kern map[string]string
-	pods map[string][]*core.Pod
+	logs   map[string]containerLog
+	kern   map[string]string
+	pods   map[string][]*core.Pod
+	status map[string]core.NodeStatus
 }
 
 func newFleet(client kubernetes.Interface, o options) *fleet {
 	return &fleet{options: o, client: client, expected: map[string]expectation{}, logs: map[string]containerLog{},
-		kern: map[string]string{}, pods: map[string][]*core.Pod{}}
+		kern: map[string]string{}, pods: map[string][]*core.Pod{}, status: map[string]core.NodeStatus{}}
 }
 
 func nodeName(i int) string      { return fmt.Sprintf("fleet-%02d", i) }
 func (f *fleet) ns(i int) string { return fmt.Sprintf("team-%02d", i%f.namespaces) }
 
-func (f *fleet) create(ctx context.Context, incidents []*incident) error {
+func (f *fleet) createNodes(ctx context.Context) error {
 	if err := inParallel(f.namespaces, func(i int) error { return f.namespace(ctx, f.ns(i)) }); err != nil {
 		return err
 	}
-	if err := inParallel(f.nodes, func(i int) error { return f.node(ctx, i) }); err != nil {
-		return err
-	}
+	return inParallel(f.nodes, func(i int) error { return f.node(ctx, i) })
+}
+
+func (f *fleet) createPods(ctx context.Context, incidents []*incident) error {
 	return inParallel(f.options.pods, func(i int) error {
 		if i < len(incidents) {
 			return f.sickPod(ctx, i, incidents[i])
@@ -116,13 +121,13 @@ func (f *fleet) node(ctx context.Context, i int) error {
 		"pods": resource.MustParse("250"), "nvidia.com/gpu": resource.MustParse("8")}
 	node := &core.Node{
 		ObjectMeta: meta.ObjectMeta{Name: name, Labels: map[string]string{
-			"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+			fakeLabel: "fleet", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
 			"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": "8", "nvidia.com/gpu.memory": "81559",
 			"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.family": "hopper",
 			"nvidia.com/cuda.driver.major": "570", "nvidia.com/cuda.driver.minor": "86", "nvidia.com/mig.capable": "true",
 		}},
 		// The real node's pods must not land here: nothing would start them.
-		Spec: core.NodeSpec{Taints: []core.Taint{{Key: "dualplane.dev/fake", Effect: core.TaintEffectNoSchedule}}},
+		Spec: core.NodeSpec{Taints: []core.Taint{{Key: fakeLabel, Effect: core.TaintEffectNoSchedule}}},
 	}
 	if _, err := f.client.CoreV1().Nodes().Create(ctx, node, meta.CreateOptions{}); err != nil && !errors.IsAlreadyExists(err) {
 		return err
@@ -143,7 +148,14 @@ func (f *fleet) node(ctx context.Context, i int) error {
 	if err := f.renew(ctx, name); err != nil {
 		return err
 	}
-	// The controller-manager writes to new nodes too.
+	return f.setNodeStatus(ctx, name, status)
+}
+
+// setNodeStatus tries again: the controller-manager writes to nodes too.
+func (f *fleet) setNodeStatus(ctx context.Context, name string, status core.NodeStatus) error {
+	f.mu.Lock()
+	f.status[name] = status
+	f.mu.Unlock()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		fresh, err := f.client.CoreV1().Nodes().Get(ctx, name, meta.GetOptions{})
 		if err != nil {
@@ -172,10 +184,29 @@ func (f *fleet) renew(ctx context.Context, node string) error {
 func (f *fleet) renewLeases(ctx context.Context) {
 	for {
 		_ = inParallel(f.nodes, func(i int) error { return f.renew(ctx, nodeName(i)) })
+		f.revive(ctx)
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(10 * time.Second):
+		}
+	}
+}
+
+// revive makes nodes Ready again that were given up while this program did not run.
+func (f *fleet) revive(ctx context.Context) {
+	nodes, err := f.client.CoreV1().Nodes().List(ctx, meta.ListOptions{LabelSelector: fakeLabel})
+	if err != nil {
+		return
+	}
+	for _, node := range nodes.Items {
+		for _, c := range node.Status.Conditions {
+			if c.Type == core.NodeReady && c.Status != core.ConditionTrue {
+				f.mu.Lock()
+				status := f.status[node.Name]
+				f.mu.Unlock()
+				_ = f.setNodeStatus(ctx, node.Name, status)
+			}
 		}
 	}
 }
@@ -257,6 +288,9 @@ func suffix(i int) string {
 	return string(out)
 }
 
+// A name that ends as a ReplicaSet lets its pods' names end.
+var generated = regexp.MustCompile(`-[a-z0-9]{5}$`)
+
 var hexUID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
 func (f *fleet) sickPod(ctx context.Context, i int, in *incident) error {
@@ -270,7 +304,7 @@ func (f *fleet) sickPod(ctx context.Context, i int, in *incident) error {
 	oldNode := pod.Spec.NodeName
 	pod.ObjectMeta = meta.ObjectMeta{Namespace: f.ns(i), Name: old.Name, Labels: old.Labels, Annotations: old.Annotations}
 	delete(pod.Annotations, "kubectl.kubernetes.io/last-applied-configuration")
-	if len(pod.Name) > 5 {
+	if generated.MatchString(pod.Name) {
 		pod.Name = pod.Name[:len(pod.Name)-5] + suffix(i)
 	} else {
 		pod.Name += "-" + suffix(i)
@@ -317,6 +351,9 @@ func (f *fleet) sickPod(ctx context.Context, i int, in *incident) error {
 		log.current = log.previous
 	}
 	log.hasPrevious = restarted(made, in.container)
+	if log.current == "" && !log.hasPrevious {
+		log.current = log.previous
+	}
 	e := expectation{Class: in.truth.Class, Plane: in.truth.Plane, Phase: in.truth.Phase, Container: in.container, Incident: in.slug}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -370,6 +407,11 @@ func restarted(pod *core.Pod, container string) bool {
 func (f *fleet) writeEvents(ctx context.Context, pod *core.Pod, in *incident, rename func(string) string) error {
 	if in.events == "" {
 		return nil
+	}
+	// A fleet that is taken up again has written them already.
+	written, err := f.client.CoreV1().Events(pod.Namespace).List(ctx, meta.ListOptions{Limit: 1, FieldSelector: "involvedObject.uid=" + string(pod.UID)})
+	if err != nil || len(written.Items) > 0 {
+		return err
 	}
 	var list core.EventList
 	if err := json.Unmarshal([]byte(rename(in.events)), &list); err != nil {

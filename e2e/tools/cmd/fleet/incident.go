@@ -100,7 +100,7 @@ func loadIncident(dir string) *incident {
 		if i.previous == "" || i.truth.Plane != "gpu" || i.kernel != "" || i.events != "" {
 			return nil
 		}
-		i.podText = plainPod(i.slug)
+		i.podText = plainPod(i.slug, lastTime(i.previous))
 	}
 	i.pod = &core.Pod{}
 	if json.Unmarshal([]byte(i.podText), i.pod) != nil || i.pod.Kind != "Pod" || len(i.pod.Spec.Containers) == 0 ||
@@ -150,19 +150,20 @@ var images = map[string]string{
 	"tensorrt": "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", "ray": "rayproject/ray-llm:2.49.0", "unknown": "registry.local/serving/llm:1",
 }
 
-func plainPod(slug string) string {
+// plainPod is the pod of an engine that ended by itself at that moment and waits for its next start.
+func plainPod(slug string, died time.Time) string {
 	image := images[strings.SplitN(slug, "-", 2)[0]]
 	if image == "" {
 		image = images["unknown"]
 	}
+	before := func(d time.Duration) string { return died.Add(-d).Format(time.RFC3339) }
+	const id = "containerd://aaaaaaaaaaaaaaaa1b2c3d4e1b2c3d4e1b2c3d4e1b2c3d4e1b2c3d4e1b2c3d4e"
 	return `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "llm-7c5b84d9f6-x2lqm"},
  "spec": {"nodeName": "gpu-07", "containers": [{"name": "server", "image": "` + image + `",
    "resources": {"limits": {"memory": "64Gi", "nvidia.com/gpu": "1"}}}]},
- "status": {"phase": "Running", "startTime": "2026-06-18T08:00:00Z", "containerStatuses": [{"name": "server",
-   "image": "` + image + `", "imageID": "", "ready": false, "started": false, "restartCount": 2,
-   "containerID": "containerd://aaaaaaaaaaaaaaaa1b2c3d4e1b2c3d4e1b2c3d4e1b2c3d4e1b2c3d4e1b2c3d4e",
+ "status": {"phase": "Running", "startTime": "` + before(9*time.Hour) + `", "containerStatuses": [{"name": "server",
+   "image": "` + image + `", "imageID": "", "ready": false, "started": false, "restartCount": 2, "containerID": "` + id + `",
    "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s restarting failed container=server"}},
-   "lastState": {"terminated": {"exitCode": 1, "reason": "Error", "startedAt": "2026-06-18T08:00:50Z",
-     "finishedAt": "2026-06-18T09:10:20Z",
-     "containerID": "containerd://aaaaaaaaaaaaaaaa1b2c3d4e1b2c3d4e1b2c3d4e1b2c3d4e1b2c3d4e1b2c3d4e"}}}]}}`
+   "lastState": {"terminated": {"exitCode": 1, "reason": "Error", "startedAt": "` + before(8*time.Hour) + `",
+     "finishedAt": "` + before(0) + `", "containerID": "` + id + `"}}}]}}`
 }

@@ -54,11 +54,14 @@ func main() {
 	incidents, err := loadIncidents(o.incidents, min(o.sick, o.nodes))
 	check(err)
 	f := newFleet(client, o)
-	check(f.create(ctx, incidents))
+	check(f.createNodes(ctx))
+	// From here on, or the first nodes would be given up before the last pods are there.
+	go f.renewLeases(ctx)
+	check(f.createPods(ctx, incidents))
 	check(f.listen(ctx))
 	check(writeJSON(o.expect, f.expected))
 	log.Printf("%d pods on %d nodes, %d of them sick, after %s", o.pods, o.nodes, len(f.expected), time.Since(began).Round(time.Second))
-	f.renewLeases(ctx)
+	<-ctx.Done()
 }
 
 func writeJSON(path string, v any) error {
