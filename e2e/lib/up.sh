@@ -196,7 +196,8 @@ extras() {
     [ ! -x "$(tools_dir)/gpuplugin" ] || background gpuplugin "$(tools_dir)/gpuplugin"
     [ ! -x "$(tools_dir)/faults" ] || background faults "$(tools_dir)/faults" \
         --upstream "$API" --listen $NODE_IP:$FAULTS_PORT --ca "$STATE/pki/ca.crt" \
-        --cert "$STATE/pki/apiserver.crt" --key "$STATE/pki/apiserver.key"
+        --cert "$STATE/pki/apiserver.crt" --key "$STATE/pki/apiserver.key" \
+        --client-cert "$STATE/pki/admin.crt" --client-key "$STATE/pki/admin.key"
     start_prometheus
 }
 
@@ -212,4 +213,15 @@ scrape_configs:
 YAML
     background prometheus "$(debian_dir)/usr/bin/prometheus" --config.file "$STATE/prometheus.yml" \
         --storage.tsdb.path "$STATE/prometheus" --web.listen-address $NODE_IP:$PROMETHEUS_PORT
+}
+
+# Thousands of pods on fake nodes. Again with a running one: nothing happens.
+fleet() {
+    up
+    alive fleet || rm -f "$STATE/fleet.json"
+    background fleet "$(tools_dir)/fleet" --kubeconfig "$STATE/admin.kubeconfig" --pki "$STATE/pki" --address $NODE_IP \
+        --incidents "$E2E/../testdata/incidents" --expect "$STATE/fleet.json" --pods "${E2E_PODS:-5000}"
+    fleet_settled() { [ -e "$STATE/fleet.json" ] || ! alive fleet; }
+    until_true 300 "fleet" fleet_settled && [ -e "$STATE/fleet.json" ] || die "see $STATE/log/fleet.log"
+    say "$(tail -n 1 "$STATE/log/fleet.log")"
 }
