@@ -1,0 +1,37 @@
+//! 5,000 pods on fake nodes, of which some died as in real incidents.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::harness::run;
+
+#[test]
+fn of_thousands_of_pods_those_in_trouble_get_their_verdict() {
+    let file = std::env::var("E2E_FLEET").unwrap();
+    let Ok(text) = std::fs::read_to_string(&file) else {
+        // `e2e/run` brings the fleet up; a cluster for trying things out may do without.
+        assert!(std::env::var_os("E2E_REQUIRE_FLEET").is_none(), "{file} is missing");
+        return;
+    };
+    let wanted: Value = serde_json::from_str(&text).unwrap();
+    let ran = run(&["triage", "-A", "--failed", "-o", "json"]).ok();
+    let report = ran.json();
+    let items = report["items"].as_array().expect("several verdicts");
+    let got: BTreeMap<String, &Value> = items
+        .iter()
+        .map(|i| (format!("{}/{}", i["subject"]["namespace"].as_str().unwrap_or("?"), i["subject"]["pod"].as_str().unwrap_or("?")), i))
+        .collect();
+    let mut wrong = Vec::new();
+    let wanted = wanted.as_object().unwrap();
+    for (pod, want) in wanted {
+        let class = want.as_str().or(want["class"].as_str()).unwrap();
+        let is = got.get(pod).map_or("no report", |r| r["verdict"]["class"].as_str().unwrap());
+        if is != class {
+            wrong.push(format!("{pod}: wanted {class}, got {is}: {}", got.get(pod).map(|r| r["verdict"]["summary"].to_string()).unwrap_or_default()));
+        }
+    }
+    eprintln!("{} pods in trouble judged in {:?}", wanted.len(), ran.took);
+    assert!(wanted.len() >= 40);
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), wanted.len(), wrong.join("\n"));
+}

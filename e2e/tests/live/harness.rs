@@ -1,0 +1,118 @@
+//! Runs `dualplane` and `kubectl` against the cluster.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// The project.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The binary that `e2e/run` built.
+pub fn dualplane() -> Command {
+    let binary = std::env::var_os("DUALPLANE").map_or_else(|| root().join("target/release/dualplane"), PathBuf::from);
+    assert!(binary.exists(), "{} is not built: cargo build --release", binary.display());
+    let mut c = Command::new(binary);
+    c.env("COLUMNS", "100").env_remove("HTTPS_PROXY").env_remove("HTTP_PROXY");
+    c
+}
+
+/// What a command gave.
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: Vec<u8>,
+    pub err: String,
+    pub took: Duration,
+}
+
+impl Ran {
+    pub fn of(command: &mut Command) -> Self {
+        let from = Instant::now();
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        Self { code: status.code(), out: stdout, err: String::from_utf8_lossy(&stderr).into_owned(), took: from.elapsed() }
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.out).into_owned()
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.out)
+            .unwrap_or_else(|e| panic!("{e}\n{}\n{}", self.err, self.text().chars().take(500).collect::<String>()))
+    }
+
+    pub fn ok(self) -> Self {
+        assert_eq!(self.code, Some(0), "{}\n{}", self.err, self.text().chars().take(2000).collect::<String>());
+        self
+    }
+}
+
+pub fn run(args: &[&str]) -> Ran {
+    Ran::of(dualplane().args(args))
+}
+
+pub fn kubectl(args: &[&str]) -> String {
+    let ran = Ran::of(Command::new("kubectl").args(args));
+    assert_eq!(ran.code, Some(0), "kubectl {args:?}: {}", ran.err);
+    ran.text()
+}
+
+/// Objects from a text.
+pub fn create(yaml: &str) {
+    use std::io::Write;
+    use std::process::Stdio;
+    let mut child = Command::new("kubectl").args(["apply", "-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(yaml.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success(), "kubectl apply of\n{yaml}");
+}
+
+/// A bundle as its files, by their names below its folder.
+pub fn unpack(bundle: &Path) -> Vec<(String, Vec<u8>)> {
+    let dir = tempfile::tempdir().unwrap();
+    let sh = format!("zstd -dc '{}' | tar xf - -C '{}'", bundle.display(), dir.path().display());
+    assert!(Command::new("sh").args(["-c", &sh]).status().unwrap().success());
+    let mut files = Vec::new();
+    walk(dir.path(), dir.path(), &mut files);
+    files
+}
+
+fn walk(top: &Path, dir: &Path, out: &mut Vec<(String, Vec<u8>)>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            walk(top, &path, out);
+        } else {
+            let name = path.strip_prefix(top).unwrap().to_string_lossy().into_owned();
+            let name = name.split_once('/').map_or(name.clone(), |(_, n)| n.to_owned());
+            out.push((name, std::fs::read(&path).unwrap()));
+        }
+    }
+}
+
+/// `manifest.json` of a bundle.
+pub fn manifest(bundle: &Path) -> Value {
+    let files = unpack(bundle);
+    let (_, bytes) = files.iter().find(|(n, _)| n.ends_with("manifest.json")).unwrap();
+    serde_json::from_slice(bytes).unwrap()
+}
+
+/// The pods of a scenario, as `expect.toml` names them.
+pub fn pods_of(scenario: &toml::Value) -> Vec<String> {
+    if let Some(pod) = scenario.get("pod").and_then(toml::Value::as_str) {
+        return vec![pod.to_owned()];
+    }
+    let selector = scenario["selector"].as_str().unwrap();
+    let pick = scenario["pick"].as_str().unwrap();
+    let list: Value = serde_json::from_str(&kubectl(&["get", "pods", "-n", "serving", "-l", selector, "-o", "json"])).unwrap();
+    let pods = list["items"].as_array().unwrap().iter();
+    pods.filter(|p| p["status"].to_string().contains(pick))
+        .map(|p| p["metadata"]["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+pub fn expected() -> toml::Table {
+    std::fs::read_to_string(root().join("e2e/scenarios/expect.toml")).unwrap().parse().unwrap()
+}

@@ -1,0 +1,9 @@
+//! The live commands against a real Kubernetes: `e2e/run test` sets the environment and runs them.
+
+mod faults;
+mod fleet;
+mod harness;
+mod permissions;
+mod secrets;
+mod series;
+mod verdicts;
