@@ -111,8 +111,11 @@ fn selector(of: &Value) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(","))
 }
 
-/// A pod that stays without a container this long after its creation does not start.
+/// A pod that stays without a container this long after its creation does not start: images are pulled for minutes,
+/// but the kubelet says so.
 const STARTS_WITHIN_S: i64 = 120;
+/// The sandbox takes a second or two, volumes some more.
+const SANDBOX_WITHIN_S: i64 = 30;
 
 /// Whether a pod restarted, failed, or does not start.
 #[must_use]
@@ -138,8 +141,14 @@ fn does_not_start(pod: &Value, now: Timestamp) -> bool {
     if text(pod, "/status/phase") != "Pending" || text(pod, "/spec/nodeName").is_empty() {
         return false;
     }
-    let created: Option<Timestamp> = text(pod, "/metadata/creationTimestamp").parse().ok();
-    created.is_some_and(|c| now.as_second() - c.as_second() > STARTS_WITHIN_S)
+    let older = |at: &str, s: i64| {
+        at.parse::<Timestamp>().is_ok_and(|at| now.as_second() - at.as_second() > s)
+    };
+    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
+    let no_sandbox = conditions
+        .filter(|c| text(c, "/type") == "PodReadyToStartContainers" && text(c, "/status") == "False")
+        .any(|c| older(&text(c, "/lastTransitionTime"), SANDBOX_WITHIN_S));
+    no_sandbox || older(&text(pod, "/metadata/creationTimestamp"), STARTS_WITHIN_S)
 }
 
 /// A string of an object; empty where there is none.

@@ -47,7 +47,8 @@ fn control(method: &str, path: &str, body: Option<&str>) -> String {
 /// `dualplane` through the proxy.
 fn through(args: &[&str]) -> Command {
     let mut c = dualplane();
-    c.args(args).arg("--kubeconfig").arg(std::env::var("E2E_FAULTS_KUBECONFIG").unwrap());
+    let (verb, rest) = args.split_first().unwrap();
+    c.arg(verb).arg("--kubeconfig").arg(std::env::var("E2E_FAULTS_KUBECONFIG").unwrap()).args(rest);
     c
 }
 

@@ -70,8 +70,8 @@ fn of_files(args: &TriageArgs, knowledge: &Knowledge) -> Result<Vec<Report>, Fai
 
 /// What a bundle of the pod would say, from the cluster itself.
 fn of_cluster(args: &TriageArgs, wanted: &Wanted, knowledge: &Knowledge) -> Result<Vec<Report>, Failure> {
-    let options = pods::options(&args.stores)?;
     block_on(async {
+        let options = pods::options(&args.stores)?;
         let api = connect(&args.cluster).await?;
         let found = pods::find(&api, wanted).await?;
         let pods = pods::in_trouble(wanted, found);

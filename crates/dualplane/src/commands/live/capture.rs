@@ -22,8 +22,8 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
         why: format!("{} is not an object of a cluster, such as pod/NAME", args.targets.join(" ")),
     })?;
     let knowledge = own_knowledge::load(None)?;
-    let options = pods::options(&args.stores)?;
-    let captured = block_on(async {
+    let (captured, now) = block_on(async {
+        let options = pods::options(&args.stores)?;
         let api = connect(&args.cluster).await?;
         let found = pods::find(&api, &wanted).await?;
         let pods = pods::in_trouble(&wanted, found);
@@ -43,9 +43,9 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
             Ok(())
         })
         .await?;
-        Ok(all)
+        Ok((all, options.now))
     })?;
-    let time = options.now.strftime("%Y%m%dT%H%M%SZ").to_string();
+    let time = now.strftime("%Y%m%dT%H%M%SZ").to_string();
     let first = captured.first().map_or("pod", |c| c.name.as_str()).replace('/', "-");
     let stem = format!("dualplane-{first}-{time}");
     let folders = captured.iter().map(|c| {
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
             if captured.len() == 1 { stem.clone() } else { format!("{stem}/{}", c.name.replace('/', "-")) };
         (folder, c.files.as_slice())
     });
-    let seconds = u64::try_from(options.now.as_second()).unwrap_or(0);
+    let seconds = u64::try_from(now.as_second()).unwrap_or(0);
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{stem}.tar.zst")));
     let failed = |source| Failure::Unwritable { path: out.clone(), source };
     let bytes = bundle::pack(folders, seconds).map_err(failed)?;

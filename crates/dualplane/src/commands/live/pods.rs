@@ -115,7 +115,7 @@ pub(crate) fn in_trouble(wanted: &Wanted, found: Vec<Found>) -> Vec<Value> {
     pods
 }
 
-/// Options of a capture from the flags and the environment.
+/// Options of a capture from the flags and the environment. Clients need the runtime that they run on.
 pub(crate) fn options(stores: &StoreArgs) -> Result<Options, Failure> {
     let token = |name: &str| std::env::var(name).ok().filter(|t| !t.is_empty());
     let prometheus = match &stores.prometheus {
