@@ -11,7 +11,6 @@
     clippy::disallowed_types
 )]
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ use dualplane_core::evidence::RawFile;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact::Redactor;
 use dualplane_core::report;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -122,5 +121,148 @@ fn masking_changes_no_verdict() {
     assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), dirs.len(), wrong.join("\n"));
 }
 
-#[allow(dead_code)]
-fn unused(_: Cow<'_, str>) {}
+
+/// One entry of `testdata/secrets`.
+#[derive(Debug)]
+struct Planted {
+    kind: String,
+    lines: Vec<String>,
+    /// Other carriers: a document.
+    json: Option<Value>,
+    secrets: Vec<String>,
+    near: Vec<String>,
+}
+
+fn planted() -> Vec<Planted> {
+    let mut out = Vec::new();
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(root().join("testdata/secrets")).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    for path in paths.iter().filter(|p| p.extension().is_some_and(|e| e == "toml")) {
+        let doc: toml::Table = toml::from_str(&fs::read_to_string(path).unwrap().replace('§', "")).unwrap();
+        for p in doc["planted"].as_array().unwrap() {
+            let list = |key: &str| -> Vec<String> {
+                let v = p.get(key).and_then(toml::Value::as_array).cloned().unwrap_or_default();
+                v.iter().map(|v| v.as_str().unwrap().to_owned()).collect()
+            };
+            let text = |key: &str| p.get(key).map(|v| v.as_str().unwrap().to_owned());
+            let mut lines = list("lines");
+            lines.extend(text("line"));
+            let mut json = text("json").map(|t| serde_json::from_str::<Value>(&t).unwrap());
+            if let [name, value] = list("env").as_slice() {
+                json = Some(pod(json!({"env": [{"name": name, "value": value}]})));
+            }
+            let args = list("args");
+            if !args.is_empty() {
+                json = Some(pod(json!({ "args": args })));
+            }
+            let kind = text("kind").unwrap();
+            out.push(Planted { kind, lines, json, secrets: list("secrets"), near: list("near") });
+        }
+    }
+    out
+}
+
+fn pod(container: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "llama-0"}, "spec": {"containers": [container]}})
+}
+
+/// The lines in all that wraps lines: a name, the text, whether it is one JSON document.
+fn carriers(p: &Planted) -> Vec<(&'static str, String, bool)> {
+    let each = |f: &dyn Fn(usize, &str) -> String| {
+        p.lines.iter().enumerate().map(|(i, l)| f(i, l)).collect::<Vec<_>>().join("\n") + "\n"
+    };
+    let stamp = |i: usize| format!("2026-11-21T10:00:0{}.123456789Z", i % 10);
+    let whole = p.lines.join("\n");
+    let entries: Vec<Value> =
+        p.lines.iter().enumerate().map(|(i, l)| json!([format!("17637192{:02}000000000", i), l])).collect();
+    let parts = |i: usize, l: &str| {
+        let first = p.secrets.iter().find_map(|s| l.find(s.as_str()).map(|at| at + s.len() / 2));
+        let (a, b) = l.split_at(first.filter(|at| l.is_char_boundary(*at)).unwrap_or(l.len() / 2));
+        format!("{} stdout P {a}\n{} stderr F between\n{} stdout F {b}", stamp(i), stamp(i), stamp(i))
+    };
+    let coloured = |l: &str| p.secrets.iter().fold(l.to_owned(), |l, s| l.replace(s.as_str(), &format!("\u{1b}[33m{s}\u{1b}[0m")));
+    let doc = |v: Value| v.to_string();
+    vec![
+        ("plain", each(&|_, l| l.to_owned()), false),
+        ("windows", each(&|_, l| format!("{l}\r")), false),
+        ("cri", each(&|i, l| format!("{} stdout F {l}", stamp(i))), false),
+        ("cri in parts", each(&parts), false),
+        ("kubectl --timestamps", each(&|i, l| format!("{} {l}", stamp(i))), false),
+        ("kubectl --prefix", each(&|_, l| format!("[pod/llama-0/vllm] {l}")), false),
+        ("docker", each(&|i, l| doc(json!({"log": format!("{l}\n"), "stream": "stdout", "time": stamp(i)}))), false),
+        ("journald", each(&|_, l| doc(json!({"MESSAGE": l, "__REALTIME_TIMESTAMP": "1763719203000000", "PRIORITY": "6"}))), false),
+        ("app json", each(&|_, l| doc(json!({"level": "info", "msg": l}))), false),
+        ("json in cri", each(&|i, l| format!("{} stdout F {}", stamp(i), doc(json!({"level": "info", "message": l})))), false),
+        ("colours", each(&|_, l| coloured(l)), false),
+        ("loki", doc(json!({"status": "success", "data": {"resultType": "streams", "result": [{"stream": {"pod": "x"}, "values": entries}]}})), true),
+        ("event", doc(json!({"kind": "Event", "reason": "Failed", "message": whole})), true),
+        ("termination message", doc(json!({"kind": "Pod", "status": {"containerStatuses": [{"lastState": {"terminated": {"message": whole}}}]}})), true),
+        ("annotation", doc(json!({"kind": "Pod", "metadata": {"annotations": {"a/b": whole}}})), true),
+        ("annotation with json", doc(json!({"kind": "Pod", "metadata": {"annotations": {"a/b": doc(json!({"x": {"y": whole}}))}}})), true),
+        ("config map", doc(json!({"kind": "ConfigMap", "data": {"run.sh": whole}})), true),
+        ("shell", doc(pod(json!({"command": ["sh", "-c", whole]}))), true),
+    ]
+}
+
+#[test]
+fn no_planted_secret_survives_in_any_carrier() {
+    let k = Knowledge::embedded().unwrap();
+    let all = planted();
+    let (mut wrong, mut unstable) = (Vec::new(), Vec::new());
+    let (mut kinds, mut checks) = (0, 0);
+    for p in &all {
+        kinds += usize::from(!p.secrets.is_empty());
+        let innocent = p.secrets.is_empty();
+        let mut check = |carrier: &str, was: &str, is: &str, shows: bool| {
+            checks += 1;
+            for s in p.secrets.iter().filter(|s| is.contains(s.as_str())) {
+                wrong.push(format!("{} in {carrier}: {s} survives\n   {is}", p.kind));
+            }
+            if innocent && was != is {
+                wrong.push(format!("{} in {carrier} changed\n   {was}\n   {is}", p.kind));
+            }
+            for n in p.near.iter().filter(|n| shows && !is.contains(n.as_str())) {
+                wrong.push(format!("{} in {carrier}: {n} is gone\n   {is}", p.kind));
+            }
+        };
+        if let Some(doc) = &p.json {
+            let mut v = doc.clone();
+            Redactor::new(&k).json(&mut v);
+            let once = v.to_string();
+            check("json", &doc.to_string(), &once, true);
+            Redactor::new(&k).json(&mut v);
+            if v.to_string() != once {
+                unstable.push(format!("{} in json: twice\n   {once}\n   {v}", p.kind));
+            }
+        }
+        for (name, text, json) in carriers(p).into_iter().filter(|_| !p.lines.is_empty()) {
+            if json {
+                let mut v: Value = serde_json::from_str(&text).unwrap();
+                Redactor::new(&k).json(&mut v);
+                check(name, &text, &v.to_string(), false);
+                let once = v.clone();
+                Redactor::new(&k).json(&mut v);
+                if v != once {
+                    unstable.push(format!("{} in {name}: twice\n   {once}\n   {v}", p.kind));
+                }
+                continue;
+            }
+            let mut r = Redactor::new(&k);
+            let new = r.text(&text).into_owned();
+            assert_eq!(new.lines().count(), text.lines().count(), "{} in {name}: lines\n{new}", p.kind);
+            if text.starts_with('{') && text.ends_with("}\n") && p.lines.len() == 1 {
+                assert!(serde_json::from_str::<Value>(new.trim()).is_ok(), "{} in {name}: {new}", p.kind);
+            }
+            check(name, &text, &new, matches!(name, "plain" | "cri"));
+            let twice = Redactor::new(&k).text(&new).into_owned();
+            if twice != new {
+                unstable.push(format!("{} in {name}: twice\n   {new}\n   {twice}", p.kind));
+            }
+        }
+    }
+    eprintln!("{kinds} kinds, {} near misses, {checks} carriers", all.len() - kinds);
+    assert!(kinds >= 60);
+    wrong.extend(unstable);
+    assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n"));
+}

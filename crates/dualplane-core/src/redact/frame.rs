@@ -33,27 +33,30 @@ impl<'a> Frame<'a> {
         let unwrapped = prefix::unwrap(log, &base);
         let partial = unwrapped.partial;
         let stderr = base.contains(" stderr ") || base.contains("\"stream\":\"stderr\"");
-        if let Some(head) = base.strip_suffix(&*unwrapped.text).map(str::len) {
-            let text = unwrapped.text.into_owned();
-            return Self { base, head, record: None, text, partial, stderr };
-        }
-        let record = base.find('{').and_then(|head| {
+        let inside = base.strip_suffix(&*unwrapped.text).map(str::len);
+        // A record of JSON may stand in another wrapping, whose text it is as a whole.
+        let record = match inside {
+            Some(head) if !unwrapped.text.starts_with('{') || partial => {
+                let text = unwrapped.text.into_owned();
+                return Self { base, head, record: None, text, partial, stderr };
+            }
+            Some(head) => Some(head),
+            None => base.find('{'),
+        };
+        let record = record.and_then(|head| {
             let value = serde_json::from_str::<Value>(base.get(head..)?).ok()?;
-            // The keys under which a record's message stands, in the order in which they are looked for.
-            let key = ["log", "MESSAGE", "message", "msg", "text", "event"]
-                .into_iter()
-                .find(|k| value.get(k).is_some_and(Value::is_string))?;
-            Some((head, value, key))
+            Some((head, message_key(&value)?, value))
         });
         match record {
-            Some((head, value, key)) => {
+            Some((head, key, value)) => {
                 let text = value.get(key).and_then(Value::as_str).unwrap_or_default();
                 let text = text.trim_end_matches(['\n', '\r']).to_owned();
                 Self { base, head, record: Some((value, key)), text, partial, stderr }
             }
             None => {
-                let text = base.clone().into_owned();
-                Self { base, head: 0, record: None, text, partial, stderr }
+                let head = inside.unwrap_or_default();
+                let text = base.get(head..).unwrap_or_default().to_owned();
+                Self { base, head, record: None, text, partial, stderr }
             }
         }
     }
@@ -80,4 +83,13 @@ impl<'a> Frame<'a> {
         let tail = self.base.get(self.base.trim_end().len()..).unwrap_or_default();
         changed.then(|| format!("{head}{value}{tail}"))
     }
+}
+
+/// The key under which a record's message stands. A body that a client sent may have a `text` as well, but no level or time.
+fn message_key(record: &Value) -> Option<&'static str> {
+    const OF_LOGS: &[&str] = &["level", "time", "timestamp", "ts", "@timestamp", "severity", "lvl", "levelname"];
+    let is_log = OF_LOGS.iter().any(|k| record.get(k).is_some());
+    ["log", "MESSAGE", "message", "msg", "text", "event"]
+        .into_iter()
+        .find(|k| record.get(k).is_some_and(Value::is_string) && (*k != "text" || is_log))
 }

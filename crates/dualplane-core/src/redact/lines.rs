@@ -28,7 +28,7 @@ pub(super) fn redact<'t>(r: &mut Redactor<'_>, text: &'t str) -> Cow<'t, str> {
         i += 1;
     }
     for group in std::mem::take(&mut walk.parts) {
-        walk.parts(r, group);
+        walk.parts(r, group, &lines);
     }
     walk.finish(text)
 }
@@ -88,7 +88,7 @@ impl<'t> Walk<'t> {
                 parts.push((i, frame));
                 if parts.iter().map(|(_, f)| f.text.len()).sum::<usize>() > MAX_JOINED {
                     let parts = std::mem::take(parts);
-                    self.parts(r, parts);
+                    self.parts(r, parts, next);
                 }
             }
             return;
@@ -96,7 +96,7 @@ impl<'t> Walk<'t> {
         let open = self.parts.get_mut(usize::from(frame.stderr)).filter(|p| !p.is_empty()).map(std::mem::take);
         if let Some(mut parts) = open {
             parts.push((i, frame));
-            self.parts(r, parts);
+            self.parts(r, parts, next);
             return;
         }
         let text = frame.text.clone();
@@ -112,13 +112,7 @@ impl<'t> Walk<'t> {
         text: &str,
         next: &(impl Iterator<Item = &'t str> + Clone),
     ) -> Option<String> {
-        if let Some(masked) = self.pem.goes_on(text) {
-            return Some(masked);
-        }
-        if self.goes_on(r.knowledge, text) {
-            return Some(String::new());
-        }
-        if let Some(masked) = self.value(r, text) {
+        if let Some(masked) = self.opened_before(r, text) {
             return Some(masked);
         }
         let spans = spans::find(r.knowledge, text);
@@ -136,6 +130,17 @@ impl<'t> Walk<'t> {
             Cow::Owned(masked) => Some(masked),
             Cow::Borrowed(_) => None,
         }
+    }
+
+    /// What a line becomes that goes on with what an earlier one opened.
+    fn opened_before(&mut self, r: &mut Redactor<'_>, text: &str) -> Option<String> {
+        if let Some(masked) = self.pem.goes_on(text) {
+            return Some(masked);
+        }
+        if self.goes_on(r.knowledge, text) {
+            return Some(String::new());
+        }
+        self.value(r, text)
     }
 
     /// Where a user's text goes on behind its first line.
@@ -221,9 +226,25 @@ impl<'t> Walk<'t> {
     }
 
     /// Parts of one line: what is found in the whole is masked in each part that holds some of it.
-    fn parts(&mut self, r: &mut Redactor<'_>, parts: Parts<'t>) {
+    fn parts(
+        &mut self,
+        r: &mut Redactor<'_>,
+        parts: Parts<'t>,
+        next: &(impl Iterator<Item = &'t str> + Clone),
+    ) {
         let whole: String = parts.iter().map(|(_, f)| f.text.as_str()).collect();
+        if let Some(mut masked) = self.opened_before(r, &whole) {
+            for (i, frame) in parts {
+                self.put(r, i, frame, Some(std::mem::take(&mut masked)));
+            }
+            return;
+        }
         let found = spans::find(r.knowledge, &whole);
+        self.variable = variable(r, &whole);
+        self.pem.opens(&whole);
+        if let (Some(from), Some((last, _))) = (found.user, parts.last()) {
+            self.follow(*last, &whole, from, next);
+        }
         let mut start = 0;
         for (i, frame) in parts {
             let end = start + frame.text.len();
