@@ -49,8 +49,8 @@ struct Walk<'t> {
     /// Lines of a prompt that nothing closes go on, up to this many and to this depth of brackets.
     open: Option<(u64, Option<i64>)>,
     pem: pem::Block,
-    /// The next line may hold the value of a secret variable.
-    variable: Option<String>,
+    /// One of so many next lines may hold the value of a secret variable; another stream may have come between.
+    variable: Option<(String, u32)>,
 }
 
 impl<'t> Walk<'t> {
@@ -74,7 +74,8 @@ impl<'t> Walk<'t> {
             return;
         }
         let quoted = i < self.quoted_until;
-        let going_on = quoted || self.open.is_some() || self.pem.is_open() || self.variable.is_some();
+        let cut = self.parts.iter().any(|p| !p.is_empty());
+        let going_on = quoted || cut || self.open.is_some() || self.pem.is_open() || self.variable.is_some();
         if !going_on && !worth_a_look(r.knowledge, raw) {
             return;
         }
@@ -116,7 +117,7 @@ impl<'t> Walk<'t> {
             return Some(masked);
         }
         let spans = spans::find(r.knowledge, text);
-        self.variable = variable(r, text);
+        self.variable = variable(r, text).or(self.variable.take());
         if self.pem.opens(text) && spans.secrets.iter().all(|s| s.id != "private_key") {
             r.note("private_key");
         }
@@ -209,10 +210,13 @@ impl<'t> Walk<'t> {
 
     /// `value: …` behind a line `name: HF_TOKEN`.
     fn value(&mut self, r: &mut Redactor<'_>, text: &str) -> Option<String> {
-        let id = self.variable.take()?;
+        let (id, left) = self.variable.take()?;
         let rule = r.knowledge.names().secret.iter().find(|s| s.id == id)?;
         let start = text.len() - text.trim_start_matches([' ', '\t', '"', '\\']).len();
-        let behind = text.get(start..)?.strip_prefix("value")?;
+        let Some(behind) = text.get(start..)?.strip_prefix("value") else {
+            self.variable = (left > 1).then(|| (id, left - 1));
+            return None;
+        };
         let behind = behind.trim_start_matches(['"', '\\', ' ']).strip_prefix(':')?.trim_start();
         let secret = behind.trim_end_matches([',', ' ', '}']).trim_matches(['"', '\'']);
         if is_harmless(secret, rule) {
@@ -240,7 +244,7 @@ impl<'t> Walk<'t> {
             return;
         }
         let found = spans::find(r.knowledge, &whole);
-        self.variable = variable(r, &whole);
+        self.variable = variable(r, &whole).or(self.variable.take());
         self.pem.opens(&whole);
         if let (Some(from), Some((last, _))) = (found.user, parts.last()) {
             self.follow(*last, &whole, from, next);
@@ -312,11 +316,11 @@ fn worth_a_look(knowledge: &Knowledge, raw: &str) -> bool {
 }
 
 /// A line `- name: HF_TOKEN` of a manifest whose value stands in the next; the rule's id.
-fn variable(r: &Redactor<'_>, text: &str) -> Option<String> {
+fn variable(r: &Redactor<'_>, text: &str) -> Option<(String, u32)> {
     let bare = text.trim_start_matches([' ', '\t', '-', '{', '"', '\\']);
     let name = bare.strip_prefix("name")?.trim_start_matches(['"', '\\']).strip_prefix(':')?;
     let name = name.trim_matches([' ', ',', '"', '\'', '\\', '\r']);
-    judge(r.knowledge.names(), name, true).map(|s| s.id.clone())
+    judge(r.knowledge.names(), name, true).map(|s| (s.id.clone(), 2))
 }
 
 /// Brackets opened less those closed, outside of double quotes.
