@@ -95,8 +95,10 @@ fn verdict(files: Vec<RawFile>, k: &Knowledge) -> Vec<(String, String, Option<St
 #[test]
 fn masking_changes_no_verdict() {
     let k = Knowledge::embedded().unwrap();
-    let dir = std::env::var_os("DUALPLANE_INCIDENTS").map_or_else(|| root().join("testdata/incidents"), PathBuf::from);
-    let mut dirs: Vec<PathBuf> = fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_dir()).collect();
+    let dir = std::env::var_os("DUALPLANE_INCIDENTS")
+        .map_or_else(|| root().join("testdata/incidents"), PathBuf::from);
+    let mut dirs: Vec<PathBuf> =
+        fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_dir()).collect();
     dirs.sort();
     let (mut counts, mut wrong) = (BTreeMap::new(), Vec::new());
     for d in &dirs {
@@ -120,7 +122,6 @@ fn masking_changes_no_verdict() {
     eprintln!("{} incidents, {counts:?}", dirs.len());
     assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), dirs.len(), wrong.join("\n"));
 }
-
 
 /// One entry of `testdata/secrets`.
 #[derive(Debug)]
@@ -181,7 +182,9 @@ fn carriers(p: &Planted) -> Vec<(&'static str, String, bool)> {
         let (a, b) = l.split_at(first.filter(|at| l.is_char_boundary(*at)).unwrap_or(l.len() / 2));
         format!("{} stdout P {a}\n{} stderr F between\n{} stdout F {b}", stamp(i), stamp(i), stamp(i))
     };
-    let coloured = |l: &str| p.secrets.iter().fold(l.to_owned(), |l, s| l.replace(s.as_str(), &format!("\u{1b}[33m{s}\u{1b}[0m")));
+    let coloured = |l: &str| {
+        p.secrets.iter().fold(l.to_owned(), |l, s| l.replace(s.as_str(), &format!("\u{1b}[33m{s}\u{1b}[0m")))
+    };
     let doc = |v: Value| v.to_string();
     vec![
         ("plain", each(&|_, l| l.to_owned()), false),
@@ -190,16 +193,48 @@ fn carriers(p: &Planted) -> Vec<(&'static str, String, bool)> {
         ("cri in parts", each(&parts), false),
         ("kubectl --timestamps", each(&|i, l| format!("{} {l}", stamp(i))), false),
         ("kubectl --prefix", each(&|_, l| format!("[pod/llama-0/vllm] {l}")), false),
-        ("docker", each(&|i, l| doc(json!({"log": format!("{l}\n"), "stream": "stdout", "time": stamp(i)}))), false),
-        ("journald", each(&|_, l| doc(json!({"MESSAGE": l, "__REALTIME_TIMESTAMP": "1763719203000000", "PRIORITY": "6"}))), false),
+        (
+            "docker",
+            each(&|i, l| doc(json!({"log": format!("{l}\n"), "stream": "stdout", "time": stamp(i)}))),
+            false,
+        ),
+        (
+            "journald",
+            each(&|_, l| {
+                doc(json!({"MESSAGE": l, "__REALTIME_TIMESTAMP": "1763719203000000", "PRIORITY": "6"}))
+            }),
+            false,
+        ),
         ("app json", each(&|_, l| doc(json!({"level": "info", "msg": l}))), false),
-        ("json in cri", each(&|i, l| format!("{} stdout F {}", stamp(i), doc(json!({"level": "info", "message": l})))), false),
+        (
+            "json in cri",
+            each(&|i, l| format!("{} stdout F {}", stamp(i), doc(json!({"level": "info", "message": l})))),
+            false,
+        ),
         ("colours", each(&|_, l| coloured(l)), false),
-        ("loki", doc(json!({"status": "success", "data": {"resultType": "streams", "result": [{"stream": {"pod": "x"}, "values": entries}]}})), true),
+        (
+            "loki",
+            doc(
+                json!({"status": "success", "data": {"resultType": "streams", "result": [{"stream": {"pod": "x"}, "values": entries}]}}),
+            ),
+            true,
+        ),
         ("event", doc(json!({"kind": "Event", "reason": "Failed", "message": whole})), true),
-        ("termination message", doc(json!({"kind": "Pod", "status": {"containerStatuses": [{"lastState": {"terminated": {"message": whole}}}]}})), true),
+        (
+            "termination message",
+            doc(
+                json!({"kind": "Pod", "status": {"containerStatuses": [{"lastState": {"terminated": {"message": whole}}}]}}),
+            ),
+            true,
+        ),
         ("annotation", doc(json!({"kind": "Pod", "metadata": {"annotations": {"a/b": whole}}})), true),
-        ("annotation with json", doc(json!({"kind": "Pod", "metadata": {"annotations": {"a/b": doc(json!({"x": {"y": whole}}))}}})), true),
+        (
+            "annotation with json",
+            doc(
+                json!({"kind": "Pod", "metadata": {"annotations": {"a/b": doc(json!({"x": {"y": whole}}))}}}),
+            ),
+            true,
+        ),
         ("config map", doc(json!({"kind": "ConfigMap", "data": {"run.sh": whole}})), true),
         ("shell", doc(pod(json!({"command": ["sh", "-c", whole]}))), true),
     ]
@@ -270,4 +305,140 @@ fn no_planted_secret_survives_in_any_carrier() {
     assert!(kinds >= 60);
     wrong.extend(unstable);
     assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// A token between any fragments never survives, in a text or in JSON; a stand-in for `fuzz/fuzz_targets/redact.rs`.
+#[test]
+fn a_token_between_any_bytes_is_masked() {
+    const PIECES: &[&str] = &[
+        "://",
+        "@",
+        ":",
+        "=",
+        "\"",
+        "'",
+        "\\",
+        "\\\"",
+        "{",
+        "}",
+        "[",
+        "]",
+        "(",
+        ",",
+        " ",
+        "\n",
+        "\r\n",
+        "\u{1b}[33m",
+        "ü",
+        "token",
+        "api_key",
+        "Authorization",
+        "Bearer ",
+        "password",
+        "prompt: '",
+        "\"messages\": [",
+        "\"content\": \"",
+        "-----BEGIN RSA PRIVATE KEY-----",
+        "-----END",
+        "[redacted:",
+        "user_text]",
+        "{\"log\":\"",
+        "\",\"stream\":\"stdout\"}",
+        "2026-11-21T10:00:00.123456789Z stdout P ",
+        "2026-11-21T10:00:00.123456789Z stdout F ",
+        "- name: HF_TOKEN",
+        "value: ",
+        "INFO 11-21 10:00:00 ",
+        "cookie",
+        "--",
+        "?sig=",
+        "HTTP/1.",
+        "- \"GET /",
+        "\\u0041",
+        "hf_",
+        "x",
+        "\u{0}",
+        "curl -u a:",
+        "b'",
+        "SecretStr(",
+        "null",
+        "0",
+    ];
+    let token = "hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345";
+    let k = Knowledge::embedded().unwrap();
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = |n: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        usize::try_from(seed % n as u64).unwrap()
+    };
+    for _ in 0..400 {
+        let mut text = String::new();
+        let (count, at) = (next(14), next(14));
+        for i in 0..=count {
+            if i == at.min(count) {
+                text.push_str(&format!(" {token} "));
+            }
+            text.push_str(PIECES[next(PIECES.len())]);
+        }
+        let masked = Redactor::new(&k).text(&text).into_owned();
+        assert!(!masked.contains(token), "{text:?}\n{masked:?}");
+        assert_eq!(masked.split('\n').count(), text.split('\n').count(), "{text:?}\n{masked:?}");
+        let mut v = json!({"kind": "Event", "message": text, "x": [{"name": text, "value": text}, [text]], text.clone(): 1});
+        Redactor::new(&k).json(&mut v);
+        let once = v.to_string();
+        assert!(!once.contains(token), "{text:?}\n{once}");
+        Redactor::new(&k).json(&mut v);
+        assert_eq!(v.to_string(), once, "{text:?}");
+    }
+}
+
+#[test]
+fn hostile_input_neither_hangs_nor_overflows() {
+    let k = Knowledge::embedded().unwrap();
+    let mut deep = json!({"password": "hunter2hunter2"});
+    for i in 0..200_000 {
+        // `json!` would copy what is below.
+        deep = if i % 2 == 0 {
+            Value::Array(vec![deep])
+        } else {
+            Value::Object([("a".to_owned(), deep)].into_iter().collect())
+        };
+    }
+    let mut r = Redactor::new(&k);
+    r.json(&mut deep);
+    assert_eq!(r.counts()["too_deep"], 1);
+    let text = deep.to_string();
+    assert!(text.len() < 1000 && text.contains("[redacted:too_deep]") && !text.contains("hunter2"), "{text}");
+    // Escapes that are no UTF-16, nested JSON in strings, texts of one line.
+    let secret = "hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345";
+    for line in [
+        format!("{{\"log\":\"\\ud800 {secret}\\n\",\"stream\":\"stdout\"}}"),
+        format!("{{\"a\":\"\\uZZZZ {secret}\"}}"),
+        format!("{}{secret}", "[".repeat(100_000)),
+        format!("{} {secret}", "{\"a\":".repeat(100_000)),
+    ] {
+        assert!(!Redactor::new(&k).text(&line).contains(secret));
+    }
+    let mut nested = json!({ "token": secret }).to_string();
+    for _ in 0..12 {
+        nested = json!({ "a": nested }).to_string();
+    }
+    let mut v = Value::String(nested);
+    Redactor::new(&k).json(&mut v);
+    assert!(!v.to_string().contains(secret));
+    for unit in [
+        "token='",
+        "://a:",
+        "prompt: '\n",
+        "\"content\": \"",
+        "{\"log\":\"x",
+        "Bearer ",
+        "token=\\'",
+        "-----BEGIN PRIVATE KEY-----",
+    ] {
+        let text = unit.repeat((1 << 20) / unit.len());
+        assert_eq!(Redactor::new(&k).text(&text).lines().count(), text.lines().count());
+    }
 }

@@ -34,9 +34,12 @@ impl Redactor<'_> {
                 }
                 pending = None;
             }
-            if user && let Some((name, password)) = arg.split_once(':').filter(|(n, p)| !n.contains(' ') && !p.is_empty())
+            if user
+                && let Some((name, password)) =
+                    arg.split_once(':').filter(|(n, p)| !n.contains(' ') && !p.is_empty())
             {
-                let user_only = password.bytes().all(|b| b.is_ascii_digit()) || password.starts_with("[redacted:");
+                let user_only =
+                    password.bytes().all(|b| b.is_ascii_digit()) || password.starts_with("[redacted:");
                 if !user_only {
                     *arg = format!("{name}:[redacted:url_password]");
                     self.note("url_password");
@@ -51,7 +54,11 @@ impl Redactor<'_> {
             };
             let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
             let flag = name.starts_with('-');
-            let rule = if plain && (flag || value.is_some()) { judge(names, name.trim_start_matches('-'), true) } else { None };
+            let rule = if plain && (flag || value.is_some()) {
+                judge(names, name.trim_start_matches('-'), true)
+            } else {
+                None
+            };
             match (rule, value) {
                 (Some(rule), Some(value)) if !is_harmless(value, rule) => {
                     *arg = format!("{name}=[redacted:{}]", rule.id);

@@ -69,7 +69,9 @@ fn name_around(bytes: &[u8], (start, end): (usize, usize)) -> (usize, usize) {
     let right = behind.iter().take_while(|b| is_name(**b)).count();
     let from = start - left;
     // `text.\ntoken` in an escaped text: the n belongs to the escape.
-    let escaped = from > 0 && bytes.get(from - 1) == Some(&b'\\') && matches!(bytes.get(from), Some(b'n' | b't' | b'r'));
+    let escaped = from > 0
+        && bytes.get(from - 1) == Some(&b'\\')
+        && matches!(bytes.get(from), Some(b'n' | b't' | b'r'));
     (if escaped && from < start { from + 1 } else { from }, end + right)
 }
 
@@ -88,7 +90,9 @@ fn sign(bytes: &[u8], end: usize, flag: bool, name: &str) -> Option<Value> {
         let rest = bytes.get(from..).unwrap_or_default();
         from + rest.iter().take(MAX_BLANKS).take_while(|b| matches!(b, b' ' | b'\t')).count()
     };
-    let slashes = |from: usize| from + bytes.get(from..).unwrap_or_default().iter().take_while(|b| **b == b'\\').count().min(16);
+    let slashes = |from: usize| {
+        from + bytes.get(from..).unwrap_or_default().iter().take_while(|b| **b == b'\\').count().min(16)
+    };
     let mut i = slashes(end);
     let mut quoted = false;
     if matches!(get(i), Some(b'"' | b'\'' | b'`')) {
@@ -102,7 +106,9 @@ fn sign(bytes: &[u8], end: usize, flag: bool, name: &str) -> Option<Value> {
     }
     let gap = i;
     i = blanks(i);
-    let header = name.contains('-') || name.eq_ignore_ascii_case("authorization") || name.eq_ignore_ascii_case("cookie");
+    let header = name.contains('-')
+        || name.eq_ignore_ascii_case("authorization")
+        || name.eq_ignore_ascii_case("cookie");
     match get(i)? {
         b':' if get(i + 1) == Some(b':') => None,
         b':' if get(i + 1) == Some(b'/') && get(i + 2) == Some(b'/') => None,
@@ -160,7 +166,8 @@ fn list(bytes: &[u8], mut at: usize) -> Vec<(usize, usize)> {
         let Some((from, to)) = quoted(bytes, at) else { break };
         out.push((from, to));
         at = to;
-        at += bytes.get(at..).unwrap_or_default().iter().take(17).take_while(|b| matches!(b, b'\\')).count() + 1;
+        at += bytes.get(at..).unwrap_or_default().iter().take(17).take_while(|b| matches!(b, b'\\')).count()
+            + 1;
     }
     out
 }

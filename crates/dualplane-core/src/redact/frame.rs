@@ -87,7 +87,8 @@ impl<'a> Frame<'a> {
 
 /// The key under which a record's message stands. A body that a client sent may have a `text` as well, but no level or time.
 fn message_key(record: &Value) -> Option<&'static str> {
-    const OF_LOGS: &[&str] = &["level", "time", "timestamp", "ts", "@timestamp", "severity", "lvl", "levelname"];
+    const OF_LOGS: &[&str] =
+        &["level", "time", "timestamp", "ts", "@timestamp", "severity", "lvl", "levelname"];
     let is_log = OF_LOGS.iter().any(|k| record.get(k).is_some());
     ["log", "MESSAGE", "message", "msg", "text", "event"]
         .into_iter()

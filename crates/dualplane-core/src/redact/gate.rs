@@ -15,6 +15,8 @@ pub(super) enum Owner {
     Name,
     /// Index of a signature that marks user text.
     User(usize),
+    /// A key of JSON that only a reader of JSON can judge.
+    Key,
 }
 
 /// The automaton and whose literal is whose.
@@ -58,6 +60,11 @@ impl Gate {
         for (i, s) in signatures.iter().enumerate().filter(|(_, s)| s.mark == Mark::UserText) {
             s.literals.iter().for_each(|l| add(l, Owner::User(i)));
         }
+        const KEYS: &[&str] =
+            &["\"value\"", "\"kind\"", "\"args\"", "\"command\"", "\"cmd\"", "\"env\"", "\"values\""];
+        let fields: Vec<String> =
+            names.fields.iter().flat_map(|f| &f.names).map(|n| format!("\"{n}\"")).collect();
+        KEYS.iter().copied().chain(fields.iter().map(String::as_str)).for_each(|k| add(k, Owner::Key));
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
             .ascii_case_insensitive(true)

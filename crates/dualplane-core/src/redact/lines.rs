@@ -68,7 +68,13 @@ impl<'t> Walk<'t> {
         }
     }
 
-    fn line(&mut self, r: &mut Redactor<'_>, i: usize, raw: &'t str, next: &(impl Iterator<Item = &'t str> + Clone)) {
+    fn line(
+        &mut self,
+        r: &mut Redactor<'_>,
+        i: usize,
+        raw: &'t str,
+        next: &(impl Iterator<Item = &'t str> + Clone),
+    ) {
         let raw = raw.strip_suffix('\r').unwrap_or(raw);
         if raw.is_empty() {
             return;
@@ -94,7 +100,8 @@ impl<'t> Walk<'t> {
             }
             return;
         }
-        let open = self.parts.get_mut(usize::from(frame.stderr)).filter(|p| !p.is_empty()).map(std::mem::take);
+        let open =
+            self.parts.get_mut(usize::from(frame.stderr)).filter(|p| !p.is_empty()).map(std::mem::take);
         if let Some(mut parts) = open {
             parts.push((i, frame));
             self.parts(r, parts, next);
@@ -176,7 +183,8 @@ impl<'t> Walk<'t> {
             return;
         }
         // Where lines have no time, a quote that stands twice is taken for closed.
-        let closed = quote.is_some_and(|(q, _)| tail.matches(q).count() > 1 || before.ends_with(q) && tail.contains(q));
+        let closed = quote
+            .is_some_and(|(q, _)| tail.matches(q).count() > 1 || before.ends_with(q) && tail.contains(q));
         if quote::begins_record(text) || quote.is_some() && !closed {
             self.open = Some((MAX_OPEN, None));
         }
@@ -254,6 +262,7 @@ impl<'t> Walk<'t> {
             let end = start + frame.text.len();
             let mut own = spans::Spans {
                 secrets: Vec::new(),
+                keys: false,
                 user: found.user.filter(|u| *u < end).map(|u| u.saturating_sub(start)),
             };
             for s in found.secrets.iter().filter(|s| s.start < end && s.end > start) {
@@ -307,12 +316,60 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// Whether a line can hold anything: a literal, an escape that hides one, colours between its letters, a part of a line.
+/// Whether a line can hold anything. Most lines are told by the automaton alone; of the rest, most hold a word like `tokens`
+/// and nothing behind it, which is seen without taking the line out of its wrapping.
 fn worth_a_look(knowledge: &Knowledge, raw: &str) -> bool {
     let bytes = raw.as_bytes();
     let head = bytes.get(..bytes.len().min(64)).unwrap_or(bytes);
-    let cut = || memchr::memmem::find(head, b" P ").is_some() || head.starts_with(b"{\"log\":");
-    memchr::memchr2(b'\\', 0x1b, bytes).is_some() || knowledge.gate().is_none_or(|g| g.any(raw)) || cut()
+    if memchr::memmem::find(head, b" P ").is_some()
+        || memchr::memchr(0x1b, bytes).is_some()
+        || bytes.contains(&b'[') && raw.contains('m') && cut_colour(raw)
+    {
+        return true;
+    }
+    let plain = match unescaped(raw) {
+        Some(plain) => plain,
+        None => return true,
+    };
+    if !knowledge.gate().is_none_or(|g| g.any(&plain)) {
+        return false;
+    }
+    // What reaches over the next lines.
+    plain.contains("-----BEGIN ")
+        || plain.contains("name:")
+        || plain.contains("name\":")
+        || !spans::find(knowledge, &plain).is_empty()
+}
+
+/// Colours whose escape byte was lost still stand between the letters of a secret: `[33mhf_…`.
+fn cut_colour(raw: &str) -> bool {
+    matches!(crate::text::strip_ansi(raw), Cow::Owned(_))
+}
+
+/// The line as it reads without the escapes of one JSON string; `None` where they are more than quotes and line ends, or where
+/// a part of a line does not say that it is one.
+fn unescaped(raw: &str) -> Option<Cow<'_, str>> {
+    let docker = raw.starts_with("{\"log\":");
+    if memchr::memchr(b'\\', raw.as_bytes()).is_none() {
+        return (!docker).then_some(Cow::Borrowed(raw));
+    }
+    if docker && !raw.contains("\\n\",\"") {
+        return None;
+    }
+    let mut out = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some((before, behind)) = rest.split_once('\\') {
+        out.push_str(before);
+        match behind.chars().next()? {
+            '"' => out.push('"'),
+            '\'' => out.push('\''),
+            'n' | 't' | 'r' => out.push(' '),
+            _ => return None,
+        }
+        rest = behind.get(1..)?;
+    }
+    out.push_str(rest);
+    Some(Cow::Owned(out))
 }
 
 /// A line `- name: HF_TOKEN` of a manifest whose value stands in the next; the rule's id.

@@ -26,6 +26,9 @@ pub(crate) use gate::Gate;
 pub(crate) use rule::Names;
 pub use rule::{HarmlessName, Redaction, SecretName, UserField};
 
+/// Passes over one document; the second finds nothing in what programs write.
+const MAX_PASSES: usize = 4;
+
 /// Redacts files and counts by rule.
 #[derive(Debug)]
 pub struct Redactor<'k> {
@@ -51,7 +54,14 @@ impl<'k> Redactor<'k> {
 
     /// A Kubernetes object or any JSON document, in place.
     pub fn json(&mut self, value: &mut serde_json::Value) {
-        self.walk(value);
+        // A mask may bring two words together that mean more than either did: until nothing changes, within a bound.
+        for _ in 0..MAX_PASSES {
+            let before = self.edits;
+            self.walk(value);
+            if self.edits == before {
+                return;
+            }
+        }
     }
 
     /// How often each rule masked something, by its id.

@@ -9,7 +9,8 @@ pub(super) const MASK: &str = "[redacted:";
 
 /// The rule that makes a name secret. `shouted`: the name is one of settings, where a word like `AUTH` alone says it.
 pub(super) fn judge<'k>(names: &'k Names, name: &str, shouted: bool) -> Option<&'k SecretName> {
-    if name.len() > MAX_NAME || !name.is_ascii() {
+    let written = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'/' | b':');
+    if name.len() > MAX_NAME || !name.bytes().all(written) {
         return None;
     }
     let normal = normal(name);
@@ -47,7 +48,9 @@ fn holds(joined: &str, parts: &[&str], word: &str) -> Option<bool> {
         }
     }
     // dbpassword, hftoken: written without a gap. Short words end too many others.
-    let glued = |p: &str| p.len() > word.len() && (p.ends_with(word) || p.strip_suffix('s').is_some_and(|p| p.ends_with(word)));
+    let glued = |p: &str| {
+        p.len() > word.len() && (p.ends_with(word) || p.strip_suffix('s').is_some_and(|p| p.ends_with(word)))
+    };
     if word.len() < 5 || word.contains('_') {
         return None;
     }
@@ -65,7 +68,8 @@ fn normal(name: &str) -> String {
         if b.is_ascii_uppercase() {
             let small = before.is_some_and(|p| p.is_ascii_lowercase() || p.is_ascii_digit());
             // HFToken: the last capital begins the word.
-            let begins = before.is_some_and(u8::is_ascii_uppercase) && behind.is_some_and(u8::is_ascii_lowercase);
+            let begins =
+                before.is_some_and(u8::is_ascii_uppercase) && behind.is_some_and(u8::is_ascii_lowercase);
             if small || begins {
                 out.push('_');
             }
@@ -98,30 +102,82 @@ fn wildcard(pattern: &str, text: &str) -> bool {
 
 /// A name as environment variables have it.
 pub(super) fn is_shouted(name: &str) -> bool {
-    name.len() > 2 && name.bytes().any(|b| b.is_ascii_uppercase()) && !name.bytes().any(|b| b.is_ascii_lowercase())
+    name.len() > 2
+        && name.bytes().any(|b| b.is_ascii_uppercase())
+        && !name.bytes().any(|b| b.is_ascii_lowercase())
 }
 
 /// A value that is no secret, whatever its name says: nothing, a reference, a number, a path, a mask.
 pub(super) fn is_harmless(value: &str, rule: &SecretName) -> bool {
     const WORDS: &[&str] = &[
-        "none", "null", "nil", "true", "false", "yes", "no", "on", "off", "auto", "default", "enabled", "disabled", "required",
-        "optional", "string", "str", "bytes", "object", "unset", "empty", "undefined", "missing", "notset", "not", "set",
-        "optional[str]", "<nil>", "[]", "{}", "()", "invalid", "expired", "unexpected", "expected",
+        "none",
+        "null",
+        "nil",
+        "true",
+        "false",
+        "yes",
+        "no",
+        "on",
+        "off",
+        "auto",
+        "default",
+        "enabled",
+        "disabled",
+        "required",
+        "optional",
+        "string",
+        "str",
+        "bytes",
+        "object",
+        "unset",
+        "empty",
+        "undefined",
+        "missing",
+        "notset",
+        "not",
+        "set",
+        "optional[str]",
+        "<nil>",
+        "[]",
+        "{}",
+        "()",
+        "invalid",
+        "expired",
+        "unexpected",
+        "expected",
     ];
     let value = value.trim();
-    let mask = value.strip_prefix(MASK).and_then(|v| v.strip_suffix(']'));
     value.is_empty()
-        || mask.is_some_and(|id| id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'))
+        || is_mask(value)
         || value.len() <= 13 && WORDS.iter().any(|w| value.eq_ignore_ascii_case(w))
         || value.bytes().all(|b| matches!(b, b'*' | b'.' | b'-' | b'?' | b'_' | b'\\' | b'/' | b'='))
-        || !rule.numbers && value.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b',' | b'-' | b'+' | b'%'))
+        || !rule.numbers
+            && value.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b',' | b'-' | b'+' | b'%'))
         || is_reference(value)
         || is_path(value)
 }
 
+/// Masks and nothing between them but quotes and brackets.
+pub(super) fn is_mask(text: &str) -> bool {
+    let id = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once(MASK) {
+        let Some((name, after)) = behind.split_once(']').filter(|(n, _)| n.bytes().all(id)) else {
+            return false;
+        };
+        if name.len() > MAX_NAME || before.bytes().any(|b| b.is_ascii_alphanumeric() || b >= 0x80) {
+            return false;
+        }
+        rest = after;
+    }
+    rest.len() < text.len() && !rest.bytes().any(|b| b.is_ascii_alphanumeric() || b >= 0x80)
+}
+
 /// `$(NAME)`, `${NAME}`, `$NAME`, `{{ .Values.x }}`, `<your token>`
 fn is_reference(value: &str) -> bool {
-    let name = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
+    let name = |n: &str| {
+        !n.is_empty() && n.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+    };
     let inner = value.strip_prefix('$').map(|v| {
         let v = v.strip_prefix(['(', '{']).unwrap_or(v);
         v.strip_suffix([')', '}']).unwrap_or(v)
@@ -138,7 +194,9 @@ fn is_path(value: &str) -> bool {
     let Some(parts) = bare.strip_prefix('/') else { return false };
     let part = |p: &str| {
         let mixed = p.bytes().any(|b| b.is_ascii_lowercase()) && p.bytes().any(|b| b.is_ascii_uppercase());
-        p.len() <= 64 && !mixed && p.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+        p.len() <= 64
+            && !mixed
+            && p.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
     };
     value.len() < 256 && parts.trim_end_matches('/').split('/').all(part)
 }
@@ -166,12 +224,28 @@ mod tests {
     #[test]
     fn harmless_values() {
         let rule: SecretName = serde_json::from_str("{\"id\":\"x\",\"words\":[]}").unwrap();
-        for value in
-            ["", "None", "$(HF_TOKEN)", "${X}", "8192", "/etc/ssl/tls.key", "/run/secrets/HF_TOKEN", "[redacted:x]", "***", "<token>"]
-        {
+        for value in [
+            "",
+            "None",
+            "$(HF_TOKEN)",
+            "${X}",
+            "8192",
+            "/etc/ssl/tls.key",
+            "/run/secrets/HF_TOKEN",
+            "[redacted:x]",
+            "***",
+            "<token>",
+        ] {
             assert!(is_harmless(value, &rule), "{value}");
         }
-        for value in ["hunter2", "/wJalrXUtnFEMI/K7MDENG/bPxRfi", "[redacted:x]y", "[redacted:a b]", "$ecret", "12345x"] {
+        for value in [
+            "hunter2",
+            "/wJalrXUtnFEMI/K7MDENG/bPxRfi",
+            "[redacted:x]y",
+            "[redacted:a b]",
+            "$ecret",
+            "12345x",
+        ] {
             assert!(!is_harmless(value, &rule), "{value}");
         }
         assert!(!is_path("/aB/c") && is_path("./a/b.key"));

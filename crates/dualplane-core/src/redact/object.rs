@@ -41,7 +41,8 @@ impl Redactor<'_> {
     /// A string, which may hold JSON itself (`last-applied-configuration`) or a text of many lines.
     pub(super) fn string(&mut self, s: &mut String) {
         let json = s.trim_start().starts_with(['{', '[']) && s.trim_end().ends_with(['}', ']']);
-        if json && self.depth < MAX_DEPTH
+        if json
+            && self.depth < MAX_DEPTH
             && let Ok(mut inner @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str::<Value>(s)
         {
             let before = self.edits;
@@ -106,11 +107,13 @@ impl Redactor<'_> {
     /// Items of a `SecretList` need no kind of their own.
     fn items(&mut self, o: &mut Map<String, Value>) {
         let kind = o.get("kind").and_then(Value::as_str);
-        let Some(kind @ ("Secret" | "ConfigMap")) = kind.and_then(|k| k.strip_suffix("List")).map(|k| match k {
-            "Secret" => "Secret",
-            "ConfigMap" => "ConfigMap",
-            _ => "",
-        }) else {
+        let Some(kind @ ("Secret" | "ConfigMap")) =
+            kind.and_then(|k| k.strip_suffix("List")).map(|k| match k {
+                "Secret" => "Secret",
+                "ConfigMap" => "ConfigMap",
+                _ => "",
+            })
+        else {
             return;
         };
         let Some(Value::Array(items)) = o.get_mut("items") else { return };
@@ -220,7 +223,9 @@ impl Redactor<'_> {
     /// Loki's `values`: pairs of time and line. The lines of a stream are one log, newest first or last.
     fn log_entries(&mut self, entries: &mut [Value]) -> bool {
         let line = |e: &Value| match e.as_array().map(Vec::as_slice) {
-            Some([Value::String(time), Value::String(line), ..]) if time.len() > 15 => Some((time.clone(), line.clone())),
+            Some([Value::String(time), Value::String(line), ..]) if time.len() > 15 => {
+                Some((time.clone(), line.clone()))
+            }
             _ => None,
         };
         let read: Option<Vec<(String, String)>> = entries.iter().map(line).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::assign;
 use super::gate::Owner;
-use super::name::MASK;
+use super::name::{MASK, is_mask};
 use crate::facts::quote;
 use crate::knowledge::Knowledge;
 
@@ -27,13 +27,22 @@ pub(super) struct Spans<'k> {
     pub(super) secrets: Vec<Span<'k>>,
     /// From here to the end a user speaks.
     pub(super) user: Option<usize>,
+    /// A key of JSON stands in it that only a reader of JSON can judge.
+    pub(super) keys: bool,
+}
+
+impl Spans<'_> {
+    /// Nothing to mask, and nothing to look at more closely.
+    pub(super) fn is_empty(&self) -> bool {
+        self.secrets.is_empty() && self.user.is_none() && !self.keys
+    }
 }
 
 /// What one automaton over the message leaves to look at.
 pub(super) fn find<'k>(knowledge: &'k Knowledge, text: &str) -> Spans<'k> {
     let Some(gate) = knowledge.gate() else {
         // Without its literals nothing can be told apart: nothing may leave. A test excludes it for embedded knowledge.
-        return Spans { secrets: Vec::new(), user: Some(0) };
+        return Spans { user: Some(0), ..Spans::default() };
     };
     let mut out = Spans::default();
     let mut shapes: Vec<usize> = Vec::new();
@@ -43,6 +52,7 @@ pub(super) fn find<'k>(knowledge: &'k Knowledge, text: &str) -> Spans<'k> {
     for hit in gate.hits(text) {
         match hit.owner {
             Owner::Shape(i) if !shapes.contains(&i) => shapes.push(i),
+            Owner::Key => out.keys = true,
             Owner::User(i) if !users.contains(&i) => users.push(i),
             Owner::Name if hit.start >= done => {
                 let found = assign::at(knowledge.names(), text, (hit.start, hit.end));
@@ -69,7 +79,9 @@ fn user_text<'k>(knowledge: &'k Knowledge, index: usize, text: &str, out: &mut S
     let Some(s) = knowledge.signatures().get(index) else { return };
     // The automaton knows no case, the signature does.
     let literal = s.literals.iter().filter_map(|l| Some(text.find(l.as_str())? + l.len())).min();
-    let Some(literal) = literal.filter(|_| !s.unless.iter().any(|u| text.contains(u.as_str()))) else { return };
+    let Some(literal) = literal.filter(|_| !s.unless.iter().any(|u| text.contains(u.as_str()))) else {
+        return;
+    };
     let end = match &s.pattern {
         None => Some(literal),
         Some(_) => s.regex().and_then(|r| r.find(text.as_bytes())).map(|m| m.end()),
@@ -82,7 +94,10 @@ fn user_text<'k>(knowledge: &'k Knowledge, index: usize, text: &str, out: &mut S
     let rest = text.get(end..).unwrap_or_default();
     let own = rest.rfind(until.as_str()).map_or(rest, |i| rest.get(..i).unwrap_or(rest));
     // A path of plain words is the server's; what stands behind it, or anything else, is the user's.
-    let path = own.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'_' | b'-')).count();
+    let path = own
+        .bytes()
+        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'_' | b'-'))
+        .count();
     let plain = path <= 64 && own.starts_with('/') && matches!(own.as_bytes().get(path), None | Some(b'?'));
     let from = if plain { (path + 1).min(own.len()) } else { 0 };
     if own.get(from..).is_some_and(|o| !o.is_empty() && !is_mask(o)) {
@@ -103,14 +118,12 @@ fn merge(spans: &mut Vec<Span<'_>>) {
     *spans = kept;
 }
 
-fn is_mask(text: &str) -> bool {
-    text.strip_prefix(MASK).and_then(|t| t.strip_suffix(']')).is_some_and(|id| {
-        id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-    })
-}
-
 /// The message with everything masked.
-pub(super) fn apply<'t>(text: &'t str, spans: &Spans<'_>, counts: &mut BTreeMap<String, u64>) -> Cow<'t, str> {
+pub(super) fn apply<'t>(
+    text: &'t str,
+    spans: &Spans<'_>,
+    counts: &mut BTreeMap<String, u64>,
+) -> Cow<'t, str> {
     let stop = spans.user.unwrap_or(text.len());
     let mut out = String::new();
     let mut from = 0;
