@@ -8,6 +8,8 @@
     clippy::print_stderr,
     missing_docs,
     clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    clippy::cmp_owned,
     clippy::disallowed_types
 )]
 

@@ -28,9 +28,8 @@ impl Redactor<'_> {
         match value {
             Value::String(s) => self.string(s),
             Value::Array(a) => {
-                if !self.log_entries(a) {
-                    a.iter_mut().for_each(|v| self.walk(v));
-                }
+                let log = self.log_entries(a);
+                a.iter_mut().filter(|_| !log).for_each(|v| self.walk(v));
             }
             Value::Object(o) => self.object(o),
             _ => {}
