@@ -41,7 +41,7 @@ fn replay(target: &str, data: &[u8], k: &Knowledge) -> bool {
             units::parse_k8s_memory(&text),
             vram::parse(&text).map(|o| o.others()),
         )),
-        "redact" => drop(redact::line(&text, k)),
+        "redact" => drop((redact::line(&text, k), redact::Redactor::new(k).text(&text))),
         "objects" | "evidence" | "reports" => {
             for name in ["pod.json", "pod.yaml", "kernel.log", "previous.log"] {
                 let files = vec![RawFile::new(name, data.to_vec())];

@@ -103,17 +103,31 @@ fn every_secret_is_masked_and_every_near_miss_stays() {
     let k = Knowledge::embedded().unwrap();
     let doc: toml::Table =
         toml::from_str(&fs::read_to_string(root().join("redaction.toml")).unwrap()).unwrap();
-    for r in doc["redaction"].as_array().unwrap() {
-        let id = r["id"].as_str().unwrap();
-        for line in r["examples"].as_array().unwrap() {
-            let line = line.as_str().unwrap();
-            assert!(redact::line(line, &k).contains("[redacted:"), "{id} leaves {line}");
-        }
-        for line in r["near_misses"].as_array().unwrap() {
-            let line = line.as_str().unwrap();
-            assert_eq!(redact::line(line, &k), line, "{id}");
+    // `§` keeps scanners of repositories from taking a made-up key for a key.
+    let plain = |v: &toml::Value| v.as_str().unwrap().replace('§', "");
+    let mut wrong = Vec::new();
+    let mut ids = BTreeSet::new();
+    for (of, form) in [("redaction", ""), ("secret_name", "=qX7vLmR2tB9s")] {
+        for r in doc[of].as_array().unwrap() {
+            let id = r["id"].as_str().unwrap();
+            assert!(ids.insert(id.to_owned()), "{id} is used twice");
+            assert!(!r["source"].as_str().unwrap().is_empty(), "{id}: no source");
+            for line in r["examples"].as_array().unwrap() {
+                let line = plain(line) + form;
+                if !redact::line(&line, &k).contains("[redacted:") {
+                    wrong.push(format!("{id} leaves {line}"));
+                }
+            }
+            for line in r["near_misses"].as_array().unwrap() {
+                let line = plain(line) + form;
+                let masked = redact::line(&line, &k);
+                if masked != line {
+                    wrong.push(format!("{id} masks {line}: {masked}"));
+                }
+            }
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let masked = redact::line("Received request c-1: prompt: 'my secret plan', params: x", &k);
     assert!(!masked.contains("plan") && masked.contains("[redacted:user_text]"), "{masked}");
 }

@@ -30,7 +30,7 @@ pub enum Prefix {
 }
 
 /// Which prefix nearly all lines of a log have.
-pub(super) fn of(bytes: &[u8]) -> Prefix {
+pub(crate) fn of(bytes: &[u8]) -> Prefix {
     let head = String::from_utf8_lossy(bytes.get(..bytes.len().min(HEAD)).unwrap_or(bytes));
     let plain = strip_ansi(&head);
     let lines: Vec<&str> = plain.lines().filter(|l| !l.trim().is_empty()).take(HEAD_LINES).collect();

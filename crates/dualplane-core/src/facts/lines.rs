@@ -19,7 +19,7 @@ pub(super) fn mig_table_row(text: &str, previous: Option<&[u8]>) -> Option<Bytes
 }
 
 /// Words of a violent end, and driver lines that report a failure: nothing healthy prints them.
-pub(super) fn is_alarm(text: &str, kernel: bool) -> bool {
+pub(crate) fn is_alarm(text: &str, kernel: bool) -> bool {
     const ENDS: &[&str] = &[
         "terminate called after throwing",
         "core dumped",
@@ -46,7 +46,7 @@ pub(super) fn is_alarm(text: &str, kernel: bool) -> bool {
 
 /// The kernel's message, where the line is one: a whole kernel log, a journal's `kernel:` line, a stamped `dmesg` line
 /// between others, or a message that begins as the kernel's do. An engine that quotes one is no kernel.
-pub(super) fn kernel_text(kernel_log: bool, text: &str) -> Option<&str> {
+pub(crate) fn kernel_text(kernel_log: bool, text: &str) -> Option<&str> {
     const BEGINNINGS: &[&str] = &[
         "NVRM: ",
         "oom-kill:constraint=",

@@ -6,11 +6,11 @@ pub(crate) mod fuzz;
 mod hit;
 mod host_pools;
 pub mod kernel_oom;
-mod lines;
-mod quote;
+pub(crate) mod lines;
+pub(crate) mod quote;
 mod scan;
 mod summary;
-mod trace;
+pub(crate) mod trace;
 pub mod vram;
 pub mod xid;
 

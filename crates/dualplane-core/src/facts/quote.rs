@@ -6,20 +6,20 @@
 use crate::time::{Stamp, find_stamp};
 
 /// A prompt of more lines than this is not followed; what stands behind its first line is then read as the server's.
-pub(super) const MAX_LINES: u64 = 1000;
+pub(crate) const MAX_LINES: u64 = 1000;
 
 /// What was found behind a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Behind {
+pub(crate) struct Behind {
     /// How many of the next lines still belong to the user's text.
-    pub quoted: u64,
+    pub(crate) quoted: u64,
     /// How many were looked at for it.
-    pub looked: u64,
+    pub(crate) looked: u64,
 }
 
 /// Which of the lines behind `text` still belong to the user's text that begins at byte `from` of it; none where it
 /// opens no quote, closes it in the same line, or never closes it (a cut prompt).
-pub(super) fn lines_behind<L: AsRef<str>>(text: &str, from: usize, next: impl Iterator<Item = L>) -> Behind {
+pub(crate) fn lines_behind<L: AsRef<str>>(text: &str, from: usize, next: impl Iterator<Item = L>) -> Behind {
     let Some((quote, rest)) = opening(text, from) else { return Behind::default() };
     if closes(rest, quote).is_some() {
         return Behind::default();
@@ -27,6 +27,17 @@ pub(super) fn lines_behind<L: AsRef<str>>(text: &str, from: usize, next: impl It
     let mut looked = 0;
     let quoted = until_closed(quote, head(text), next.inspect(|_| looked += 1));
     Behind { quoted, looked }
+}
+
+/// The quote that opens the user's text at byte `from`, and whether the line closes it.
+pub(crate) fn quote_at(text: &str, from: usize) -> Option<(char, bool)> {
+    let (quote, rest) = opening(text, from)?;
+    Some((quote, closes(rest, quote).is_some()))
+}
+
+/// Whether a line is a record of its own, by its time or its level.
+pub(crate) fn begins_record(line: &str) -> bool {
+    head(line).is_some()
 }
 
 fn until_closed<L: AsRef<str>>(quote: char, opened: Option<Head>, next: impl Iterator<Item = L>) -> u64 {

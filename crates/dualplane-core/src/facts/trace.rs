@@ -91,7 +91,7 @@ fn starts_new_record(text: &str) -> bool {
 }
 
 /// The message behind the prefixes that engines print: process tag, level, date, `[file.py:12]`, `[rank0]:`.
-pub(super) fn message_of(text: &str) -> &str {
+pub(crate) fn message_of(text: &str) -> &str {
     let mut rest = text;
     if let Some(inner) = rest.strip_prefix('(')
         && let Some((tag, after)) = inner.split_once(") ")
@@ -115,7 +115,7 @@ pub(super) fn message_of(text: &str) -> &str {
 }
 
 /// The class name of `package.Name: message`, where the line is one.
-pub(super) fn exception_name(message: &str) -> Option<&str> {
+pub(crate) fn exception_name(message: &str) -> Option<&str> {
     if message.starts_with([' ', '\t']) {
         return None;
     }

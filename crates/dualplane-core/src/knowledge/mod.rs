@@ -16,9 +16,11 @@ pub use matcher::{Capture, Match};
 pub use signature::{Mark, Scope, SigId, Signature};
 pub use xid::{Xid, XidKind};
 
+use std::sync::OnceLock;
+
 use serde::Deserialize;
 
-use crate::redact::Redaction;
+use crate::redact::{Gate, HarmlessName, Names, Redaction, SecretName, UserField};
 
 /// Knowledge that could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +43,12 @@ struct Document {
     gpu: Vec<Gpu>,
     #[serde(default)]
     redaction: Vec<Redaction>,
+    #[serde(default)]
+    secret_name: Vec<SecretName>,
+    #[serde(default)]
+    harmless_name: Vec<HarmlessName>,
+    #[serde(default)]
+    user_field: Vec<UserField>,
 }
 
 /// Everything in `knowledge/`, ready to match.
@@ -51,6 +59,8 @@ pub struct Knowledge {
     xids: Vec<Xid>,
     gpus: Vec<Gpu>,
     redactions: Vec<Redaction>,
+    names: Names,
+    gate: OnceLock<Option<Gate>>,
 }
 
 impl Knowledge {
@@ -78,6 +88,8 @@ impl Knowledge {
             xids: doc.xid,
             gpus: doc.gpu,
             redactions: doc.redaction,
+            names: Names { secret: doc.secret_name, harmless: doc.harmless_name, fields: doc.user_field },
+            gate: OnceLock::new(),
         })
     }
 
@@ -97,6 +109,12 @@ impl Knowledge {
         all.gpu.extend(own.gpu);
         all.redaction.retain(|r| own.redaction.iter().all(|o| o.id != r.id));
         all.redaction.extend(own.redaction);
+        all.secret_name.retain(|r| own.secret_name.iter().all(|o| o.id != r.id));
+        all.secret_name.extend(own.secret_name);
+        all.harmless_name.retain(|r| own.harmless_name.iter().all(|o| o.id != r.id));
+        all.harmless_name.extend(own.harmless_name);
+        all.user_field.retain(|r| own.user_field.iter().all(|o| o.id != r.id));
+        all.user_field.extend(own.user_field);
         Self::from_document(all)
     }
 
@@ -135,10 +153,20 @@ impl Knowledge {
         gpu::find(&self.gpus, name)
     }
 
-    /// What is masked in quoted lines.
+    /// Secrets that are known by their shape.
     #[must_use]
     pub fn redactions(&self) -> &[Redaction] {
         &self.redactions
+    }
+
+    /// Names that hold secrets, and those that only look so.
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The literals of all that is masked; built when something is masked first.
+    pub(crate) fn gate(&self) -> Option<&Gate> {
+        self.gate.get_or_init(|| Gate::new(&self.redactions, &self.names, &self.signatures)).as_ref()
     }
 
     /// All known cards.

@@ -95,6 +95,9 @@ pub struct Signature {
     /// None of these may stand in the line.
     #[serde(default)]
     pub unless: Vec<String>,
+    /// For user text: it ends before the last of these in the line; without it, it reaches to the line's end.
+    #[serde(default)]
+    pub until: Option<String>,
     /// Versions in which the line was seen.
     pub versions: String,
     /// One sentence for the person on call.
@@ -125,7 +128,7 @@ impl Signature {
     }
 
     /// The compiled pattern; `None` where there is none or it does not compile (a test excludes the latter).
-    pub(super) fn regex(&self) -> Option<&Regex> {
+    pub(crate) fn regex(&self) -> Option<&Regex> {
         self.regex.get_or_init(|| self.pattern.as_deref().and_then(|p| compile(p).ok())).as_ref()
     }
 }

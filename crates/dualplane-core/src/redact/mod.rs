@@ -1,0 +1,125 @@
+//! Masks secrets and what users wrote: in the lines that a report quotes, and in whole files before they reach a disk.
+//!
+//! The rules are data: `knowledge/redaction.toml`, and the signatures that mark user text. [`Redactor`] masks files; what
+//! the verdict needs stays as it is, and so does the number of lines.
+
+mod args;
+mod assign;
+mod frame;
+mod gate;
+mod json_tail;
+mod lines;
+mod name;
+mod object;
+mod pem;
+mod rule;
+mod spans;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::knowledge::Knowledge;
+use crate::report::Report;
+use crate::verdict::{Cause, Cited, Trigger};
+
+pub(crate) use gate::Gate;
+pub(crate) use rule::Names;
+pub use rule::{HarmlessName, Redaction, SecretName, UserField};
+
+/// Passes over one document; the second finds nothing in what programs write.
+const MAX_PASSES: usize = 4;
+
+/// Redacts files and counts by rule.
+#[derive(Debug)]
+pub struct Redactor<'k> {
+    knowledge: &'k Knowledge,
+    counts: BTreeMap<String, u64>,
+    /// Edits so far, counted or not: whether a text must be written anew.
+    edits: u64,
+    /// Objects, lists and texts that the walk is inside of.
+    depth: usize,
+}
+
+impl<'k> Redactor<'k> {
+    /// One that has masked nothing yet.
+    #[must_use]
+    pub fn new(knowledge: &'k Knowledge) -> Self {
+        Self { knowledge, counts: BTreeMap::new(), edits: 0, depth: 0 }
+    }
+
+    /// A text of many lines: a log, metrics, a command's output. The number of lines stays the same.
+    pub fn text<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
+        lines::redact(self, text)
+    }
+
+    /// A Kubernetes object or any JSON document, in place.
+    pub fn json(&mut self, value: &mut serde_json::Value) {
+        // A mask may bring two words together that mean more than either did: until nothing changes, within a bound.
+        for _ in 0..MAX_PASSES {
+            let before = self.edits;
+            self.walk(value);
+            if self.edits == before {
+                return;
+            }
+        }
+    }
+
+    /// How often each rule masked something, by its id.
+    #[must_use]
+    pub fn counts(&self) -> &BTreeMap<String, u64> {
+        &self.counts
+    }
+
+    /// One masked.
+    fn note(&mut self, id: &str) {
+        self.edits += 1;
+        spans::count(&mut self.counts, id);
+    }
+
+    /// One message without its wrapping.
+    fn message<'t>(&mut self, text: &'t str, spans: &spans::Spans<'_>) -> Cow<'t, str> {
+        let masked = spans::apply(text, spans, &mut self.counts);
+        self.edits += u64::from(matches!(masked, Cow::Owned(_)));
+        masked
+    }
+}
+
+/// A line with secrets and user text masked.
+#[must_use]
+pub fn line<'t>(text: &'t str, knowledge: &Knowledge) -> Cow<'t, str> {
+    spans::apply(text, &spans::find(knowledge, text), &mut BTreeMap::new())
+}
+
+/// Masks all quoted lines of a report in place.
+pub fn report(report: &mut Report, knowledge: &Knowledge) {
+    let mask = |text: &mut String| {
+        if let Cow::Owned(masked) = line(text, knowledge) {
+            *text = masked;
+        }
+    };
+    let v = &mut report.verdict;
+    let trigger = |t: &mut Option<Trigger>| {
+        if let Some(t) = t {
+            mask(&mut t.text);
+        }
+    };
+    let cites = |c: &mut Vec<Cited>| c.iter_mut().for_each(|c| mask(&mut c.text));
+    trigger(&mut v.trigger);
+    mask(&mut v.summary);
+    for s in &mut v.sequence {
+        mask(&mut s.what);
+        trigger(&mut s.trigger);
+    }
+    for c in &mut v.cascade {
+        mask(&mut c.text);
+    }
+    for Cause { title, supports, against, .. } in &mut v.causes {
+        mask(title);
+        cites(supports);
+        cites(against);
+    }
+    for a in &mut report.actions {
+        mask(&mut a.title);
+        a.arithmetic.iter_mut().for_each(mask);
+    }
+}
