@@ -130,6 +130,8 @@ pub fn has_failed(pod: &Value, now: Timestamp) -> bool {
         s.get("restartCount").and_then(Value::as_u64).unwrap_or(0) > 0
             || s.pointer("/state/terminated/exitCode").and_then(Value::as_i64).unwrap_or(0) != 0
             || s.pointer("/lastState/terminated").is_some()
+            // The main process may end well after the kernel took its worker.
+            || text(s, "/state/terminated/reason") == "OOMKilled"
             || s.pointer("/state/waiting/reason")
                 .and_then(Value::as_str)
                 .is_some_and(|r| r.ends_with("BackOff") || r.ends_with("Error") || r.starts_with("ErrImage"))
@@ -183,6 +185,8 @@ mod tests {
             &status(json!({"restartCount": 0, "state": {"terminated": {"exitCode": 0}}})),
             now
         ));
+        let child = json!({"restartCount": 0, "state": {"terminated": {"exitCode": 0, "reason": "OOMKilled"}}});
+        assert!(has_failed(&status(child), now));
         assert!(has_failed(&json!({"status": {"phase": "Failed", "reason": "Evicted"}}), now));
         let stuck = |at: &str| {
             json!({"metadata": {"creationTimestamp": at}, "spec": {"nodeName": "n"},
