@@ -62,4 +62,7 @@ build() {
     once "$(images_dir)" build_images
     once "$(tools_dir)" build_tools
     once "$(kube_dir)" build_kube
+    # What no branch has used for a week goes.
+    touch "$(debian_dir)" "$(images_dir)" "$(tools_dir)" "$(kube_dir)"
+    find "$CACHE" -mindepth 1 -maxdepth 1 -mtime +7 -exec rm -rf {} +
 }

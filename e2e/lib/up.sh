@@ -163,6 +163,7 @@ YAML
 follow_kernel_log() {
     if [ -e /var/log/kern.log ] && [ ! -e "$STATE/kern.log.ours" ]; then return; fi
     touch "$STATE/kern.log.ours"
+    # shellcheck disable=SC2016 # The inner shell expands.
     background kernel-log bash -c 'dmesg --follow-new | while IFS= read -r line; do
         printf "%(%b %e %H:%M:%S)T %s kernel: %s\n" -1 "$0" "$line"; done >>/var/log/kern.log' $NODE
 }
@@ -215,13 +216,15 @@ YAML
         --storage.tsdb.path "$STATE/prometheus" --web.listen-address $NODE_IP:$PROMETHEUS_PORT
 }
 
+fleet_settled() { [ -e "$STATE/fleet.json" ] || ! alive fleet; }
+
 # Thousands of pods on fake nodes. Again with a running one: nothing happens.
 fleet() {
     up
     alive fleet || rm -f "$STATE/fleet.json"
     background fleet "$(tools_dir)/fleet" --kubeconfig "$STATE/admin.kubeconfig" --pki "$STATE/pki" --address $NODE_IP \
         --incidents "$E2E/../testdata/incidents" --expect "$STATE/fleet.json" --pods "${E2E_PODS:-5000}"
-    fleet_settled() { [ -e "$STATE/fleet.json" ] || ! alive fleet; }
-    until_true 300 "fleet" fleet_settled && [ -e "$STATE/fleet.json" ] || die "see $STATE/log/fleet.log"
+    until_true 300 "fleet" fleet_settled
+    [ -e "$STATE/fleet.json" ] || die "see $STATE/log/fleet.log"
     say "$(tail -n 1 "$STATE/log/fleet.log")"
 }

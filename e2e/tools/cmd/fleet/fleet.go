@@ -250,21 +250,28 @@ var no = false
 func (f *fleet) healthyPod(ctx context.Context, i int) error {
 	app := fmt.Sprintf("llm-%02d", i/f.namespaces%10)
 	began := meta.NewTime(time.Now().Add(-time.Duration(1+i%240) * time.Hour))
-	const image = "vllm/vllm-openai:v0.11.0"
+	image, container, log := "vllm/vllm-openai:v0.11.0", "vllm", healthyLog
+	args := []string{"--model=Qwen/Qwen3-32B", "--max-model-len=16384"}
+	limits := core.ResourceList{"memory": resource.MustParse("64Gi"), "nvidia.com/gpu": resource.MustParse("1")}
+	// A few models a node, as it has 8 GPUs and a sick pod may hold some; the rest is what else runs in a cluster.
+	if i/f.nodes > 4 {
+		app, image, container, args, log = fmt.Sprintf("web-%02d", i/f.namespaces%10), "nginx:1.29", "web", nil, "start worker processes\n"
+		limits = core.ResourceList{"memory": resource.MustParse("512Mi")}
+	}
 	pod := &core.Pod{
 		ObjectMeta: meta.ObjectMeta{Namespace: f.ns(i), Name: fmt.Sprintf("%s-%s-%s", app, "7f9c6d5b84", suffix(i)),
 			Labels: map[string]string{"app": app, "pod-template-hash": "7f9c6d5b84"}},
 		Spec: core.PodSpec{NodeName: nodeName(i % f.nodes), AutomountServiceAccountToken: &no,
 			Tolerations: []core.Toleration{{Operator: core.TolerationOpExists}},
-			Containers: []core.Container{{Name: "vllm", Image: image, Args: []string{"--model=Qwen/Qwen3-32B", "--max-model-len=16384"},
-				Resources: core.ResourceRequirements{Limits: core.ResourceList{"memory": resource.MustParse("64Gi"), "nvidia.com/gpu": resource.MustParse("1")}}}}},
+			Containers: []core.Container{{Name: container, Image: image, Args: args,
+				Resources: core.ResourceRequirements{Limits: limits}}}},
 	}
 	made, err := f.start(ctx, pod, func(p *core.Pod) core.PodStatus {
 		yes := true
 		return core.PodStatus{Phase: core.PodRunning, StartTime: &began, HostIP: f.address, PodIP: fmt.Sprintf("10.%d.%d.%d", 100+i>>16, i>>8&255, i&255),
 			Conditions: []core.PodCondition{{Type: core.PodReady, Status: "True", LastTransitionTime: began}, {Type: core.ContainersReady, Status: "True", LastTransitionTime: began},
 				{Type: core.PodInitialized, Status: "True", LastTransitionTime: began}, {Type: core.PodScheduled, Status: "True", LastTransitionTime: began}},
-			ContainerStatuses: []core.ContainerStatus{{Name: "vllm", Image: image, ImageID: image, Ready: true, Started: &yes,
+			ContainerStatuses: []core.ContainerStatus{{Name: container, Image: image, ImageID: image, Ready: true, Started: &yes,
 				ContainerID: "containerd://" + strings.Repeat(strings.ReplaceAll(string(p.UID), "-", ""), 2),
 				State:       core.ContainerState{Running: &core.ContainerStateRunning{StartedAt: began}}}}}
 	})
@@ -272,7 +279,7 @@ func (f *fleet) healthyPod(ctx context.Context, i int) error {
 		return err
 	}
 	f.mu.Lock()
-	f.logs[made.Namespace+"/"+made.Name+"/vllm"] = containerLog{current: healthyLog}
+	f.logs[made.Namespace+"/"+made.Name+"/"+container] = containerLog{current: log}
 	f.mu.Unlock()
 	return nil
 }
