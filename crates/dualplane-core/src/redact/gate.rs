@@ -46,12 +46,13 @@ impl Gate {
         for (i, s) in shapes.iter().enumerate() {
             s.literals.iter().for_each(|l| add(l, Owner::Shape(i)));
         }
-        // The last part of a word stands in each of its spellings: `api_key`, `api-key`, `apiKey`.
+        // A part of a word stands in each of its spellings: `api_key`, `api-key`, `apiKey`. The longest is the rarest: `id`
+        // would stop at every `pid=1`.
         let mut words: Vec<&str> = names
             .secret
             .iter()
             .flat_map(|s| s.words.iter().chain(&s.exact))
-            .filter_map(|w| w.rsplit('_').next())
+            .filter_map(|w| w.split('_').max_by_key(|p| p.len()))
             .filter(|w| !w.is_empty())
             .collect();
         words.sort_unstable();

@@ -42,10 +42,19 @@ pub(super) fn judge<'k>(names: &'k Names, name: &str, shouted: bool) -> Option<&
 
 /// Whether a word stands in a name, and if so, whether it ends it.
 fn holds(joined: &str, parts: &[&str], word: &str) -> Option<bool> {
-    for form in [format!("_{word}_"), format!("_{word}s_")] {
-        if joined.contains(&form) {
-            return Some(joined.ends_with(&form));
+    let mut found = None;
+    let mut rest = joined;
+    // Word by word from each gap on: a general search costs more to set up than these few bytes to compare.
+    while let Some(at) = memchr::memchr(b'_', rest.as_bytes()) {
+        rest = rest.get(at + 1..).unwrap_or_default();
+        let Some(behind) = rest.strip_prefix(word) else { continue };
+        let behind = behind.strip_prefix('s').unwrap_or(behind);
+        if behind.starts_with('_') {
+            found = found.max(Some(behind.len() == 1));
         }
+    }
+    if found.is_some() {
+        return found;
     }
     // dbpassword, hftoken: written without a gap. Short words end too many others.
     let glued = |p: &str| {

@@ -29,8 +29,7 @@ impl Redaction {
                     Some(p) => Some(Regex::new(p).ok()?),
                     None => None,
                 };
-                // A word boundary that knows all of Unicode sends the automaton to its slow twin at the first umlaut.
-                Some((Regex::new(&self.pattern.replace(r"\b", r"(?-u:\b)")).ok()?, unless))
+                Some((Regex::new(&ascii(&self.pattern)).ok()?, unless))
             })
             .as_ref()
     }
@@ -45,6 +44,17 @@ impl Redaction {
             }
         }
     }
+}
+
+/// The pattern with ASCII classes: those of all Unicode make automata a hundred times as large, and a word boundary that knows
+/// Unicode sends them to their slow twin at the first umlaut.
+fn ascii(pattern: &str) -> String {
+    pattern
+        .replace(r"\b", r"(?-u:\b)")
+        .replace(r"\s", r"[ \t\r\n]")
+        .replace(r"\S", r"[^ \t\r\n]")
+        .replace(r"\W", "[^0-9A-Za-z_]")
+        .replace("(?i:", "(?i-u:")
 }
 
 /// Names whose values are secrets.
