@@ -9,4 +9,5 @@ pub mod api;
 pub mod bundle;
 pub mod capture;
 pub mod find;
+pub mod map;
 pub mod target;

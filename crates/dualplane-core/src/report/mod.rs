@@ -3,6 +3,7 @@
 //! Internal types are not serialized: the structures here are `dualplane.verdict/v1` and change only by a new version.
 
 pub mod json;
+pub mod map;
 mod markdown;
 mod places;
 pub mod plan;
@@ -10,6 +11,7 @@ mod split;
 mod style;
 mod text;
 mod writer;
+mod yaml;
 
 pub use markdown::markdown;
 pub use style::Style;

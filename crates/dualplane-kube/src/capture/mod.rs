@@ -3,7 +3,7 @@
 //! The logs of the dead instance go first: the next restart takes them away.
 
 mod context;
-mod engine;
+pub(crate) mod engine;
 mod events;
 mod kubelet;
 mod logs;
@@ -11,7 +11,7 @@ mod node;
 mod owners;
 mod policy;
 mod series;
-mod source;
+pub(crate) mod source;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
