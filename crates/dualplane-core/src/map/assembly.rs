@@ -121,6 +121,7 @@ impl Assembly {
         let node = old.node.clone().unwrap_or_default();
         if let Some(device) = self.device(to, &node) {
             device.mig |= old.mig;
+            device.used = device.used.or(old.used);
             device.attributes.absorb(old.attributes);
         }
         for h in self.held.iter_mut().filter(|h| h.device == from) {

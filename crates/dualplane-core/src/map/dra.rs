@@ -111,6 +111,37 @@ pub(super) fn allocated(a: &mut Assembly, pod: &Value, index: &Index<'_>) {
             of_claim(a, pod, container, (namespace, name), index, |r| r == request);
         }
     }
+    health(a, pod);
+}
+
+/// Health of a claim's devices, as the kubelet had it from the driver. It names them `claim:NAME/REQUEST` and by an id of
+/// their driver's (`gpu.nvidia.com/gpu=gpu-0`, `DRIVER/POOL/DEVICE`), which ends in the device's name.
+fn health(a: &mut Assembly, pod: &Value) {
+    let (namespace, name) = (str_at(pod, "/metadata/namespace"), str_at(pod, "/metadata/name"));
+    for s in super::pods::statuses(pod) {
+        let resources = list(s, "/allocatedResourcesStatus").iter();
+        let devices = resources
+            .filter(|r| str_at(r, "/name").starts_with("claim:"))
+            .flat_map(|r| list(r, "/resources"))
+            .take(MOST_RESULTS);
+        for d in devices {
+            let (id, health) = (str_at(d, "/resourceID"), str_at(d, "/health"));
+            let names = |h: &Held| {
+                let device = h.link.value.rsplit('/').next().unwrap_or_default();
+                id.strip_suffix(device).is_some_and(|rest| rest.ends_with(['/', '=', '-']))
+            };
+            let own = |h: &&mut Held| {
+                h.from == From::Claim
+                    && (h.namespace.as_str(), h.pod.as_str()) == (namespace, name)
+                    && h.container == str_at(s, "/name")
+                    && names(h)
+            };
+            let mut fits: Vec<&mut Held> = a.held.iter_mut().filter(own).collect();
+            if let ([one], false) = (fits.as_mut_slice(), health.is_empty()) {
+                one.health = Some(health.to_owned());
+            }
+        }
+    }
 }
 
 /// The claim behind a pod's own name for it; none before it was made.

@@ -12,11 +12,12 @@ use crate::verdict::Confidence;
 pub struct Exporter {
     /// The node that it runs on.
     pub node: String,
-    /// `namespace/pod` of the exporter.
-    pub pod: String,
     /// What `/metrics` answered.
     pub samples: Vec<Sample>,
 }
+
+/// How it is cited.
+const SOURCE: &str = "DCGM exporter's labels";
 
 /// The first label that is set.
 fn label<'a>(s: &'a Sample, names: &[&str]) -> &'a str {
@@ -29,7 +30,6 @@ fn about<'a>(s: &'a Sample, name: &str, old: &str) -> &'a str {
 }
 
 pub(super) fn read(a: &mut Assembly, exporter: &Exporter) {
-    let source = format!("DCGM exporter's labels ({})", exporter.pod);
     let mut drivers: Vec<&str> = Vec::new();
     for s in exporter.samples.iter().filter(|s| s.name.starts_with("DCGM_") || s.name.starts_with("dcgm_")) {
         let card = label(s, &["UUID", "uuid"]);
@@ -52,10 +52,10 @@ pub(super) fn read(a: &mut Assembly, exporter: &Exporter) {
         let driver = label(s, &["DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION"]);
         if !driver.is_empty() && !drivers.contains(&driver) && drivers.len() < 8 {
             drivers.push(driver);
-            let link = Link::new(driver, source.clone(), Confidence::High);
+            let link = Link::new(driver, SOURCE, Confidence::High);
             a.of_nodes.push(OfNode { node: node.to_owned(), name: "driver", link });
         }
-        describe(a, s, &device, (card, is_mig, node, &source));
+        describe(a, s, &device, (card, is_mig, node));
         let pod = about(s, "pod", "pod_name");
         if !pod.is_empty() {
             let held = Held {
@@ -63,7 +63,7 @@ pub(super) fn read(a: &mut Assembly, exporter: &Exporter) {
                 namespace: about(s, "namespace", "pod_namespace").to_owned(),
                 pod: pod.to_owned(),
                 container: about(s, "container", "container_name").to_owned(),
-                link: Link::new(&device, source.clone(), Confidence::High),
+                link: Link::new(&device, SOURCE, Confidence::High),
                 health: None,
                 from: From::Exporter,
             };
@@ -80,10 +80,10 @@ pub(super) fn read(a: &mut Assembly, exporter: &Exporter) {
     }
 }
 
-fn describe(a: &mut Assembly, s: &Sample, id: &str, (card, is_mig, node, source): (&str, bool, &str, &str)) {
+fn describe(a: &mut Assembly, s: &Sample, id: &str, (card, is_mig, node): (&str, bool, &str)) {
     let Some(d) = a.device(id, node) else { return };
     d.mig |= is_mig;
-    let mut tell = |name, value: &str| d.attributes.tell(name, value, source, Confidence::High);
+    let mut tell = |name, value: &str| d.attributes.tell(name, value, SOURCE, Confidence::High);
     tell("card", label(s, &["modelName"]));
     tell("index", label(s, &["gpu"]));
     tell("PCI address", label(s, &["pci_bus_id"]));
@@ -99,6 +99,10 @@ fn describe(a: &mut Assembly, s: &Sample, id: &str, (card, is_mig, node, source)
         _ => return,
     };
     if s.label("vgpu").is_none_or(str::is_empty) && s.value.is_finite() && s.value >= 0.0 {
-        tell(what, &Bytes::from_f64(s.value * MIB as f64).to_string());
+        let bytes = Bytes::from_f64(s.value * MIB as f64);
+        tell(what, &bytes.to_string());
+        if what == "used" {
+            d.used = d.used.or(Some(bytes));
+        }
     }
 }

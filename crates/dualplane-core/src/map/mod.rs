@@ -25,7 +25,7 @@ use serde_json::Value;
 use self::assembly::Assembly;
 pub use self::engine::{Answer, Question, questions};
 pub use self::exporter::Exporter;
-pub use self::model::{ContainerMap, Contradiction, Device, Holder, Map, Model, NodeMap, PodMap};
+pub use self::model::{ContainerMap, Contradiction, Device, End, Holder, Map, Model, NodeMap, PodMap};
 pub use self::pods::asks_for_gpu;
 pub use self::process::{Process, process};
 pub use self::told::{Attribute, Attributes, Link};
@@ -243,8 +243,12 @@ fn finish(
     asked: &Asked,
 ) -> Map {
     settle::compare(&mut a, &pods);
-    let by_device = matches!(asked, Asked::Node(_) | Asked::Gpu(_));
-    let mut map = Map { by_device, ..Map::default() };
+    let from = match asked {
+        Asked::Pods(_) | Asked::Process(_) => End::Pods,
+        Asked::Node(_) => End::Node,
+        Asked::Gpu(_) => End::Device,
+    };
+    let mut map = Map { from, ..Map::default() };
     match asked {
         Asked::Pods(words) => words.clone_into(&mut map.asked),
         Asked::Node(node) => map.asked = format!("node {node}"),

@@ -3,14 +3,15 @@
 use super::process::Process;
 use super::told::{Attributes, Link};
 use crate::evidence::Gap;
+use crate::units::Bytes;
 
 /// From requests to drivers, of all that was asked about.
 #[derive(Debug, Default)]
 pub struct Map {
     /// What was asked: `pod/NAME`, `node NODE`, `GPU-…`, `process 4711`.
     pub asked: String,
-    /// It was asked from the device's end: who holds it, rather than what is held.
-    pub by_device: bool,
+    /// From which end it was asked.
+    pub from: End,
     /// The process that was asked about.
     pub process: Option<Process>,
     /// Pods, by namespace and name.
@@ -23,6 +24,18 @@ pub struct Map {
     pub contradictions: Vec<Contradiction>,
     /// Links that are not known, with what would settle them.
     pub gaps: Vec<Gap>,
+}
+
+/// From which end a map was asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum End {
+    /// What do these pods hold?
+    #[default]
+    Pods,
+    /// What is on this node?
+    Node,
+    /// Who holds this device?
+    Device,
 }
 
 /// A pod.
@@ -89,6 +102,8 @@ pub struct Device {
     pub node: Option<String>,
     /// Properties.
     pub attributes: Attributes,
+    /// Memory in use on it, by whomever.
+    pub used: Option<Bytes>,
     /// Who holds it.
     pub holders: Vec<Holder>,
     /// Why its memory is not a holder's own.

@@ -28,12 +28,14 @@ pub(super) fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
         .take(MOST_CONTAINERS)
 }
 
+/// Statuses of all containers.
+pub(super) fn statuses(pod: &Value) -> impl Iterator<Item = &Value> {
+    ["/status/containerStatuses", "/status/initContainerStatuses"].iter().flat_map(|l| list(pod, l))
+}
+
 /// The status of a container.
 pub(super) fn status<'a>(pod: &'a Value, name: &str) -> Option<&'a Value> {
-    ["/status/containerStatuses", "/status/initContainerStatuses"]
-        .iter()
-        .flat_map(|l| list(pod, l))
-        .find(|s| str_at(s, "/name") == name)
+    statuses(pod).find(|s| str_at(s, "/name") == name)
 }
 
 /// Whether any container of a pod asks for a GPU, by the device plugin or by a claim.
@@ -151,9 +153,7 @@ pub(super) fn allocated(a: &mut Assembly, pod: &Value) {
     {
         for resource in list(s, "/allocatedResourcesStatus").iter().take(MOST_CONTAINERS) {
             let name = str_at(resource, "/name");
-            // Devices of a claim stand here as well (`claim:NAME/REQUEST`), under the names of their driver.
-            let of_claim = name.starts_with("claim:");
-            if !of_claim && !is_gpu(name) {
+            if !is_gpu(name) {
                 continue;
             }
             for device in list(resource, "/resources").iter().take(256) {
@@ -162,10 +162,6 @@ pub(super) fn allocated(a: &mut Assembly, pod: &Value) {
                     continue;
                 }
                 let known = a.resolve(node, raw);
-                // A claim's device under a name that no ResourceSlice has says nothing that the claim does not say.
-                if of_claim && !a.devices.contains_key(&known) {
-                    continue;
-                }
                 let health = str_at(device, "/health");
                 let profile = name.strip_prefix("nvidia.com/mig-").map(|p| p.trim_end_matches(".shared"));
                 let held = Held {

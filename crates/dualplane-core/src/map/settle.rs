@@ -6,7 +6,11 @@ use super::id;
 use super::model::{Contradiction, Map, Model, PodMap};
 use super::told::{Attributes, Link};
 use crate::evidence::Gap;
+use crate::units::Bytes;
 use crate::verdict::Confidence;
+
+/// Memory in use on a card of nobody: a CUDA context alone takes some hundred MiB, the driver's own share less.
+const IN_USE: Bytes = Bytes(1 << 30);
 
 /// Joins what the kubelet and the exporter say of MIG instances: the one gives the instance's id, the other the card.
 pub(super) fn join_instances(a: &mut Assembly, pods: &[PodMap]) {
@@ -275,6 +279,16 @@ pub(super) fn missing(map: &mut Map) {
     }
     for d in &map.devices {
         let node = d.node.as_deref().unwrap_or("NODE");
+        let divided = map.devices.iter().any(|o| o.attributes.value("parent") == Some(&d.id));
+        if let Some(used) = d.used.filter(|u| *u >= IN_USE && d.holders.is_empty() && !divided) {
+            gaps.push(Gap {
+                what: format!("who uses {used} of {}", d.id),
+                why: "no pod holds it: a process outside Kubernetes, one that outlived its pod, or a container with NVIDIA_VISIBLE_DEVICES; `dualplane map --pid PID` on the node tells".into(),
+                command: Some(format!(
+                    "kubectl debug node/{node} -it --profile=sysadmin --image=ubuntu -- chroot /host nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv"
+                )),
+            });
+        }
         let debug = format!(
             "kubectl debug node/{node} -it --profile=sysadmin --image=ubuntu -- chroot /host nvidia-smi -L"
         );

@@ -41,7 +41,7 @@ pub(super) async fn fetch(api: &Api, nodes: Option<&BTreeSet<String>>) -> (Vec<E
         match answer {
             Ok(body) if is_metrics(&body) => {
                 let (samples, _) = metrics::parse(&String::from_utf8_lossy(&body), "dcgm");
-                exporters.push(Exporter { node, pod, samples });
+                exporters.push(Exporter { node, samples });
             }
             Ok(_) => {}
             Err(e) => gaps.push(missing(&format!("GPUs of node {node} by its DCGM exporter {pod}"), &e)),

@@ -1,7 +1,9 @@
 //! The map as a tree: from the pod to its driver, or from the device to its holders, as it was asked.
 
 use super::tree::{Branch, Tone, draw};
-use crate::map::{Attribute, Attributes, ContainerMap, Device, Holder, Link, Map, NodeMap, PodMap, Process};
+use crate::map::{
+    Attribute, Attributes, ContainerMap, Device, End, Holder, Link, Map, NodeMap, PodMap, Process,
+};
 use crate::report::style::Style;
 use crate::report::writer::Writer;
 use crate::verdict::Confidence;
@@ -18,15 +20,15 @@ pub fn text(map: &Map, style: Style, wide: bool) -> String {
     let r = Render { map, wide };
     let mut w = Writer::new(style);
     let mut roots: Vec<Branch> = map.process.iter().map(process).collect();
-    if map.by_device {
-        roots.extend(map.nodes.iter().map(|n| r.node_with_devices(n)));
-        let homeless = |d: &&Device| !map.nodes.iter().any(|n| Some(&n.name) == d.node.as_ref());
-        roots.extend(map.devices.iter().filter(homeless).map(|d| r.device(d, None)));
-        // A pod whose device nobody names would not appear at all.
-        let lost = |p: &&PodMap| p.containers.iter().all(|c| c.devices.is_empty());
-        roots.extend(map.pods.iter().filter(lost).map(|p| r.pod(p)));
-    } else {
-        roots.extend(map.pods.iter().map(|p| r.pod(p)));
+    match map.from {
+        End::Pods => roots.extend(map.pods.iter().map(|p| r.pod(p))),
+        End::Node => {
+            roots.extend(map.nodes.iter().map(|n| r.node_with_devices(n)));
+            // A pod whose device nobody names would not appear at all.
+            let lost = |p: &&PodMap| p.containers.iter().all(|c| c.devices.is_empty());
+            roots.extend(map.pods.iter().filter(lost).map(|p| r.pod(p)));
+        }
+        End::Device => roots.extend(map.devices.iter().map(|d| r.device_on_node(d))),
     }
     for (i, root) in roots.iter().enumerate() {
         if i > 0 {
@@ -87,9 +89,12 @@ impl Render<'_> {
         Some(b)
     }
 
+    /// Those of `only` in its order; all as they were told with `wide`, or without `only`.
     fn attributes(&self, all: &Attributes, only: Option<&[&str]>) -> Vec<Branch> {
-        let wanted = |a: &&Attribute| self.wide || only.is_none_or(|o| o.contains(&a.name));
-        all.iter().filter(wanted).filter_map(|a| self.attribute(a)).collect()
+        match only.filter(|_| !self.wide) {
+            Some(only) => only.iter().filter_map(|n| self.attribute(all.get(n)?)).collect(),
+            None => all.iter().filter_map(|a| self.attribute(a)).collect(),
+        }
     }
 
     fn pod(&self, p: &PodMap) -> Branch {
@@ -199,6 +204,18 @@ impl Render<'_> {
     fn holding(&self, h: &Holder) -> String {
         let sources: Vec<String> = h.links.iter().map(|l| self.source(l)).collect();
         sources.join("; ")
+    }
+
+    fn device_on_node(&self, d: &Device) -> Branch {
+        let mut b = self.device(d, None);
+        if let Some(name) = &d.node {
+            let mut node = Branch::name("node", name);
+            let known = self.map.nodes.iter().find(|n| n.name == *name);
+            node.children =
+                known.map(|n| self.attributes(&n.attributes, Some(FEW_OF_NODE))).unwrap_or_default();
+            b.children.push(node);
+        }
+        b
     }
 
     fn node_with_devices(&self, n: &NodeMap) -> Branch {
