@@ -57,6 +57,8 @@ pub(super) struct Assembly {
     pub(super) replicas: Vec<String>,
     pub(super) contradictions: Vec<Contradiction>,
     pub(super) gaps: Vec<Gap>,
+    /// A bound was reached.
+    pub(super) cut: bool,
 }
 
 impl Assembly {
@@ -100,7 +102,18 @@ impl Assembly {
     pub(super) fn hold(&mut self, held: Held, node: &str) {
         if self.held.len() < MOST_HELD && self.device(&held.device, node).is_some() {
             self.held.push(held);
+        } else {
+            self.cut = true;
         }
+    }
+
+    /// Said where a bound was reached.
+    pub(super) fn cut(&self) -> Option<Gap> {
+        self.cut.then(|| Gap {
+            what: "the rest of the devices and their holders".into(),
+            why: format!("one map takes {MOST_DEVICES} devices and {MOST_HELD} words about their holders"),
+            command: Some("dualplane map --node NODE".into()),
+        })
     }
 
     /// Devices of a container by the word of one kind of source.

@@ -4,11 +4,15 @@
 //! claim got, the DCGM exporter which card has which name, GPU feature discovery the driver, the engine its model. Each
 //! link keeps who told it; where they differ both stay, and where nobody tells, the map says what would.
 
+mod answers;
 mod assembly;
+mod choose;
+mod compare;
 mod dra;
 mod engine;
 mod exporter;
 mod id;
+mod missing;
 mod model;
 mod node;
 mod pods;
@@ -115,7 +119,7 @@ pub fn assemble(input: &Input, asked: &Asked) -> Result<Map, NotOne> {
         nodes.iter().find(|n| n.name == node)?.attributes.value("sharing").map(str::to_owned)
     });
     let count = input.pods.len();
-    let (chosen, ids) = choose(&a, pods, count, asked)?;
+    let (chosen, ids) = choose::choose(&a, pods, count, asked)?;
     Ok(finish(a, chosen, ids, nodes, asked))
 }
 
@@ -124,7 +128,7 @@ fn hear(pods: &mut [PodMap], answers: &[Answer]) {
         let pod = pods.iter_mut().find(|p| p.namespace == a.namespace && p.name == a.pod);
         let container = pod.and_then(|p| p.containers.iter_mut().find(|c| c.name == a.question.container));
         if let Some(c) = container {
-            engine::hear(c, &a.question, &a.body);
+            answers::hear(c, &a.question, &a.body);
         }
     }
     for c in pods.iter_mut().flat_map(|p| &mut p.containers) {
@@ -163,78 +167,6 @@ fn nodes(a: &mut Assembly, objects: &[Value]) -> Vec<NodeMap> {
     nodes
 }
 
-/// The pods and devices that are shown.
-fn choose(
-    a: &Assembly,
-    pods: Vec<PodMap>,
-    count: usize,
-    asked: &Asked,
-) -> Result<(Vec<PodMap>, BTreeSet<String>), NotOne> {
-    let of = |pods: &[PodMap]| -> BTreeSet<String> {
-        let holds = |d: &Device| {
-            d.holders.iter().any(|h| pods.iter().any(|p| p.namespace == h.namespace && p.name == h.pod))
-        };
-        a.devices.values().filter(|d| holds(d)).map(|d| d.id.clone()).collect()
-    };
-    Ok(match asked {
-        Asked::Pods(_) | Asked::Process(_) => {
-            let mut pods = pods;
-            pods.truncate(count);
-            let ids = of(&pods);
-            (pods, ids)
-        }
-        Asked::Node(node) => {
-            let here = |p: &PodMap| p.node.as_ref().is_some_and(|l| l.value == *node);
-            let uses = |p: &PodMap| p.containers.iter().any(|c| !c.asks.is_empty());
-            let pods: Vec<PodMap> = pods.into_iter().filter(|p| here(p) && uses(p)).collect();
-            let ids =
-                a.devices.values().filter(|d| d.node.as_ref() == Some(node)).map(|d| d.id.clone()).collect();
-            (pods, ids)
-        }
-        Asked::Gpu(wanted) => {
-            let mut ids = BTreeSet::from([one(a, wanted)?]);
-            // Who holds a card of which slices were made are the holders of the slices.
-            let parent = |d: &Device| d.attributes.value("parent").is_some_and(|p| ids.contains(p));
-            let slices: Vec<String> =
-                a.devices.values().filter(|d| parent(d)).map(|d| d.id.clone()).collect();
-            ids.extend(slices);
-            let held = |p: &PodMap| {
-                a.devices
-                    .values()
-                    .filter(|d| ids.contains(&d.id))
-                    .any(|d| d.holders.iter().any(|h| h.namespace == p.namespace && h.pod == p.name))
-            };
-            let pods = pods.into_iter().filter(held).collect();
-            (pods, ids)
-        }
-    })
-}
-
-fn one(a: &Assembly, wanted: &str) -> Result<String, NotOne> {
-    let lower = wanted.to_ascii_lowercase();
-    let exact = a.devices.keys().find(|id| id.to_ascii_lowercase() == lower);
-    if let Some(id) = exact {
-        return Ok(id.clone());
-    }
-    let fits: Vec<&String> = a
-        .devices
-        .keys()
-        .filter(|id| {
-            let id = id.to_ascii_lowercase();
-            // People copy an id with and without its kind.
-            let bare = id.split_once('-').map_or("", |(_, rest)| rest);
-            id.starts_with(&lower) || bare.starts_with(&lower)
-        })
-        .collect();
-    match fits.as_slice() {
-        [id] => Ok((*id).clone()),
-        many => Err(NotOne {
-            candidates: many.iter().take(20).map(|id| (*id).clone()).collect(),
-            known: a.devices.len(),
-        }),
-    }
-}
-
 fn finish(
     mut a: Assembly,
     mut pods: Vec<PodMap>,
@@ -242,13 +174,14 @@ fn finish(
     nodes: Vec<NodeMap>,
     asked: &Asked,
 ) -> Map {
-    settle::compare(&mut a, &pods);
+    compare::compare(&mut a, &pods);
     let from = match asked {
         Asked::Pods(_) | Asked::Process(_) => End::Pods,
         Asked::Node(_) => End::Node,
         Asked::Gpu(_) => End::Device,
     };
     let mut map = Map { from, ..Map::default() };
+    map.gaps.extend(a.cut());
     match asked {
         Asked::Pods(words) => words.clone_into(&mut map.asked),
         Asked::Node(node) => map.asked = format!("node {node}"),
@@ -282,13 +215,13 @@ fn finish(
     map.pods = pods;
     map.contradictions = a.contradictions;
     for d in &map.devices {
-        map.contradictions.extend(settle::attributes(&d.attributes, &d.id));
+        map.contradictions.extend(compare::attributes(&d.attributes, &d.id));
     }
     for n in &map.nodes {
-        map.contradictions.extend(settle::attributes(&n.attributes, &format!("node {}", n.name)));
+        map.contradictions.extend(compare::attributes(&n.attributes, &format!("node {}", n.name)));
     }
     map.contradictions.dedup();
-    map.gaps = a.gaps;
-    settle::missing(&mut map);
+    map.gaps.extend(a.gaps);
+    missing::missing(&mut map);
     map
 }
