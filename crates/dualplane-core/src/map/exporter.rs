@@ -63,7 +63,8 @@ pub(super) fn read(a: &mut Assembly, exporter: &Exporter) {
                 namespace: about(s, "namespace", "pod_namespace").to_owned(),
                 pod: pod.to_owned(),
                 container: about(s, "container", "container_name").to_owned(),
-                link: Link::new(&device, SOURCE, Confidence::High),
+                // It passes on what it heard from the kubelet at its last scrape.
+                link: Link::new(&device, SOURCE, Confidence::Medium),
                 health: None,
                 from: From::Exporter,
             };

@@ -55,7 +55,7 @@ fn process(p: &Process) -> Branch {
     told("container", p.container_id.as_deref());
     told("runtime", p.runtime);
     told("QoS", p.qos);
-    told("driver", p.driver);
+    told("cgroup driver", p.driver);
     b
 }
 
