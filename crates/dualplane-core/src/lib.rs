@@ -24,6 +24,7 @@ pub mod fuzzing {
     pub use crate::facts::fuzz::*;
 }
 pub mod knowledge;
+pub mod map;
 pub mod plan;
 pub mod redact;
 pub mod report;

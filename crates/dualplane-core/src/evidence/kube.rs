@@ -91,7 +91,7 @@ fn add_at(
     true
 }
 
-pub(super) fn str_at<'a>(v: &'a Value, pointer: &str) -> &'a str {
+pub(crate) fn str_at<'a>(v: &'a Value, pointer: &str) -> &'a str {
     v.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -99,7 +99,7 @@ fn opt_at(v: &Value, pointer: &str) -> Option<String> {
     v.pointer(pointer).and_then(Value::as_str).filter(|s| !s.is_empty()).map(str::to_owned)
 }
 
-fn list<'a>(v: &'a Value, pointer: &str) -> &'a [Value] {
+pub(crate) fn list<'a>(v: &'a Value, pointer: &str) -> &'a [Value] {
     v.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
@@ -108,7 +108,7 @@ fn time_at(v: &Value, pointer: &str) -> Option<Stamp> {
 }
 
 /// Quantities are strings in JSON, but YAML turns `1` into a number.
-fn text_of(v: &Value) -> String {
+pub(crate) fn text_of(v: &Value) -> String {
     v.as_str().map_or_else(|| v.to_string(), str::to_owned)
 }
 

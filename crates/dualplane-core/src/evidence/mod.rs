@@ -14,7 +14,7 @@ pub(crate) mod fuzz;
 pub mod gpu_model;
 pub mod host_model;
 mod inspect;
-mod kube;
+pub(crate) mod kube;
 mod kube_list;
 mod kube_model;
 mod kubelet;

@@ -4,6 +4,7 @@
 
 mod changes;
 pub mod json;
+pub mod map;
 mod markdown;
 mod overview;
 mod places;
@@ -12,6 +13,7 @@ mod split;
 mod style;
 mod text;
 mod writer;
+mod yaml;
 
 pub use markdown::markdown;
 pub use overview::overview;

@@ -81,6 +81,7 @@ pub(super) fn relevant_ooms<'a>(
         } else if pod.is_some() && far_from_death(oom, subject)
             || identity::other_host(&oom.text, bundle, subject).is_some()
             || cut_off(oom, facts)
+            || outside_pods(oom, !uids.is_empty())
         {
             continue;
         } else {
@@ -117,6 +118,14 @@ fn serves_models(oom: &OomRecord) -> bool {
     ];
     let comms = oom.victims.iter().map(|v| v.comm.as_str()).chain(oom.invoker.as_deref());
     comms.map(str::to_lowercase).any(|c| NAMES.iter().any(|n| c.contains(n)))
+}
+
+/// The limit was that of a cgroup that is no pod's (a service of the node), and we know our own pod's.
+fn outside_pods(oom: &OomRecord, known: bool) -> bool {
+    let path = oom.oom_memcg.as_deref().unwrap_or_default().trim_matches('/');
+    // A nested cluster may show its own root, or a path that leads out of its namespace.
+    let elsewhere = !path.is_empty() && !path.contains("kubepods") && !path.contains("..");
+    known && oom.constraint == Constraint::Memcg && elsewhere && !oom.in_container()
 }
 
 /// The rest of a record whose head the ring has lost, in a log whose other records name their cgroups: it may be of any

@@ -14,9 +14,9 @@ const PORTS: &[u64] = &[8000, 30000, 8080, 8002, 11434, 8265];
 /// Ports of one pod that are asked.
 const MAX_PORTS: usize = 4;
 /// Port of the DCGM exporter.
-const DCGM_PORT: u64 = 9400;
+pub(crate) const DCGM_PORT: u64 = 9400;
 /// How its pods are labelled by the GPU operator and by its own chart.
-const DCGM_LABELS: &[&str] =
+pub(crate) const DCGM_LABELS: &[&str] =
     &["app=nvidia-dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter", "app=dcgm-exporter"];
 
 pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
@@ -126,7 +126,7 @@ pub(crate) fn pod_proxy(namespace: &str, pod: &str, port: u64, below: &str) -> S
     format!("{}:{port}/proxy/{below}", path::named(&pods, pod))
 }
 
-fn is_metrics(body: &[u8]) -> bool {
+pub(crate) fn is_metrics(body: &[u8]) -> bool {
     let head = String::from_utf8_lossy(body.get(..body.len().min(4096)).unwrap_or_default());
     head.lines().any(|l| l.starts_with("# TYPE ") || l.starts_with("# HELP "))
         || head.lines().take(20).filter(|l| l.contains(' ') && !l.starts_with('<')).count() > 2

@@ -3,7 +3,7 @@
 //! The logs of the dead instance go first: the next restart takes them away.
 
 mod context;
-mod engine;
+pub(crate) mod engine;
 mod events;
 mod kubelet;
 mod logs;
@@ -14,7 +14,7 @@ mod owners;
 mod policy;
 mod series;
 mod shared;
-mod source;
+pub(crate) mod source;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

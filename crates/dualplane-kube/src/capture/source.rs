@@ -73,13 +73,13 @@ impl Read {
 
 /// What to say where a source fails.
 #[derive(Debug)]
-pub(super) struct Missing {
+pub(crate) struct Missing {
     /// What is missing, in words: "events of the pod".
-    pub(super) what: String,
+    pub(crate) what: String,
     /// The command that gets it otherwise.
-    pub(super) command: Option<String>,
+    pub(crate) command: Option<String>,
     /// Its absence is worth a word; metrics-server and the like may be absent in silence.
-    pub(super) wanted: bool,
+    pub(crate) wanted: bool,
 }
 
 type Running<'a> = Pin<Box<dyn Future<Output = Ended> + 'a>>;
@@ -147,7 +147,7 @@ fn end(name: String, missing: Missing, result: Result<Read, Fault>) -> Ended {
 }
 
 /// The gap that a fault leaves.
-pub(super) fn gap(missing: Missing, fault: &Fault) -> Gap {
+pub(crate) fn gap(missing: Missing, fault: &Fault) -> Gap {
     let why = match fault {
         Fault::Forbidden { permission, .. } if !permission.is_empty() => {
             format!("the permission to {permission} is missing (deploy/rbac.yaml says what each one buys)")

@@ -1,12 +1,14 @@
 //! The command line.
 
 mod cluster;
+mod map;
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::cluster::{ClusterArgs, SelectArgs, StoreArgs};
+pub(crate) use self::map::{MapArgs, MapFormat};
 
 /// Names the memory plane (host RAM or VRAM) that killed a GPU model-serving pod, the line that came first, why, and
 /// what to change.
@@ -23,6 +25,8 @@ pub(crate) enum Command {
     Triage(TriageArgs),
     /// Keep a pod's evidence in one file before a restart erases it
     Capture(CaptureArgs),
+    /// Who runs where: model, pod, container, GPU or MIG instance, node, driver, each link with its source
+    Map(MapArgs),
     /// Divide a model server's memory on both planes before it runs
     Plan(PlanArgs),
     /// Settings and cards that hold a workload

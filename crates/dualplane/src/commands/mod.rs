@@ -117,6 +117,9 @@ pub(crate) enum Failure {
     /// Nothing of what was asked for is in trouble.
     #[error("{0}")]
     NoneFailed(String),
+    /// Nothing of what was asked for is there to be mapped.
+    #[error("{0}")]
+    NoneMapped(String),
     /// The runtime for requests could not be started.
     #[error("cannot start the runtime for requests: {0}")]
     Runtime(io::Error),
@@ -150,7 +153,9 @@ impl Failure {
             | Self::Flag { .. }
             | Self::Plan(PlanError::Contradiction { .. }) => exit::USAGE,
             Self::Plan(PlanError::Unsupported { .. }) => exit::UNSUPPORTED,
-            Self::NoEvidence(_) | Self::NoLabels(_) | Self::NoneFailed(_) => exit::NO_EVIDENCE,
+            Self::NoEvidence(_) | Self::NoLabels(_) | Self::NoneFailed(_) | Self::NoneMapped(_) => {
+                exit::NO_EVIDENCE
+            }
             Self::Knowledge(_) | Self::Json(_) | Self::Runtime(_) => exit::BUG,
         }
     }
@@ -174,6 +179,10 @@ impl Failure {
             }
             Self::Cluster(fault) => cluster_hint(fault)?,
             Self::NoneFailed(_) => "name a pod (pod/NAME) to judge it all the same".into(),
+            Self::NoneMapped(_) => {
+                "check the name and the namespace (-n); `dualplane map --node NODE` lists the GPUs of a node"
+                    .into()
+            }
             Self::Knowledge(_) | Self::Json(_) => {
                 "this is a bug in dualplane; please report it with the command you ran".into()
             }
@@ -237,6 +246,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
     match args.command {
         Command::Triage(args) => triage::run(&args),
         Command::Capture(args) => live::capture::run(&args),
+        Command::Map(args) => live::map::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Fit(args) => fit::run(&args),
         Command::Explain(args) => explain::run(&args),

@@ -16,6 +16,7 @@ mod hostile;
 mod incidents;
 mod know;
 mod large;
+mod map;
 mod plan;
 mod plan_cli;
 mod plan_gguf;

@@ -1,6 +1,7 @@
 //! Commands that ask a cluster. They run on one thread: what takes time is the network.
 
 pub(crate) mod capture;
+pub(crate) mod map;
 pub(crate) mod pods;
 
 use std::future::Future;
