@@ -1,11 +1,13 @@
 //! The command line.
 
+mod change;
 mod cluster;
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::change::{ApplyArgs, ListFormat, RollbackArgs};
 pub(crate) use self::cluster::{ClusterArgs, SelectArgs, StoreArgs};
 
 /// Names the memory plane (host RAM or VRAM) that killed a GPU model-serving pod, the line that came first, why, and
@@ -23,6 +25,10 @@ pub(crate) enum Command {
     Triage(TriageArgs),
     /// Keep a pod's evidence in one file before a restart erases it
     Capture(CaptureArgs),
+    /// Carry out a patch of a report on a cluster: shows it, asks, records it
+    Apply(ApplyArgs),
+    /// Undo a change that `apply` made, or list them
+    Rollback(RollbackArgs),
     /// Divide a model server's memory on both planes before it runs
     Plan(PlanArgs),
     /// Settings and cards that hold a workload

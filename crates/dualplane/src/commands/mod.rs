@@ -117,6 +117,17 @@ pub(crate) enum Failure {
     /// Nothing of what was asked for is in trouble.
     #[error("{0}")]
     NoneFailed(String),
+    /// Nothing was changed in the cluster, and why.
+    #[error("{why}")]
+    NotChanged {
+        /// Why not.
+        why: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// Whether the cluster was changed is not known.
+    #[error("{0}")]
+    Unclear(String),
     /// The runtime for requests could not be started.
     #[error("cannot start the runtime for requests: {0}")]
     Runtime(io::Error),
@@ -150,6 +161,8 @@ impl Failure {
             | Self::Flag { .. }
             | Self::Plan(PlanError::Contradiction { .. }) => exit::USAGE,
             Self::Plan(PlanError::Unsupported { .. }) => exit::UNSUPPORTED,
+            Self::NotChanged { .. } => exit::NOT_CHANGED,
+            Self::Unclear(_) => exit::UNCLEAR,
             Self::NoEvidence(_) | Self::NoLabels(_) | Self::NoneFailed(_) => exit::NO_EVIDENCE,
             Self::Knowledge(_) | Self::Json(_) | Self::Runtime(_) => exit::BUG,
         }
@@ -173,6 +186,10 @@ impl Failure {
                     .into()
             }
             Self::Cluster(fault) => cluster_hint(fault)?,
+            Self::NotChanged { hint, .. } => hint.clone()?,
+            Self::Unclear(_) => {
+                "its record is kept; `dualplane rollback` finds out what became of it and undoes it".into()
+            }
             Self::NoneFailed(_) => "name a pod (pod/NAME) to judge it all the same".into(),
             Self::Knowledge(_) | Self::Json(_) => {
                 "this is a bug in dualplane; please report it with the command you ran".into()
@@ -237,6 +254,8 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
     match args.command {
         Command::Triage(args) => triage::run(&args),
         Command::Capture(args) => live::capture::run(&args),
+        Command::Apply(args) => live::apply::run(&args),
+        Command::Rollback(args) => live::rollback::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Fit(args) => fit::run(&args),
         Command::Explain(args) => explain::run(&args),
