@@ -131,7 +131,9 @@ impl Record {
         if let Some(action) = &self.action {
             return action.clone();
         }
-        let paths: Vec<String> = self.changes.iter().map(|e| super::path::at(&e.path)).collect();
+        // What every path begins with tells nothing.
+        let short = |path: String| path.strip_prefix("spec.template.spec.").unwrap_or(&path).to_owned();
+        let paths: Vec<String> = self.changes.iter().map(|e| short(super::path::at(&e.path))).collect();
         paths.join(", ")
     }
 }

@@ -9,7 +9,9 @@
 #![allow(clippy::print_stderr, missing_docs)]
 
 mod advice;
+mod apply;
 mod archive;
+mod deploy;
 mod docs;
 mod harness;
 mod hostile;
@@ -19,6 +21,7 @@ mod large;
 mod plan;
 mod plan_cli;
 mod plan_gguf;
+mod plugin;
 mod real_oom;
 mod schema;
 mod tidy;
