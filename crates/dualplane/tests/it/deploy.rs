@@ -85,7 +85,7 @@ fn asked() -> BTreeSet<String> {
         let code = text.split("#[cfg(test)]").next().unwrap();
         let quoted: Vec<&str> = code.split('"').collect();
         // A group and version, and the next word in quotes: its resource, in calls and tables alike.
-        for pair in quoted.windows(3) {
+        for pair in quoted.windows(4) {
             let version = pair[0].rsplit('/').next().unwrap();
             let is_version = version.starts_with('v')
                 && version.len() <= 8
@@ -95,7 +95,9 @@ fn asked() -> BTreeSet<String> {
             // Node events are in the namespace `default`.
             let is_resource =
                 !matches!(pair[2], "" | "default") && pair[2].chars().all(|c| c.is_ascii_lowercase());
-            if is_version && is_resource && pair[1].len() < 60 && pair[1].contains(',') {
+            // A key of an object that is built there.
+            let is_key = pair[3].starts_with(':');
+            if is_version && is_resource && !is_key && pair[1].len() < 60 && pair[1].contains(',') {
                 let group = pair[0].rsplit_once('/').map_or("", |g| g.0);
                 out.insert(format!("{group}/{}", pair[2]));
             }
