@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_kubelets_plain_text_is_kept_short() {
         assert!(clipped(&format!("{}: unknown field", "x".repeat(900))).ends_with(": unknown field"));
-        let body = "container not ready ".repeat(100);
+        let body = "container is not ready ".repeat(100);
         let Fault::Status { status, why } = Fault::of_status("/x", StatusCode::BAD_GATEWAY, body.as_bytes())
         else {
             panic!("another fault")
