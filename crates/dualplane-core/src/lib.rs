@@ -5,6 +5,7 @@
 //! - [`facts`] extracts what those say, each with its place;
 //! - [`verdict`] puts memory errors into causal order and names the first;
 //! - [`actions`] computes exact changes from the numbers in the evidence;
+//! - [`change`] computes what a patch changes on a live object, and the way back;
 //! - [`redact`] masks secrets and user text in what is quoted;
 //! - [`plan`] computes how a model server's memory will divide, before it runs;
 //! - [`report`] holds the versioned output structures and renders them.
@@ -14,6 +15,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod actions;
+pub mod change;
 pub mod evidence;
 pub mod facts;
 /// What `fuzz/` reaches of the private parsers; no part of the interface.

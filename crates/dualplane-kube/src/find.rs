@@ -143,9 +143,8 @@ fn does_not_start(pod: &Value, now: Timestamp) -> bool {
     if text(pod, "/status/phase") != "Pending" || text(pod, "/spec/nodeName").is_empty() {
         return false;
     }
-    let older = |at: &str, s: i64| {
-        at.parse::<Timestamp>().is_ok_and(|at| now.as_second() - at.as_second() > s)
-    };
+    let older =
+        |at: &str, s: i64| at.parse::<Timestamp>().is_ok_and(|at| now.as_second() - at.as_second() > s);
     let conditions = pod.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
     let no_sandbox = conditions
         .filter(|c| text(c, "/type") == "PodReadyToStartContainers" && text(c, "/status") == "False")
@@ -185,7 +184,8 @@ mod tests {
             &status(json!({"restartCount": 0, "state": {"terminated": {"exitCode": 0}}})),
             now
         ));
-        let child = json!({"restartCount": 0, "state": {"terminated": {"exitCode": 0, "reason": "OOMKilled"}}});
+        let child =
+            json!({"restartCount": 0, "state": {"terminated": {"exitCode": 0, "reason": "OOMKilled"}}});
         assert!(has_failed(&status(child), now));
         assert!(has_failed(&json!({"status": {"phase": "Failed", "reason": "Evicted"}}), now));
         let stuck = |at: &str| {

@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod api;
+pub mod apply;
 pub mod bundle;
 pub mod capture;
 pub mod find;

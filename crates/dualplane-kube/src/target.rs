@@ -69,6 +69,12 @@ impl Kind {
         self.row().map_or("pods", |r| r.3)
     }
 
+    /// `Deployment`.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        self.row().map_or("Pod", |r| r.4)
+    }
+
     /// `deployment`, for messages.
     #[must_use]
     pub fn word(self) -> &'static str {

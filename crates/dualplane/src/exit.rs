@@ -31,6 +31,11 @@ pub(crate) const BELOW_BOUND: Code = Code(5);
 /// `plan` and `fit`: the GPU plane of this engine, version or architecture is not known.
 pub(crate) const UNSUPPORTED: Code = Code(6);
 
+/// `apply` and `rollback`: nothing was changed.
+pub(crate) const NOT_CHANGED: Code = Code(7);
+/// `apply` and `rollback`: whether it was changed is not known.
+pub(crate) const UNCLEAR: Code = Code(8);
+
 /// All codes with their meaning, for help and docs.
 pub(crate) const TABLE: &[(Code, &str)] = &[
     (OK, "a report was made (whatever its verdict)"),
@@ -43,6 +48,11 @@ pub(crate) const TABLE: &[(Code, &str)] = &[
         "a check found something: `knowledge check` a problem, `dev corpus` a figure below its bound",
     ),
     (UNSUPPORTED, "`plan` and `fit`: the arithmetic of this engine, version or architecture is not known"),
+    (
+        NOT_CHANGED,
+        "`apply` and `rollback`: nothing was changed: not confirmed, refused, or something stands against it",
+    ),
+    (UNCLEAR, "`apply` and `rollback`: the answer did not arrive; whether it was changed is not known"),
 ];
 
 /// With `--exit-code`, the class of the verdict is the exit code; of several incidents, the highest.

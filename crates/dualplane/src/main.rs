@@ -6,6 +6,8 @@
 mod args;
 mod commands;
 mod exit;
+mod files;
+mod invoked;
 mod model;
 mod output;
 mod own_knowledge;
@@ -13,10 +15,18 @@ mod target;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
+
+/// The arguments, under the name that the program was called by.
+fn parse() -> Result<args::Args, clap::Error> {
+    let name = invoked::name();
+    let mut command = args::Args::command().bin_name(name).display_name(name);
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    args::Args::from_arg_matches(&matches).map_err(|e| e.format(&mut command))
+}
 
 fn main() -> ExitCode {
-    let args = match args::Args::try_parse() {
+    let args = match parse() {
         Ok(args) => args,
         Err(error) => {
             // clap prints help and version to standard output with success, errors to standard error.

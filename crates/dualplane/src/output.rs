@@ -43,8 +43,10 @@ pub(crate) fn write(text: &str) -> Result<(), Failure> {
 /// Prints a failure and what to do about it.
 pub(crate) fn error(failure: &Failure) {
     let mut err = io::stderr().lock();
-    let text = dualplane_core::text::printable(&failure.to_string()).into_owned();
-    let _ = writeln!(err, "error: {text}");
+    // A list in an error has lines of its own; everything in them is made safe.
+    let text = failure.to_string();
+    let lines: Vec<_> = text.lines().map(dualplane_core::text::printable).collect();
+    let _ = writeln!(err, "error: {}", lines.join("\n"));
     if let Some(hint) = failure.hint() {
         let _ = writeln!(err, "  {}", dualplane_core::text::printable(&hint));
     }

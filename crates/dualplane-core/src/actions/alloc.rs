@@ -1,6 +1,6 @@
 //! A host allocation was refused without a kill: /dev/shm, pinned memory, the engine's own check, overcommit.
 
-use super::{Action, Context, Stage, names, on_node, supports};
+use super::{Action, Context, Stage, container_patch, names, on_node, supports};
 use crate::units::{Bytes, GIB, MIB};
 
 /// The container runtimes' default size of /dev/shm.
@@ -47,11 +47,8 @@ fn shared_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
     out.push(
         Action::new(Stage::Fix, format!("Mount a Memory-medium volume of {} at /dev/shm, and add as much to the memory limit: its pages are charged to the container", size.k8s()))
             .because(why)
-            .patch(format!(
-                "spec:\n  template:\n    spec:\n      containers:\n      - name: {}\n        volumeMounts:\n        - name: dshm\n          mountPath: /dev/shm\n      volumes:\n      - name: dshm\n        emptyDir:\n          medium: Memory\n          sizeLimit: {}\n",
-                n.container,
-                size.k8s()
-            )),
+            .patch(container_patch(cx, "volumeMounts:\n- name: dshm\n  mountPath: /dev/shm\n")
+                + &format!("      volumes:\n      - name: dshm\n        emptyDir:\n          medium: Memory\n          sizeLimit: {}\n", size.k8s())),
     );
     out.push(
         Action::new(Stage::Verify, "At the peak /dev/shm stays below 80 % full")

@@ -13,7 +13,7 @@ mod xid;
 
 use serde::Serialize;
 
-use crate::evidence::Bundle;
+use crate::evidence::{Bundle, ContainerKind};
 use crate::facts::Facts;
 use crate::knowledge::Knowledge;
 use crate::verdict::{Class, Names, Verdict};
@@ -128,6 +128,24 @@ pub(crate) fn supports(cx: &Context<'_>) -> String {
 /// Names of pod, container, namespace and node for commands.
 pub(crate) fn names(cx: &Context<'_>) -> Names {
     Names::of(&cx.verdict.subject)
+}
+
+/// A strategic merge patch of the dead container, `body` being YAML of its fields. An init container is in a list of its
+/// own: in the other one its name would be a new container.
+pub(crate) fn container_patch(cx: &Context<'_>, body: &str) -> String {
+    let list = if cx.verdict.subject.container_kind == ContainerKind::Init {
+        "initContainers"
+    } else {
+        "containers"
+    };
+    let mut out =
+        format!("spec:\n  template:\n    spec:\n      {list}:\n      - name: {}\n", names(cx).container);
+    for line in body.lines() {
+        out.push_str("        ");
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
 }
 
 /// A command to run on the node, through the API so that it pastes anywhere.

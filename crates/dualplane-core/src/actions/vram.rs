@@ -1,6 +1,6 @@
 //! VRAM ran out: at load, while serving, by fragmentation or because of a neighbour.
 
-use super::{Action, Context, Stage, Workload, floor_hundredth, names, on_node, workload};
+use super::{Action, Context, Stage, Workload, container_patch, floor_hundredth, names, on_node, workload};
 use crate::facts::vram::{self, VramOom};
 use crate::plan::Version;
 use crate::plan::repair::default_utilisation;
@@ -13,7 +13,7 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     match cx.verdict.class {
         Class::CudaOomLoad => load(cx, &oom, &mut out),
         Class::CudaOomRuntime => runtime(cx, &oom, &mut out),
-        Class::Fragmentation => fragmentation(&oom, &mut out),
+        Class::Fragmentation => fragmentation(cx, &oom, &mut out),
         _ => conflict(cx, &oom, &mut out),
     }
     verify(cx, &oom, &mut out);
@@ -285,14 +285,22 @@ fn prefill_tokens(cx: &Context<'_>) -> Action {
     halve("", "--max-batch-prefill-tokens", "the memory of warm-up and prefill batches", flag.or(printed), "")
 }
 
-fn fragmentation(oom: &VramOom, out: &mut Vec<Action>) {
+fn fragmentation(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     let idle = oom.reserved_unallocated().unwrap_or_default();
     let requested = oom.requested.unwrap_or_default();
     out.push(
-        Action::new(Stage::Fix, "Let the allocator map segments piecewise: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")
-            .because(format!("{idle} reserved but unallocated ≥ {requested} asked for: in one piece it would have been enough"))
-            .because("PyTorch 2.9.1 ignored the new name PYTORCH_ALLOC_CONF for this option; set the old name")
-            .patch("spec:\n  template:\n    spec:\n      containers:\n      - name: CONTAINER\n        env:\n        - name: PYTORCH_CUDA_ALLOC_CONF\n          value: expandable_segments:True\n"),
+        Action::new(
+            Stage::Fix,
+            "Let the allocator map segments piecewise: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+        )
+        .because(format!(
+            "{idle} reserved but unallocated ≥ {requested} asked for: in one piece it would have been enough"
+        ))
+        .because("PyTorch 2.9.1 ignored the new name PYTORCH_ALLOC_CONF for this option; set the old name")
+        .patch(container_patch(
+            cx,
+            "env:\n- name: PYTORCH_CUDA_ALLOC_CONF\n  value: expandable_segments:True\n",
+        )),
     );
     out.push(Action::new(Stage::StopTheBleeding, "Restart the server: a fresh allocator has no holes; time to the next failure tells how fast they grow"));
     out.push(Action::new(

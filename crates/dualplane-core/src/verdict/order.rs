@@ -10,7 +10,7 @@ use super::lives::{
 };
 use super::{Class, Confidence, Subject, identity};
 use crate::evidence::{Bundle, ContainerStatus, Role};
-use crate::facts::{Facts, OomRecord};
+use crate::facts::{Constraint, Facts, OomRecord};
 use crate::knowledge::Mark;
 
 /// Two errors further apart than this did not cause one another.

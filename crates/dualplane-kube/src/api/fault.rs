@@ -125,8 +125,21 @@ fn message(body: &[u8]) -> Option<String> {
         Ok(status) => status.get("message")?.as_str()?.to_owned(),
         Err(_) => String::from_utf8_lossy(body.get(..body.len().min(400))?).trim().to_owned(),
     };
-    (!text.is_empty()).then(|| text.chars().take(400).collect())
+    (!text.is_empty()).then(|| clipped(&text))
 }
+
+/// Long texts quote the object first and say what is wrong with it last.
+fn clipped(text: &str) -> String {
+    let all = text.chars().count();
+    if all <= MAX_WHY {
+        return text.to_owned();
+    }
+    let (head, tail) = (MAX_WHY / 2, MAX_WHY / 2 - 1);
+    text.chars().take(head).chain(['…']).chain(text.chars().skip(all - tail)).collect()
+}
+
+/// Characters of a server's words.
+const MAX_WHY: usize = 400;
 
 /// `User "u" cannot list resource "events" in API group "" …` names verb and resource.
 fn permission(why: &str) -> Option<String> {
@@ -159,7 +172,8 @@ mod tests {
 
     #[test]
     fn a_kubelets_plain_text_is_kept_short() {
-        let body = "container not ready ".repeat(100);
+        assert!(clipped(&format!("{}: unknown field", "x".repeat(900))).ends_with(": unknown field"));
+        let body = "container is not ready ".repeat(100);
         let Fault::Status { status, why } = Fault::of_status("/x", StatusCode::BAD_GATEWAY, body.as_bytes())
         else {
             panic!("another fault")

@@ -38,6 +38,16 @@ pub struct Api {
     timeout: Duration,
     slots: Semaphore,
     waits: AtomicU64,
+    identity: Identity,
+}
+
+/// As whom, in the kubeconfig's words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Context of the kubeconfig.
+    pub context: Option<String>,
+    /// Its user, or who is impersonated by them.
+    pub user: Option<String>,
 }
 
 /// What a change sends.
@@ -52,7 +62,9 @@ pub enum PatchType {
 }
 
 impl PatchType {
-    fn content_type(self) -> &'static str {
+    /// As the header says it.
+    #[must_use]
+    pub fn content_type(self) -> &'static str {
         match self {
             Self::Strategic => "application/strategic-merge-patch+json",
             Self::Merge => "application/merge-patch+json",
@@ -79,7 +91,26 @@ impl Api {
     ) -> Self {
         let timeout = timeout.unwrap_or(TIMEOUT);
         let slots = Semaphore::new(IN_FLIGHT);
-        Self { client, server, namespace, timeout, slots, waits: AtomicU64::new(0) }
+        Self {
+            client,
+            server,
+            namespace,
+            timeout,
+            slots,
+            waits: AtomicU64::new(0),
+            identity: Identity::default(),
+        }
+    }
+
+    pub(crate) fn known_as(mut self, identity: Identity) -> Self {
+        self.identity = identity;
+        self
+    }
+
+    /// Context and user.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// The namespace of `-n` or of the context.
@@ -178,11 +209,11 @@ impl Api {
         }
     }
 
-    /// Changes an object; the only request that is not a read.
+    /// Changes an object; the only request that is not a read. Only `apply/` sends it.
     ///
     /// # Errors
     /// See [`Fault`].
-    pub async fn patch(&self, path: &str, kind: PatchType, patch: &Value) -> Result<Value, Fault> {
+    pub(crate) async fn patch(&self, path: &str, kind: PatchType, patch: &Value) -> Result<Value, Fault> {
         let deadline = Instant::now() + self.timeout;
         let bytes = serde_json::to_vec(patch)
             .map_err(|e| Fault::Odd { path: path.to_owned(), why: e.to_string() })?;

@@ -41,7 +41,7 @@ pub fn with_query(base: &str, query: &[(&str, &str)]) -> String {
 /// `/api/v1/namespaces/NS/RESOURCE[/NAME]` of the core group, `/apis/GROUP/VERSION/…` of others.
 #[must_use]
 pub fn namespaced(group_version: &str, namespace: &str, resource: &str) -> String {
-    format!("{}/namespaces/{}/{resource}", root(group_version), segment(namespace))
+    format!("{}/namespaces/{}/{}", root(group_version), segment(namespace), segment(resource))
 }
 
 /// The same without a namespace.
@@ -56,8 +56,14 @@ pub fn named(list: &str, name: &str) -> String {
     format!("{list}/{}", segment(name))
 }
 
-fn root(group_version: &str) -> String {
-    if group_version == "v1" { "/api/v1".into() } else { format!("/apis/{group_version}") }
+/// `/api/v1` or `/apis/GROUP/VERSION`: what the server has there. The version may come from a file.
+#[must_use]
+pub fn root(group_version: &str) -> String {
+    if group_version == "v1" {
+        "/api/v1".into()
+    } else {
+        group_version.split('/').fold("/apis".into(), |out, s| format!("{out}/{}", segment(s)))
+    }
 }
 
 #[cfg(test)]
@@ -76,5 +82,6 @@ mod tests {
             "/api/v1/namespaces/ns/pods/p?fieldSelector=spec.nodeName%3Da%20b"
         );
         assert_eq!(cluster("apps/v1", "replicasets"), "/apis/apps/v1/replicasets");
+        assert_eq!(root("../a?b/v1"), "/apis/../a%3Fb/v1".replace("../", "%2E%2E/"));
     }
 }

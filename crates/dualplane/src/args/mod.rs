@@ -1,5 +1,6 @@
 //! The command line.
 
+mod change;
 mod cluster;
 mod map;
 
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::change::{ApplyArgs, ListFormat, RollbackArgs};
 pub(crate) use self::cluster::{ClusterArgs, SelectArgs, StoreArgs};
 pub(crate) use self::map::{MapArgs, MapFormat};
 
@@ -27,6 +29,10 @@ pub(crate) enum Command {
     Capture(CaptureArgs),
     /// Who runs where: model, pod, container, GPU or MIG instance, node, driver, each link with its source
     Map(MapArgs),
+    /// Carry out a patch of a report on a cluster: shows it, asks, records it
+    Apply(ApplyArgs),
+    /// Undo a change that `apply` made, or list them
+    Rollback(RollbackArgs),
     /// Divide a model server's memory on both planes before it runs
     Plan(PlanArgs),
     /// Settings and cards that hold a workload

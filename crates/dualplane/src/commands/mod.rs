@@ -120,6 +120,17 @@ pub(crate) enum Failure {
     /// Nothing of what was asked for is there to be mapped.
     #[error("{0}")]
     NoneMapped(String),
+    /// Nothing was changed in the cluster, and why.
+    #[error("{why}")]
+    NotChanged {
+        /// Why not.
+        why: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// Whether the cluster was changed is not known.
+    #[error("{0}")]
+    Unclear(String),
     /// The runtime for requests could not be started.
     #[error("cannot start the runtime for requests: {0}")]
     Runtime(io::Error),
@@ -153,6 +164,8 @@ impl Failure {
             | Self::Flag { .. }
             | Self::Plan(PlanError::Contradiction { .. }) => exit::USAGE,
             Self::Plan(PlanError::Unsupported { .. }) => exit::UNSUPPORTED,
+            Self::NotChanged { .. } => exit::NOT_CHANGED,
+            Self::Unclear(_) => exit::UNCLEAR,
             Self::NoEvidence(_) | Self::NoLabels(_) | Self::NoneFailed(_) | Self::NoneMapped(_) => {
                 exit::NO_EVIDENCE
             }
@@ -178,6 +191,10 @@ impl Failure {
                     .into()
             }
             Self::Cluster(fault) => cluster_hint(fault)?,
+            Self::NotChanged { hint, .. } => hint.clone()?,
+            Self::Unclear(_) => {
+                "its record is kept; `dualplane rollback` finds out what became of it and undoes it".into()
+            }
             Self::NoneFailed(_) => "name a pod (pod/NAME) to judge it all the same".into(),
             Self::NoneMapped(_) => {
                 "check the name and the namespace (-n); `dualplane map --node NODE` lists the GPUs of a node"
@@ -247,6 +264,8 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Triage(args) => triage::run(&args),
         Command::Capture(args) => live::capture::run(&args),
         Command::Map(args) => live::map::run(&args),
+        Command::Apply(args) => live::apply::run(&args),
+        Command::Rollback(args) => live::rollback::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Fit(args) => fit::run(&args),
         Command::Explain(args) => explain::run(&args),

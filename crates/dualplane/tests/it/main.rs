@@ -9,7 +9,9 @@
 #![allow(clippy::print_stderr, missing_docs)]
 
 mod advice;
+mod apply;
 mod archive;
+mod deploy;
 mod docs;
 mod harness;
 mod hostile;
@@ -20,6 +22,7 @@ mod map;
 mod plan;
 mod plan_cli;
 mod plan_gguf;
+mod plugin;
 mod real_oom;
 mod schema;
 mod tidy;

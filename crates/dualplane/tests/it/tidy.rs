@@ -12,7 +12,7 @@ const MAX_LINES: usize = 600;
 const CORE_MAY_USE: &[&str] =
     &["aho-corasick", "jiff", "memchr", "regex", "serde", "serde-saphyr", "serde_json", "thiserror"];
 
-fn rust_files(dir: &Path, out: &mut Vec<PathBuf>) {
+pub(crate) fn rust_files(dir: &Path, out: &mut Vec<PathBuf>) {
     for e in std::fs::read_dir(dir).unwrap() {
         let p = e.unwrap().path();
         if p.is_dir() && !p.ends_with("target") {

@@ -1,6 +1,5 @@
 //! `dualplane capture pod/NAME`: evidence into a file, before the next restart takes it away.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -11,7 +10,7 @@ use super::{block_on, connect, pods};
 use crate::args::CaptureArgs;
 use crate::commands::Failure;
 use crate::exit::{self, Code};
-use crate::{output, own_knowledge};
+use crate::{files, output, own_knowledge};
 
 /// Pods in one bundle: each keeps some MiB until it is written.
 const MAX_PODS: usize = 20;
@@ -62,33 +61,10 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
         let mut stdout = io::stdout().lock();
         stdout.write_all(&bytes).and_then(|()| stdout.flush()).map_err(Failure::Output)?;
     } else {
-        write_whole(&out, &bytes).map_err(failed)?;
+        files::write_whole(&out, &bytes).map_err(failed)?;
     }
     tell(&captured, &out, bytes.len());
     Ok(exit::OK)
-}
-
-/// Writes beside the name and renames, so that a name never stands for half a bundle. Only its owner may read it.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?.to_string_lossy();
-    let partial = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
-    let written = (|| {
-        let mut options = File::options();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt;
-            options.mode(0o600);
-        }
-        let mut file = options.open(&partial)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&partial, path)
-    })();
-    if written.is_err() {
-        let _ = std::fs::remove_file(&partial);
-    }
-    written
 }
 
 /// What was kept, what is missing, and what comes next; on standard error, as the bundle may go to standard output.

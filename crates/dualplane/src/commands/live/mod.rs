@@ -1,8 +1,12 @@
 //! Commands that ask a cluster. They run on one thread: what takes time is the network.
 
+pub(crate) mod apply;
 pub(crate) mod capture;
+mod changes;
 pub(crate) mod map;
 pub(crate) mod pods;
+mod review;
+pub(crate) mod rollback;
 
 use std::future::Future;
 

@@ -1,0 +1,190 @@
+//! What `apply` is given: a report with its actions' patches, a patch, or an object with only the fields to change.
+
+use serde_json::Value;
+
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Document {
+    /// A report: the patches of its actions, in its order.
+    Report(Vec<Offer>),
+    /// A patch that names its object.
+    Whole(Whole),
+    /// A patch of an object that is named elsewhere.
+    Patch(Value),
+}
+
+/// A patch of a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Stage of its action: `fix`.
+    pub stage: String,
+    /// Title of its action.
+    pub title: String,
+    /// The patch.
+    pub patch: Value,
+    /// Whose death it is about.
+    pub subject: Subject,
+}
+
+/// Whose death a report is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// Namespace.
+    pub namespace: Option<String>,
+    /// Pod.
+    pub pod: Option<String>,
+    /// Container.
+    pub container: Option<String>,
+}
+
+/// A patch with the name of its object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Whole {
+    /// `apps/v1`.
+    pub api_version: String,
+    /// `Deployment`.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+    /// Namespace, where it says one.
+    pub namespace: Option<String>,
+    /// The rest.
+    pub patch: Value,
+}
+
+/// Reads a file, JSON or YAML.
+///
+/// # Errors
+/// What it is instead, in words.
+pub fn read(bytes: &[u8]) -> Result<Document, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
+    let mut documents = match serde_json::from_str::<Value>(text) {
+        Ok(value) => vec![value],
+        Err(_) => serde_saphyr::from_multiple_with_options::<Value>(text, yaml()).map_err(|e| {
+            let first = e.to_string().lines().next().unwrap_or_default().to_owned();
+            format!("it is neither JSON nor YAML ({first})")
+        })?,
+    };
+    documents.retain(|d| !d.is_null());
+    let value = documents.pop().ok_or("it is empty")?;
+    if !documents.is_empty() {
+        return Err(format!("it holds {} documents; give them one by one", documents.len() + 1));
+    }
+    let schema = value.get("schema").and_then(Value::as_str).unwrap_or_default();
+    if schema.starts_with("dualplane.verdict") {
+        return Ok(Document::Report(offers(&value)));
+    }
+    if !schema.is_empty() {
+        return Err(format!("it is {schema}, not a report of `dualplane triage -o json`"));
+    }
+    match &value {
+        Value::Object(_) => Ok(whole(value)),
+        Value::Array(_) => Err("it is a list; give a merge patch, not a JSON patch".into()),
+        _ => Err("it is neither a report nor a patch".into()),
+    }
+}
+
+/// Only `true` and `false` are booleans: a namespace may be called `n`, and a variable may be `on`.
+fn yaml() -> serde_saphyr::Options {
+    serde_saphyr::options! { strict_booleans: true }
+}
+
+fn offers(report: &Value) -> Vec<Offer> {
+    let one = std::slice::from_ref(report);
+    let items = report.get("items").and_then(Value::as_array).map_or(one, Vec::as_slice);
+    items.iter().flat_map(of_verdict).collect()
+}
+
+fn of_verdict(verdict: &Value) -> Vec<Offer> {
+    let text = |pointer: &str| verdict.pointer(pointer).and_then(Value::as_str).map(ToOwned::to_owned);
+    let subject = Subject {
+        namespace: text("/subject/namespace"),
+        pod: text("/subject/pod"),
+        container: text("/subject/container"),
+    };
+    let actions = verdict.get("actions").and_then(Value::as_array).into_iter().flatten();
+    let offer = |action: &Value| {
+        let patch = action.get("patch")?.as_str()?;
+        let word = |key: &str| action.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Some(Offer {
+            stage: word("stage"),
+            title: word("title"),
+            patch: serde_saphyr::from_str_with_options(patch, yaml()).ok().filter(Value::is_object)?,
+            subject: subject.clone(),
+        })
+    };
+    actions.filter_map(offer).collect()
+}
+
+fn whole(mut value: Value) -> Document {
+    let text = |pointer: &str| {
+        value.pointer(pointer).and_then(Value::as_str).filter(|t| !t.is_empty()).map(ToOwned::to_owned)
+    };
+    let (version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+    let namespace = text("/metadata/namespace");
+    if let Some(map) = value.as_object_mut() {
+        map.remove("apiVersion");
+        map.remove("kind");
+        // What the server owns is no wish of anybody, and a manifest saved from a cluster is full of it.
+        map.remove("status");
+        if let Some(metadata) = map.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.retain(|k, _| k == "labels" || k == "annotations");
+        }
+        map.retain(|k, v| k != "metadata" || v.as_object().is_some_and(|m| !m.is_empty()));
+    }
+    match (version, kind, name) {
+        (Some(api_version), Some(kind), Some(name)) => {
+            Document::Whole(Whole { api_version, kind, name, namespace, patch: value })
+        }
+        _ => Document::Patch(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn reports_offer_the_patches_of_their_actions() {
+        let verdict = json!({"schema": "dualplane.verdict/v1", "subject": {"namespace": "ns", "pod": "p"}, "actions": [
+            {"stage": "fix", "title": "Measure"},
+            {"stage": "fix", "title": "Set", "patch": "spec:\n  replicas: 2\n"},
+            {"stage": "prevent", "title": "Odd", "patch": "just words"}]});
+        let Document::Report(offers) = read(verdict.to_string().as_bytes()).unwrap() else { panic!() };
+        assert_eq!(offers.len(), 1);
+        assert_eq!((offers[0].title.as_str(), &offers[0].patch), ("Set", &json!({"spec": {"replicas": 2}})));
+        assert_eq!(offers[0].subject.pod.as_deref(), Some("p"));
+        let many = json!({"schema": "dualplane.verdicts/v1", "items": [verdict, verdict]});
+        let Document::Report(offers) = read(many.to_string().as_bytes()).unwrap() else { panic!() };
+        assert_eq!(offers.len(), 2);
+    }
+
+    #[test]
+    fn a_patch_may_name_its_object() {
+        let text = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x, namespace: n, uid: u, labels: {a: b}}\nspec: {replicas: 1}\nstatus: {replicas: 3}\n";
+        let Document::Whole(w) = read(text.as_bytes()).unwrap() else { panic!() };
+        assert_eq!(
+            (w.kind.as_str(), w.name.as_str(), w.namespace.as_deref()),
+            ("Deployment", "x", Some("n"))
+        );
+        assert_eq!(w.patch, json!({"metadata": {"labels": {"a": "b"}}, "spec": {"replicas": 1}}));
+        assert_eq!(read(b"{\"spec\": {}}").unwrap(), Document::Patch(json!({"spec": {}})));
+    }
+
+    #[test]
+    fn what_is_neither_is_said() {
+        for (bytes, says) in [
+            (&b""[..], "empty"),
+            (b"[{\"op\": \"test\"}]", "JSON patch"),
+            (b"a: 1\n---\nb: 2\n", "2 documents"),
+            (b"\"words\"", "neither"),
+            (b"{\"schema\": \"dualplane.plan/v1\"}", "dualplane.plan/v1"),
+            (b"a: [", "neither JSON nor YAML"),
+            (b"\xff\xfe", "no text"),
+        ] {
+            let e = read(bytes).unwrap_err();
+            assert!(e.contains(says), "{e}");
+        }
+    }
+}

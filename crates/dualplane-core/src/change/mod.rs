@@ -1,0 +1,26 @@
+//! Changes of a live object, as values: which patch, what it changes, who would revert it, and how to undo it.
+//!
+//! Nothing here talks to a cluster. The adapter reads and writes; what is shown, recorded and undone is computed here, so
+//! that it can be tested without one.
+
+mod diff;
+mod document;
+mod fit;
+mod inverse;
+mod managed;
+mod merge;
+mod path;
+mod record;
+mod rollout;
+mod show;
+
+pub use diff::{Edit, clean, edits};
+pub use document::{Document, Offer, Subject, Whole, read};
+pub use fit::{Misfit, Role, fit, placeholder, template_paths};
+pub use inverse::{Differs, Inverse, Policy, inverse};
+pub use managed::{Manager, applied_by_hand, managers};
+pub use merge::{merge_patch, strategic};
+pub use path::{Step, at};
+pub use record::{ObjectRef, Record, SCHEMA, State};
+pub use rollout::{rollout, touches_pods};
+pub use show::{Mark, diff_lines};

@@ -1,0 +1,107 @@
+//! What `apply` and `rollback` have in common: show a change, ask, and make it.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use dualplane_core::change::{self, Mark, ObjectRef};
+use dualplane_core::knowledge::Knowledge;
+use dualplane_core::text::printable;
+use dualplane_kube::api::{Api, Fault};
+use dualplane_kube::apply::{self, NotDone, Preview};
+
+use crate::commands::Failure;
+
+/// `deployment/x in namespace n of context c`.
+pub(crate) fn place(object: &ObjectRef, api: &Api) -> String {
+    let namespace = object.namespace.as_ref().map_or(String::new(), |n| format!(" in namespace {n}"));
+    let of = match &api.identity().context {
+        Some(context) => format!(" of context {context}"),
+        None => format!(" of {}", api.server()),
+    };
+    format!("{object}{namespace}{of}")
+}
+
+/// The diff, and what the change does to the pods.
+pub(crate) async fn text(api: &Api, shown: &Preview, knowledge: &Knowledge, colour: bool) -> String {
+    let mut out = String::new();
+    for (mark, line) in change::diff_lines(&shown.live, &shown.after, knowledge) {
+        let (on, off) = match mark {
+            Mark::Removed if colour => ("\u{1b}[31m", "\u{1b}[0m"),
+            Mark::Added if colour => ("\u{1b}[32m", "\u{1b}[0m"),
+            _ => ("", ""),
+        };
+        // Writing into a String cannot fail.
+        let _ = writeln!(out, "{on}{}{line}{off}", mark.sign());
+    }
+    let budgets = match &shown.object.namespace {
+        Some(namespace) => apply::budgets(api, namespace).await,
+        None => Vec::new(),
+    };
+    let edits = change::edits(&shown.live, &shown.after);
+    // The answer of a dry run has no status worth reading.
+    let mut after = shown.after.clone();
+    if let (Some(after), Some(status)) = (after.as_object_mut(), shown.live.get("status")) {
+        after.insert("status".into(), status.clone());
+    }
+    out.push('\n');
+    for sentence in change::rollout(&after, &edits, &budgets) {
+        let _ = writeln!(out, "{}", printable(&sentence));
+    }
+    out
+}
+
+/// Asks on a terminal; where there is none, `--yes` must have answered.
+pub(crate) fn confirm(question: &str, yes: bool) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
+    }
+    let not = |why: &str, hint: &str| Err(Failure::NotChanged { why: why.into(), hint: Some(hint.into()) });
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return not(
+            "nobody can be asked here, and --yes was not given",
+            "look at the diff, and run it again with --yes",
+        );
+    }
+    let _ = write!(io::stderr().lock(), "{} [y/N] ", printable(question));
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    if read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()) {
+        return Ok(());
+    }
+    not("not confirmed", "answer y to make the change")
+}
+
+/// A fault before anything was sent, or the server's refusal of a dry run.
+pub(crate) fn refused(fault: Fault) -> Failure {
+    let hint = match &fault {
+        Fault::Forbidden { permission, .. } if !permission.is_empty() => Some(format!(
+            "ask for the permission to {permission}; the role dualplane-apply of deploy/rbac.yaml holds all that changing needs"
+        )),
+        _ => None,
+    };
+    match fault {
+        Fault::Forbidden { .. } | Fault::Status { .. } => {
+            Failure::NotChanged { why: format!("the server refuses this change: {fault}"), hint }
+        }
+        other => Failure::Cluster(other),
+    }
+}
+
+/// Why a change that was sent was not made.
+pub(crate) fn not_done(e: NotDone) -> Failure {
+    match e {
+        NotDone::Refused(fault) => match refused(fault) {
+            Failure::Cluster(fault) => {
+                Failure::NotChanged { why: format!("nothing was changed: {fault}"), hint: None }
+            }
+            failure => failure,
+        },
+        NotDone::Moved => Failure::NotChanged {
+            why: "someone else changed the object since it was shown; nothing was changed".into(),
+            hint: Some("run it again to see what would change now".into()),
+        },
+        NotDone::Unknown(fault) => Failure::Unclear(format!(
+            "the answer did not arrive, and the object does not tell whether it was changed: {fault}"
+        )),
+    }
+}

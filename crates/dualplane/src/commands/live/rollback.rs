@@ -1,0 +1,225 @@
+//! `dualplane rollback`: lists the changes that `apply` made from here, and undoes one.
+
+use std::fmt::Write as _;
+
+use dualplane_core::change::{self, Policy, Record, State};
+use dualplane_core::knowledge::Knowledge;
+use dualplane_core::redact;
+use dualplane_core::text::printable;
+use dualplane_kube::api::{Api, Fault};
+use dualplane_kube::apply::{self, Ask, Preview};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::changes::{self, Changes};
+use super::{block_on, connect, review};
+use crate::args::{ListFormat, RollbackArgs};
+use crate::commands::Failure;
+use crate::exit::{self, Code};
+use crate::{output, own_knowledge};
+
+/// Characters of what a change did, in a table.
+const MAX_WHAT: usize = 70;
+
+pub(crate) fn run(args: &RollbackArgs) -> Result<Code, Failure> {
+    let changes = Changes::here()?;
+    let records = changes.all()?;
+    let record = match &args.id {
+        Some(id) => changes::find(records, id)?,
+        None if args.last => changes::last(records).ok_or_else(|| Failure::NotChanged {
+            why: "there is no change that could be undone".into(),
+            hint: None,
+        })?,
+        None => {
+            let text = match args.output {
+                ListFormat::Text => table(&records),
+                ListFormat::Json => serde_json::to_string_pretty(&list(&records))? + "\n",
+            };
+            output::write(&text)?;
+            return Ok(exit::OK);
+        }
+    };
+    undo(args, &changes, record)
+}
+
+fn undo(args: &RollbackArgs, changes: &Changes, mut record: Record) -> Result<Code, Failure> {
+    let not = |why: String, hint: Option<String>| Failure::NotChanged { why, hint };
+    match record.state {
+        State::Failed => {
+            return Err(not(format!("{} was refused, so there is nothing to undo", record.id), record.why));
+        }
+        State::RolledBack => {
+            let when = record.rolled_back.unwrap_or_default();
+            output::write(&format!("{} was rolled back already, at {when}.\n", record.id))?;
+            return Ok(exit::OK);
+        }
+        State::Planned | State::Unknown => {
+            output::note("whether this change was made is not recorded; the object itself tells");
+        }
+        State::Applied => {}
+    }
+    let knowledge = own_knowledge::load(None)?;
+    let colour = output::style(args.color, false).colour;
+    let policy = match (args.force, args.keep_changed) {
+        (true, _) => Policy::Overwrite,
+        (_, true) => Policy::Keep,
+        _ => Policy::Refuse,
+    };
+    block_on(async {
+        let api = cluster(args, &record).await?;
+        let ask = Ask::Back(record.changes.clone(), policy);
+        let shown = apply::preview(&api, &record.object, &ask).await.map_err(|e| missing(e, &record))?;
+        if shown.object.uid != record.object.uid {
+            return Err(not(
+                format!(
+                    "{} is not the object that was changed: it was deleted and made again since",
+                    record.object
+                ),
+                Some("what was changed is gone with the object".into()),
+            ));
+        }
+        differences(&shown, policy, &knowledge)?;
+        if shown.inverse.operations.is_empty() {
+            let all = shown.inverse.already == record.changes.len();
+            let why = if all {
+                "all values are as before the change"
+            } else {
+                "no value is left that could go back"
+            };
+            output::write(&format!("Nothing to undo: {why}.\n"))?;
+            if all && !args.dry_run {
+                done(changes, &mut record);
+            }
+            return Ok(exit::OK);
+        }
+        let place = review::place(&shown.object, &api);
+        let mut text = format!("{} ({})\n", printable(&place), printable(api.server()));
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "Undo {} of {}: {}\n", record.id, record.when, printable(&record.what()));
+        text.push_str(&review::text(&api, &shown, &knowledge, colour).await);
+        for m in change::managers(&shown.live) {
+            let _ = writeln!(text, "warning: {} {}.", printable(&m.who), m.instead);
+        }
+        output::write(&text)?;
+        if args.dry_run {
+            return Ok(exit::OK);
+        }
+        review::confirm(&format!("Roll back {place}?"), args.yes)?;
+        apply::carry_out(&api, &shown).await.map_err(review::not_done)?;
+        done(changes, &mut record);
+        output::write(&format!("Rolled back {}.\n", printable(&record.object.to_string())))?;
+        Ok(exit::OK)
+    })
+}
+
+/// The cluster of the record: its context, where none is given, and the same server in any case.
+async fn cluster(args: &RollbackArgs, record: &Record) -> Result<Api, Failure> {
+    let mut wanted = args.cluster.clone();
+    if wanted.context.is_none() {
+        wanted.context.clone_from(&record.context);
+    }
+    let api = match connect(&wanted).await {
+        // The context may have another name by now.
+        Err(Failure::Cluster(Fault::Access(_))) if args.cluster.context.is_none() => {
+            connect(&args.cluster).await?
+        }
+        other => other?,
+    };
+    if api.server().trim_end_matches('/') != record.server.trim_end_matches('/') {
+        return Err(Failure::NotChanged {
+            why: format!("{} was made at {}, and this is {}", record.id, record.server, api.server()),
+            hint: Some("name the context of that cluster with --context".into()),
+        });
+    }
+    Ok(api)
+}
+
+fn missing(fault: Fault, record: &Record) -> Failure {
+    match fault {
+        Fault::NotFound(_) => Failure::NotChanged {
+            why: format!("{} is not there any more", record.object),
+            hint: Some("what was changed is gone with the object".into()),
+        },
+        other => review::refused(other),
+    }
+}
+
+/// Says what others changed since; an error where that stops the way back.
+fn differences(shown: &Preview, policy: Policy, knowledge: &Knowledge) -> Result<(), Failure> {
+    let value = |path: &str, v: &Option<Value>| {
+        let Some(v) = v else { return "nothing".to_owned() };
+        let name = path.rsplit(['.', '[']).next().unwrap_or_default().trim_end_matches(']');
+        let text = v.as_str().map_or_else(|| v.to_string(), ToOwned::to_owned);
+        let masked = redact::line(&format!("{name}={text}"), knowledge).into_owned();
+        masked.chars().skip(name.chars().count() + 1).take(200).collect()
+    };
+    let lines: Vec<String> = shown
+        .inverse
+        .differs
+        .iter()
+        .map(|d| {
+            let place = d.place();
+            format!(
+                "{place}: the change left {}, now it is {}",
+                value(&place, &d.left),
+                value(&place, &d.now)
+            )
+        })
+        .collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    if policy == Policy::Refuse {
+        return Err(Failure::NotChanged {
+            why: format!("someone else changed the same values since:\n    {}", lines.join("\n    ")),
+            hint: Some(
+                "--keep-changed leaves these and undoes the rest; --force undoes these as well".into(),
+            ),
+        });
+    }
+    let what = if policy == Policy::Keep { "kept" } else { "overwritten" };
+    lines.iter().for_each(|l| output::note(&format!("{what}: {l}")));
+    Ok(())
+}
+
+/// The change is undone; a record that cannot say so is found to be undone when it is asked for again.
+fn done(changes: &Changes, record: &mut Record) {
+    record.state = State::RolledBack;
+    record.rolled_back = Some(Timestamp::now().to_string());
+    if let Err(e) = changes.write(record) {
+        output::note(&e.to_string());
+    }
+}
+
+fn table(records: &[Record]) -> String {
+    if records.is_empty() {
+        return "No changes were made from here.\n".into();
+    }
+    let row = |r: &Record| {
+        let namespace = r.object.namespace.as_ref().map_or(String::new(), |n| format!("{n}/"));
+        let what = printable(&r.what()).chars().take(MAX_WHAT).collect();
+        let when = r.when.get(..19).unwrap_or(&r.when).replace('T', " ");
+        [r.id.clone(), when, r.state.word().into(), format!("{namespace}{}", r.object), what]
+    };
+    let head = ["ID", "WHEN (UTC)", "STATE", "OBJECT", "WHAT"].map(ToOwned::to_owned);
+    let rows: Vec<[String; 5]> = std::iter::once(head).chain(records.iter().map(row)).collect();
+    let width = |column: usize| rows.iter().filter_map(|r| r.get(column)).map(|c| c.chars().count()).max();
+    let widths: Vec<usize> = (0..5).map(|c| width(c).unwrap_or(0)).collect();
+    let mut out = String::new();
+    for row in &rows {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(c, w)| format!("{:w$}", printable(c), w = *w)).collect();
+        let _ = writeln!(out, "{}", cells.join("  ").trim_end());
+    }
+    out
+}
+
+/// Without the values: a list may be pasted anywhere.
+fn list(records: &[Record]) -> Value {
+    let item = |r: &Record| {
+        let paths: Vec<String> = r.changes.iter().map(|e| change::at(&e.path)).collect();
+        json!({"id": r.id, "when": r.when, "state": r.state, "user": r.user, "server": r.server, "context": r.context,
+            "object": r.object, "what": r.what(), "paths": paths, "undo": r.undo})
+    };
+    json!({"schema": "dualplane.changes/v1", "items": records.iter().map(item).collect::<Vec<_>>()})
+}

@@ -1,0 +1,290 @@
+//! `apply` and `rollback` against a tiny API server: what is sent, in which order, and what is kept.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::Output;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::harness::{code, dir, dualplane, stderr, stdout};
+
+/// How the server answers a change that is no dry run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mood {
+    Good,
+    /// Only the status moved: 409 once, then made.
+    StatusMoved,
+    /// Someone else changed it: 409.
+    Changed,
+    /// It hangs up, with the change made.
+    HangsUp,
+    /// It refuses.
+    Denies,
+}
+
+struct State {
+    object: Value,
+    mood: Mood,
+    /// Changes that were asked for, dry runs not counted.
+    writes: Vec<Value>,
+    /// Records on the disk at the moment of each.
+    planned: Vec<usize>,
+    records: PathBuf,
+}
+
+struct Fake {
+    state: Arc<Mutex<State>>,
+    home: tempfile::TempDir,
+}
+
+const PATCH: &str =
+    "spec: {template: {spec: {containers: [{name: server, resources: {limits: {memory: 2Gi}}}]}}}\n";
+
+fn object() -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "llm", "namespace": "serving", "uid": "u-1", "resourceVersion": "7"},
+        "spec": {"replicas": 2, "template": {"spec": {"containers": [
+            {"name": "side"}, {"name": "server", "resources": {"limits": {"memory": "1Gi"}}}]}}}})
+}
+
+const LIMIT: &str = "/spec/template/spec/containers/1/resources/limits/memory";
+
+impl Fake {
+    fn new(mood: Mood) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "k", "cluster": {"server": format!("http://{}", listener.local_addr().unwrap())}}],
+            "users": [{"name": "jane", "user": {}}],
+            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "jane", "namespace": "serving"}}]});
+        let home = dir(&[("config", kubeconfig.to_string().as_bytes()), ("patch.yaml", PATCH.as_bytes())]);
+        let records = home.path().join("state/dualplane/changes");
+        let state = State { object: object(), mood, writes: Vec::new(), planned: Vec::new(), records };
+        let state = Arc::new(Mutex::new(state));
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(stream) = stream else { return };
+                let shared = Arc::clone(&shared);
+                std::thread::spawn(move || while serve(&stream, &shared).is_some() {});
+            }
+        });
+        Self { state, home }
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let mut c = dualplane();
+        c.args(args).current_dir(self.home.path());
+        c.env("KUBECONFIG", self.home.path().join("config"))
+            .env("XDG_STATE_HOME", self.home.path().join("state"));
+        c.output().unwrap()
+    }
+
+    fn apply(&self) -> Output {
+        self.run(&["apply", "patch.yaml", "--to", "deploy/llm", "--yes"])
+    }
+
+    fn record(&self) -> Value {
+        let files: Vec<_> = std::fs::read_dir(&self.state.lock().unwrap().records).unwrap().collect();
+        assert_eq!(files.len(), 1);
+        serde_json::from_slice(&std::fs::read(files[0].as_ref().unwrap().path()).unwrap()).unwrap()
+    }
+
+    fn writes(&self) -> usize {
+        self.state.lock().unwrap().writes.len()
+    }
+
+    fn limit(&self) -> Value {
+        self.state.lock().unwrap().object.pointer(LIMIT).cloned().unwrap()
+    }
+}
+
+/// One request; `None` ends the connection.
+fn serve(stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|n| *n > 0)?;
+    let (mut length, mut header) = (0, String::new());
+    while reader.read_line(&mut header).ok()? > 2 {
+        if let Some(n) = header.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = n.trim().parse().ok()?;
+        }
+        header.clear();
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    let (status, answer) = answer(&line, &body, &mut state.lock().unwrap())?;
+    let text = answer.to_string();
+    let mut out = stream;
+    write!(
+        out,
+        "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{text}",
+        text.len()
+    )
+    .ok()
+}
+
+fn answer(line: &str, body: &[u8], state: &mut State) -> Option<(u16, Value)> {
+    let failure = |code: u16, message: &str| Some((code, json!({"kind": "Status", "message": message})));
+    if line.contains("poddisruptionbudgets") {
+        return Some((200, json!({"kind": "PodDisruptionBudgetList", "items": []})));
+    }
+    if line.starts_with("GET ") {
+        return Some((200, state.object.clone()));
+    }
+    let patch: Value = serde_json::from_slice(body).unwrap();
+    // A JSON patch of the way back is not carried out here; its value is taken from it.
+    let memory = match patch.as_array() {
+        Some(operations) => operations.last().unwrap()["value"].clone(),
+        None => patch["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"].clone(),
+    };
+    let mut after = state.object.clone();
+    *after.pointer_mut(LIMIT).unwrap() = memory;
+    if line.contains("dryRun=All") {
+        return Some((200, after));
+    }
+    state.planned.push(std::fs::read_dir(&state.records).map_or(0, Iterator::count));
+    state.writes.push(patch);
+    match state.mood {
+        Mood::Good => {}
+        Mood::StatusMoved => {
+            state.mood = Mood::Good;
+            state.object["metadata"]["resourceVersion"] = json!("8");
+            state.object["status"] = json!({"unavailableReplicas": 1});
+            return failure(409, "the object has been modified");
+        }
+        Mood::Changed => {
+            state.object["metadata"]["resourceVersion"] = json!("8");
+            state.object["spec"]["replicas"] = json!(5);
+            return failure(409, "the object has been modified");
+        }
+        Mood::HangsUp => {
+            state.object = after;
+            return None;
+        }
+        Mood::Denies => return failure(403, "admission webhook \"policy\" denied the request: too much"),
+    }
+    state.object = after.clone();
+    Some((200, after))
+}
+
+#[test]
+fn a_change_is_recorded_before_it_is_sent_and_can_be_undone() {
+    let fake = Fake::new(Mood::Good);
+    let o = fake.apply();
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let text = stdout(&o);
+    assert!(
+        text.contains("-            memory: 1Gi\n+            memory: 2Gi")
+            && text.contains("All 2 pods are replaced"),
+        "{text}"
+    );
+    assert_eq!(fake.limit(), "2Gi");
+    assert_eq!(fake.state.lock().unwrap().planned, [1], "the record was there when the change came");
+    assert_eq!(fake.state.lock().unwrap().writes[0]["metadata"]["resourceVersion"], "7");
+    let record = fake.record();
+    assert_eq!(
+        (&record["schema"], &record["state"], &record["user"]),
+        (&json!("dualplane.change/v1"), &json!("applied"), &json!("jane"))
+    );
+    assert_eq!(record["changes"][0]["before"], "1Gi");
+
+    let id = record["id"].as_str().unwrap();
+    assert!(stdout(&fake.run(&["rollback"])).contains(id));
+    let o = fake.run(&["rollback", &id[..4], "--yes"]);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let back = fake.state.lock().unwrap().writes[1].clone();
+    assert_eq!(back[0], json!({"op": "test", "path": "/metadata/resourceVersion", "value": "7"}));
+    assert!(
+        back.as_array().unwrap().contains(&json!({"op": "test", "path": LIMIT, "value": "2Gi"})),
+        "{back}"
+    );
+    assert_eq!((fake.limit(), &fake.record()["state"]), (json!("1Gi"), &json!("rolled_back")));
+}
+
+#[test]
+fn without_a_yes_nothing_is_sent() {
+    let fake = Fake::new(Mood::Good);
+    let o = fake.run(&["apply", "patch.yaml", "--to", "deploy/llm"]);
+    assert_eq!((code(&o), fake.writes()), (7, 0), "{}", stderr(&o));
+    assert!(stderr(&o).contains("--yes"));
+    let o = fake.run(&["apply", "patch.yaml", "--to", "deploy/llm", "--dry-run"]);
+    assert_eq!((code(&o), fake.writes()), (0, 0), "{}", stderr(&o));
+}
+
+#[test]
+fn what_cannot_be_recorded_is_not_sent() {
+    let fake = Fake::new(Mood::Good);
+    std::fs::write(fake.home.path().join("state"), b"a file").unwrap();
+    let o = fake.apply();
+    assert_eq!((code(&o), fake.writes()), (3, 0), "{}", stderr(&o));
+}
+
+#[test]
+fn what_was_shown_is_what_is_changed() {
+    let fake = Fake::new(Mood::StatusMoved);
+    let o = fake.apply();
+    assert_eq!((code(&o), fake.writes()), (0, 2), "{}", stderr(&o));
+    assert_eq!(fake.state.lock().unwrap().writes[1]["metadata"]["resourceVersion"], "8");
+
+    let fake = Fake::new(Mood::Changed);
+    let o = fake.apply();
+    assert_eq!((code(&o), fake.writes()), (7, 1), "{}", stderr(&o));
+    assert!(stderr(&o).contains("run it again"), "{}", stderr(&o));
+    assert_eq!(fake.record()["state"], "failed");
+}
+
+#[test]
+fn an_answer_that_does_not_arrive_is_looked_for() {
+    let fake = Fake::new(Mood::HangsUp);
+    let o = fake.apply();
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    assert_eq!(fake.record()["state"], "applied");
+}
+
+#[test]
+fn a_refusal_is_shown_as_the_server_says_it() {
+    let fake = Fake::new(Mood::Denies);
+    let o = fake.apply();
+    assert_eq!(code(&o), 7);
+    assert!(stderr(&o).contains("denied the request: too much"), "{}", stderr(&o));
+    let record = fake.record();
+    assert_eq!(record["state"], "failed");
+    assert!(record["why"].as_str().unwrap().contains("too much"));
+}
+
+/// Only these files may send a change; see the invariant in ARCHITECTURE.md.
+#[test]
+fn only_apply_and_rollback_write() {
+    let root = crate::harness::root();
+    let mut files = Vec::new();
+    for crate_name in ["dualplane", "dualplane-kube"] {
+        crate::tidy::rust_files(&root.join("crates").join(crate_name).join("src"), &mut files);
+    }
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        let name = file.to_string_lossy().into_owned();
+        let api = name.ends_with("dualplane-kube/src/api/mod.rs");
+        for method in [
+            "Method::PATCH",
+            "Method::POST",
+            "Method::PUT",
+            "Method::DELETE",
+            "Request::post",
+            "Request::put",
+            "Request::delete",
+            "Request::patch",
+        ] {
+            assert!(!code.contains(method) || api && method == "Method::PATCH", "{name}: {method}");
+        }
+        assert!(
+            !code.contains("api.patch(") || name.ends_with("dualplane-kube/src/apply/send.rs"),
+            "{name} sends a patch"
+        );
+        let writes = code.contains("carry_out(");
+        let may = ["dualplane-kube/src/apply/send.rs", "commands/live/apply.rs", "commands/live/rollback.rs"];
+        assert!(!writes || may.iter().any(|m| name.ends_with(m)), "{name} carries a change out");
+    }
+}
