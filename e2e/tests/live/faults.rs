@@ -79,7 +79,8 @@ fn a_server_that_asks_for_too_long_is_a_gap() {
 
 #[test]
 fn a_log_that_breaks_off_keeps_what_came_and_its_end() {
-    let _proxy = Proxy::with(json!([{"path": "log-30mib/log\\?.*previous", "cut_after": 400_000, "times": 1},
+    let _proxy =
+        Proxy::with(json!([{"path": "log-30mib/log\\?.*previous", "cut_after": 400_000, "times": 1},
                                      {"path": "log-30mib/log\\?", "cut_after": 400_000, "times": 1}]));
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("b.tar.zst");
@@ -94,12 +95,16 @@ fn a_log_that_breaks_off_keeps_what_came_and_its_end() {
 #[test]
 fn a_server_killed_midway_leaves_what_was_read() {
     // Everything after the pod and its log is cut before its head.
-    let _proxy = Proxy::with(json!([{"path": "/(events|nodes|replicasets|resourcequotas|limitranges)", "cut_after": -1}]));
+    let _proxy = Proxy::with(
+        json!([{"path": "/(events|nodes|replicasets|resourcequotas|limitranges)", "cut_after": -1}]),
+    );
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("b.tar.zst");
     Ran::of(through(&["capture", "pod/pid1-oom", "-n", "serving", "--out"]).arg(&bundle)).ok();
     let manifest = manifest(&bundle);
-    let state = |n: &str| manifest["sources"].as_array().unwrap().iter().find(|s| s["name"] == n).unwrap()["state"].clone();
+    let state = |n: &str| {
+        manifest["sources"].as_array().unwrap().iter().find(|s| s["name"] == n).unwrap()["state"].clone()
+    };
     assert_eq!((state("pod"), state("logs/vllm (previous)")), ("ok".into(), "ok".into()));
     assert_eq!((state("events"), state("node")), ("failed".into(), "failed".into()));
     let verdict = Ran::of(dualplane().args(["triage", "-o", "json"]).arg(&bundle)).ok().json();
@@ -128,14 +133,29 @@ fn a_pod_that_is_deleted_while_it_is_captured_keeps_what_there_was() {
         "apiVersion: v1\nkind: Pod\nmetadata: {name: doomed, namespace: serving}\nspec:\n  terminationGracePeriodSeconds: 0\n  containers:\n  - {name: c, image: 'registry.local/busybox:1', imagePullPolicy: Never, command: [sh, -c, 'echo INFO one; exit 1']}\n",
     );
     for _ in 0..120 {
-        if kubectl(&["get", "pod", "doomed", "-n", "serving", "-o", "jsonpath={.status.containerStatuses[0].restartCount}"]).trim() != "0" {
+        if kubectl(&[
+            "get",
+            "pod",
+            "doomed",
+            "-n",
+            "serving",
+            "-o",
+            "jsonpath={.status.containerStatuses[0].restartCount}",
+        ])
+        .trim()
+            != "0"
+        {
             break;
         }
         std::thread::sleep(Duration::from_millis(250));
     }
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("b.tar.zst");
-    let child = through(&["capture", "pod/doomed", "-n", "serving", "--out"]).arg(&bundle).stderr(Stdio::piped()).spawn().unwrap();
+    let child = through(&["capture", "pod/doomed", "-n", "serving", "--out"])
+        .arg(&bundle)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     std::thread::sleep(Duration::from_millis(700));
     kubectl(&["delete", "pod", "doomed", "-n", "serving", "--now", "--wait=true"]);
     let ended = child.wait_with_output().unwrap();

@@ -30,7 +30,16 @@ fn of_thousands_of_pods_those_in_trouble_get_their_verdict() {
     let items = report["items"].as_array().expect("several verdicts");
     let got: BTreeMap<String, &Value> = items
         .iter()
-        .map(|i| (format!("{}/{}", i["subject"]["namespace"].as_str().unwrap_or("?"), i["subject"]["pod"].as_str().unwrap_or("?")), i))
+        .map(|i| {
+            (
+                format!(
+                    "{}/{}",
+                    i["subject"]["namespace"].as_str().unwrap_or("?"),
+                    i["subject"]["pod"].as_str().unwrap_or("?")
+                ),
+                i,
+            )
+        })
         .collect();
     let mut wrong = Vec::new();
     let wanted = wanted.as_object().unwrap();
@@ -39,7 +48,10 @@ fn of_thousands_of_pods_those_in_trouble_get_their_verdict() {
         let class = without.unwrap_or_else(|| want["class"].as_str().unwrap());
         let is = got.get(pod).map_or("no report", |r| r["verdict"]["class"].as_str().unwrap());
         if is != class {
-            wrong.push(format!("{pod}: wanted {class}, got {is}: {}", got.get(pod).map(|r| r["verdict"]["summary"].to_string()).unwrap_or_default()));
+            wrong.push(format!(
+                "{pod}: wanted {class}, got {is}: {}",
+                got.get(pod).map(|r| r["verdict"]["summary"].to_string()).unwrap_or_default()
+            ));
         }
     }
     eprintln!("{} pods in trouble judged in {:?}", wanted.len(), ran.took);

@@ -13,7 +13,8 @@ pub fn root() -> PathBuf {
 
 /// The binary that `e2e/run` built.
 pub fn dualplane() -> Command {
-    let binary = std::env::var_os("DUALPLANE").map_or_else(|| root().join("target/release/dualplane"), PathBuf::from);
+    let binary =
+        std::env::var_os("DUALPLANE").map_or_else(|| root().join("target/release/dualplane"), PathBuf::from);
     assert!(binary.exists(), "{} is not built: cargo build --release", binary.display());
     let mut c = Command::new(binary);
     c.env("COLUMNS", "100").env_remove("HTTPS_PROXY").env_remove("HTTP_PROXY");
@@ -32,7 +33,12 @@ impl Ran {
     pub fn of(command: &mut Command) -> Self {
         let from = Instant::now();
         let Output { status, stdout, stderr } = command.output().unwrap();
-        Self { code: status.code(), out: stdout, err: String::from_utf8_lossy(&stderr).into_owned(), took: from.elapsed() }
+        Self {
+            code: status.code(),
+            out: stdout,
+            err: String::from_utf8_lossy(&stderr).into_owned(),
+            took: from.elapsed(),
+        }
     }
 
     pub fn text(&self) -> String {
@@ -40,12 +46,19 @@ impl Ran {
     }
 
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.out)
-            .unwrap_or_else(|e| panic!("{e}\n{}\n{}", self.err, self.text().chars().take(500).collect::<String>()))
+        serde_json::from_slice(&self.out).unwrap_or_else(|e| {
+            panic!("{e}\n{}\n{}", self.err, self.text().chars().take(500).collect::<String>())
+        })
     }
 
     pub fn ok(self) -> Self {
-        assert_eq!(self.code, Some(0), "{}\n{}", self.err, self.text().chars().take(2000).collect::<String>());
+        assert_eq!(
+            self.code,
+            Some(0),
+            "{}\n{}",
+            self.err,
+            self.text().chars().take(2000).collect::<String>()
+        );
         self
     }
 }
@@ -64,7 +77,12 @@ pub fn kubectl(args: &[&str]) -> String {
 pub fn create(yaml: &str) {
     use std::io::Write;
     use std::process::Stdio;
-    let mut child = Command::new("kubectl").args(["apply", "-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut child = Command::new("kubectl")
+        .args(["apply", "-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     child.stdin.take().unwrap().write_all(yaml.as_bytes()).unwrap();
     assert!(child.wait().unwrap().success(), "kubectl apply of\n{yaml}");
 }
@@ -106,7 +124,9 @@ pub fn pods_of(scenario: &toml::Value) -> Vec<String> {
     }
     let selector = scenario["selector"].as_str().unwrap();
     let pick = scenario["pick"].as_str().unwrap();
-    let list: Value = serde_json::from_str(&kubectl(&["get", "pods", "-n", "serving", "-l", selector, "-o", "json"])).unwrap();
+    let list: Value =
+        serde_json::from_str(&kubectl(&["get", "pods", "-n", "serving", "-l", selector, "-o", "json"]))
+            .unwrap();
     let pods = list["items"].as_array().unwrap().iter();
     pods.filter(|p| p["status"].to_string().contains(pick))
         .map(|p| p["metadata"]["name"].as_str().unwrap().to_owned())

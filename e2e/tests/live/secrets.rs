@@ -5,7 +5,8 @@ use crate::harness::{root, run, unpack};
 #[test]
 fn planted_secrets_are_in_no_bundle_and_in_no_report() {
     let planted = std::fs::read_to_string(root().join("e2e/scenarios/planted-secrets.txt")).unwrap();
-    let planted: Vec<&str> = planted.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
+    let planted: Vec<&str> =
+        planted.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
     assert!(planted.len() >= 10);
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("b.tar.zst");

@@ -14,12 +14,25 @@ fn prometheus() -> String {
 fn the_working_set_before_the_death_is_in_the_bundle() {
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("b.tar.zst");
-    run(&["capture", "pod/healthy", "-n", "serving", "--prometheus", &prometheus(), "--out", &bundle.to_string_lossy()]).ok();
+    run(&[
+        "capture",
+        "pod/healthy",
+        "-n",
+        "serving",
+        "--prometheus",
+        &prometheus(),
+        "--out",
+        &bundle.to_string_lossy(),
+    ])
+    .ok();
     let files = unpack(&bundle);
     let (_, host) = files.iter().find(|(n, _)| n == "prometheus/host.json").expect("series");
     let answer: serde_json::Value = serde_json::from_slice(host).unwrap();
     let series = answer["data"]["result"].as_array().unwrap();
-    assert!(series.iter().any(|s| s["metric"]["__name__"] == "container_memory_working_set_bytes"), "{answer}");
+    assert!(
+        series.iter().any(|s| s["metric"]["__name__"] == "container_memory_working_set_bytes"),
+        "{answer}"
+    );
     assert!(series.iter().all(|s| s["metric"]["pod"] == "healthy"));
 }
 
@@ -36,7 +49,10 @@ fn a_store_that_is_down_is_a_gap_and_costs_no_time() {
     assert!(ran.took < Duration::from_secs(10), "{:?}", ran.took);
     let manifest = manifest(&bundle);
     let gaps = manifest["gaps"].to_string();
-    assert!(gaps.contains("cannot reach http://127.0.0.1:9") && gaps.contains("promtool query range"), "{gaps}");
+    assert!(
+        gaps.contains("cannot reach http://127.0.0.1:9") && gaps.contains("promtool query range"),
+        "{gaps}"
+    );
     assert!(gaps.contains("logcli query"), "{gaps}");
 }
 
@@ -61,7 +77,8 @@ fn a_store_that_never_answers_is_given_up() {
     assert!(ran.took < Duration::from_secs(40), "{:?}", ran.took);
     let manifest = manifest(&bundle);
     assert!(manifest["gaps"].to_string().contains("no answer in time"), "{}", manifest["gaps"]);
-    let logs = manifest["sources"].as_array().unwrap().iter().find(|s| s["name"] == "logs/vllm (previous)").unwrap();
+    let logs =
+        manifest["sources"].as_array().unwrap().iter().find(|s| s["name"] == "logs/vllm (previous)").unwrap();
     assert_eq!(logs["state"], "ok");
     assert!(logs["ms"].as_u64().unwrap() < 5000, "a slow store held the logs back: {logs}");
 }

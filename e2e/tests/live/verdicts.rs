@@ -25,8 +25,13 @@ fn live_pods_and_their_bundles_get_the_expected_verdict() {
         for pod in pods {
             judged += 1;
             // The pod restarts while it is looked at; three looks in a row that differ are no chance.
-            let differ = (0..3).map(|_| look(&dir.path().join("b.tar.zst"), &pod, &scenario)).take_while(Option::is_some).last();
-            if let Some(Some(why)) = differ.filter(|_| look(&dir.path().join("b.tar.zst"), &pod, &scenario).is_some()) {
+            let differ = (0..3)
+                .map(|_| look(&dir.path().join("b.tar.zst"), &pod, &scenario))
+                .take_while(Option::is_some)
+                .last();
+            if let Some(Some(why)) =
+                differ.filter(|_| look(&dir.path().join("b.tar.zst"), &pod, &scenario).is_some())
+            {
                 wrong.push(format!("{name} ({pod}): {why}"));
             }
         }
@@ -42,7 +47,8 @@ fn look(bundle: &std::path::Path, pod: &str, scenario: &toml::Value) -> Option<S
     let out = bundle.to_string_lossy().into_owned();
     run(&["capture", &target, "-n", "serving", "--out", &out]).ok();
     let offline = run(&["triage", &out, "-o", "json"]).ok().json();
-    let said = |r: &Value, p: &str| r.pointer(p).map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned));
+    let said =
+        |r: &Value, p: &str| r.pointer(p).map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned));
     for (key, pointer) in [
         ("class", "/verdict/class"),
         ("plane", "/verdict/plane"),
@@ -53,7 +59,11 @@ fn look(bundle: &std::path::Path, pod: &str, scenario: &toml::Value) -> Option<S
         let want = scenario.get(key).map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned));
         for (which, report) in [("live", &live), ("bundle", &offline)] {
             if want.is_some() && said(report, pointer) != want {
-                return Some(format!("{which}: {key} {:?}, wanted {want:?}: {}", said(report, pointer), report["verdict"]["summary"]));
+                return Some(format!(
+                    "{which}: {key} {:?}, wanted {want:?}: {}",
+                    said(report, pointer),
+                    report["verdict"]["summary"]
+                ));
             }
         }
     }
@@ -73,7 +83,11 @@ fn a_roll_out_before_the_death_is_told_field_by_field() {
     let report = run(&["triage", &format!("pod/{pod}"), "-n", "serving", "-o", "json"]).ok().json();
     let changes = report["changes"].as_array().expect("changes").clone();
     let of = |field: &str| changes.iter().find(|c| c["field"] == field).cloned().unwrap_or_default();
-    assert_eq!((&of("resources.limits.memory")["before"], &of("resources.limits.memory")["after"]), (&"192Mi".into(), &"64Mi".into()), "{changes:?}");
+    assert_eq!(
+        (&of("resources.limits.memory")["before"], &of("resources.limits.memory")["after"]),
+        (&"192Mi".into(), &"64Mi".into()),
+        "{changes:?}"
+    );
     assert!(of("--max-model-len")["after"].is_string(), "{changes:?}");
     assert!(of("image")["after"].is_string(), "{changes:?}");
     let cause = report["causes"][0]["for"].to_string();
@@ -91,7 +105,14 @@ fn every_way_to_name_a_pod_leads_to_it() {
         all.extend(["-n", "serving", "-o", "json"]);
         run(&all).ok().json()["verdict"]["class"].as_str().unwrap_or("several").to_owned()
     };
-    for args in [&["pod/pid1-oom"][..], &["po/pid1-oom"], &["pod", "pid1-oom"], &["-l", "app=pid1-oom"], &["sts/statefulset"], &["statefulsets.apps/statefulset"]] {
+    for args in [
+        &["pod/pid1-oom"][..],
+        &["po/pid1-oom"],
+        &["pod", "pid1-oom"],
+        &["-l", "app=pid1-oom"],
+        &["sts/statefulset"],
+        &["statefulsets.apps/statefulset"],
+    ] {
         assert_eq!(class(args), "host_oom_killed", "{args:?}");
     }
     let none = run(&["triage", "deploy/none-such", "-n", "serving"]);
@@ -107,7 +128,8 @@ fn the_page_of_many_pods_names_each_once() {
     let page = run(&["triage", "-n", "serving", "--failed"]).ok().text();
     for (name, scenario) in expected() {
         for pod in pods_of(&scenario) {
-            let times = page.lines().filter(|l| l.trim_start().starts_with(&format!("serving/{pod} "))).count();
+            let times =
+                page.lines().filter(|l| l.trim_start().starts_with(&format!("serving/{pod} "))).count();
             let wanted = usize::from(!matches!(name.as_str(), "healthy" | "child-oom"));
             assert_eq!(times, wanted, "{pod}\n{page}");
         }

@@ -138,7 +138,7 @@ pub(crate) async fn capture(
     each: impl FnMut(Captured) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let sifter = Sifter::new(knowledge).ok();
-    let names: Vec<String> = pods.iter().map(|p| name_of(p)).collect();
+    let names: Vec<String> = pods.iter().map(name_of).collect();
     let progress = Progress::new();
     let show = |i: usize, source: &str, done: usize, of: usize| {
         let name = names.get(i).map_or("", String::as_str);
