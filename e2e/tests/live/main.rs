@@ -1,8 +1,10 @@
 //! The live commands against a real Kubernetes: `e2e/run test` sets the environment and runs them.
 
+mod apply;
 mod faults;
 mod fleet;
 mod harness;
+mod map;
 mod permissions;
 mod secrets;
 mod series;
