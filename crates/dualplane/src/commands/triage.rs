@@ -19,7 +19,11 @@ pub(crate) fn run(args: &TriageArgs) -> Result<Code, Failure> {
     let knowledge = own_knowledge::load(args.knowledge.as_deref())?;
     let live = if is_local(args) { None } else { pods::wanted(&args.targets, &args.select)? };
     let mut reports = match &live {
-        Some(wanted) => of_cluster(args, wanted, &knowledge)?,
+        Some(wanted) => match of_cluster(args, wanted, &knowledge) {
+            // That nothing died is an answer.
+            Err(Failure::NoneFailed(why)) => return none_failed(args, &why),
+            reports => reports?,
+        },
         None => of_files(args, &knowledge)?,
     };
     if !args.show_secrets {
@@ -57,6 +61,14 @@ pub(crate) fn run(args: &TriageArgs) -> Result<Code, Failure> {
 /// A path that is there is what was meant, whatever it is called.
 fn is_local(args: &TriageArgs) -> bool {
     args.targets.first().is_some_and(|t| t == "-" || Path::new(t).exists())
+}
+
+fn none_failed(args: &TriageArgs, why: &str) -> Result<Code, Failure> {
+    output::note(why);
+    if args.output == Format::Json {
+        output::write(&report::json::render(&[])?)?;
+    }
+    Ok(exit::OK)
 }
 
 fn of_files(args: &TriageArgs, knowledge: &Knowledge) -> Result<Vec<Report>, Failure> {
