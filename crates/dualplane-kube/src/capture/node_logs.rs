@@ -19,6 +19,9 @@ use crate::find::text;
 const KERNEL_LOGS: &[&str] = &["kern.log", "messages", "syslog", "dmesg"];
 /// Of a kernel log the last so many bytes: it is of the node, and weeks old.
 const KERNEL_TAIL: u64 = 4 << 20;
+/// Kept whole up to here, and of a larger one so much: most of it is of drivers, networks and other pods.
+const KERNEL_WHOLE: usize = 256 << 10;
+const KERNEL_KEPT: usize = 512 << 10;
 /// Rotated parts that are read, the newest.
 const MAX_PARTS: usize = 6;
 /// Of one compressed part, before and after it is unpacked.
@@ -83,7 +86,7 @@ async fn kernel(cx: &Context<'_>) -> Result<Read, Fault> {
 }
 
 async fn kernel_tail(cx: &Context<'_>, path: &str) -> Result<(Vec<u8>, u64), Fault> {
-    let mut keep = Keep::new(cx.sifter);
+    let mut keep = Keep::within(cx.sifter, KERNEL_WHOLE, KERNEL_KEPT);
     let bytes = cx.api.tail(path, KERNEL_TAIL, TIME, |c| keep.push(c)).await?;
     let mut kept = keep.finish();
     // The first line of a tail is the end of one.

@@ -82,7 +82,7 @@ fn of_files(args: &TriageArgs, knowledge: &Knowledge) -> Result<Vec<Report>, Fai
 
 /// What a bundle of the pod would say, from the cluster itself.
 fn of_cluster(args: &TriageArgs, wanted: &Wanted, knowledge: &Knowledge) -> Result<Vec<Report>, Failure> {
-    block_on(async {
+    let work = |tools: &pods::Tools<'_>| block_on(async {
         let options = pods::options(&args.stores)?;
         let api = connect(&args.cluster).await?;
         let found = pods::find(&api, wanted).await?;
@@ -91,7 +91,7 @@ fn of_cluster(args: &TriageArgs, wanted: &Wanted, knowledge: &Knowledge) -> Resu
             return Err(Failure::NoneFailed(wanted.none_failed()));
         }
         let mut reports = Vec::new();
-        pods::capture(&api, pods, &options, knowledge, |c| {
+        pods::capture(&api, pods, &options, tools, |c| {
             let mut of_pod = report::triage_all(&c.name, c.files, Vec::new(), knowledge);
             // The lines that count are quoted by now; sixty pods' logs need not be held.
             of_pod.iter_mut().for_each(|r| r.bundle.logs.clear());
@@ -100,7 +100,8 @@ fn of_cluster(args: &TriageArgs, wanted: &Wanted, knowledge: &Knowledge) -> Resu
         })
         .await?;
         Ok(reports)
-    })
+    });
+    pods::with_tools(knowledge, work)
 }
 
 /// Several reports under their names, with a line between them.
