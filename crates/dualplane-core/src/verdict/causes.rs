@@ -77,7 +77,8 @@ pub(crate) fn bearing_changes<'b>(
     subject: &Subject,
 ) -> Vec<(&'b Rollout, Vec<&'b Change>)> {
     let died = subject.death.as_ref().and_then(|d| d.finished);
-    let after = |r: &Rollout| r.at.zip(died).and_then(|(at, died)| at.ms_until(died)).is_some_and(|ms| ms < 0);
+    let after =
+        |r: &Rollout| r.at.zip(died).and_then(|(at, died)| at.ms_until(died)).is_some_and(|ms| ms < 0);
     let here =
         |c: &Change| c.container.is_none() || subject.container.is_none() || c.container == subject.container;
     let of = |r: &'b Rollout| {

@@ -106,8 +106,6 @@ async fn one(cx: &Context<'_>, container: String, previous: bool) -> Result<Read
 /// A log as it comes.
 pub(super) struct Keep<'s> {
     sifter: Option<&'s Sifter>,
-    held: usize,
-    kept: usize,
     whole: Vec<u8>,
     feed: Option<Feed<'s>>,
     bytes: u64,
@@ -115,12 +113,7 @@ pub(super) struct Keep<'s> {
 
 impl<'s> Keep<'s> {
     pub(super) fn new(sifter: Option<&'s Sifter>) -> Self {
-        Self::within(sifter, WHOLE, KEPT)
-    }
-
-    /// With other bounds: how much is kept whole, and how much of what is larger.
-    pub(super) fn within(sifter: Option<&'s Sifter>, held: usize, kept: usize) -> Self {
-        Self { sifter, held, kept, whole: Vec::new(), feed: None, bytes: 0 }
+        Self { sifter, whole: Vec::new(), feed: None, bytes: 0 }
     }
 
     pub(super) fn push(&mut self, chunk: &[u8]) {
@@ -130,15 +123,15 @@ impl<'s> Keep<'s> {
             return;
         }
         self.whole.extend_from_slice(chunk);
-        if self.whole.len() > self.held
+        if self.whole.len() > WHOLE
             && let Some(sifter) = self.sifter
         {
-            let mut feed = Feed::new(sifter, self.kept);
+            let mut feed = Feed::new(sifter, KEPT);
             feed.push(&std::mem::take(&mut self.whole));
             self.feed = Some(feed);
-        } else if self.whole.len() > self.held + self.kept {
+        } else if self.whole.len() > WHOLE + KEPT {
             // Without a sifter the tail is what matters.
-            self.whole.drain(..self.kept);
+            self.whole.drain(..KEPT);
         }
     }
 

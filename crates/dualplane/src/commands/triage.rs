@@ -82,25 +82,27 @@ fn of_files(args: &TriageArgs, knowledge: &Knowledge) -> Result<Vec<Report>, Fai
 
 /// What a bundle of the pod would say, from the cluster itself.
 fn of_cluster(args: &TriageArgs, wanted: &Wanted, knowledge: &Knowledge) -> Result<Vec<Report>, Failure> {
-    let work = |tools: &pods::Tools<'_>| block_on(async {
-        let options = pods::options(&args.stores)?;
-        let api = connect(&args.cluster).await?;
-        let found = pods::find(&api, wanted).await?;
-        let pods = pods::in_trouble(wanted, found);
-        if pods.is_empty() {
-            return Err(Failure::NoneFailed(wanted.none_failed()));
-        }
-        let mut reports = Vec::new();
-        pods::capture(&api, pods, &options, tools, |c| {
-            let mut of_pod = report::triage_all(&c.name, c.files, Vec::new(), knowledge);
-            // The lines that count are quoted by now; sixty pods' logs need not be held.
-            of_pod.iter_mut().for_each(|r| r.bundle.logs.clear());
-            reports.extend(of_pod);
-            Ok(())
+    let work = |tools: &pods::Tools<'_>| {
+        block_on(async {
+            let options = pods::options(&args.stores)?;
+            let api = connect(&args.cluster).await?;
+            let found = pods::find(&api, wanted).await?;
+            let pods = pods::in_trouble(wanted, found);
+            if pods.is_empty() {
+                return Err(Failure::NoneFailed(wanted.none_failed()));
+            }
+            let mut reports = Vec::new();
+            pods::capture(&api, pods, &options, tools, |c| {
+                let mut of_pod = report::triage_all(&c.name, c.files, Vec::new(), knowledge);
+                // The lines that count are quoted by now; sixty pods' logs need not be held.
+                of_pod.iter_mut().for_each(|r| r.bundle.logs.clear());
+                reports.extend(of_pod);
+                Ok(())
+            })
+            .await?;
+            Ok(reports)
         })
-        .await?;
-        Ok(reports)
-    });
+    };
     pods::with_tools(knowledge, work)
 }
 
