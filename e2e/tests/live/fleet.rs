@@ -10,7 +10,6 @@ use crate::harness::run;
 /// what is left without them; and those that never died, which are none of the failed.
 const WITHOUT: &[(&str, Option<&str>)] = &[
     ("forms-memory-summary-fragmentation", Some("cuda_oom_runtime")),
-    ("vllm-gpu-capacity-conflict-a015", Some("unknown")),
     ("llama-cpp-host-node-oom-b053", Some("unknown")),
     ("ollama-mig-slice-too-small-c055", None),
     ("real-k8s-healthy", None),

@@ -122,7 +122,7 @@ impl Fault {
 /// `message` of a Status object, or a plain text such as the kubelet's.
 fn message(body: &[u8]) -> Option<String> {
     let text = match serde_json::from_slice::<Value>(body) {
-        Ok(status) => status.get("message")?.as_str()?.to_owned(),
+        Ok(status) => status.get("message")?.as_str()?.trim().to_owned(),
         Err(_) => String::from_utf8_lossy(body.get(..body.len().min(400))?).trim().to_owned(),
     };
     (!text.is_empty()).then(|| clipped(&text))

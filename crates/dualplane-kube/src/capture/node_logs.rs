@@ -77,6 +77,9 @@ async fn kernel(cx: &Context<'_>) -> Result<Read, Fault> {
     };
     let path = logs(cx, name);
     let log = cx.shared.once(&path, kernel_log::tail(cx, &path, TIME)).await?;
+    if log.0.is_empty() {
+        return Ok(Read::default());
+    }
     Ok(Read { files: vec![cx.text(&format!("node/kernel/{name}"), &log.0)], bytes: log.1, gaps: Vec::new() })
 }
 
