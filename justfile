@@ -63,3 +63,11 @@ bench-scan *args:
 # Instructions of typical cases against bench/instructions.txt (needs valgrind)
 bench-instructions *args:
     bench/instructions.sh {{ args }}
+
+# The live commands against a real Kubernetes on this machine (root, Go): build, start, test, stop, clean up
+e2e *args:
+    e2e/run {{ args }}
+
+# Wall time of `capture` against kubectl by hand, on the cluster of $KUBECONFIG: `just bench-capture POD NAMESPACE TURNS`
+bench-capture *args:
+    bench/capture.sh {{ args }}

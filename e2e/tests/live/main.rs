@@ -1,9 +1,13 @@
 //! The live commands against a real Kubernetes: `e2e/run test` sets the environment and runs them.
 
+mod apply;
 mod faults;
 mod fleet;
 mod harness;
+mod in_cluster;
+mod map;
 mod permissions;
+mod rotated;
 mod secrets;
 mod series;
 mod verdicts;

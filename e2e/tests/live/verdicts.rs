@@ -119,8 +119,10 @@ fn every_way_to_name_a_pod_leads_to_it() {
     assert_eq!(none.code, Some(3), "{}", none.err);
     assert!(none.err.contains("not found") && none.err.contains("-n"), "{}", none.err);
     let healthy = run(&["triage", "-l", "app=healthy", "-n", "serving"]);
-    assert_eq!(healthy.code, Some(4), "{}", healthy.err);
+    assert_eq!(healthy.code, Some(0), "{}", healthy.err);
     assert!(healthy.err.contains("none of the pods with app=healthy restarted or failed"), "{}", healthy.err);
+    let healthy = run(&["triage", "-l", "app=healthy", "-n", "serving", "-o", "json"]).ok().json();
+    assert_eq!(healthy["items"], serde_json::json!([]));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod host;
 mod kv;
 mod mig;
 mod other;
+mod rollout;
 mod vram;
 mod xid;
 
@@ -113,6 +114,8 @@ pub fn advise(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, verdict: &V
         Class::XidHardware => xid::advise(&cx),
         Class::NotMemory | Class::Unknown => other::advise(&cx),
     };
+    // Before what the class advises: it is known to have worked.
+    actions.splice(0..0, rollout::advise(&cx));
     actions.sort_by_key(|a| a.stage);
     actions
 }

@@ -16,7 +16,7 @@ mod rule;
 mod spans;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::knowledge::Knowledge;
 use crate::report::Report;
@@ -38,13 +38,18 @@ pub struct Redactor<'k> {
     edits: u64,
     /// Objects, lists and texts that the walk is inside of.
     depth: usize,
+    /// Keys that were judged: a list repeats the same ones for each of its objects.
+    keys: HashMap<String, Option<&'k SecretName>>,
 }
+
+/// Keys that are remembered.
+const MAX_KEYS: usize = 4096;
 
 impl<'k> Redactor<'k> {
     /// One that has masked nothing yet.
     #[must_use]
     pub fn new(knowledge: &'k Knowledge) -> Self {
-        Self { knowledge, counts: BTreeMap::new(), edits: 0, depth: 0 }
+        Self { knowledge, counts: BTreeMap::new(), edits: 0, depth: 0, keys: HashMap::new() }
     }
 
     /// A text of many lines: a log, metrics, a command's output. The number of lines stays the same.
@@ -62,6 +67,18 @@ impl<'k> Redactor<'k> {
                 return;
             }
         }
+    }
+
+    /// The rule that makes a key's value a secret.
+    fn judge_key(&mut self, key: &str) -> Option<&'k SecretName> {
+        if let Some(known) = self.keys.get(key) {
+            return *known;
+        }
+        let rule = name::judge(self.knowledge.names(), key, name::is_shouted(key));
+        if self.keys.len() < MAX_KEYS {
+            self.keys.insert(key.to_owned(), rule);
+        }
+        rule
     }
 
     /// How often each rule masked something, by its id.

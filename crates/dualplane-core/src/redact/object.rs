@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Redactor;
 use super::args::is_command;
-use super::name::{is_harmless, is_shouted, judge};
+use super::name::{is_harmless, judge};
 use super::spans::USER;
 
 /// Objects of Kubernetes nest some 20 levels; what lies deeper than this is replaced, not kept.
@@ -149,7 +149,7 @@ impl Redactor<'_> {
 
     /// A value behind its key.
     fn field(&mut self, key: &str, value: &mut Value) {
-        let Some(rule) = judge(self.knowledge.names(), key, is_shouted(key)) else {
+        let Some(rule) = self.judge_key(key) else {
             self.walk(value);
             return;
         };

@@ -2,7 +2,7 @@
 
 use super::candidates::{Candidate, Weight, oom_counter, oom_reason};
 use super::{Cause, Cited, Class, Confidence, Death, Decided, Plane, Step, Subject};
-use crate::evidence::Bundle;
+use crate::evidence::{Bundle, Change, Rollout};
 use crate::facts::{Facts, Place, host_pools};
 use crate::units::Bytes;
 
@@ -69,22 +69,32 @@ pub(super) fn rank(
     causes
 }
 
-/// Fields of the last roll-out that bear on the class: what changed shortly before is the first thing people ask.
-fn rolled_out(bundle: &Bundle, class: Class, subject: &Subject) -> Vec<Cited> {
+/// Of each roll-out before the death the fields that bear on the class: what changed shortly before is the first thing
+/// people ask.
+pub(crate) fn bearing_changes<'b>(
+    bundle: &'b Bundle,
+    class: Class,
+    subject: &Subject,
+) -> Vec<(&'b Rollout, Vec<&'b Change>)> {
     let died = subject.death.as_ref().and_then(|d| d.finished);
+    let after =
+        |r: &Rollout| r.at.zip(died).and_then(|(at, died)| at.ms_until(died)).is_some_and(|ms| ms < 0);
+    let here =
+        |c: &Change| c.container.is_none() || subject.container.is_none() || c.container == subject.container;
+    let of = |r: &'b Rollout| {
+        let changes: Vec<&Change> =
+            r.changes.iter().filter(|c| here(c) && bears_on(&c.field, class)).collect();
+        (!changes.is_empty()).then_some((r, changes))
+    };
+    bundle.rollouts.iter().filter(|r| !after(r)).filter_map(of).collect()
+}
+
+fn rolled_out(bundle: &Bundle, class: Class, subject: &Subject) -> Vec<Cited> {
     let mut out = Vec::new();
-    for r in &bundle.rollouts {
-        let after = r.at.zip(died).and_then(|(at, died)| at.ms_until(died)).is_some_and(|ms| ms < 0);
-        if after {
-            continue;
-        }
-        let here = |c: &&crate::evidence::Change| {
-            c.container.is_none() || subject.container.is_none() || c.container == subject.container
-        };
+    for (r, changes) in bearing_changes(bundle, class, subject) {
         let place = Place { file: r.file.clone(), line: None };
-        for c in r.changes.iter().filter(here).filter(|c| bears_on(&c.field, class)).take(4) {
-            let text = format!("revision {} changed {} ({})", r.to, c.field, c.how());
-            out.push(Cited::at(text, &place));
+        for c in changes.into_iter().take(4) {
+            out.push(Cited::at(format!("revision {} changed {} ({})", r.to, c.field, c.how()), &place));
         }
     }
     out
@@ -93,7 +103,7 @@ fn rolled_out(bundle: &Bundle, class: Class, subject: &Subject) -> Vec<Cited> {
 /// Whether a field can make a death of this class. A flag of the engine can make any of them but a node's.
 fn bears_on(field: &str, class: Class) -> bool {
     let flag = field.starts_with('-') || field.starts_with("env ") || field == "image";
-    let host = field.starts_with("resources.limits.memory") || field.starts_with("volumes[");
+    let host = field.starts_with("resources.") && field.ends_with(".memory") || field.starts_with("volumes[");
     let gpu = field.starts_with("resources.limits.") && !field.ends_with("memory") && !field.ends_with("cpu");
     match class.plane() {
         Plane::Host => flag || host,

@@ -13,7 +13,7 @@ mod identity;
 mod lives;
 mod memory;
 mod missing;
-pub(crate) use causes::memory_limit;
+pub(crate) use causes::{bearing_changes, memory_limit};
 pub(crate) use missing::Names;
 mod order;
 mod otherwise;

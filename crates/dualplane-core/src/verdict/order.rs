@@ -128,12 +128,12 @@ fn outside_pods(oom: &OomRecord, known: bool) -> bool {
     known && oom.constraint == Constraint::Memcg && elsewhere && !oom.in_container()
 }
 
-/// The rest of a record whose head the ring has lost, in a log whose other records name their cgroups: it may be of any
-/// pod of the node.
+/// A part of a record: its head is lost to the ring, or lines of it were left out. In a log whose other records name
+/// their cgroups it may be of any pod of the node.
 fn cut_off(oom: &OomRecord, facts: &Facts) -> bool {
-    oom.headless()
-        && !oom.in_container()
-        && facts.ooms.iter().any(|o| o.place.file == oom.place.file && o.in_container())
+    let nameless = !oom.in_container() && oom.oom_memcg.is_none();
+    let whole = matches!(oom.constraint, Constraint::Global | Constraint::Numa) && !oom.headless();
+    nameless && !whole && facts.ooms.iter().any(|o| o.place.file == oom.place.file && o.in_container())
 }
 
 /// The record is too far from the container's end to be it. A stamp without a zone may be off by whole zones.

@@ -24,7 +24,7 @@ pub async fn capture_all<E>(
     progress: &dyn Fn(usize, &str, usize, usize),
     mut each: impl FnMut(Captured) -> Result<(), E>,
 ) -> Result<(), E> {
-    let shared = Shared::default();
+    let shared = Shared::of(&pods);
     let shared = &shared;
     let work = pods.into_iter().enumerate().map(|(i, pod)| async move {
         let show = |source: &str, done: usize, of: usize| progress(i, source, done, of);

@@ -5,6 +5,7 @@
 mod context;
 pub(crate) mod engine;
 mod events;
+mod kernel_log;
 mod kubelet;
 mod logs;
 mod many;

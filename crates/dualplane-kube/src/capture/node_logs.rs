@@ -5,12 +5,12 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use dualplane_core::evidence::{Gap, RawFile};
-use dualplane_core::sift;
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::context::Context;
+use super::kernel_log;
 use super::logs::{Keep, MAX_CONTAINERS};
 use super::source::{Missing, Read, Work};
 use crate::api::{Fault, path};
@@ -18,8 +18,6 @@ use crate::find::text;
 
 /// Files that hold the kernel's lines, the purest first.
 const KERNEL_LOGS: &[&str] = &["kern.log", "messages", "syslog", "dmesg"];
-/// Of a kernel log the last so many bytes: it is of the node, and weeks old.
-const KERNEL_TAIL: u64 = 4 << 20;
 /// Rotated parts that are read, the newest.
 const MAX_PARTS: usize = 6;
 /// Of one compressed part, before and after it is unpacked.
@@ -78,22 +76,8 @@ async fn kernel(cx: &Context<'_>) -> Result<Read, Fault> {
         return Ok(Read::default());
     };
     let path = logs(cx, name);
-    let log = cx.shared.once(&path, kernel_tail(cx, &path)).await?;
+    let log = cx.shared.once(&path, kernel_log::tail(cx, &path, TIME)).await?;
     Ok(Read { files: vec![cx.text(&format!("node/kernel/{name}"), &log.0)], bytes: log.1, gaps: Vec::new() })
-}
-
-async fn kernel_tail(cx: &Context<'_>, path: &str) -> Result<(Vec<u8>, u64), Fault> {
-    let mut keep = Keep::new(cx.sifter);
-    let bytes = cx.api.tail(path, KERNEL_TAIL, TIME, |c| keep.push(c)).await?;
-    let mut kept = keep.finish();
-    // The first line of a tail is the end of one.
-    if bytes >= KERNEL_TAIL
-        && !sift::is_folded(&kept)
-        && let Some(end) = kept.iter().position(|b| *b == b'\n')
-    {
-        kept.drain(..=end);
-    }
-    Ok((kept, bytes))
 }
 
 /// `N.log.DATE` and `N.log.DATE.gz` of the instance that runs and of the one that died.

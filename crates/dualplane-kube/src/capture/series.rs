@@ -142,14 +142,15 @@ fn fill(expression: &str, cx: &Context<'_>) -> String {
     expression.replace("{ns}", &cx.namespace).replace("{pod}", &cx.pod_name).replace("{node}", &node)
 }
 
-/// From and to, seconds.
-fn window(cx: &Context<'_>) -> (i64, i64) {
-    let end = cx.died_at.unwrap_or(cx.options.now).as_second();
-    (end - BEFORE_S, (end + AFTER_S).min(cx.options.now.as_second().max(end)))
+/// From and to, seconds. The death is told by the node's clock; where this machine's is behind it, the death is later
+/// than now.
+fn window(died_at: Option<Timestamp>, now: Timestamp) -> (i64, i64) {
+    let end = died_at.unwrap_or(now).as_second();
+    (end - BEFORE_S, (end + AFTER_S).min(now.as_second().max(end)))
 }
 
 async fn range(cx: &Context<'_>, store: &Access, file: &str, expression: String) -> Result<Read, Fault> {
-    let (start, end) = window(cx);
+    let (start, end) = window(cx.died_at, cx.options.now);
     let (start, end) = (start.to_string(), end.to_string());
     let query = [
         ("query", expression.as_str()),
@@ -166,7 +167,7 @@ async fn range(cx: &Context<'_>, store: &Access, file: &str, expression: String)
 }
 
 async fn lines(cx: &Context<'_>, store: &Access, query: String) -> Result<Read, Fault> {
-    let (start, end) = window(cx);
+    let (start, end) = window(cx.died_at, cx.options.now);
     let nanos = |s: i64| Timestamp::from_second(s).map_or(0, |t| t.as_nanosecond()).to_string();
     let (start, end) = (nanos(start), nanos(end));
     let query = [
@@ -190,6 +191,19 @@ fn has_results(answer: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_window_ends_with_the_death_on_whichever_clock() {
+        let at = |s: i64| Timestamp::from_second(1_800_000_000 + s).unwrap();
+        let told = |died: Option<i64>, now| {
+            let (from, to) = window(died.map(at), at(now));
+            (from - 1_800_000_000, to - 1_800_000_000)
+        };
+        assert_eq!(told(Some(0), 3600), (-1800, 120));
+        assert_eq!(told(Some(0), 30), (-1800, 30));
+        assert_eq!(told(Some(0), -600), (-1800, 0), "a clock that is ten minutes behind");
+        assert_eq!(told(None, 0), (-1800, 0));
+    }
 
     #[test]
     fn passwords_of_urls_are_not_shown() {

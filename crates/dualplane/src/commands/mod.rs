@@ -132,6 +132,9 @@ pub(crate) enum Failure {
     /// The cluster does not answer as it should.
     #[error("{0}")]
     Cluster(#[from] Fault),
+    /// There are no pods of what was asked for: no news, rather than good news.
+    #[error("{0}")]
+    NoPods(String),
     /// Nothing of what was asked for is in trouble.
     #[error("{0}")]
     NoneFailed(String),
@@ -186,9 +189,11 @@ impl Failure {
             Self::Plan(PlanError::Unsupported { .. }) => exit::UNSUPPORTED,
             Self::NotChanged { .. } => exit::NOT_CHANGED,
             Self::Unclear(_) => exit::UNCLEAR,
-            Self::NoEvidence(_) | Self::NoLabels(_) | Self::NoneFailed(_) | Self::NoneMapped(_) => {
-                exit::NO_EVIDENCE
-            }
+            Self::NoEvidence(_)
+            | Self::NoLabels(_)
+            | Self::NoPods(_)
+            | Self::NoneFailed(_)
+            | Self::NoneMapped(_) => exit::NO_EVIDENCE,
             Self::Knowledge(_) | Self::Json(_) | Self::Runtime(_) => exit::BUG,
         }
     }
@@ -217,7 +222,7 @@ impl Failure {
             Self::Unclear(_) => {
                 "its record is kept; `dualplane rollback` finds out what became of it and undoes it".into()
             }
-            Self::NoneFailed(why) if why.starts_with("there are no pods") => {
+            Self::NoPods(_) => {
                 "check the namespace (-n), the selector (-l) and the context (--context)".into()
             }
             Self::NoneFailed(_) => "name a pod (pod/NAME) to judge it all the same".into(),

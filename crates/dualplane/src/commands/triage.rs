@@ -21,7 +21,11 @@ pub(crate) fn run(args: &TriageArgs) -> Result<Code, Failure> {
     let knowledge = own_knowledge::load(args.knowledge.as_deref())?;
     let live = if is_local(args) { None } else { pods::wanted(&args.targets, &args.select)? };
     let mut reports = match &live {
-        Some(wanted) => of_cluster(args, wanted, &knowledge)?,
+        Some(wanted) => match of_cluster(args, wanted, &knowledge) {
+            // That nothing died is an answer.
+            Err(Failure::NoneFailed(why)) => return none_failed(args, &why),
+            reports => reports?,
+        },
         None => of_files(args, &knowledge)?,
     };
     if !args.show_secrets {
@@ -61,6 +65,14 @@ fn is_local(args: &TriageArgs) -> bool {
     args.targets.first().is_some_and(|t| t == "-" || Path::new(t).exists())
 }
 
+fn none_failed(args: &TriageArgs, why: &str) -> Result<Code, Failure> {
+    output::note(why);
+    if args.output == Format::Json {
+        output::write(&report::json::render(&[])?)?;
+    }
+    Ok(exit::OK)
+}
+
 fn of_files(args: &TriageArgs, knowledge: &Knowledge) -> Result<Vec<Report>, Failure> {
     let targets: Vec<PathBuf> = args.targets.iter().map(PathBuf::from).collect();
     let mut reports = Vec::new();
@@ -79,24 +91,28 @@ fn of_files(args: &TriageArgs, knowledge: &Knowledge) -> Result<Vec<Report>, Fai
 
 /// What a bundle of the pod would say, from the cluster itself.
 fn of_cluster(args: &TriageArgs, wanted: &Wanted, knowledge: &Knowledge) -> Result<Vec<Report>, Failure> {
-    block_on(async {
-        let options = pods::options(&args.stores)?;
-        let api = connect(&args.cluster).await?;
-        let found = pods::find(&api, wanted).await?;
-        let pods = pods::in_trouble(&api, wanted, found)?;
-        let mut reports = Vec::new();
-        pods::capture(&api, pods, &options, knowledge, |c| {
-            let mut of_pod = report::triage_all(&c.name, c.files, Vec::new(), knowledge);
-            // What counts is quoted by now; the evidence of three hundred pods need not be held. `--why-not` looks again.
-            if args.why_not.is_none() {
-                of_pod.iter_mut().for_each(let_go);
-            }
-            reports.extend(of_pod);
-            Ok(())
+    let work = |tools: &pods::Tools<'_>| {
+        block_on(async {
+            let options = pods::options(&args.stores)?;
+            let api = connect(&args.cluster).await?;
+            let found = pods::find(&api, wanted).await?;
+            let pods = pods::in_trouble(&api, wanted, found)?;
+            let mut reports = Vec::new();
+            pods::capture(&api, pods, &options, tools, |c| {
+                let mut of_pod = report::triage_all(&c.name, c.files, Vec::new(), knowledge);
+                // What counts is quoted by now; the evidence of three hundred pods need not be held. `--why-not` looks
+                // again.
+                if args.why_not.is_none() {
+                    of_pod.iter_mut().for_each(let_go);
+                }
+                reports.extend(of_pod);
+                Ok(())
+            })
+            .await?;
+            Ok(reports)
         })
-        .await?;
-        Ok(reports)
-    })
+    };
+    pods::with_tools(knowledge, work)
 }
 
 /// Leaves what is shown: the verdict, what it cites, and what changed.

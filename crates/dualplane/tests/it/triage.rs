@@ -270,6 +270,10 @@ fn a_kernel_record_without_its_end_is_not_taken_for_this_pods() {
         Nov 21 19:00:00 n1 kernel: [20000.000002] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=b,mems_allowed=0,oom_memcg=/kubepods/burstable/pode8293854-3926-4b44-8995-220625cec50c,task_memcg=/kubepods/burstable/pode8293854-3926-4b44-8995-220625cec50c/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb,task=other,pid=5,uid=0\n\
         Nov 21 19:00:00 n1 kernel: [20000.000003] Memory cgroup out of memory: Killed process 5 (other) total-vm:9000kB, anon-rss:8000kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:40kB oom_score_adj:0\n";
     let kernel = format!("{whole}{head}");
-    let v = triage_files(&[("pod.json", pod), ("logs/vllm.previous.log", log), ("node/kernel/kern.log", &kernel)]);
+    let v = triage_files(&[
+        ("pod.json", pod),
+        ("logs/vllm.previous.log", log),
+        ("node/kernel/kern.log", &kernel),
+    ]);
     assert!(class(&v).starts_with("cuda_oom"), "{v}");
 }

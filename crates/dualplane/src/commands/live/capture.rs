@@ -24,26 +24,29 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
         place(out)?;
     }
     let knowledge = own_knowledge::load(None)?;
-    let (captured, now) = block_on(async {
-        let options = pods::options(&args.stores)?;
-        let api = connect(&args.cluster).await?;
-        let found = pods::find(&api, &wanted).await?;
-        let pods = pods::in_trouble(&api, &wanted, found)?;
-        if pods.len() > MAX_PODS {
-            output::note(&format!(
-                "of {} pods the first {MAX_PODS} are captured; name the others",
-                pods.len()
-            ));
-        }
-        let mut all: Vec<Captured> = Vec::new();
-        let pods = pods.into_iter().take(MAX_PODS).collect();
-        pods::capture(&api, pods, &options, &knowledge, |c| {
-            all.push(c);
-            Ok(())
+    let work = |tools: &pods::Tools<'_>| {
+        block_on(async {
+            let options = pods::options(&args.stores)?;
+            let api = connect(&args.cluster).await?;
+            let found = pods::find(&api, &wanted).await?;
+            let pods = pods::in_trouble(&api, &wanted, found)?;
+            if pods.len() > MAX_PODS {
+                output::note(&format!(
+                    "of {} pods the first {MAX_PODS} are captured; name the others",
+                    pods.len()
+                ));
+            }
+            let mut all: Vec<Captured> = Vec::new();
+            let pods = pods.into_iter().take(MAX_PODS).collect();
+            pods::capture(&api, pods, &options, tools, |c| {
+                all.push(c);
+                Ok(())
+            })
+            .await?;
+            Ok((all, options.now))
         })
-        .await?;
-        Ok((all, options.now))
-    })?;
+    };
+    let (captured, now) = pods::with_tools(&knowledge, work)?;
     let time = now.strftime("%Y%m%dT%H%M%SZ").to_string();
     let stem = stem(captured.first().map_or("pod", |c| c.name.as_str()), &time);
     let folders = captured.iter().map(|c| {

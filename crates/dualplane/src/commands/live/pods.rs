@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 
 use dualplane_core::knowledge::Knowledge;
+use dualplane_core::redact::Redactor;
 use dualplane_core::sift::Sifter;
 use dualplane_kube::api::Api;
 use dualplane_kube::capture::{self, Captured, Options};
@@ -160,7 +162,8 @@ pub(crate) fn in_trouble(api: &Api, wanted: &Wanted, mut found: Vec<Found>) -> R
         pods.extend(chosen.filter(|p| known.insert(uid_of(p))));
     }
     if pods.is_empty() {
-        return Err(Failure::NoneFailed(wanted.none_failed(&found, api.namespace())));
+        let none = if found.iter().all(|f| f.seen == 0) { Failure::NoPods } else { Failure::NoneFailed };
+        return Err(none(wanted.none_failed(&found, api.namespace())));
     }
     Ok(pods)
 }
@@ -185,15 +188,41 @@ pub(crate) fn options(stores: &StoreArgs) -> Result<Options, Failure> {
     Ok(Options { now: Timestamp::now(), prometheus, loki })
 }
 
+/// What captures need that takes milliseconds to build.
+#[derive(Debug)]
+pub(crate) struct Tools<'k> {
+    knowledge: &'k Knowledge,
+    sifter: OnceLock<Option<Sifter>>,
+}
+
+impl Tools<'_> {
+    /// Who comes first builds it, the other waits.
+    fn sifter(&self) -> Option<&Sifter> {
+        self.sifter.get_or_init(|| Sifter::new(self.knowledge).ok()).as_ref()
+    }
+}
+
+/// Runs `work` while a thread builds what it will need: the first requests are under way meanwhile.
+pub(crate) fn with_tools<T>(knowledge: &Knowledge, work: impl FnOnce(&Tools<'_>) -> T) -> T {
+    let tools = Tools { knowledge, sifter: OnceLock::new() };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            tools.sifter();
+            // The rules of redaction are compiled by their first use, too.
+            drop(Redactor::new(knowledge).text("2026-01-01T00:00:00.000000000Z token=\n").into_owned());
+        });
+        work(&tools)
+    })
+}
+
 /// Captures pods with a line of progress.
 pub(crate) async fn capture(
     api: &Api,
     pods: Vec<Value>,
     options: &Options,
-    knowledge: &Knowledge,
+    tools: &Tools<'_>,
     each: impl FnMut(Captured) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let sifter = Sifter::new(knowledge).ok();
     let names: Vec<String> = pods.iter().map(name_of).collect();
     let progress = Progress::new();
     let show = |i: usize, source: &str, done: usize, of: usize| {
@@ -201,7 +230,7 @@ pub(crate) async fn capture(
         let nth = if names.len() > 1 { format!("pod {} of {}, ", i + 1, names.len()) } else { String::new() };
         progress.show(&format!("{name}: {nth}source {done} of {of} ({source})"));
     };
-    let result = capture::capture_all(api, pods, options, knowledge, sifter.as_ref(), &show, each).await;
+    let result = capture::capture_all(api, pods, options, tools.knowledge, tools.sifter(), &show, each).await;
     progress.clear();
     result
 }
