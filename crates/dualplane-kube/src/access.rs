@@ -1,8 +1,10 @@
 //! Which cluster, as whom: kubectl's rules for kubeconfig files, contexts, namespaces and impersonation.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kube_client::client::AuthError;
 use kube_client::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use crate::api::{Api, Fault, Identity};
@@ -46,7 +48,7 @@ impl Access {
             config.auth_info.impersonate_groups = Some(self.impersonate_groups.clone());
         }
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        let server = config.cluster_url.to_string();
+        let server = without_password(&config.cluster_url.to_string());
         let client = kube_client::Client::try_from(config).map_err(|e| Fault::Access(chain(&e)))?;
         Ok(Api::new(client, server, namespace, self.timeout).known_as(identity))
     }
@@ -55,12 +57,19 @@ impl Access {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let file = match &self.kubeconfig {
             Some(path) => Kubeconfig::read_from(path),
-            None => Kubeconfig::read(),
+            None => from_environment(),
         };
         match file {
             Ok(file) => {
                 let chosen = self.context.clone().or_else(|| file.current_context.clone());
                 let entry = file.contexts.iter().find(|c| Some(&c.name) == chosen.as_ref());
+                if let Some(name) = chosen.as_ref().filter(|_| entry.is_none()) {
+                    let there: Vec<&str> = file.contexts.iter().take(20).map(|c| c.name.as_str()).collect();
+                    return Err(Fault::Access(format!(
+                        "there is no context {name}; there are: {}",
+                        there.join(", ")
+                    )));
+                }
                 let user = entry.and_then(|c| c.context.as_ref()).and_then(|c| c.user.clone());
                 let identity = Identity { context: chosen.clone(), user };
                 let config = Config::from_custom_kubeconfig(file, &options).await.map_err(|e| {
@@ -91,8 +100,27 @@ fn is_missing(e: &KubeconfigError) -> bool {
     }
 }
 
+/// The files of `$KUBECONFIG` that are there, merged: kubectl passes over those that are not.
+fn from_environment() -> Result<Kubeconfig, KubeconfigError> {
+    let Some(list) = std::env::var_os("KUBECONFIG").filter(|l| !l.is_empty()) else {
+        return Kubeconfig::read();
+    };
+    let mut merged: Option<Kubeconfig> = None;
+    for path in std::env::split_paths(&list).filter(|p| p.exists()) {
+        let file = Kubeconfig::read_from(path)?;
+        merged = Some(match merged {
+            Some(first) => first.merge(file)?,
+            None => file,
+        });
+    }
+    merged.ok_or(KubeconfigError::FindPath)
+}
+
 /// An error with its causes: the outermost rarely says what is wrong.
-pub(crate) fn chain(e: &dyn std::error::Error) -> String {
+pub(crate) fn chain(e: &(dyn Error + 'static)) -> String {
+    if let Some(text) = discreet(e) {
+        return text;
+    }
     let mut text = e.to_string();
     let mut next = e.source();
     while let Some(cause) = next {
@@ -104,4 +132,54 @@ pub(crate) fn chain(e: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     text
+}
+
+/// Errors that quote files, variables and output with tokens in them, in words without these.
+fn discreet(e: &(dyn Error + 'static)) -> Option<String> {
+    let mut next = Some(e);
+    while let Some(e) = next {
+        if let Some(KubeconfigError::Parse(why)) = e.downcast_ref::<KubeconfigError>() {
+            // Below its first line it prints the lines around the place.
+            let why = why.to_string();
+            return Some(format!("the kubeconfig is no YAML: {}", why.lines().next().unwrap_or_default()));
+        }
+        match e.downcast_ref::<AuthError>() {
+            Some(AuthError::AuthExecRun { status, out, .. }) => {
+                let said: String =
+                    String::from_utf8_lossy(&out.stderr).trim().chars().take(MAX_SAID).collect();
+                let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+                return Some(format!("the credential plug-in of the kubeconfig failed ({status}){said}"));
+            }
+            Some(AuthError::AuthExecParse(_)) => {
+                return Some("the credential plug-in of the kubeconfig printed no ExecCredential".into());
+            }
+            _ => next = e.source(),
+        }
+    }
+    None
+}
+
+/// Of what a credential plug-in says.
+const MAX_SAID: usize = 400;
+
+/// A URL as it may be shown.
+#[must_use]
+pub(crate) fn without_password(url: &str) -> String {
+    let from = url.find("://").map_or(0, |at| at + 3);
+    match (url.get(..from), url.rfind('@').and_then(|at| url.get(at + 1..))) {
+        (Some(scheme), Some(host)) => format!("{scheme}{host}"),
+        _ => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_of_urls_are_not_shown() {
+        assert_eq!(without_password("https://u:p@prom:9090/x"), "https://prom:9090/x");
+        assert_eq!(without_password("u:p@prom:9090/x"), "prom:9090/x");
+        assert_eq!(without_password("http://prom"), "http://prom");
+    }
 }

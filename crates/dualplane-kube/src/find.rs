@@ -15,6 +15,8 @@ pub struct Found {
     pub pods: Vec<Value>,
     /// More pods were there than were read.
     pub cut: bool,
+    /// Pods that were seen, the healthy ones among them.
+    pub seen: usize,
 }
 
 /// Which pods are wanted of those that a target has.
@@ -36,8 +38,8 @@ pub async fn find(api: &Api, target: &Target, everywhere: bool, which: Which) ->
     let mut found = match target {
         Target::One(named) if named.kind == Kind::Pod => {
             let pods = path::namespaced("v1", api.namespace(), "pods");
-            let pod = api.object(&path::named(&pods, &named.name)).await?;
-            Found { pods: vec![pod], ..Found::default() }
+            let pod = named_object(api, named, &pods).await?;
+            Found { pods: vec![pod], seen: 1, ..Found::default() }
         }
         Target::One(named) => of_workload(api, named, keep).await?,
         Target::Selector(selector) => {
@@ -53,15 +55,46 @@ async fn listed(
     api: &Api,
     everywhere: bool,
     query: &[(&str, &str)],
-    keep: impl FnMut(Value) -> Option<Value>,
+    mut keep: impl FnMut(Value) -> Option<Value>,
 ) -> Result<Found, Fault> {
+    let mut seen = 0;
+    let counted = |pod: Value| {
+        seen += 1;
+        keep(pod)
+    };
     let base = if everywhere {
         path::cluster("v1", "pods")
     } else {
         path::namespaced("v1", api.namespace(), "pods")
     };
-    let list = api.list(&base, query, keep).await?;
-    Ok(Found { workload: None, pods: list.items, cut: list.cut })
+    let list = api.list(&base, query, counted).await?;
+    if seen == 0 && !everywhere {
+        namespace_is_there(api).await?;
+    }
+    Ok(Found { workload: None, pods: list.items, cut: list.cut, seen })
+}
+
+/// An object; where it is not there, the error says where it was looked for: most often the place is wrong.
+async fn named_object(api: &Api, named: &Named, list: &str) -> Result<Value, Fault> {
+    match api.object(&path::named(list, &named.name)).await {
+        Err(Fault::NotFound(_)) => {
+            namespace_is_there(api).await?;
+            let context =
+                api.identity().context.as_ref().map_or(String::new(), |c| format!(" of context {c}"));
+            Err(Fault::NotFound(format!("{named} in namespace {}{context}", api.namespace())))
+        }
+        other => other,
+    }
+}
+
+/// A list of a namespace that does not exist is empty, which must not read as "nothing failed".
+async fn namespace_is_there(api: &Api) -> Result<(), Fault> {
+    let list = path::cluster("v1", "namespaces");
+    match api.get(&path::named(&list, api.namespace())).await {
+        Err(Fault::NotFound(_)) => Err(Fault::NotFound(format!("namespace {}", api.namespace()))),
+        // Whoever may not look at namespaces is told how many pods there were.
+        _ => Ok(()),
+    }
 }
 
 async fn of_workload(
@@ -71,7 +104,7 @@ async fn of_workload(
 ) -> Result<Found, Fault> {
     let kind = named.kind;
     let list = path::namespaced(kind.group_version(), api.namespace(), kind.resource());
-    let workload = api.object(&path::named(&list, &named.name)).await?;
+    let workload = named_object(api, named, &list).await?;
     let selector = match kind {
         Kind::LeaderWorkerSet => Some(format!("leaderworkerset.sigs.k8s.io/name={}", named.name)),
         _ => workload.pointer("/spec/selector").and_then(selector),

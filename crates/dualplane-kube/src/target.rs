@@ -51,6 +51,14 @@ impl Kind {
         KINDS.iter().find(|k| k.4 == kind).map(|k| k.0)
     }
 
+    /// The kind of an owner reference, if it is of the group that is known here: others have kinds of the same name
+    /// (OpenKruise's `StatefulSet`), and a native object of that name is another one.
+    #[must_use]
+    pub fn of_owner(api_version: &str, kind: &str) -> Option<Self> {
+        let group = |v: &str| v.rsplit_once('/').map_or(String::new(), |(g, _)| g.to_owned());
+        Self::named(kind).filter(|k| group(k.group_version()) == group(api_version))
+    }
+
     fn row(
         self,
     ) -> Option<&'static (Self, &'static [&'static str], &'static str, &'static str, &'static str)> {

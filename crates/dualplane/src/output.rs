@@ -24,9 +24,19 @@ pub(crate) fn style(colour: Colour, verbose: bool) -> Style {
     Style { colour, verbose, width: columns() }
 }
 
-/// Columns to write in.
+/// Columns to write in: `$COLUMNS`, which shells seldom export, else those of the terminal.
 pub(crate) fn columns() -> usize {
-    let width = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(DEFAULT_WIDTH);
+    wide(terminal_size::terminal_size_of(io::stdout()))
+}
+
+/// Columns of the terminal on standard error, where progress is shown.
+pub(crate) fn progress_columns() -> usize {
+    wide(terminal_size::terminal_size_of(io::stderr()))
+}
+
+fn wide(terminal: Option<(terminal_size::Width, terminal_size::Height)>) -> usize {
+    let said = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    let width = said.or(terminal.map(|(w, _)| usize::from(w.0)).filter(|w| *w > 0)).unwrap_or(DEFAULT_WIDTH);
     width.clamp(60, 160)
 }
 

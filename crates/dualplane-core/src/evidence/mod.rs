@@ -435,6 +435,16 @@ fn unavailable_log(bytes: &[u8]) -> Option<String> {
 
 fn role(name: &str) -> Role {
     let lower = name.to_ascii_lowercase();
+    // As bundles write it: a container, a pod or a namespace may be called `previous`.
+    for part in lower.rsplit('/') {
+        let part = part.trim_end_matches(".tail.log").trim_end_matches(".log");
+        if part.ends_with(".current") {
+            return Role::Current;
+        }
+        if part.ends_with(".previous") {
+            return Role::Previous;
+        }
+    }
     let word = |w: &str| lower.split(|c: char| !c.is_ascii_alphanumeric()).any(|p| p == w);
     // A container may be called `preview`: whole words first.
     if word("current") && !word("previous") && !word("prev") {
@@ -470,6 +480,23 @@ mod tests {
         assert_eq!(b.logs.iter().map(|l| l.bytes.iter().filter(|x| **x == 0).count()).sum::<usize>(), 0);
         assert_eq!(b.gaps.len(), 3, "{:?}", b.gaps);
         assert!(b.gaps[0].why.contains("4000 NUL"), "{:?}", b.gaps);
+    }
+
+    #[test]
+    fn a_container_called_previous_has_a_current_log() {
+        for (name, want) in [
+            ("b/logs/previous.current.log", Role::Current),
+            ("b/logs/previous.previous.log", Role::Previous),
+            ("ns-previous-0/logs/vllm.current.log", Role::Current),
+            ("ns-current-0/logs/vllm.previous.tail.log", Role::Previous),
+            ("logs/previous.current/3.log.20261121-100000", Role::Current),
+            ("previous.log", Role::Previous),
+            ("current.log", Role::Current),
+            ("preview.log", Role::Previous),
+            ("vllm.log", Role::Unsaid),
+        ] {
+            assert_eq!(role(name), want, "{name}");
+        }
     }
 
     #[test]

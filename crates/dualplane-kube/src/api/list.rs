@@ -2,13 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Api, Fault};
+use super::{Api, Fault, parse};
 use crate::api::path;
 
 /// Objects of one request: as kubectl does it.
 const PAGE: usize = 500;
 /// Pages: a namespace of 100,000 events, or 5,000 pods twenty times over.
 const MAX_PAGES: usize = 200;
+/// Bytes of the objects that are kept, as they came; in memory they take some times more. 5,000 whole pods are 50 MiB.
+const MAX_KEPT: usize = 128 << 20;
 
 /// A list, or its first part.
 #[derive(Debug, Default)]
@@ -23,7 +25,7 @@ impl Api {
     /// A list. `keep` sees each object first and may shrink or drop it, so that large lists are never held whole.
     ///
     /// # Errors
-    /// See [`Fault`]. A list that expired while it was read (410) goes on from where the server says.
+    /// See [`Fault`]. A list that expired while it was read (410) is handed on as far as it came, and is `cut`.
     pub async fn list(
         &self,
         base: &str,
@@ -31,7 +33,7 @@ impl Api {
         mut keep: impl FnMut(Value) -> Option<Value>,
     ) -> Result<Listed, Fault> {
         let mut listed = Listed::default();
-        let mut next = String::new();
+        let (mut next, mut kept) = (String::new(), 0);
         for _ in 0..MAX_PAGES {
             let size = PAGE.to_string();
             let mut all: Vec<(&str, &str)> = query.to_vec();
@@ -39,26 +41,33 @@ impl Api {
             if !next.is_empty() {
                 all.push(("continue", &next));
             }
-            let mut page = match self.object(&path::with_query(base, &all)).await {
-                Ok(page) => page,
+            let path = path::with_query(base, &all);
+            let body = match self.get(&path).await {
+                Ok(body) => body,
                 // What was read so far is true of the moment at which it was read.
-                Err(Fault::Expired(_)) if !listed.items.is_empty() => {
+                Err(Fault::Expired(_)) if !next.is_empty() => {
                     listed.cut = true;
                     return Ok(listed);
                 }
                 Err(e) => return Err(e),
             };
+            let mut page = parse(&path, &body)?;
             let (kind, version) = (item_kind(&page), text(&page, "/apiVersion"));
             if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
                 let items = items.into_iter().map(|mut item| {
                     name_kind(&mut item, &kind, &version);
                     item
                 });
+                let (before, all) = (listed.items.len(), items.len());
                 listed.items.extend(items.filter_map(&mut keep));
+                kept += body.len() / all.max(1) * (listed.items.len() - before);
             }
             next = text(&page, "/metadata/continue");
             if next.is_empty() {
                 return Ok(listed);
+            }
+            if kept > MAX_KEPT {
+                break;
             }
         }
         listed.cut = true;

@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use kube_client::client::Body;
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::access::chain;
 
@@ -25,8 +25,12 @@ const IN_FLIGHT: usize = 8;
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// Of one answer that is held whole. Objects of etcd are at most 1.5 MiB; kubelet metrics of a full node are some MiB.
 pub const MAX_BODY: usize = 32 << 20;
+/// Of a refusal: a Status object, or a page of a proxy.
+const MAX_REFUSAL: usize = 1 << 20;
 /// Waits where the server names no time, doubled each time.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// For a slot, before the request's own time begins: what waits behind ten slow logs is late, not unanswered.
+const QUEUE: Duration = Duration::from_secs(120);
 /// The server may ask for more; then the source is a gap rather than a standstill.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
@@ -36,6 +40,8 @@ pub struct Api {
     server: String,
     namespace: String,
     timeout: Duration,
+    /// `--request-timeout`, where it was given.
+    asked: Option<Duration>,
     slots: Semaphore,
     waits: AtomicU64,
     identity: Identity,
@@ -89,13 +95,14 @@ impl Api {
         namespace: String,
         timeout: Option<Duration>,
     ) -> Self {
-        let timeout = timeout.unwrap_or(TIMEOUT);
+        let (asked, timeout) = (timeout, timeout.unwrap_or(TIMEOUT));
         let slots = Semaphore::new(IN_FLIGHT);
         Self {
             client,
             server,
             namespace,
             timeout,
+            asked,
             slots,
             waits: AtomicU64::new(0),
             identity: Identity::default(),
@@ -136,17 +143,25 @@ impl Api {
     /// # Errors
     /// See [`Fault`].
     pub async fn get(&self, path: &str) -> Result<Vec<u8>, Fault> {
-        self.get_within(path, self.timeout).await
+        self.get_bounded(path, self.timeout, MAX_BODY).await
     }
 
-    /// The same with a time of its own.
+    /// The same with a time of its own, which `--request-timeout` may shorten.
     ///
     /// # Errors
     /// See [`Fault`].
     pub async fn get_within(&self, path: &str, time: Duration) -> Result<Vec<u8>, Fault> {
-        let deadline = Instant::now() + time;
+        self.get_bounded(path, time, MAX_BODY).await
+    }
+
+    /// The same with a bound of its own: what a pod answers is not the API server's word, and may be of any size.
+    ///
+    /// # Errors
+    /// See [`Fault`].
+    pub async fn get_bounded(&self, path: &str, time: Duration, bound: usize) -> Result<Vec<u8>, Fault> {
+        let time = self.asked.map_or(time, |asked| asked.min(time));
         let request = || Request::get(path).header(header::ACCEPT, "application/json, */*;q=0.8");
-        self.whole(path, deadline, || request().body(Body::from(Vec::new()))).await
+        self.whole(path, time, bound, || request().body(Body::from(Vec::new()))).await
     }
 
     /// An object.
@@ -157,7 +172,7 @@ impl Api {
         parse(path, &self.get(path).await?)
     }
 
-    /// An answer as it comes: chunks go to `sink`; how many bytes came.
+    /// An answer as it comes: chunks go to `sink`; how many bytes came. `--request-timeout` replaces `time`.
     ///
     /// # Errors
     /// See [`Fault`]. What came before a break was handed on; the caller says so.
@@ -186,8 +201,8 @@ impl Api {
         tail: Option<u64>,
         mut sink: impl FnMut(&[u8]),
     ) -> Result<u64, Fault> {
-        let deadline = Instant::now() + time;
-        let _slot = self.slot(path, deadline).await?;
+        let _slot = self.slot(path).await?;
+        let deadline = Instant::now() + self.asked.unwrap_or(time);
         let request = || {
             let mut request = Request::get(path);
             if let Some(bytes) = tail {
@@ -214,11 +229,10 @@ impl Api {
     /// # Errors
     /// See [`Fault`].
     pub(crate) async fn patch(&self, path: &str, kind: PatchType, patch: &Value) -> Result<Value, Fault> {
-        let deadline = Instant::now() + self.timeout;
         let bytes = serde_json::to_vec(patch)
             .map_err(|e| Fault::Odd { path: path.to_owned(), why: e.to_string() })?;
         let answer = self
-            .whole(path, deadline, || {
+            .whole(path, self.timeout, MAX_BODY, || {
                 Request::builder()
                     .method(Method::PATCH)
                     .uri(path)
@@ -233,19 +247,21 @@ impl Api {
     async fn whole(
         &self,
         path: &str,
-        deadline: Instant,
+        time: Duration,
+        bound: usize,
         request: impl Fn() -> http::Result<Request<Body>>,
     ) -> Result<Vec<u8>, Fault> {
-        let _slot = self.slot(path, deadline).await?;
+        let _slot = self.slot(path).await?;
+        let deadline = Instant::now() + time;
         let answer = self.send(path, deadline, request).await?;
-        timeout_at(deadline, held(path, answer.into_body()))
+        timeout_at(deadline, held(path, answer.into_body(), bound))
             .await
             .map_err(|_| Fault::TimedOut(path.to_owned()))?
     }
 
-    async fn slot(&self, path: &str, deadline: Instant) -> Result<tokio::sync::SemaphorePermit<'_>, Fault> {
+    async fn slot(&self, path: &str) -> Result<tokio::sync::SemaphorePermit<'_>, Fault> {
         // The semaphore is never closed, so only the time can end this.
-        timeout_at(deadline, self.slots.acquire())
+        timeout(QUEUE, self.slots.acquire())
             .await
             .ok()
             .and_then(Result::ok)
@@ -262,6 +278,7 @@ impl Api {
         let mut wait = FIRST_WAIT;
         loop {
             let request = request().map_err(|e| Fault::Odd { path: path.to_owned(), why: e.to_string() })?;
+            let read = request.method() == Method::GET;
             let answer = timeout_at(deadline, self.client.send(request))
                 .await
                 .map_err(|_| Fault::TimedOut(path.to_owned()))?;
@@ -274,12 +291,15 @@ impl Api {
                 return Ok(answer);
             }
             let asked = retry_after(&answer);
+            // 503 and 504 may come after a change was made: that is looked up, not sent again.
             let busy = status == StatusCode::TOO_MANY_REQUESTS
-                || matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
+                || read
+                    && matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
                     && asked.is_some();
             if busy {
                 self.waits.fetch_add(1, Ordering::Relaxed);
-                let pause = asked.unwrap_or(wait);
+                // A server that says 0 s, or says so again and again, is not to be stormed.
+                let pause = asked.unwrap_or_default().max(wait);
                 if pause > MAX_WAIT || Instant::now() + pause >= deadline {
                     return Err(Fault::Busy { path: path.to_owned(), after: asked });
                 }
@@ -287,20 +307,23 @@ impl Api {
                 wait = (wait * 2).min(MAX_WAIT);
                 continue;
             }
-            let body = timeout_at(deadline, held(path, answer.into_body())).await.ok().and_then(Result::ok);
+            let body = timeout_at(deadline, held(path, answer.into_body(), MAX_REFUSAL))
+                .await
+                .ok()
+                .and_then(Result::ok);
             return Err(Fault::of_status(path, status, &body.unwrap_or_default()));
         }
     }
 }
 
 /// A body as a whole, up to the bound.
-async fn held(path: &str, mut body: Body) -> Result<Vec<u8>, Fault> {
+async fn held(path: &str, mut body: Body, bound: usize) -> Result<Vec<u8>, Fault> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|e| Fault::Broken { path: path.to_owned(), why: chain(&e) })?;
         if let Some(data) = frame.data_ref() {
-            if bytes.len() + data.len() > MAX_BODY {
-                return Err(Fault::TooLarge { path: path.to_owned(), bound: MAX_BODY });
+            if bytes.len() + data.len() > bound {
+                return Err(Fault::TooLarge { path: path.to_owned(), bound });
             }
             bytes.extend_from_slice(data);
         }

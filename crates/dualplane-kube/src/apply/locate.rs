@@ -132,7 +132,7 @@ async fn climb(api: &Api, namespace: &str, kind: Kind, object: Value) -> Result<
 pub(crate) fn known_owner(object: &Value) -> Option<(Kind, String)> {
     let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
     let owner = owners.iter().find(|o| o.get("controller").and_then(Value::as_bool) == Some(true))?;
-    Some((Kind::named(&text(owner, "/kind"))?, text(owner, "/name")))
+    Some((Kind::of_owner(&text(owner, "/apiVersion"), &text(owner, "/kind"))?, text(owner, "/name")))
 }
 
 #[cfg(test)]

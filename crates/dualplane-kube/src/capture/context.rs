@@ -15,6 +15,7 @@ use super::shared::Shared;
 use super::source::{Ended, Source, State};
 use crate::api::{Api, path};
 use crate::find::text;
+use crate::target::is_name;
 
 /// What to capture beyond the cluster's own sources.
 #[derive(Debug)]
@@ -26,6 +27,10 @@ pub struct Options {
     /// `--loki`.
     pub loki: Option<Access>,
 }
+
+/// Where a pod's status tells of containers.
+pub(super) const STATUSES: [&str; 3] =
+    ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
 
 /// One pod, and how to ask about it.
 #[derive(Debug)]
@@ -81,6 +86,11 @@ impl<'a> Context<'a> {
         RawFile::new(name, masked)
     }
 
+    /// A sentence, redacted.
+    pub(super) fn masked(&self, text: &str) -> String {
+        self.redactor.borrow_mut().text(text).into_owned()
+    }
+
     /// How often each rule of redaction masked something.
     pub(super) fn redacted(&self) -> BTreeMap<String, u64> {
         self.redactor.borrow().counts().clone()
@@ -93,12 +103,14 @@ impl<'a> Context<'a> {
         Ended { source, files: vec![file], gaps: Vec::new() }
     }
 
-    /// Statuses of all its containers.
+    /// Statuses of all its containers, the pod's own first. Their names become names of files: one that no API server
+    /// lets pass is left out.
     pub(super) fn statuses(&self) -> impl Iterator<Item = &Value> {
-        ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"]
+        STATUSES
             .iter()
             .filter_map(|s| self.pod.pointer(&format!("/status/{s}"))?.as_array())
             .flatten()
+            .filter(|s| is_name(&text(s, "/name")))
     }
 
     /// Whether a container of it runs now and may answer.
@@ -112,7 +124,11 @@ fn died_at(pod: &Value) -> Option<Timestamp> {
     let ended = |s: &Value| {
         ["/state/terminated", "/lastState/terminated"]
             .iter()
-            .filter(|p| s.pointer(&format!("{p}/exitCode")).and_then(Value::as_i64) != Some(0))
+            // The main process may end well after the kernel took its worker.
+            .filter(|p| {
+                s.pointer(&format!("{p}/exitCode")).and_then(Value::as_i64) != Some(0)
+                    || text(s, &format!("{p}/reason")) == "OOMKilled"
+            })
             .filter_map(|p| text(s, &format!("{p}/finishedAt")).parse::<Timestamp>().ok())
             .max()
     };

@@ -11,6 +11,8 @@ use crate::find::text;
 /// Ports on which engines answer `/metrics` unless told otherwise: vLLM and Triton's HTTP, SGLang, TGI and llama.cpp,
 /// Triton's metrics, Ollama, Ray Serve.
 const PORTS: &[u64] = &[8000, 30000, 8080, 8002, 11434, 8265];
+/// Of one page of metrics: a busy engine's has some hundred KiB.
+pub(crate) const MAX_METRICS: usize = 4 << 20;
 /// Ports of one pod that are asked.
 const MAX_PORTS: usize = 4;
 /// Port of the DCGM exporter.
@@ -80,7 +82,14 @@ fn asks_for_gpu(pod: &Value) -> bool {
 
 async fn metrics(cx: &Context<'_>, port: u64) -> Result<Read, Fault> {
     let path = pod_proxy(&cx.namespace, &cx.pod_name, port, "metrics");
-    let body = match cx.api.get_within(&path, SHORT).await {
+    let body = match cx.api.get_bounded(&path, SHORT, MAX_METRICS).await {
+        // The engine's door, not the API server's: its words would be misleading.
+        Err(Fault::Unauthorized(_)) => {
+            return Err(Fault::Status {
+                status: 401,
+                why: "the engine asks for an API key, which the API server's proxy does not pass on".into(),
+            });
+        }
         // Nobody listens there, or not with HTTP: there is nothing to miss.
         Err(Fault::Status { status: 400 | 404 | 405 | 500..=504, .. }) => return Ok(Read::default()),
         other => other?,
@@ -101,7 +110,8 @@ async fn dcgm(cx: &Context<'_>) -> Result<Read, Fault> {
 
 async fn dcgm_metrics(cx: &Context<'_>) -> Result<(Vec<u8>, u64), Fault> {
     let Some((namespace, name)) = dcgm_pod(cx.api, &cx.node).await? else { return Ok((Vec::new(), 0)) };
-    let body = cx.api.get_within(&pod_proxy(&namespace, &name, DCGM_PORT, "metrics"), SHORT).await?;
+    let path = pod_proxy(&namespace, &name, DCGM_PORT, "metrics");
+    let body = cx.api.get_bounded(&path, SHORT, MAX_METRICS).await?;
     let bytes = body.len() as u64;
     Ok((body, bytes))
 }

@@ -1,6 +1,6 @@
 //! Events of the pod and of its node. Events live an hour by default, so they are perishable too.
 
-use dualplane_core::evidence::RawFile;
+use dualplane_core::evidence::{Gap, RawFile};
 use serde_json::{Value, json};
 
 use super::context::Context;
@@ -52,7 +52,15 @@ pub(super) fn file(cx: &Context<'_>, name: &str, list: Listed) -> Read {
     if list.items.is_empty() {
         return Read::default();
     }
-    Read::one(as_list(cx, name, list.items))
+    let mut read = Read::one(as_list(cx, name, list.items));
+    if list.cut {
+        read.gaps.push(Gap {
+            what: format!("the rest of {name}"),
+            why: "there are more than are read, or the list changed too much meanwhile".into(),
+            command: None,
+        });
+    }
+    read
 }
 
 /// Objects as one `List`.

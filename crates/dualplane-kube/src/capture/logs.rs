@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use dualplane_core::evidence::Gap;
 use dualplane_core::sift::{self, Feed, Sifter};
+use jiff::Timestamp;
 use serde_json::Value;
 
-use super::context::Context;
+use super::context::{Context, STATUSES};
 use super::source::{Missing, Read, Work};
 use crate::api::{Fault, path};
 use crate::find::text;
@@ -24,10 +25,24 @@ const TIME: Duration = Duration::from_secs(60);
 /// Lines asked for where a log could not be read to its end: the death is there.
 const TAIL_LINES: &str = "5000";
 /// Containers of one pod; an engine has one to ten.
-const MAX_CONTAINERS: usize = 32;
+pub(super) const MAX_CONTAINERS: usize = 32;
+/// A log's times are of the runtime that read it, an instance's of the one that saw it end; a container that dies again
+/// waits longer than this for its next start.
+const SLACK_S: i64 = 10;
 
 pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
     let statuses: Vec<&Value> = cx.statuses().take(MAX_CONTAINERS).collect();
+    let more = cx.statuses().count().saturating_sub(MAX_CONTAINERS);
+    if more > 0 {
+        let gap = Gap {
+            what: format!("logs of {more} more containers"),
+            why: format!("those of {MAX_CONTAINERS} are read"),
+            command: Some(format!("kubectl logs {} -n {} -c CONTAINER", cx.pod_name, cx.namespace)),
+        };
+        let missing = Missing { what: gap.what.clone(), command: None, wanted: true };
+        let read = Read { gaps: vec![gap], ..Read::default() };
+        work.add("logs of more containers", missing, async { Ok(read) });
+    }
     // The dead first, of all containers.
     for previous in [true, false] {
         for status in &statuses {
@@ -46,7 +61,7 @@ pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
                 wanted: true,
             };
             let name = format!("logs/{container} ({which})");
-            work.add(name, missing, one(cx, container, previous));
+            work.add(name, missing, one(cx, status, container, previous));
         }
     }
 }
@@ -62,7 +77,7 @@ fn has_log(status: &Value, previous: bool) -> bool {
     }
 }
 
-async fn one(cx: &Context<'_>, container: String, previous: bool) -> Result<Read, Fault> {
+async fn one(cx: &Context<'_>, status: &Value, container: String, previous: bool) -> Result<Read, Fault> {
     let which = if previous { "previous" } else { "current" };
     let mut query = vec![("container", container.as_str()), ("timestamps", "true")];
     if previous {
@@ -74,6 +89,16 @@ async fn one(cx: &Context<'_>, container: String, previous: bool) -> Result<Read
     let result = cx.api.stream(&path::with_query(&base, &query), TIME, |chunk| keep.push(chunk)).await;
     let bytes = keep.bytes;
     let (kept, read) = (keep.finish(), bytes > 0);
+    if read && times_differ(&kept, status, previous) && has_moved(cx, status, previous).await {
+        let gap = Gap {
+            what: format!("the {which} log of container {container}"),
+            why: "what came is of another instance: the container was started again, or the pod made again, after \
+                  its state was read"
+                .into(),
+            command: Some("run it again".into()),
+        };
+        return Ok(Read { files: Vec::new(), bytes, gaps: vec![gap] });
+    }
     match result {
         Ok(_) if !read => Ok(Read::default()),
         Ok(_) => Ok(Read { files: vec![cx.text(&file, &kept)], bytes, gaps: Vec::new() }),
@@ -103,6 +128,40 @@ async fn one(cx: &Context<'_>, container: String, previous: bool) -> Result<Read
     }
 }
 
+/// Whether another instance answers to the container's name by now: it was started again, or the pod made again, as
+/// StatefulSets do under the same name.
+async fn has_moved(cx: &Context<'_>, status: &Value, previous: bool) -> bool {
+    let pods = path::namespaced("v1", &cx.namespace, "pods");
+    // A pod that is gone has no successor yet.
+    let Ok(now) = cx.api.object(&path::named(&pods, &cx.pod_name)).await else { return false };
+    let at = if previous { "/lastState/terminated/containerID" } else { "/state/terminated/containerID" };
+    let (name, id) = (text(status, "/name"), text(status, at));
+    let same = STATUSES
+        .iter()
+        .filter_map(|s| now.pointer(&format!("/status/{s}"))?.as_array())
+        .flatten()
+        .any(|s| text(s, "/name") == name && text(s, at) == id);
+    text(&now, "/metadata/uid") != text(&cx.pod, "/metadata/uid") || !same
+}
+
+/// Whether a log's times lie outside of the life that the pod's status tells of. That alone is no proof: a virtual
+/// node's kubelet stamps lines when it is asked for them.
+fn times_differ(log: &[u8], status: &Value, previous: bool) -> bool {
+    let at = if previous { "/lastState/terminated" } else { "/state/terminated" };
+    let Some(ended) = status.pointer(at) else { return false };
+    let told = |key: &str| text(ended, key).parse::<Timestamp>().ok().map(Timestamp::as_second);
+    let stamp = |line: &[u8]| {
+        let word = line.get(..line.iter().position(|b| *b == b' ')?)?;
+        std::str::from_utf8(word).ok()?.parse::<Timestamp>().ok().map(Timestamp::as_second)
+    };
+    // What is left out of a large log is said in lines without a time.
+    let first = log.split(|b| *b == b'\n').take(8).find_map(stamp);
+    let last = log.rsplit(|b| *b == b'\n').take(8).find_map(stamp);
+    let after = |s: Option<i64>| s.zip(told("/finishedAt")).is_some_and(|(s, end)| s > end + SLACK_S);
+    let before = |s: Option<i64>| s.zip(told("/startedAt")).is_some_and(|(s, start)| s < start - SLACK_S);
+    after(first) || after(last) || before(last)
+}
+
 /// A log as it comes.
 pub(super) struct Keep<'s> {
     sifter: Option<&'s Sifter>,
@@ -114,6 +173,10 @@ pub(super) struct Keep<'s> {
 impl<'s> Keep<'s> {
     pub(super) fn new(sifter: Option<&'s Sifter>) -> Self {
         Self { sifter, whole: Vec::new(), feed: None, bytes: 0 }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     pub(super) fn push(&mut self, chunk: &[u8]) {
@@ -140,5 +203,29 @@ impl<'s> Keep<'s> {
             Some(feed) => sift::fold(&feed.finish()),
             None => self.whole,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_log_of_another_instance_is_told_by_its_times() {
+        let status = json!({"lastState": {"terminated":
+            {"startedAt": "2026-11-21T10:00:00Z", "finishedAt": "2026-11-21T10:05:00Z"}}, "state": {"running": {}}});
+        let log = |first: &str, last: &str| {
+            format!("2026-11-21T{first}.1Z a\n2026-11-21T{last}.2Z b\n").into_bytes()
+        };
+        let other = |first, last| times_differ(&log(first, last), &status, true);
+        assert!(!other("10:00:01", "10:05:03"));
+        // Rotated: the newest file begins late.
+        assert!(!other("10:04:00", "10:05:00"));
+        assert!(
+            other("10:05:30", "10:05:31") && other("10:05:02", "10:40:00") && other("09:00:00", "09:10:00")
+        );
+        assert!(!times_differ(b"no time\n", &status, true));
+        assert!(!times_differ(&log("11:00:00", "11:00:00"), &status, false));
     }
 }

@@ -85,6 +85,12 @@ pub async fn capture(
         out.gaps.extend(e.gaps);
         out.sources.push(e.source);
     }
+    // A server's words may quote what it was given.
+    for why in
+        out.gaps.iter_mut().map(|g| &mut g.why).chain(out.sources.iter_mut().filter_map(|s| s.why.as_mut()))
+    {
+        *why = cx.masked(why);
+    }
     out.gaps.sort();
     out.gaps.dedup();
     out.files.sort_by(|a, b| a.name.cmp(&b.name));

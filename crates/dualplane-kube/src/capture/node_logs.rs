@@ -4,13 +4,14 @@
 use std::io::Read as _;
 use std::time::Duration;
 
-use dualplane_core::evidence::RawFile;
+use dualplane_core::evidence::{Gap, RawFile};
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::context::Context;
 use super::kernel_log;
-use super::logs::Keep;
+use super::logs::{Keep, MAX_CONTAINERS};
 use super::source::{Missing, Read, Work};
 use crate::api::{Fault, path};
 use crate::find::text;
@@ -24,8 +25,9 @@ const MAX_PACKED: usize = 8 << 20;
 const MAX_UNPACKED: u64 = 256 << 20;
 /// An index of a folder.
 const MAX_INDEX: usize = 1 << 20;
-/// For one file.
+/// For one file, and for all parts of a pod.
 const TIME: Duration = Duration::from_secs(30);
+const ALL: Duration = Duration::from_secs(90);
 
 pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
     if cx.node.is_empty() {
@@ -54,14 +56,12 @@ fn logs(cx: &Context<'_>, below: &str) -> String {
 
 /// Names in a folder of `/logs/`, which answers with a page of links.
 async fn index(cx: &Context<'_>, below: &str) -> Result<Vec<String>, Fault> {
-    let body = match cx.api.get_within(&logs(cx, below), TIME).await {
+    let body = match cx.api.get_bounded(&logs(cx, below), TIME, MAX_INDEX).await {
         // The kubelet may be told not to serve its logs.
         Err(Fault::Status { status: 405, .. }) => return Ok(Vec::new()),
         other => other?,
     };
-    let page =
-        String::from_utf8_lossy(body.get(..body.len().min(MAX_INDEX)).unwrap_or_default()).into_owned();
-    Ok(links(&page))
+    Ok(links(&String::from_utf8_lossy(&body)))
 }
 
 fn links(page: &str) -> Vec<String> {
@@ -85,67 +85,140 @@ async fn kernel(cx: &Context<'_>) -> Result<Read, Fault> {
 
 /// `N.log.DATE` and `N.log.DATE.gz` of the instance that runs and of the one that died.
 async fn rotated(cx: &Context<'_>) -> Result<Read, Fault> {
-    let folder = format!("pods/{}_{}_{}/", cx.namespace, cx.pod_name, text(&cx.pod, "/metadata/uid"));
-    let mut parts: Vec<(u64, String, String)> = Vec::new();
-    for status in cx.statuses() {
+    let until = Instant::now() + ALL;
+    let folder = format!("pods/{}_{}_{}/", cx.namespace, cx.pod_name, kubelets_uid(&cx.pod));
+    let mut read = Read::default();
+    let mut parts: Vec<(&str, String, String)> = Vec::new();
+    for status in cx.statuses().take(MAX_CONTAINERS) {
         let container = text(status, "/name");
-        let runs = status.get("restartCount").and_then(Value::as_u64).unwrap_or(0);
         let names = match index(cx, &format!("{folder}{container}/")).await {
             Ok(names) => names,
             Err(e) if e.is_absent() => continue,
+            // What else was found stays.
+            Err(e) if !parts.is_empty() => {
+                read.gaps.push(missing_part(&format!("of container {container}"), &e.to_string()));
+                break;
+            }
             Err(e) => return Err(e),
         };
         for name in names {
             let Some((instance, _)) = name.split_once(".log.") else { continue };
             let Ok(instance) = instance.parse::<u64>() else { continue };
-            if instance + 1 >= runs && !name.ends_with(".tmp") {
-                parts.push((instance, container.clone(), name));
+            if let Some(which) = which(status, instance).filter(|_| !name.ends_with(".tmp")) {
+                parts.push((which, container.clone(), name));
             }
+        }
+        if Instant::now() > until {
+            break;
         }
     }
     // Dates sort as text.
     parts.sort_by(|a, b| b.2.cmp(&a.2));
     parts.truncate(MAX_PARTS);
-    let mut read = Read::default();
-    for (instance, container, name) in parts {
-        let runs = cx
-            .statuses()
-            .find(|s| text(s, "/name") == container)
-            .and_then(|s| s.get("restartCount")?.as_u64());
-        let which = if Some(instance) == runs { "current" } else { "previous" };
+    for (which, container, name) in parts {
         let source = logs(cx, &format!("{folder}{container}/{}", path::segment(&name)));
         let target = format!("logs/{container}.{which}/{}", name.trim_end_matches(".gz"));
-        let (file, bytes) = part(cx, &source, &target, name.ends_with(".gz")).await?;
+        if Instant::now() > until {
+            read.gaps.push(missing_part(&target, "the others took too long"));
+            continue;
+        }
+        let (file, bytes, failed) = part(cx, &source, &target, name.ends_with(".gz")).await;
         read.bytes += bytes;
-        read.files.push(file);
+        read.files.extend(file);
+        read.gaps.extend(failed.map(|why| missing_part(&target, &why)));
     }
     Ok(read)
 }
 
-async fn part(cx: &Context<'_>, source: &str, target: &str, packed: bool) -> Result<(RawFile, u64), Fault> {
-    let mut keep = Keep::new(cx.sifter);
-    if !packed {
-        let bytes = cx.api.stream(source, TIME, |c| keep.push(c)).await?;
-        return Ok((cx.text(target, &keep.finish()), bytes));
+fn missing_part(what: &str, why: &str) -> Gap {
+    Gap { what: format!("rotated log {what}"), why: why.to_owned(), command: None }
+}
+
+/// The uid under which the kubelet keeps a pod: of a static pod, whose object only mirrors it, the hash of its manifest.
+fn kubelets_uid(pod: &Value) -> String {
+    let hash = text(pod, "/metadata/annotations/kubernetes.io~1config.hash");
+    if hash.is_empty() { text(pod, "/metadata/uid") } else { hash }
+}
+
+/// What `kubectl logs` calls an instance. The kubelet counts on when it starts a container, so while one waits for its
+/// next start the number is the dead one's; the instance before that is of no interest any more.
+fn which(status: &Value, instance: u64) -> Option<&'static str> {
+    let number = status.get("restartCount").and_then(Value::as_u64).unwrap_or(0);
+    let waits = status.pointer("/state/running").is_none() && status.pointer("/state/terminated").is_none();
+    match (waits, number.checked_sub(instance)?) {
+        (true, 0) | (false, 1) => Some("previous"),
+        (false, 0) => Some("current"),
+        _ => None,
     }
-    let body = cx.api.get_within(source, TIME).await?;
-    let bytes = body.len() as u64;
-    let body = body.get(..body.len().min(MAX_PACKED)).unwrap_or_default();
+}
+
+/// A part, as far as it came, and why it came no further.
+async fn part(
+    cx: &Context<'_>,
+    source: &str,
+    target: &str,
+    packed: bool,
+) -> (Option<RawFile>, u64, Option<String>) {
+    let mut keep = Keep::new(cx.sifter);
+    let (bytes, failed) = if packed {
+        match cx.api.get_bounded(source, TIME, MAX_PACKED).await {
+            Ok(body) => (body.len() as u64, unpack(&body, |c| keep.push(c)).err()),
+            Err(e) => (0, Some(e.to_string())),
+        }
+    } else {
+        let streamed = cx.api.stream(source, TIME, |c| keep.push(c)).await;
+        (keep.bytes(), streamed.err().map(|e| e.to_string()))
+    };
+    let file = (keep.bytes() > 0).then(|| cx.text(target, &keep.finish()));
+    (file, bytes, failed)
+}
+
+/// A damaged end leaves what came before it.
+fn unpack(body: &[u8], mut sink: impl FnMut(&[u8])) -> Result<(), String> {
     let mut unpacked = MultiGzDecoder::new(body).take(MAX_UNPACKED);
     let mut piece = vec![0; 64 << 10];
-    // A damaged end leaves what came before it.
-    while let Ok(n) = unpacked.read(&mut piece) {
+    loop {
+        let n = unpacked.read(&mut piece).map_err(|e| format!("it is damaged: {e}"))?;
         match piece.get(..n) {
-            Some(chunk) if !chunk.is_empty() => keep.push(chunk),
-            _ => break,
+            Some(chunk) if !chunk.is_empty() => sink(chunk),
+            _ if unpacked.limit() == 0 => {
+                return Err(format!("it is larger than {} MiB", MAX_UNPACKED >> 20));
+            }
+            _ => return Ok(()),
         }
     }
-    Ok((cx.text(target, &keep.finish()), bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn instances_are_called_as_kubectl_calls_them() {
+        let of = |state: &str, instance| which(&json!({"restartCount": 9, "state": {state: {}}}), instance);
+        // Seen on a real node: in CrashLoopBackOff with 10 restarts the dead instance's file is 10.log.
+        assert_eq!((of("waiting", 9), of("waiting", 8)), (Some("previous"), None));
+        assert_eq!(
+            (of("running", 9), of("running", 8), of("running", 7)),
+            (Some("current"), Some("previous"), None)
+        );
+        assert_eq!((of("terminated", 9), of("terminated", 8)), (Some("current"), Some("previous")));
+        assert_eq!(of("running", 10), None);
+    }
+
+    #[test]
+    fn what_comes_before_the_damage_is_kept() {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut packed, &b"a line\n".repeat(50_000)).unwrap();
+        let packed = packed.finish().unwrap();
+        let mut whole = 0;
+        assert_eq!(unpack(&packed, |c| whole += c.len()), Ok(()));
+        assert_eq!(whole, 350_000);
+        let mut some = 0;
+        assert!(unpack(&packed[..packed.len() / 2], |c| some += c.len()).unwrap_err().contains("damaged"));
+        assert!(some > 0 && some < whole);
+    }
 
     #[test]
     fn only_plain_names_of_an_index_are_followed() {

@@ -29,20 +29,29 @@ pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
     work.add("workload", missing, chain(cx));
 }
 
-/// The object's controller.
-fn owner(object: &Value) -> Option<(Kind, String)> {
+/// The object's controller: kind, name and uid.
+fn owner(object: &Value) -> Option<(Kind, String, String)> {
     let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
     let owner = owners.iter().find(|o| o.get("controller").and_then(Value::as_bool) == Some(true))?;
-    Some((Kind::named(&text(owner, "/kind"))?, text(owner, "/name")))
+    let kind = Kind::of_owner(&text(owner, "/apiVersion"), &text(owner, "/kind"))?;
+    Some((kind, text(owner, "/name"), text(owner, "/uid")))
 }
 
 async fn chain(cx: &Context<'_>) -> Result<Read, Fault> {
     let mut owners: Vec<Value> = Vec::new();
     let mut next = owner(&cx.pod);
     let mut read = Read::default();
-    while let Some((kind, name)) = next.filter(|_| owners.len() < MAX_DEPTH) {
+    while let Some((kind, name, uid)) = next.filter(|_| owners.len() < MAX_DEPTH) {
         let list = path::namespaced(kind.group_version(), &cx.namespace, kind.resource());
-        let object = match cx.api.object(&path::named(&list, &name)).await {
+        let found = match cx.api.object(&path::named(&list, &name)).await {
+            // Deleted and made again, it is another one, whose template the pod never had.
+            Ok(o) if !uid.is_empty() && text(&o, "/metadata/uid") != uid => Err(Fault::NotFound(format!(
+                "{}/{name} was deleted and made again since it made the pod",
+                kind.word()
+            ))),
+            other => other,
+        };
+        let object = match found {
             Ok(object) => object,
             // What was found below it stays.
             Err(e) if !owners.is_empty() => {
@@ -111,9 +120,12 @@ async fn revisions(cx: &Context<'_>, owners: &[Value]) -> Result<Option<Value>, 
     all.sort_by_key(|r| r.get("revision").and_then(Value::as_i64));
     // A roll-back or a roll-out after the death leaves newer revisions than the pod's.
     let own = own_revision(cx);
-    if let Some(i) = all.iter().position(|r| own.as_ref().is_some_and(|o| text(r, "/name") == *o)) {
-        all.truncate(i + 1);
-    }
+    // One that is not there tells nothing of what changed for this pod.
+    let Some(i) = all.iter().position(|r| own.as_ref().is_some_and(|o| is_revision(&text(r, "/name"), o)))
+    else {
+        return Ok(None);
+    };
+    all.truncate(i + 1);
     let last = all.split_off(all.len().saturating_sub(REVISIONS));
     Ok((last.len() == REVISIONS).then(|| {
         json!({
@@ -131,7 +143,12 @@ fn own_revision(cx: &Context<'_>) -> Option<String> {
     if !label.is_empty() {
         return Some(label);
     }
-    owner(&cx.pod).map(|(_, name)| name)
+    owner(&cx.pod).map(|(_, name, _)| name)
+}
+
+/// A StatefulSet's pods carry the whole name of their revision, a DaemonSet's only the hash at its end.
+fn is_revision(name: &str, label: &str) -> bool {
+    name == label || name.strip_suffix(label).is_some_and(|head| head.ends_with('-'))
 }
 
 fn revision(object: &Value) -> Option<Value> {
@@ -150,4 +167,27 @@ fn revision(object: &Value) -> Option<Value> {
         "created": text(object, "/metadata/creationTimestamp"),
         "template": template,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn revisions_are_found_by_both_kinds_of_label() {
+        assert!(is_revision("web-7d5bb", "web-7d5bb") && is_revision("agent-5b4c6", "5b4c6"));
+        assert!(!is_revision("agent-15b4c6", "5b4c6") && !is_revision("agent-aaa", "5b4c6"));
+    }
+
+    #[test]
+    fn a_kind_of_another_group_is_another_kind() {
+        let by = |version: &str| {
+            json!({"metadata": {"ownerReferences": [
+                {"controller": true, "apiVersion": version, "kind": "StatefulSet", "name": "llm", "uid": "u"}]}})
+        };
+        assert!(owner(&by("apps/v1")).is_some());
+        // OpenKruise: a native StatefulSet of that name is not what made the pod.
+        assert!(owner(&by("apps.kruise.io/v1beta1")).is_none());
+    }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::source::{Missing, Read, Work};
-use crate::access::chain;
+use crate::access::{chain, without_password};
 use crate::api::{Api, Fault, path};
 
 /// Before the death: long enough for a leak's slope and a prefill's peak, at one sample in 15 s.
@@ -71,18 +71,6 @@ fn access(url: &str, token: Option<String>) -> Result<Access, Fault> {
     Ok(Access { api: Api::new(client, bare.clone(), String::new(), Some(TIME)), url: bare })
 }
 
-/// A URL as it may be shown.
-#[must_use]
-pub(super) fn without_password(url: &str) -> String {
-    match (url.find("://"), url.rfind('@')) {
-        (Some(scheme), Some(at)) if scheme + 3 <= at => {
-            let (head, tail) = (url.get(..scheme + 3), url.get(at + 1..));
-            format!("{}{}", head.unwrap_or_default(), tail.unwrap_or_default())
-        }
-        _ => url.to_owned(),
-    }
-}
-
 /// One group of series.
 struct Query {
     file: &'static str,
@@ -110,7 +98,7 @@ const QUERIES: &[Query] = &[
     Query {
         file: "gpu-pod",
         what: "VRAM of the pod's GPUs over time",
-        expression: r#"{__name__=~"DCGM_FI_DEV_(FB_(USED|FREE|RESERVED|TOTAL)|XID_ERRORS)",pod="{pod}"} or {__name__=~"DCGM_FI_DEV_(FB_(USED|FREE|RESERVED|TOTAL)|XID_ERRORS)",exported_pod="{pod}"}"#,
+        expression: r#"{__name__=~"DCGM_FI_DEV_(FB_(USED|FREE|RESERVED|TOTAL)|XID_ERRORS)",pod="{pod}",namespace="{ns}"} or {__name__=~"DCGM_FI_DEV_(FB_(USED|FREE|RESERVED|TOTAL)|XID_ERRORS)",exported_pod="{pod}",exported_namespace="{ns}"}"#,
     },
     Query {
         file: "engine",
@@ -219,9 +207,9 @@ mod tests {
 
     #[test]
     fn passwords_of_urls_are_not_shown() {
-        assert_eq!(without_password("https://u:p@prom:9090/x"), "https://prom:9090/x");
-        assert_eq!(without_password("http://prom"), "http://prom");
         let e = access("ftp://u:geheim@prom", None).unwrap_err().to_string();
+        assert!(e.contains("http://") && !e.contains("geheim"), "{e}");
+        let e = access("u:geheim@prom:9090", None).unwrap_err().to_string();
         assert!(e.contains("http://") && !e.contains("geheim"), "{e}");
     }
 }

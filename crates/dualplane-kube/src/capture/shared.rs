@@ -1,7 +1,7 @@
 //! What several pods of one run have in common: a node's own sources are read once, however many of its pods died.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::rc::Rc;
 
@@ -15,10 +15,15 @@ use crate::find::text;
 pub(super) type Bytes = Rc<(Vec<u8>, u64)>;
 type Cell = Rc<OnceCell<Result<Bytes, Fault>>>;
 
+/// Answers that are held: of some ten nodes, each with some MiB. A fleet's failed pods may lie on a thousand.
+const MOST: usize = 64;
+
 /// Answers of one run.
 #[derive(Debug, Default)]
 pub struct Shared {
     cells: RefCell<HashMap<String, Cell>>,
+    /// Their names, the oldest first.
+    order: RefCell<VecDeque<String>>,
     /// Uids of the pods of the run, by node.
     uids: HashMap<String, Vec<String>>,
 }
@@ -37,7 +42,7 @@ impl Shared {
                 }
             }
         }
-        Self { cells: RefCell::default(), uids }
+        Self { uids, ..Self::default() }
     }
 
     /// Of those on a node.
@@ -51,7 +56,46 @@ impl Shared {
         name: &str,
         read: impl Future<Output = Result<(Vec<u8>, u64), Fault>>,
     ) -> Result<Bytes, Fault> {
-        let cell = Rc::clone(self.cells.borrow_mut().entry(name.to_owned()).or_default());
+        let cell = self.cell(name);
         cell.get_or_init(|| async { read.await.map(Rc::new) }).await.clone()
+    }
+
+    fn cell(&self, name: &str) -> Cell {
+        let mut cells = self.cells.borrow_mut();
+        if let Some(cell) = cells.get(name) {
+            return Rc::clone(cell);
+        }
+        let mut order = self.order.borrow_mut();
+        // Who still reads or waits keeps the cell; whoever comes later asks again.
+        if order.len() >= MOST
+            && let Some(oldest) = order.pop_front()
+        {
+            cells.remove(&oldest);
+        }
+        order.push_back(name.to_owned());
+        Rc::clone(cells.entry(name.to_owned()).or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_node_is_asked_once_and_a_fleet_is_not_held() {
+        let shared = Shared::default();
+        let asked = RefCell::new(0);
+        let read = || async {
+            *asked.borrow_mut() += 1;
+            Ok((Vec::new(), 0))
+        };
+        for _ in 0..3 {
+            shared.once("node", read()).await.unwrap();
+        }
+        assert_eq!(*asked.borrow(), 1);
+        for i in 0..1000 {
+            shared.once(&format!("node-{i}"), read()).await.unwrap();
+        }
+        assert_eq!((shared.cells.borrow().len(), shared.order.borrow().len()), (MOST, MOST));
     }
 }

@@ -27,14 +27,13 @@ pub async fn ask(api: &Api, pods: impl Iterator<Item = &Value>) -> (Vec<Answer>,
     });
     let asked = asked.map(|(namespace, pod, question)| async move {
         let path = pod_proxy(&namespace, &pod, question.port, question.path);
-        let body = api.get_within(&path, TIME).await;
+        let body = api.get_bounded(&path, TIME, MOST_BYTES).await;
         (namespace, pod, question, path, body)
     });
     let (mut answers, mut gaps) = (Vec::new(), Vec::new());
     for (namespace, pod, question, path, body) in join_all(asked).await {
         let body = match body {
-            Ok(body) if body.len() <= MOST_BYTES => String::from_utf8_lossy(&body).into_owned(),
-            Ok(_) => continue,
+            Ok(body) => String::from_utf8_lossy(&body).into_owned(),
             Err(fault) => {
                 let what = format!(
                     "what the engine of container {} of pod {namespace}/{pod} says",

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use crate::api::{Api, Fault, path};
-use crate::capture::engine::{DCGM_LABELS, DCGM_PORT, is_metrics, pod_proxy};
+use crate::capture::engine::{DCGM_LABELS, DCGM_PORT, MAX_METRICS, is_metrics, pod_proxy};
 use crate::capture::source::{Missing, gap};
 use crate::find::text;
 
@@ -33,7 +33,8 @@ pub(super) async fn fetch(api: &Api, nodes: Option<&BTreeSet<String>>) -> (Vec<E
         });
     }
     let asked = pods.into_iter().take(MOST).map(|(node, (namespace, name))| async move {
-        let answer = api.get_within(&pod_proxy(&namespace, &name, DCGM_PORT, "metrics"), TIME).await;
+        let answer =
+            api.get_bounded(&pod_proxy(&namespace, &name, DCGM_PORT, "metrics"), TIME, MAX_METRICS).await;
         (node, format!("{namespace}/{name}"), answer)
     });
     let mut exporters = Vec::new();

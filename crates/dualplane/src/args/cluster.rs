@@ -21,9 +21,9 @@ pub(crate) struct ClusterArgs {
     #[arg(long = "as", value_name = "USER")]
     pub(crate) impersonate: Option<String>,
     /// Group to impersonate; may be repeated
-    #[arg(long = "as-group", value_name = "GROUP")]
+    #[arg(long = "as-group", value_name = "GROUP", requires = "impersonate")]
     pub(crate) impersonate_groups: Vec<String>,
-    /// Time for one request: 5s, 1m
+    /// Time for one request, logs included: 5s, 1m
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) request_timeout: Option<Duration>,
 }

@@ -48,6 +48,24 @@ pub(crate) enum Failure {
         /// Reason of the system.
         source: io::Error,
     },
+    /// A target of `triage` is no path that is there.
+    #[error("cannot read {path}: {source}")]
+    NoTarget {
+        /// As given.
+        path: PathBuf,
+        /// Reason of the system.
+        source: io::Error,
+        /// What may have been meant.
+        hint: String,
+    },
+    /// A word that should name an object of a cluster does not.
+    #[error("{word} is not an object of a cluster, such as pod/NAME")]
+    NoObject {
+        /// As given.
+        word: String,
+        /// What may have been meant.
+        hint: String,
+    },
     /// Reading it could wait for ever.
     #[error("{path} is {what}, not a file or a directory")]
     NotAFile {
@@ -114,6 +132,9 @@ pub(crate) enum Failure {
     /// The cluster does not answer as it should.
     #[error("{0}")]
     Cluster(#[from] Fault),
+    /// There are no pods of what was asked for: no news, rather than good news.
+    #[error("{0}")]
+    NoPods(String),
     /// Nothing of what was asked for is in trouble.
     #[error("{0}")]
     NoneFailed(String),
@@ -152,6 +173,7 @@ impl Failure {
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::Unreadable { .. }
+            | Self::NoTarget { .. }
             | Self::NotAFile { .. }
             | Self::Output(_)
             | Self::NoModel { .. }
@@ -161,14 +183,17 @@ impl Failure {
             | Self::Plan(PlanError::Unreadable { .. }) => exit::UNREADABLE,
             Self::OwnKnowledge { .. }
             | Self::NotKnown { .. }
+            | Self::NoObject { .. }
             | Self::Flag { .. }
             | Self::Plan(PlanError::Contradiction { .. }) => exit::USAGE,
             Self::Plan(PlanError::Unsupported { .. }) => exit::UNSUPPORTED,
             Self::NotChanged { .. } => exit::NOT_CHANGED,
             Self::Unclear(_) => exit::UNCLEAR,
-            Self::NoEvidence(_) | Self::NoLabels(_) | Self::NoneFailed(_) | Self::NoneMapped(_) => {
-                exit::NO_EVIDENCE
-            }
+            Self::NoEvidence(_)
+            | Self::NoLabels(_)
+            | Self::NoPods(_)
+            | Self::NoneFailed(_)
+            | Self::NoneMapped(_) => exit::NO_EVIDENCE,
             Self::Knowledge(_) | Self::Json(_) | Self::Runtime(_) => exit::BUG,
         }
     }
@@ -182,6 +207,8 @@ impl Failure {
             Self::Unreadable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 "run as a user who may read it, or copy it somewhere readable".into()
             }
+            Self::NoTarget { hint, .. } | Self::NoObject { hint, .. } => hint.clone(),
+            Self::Unwritable { .. } => "check that there is room, and that you may write there".into(),
             Self::NotAFile { path, .. } => {
                 format!("give its content on standard input: dualplane triage - < {}", path.display())
             }
@@ -194,6 +221,9 @@ impl Failure {
             Self::NotChanged { hint, .. } => hint.clone()?,
             Self::Unclear(_) => {
                 "its record is kept; `dualplane rollback` finds out what became of it and undoes it".into()
+            }
+            Self::NoPods(_) => {
+                "check the namespace (-n), the selector (-l) and the context (--context)".into()
             }
             Self::NoneFailed(_) => "name a pod (pod/NAME) to judge it all the same".into(),
             Self::NoneMapped(_) => {

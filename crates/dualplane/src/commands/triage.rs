@@ -1,8 +1,10 @@
 //! `dualplane triage TARGET…`
 
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use dualplane_core::evidence::Bundle;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact;
 use dualplane_core::report::{self, Report};
@@ -74,7 +76,14 @@ fn none_failed(args: &TriageArgs, why: &str) -> Result<Code, Failure> {
 fn of_files(args: &TriageArgs, knowledge: &Knowledge) -> Result<Vec<Report>, Failure> {
     let targets: Vec<PathBuf> = args.targets.iter().map(PathBuf::from).collect();
     let mut reports = Vec::new();
-    for incident in target::read(&targets, &target::Sieve::new(knowledge))? {
+    let read = target::read(&targets, &target::Sieve::new(knowledge)).map_err(|e| match e {
+        Failure::Unreadable { path, source } if source.kind() == io::ErrorKind::NotFound => {
+            let hint = pods::meant(&path.to_string_lossy());
+            Failure::NoTarget { path, source, hint }
+        }
+        other => other,
+    })?;
+    for incident in read {
         reports.extend(report::triage_all(&incident.name, incident.files, incident.gaps, knowledge));
     }
     Ok(reports)
@@ -87,15 +96,15 @@ fn of_cluster(args: &TriageArgs, wanted: &Wanted, knowledge: &Knowledge) -> Resu
             let options = pods::options(&args.stores)?;
             let api = connect(&args.cluster).await?;
             let found = pods::find(&api, wanted).await?;
-            let pods = pods::in_trouble(wanted, found);
-            if pods.is_empty() {
-                return Err(Failure::NoneFailed(wanted.none_failed()));
-            }
+            let pods = pods::in_trouble(&api, wanted, found)?;
             let mut reports = Vec::new();
             pods::capture(&api, pods, &options, tools, |c| {
                 let mut of_pod = report::triage_all(&c.name, c.files, Vec::new(), knowledge);
-                // The lines that count are quoted by now; sixty pods' logs need not be held.
-                of_pod.iter_mut().for_each(|r| r.bundle.logs.clear());
+                // What counts is quoted by now; the evidence of three hundred pods need not be held. `--why-not` looks
+                // again.
+                if args.why_not.is_none() {
+                    of_pod.iter_mut().for_each(let_go);
+                }
                 reports.extend(of_pod);
                 Ok(())
             })
@@ -104,6 +113,13 @@ fn of_cluster(args: &TriageArgs, wanted: &Wanted, knowledge: &Knowledge) -> Resu
         })
     };
     pods::with_tools(knowledge, work)
+}
+
+/// Leaves what is shown: the verdict, what it cites, and what changed.
+fn let_go(report: &mut Report) {
+    let mut left = Bundle::default();
+    left.rollouts = std::mem::take(&mut report.bundle.rollouts);
+    report.bundle = left;
 }
 
 /// Several reports under their names, with a line between them.

@@ -249,3 +249,31 @@ fn a_closed_pipe_is_no_error() {
     let o = child.wait_with_output().unwrap();
     assert_eq!(code(&o), 0, "{}", stderr(&o));
 }
+
+#[test]
+fn a_kernel_record_without_its_end_is_not_taken_for_this_pods() {
+    // Seen on a node whose log was sifted: of another pod's record the lines with its cgroup were left out.
+    let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"llm","namespace":"s","uid":"11111111-2222-3333-4444-555555555555"},
+        "spec":{"nodeName":"n1","containers":[{"name":"vllm","image":"vllm/vllm-openai:v0.11.2","resources":{"limits":{"memory":"96Mi"}}}]},
+        "status":{"phase":"Running","containerStatuses":[{"name":"vllm","restartCount":3,"image":"x","imageID":"","ready":false,
+        "state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":1,"reason":"Error",
+        "containerID":"containerd://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "startedAt":"2026-11-21T20:04:00Z","finishedAt":"2026-11-21T20:05:00Z"}}}]}}"#;
+    let log = "2026-11-21T20:04:59.401Z torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 616.00 MiB. GPU 0 has a total capacity of 79.11 GiB of which 501.19 MiB is free.\n";
+    let head = "Nov 21 20:04:28 n1 kernel: [28473.375514] runc:[2:INIT] invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0\n\
+        Nov 21 20:04:28 n1 kernel: [28473.375577]  mem_cgroup_out_of_memory+0xc0/0x110\n\
+        Nov 21 20:04:28 n1 kernel: [28473.375584]  try_charge_memcg+0x422/0x6f0\n\
+        [dualplane: lines 24631 to 27751 left out]\n\
+        Nov 21 20:09:54 n1 kernel: [28799.745300] memory: usage 65536kB, limit 65536kB, failcnt 50\n\
+        Nov 21 20:09:54 n1 kernel: [28799.745369] memory+swap: usage 65536kB, limit 9007199254740988kB, failcnt 0\n";
+    let whole = "Nov 21 19:00:00 n1 kernel: [20000.000001] other invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0\n\
+        Nov 21 19:00:00 n1 kernel: [20000.000002] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=b,mems_allowed=0,oom_memcg=/kubepods/burstable/pode8293854-3926-4b44-8995-220625cec50c,task_memcg=/kubepods/burstable/pode8293854-3926-4b44-8995-220625cec50c/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb,task=other,pid=5,uid=0\n\
+        Nov 21 19:00:00 n1 kernel: [20000.000003] Memory cgroup out of memory: Killed process 5 (other) total-vm:9000kB, anon-rss:8000kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:40kB oom_score_adj:0\n";
+    let kernel = format!("{whole}{head}");
+    let v = triage_files(&[
+        ("pod.json", pod),
+        ("logs/vllm.previous.log", log),
+        ("node/kernel/kern.log", &kernel),
+    ]);
+    assert!(class(&v).starts_with("cuda_oom"), "{v}");
+}

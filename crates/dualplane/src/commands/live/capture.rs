@@ -1,6 +1,6 @@
 //! `dualplane capture pod/NAME`: evidence into a file, before the next restart takes it away.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use dualplane_kube::bundle;
@@ -12,24 +12,24 @@ use crate::commands::Failure;
 use crate::exit::{self, Code};
 use crate::{files, output, own_knowledge};
 
+/// Characters of namespace and pod in the name of a file.
+const MAX_NAME: usize = 180;
 /// Pods in one bundle: each keeps some MiB until it is written.
 const MAX_PODS: usize = 20;
 
 pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
-    let wanted = pods::wanted(&args.targets, &args.select)?.ok_or_else(|| Failure::Flag {
-        flag: "TARGET",
-        why: format!("{} is not an object of a cluster, such as pod/NAME", args.targets.join(" ")),
-    })?;
+    let wanted = pods::of_cluster_only(&args.targets, &args.select)?;
+    // Before anything is asked: evidence that cannot be written is lost with the next restart.
+    if let Some(out) = &args.out {
+        place(out)?;
+    }
     let knowledge = own_knowledge::load(None)?;
     let work = |tools: &pods::Tools<'_>| {
         block_on(async {
             let options = pods::options(&args.stores)?;
             let api = connect(&args.cluster).await?;
             let found = pods::find(&api, &wanted).await?;
-            let pods = pods::in_trouble(&wanted, found);
-            if pods.is_empty() {
-                return Err(Failure::NoneFailed(wanted.none_failed()));
-            }
+            let pods = pods::in_trouble(&api, &wanted, found)?;
             if pods.len() > MAX_PODS {
                 output::note(&format!(
                     "of {} pods the first {MAX_PODS} are captured; name the others",
@@ -48,8 +48,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
     };
     let (captured, now) = pods::with_tools(&knowledge, work)?;
     let time = now.strftime("%Y%m%dT%H%M%SZ").to_string();
-    let first = captured.first().map_or("pod", |c| c.name.as_str()).replace('/', "-");
-    let stem = format!("dualplane-{first}-{time}");
+    let stem = stem(captured.first().map_or("pod", |c| c.name.as_str()), &time);
     let folders = captured.iter().map(|c| {
         // One pod is the bundle; several lie side by side in it.
         let folder =
@@ -57,7 +56,12 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
         (folder, c.files.as_slice())
     });
     let seconds = u64::try_from(now.as_second()).unwrap_or(0);
-    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{stem}.tar.zst")));
+    let name = format!("{stem}.tar.zst");
+    let out = match &args.out {
+        Some(folder) if folder.is_dir() => folder.join(name),
+        Some(out) => out.clone(),
+        None => PathBuf::from(name),
+    };
     let failed = |source| Failure::Unwritable { path: out.clone(), source };
     let bytes = bundle::pack(folders, seconds).map_err(failed)?;
     if out.as_os_str() == "-" {
@@ -68,6 +72,41 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
     }
     tell(&captured, &out, bytes.len());
     Ok(exit::OK)
+}
+
+/// Whether a bundle can be written there: a whole file takes the place of what stands there, which must be none but a
+/// file (renaming over `/dev/null` would replace it for everybody).
+fn place(out: &Path) -> Result<(), Failure> {
+    let flag = |why: String| Err(Failure::Flag { flag: "--out", why });
+    if out.as_os_str() == "-" {
+        if io::stdout().is_terminal() {
+            return flag(
+                "a bundle is no text for a terminal; name a file, or send it into one: --out - > FILE".into(),
+            );
+        }
+        return Ok(());
+    }
+    if ["json", "yaml", "text", "wide", "markdown"].iter().any(|format| out.as_os_str() == *format) {
+        return flag(format!("-o names the file here, not a format; ./{} if it is one", out.display()));
+    }
+    let shown = out.display();
+    match out.metadata() {
+        Ok(is) if is.is_file() || is.is_dir() => return Ok(()),
+        Ok(_) => {
+            return flag(format!(
+                "{shown} is no file that could be replaced; --out - writes to standard output"
+            ));
+        }
+        Err(_) => {}
+    }
+    let folder = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if folder.is_dir() { Ok(()) } else { flag(format!("there is no directory {}", folder.display())) }
+}
+
+/// Names of namespaces and pods have up to 63 and 253 characters, a file's 255 bytes with what stands around it.
+fn stem(pod: &str, time: &str) -> String {
+    let name: String = pod.replace('/', "-").chars().take(MAX_NAME).collect();
+    format!("dualplane-{name}-{time}")
 }
 
 /// What was kept, what is missing, and what comes next; on standard error, as the bundle may go to standard output.

@@ -44,10 +44,7 @@ pub(crate) fn run(args: &MapArgs) -> Result<Code, Failure> {
 
 fn of_pods(args: &MapArgs) -> Result<Map, Failure> {
     let select = SelectArgs { selector: args.selector.clone(), ..SelectArgs::default() };
-    let wanted = pods::wanted(&args.targets, &select)?.ok_or_else(|| Failure::Flag {
-        flag: "TARGET",
-        why: format!("{} is not an object of a cluster, such as pod/NAME", args.targets.join(" ")),
-    })?;
+    let wanted = pods::of_cluster_only(&args.targets, &select)?;
     let words = args.selector.as_ref().map_or_else(|| args.targets.join(" "), |s| format!("-l {s}"));
     block_on(async {
         let api = connect(&args.cluster).await?;

@@ -1,5 +1,6 @@
 //! From the words of the command line to pods, and to their evidence.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
@@ -27,19 +28,28 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Said where no pod is in trouble.
-    pub(crate) fn none_failed(&self) -> String {
-        let names: Vec<String> = self
+    /// Said where no pod is in trouble: of how many, so that a wrong name does not read as good news.
+    pub(crate) fn none_failed(&self, found: &[Found], namespace: &str) -> String {
+        let place =
+            if self.everywhere { "all namespaces".to_owned() } else { format!("namespace {namespace}") };
+        let each: Vec<String> = self
             .targets
             .iter()
-            .map(|t| match t {
-                Target::One(n) => format!("the pods of {n}"),
-                Target::Selector(s) => format!("the pods with {s}"),
-                Target::Namespace if self.everywhere => "the pods of all namespaces".into(),
-                Target::Namespace => "the pods of the namespace".into(),
+            .zip(found)
+            .map(|(t, f)| {
+                let whose = match t {
+                    Target::One(n) => format!(" of {n}"),
+                    Target::Selector(s) => format!(" with {s}"),
+                    Target::Namespace => String::new(),
+                };
+                match f.seen {
+                    0 => format!("there are no pods{whose} in {place}"),
+                    1 => format!("the pod{whose} in {place} neither restarted nor failed"),
+                    n => format!("none of the {n} pods{whose} in {place} restarted or failed"),
+                }
             })
             .collect();
-        format!("none of {} restarted or failed", names.join(", "))
+        each.join("; ")
     }
 }
 
@@ -96,25 +106,72 @@ pub(crate) fn wanted(words: &[String], select: &SelectArgs) -> Result<Option<Wan
     Ok(Some(Wanted { targets, everywhere: select.all_namespaces, failed: select.failed }))
 }
 
+/// What a word may have meant that is neither a path nor an object of a cluster.
+pub(crate) fn meant(word: &str) -> String {
+    let kinds = "pod, deploy, rs, sts, ds, job, lws";
+    match word.split_once('/') {
+        None if is_name(word) && !word.contains('.') => {
+            format!("it is no file here; a pod of a cluster is pod/{word} (-n NAMESPACE), a workload deploy/{word}")
+        }
+        Some((kind, name)) if Named::parse(word).is_some() => {
+            format!("files and a cluster are asked about apart; give {kind}/{name} alone")
+        }
+        Some((kind, name)) if Kind::of(kind).is_some() => format!(
+            "\"{name}\" is no name of an object: these are lower-case letters, digits, - and . ({kind}/NAME)"
+        ),
+        Some((kind, name)) if is_name(name) && is_name(kind) && !name.contains('.') => format!(
+            "\"{kind}\" is neither a directory here nor a kind that is known: {kinds}; pods of other kinds are found with -l SELECTOR"
+        ),
+        _ => "check the path; a TARGET is a directory, one or more files, - for standard input, or pod/NAME of a cluster"
+            .into(),
+    }
+}
+
+/// The words of a command that takes nothing but a cluster's objects.
+pub(crate) fn of_cluster_only(words: &[String], select: &SelectArgs) -> Result<Wanted, Failure> {
+    let word = words.iter().find(|w| Named::parse(w).is_none()).map_or("", String::as_str);
+    wanted(words, select)?.ok_or_else(|| Failure::NoObject { word: word.to_owned(), hint: meant(word) })
+}
+
 /// Finds all pods.
 pub(crate) async fn find(api: &Api, wanted: &Wanted) -> Result<Vec<Found>, Failure> {
     let mut found = Vec::new();
     for target in &wanted.targets {
         let which = if wanted.failed { Which::Failed } else { Which::All };
-        found.push(find::find(api, target, wanted.everywhere, which).await?);
+        let of_target = find::find(api, target, wanted.everywhere, which).await?;
+        if of_target.cut {
+            output::note(
+                "there are more pods than were read, or their list changed too much; name a namespace (-n)",
+            );
+        }
+        found.push(of_target);
     }
     Ok(found)
 }
 
 /// Of a workload's or selector's pods those in trouble, if there are any: the healthy ones tell nothing.
-pub(crate) fn in_trouble(wanted: &Wanted, found: Vec<Found>) -> Vec<Value> {
+pub(crate) fn in_trouble(api: &Api, wanted: &Wanted, mut found: Vec<Found>) -> Result<Vec<Value>, Failure> {
     let now = Timestamp::now();
-    let mut pods = Vec::new();
-    for (target, found) in wanted.targets.iter().zip(found) {
+    let mut pods: Vec<Value> = Vec::new();
+    // A pod and its workload may both be named.
+    let mut known = BTreeSet::new();
+    for (target, found) in wanted.targets.iter().zip(&mut found) {
         let named = matches!(target, Target::One(n) if n.kind == Kind::Pod);
-        pods.extend(found.pods.into_iter().filter(|p| named || find::has_failed(p, now)));
+        let chosen =
+            std::mem::take(&mut found.pods).into_iter().filter(|p| named || find::has_failed(p, now));
+        pods.extend(chosen.filter(|p| known.insert(uid_of(p))));
     }
-    pods
+    if pods.is_empty() {
+        let none = if found.iter().all(|f| f.seen == 0) { Failure::NoPods } else { Failure::NoneFailed };
+        return Err(none(wanted.none_failed(&found, api.namespace())));
+    }
+    Ok(pods)
+}
+
+fn uid_of(pod: &Value) -> String {
+    let text = |at| pod.pointer(at).and_then(Value::as_str).unwrap_or_default();
+    // Without a uid, which no API server leaves out, its name is what tells it.
+    format!("{}/{}/{}", text("/metadata/uid"), text("/metadata/namespace"), text("/metadata/name"))
 }
 
 /// Options of a capture from the flags and the environment. Clients need the runtime that they run on.
@@ -195,7 +252,7 @@ impl Progress {
     pub(crate) fn show(&self, text: &str) {
         if self.terminal {
             let line: String =
-                dualplane_core::text::printable(text).chars().take(output::columns() - 1).collect();
+                dualplane_core::text::printable(text).chars().take(output::progress_columns() - 1).collect();
             let _ = write!(std::io::stderr().lock(), "\r\x1b[K{line}");
         }
     }
