@@ -128,7 +128,7 @@ fn an_expired_list_is_as_much_as_was_read() {
 
 #[test]
 fn a_pod_that_is_deleted_while_it_is_captured_keeps_what_there_was() {
-    let proxy = Proxy::with(json!([{"path": "pods/doomed/log", "delay_ms": 3000}]));
+    let proxy = Proxy::with(json!([{"path": "pods/doomed/log", "delay_ms": 10000}]));
     create(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: doomed, namespace: serving}\nspec:\n  terminationGracePeriodSeconds: 0\n  containers:\n  - {name: c, image: 'registry.local/busybox:1', imagePullPolicy: Never, command: [sh, -c, 'echo INFO one; exit 1']}\n",
     );

@@ -298,8 +298,8 @@ impl Api {
                     && asked.is_some();
             if busy {
                 self.waits.fetch_add(1, Ordering::Relaxed);
-                // A server that says 0 s, or says so again and again, is not to be stormed.
-                let pause = asked.unwrap_or_default().max(wait);
+                // What it asks for is what it gets. A server that names no time, or 0 s, is asked ever less often.
+                let pause = asked.filter(|a| !a.is_zero()).unwrap_or(wait);
                 if pause > MAX_WAIT || Instant::now() + pause >= deadline {
                     return Err(Fault::Busy { path: path.to_owned(), after: asked });
                 }
