@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use crate::access::chain;
 
 /// Requests in flight at once. `kubectl` sends one after another; API servers give a client some tens.
-const IN_FLIGHT: usize = 8;
+const IN_FLIGHT: usize = 6;
 /// For a request with its repetitions, unless the caller says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// Of one answer that is held whole. Objects of etcd are at most 1.5 MiB; kubelet metrics of a full node are some MiB.

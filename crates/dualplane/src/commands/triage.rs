@@ -112,7 +112,7 @@ fn of_cluster(args: &TriageArgs, wanted: &Wanted, knowledge: &Knowledge) -> Resu
             Ok(reports)
         })
     };
-    pods::with_tools(knowledge, work)
+    pods::with_tools(Some(knowledge), work)
 }
 
 /// Leaves what is shown: the verdict, what it cites, and what changed.

@@ -10,7 +10,7 @@ use super::{block_on, connect, pods};
 use crate::args::CaptureArgs;
 use crate::commands::Failure;
 use crate::exit::{self, Code};
-use crate::{files, output, own_knowledge};
+use crate::{files, output};
 
 /// Characters of namespace and pod in the name of a file.
 const MAX_NAME: usize = 180;
@@ -23,7 +23,6 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
     if let Some(out) = &args.out {
         place(out)?;
     }
-    let knowledge = own_knowledge::load(None)?;
     let work = |tools: &pods::Tools<'_>| {
         block_on(async {
             let options = pods::options(&args.stores)?;
@@ -46,7 +45,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
             Ok((all, options.now))
         })
     };
-    let (captured, now) = pods::with_tools(&knowledge, work)?;
+    let (captured, now) = pods::with_tools(None, work)?;
     let time = now.strftime("%Y%m%dT%H%M%SZ").to_string();
     let stem = stem(captured.first().map_or("pod", |c| c.name.as_str()), &time);
     let folders = captured.iter().map(|c| {

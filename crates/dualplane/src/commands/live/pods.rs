@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact::Redactor;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::args::{SelectArgs, StoreArgs};
 use crate::commands::Failure;
-use crate::output;
+use crate::{output, own_knowledge};
 
 /// What is asked about.
 #[derive(Debug)]
@@ -191,25 +191,45 @@ pub(crate) fn options(stores: &StoreArgs) -> Result<Options, Failure> {
 /// What captures need that takes milliseconds to build.
 #[derive(Debug)]
 pub(crate) struct Tools<'k> {
-    knowledge: &'k Knowledge,
+    given: Option<&'k Knowledge>,
+    loaded: OnceLock<Result<Knowledge, Mutex<Option<Failure>>>>,
     sifter: OnceLock<Option<Sifter>>,
 }
 
 impl Tools<'_> {
+    /// Waits until it is loaded.
+    fn knowledge(&self) -> Result<&Knowledge, Failure> {
+        if let Some(given) = self.given {
+            return Ok(given);
+        }
+        self.loaded.wait().as_ref().map_err(|failed| {
+            let failure = failed.lock().ok().and_then(|mut f| f.take());
+            failure.unwrap_or_else(|| Failure::NoneFailed("the knowledge could not be loaded".into()))
+        })
+    }
+
     /// Who comes first builds it, the other waits.
     fn sifter(&self) -> Option<&Sifter> {
-        self.sifter.get_or_init(|| Sifter::new(self.knowledge).ok()).as_ref()
+        self.sifter.get_or_init(|| Sifter::new(self.knowledge().ok()?).ok()).as_ref()
     }
 }
 
 /// Runs `work` while a thread builds what it will need: the first requests are under way meanwhile.
-pub(crate) fn with_tools<T>(knowledge: &Knowledge, work: impl FnOnce(&Tools<'_>) -> T) -> T {
-    let tools = Tools { knowledge, sifter: OnceLock::new() };
+pub(crate) fn with_tools<T>(
+    given: Option<&Knowledge>,
+    work: impl FnOnce(&Tools<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let tools = Tools { given, loaded: OnceLock::new(), sifter: OnceLock::new() };
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            if given.is_none() {
+                tools.loaded.get_or_init(|| own_knowledge::load(None).map_err(|e| Mutex::new(Some(e))));
+            }
             tools.sifter();
             // The rules of redaction are compiled by their first use, too.
-            drop(Redactor::new(knowledge).text("2026-01-01T00:00:00.000000000Z token=\n").into_owned());
+            if let Some(knowledge) = given.or_else(|| tools.loaded.get()?.as_ref().ok()) {
+                drop(Redactor::new(knowledge).text("2026-01-01T00:00:00.000000000Z token=\n").into_owned());
+            }
         });
         work(&tools)
     })
@@ -230,7 +250,8 @@ pub(crate) async fn capture(
         let nth = if names.len() > 1 { format!("pod {} of {}, ", i + 1, names.len()) } else { String::new() };
         progress.show(&format!("{name}: {nth}source {done} of {of} ({source})"));
     };
-    let result = capture::capture_all(api, pods, options, tools.knowledge, tools.sifter(), &show, each).await;
+    let result =
+        capture::capture_all(api, pods, options, tools.knowledge()?, tools.sifter(), &show, each).await;
     progress.clear();
     result
 }
