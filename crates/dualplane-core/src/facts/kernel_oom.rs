@@ -283,6 +283,16 @@ impl OomBuilder {
         }
     }
 
+    /// Takes the records that no later line can belong to; with `quiet`, all: the kernel has stopped writing.
+    pub(super) fn take(&mut self, quiet: bool) -> Vec<OomRecord> {
+        if quiet {
+            self.open = false;
+            return std::mem::take(&mut self.records);
+        }
+        let last = self.records.len().saturating_sub(1);
+        self.records.drain(..last).collect()
+    }
+
     pub(super) fn finish(self) -> Vec<OomRecord> {
         self.records
     }
