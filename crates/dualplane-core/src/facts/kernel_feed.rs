@@ -45,6 +45,12 @@ impl KernelFeed {
         None
     }
 
+    /// Number of the first line of a record that was not given out yet: who starts again must start there.
+    #[must_use]
+    pub fn pending(&self) -> Option<u64> {
+        self.ooms.pending()
+    }
+
     /// The OOM records that are whole. With `quiet` the one that may still grow is taken too.
     pub fn take(&mut self, quiet: bool) -> Vec<OomRecord> {
         self.ooms.take(quiet)
@@ -77,7 +83,9 @@ mod tests {
             feed.line("kmsg", 10, line, line, None);
         }
         assert!(feed.take(false).is_empty());
+        assert_eq!(feed.pending(), Some(9));
         assert_eq!(feed.take(true).len(), 1);
+        assert_eq!(feed.pending(), None);
         assert!(feed.take(true).is_empty());
     }
 

@@ -293,6 +293,11 @@ impl OomBuilder {
         self.records.drain(..last).collect()
     }
 
+    /// Number of the first line of what was not taken yet.
+    pub(super) fn pending(&self) -> Option<u64> {
+        self.records.first().and_then(|r| r.place.line)
+    }
+
     pub(super) fn finish(self) -> Vec<OomRecord> {
         self.records
     }
