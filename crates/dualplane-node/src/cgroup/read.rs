@@ -111,9 +111,14 @@ impl Reader {
         if let Some(text) = content(self.events.as_ref(), buffer)? {
             memory.events(text);
         }
-        if depth == Depth::Quick {
-            return Ok(());
-        }
+        if depth == Depth::Quick { Ok(()) } else { self.rest(buffer, memory) }
+    }
+
+    /// What a quick reading leaves out.
+    ///
+    /// # Errors
+    /// The group is gone.
+    pub fn rest(&self, buffer: &mut [u8], memory: &mut Memory) -> Result<(), Vanished> {
         memory.peak = number(self.peak.as_ref(), buffer)?.map(Bytes);
         if let Some(text) = content(self.stat.as_ref(), buffer)? {
             match self.version {
