@@ -8,7 +8,7 @@ use dualplane_core::facts::kernel_feed::{KernelEvent, KernelFeed};
 use dualplane_core::facts::{OomRecord, XidEvent};
 use dualplane_core::time::Stamp;
 
-use super::{Follower, Source, State, StateError};
+use super::{Follower, Recent, Source, State, StateError};
 use crate::clock::Moment;
 
 /// The kernel writes an OOM record at once; after so much silence nothing more of it will come.
@@ -47,6 +47,7 @@ pub enum Said {
 pub struct Kernel {
     follower: Follower,
     feed: KernelFeed,
+    recent: Recent,
     state: State,
     last: Option<Moment>,
     uuids: Vec<(String, String)>,
@@ -56,8 +57,14 @@ impl Kernel {
     /// Follows a source from where the state stands.
     #[must_use]
     pub fn new(source: Source, state: State) -> Self {
-        let follower = Follower::new(source, state.next);
-        Self { follower, feed: KernelFeed::default(), state, last: None, uuids: Vec::new() }
+        Self {
+            follower: Follower::new(source, state.next),
+            feed: KernelFeed::default(),
+            recent: Recent::default(),
+            state,
+            last: None,
+            uuids: Vec::new(),
+        }
     }
 
     /// UUIDs by PCI address (`0000:4a:00`), as NVML knows them: counts then go by UUID, which a re-plugged card keeps.
@@ -84,6 +91,7 @@ impl Kernel {
                 // A record with a hole in it must not swallow lines of the next one.
                 out.extend(self.feed.take(true).into_iter().map(Said::Oom));
             }
+            self.recent.push(r.sequence, r.raw);
             let stamp = Stamp::Boot { us: i64::try_from(r.us).unwrap_or(i64::MAX) };
             match self.feed.line("kmsg", r.sequence, r.raw, r.text, Some(stamp)) {
                 Some(KernelEvent::Xid(event)) if r.sequence >= self.state.counted => {
@@ -111,6 +119,12 @@ impl Kernel {
             out.extend(self.feed.take(true).into_iter().map(Said::Oom));
         }
         Ok(records)
+    }
+
+    /// The last lines, for quoting.
+    #[must_use]
+    pub fn recent(&self) -> &Recent {
+        &self.recent
     }
 
     /// The state as it stands: an OOM record that is not whole begins again after a restart.

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dualplane_core::units::Bytes;
+
 use super::{Containers, Rate, RateLimits, Record, Scope, Slot};
 use crate::cgroup::{Group, Hierarchy, Memory, Wanted, Watch, find};
 use crate::clock::{Anchor, Moment, Span};
@@ -123,6 +125,8 @@ pub struct Sampler {
     devices: Vec<Device>,
     gap: Option<GpuGap>,
     pids: HashMap<u32, (u64, Option<u16>)>,
+    vram: Vec<Option<Bytes>>,
+    vram_at: Moment,
     rate: Rate,
     round: u64,
     buffer: Vec<u8>,
@@ -145,6 +149,8 @@ impl Sampler {
             devices: Vec::new(),
             gap: None,
             pids: HashMap::new(),
+            vram: Vec::new(),
+            vram_at: Moment::default(),
             rate: Rate::new(config.rate, Moment::now()),
             round: 0,
             buffer: vec![0; BUFFER],
@@ -201,6 +207,7 @@ impl Sampler {
         let node = Span { from: host.to, to: Moment::now() };
         out.push(Record::node(node.from, &self.machine));
         let batch = self.gpus.answer(GPU_WAIT);
+        let moving = batch.as_ref().is_some_and(|b| self.vram_moves(b)) || moving;
         let gpus = batch.map(|b| self.take(b, out, noticed));
         self.rate.took(scope, began, moving);
         // An anchor each round: who reads records later has no clock of this boot.
@@ -250,12 +257,35 @@ impl Sampler {
         span
     }
 
-    /// The container of a process on a GPU; asked once a process.
+    /// VRAM in use moves by as much as a container's memory must.
+    fn vram_moves(&mut self, batch: &Batch) -> bool {
+        let limits = *self.rate.limits();
+        let seconds = batch.span.from.since(self.vram_at).as_secs_f64();
+        self.vram_at = batch.span.from;
+        let mut moves = false;
+        for r in &batch.readings {
+            let (Some(used), Some(total)) = (r.used, r.total) else { continue };
+            let at = usize::from(r.device.0);
+            if at >= self.vram.len() {
+                self.vram.resize(at + 1, None);
+            }
+            if let Some(last) = self.vram.get_mut(at) {
+                let moved = last.map_or(0, |l: Bytes| l.0.abs_diff(used.0));
+                moves |= moved as f64 * 1000.0 >= total.0 as f64 * limits.fast_permille as f64 * seconds && moved > 0;
+                *last = Some(used);
+            }
+        }
+        moves
+    }
+
+    /// The container of a process on a GPU; asked once a process, again now and then where none is known yet.
     fn slot_of(&mut self, pid: u32) -> Option<u16> {
         let round = self.round;
         if let Some((seen, slot)) = self.pids.get_mut(&pid) {
             *seen = round;
-            return *slot;
+            if slot.is_some() || !round.is_multiple_of(SLOW_ROUNDS) {
+                return *slot;
+            }
         }
         let path = cgroup_of(&self.config.proc_root, pid).map(|p| p.path);
         let slot = path.and_then(|p| {
