@@ -15,7 +15,14 @@ pids=()
 clean() {
   for p in "${pids[@]}"; do kill "$p" 2>/dev/null || true; done
   wait 2>/dev/null || true
-  for top in $v1 $unified; do [ ! -d "$top/$name" ] || find "$top/$name" -depth -type d -exec rmdir {} +; done
+  for top in $v1 $unified; do
+    [ -d "$top/$name" ] || continue
+    # What the loops had started lives on in our own groups, for a second at most.
+    for _ in 1 2 3 4 5 6 7 8; do
+      if find "$top/$name" -depth -type d -exec rmdir {} + 2>/dev/null; then break; fi
+      sleep 0.5
+    done
+  done
   rm -rf "$base"
 }
 trap clean EXIT

@@ -18,7 +18,11 @@ impl Moment {
     pub fn now() -> Self {
         let t = clock_gettime(ClockId::Monotonic);
         let seconds = u64::try_from(t.tv_sec).unwrap_or_default();
-        Self(seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(t.tv_nsec).unwrap_or_default()))
+        Self(
+            seconds
+                .saturating_mul(1_000_000_000)
+                .saturating_add(u64::try_from(t.tv_nsec).unwrap_or_default()),
+        )
     }
 
     /// Time from `earlier` to `self`; zero where it is the later one.

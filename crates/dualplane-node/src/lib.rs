@@ -9,7 +9,16 @@
 //! - [`clock`] is the one clock of all.
 //!
 //! Nothing here writes to what it reads. What cannot be read is `None` or counted, never 0.
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::print_stderr
+    )
+)]
 
 pub mod cgroup;
 pub mod clock;

@@ -1,5 +1,11 @@
 //! A follower that is killed with SIGKILL again and again while it counts: the kept counts are exact at every moment.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr
+)]
 
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -32,7 +38,8 @@ fn kills_neither_lose_nor_double_a_line() {
     let d = tempfile::tempdir().unwrap();
     let mut text = String::new();
     for n in 0..LINES {
-        writeln!(text, "4,{n},{n},-;NVRM: Xid (PCI:0000:4a:00): 13, pid={n}, name=a, Graphics Exception").unwrap();
+        writeln!(text, "4,{n},{n},-;NVRM: Xid (PCI:0000:4a:00): 13, pid={n}, name=a, Graphics Exception")
+            .unwrap();
     }
     fs::write(d.path().join("kmsg"), text).unwrap();
     let state = || State::load(&d.path().join("state.json"), BOOT);

@@ -2,7 +2,13 @@
 //! the record that the follower gets, and what the core makes of it.
 //!
 //! Needs root, a memory cgroup and /dev/kmsg. Where CI sets `DUALPLANE_REAL_OOM=1`, their absence is a failure.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr
+)]
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -15,8 +21,8 @@ use dualplane_core::facts::{Constraint, OomRecord};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::units::Bytes;
 use dualplane_core::verdict::Class;
-use dualplane_node::clock::{Moment, boot_id};
 use dualplane_node::cgroup::{Limit, Memory};
+use dualplane_node::clock::{Moment, boot_id};
 use dualplane_node::gpu::{GpuGap, NoGpus};
 use dualplane_node::kmsg::{Kernel, Said, Source, State};
 use dualplane_node::node;
@@ -100,27 +106,37 @@ fn machine(name: &str) -> Option<(Machine, Kernel)> {
         while kernel.turn(Duration::from_millis(1), &mut old).ok()? > 0 {}
         Some((m, kernel))
     });
-    assert!(made.is_some() || !required, "no memory cgroup or kernel log here, and DUALPLANE_REAL_OOM=1 asks for them");
+    assert!(
+        made.is_some() || !required,
+        "no memory cgroup or kernel log here, and DUALPLANE_REAL_OOM=1 asks for them"
+    );
     if made.is_none() {
         eprintln!("no memory cgroup can be made here, or no kernel log be read; skipped");
     }
     made
 }
 
-/// The record of our container's kill: other tests' kills may come between.
-fn record(kernel: &mut Kernel) -> OomRecord {
-    let began = Moment::now();
-    while Moment::now().since(began) < Duration::from_secs(20) {
-        let mut said = Vec::new();
-        kernel.turn(Duration::from_millis(100), &mut said).unwrap();
-        let own = format!("-{}/kubepods", std::process::id());
-        for s in said {
-            if let Said::Oom(r) = s
-                && r.task_memcg.as_deref().is_some_and(|p| p.contains(&own))
-            {
-                return r;
+/// The record of our container's kill; other kills may come between.
+fn record(m: &Machine, kernel: &mut Kernel) -> OomRecord {
+    let own = format!("/{}/kubepods", m.root.file_name().unwrap().to_str().unwrap());
+    for _ in 0..4 {
+        let began = Moment::now();
+        while Moment::now().since(began) < Duration::from_secs(3) {
+            let mut said = Vec::new();
+            kernel.turn(Duration::from_millis(100), &mut said).unwrap();
+            for s in said {
+                if let Said::Oom(r) = s
+                    && r.task_memcg.as_deref().is_some_and(|p| p.contains(&own))
+                {
+                    return r;
+                }
             }
         }
+        // The kernel prints ten records in five seconds (`oom_rs` in mm/oom_kill.c), of further kills one line only: where
+        // others were killed just now, wait that out and let one more die.
+        eprintln!("no record of this kill: the kernel's rate limit; once more");
+        std::thread::park_timeout(Duration::from_secs(6));
+        m.run("tail /dev/zero; true").wait().unwrap();
     }
     panic!("the kernel's record of the kill did not come");
 }
@@ -162,20 +178,20 @@ fn the_first_process_of_a_container_outgrows_it() {
     let mut s = sampler(&m);
     until(&mut s, |n| matches!(n, Noticed::Appeared { .. }));
     let mut child = m.run("exec tail /dev/zero");
-    let pid = child.id();
     let (noticed, _) = until(&mut s, |n| matches!(n, Noticed::OomKills { .. }));
     assert_eq!(noticed, Noticed::OomKills { slot: 0, kills: 1 });
     child.wait().unwrap();
-    let r = record(&mut kernel);
-    assert_eq!(r.victims[0].pid, u64::from(pid));
+    let r = record(&m, &mut kernel);
+    assert_eq!(r.victims[0].comm, "tail");
     check(&r, &kernel);
     // The runtime removes the group of a container that ended: the last values stay with us.
     fs::remove_dir(&m.container).unwrap();
     let (noticed, _) = until(&mut s, |n| matches!(n, Noticed::Vanished { .. }));
     let Noticed::Vanished { group, last, .. } = noticed else { unreachable!() };
     assert_eq!(group.identity.pod_uid.as_deref(), Some(UID));
-    let Memory { peak, limit, oom_kill, .. } = last;
-    assert_eq!((limit, oom_kill), (Some(Limit::At(Bytes(LIMIT))), Some(1)));
+    let Memory { peak, limit, oom_kill, .. } = *last;
+    assert_eq!(limit, Some(Limit::At(Bytes(LIMIT))));
+    assert!(oom_kill >= Some(1));
     assert!(peak.is_none_or(|p| p.0 > LIMIT * 9 / 10), "{peak:?}");
 }
 
@@ -190,7 +206,7 @@ fn a_child_outgrows_the_container_which_lives_on() {
     let memory = records.iter().find_map(Record::memory).unwrap();
     assert_eq!(memory.oom_kill, Some(1));
     assert!(memory.working_set().is_some() && memory.anon.is_some() && memory.shmem.is_some());
-    let r = record(&mut kernel);
+    let r = record(&m, &mut kernel);
     assert_ne!(r.victims[0].pid, u64::from(server.id()), "the child died, not the server");
     check(&r, &kernel);
     let listing = node::list(&m.container, Path::new("/proc"), true);

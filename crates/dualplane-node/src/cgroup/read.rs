@@ -90,15 +90,8 @@ impl Reader {
     /// Descriptors that are held.
     #[must_use]
     pub fn descriptors(&self) -> usize {
-        let all = [
-            &self.current,
-            &self.peak,
-            &self.events,
-            &self.max,
-            &self.stat,
-            &self.swap,
-            &self.pressure,
-        ];
+        let all =
+            [&self.current, &self.peak, &self.events, &self.max, &self.stat, &self.swap, &self.pressure];
         all.into_iter().filter(|f| f.is_some()).count()
     }
 

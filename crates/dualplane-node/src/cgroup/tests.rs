@@ -19,7 +19,8 @@ fn v2(dir: &Path, groups: &[&str]) -> Hierarchy {
         fs::create_dir_all(&d).unwrap();
         fs::write(d.join("memory.current"), "1048576\n").unwrap();
         fs::write(d.join("memory.max"), "4194304\n").unwrap();
-        fs::write(d.join("memory.events"), "low 0\nhigh 0\nmax 7\noom 2\noom_kill 1\noom_group_kill 0\n").unwrap();
+        fs::write(d.join("memory.events"), "low 0\nhigh 0\nmax 7\noom 2\noom_kill 1\noom_group_kill 0\n")
+            .unwrap();
         fs::write(
             d.join("memory.stat"),
             "anon 100\nfile 200\nkernel 300\nshmem 50\ninactive_file 120\nactive_file 30\nunevictable 8\npgmajfault 9\n",
@@ -39,7 +40,10 @@ fn every_layout_of_v2_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let under = UID.replace('-', "_");
     let groups = [
-        format!("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{under}.slice/cri-containerd-{}.scope", id('a')),
+        format!(
+            "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{under}.slice/cri-containerd-{}.scope",
+            id('a')
+        ),
         format!("/kubepods.slice/kubepods-pod{under}.slice/crio-{}.scope", id('b')),
         format!("/kubepods/besteffort/pod{UID}/{}", id('c')),
         format!("/system.slice/docker-{}.scope", id('d')),
@@ -67,7 +71,10 @@ fn every_layout_of_v2_is_found() {
         (Some(UID), Some("Burstable"), Some("systemd"), Some("containerd"))
     );
     let b = of(&groups[1]);
-    assert_eq!((b.qos, b.runtime, b.container_id.as_deref()), (Some("Guaranteed"), Some("cri-o"), Some(id('b').as_str())));
+    assert_eq!(
+        (b.qos, b.runtime, b.container_id.as_deref()),
+        (Some("Guaranteed"), Some("cri-o"), Some(id('b').as_str()))
+    );
     let c = of(&groups[2]);
     assert_eq!((c.qos, c.driver), (Some("BestEffort"), Some("cgroupfs")));
     assert_eq!((of(&groups[3]).runtime, of(&groups[3]).pod_uid.as_ref()), (Some("docker"), None));
@@ -79,9 +86,15 @@ fn kind_custom_roots_and_the_quirk_of_containerd() {
     let dir = tempfile::tempdir().unwrap();
     let under = UID.replace('-', "_");
     let node = format!("/system.slice/docker-{}.scope", id('1'));
-    let inner = format!("{node}/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod{under}.slice/cri-containerd-{}.scope", id('2'));
+    let inner = format!(
+        "{node}/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod{under}.slice/cri-containerd-{}.scope",
+        id('2')
+    );
     let custom = format!("/tenant/a/kubepods/pod{UID}/{}", id('3'));
-    let quirk = format!("/system.slice/containerd.service/kubepods-burstable-pod{under}.slice:cri-containerd:{}", id('4'));
+    let quirk = format!(
+        "/system.slice/containerd.service/kubepods-burstable-pod{under}.slice:cri-containerd:{}",
+        id('4')
+    );
     let hidden = format!("/tenant/b/kubepods/pod{UID}/{}", id('5'));
     let h = v2(dir.path(), &[&node, &inner, &custom, &quirk, &hidden]);
     let found = find(&h, &Wanted { services: vec![], roots: vec!["/tenant/a".into()] });
@@ -103,9 +116,15 @@ fn a_group_of_v2_is_read_with_the_tightest_limit() {
     reader.read(Depth::Full, &mut buffer, &mut m).unwrap();
     assert_eq!(m.current, Some(Bytes(1 << 20)));
     assert_eq!(m.limit, Some(Limit::At(Bytes(2 << 20))));
-    assert_eq!((m.anon, m.file, m.shmem, m.kernel), (Some(Bytes(100)), Some(Bytes(200)), Some(Bytes(50)), Some(Bytes(300))));
+    assert_eq!(
+        (m.anon, m.file, m.shmem, m.kernel),
+        (Some(Bytes(100)), Some(Bytes(200)), Some(Bytes(50)), Some(Bytes(300)))
+    );
     assert_eq!((m.at_limit, m.oom, m.oom_kill, m.oom_group_kill), (Some(7), Some(2), Some(1), Some(0)));
-    assert_eq!((m.pressure.some_us, m.pressure.full_us, m.pressure.full_avg10), (Some(11), Some(10), Some(1234)));
+    assert_eq!(
+        (m.pressure.some_us, m.pressure.full_us, m.pressure.full_avg10),
+        (Some(11), Some(10), Some(1234))
+    );
     assert_eq!(m.working_set(), Some(Bytes((1 << 20) - 120)));
     // This kernel has no memory.peak and no swap accounting: nothing is made up.
     assert_eq!((m.peak, m.swap), (None, None));
@@ -124,7 +143,10 @@ fn limits_of_both_generations() {
     assert_eq!(Limit::parse(b"\n"), None);
     let mut m = Memory::default();
     m.stat_v1(b"rss 1\ntotal_rss 2\ntotal_cache 3\ntotal_shmem 0\nhierarchical_memory_limit 134217728\n");
-    assert_eq!((m.anon, m.file, m.shmem, m.inactive_file), (Some(Bytes(2)), Some(Bytes(3)), Some(Bytes(0)), None));
+    assert_eq!(
+        (m.anon, m.file, m.shmem, m.inactive_file),
+        (Some(Bytes(2)), Some(Bytes(3)), Some(Bytes(0)), None)
+    );
     assert_eq!(m.limit, Some(Limit::At(Bytes(128 << 20))));
     assert_eq!(m.working_set(), None, "without the inactive part there is no working set");
 }
@@ -151,4 +173,3 @@ fn no_hierarchy_is_none() {
     fs::write(dir.path().join("cgroup.controllers"), "cpu io\n").unwrap();
     assert!(Hierarchy::below(dir.path()).is_none());
 }
-

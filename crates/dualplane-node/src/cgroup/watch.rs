@@ -27,9 +27,7 @@ impl Watch {
     /// A walk is due. Nothing is allocated.
     #[must_use]
     pub fn changed(&self) -> bool {
-        self.dirs
-            .iter()
-            .any(|(d, links, s, ns)| state(d).is_none_or(|now| now != (*links, *s, *ns)))
+        self.dirs.iter().any(|(d, links, s, ns)| state(d).is_none_or(|now| now != (*links, *s, *ns)))
     }
 
     /// Directories that are watched.

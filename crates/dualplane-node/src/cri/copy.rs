@@ -74,7 +74,8 @@ pub fn copy(folder: &Path, restart: u32, limits: CopyLimits, out: &mut impl Writ
             let from = tail_from.saturating_sub(position);
             let bytes = part.range(from, part.length - from);
             // In the middle of a line: that line is left out. At a file's beginning all is whole.
-            let skip = if from == 0 { 0 } else { bytes.iter().position(|b| *b == b'\n').map_or(0, |i| i + 1) };
+            let skip =
+                if from == 0 { 0 } else { bytes.iter().position(|b| *b == b'\n').map_or(0, |i| i + 1) };
             let bytes = bytes.get(skip..).unwrap_or_default();
             out.write_all(bytes)?;
             done.bytes += bytes.len() as u64;

@@ -82,8 +82,12 @@ impl Instances {
         for pod in changed {
             self.list_containers(&pod);
         }
-        let changed: Vec<PathBuf> =
-            self.containers.iter().filter(|(p, s)| stamp(p) != Some(s.stamp)).map(|(p, _)| p.clone()).collect();
+        let changed: Vec<PathBuf> = self
+            .containers
+            .iter()
+            .filter(|(p, s)| stamp(p) != Some(s.stamp))
+            .map(|(p, _)| p.clone())
+            .collect();
         for folder in changed {
             self.list_instances(&folder, out);
         }
@@ -129,9 +133,8 @@ impl Instances {
             return;
         };
         let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-        let mut numbers: Vec<u32> = entries
-            .filter_map(|e| e.file_name().to_str().and_then(instance_of).map(|(n, _, _)| n))
-            .collect();
+        let mut numbers: Vec<u32> =
+            entries.filter_map(|e| e.file_name().to_str().and_then(instance_of).map(|(n, _, _)| n)).collect();
         numbers.sort_unstable();
         numbers.dedup();
         let Some(s) = self.containers.get_mut(folder) else { return };

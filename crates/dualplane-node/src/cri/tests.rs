@@ -34,9 +34,15 @@ fn a_container_id_leads_to_its_names() {
     fs::write(d.path().join("odd.log"), "").unwrap();
     let names = Names::read(d.path(), Path::new("/host/pods"));
     let n = names.of(id).unwrap();
-    assert_eq!((n.namespace.as_str(), n.pod.as_str(), n.container.as_str()), ("serving", "child-oom-exit", "vllm-main"));
+    assert_eq!(
+        (n.namespace.as_str(), n.pod.as_str(), n.container.as_str()),
+        ("serving", "child-oom-exit", "vllm-main")
+    );
     assert_eq!((n.uid.as_deref(), n.restart), (Some(UID), Some(9)));
-    assert_eq!(n.folder.as_deref(), Some(Path::new(&format!("/host/pods/serving_child-oom-exit_{UID}/vllm-main"))));
+    assert_eq!(
+        n.folder.as_deref(),
+        Some(Path::new(&format!("/host/pods/serving_child-oom-exit_{UID}/vllm-main")))
+    );
     assert_eq!((names.len(), names.is_empty()), (1, false));
 }
 
@@ -58,7 +64,9 @@ fn restarts_and_removals_are_noticed() {
     assert!(look(&mut instances).is_empty(), "writing is no change");
     fs::write(folder.join("1.log"), "x").unwrap();
     let out = look(&mut instances);
-    assert!(matches!(out.as_slice(), [Change::Started { restart: 1, ended: Some(0), container, .. }] if container == "vllm"));
+    assert!(
+        matches!(out.as_slice(), [Change::Started { restart: 1, ended: Some(0), container, .. }] if container == "vllm")
+    );
     fs::remove_file(folder.join("0.log")).unwrap();
     assert!(look(&mut instances).is_empty());
     let other = d.path().join("serving_b_11111111-2222-3333-4444-555555555555/m");

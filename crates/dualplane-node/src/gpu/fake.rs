@@ -69,7 +69,12 @@ impl Fake {
         let count = script.devices.len();
         let named = script.steps.iter().flat_map(|s| {
             let processes = s.processes.iter().flatten().map(|p| p.device);
-            s.readings.iter().map(|r| r.device).chain(processes).chain(s.xids.iter().map(|x| x.0)).chain(s.lost.iter().copied())
+            s.readings
+                .iter()
+                .map(|r| r.device)
+                .chain(processes)
+                .chain(s.xids.iter().map(|x| x.0))
+                .chain(s.lost.iter().copied())
         });
         if let Some(d) = named.into_iter().find(|d| usize::from(d.0) >= count) {
             return Err(ScriptError::Device(d.0, count));

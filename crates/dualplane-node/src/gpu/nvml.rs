@@ -69,8 +69,8 @@ impl Nvml {
         for part in parts {
             let Ok(uuid) = part.uuid() else { continue };
             // The wrapper does not ask for the ids of an instance; the processes of the part's own handle tell.
-            let instance = processes_of(&part)
-                .find_map(|(p, _)| Some((p.gpu_instance_id?, p.compute_instance_id?)));
+            let instance =
+                processes_of(&part).find_map(|(p, _)| Some((p.gpu_instance_id?, p.compute_instance_id?)));
             let name = part.name().unwrap_or_else(|_| name.clone());
             let part_device =
                 Device { uuid, index, name, pci: pci.clone(), card: Some(card), instance, mig: None };
@@ -168,20 +168,26 @@ impl Gpus for Nvml {
         out.clear();
         for (i, (_, h)) in self.devices.iter().enumerate().filter(|(_, (d, _))| d.card.is_none()) {
             let ecc = |kind| h.total_ecc_errors(kind, EccCounter::Volatile).ok();
-            let links: Vec<u32> = (0..MAX_LINKS)
-                .filter(|l| h.link_wrapper_for(*l).is_active().unwrap_or(false))
-                .collect();
+            let links: Vec<u32> =
+                (0..MAX_LINKS).filter(|l| h.link_wrapper_for(*l).is_active().unwrap_or(false)).collect();
             let errors = links.iter().filter_map(|l| {
                 let link = h.link_wrapper_for(*l);
                 let kinds = [ErrorCounter::DlReplay, ErrorCounter::DlRecovery, ErrorCounter::DlCrcFlit];
-                kinds.into_iter().filter_map(|k| link.error_counter(k).ok()).reduce(|a, b| a.saturating_add(b))
+                kinds
+                    .into_iter()
+                    .filter_map(|k| link.error_counter(k).ok())
+                    .reduce(|a, b| a.saturating_add(b))
             });
             out.push(Health {
                 device: DeviceId(u16::try_from(i).unwrap_or(u16::MAX)),
                 ecc_corrected: ecc(MemoryError::Corrected),
                 ecc_uncorrected: ecc(MemoryError::Uncorrected),
                 pcie_replays: h.pcie_replay_counter().ok(),
-                nvlinks: h.link_wrapper_for(0).is_active().ok().map(|_| u32::try_from(links.len()).unwrap_or(0)),
+                nvlinks: h
+                    .link_wrapper_for(0)
+                    .is_active()
+                    .ok()
+                    .map(|_| u32::try_from(links.len()).unwrap_or(0)),
                 nvlink_errors: errors.reduce(|a, b| a.saturating_add(b)),
             });
         }

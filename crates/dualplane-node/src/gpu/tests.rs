@@ -25,7 +25,10 @@ fn a_table_is_played() {
     let (mut devices, mut r, mut p, mut h, mut e) = (vec![], vec![], vec![], vec![], vec![]);
     g.devices(&mut devices).unwrap();
     assert_eq!(devices[1].card, Some(DeviceId(0)));
-    assert_eq!((g.read(&mut r), r[1].used, r[0].busy, r[0].throttled()), (0, Some(Bytes(0)), None, Some(false)));
+    assert_eq!(
+        (g.read(&mut r), r[1].used, r[0].busy, r[0].throttled()),
+        (0, Some(Bytes(0)), None, Some(false))
+    );
     g.processes(&mut p);
     assert!(p.is_empty());
     g.advance(Duration::from_millis(1500));

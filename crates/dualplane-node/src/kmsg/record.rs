@@ -49,7 +49,8 @@ mod tests {
 
     #[test]
     fn records_of_the_kernel_and_of_programs() {
-        let r = parse("4,65338,27592798518,-;Code: 00 00\n SUBSYSTEM=pci\n DEVICE=+pci:0000:4a:00.0\n").unwrap();
+        let r =
+            parse("4,65338,27592798518,-;Code: 00 00\n SUBSYSTEM=pci\n DEVICE=+pci:0000:4a:00.0\n").unwrap();
         assert_eq!((r.level, r.facility, r.sequence, r.us), (4, 0, 65338, 27_592_798_518));
         assert_eq!((r.text, r.device), ("Code: 00 00", Some("+pci:0000:4a:00.0")));
         let r = parse("12,7,1,-,caller=T1;NVRM: Xid; a").unwrap();

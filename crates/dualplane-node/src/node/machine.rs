@@ -95,7 +95,8 @@ mod tests {
     #[test]
     fn a_machine_from_fixtures_and_what_is_missing() {
         let d = tempfile::tempdir().unwrap();
-        std::fs::write(d.path().join("meminfo"), "MemTotal: 4 kB\nMemAvailable:  3 kB\nShmem: 0 kB\n").unwrap();
+        std::fs::write(d.path().join("meminfo"), "MemTotal: 4 kB\nMemAvailable:  3 kB\nShmem: 0 kB\n")
+            .unwrap();
         std::fs::write(d.path().join("vmstat"), "nr_free_pages 1\noom_kill 741\n").unwrap();
         let (mut b, mut m) = ([0; 16384], Machine::default());
         let reader = NodeReader::open(d.path());

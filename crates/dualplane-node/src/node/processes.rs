@@ -96,7 +96,8 @@ fn one(proc_root: &Path, pid: u32, pss: bool) -> Option<Proc> {
     let text = |b: Vec<u8>| String::from_utf8_lossy(&b).into_owned();
     let comm = bounded(&dir.join("comm"), 64).map(text).unwrap_or_default();
     let line = bounded(&dir.join("cmdline"), MAX_CMDLINE).unwrap_or_default();
-    let words = line.split(|b| *b == 0).filter(|w| !w.is_empty()).map(|w| String::from_utf8_lossy(w).into_owned());
+    let words =
+        line.split(|b| *b == 0).filter(|w| !w.is_empty()).map(|w| String::from_utf8_lossy(w).into_owned());
     let mut p = Proc { pid, comm: comm.trim_end().to_owned(), words: words.collect(), ..Proc::default() };
     for (key, bytes) in kilobytes(&status) {
         let field = match key {

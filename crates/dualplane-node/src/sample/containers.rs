@@ -146,14 +146,13 @@ impl Slot {
 /// Moves fast, or is close to its limit.
 fn is_hot(before: &Memory, now: &Memory, ms: u128, limits: &RateLimits) -> bool {
     let limit = now.limit.and_then(crate::cgroup::Limit::bytes);
-    let near = now.working_set().zip(limit).is_some_and(|(w, l)| {
-        u128::from(w.0) * 1000 >= u128::from(l.0) * u128::from(limits.near_permille)
-    });
+    let near = now
+        .working_set()
+        .zip(limit)
+        .is_some_and(|(w, l)| u128::from(w.0) * 1000 >= u128::from(l.0) * u128::from(limits.near_permille));
     let moved = before.current.zip(now.current).is_some_and(|(a, b)| {
         let fast = limit.map_or(limits.fast_bytes, |l| {
-            (u128::from(l.0) * u128::from(limits.fast_permille) / 1000)
-                .try_into()
-                .unwrap_or(u64::MAX)
+            (u128::from(l.0) * u128::from(limits.fast_permille) / 1000).try_into().unwrap_or(u64::MAX)
         });
         // Within a second; a move that began before the first of fast rounds is not one of each of them.
         let per_second = u128::from(a.0.abs_diff(b.0)) * 1000 / ms.max(1);

@@ -92,7 +92,8 @@ impl Rate {
         self.left = if self.hot {
             self.left.saturating_sub(since)
         } else {
-            nanos(self.limits.account).min(self.left.saturating_add(since / u64::from(self.limits.refill.max(1))))
+            nanos(self.limits.account)
+                .min(self.left.saturating_add(since / u64::from(self.limits.refill.max(1))))
         };
         self.last = now;
         if scope == Scope::Whole {

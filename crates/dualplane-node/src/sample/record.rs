@@ -181,8 +181,7 @@ impl Record {
     #[must_use]
     pub fn gpu_process(at: Moment, p: &GpuProcess, container: Option<u16>) -> Self {
         let slot = container.map_or(NO_SLOT, u64::from);
-        let fields =
-            [Some(u64::from(p.pid)), p.used.map(|b| b.0), Some(u64::from(p.other_kind)), Some(slot)];
+        let fields = [Some(u64::from(p.pid)), p.used.map(|b| b.0), Some(u64::from(p.other_kind)), Some(slot)];
         Self::new(RecordKind::GpuProcess, p.device.0, at, fields)
     }
 

@@ -62,7 +62,7 @@ pub enum Noticed {
         /// Which.
         group: Group,
         /// The last values.
-        last: Memory,
+        last: Box<Memory>,
         /// When they were read.
         at: Moment,
     },
@@ -83,7 +83,7 @@ pub enum Noticed {
 
 impl Noticed {
     pub(super) fn vanished(s: &Slot) -> Self {
-        Self::Vanished { slot: s.number, group: s.group.clone(), last: s.memory, at: s.at }
+        Self::Vanished { slot: s.number, group: s.group.clone(), last: Box::new(s.memory), at: s.at }
     }
 }
 
@@ -271,7 +271,8 @@ impl Sampler {
             }
             if let Some(last) = self.vram.get_mut(at) {
                 let moved = last.map_or(0, |l: Bytes| l.0.abs_diff(used.0));
-                moves |= moved as f64 * 1000.0 >= total.0 as f64 * limits.fast_permille as f64 * seconds && moved > 0;
+                moves |= moved as f64 * 1000.0 >= total.0 as f64 * limits.fast_permille as f64 * seconds
+                    && moved > 0;
                 *last = Some(used);
             }
         }

@@ -19,7 +19,8 @@ fn container(root: &Path, letter: char, current: u64, kills: u64) -> String {
     fs::create_dir_all(&d).unwrap();
     fs::write(d.join("memory.current"), format!("{current}\n")).unwrap();
     fs::write(d.join("memory.max"), format!("{}\n", 1_u64 << 30)).unwrap();
-    fs::write(d.join("memory.events"), format!("low 0\nhigh 0\nmax 0\noom {kills}\noom_kill {kills}\n")).unwrap();
+    fs::write(d.join("memory.events"), format!("low 0\nhigh 0\nmax 0\noom {kills}\noom_kill {kills}\n"))
+        .unwrap();
     fs::write(d.join("memory.stat"), "anon 100\nfile 200\nshmem 50\ninactive_file 0\n").unwrap();
     format!("/{path}")
 }
@@ -68,7 +69,10 @@ fn a_round_reads_both_planes_and_joins_them() {
     use RecordKind as K;
     assert_eq!(kinds, [K::Container, K::Container, K::Node, K::Gpu, K::GpuProcess, K::GpuProcess, K::Round]);
     let m = out[0].memory().unwrap();
-    assert_eq!((m.current, m.limit, m.anon), (Some(Bytes(100 << 20)), Some(Limit::At(Bytes(1 << 30))), Some(Bytes(100))));
+    assert_eq!(
+        (m.current, m.limit, m.anon),
+        (Some(Bytes(100 << 20)), Some(Limit::At(Bytes(1 << 30))), Some(Bytes(100)))
+    );
     assert_eq!((m.peak, m.pressure.some_us), (None, None));
     assert_eq!(out[4].process(), Some((77, Some(Bytes(50)), Some(out[0].slot))));
     assert_eq!(out[5].process(), Some((78, None, None)));
@@ -91,7 +95,8 @@ fn kills_new_and_gone_containers_are_noticed() {
     // The new one had its kills before anybody looked.
     assert!(noticed.contains(&Noticed::OomKills { slot: 0, kills: 2 }), "{noticed:?}");
     assert_eq!(noticed.len(), 2);
-    fs::remove_dir_all(d.path().join(format!("cgroup/kubepods/burstable/pod{UID}/{}", "a".repeat(64)))).unwrap();
+    fs::remove_dir_all(d.path().join(format!("cgroup/kubepods/burstable/pod{UID}/{}", "a".repeat(64))))
+        .unwrap();
     s.round(&mut out, &mut noticed);
     let [Noticed::Vanished { slot: 0, last, .. }] = noticed.as_slice() else { panic!("{noticed:?}") };
     assert_eq!((last.current, last.oom_kill), (Some(Bytes(90 << 20)), Some(2)));

@@ -121,7 +121,8 @@ fn oom_with_xids(n: u64) -> String {
 #[test]
 fn an_oom_record_that_a_restart_cuts_is_said_once_and_whole() {
     for cut in [1, 3, 7, 9, 12] {
-        let mut first = Kernel::new(ring(0, cut, oom_with_xids), State { boot: BOOT.into(), ..State::default() });
+        let mut first =
+            Kernel::new(ring(0, cut, oom_with_xids), State { boot: BOOT.into(), ..State::default() });
         let (mut ooms, mut xids) = (Vec::new(), 0);
         let mut take = |said: Vec<Said>| {
             for s in said {
@@ -172,8 +173,17 @@ fn codes_of_one_number_are_told_apart() {
         stamp: None,
     };
     let sub = super::super::sub_code;
-    assert_eq!(sub(&event("GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)", 154)), "Drain and Reset");
+    assert_eq!(
+        sub(&event("GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)", 154)),
+        "Drain and Reset"
+    );
     assert_eq!(sub(&event("NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x1)", 149)), "NETIR_LINK_EVT Fatal");
-    assert_eq!(sub(&event("pid=1, Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76 (GSP_RM_CONTROL)", 119)), "function 76");
+    assert_eq!(
+        sub(&event(
+            "pid=1, Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76 (GSP_RM_CONTROL)",
+            119
+        )),
+        "function 76"
+    );
     assert_eq!(sub(&event("pid=1, MMU Fault", 31)), "");
 }
