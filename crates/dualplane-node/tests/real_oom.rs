@@ -89,6 +89,16 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         let top = self.root.parent().unwrap().to_owned();
+        // Where a test failed, its processes are still there.
+        for pid in node::processes(&self.root) {
+            let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+        }
+        for _ in 0..50 {
+            if node::processes(&self.root).is_empty() {
+                break;
+            }
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
         for dir in self.container.ancestors().take_while(|d| *d != top) {
             let _ = fs::remove_dir(dir);
         }
@@ -220,14 +230,14 @@ fn a_child_outgrows_the_container_which_lives_on() {
 /// What a real cluster on this machine has, where one runs: every container of the kubelet's links is found as a group.
 #[test]
 fn containers_of_a_real_kubelet_are_found_and_named() {
-    use dualplane_node::cgroup::{Hierarchy, Wanted, find};
+    use dualplane_node::cgroup::{Hierarchy, Wanted, Watch, find};
     use dualplane_node::cri::{Names, pod_folder};
     let names = Names::read(Path::new("/var/log/containers"), Path::new("/var/log/pods"));
     let Some(h) = Hierarchy::below(Path::new("/sys/fs/cgroup")).filter(|_| !names.is_empty()) else {
         eprintln!("no kubelet runs here; skipped");
         return;
     };
-    let found = find(&h, &Wanted::default());
+    let found = find(&h, &Wanted::default(), &mut Watch::default());
     let named: Vec<_> = found
         .groups
         .iter()

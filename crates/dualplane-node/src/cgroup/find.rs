@@ -2,12 +2,12 @@
 //!
 //! Only directories that can lead to one are entered: a host has thousands of groups, a walk costs some 10 µs each.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use dualplane_core::facts::kernel_oom::container_id;
 use dualplane_core::map::of_path;
 
-use super::{Group, Hierarchy, Kind, Version};
+use super::{Group, Hierarchy, Kind, Version, Watch};
 
 /// Deepest way that is known: kind in docker, `/system.slice/docker-ID.scope/kubelet.slice/kubelet-kubepods.slice/…/ID.scope`.
 const MAX_DEPTH: usize = 10;
@@ -30,44 +30,44 @@ pub struct Wanted {
 pub struct Found {
     /// Groups, sorted by path.
     pub groups: Vec<Group>,
-    /// Directories that were looked into; a new container makes a new directory in one of them.
-    pub parents: Vec<PathBuf>,
     /// Groups and directories beyond the limits.
     pub left_out: u64,
 }
 
-/// Walks the hierarchy.
+/// Walks the hierarchy. Only directories that `watch` has not, or that changed, are looked into.
 #[must_use]
-pub fn find(hierarchy: &Hierarchy, wanted: &Wanted) -> Found {
+pub fn find(hierarchy: &Hierarchy, wanted: &Wanted, watch: &mut Watch) -> Found {
     let mut found = Found::default();
+    let mut looked = 0;
+    watch.begin();
     let mut open = vec![(hierarchy.memory.clone(), String::new(), Place::Root, 0_usize)];
     while let Some((dir, path, place, depth)) = open.pop() {
-        if found.parents.len() >= MAX_DIRS {
+        if looked >= MAX_DIRS {
             found.left_out += 1;
             continue;
         }
-        let names = directories(&dir);
-        found.parents.push(dir.clone());
-        for name in names {
+        looked += 1;
+        for name in watch.names(&dir) {
             let child = format!("{path}/{name}");
-            match judge(place, &name, &child, wanted) {
+            match judge(place, name, &child, wanted) {
                 Step::Skip => {}
                 Step::Take(kind) if found.groups.len() < MAX_GROUPS => {
                     // A node in a container (kind, k3d): the pods are below its own group.
-                    if let Some(inner) = inner_root(&dir.join(&name)) {
-                        let below = dir.join(&name).join(inner);
+                    if let Some(inner) = inner_root(&dir.join(name)) {
+                        let below = dir.join(name).join(inner);
                         open.push((below, format!("{child}/{inner}"), Place::Pods, depth + 2));
                     }
                     let version = if hierarchy.version == Version::V1 { 1 } else { 2 };
                     found.groups.push(Group { kind, identity: of_path(&child, version) });
                 }
                 Step::Enter(next) if depth < MAX_DEPTH => {
-                    open.push((dir.join(&name), child, next, depth + 1));
+                    open.push((dir.join(name), child, next, depth + 1));
                 }
                 Step::Take(_) | Step::Enter(_) => found.left_out += 1,
             }
         }
     }
+    watch.end();
     found.groups.sort_by(|a, b| a.path().cmp(b.path()));
     found
 }
@@ -131,15 +131,4 @@ fn leads_to_pods(name: &str) -> bool {
 
 fn inner_root(dir: &Path) -> Option<&'static str> {
     ["kubelet.slice", "kubelet", "kubepods.slice", "kubepods"].into_iter().find(|n| dir.join(n).is_dir())
-}
-
-fn directories(dir: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
-    let mut names: Vec<String> = entries
-        .filter_map(Result::ok)
-        .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
-        .filter_map(|e| e.file_name().into_string().ok())
-        .collect();
-    names.sort();
-    names
 }

@@ -59,7 +59,8 @@ fn every_layout_of_v2_is_found() {
     let all: Vec<&str> = groups.iter().chain(&others).map(String::as_str).collect();
     let h = v2(dir.path(), &all);
     assert_eq!(h.version, Version::V2);
-    let found = find(&h, &Wanted { services: vec!["vllm.service".into()], roots: vec![] });
+    let found =
+        find(&h, &Wanted { services: vec!["vllm.service".into()], roots: vec![] }, &mut Watch::default());
     let mut want: Vec<&str> = groups.iter().map(String::as_str).collect();
     want.sort_unstable();
     assert_eq!(found.groups.iter().map(Group::path).collect::<Vec<_>>(), want);
@@ -97,7 +98,8 @@ fn kind_custom_roots_and_the_quirk_of_containerd() {
     );
     let hidden = format!("/tenant/b/kubepods/pod{UID}/{}", id('5'));
     let h = v2(dir.path(), &[&node, &inner, &custom, &quirk, &hidden]);
-    let found = find(&h, &Wanted { services: vec![], roots: vec!["/tenant/a".into()] });
+    let found =
+        find(&h, &Wanted { services: vec![], roots: vec!["/tenant/a".into()] }, &mut Watch::default());
     let mut want = [node, inner, custom, quirk];
     want.sort();
     assert_eq!(found.groups.iter().map(Group::path).collect::<Vec<_>>(), want);
@@ -109,7 +111,7 @@ fn a_group_of_v2_is_read_with_the_tightest_limit() {
     let pod = format!("/kubepods.slice/kubepods-pod{}.slice", UID.replace('-', "_"));
     let path = format!("{pod}/cri-containerd-{}.scope", id('a'));
     let h = v2(dir.path(), &[&path]);
-    let group = &find(&h, &Wanted::default()).groups[0];
+    let group = &find(&h, &Wanted::default(), &mut Watch::default()).groups[0];
     fs::write(dir.path().join(pod.trim_start_matches('/')).join("memory.max"), "2097152\n").unwrap();
     let reader = Reader::open(&h, group).unwrap();
     let (mut buffer, mut m) = ([0; 8192], Memory::default());
@@ -154,16 +156,23 @@ fn limits_of_both_generations() {
 #[test]
 fn a_walk_is_due_when_a_container_comes_or_goes() {
     let dir = tempfile::tempdir().unwrap();
-    let path = format!("/kubepods/pod{UID}/{}", id('a'));
-    let h = v2(dir.path(), &[&path]);
-    let watch = Watch::new(find(&h, &Wanted::default()).parents);
-    assert!(!watch.is_empty() && !watch.changed());
-    fs::create_dir(dir.path().join(format!("kubepods/pod{UID}/{}", id('b')))).unwrap();
+    let pod = format!("kubepods/pod{UID}");
+    let h = v2(dir.path(), &[&format!("/{pod}/{}", id('a'))]);
+    let mut watch = Watch::default();
+    let groups = |w: &mut Watch| find(&h, &Wanted::default(), w).groups.len();
     assert!(watch.changed());
-    let watch = Watch::new(find(&h, &Wanted::default()).parents);
-    assert!(!watch.changed());
+    assert_eq!((groups(&mut watch), watch.changed(), watch.len()), (1, false, 3));
+    fs::create_dir(dir.path().join(&pod).join(id('b'))).unwrap();
+    assert!(watch.changed());
+    assert_eq!((groups(&mut watch), watch.changed()), (2, false));
+    // Whoever read a group that vanished says so; and all are looked into again with time.
+    watch.forget(&dir.path().join(&pod));
+    assert!(watch.changed());
+    assert_eq!((groups(&mut watch), watch.changed()), (2, false));
+    (0..9).for_each(|_| watch.doubt());
+    assert!(!watch.changed(), "nothing came or went");
     fs::remove_dir_all(dir.path().join("kubepods")).unwrap();
-    assert!(watch.changed());
+    assert_eq!((groups(&mut watch), watch.changed(), watch.len(), watch.is_empty()), (0, false, 1, false));
 }
 
 #[test]

@@ -18,8 +18,8 @@ const BUFFER: usize = 16 << 10;
 const GPU_WAIT: Duration = Duration::from_millis(40);
 /// Rounds between error counters and lists of devices.
 const SLOW_ROUNDS: u64 = 30;
-/// Rounds after which all is looked for again, whatever the watch says.
-const WALK_ROUNDS: u64 = 60;
+/// Rounds after which one more directory is looked into, whatever its stamp says: all of a full node in half an hour.
+const DOUBT_ROUNDS: u64 = 15;
 
 /// Where things are.
 #[derive(Debug, Clone)]
@@ -118,7 +118,6 @@ pub struct Sampler {
     hierarchy: Option<Hierarchy>,
     containers: Containers,
     watch: Watch,
-    walk_due: u64,
     node: NodeReader,
     machine: Machine,
     gpus: GpuThread,
@@ -142,7 +141,6 @@ impl Sampler {
             hierarchy: Hierarchy::below(&config.cgroups),
             containers: Containers::default(),
             watch: Watch::default(),
-            walk_due: 0,
             node: NodeReader::open(&config.proc_root),
             machine: Machine::default(),
             gpus: GpuThread::start(gpus)?,
@@ -199,9 +197,13 @@ impl Sampler {
         let before = noticed.len();
         let moving = self.containers.read(scope, number, &limits, &mut self.buffer, out, noticed);
         host.to = Moment::now();
-        if noticed.iter().skip(before).any(|n| matches!(n, Noticed::Vanished { .. })) {
+        for n in noticed.iter().skip(before) {
             // Its successor may have the same parent with the same count of children.
-            self.walk_due = 0;
+            if let (Noticed::Vanished { group, .. }, Some(h)) = (n, &self.hierarchy)
+                && let Some(parent) = h.dir(group).parent()
+            {
+                self.watch.forget(parent);
+            }
         }
         self.node.read(scope == Scope::Whole, &mut self.buffer, &mut self.machine);
         let node = Span { from: host.to, to: Moment::now() };
@@ -217,7 +219,10 @@ impl Sampler {
     }
 
     fn walk(&mut self, now: Moment, noticed: &mut Vec<Noticed>) {
-        if self.round < self.walk_due && !self.watch.changed() {
+        if self.round.is_multiple_of(DOUBT_ROUNDS) {
+            self.watch.doubt();
+        }
+        if !self.watch.changed() {
             return;
         }
         // The agent may start before the hierarchy is mounted.
@@ -225,9 +230,7 @@ impl Sampler {
             self.hierarchy = Hierarchy::below(&self.config.cgroups);
         }
         let Some(hierarchy) = &self.hierarchy else { return };
-        let found = find(hierarchy, &self.config.wanted);
-        self.watch = Watch::new(found.parents.clone());
-        self.walk_due = self.round + WALK_ROUNDS;
+        let found = find(hierarchy, &self.config.wanted, &mut self.watch);
         self.containers.update(hierarchy, found, now, noticed);
     }
 
