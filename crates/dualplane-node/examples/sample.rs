@@ -11,8 +11,8 @@ use dualplane_node::gpu::Fake;
 use dualplane_node::sample::{Config, RateLimits, Sampler};
 use rustix::time::{ClockId, clock_gettime};
 
-fn cpu() -> Duration {
-    let t = clock_gettime(ClockId::ProcessCPUTime);
+fn cpu(clock: ClockId) -> Duration {
+    let t = clock_gettime(clock);
     Duration::new(t.tv_sec.unsigned_abs(), u32::try_from(t.tv_nsec).unwrap())
 }
 
@@ -24,6 +24,7 @@ fn kib(key: &str) -> u64 {
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
+    let _ = dualplane_node::descriptors::raise();
     let beat = args.get(4).is_some_and(|a| a == "beat");
     let calm = if beat { Duration::from_secs(1) } else { Duration::ZERO };
     let rate = RateLimits { calm, ..RateLimits::default() };
@@ -35,19 +36,22 @@ fn main() {
     println!("first round with the walk: {:?}", Moment::now().since(began));
     let rounds: usize = args[2].parse().unwrap();
     let (mut times, mut skews) = (Vec::with_capacity(rounds), Vec::with_capacity(rounds));
-    let (cpu_before, began) = (cpu(), Moment::now());
+    let mut owns = Vec::with_capacity(rounds);
+    let (cpu_before, began) = (cpu(ClockId::ProcessCPUTime), Moment::now());
     for _ in 0..rounds {
         if beat {
             let wait = s.due().since(Moment::now());
             std::thread::park_timeout(wait);
         }
-        let from = Moment::now();
+        let (from, own) = (Moment::now(), cpu(ClockId::ThreadCPUTime));
         let round = s.round(&mut out, &mut noticed);
         times.push(Moment::now().since(from));
+        owns.push(cpu(ClockId::ThreadCPUTime).saturating_sub(own));
         skews.extend(round.skew());
     }
-    let (used, wall) = (cpu().saturating_sub(cpu_before), Moment::now().since(began));
+    let (used, wall) = (cpu(ClockId::ProcessCPUTime).saturating_sub(cpu_before), Moment::now().since(began));
     times.sort_unstable();
+    owns.sort_unstable();
     skews.sort_unstable();
     let at = |v: &[Duration], share: f64| v.get((v.len() as f64 * share) as usize).or(v.last()).copied();
     let per = u32::try_from(rounds.max(1)).unwrap();
@@ -58,6 +62,12 @@ fn main() {
         at(&times, 0.99).unwrap(),
         times.last().unwrap(),
         used / per
+    );
+    println!(
+        "its processor time without waiting: median {:?}, 99 % {:?}, most {:?}",
+        at(&owns, 0.5).unwrap(),
+        at(&owns, 0.99).unwrap(),
+        owns.last().unwrap()
     );
     println!("skew: 99 % {:?}, most {:?}; late {}", at(&skews, 0.99), skews.last(), s.gpu_late());
     if beat {

@@ -6,7 +6,7 @@
 //! - [`gpu`] reads VRAM and health through NVML, or plays a recorded table;
 //! - [`cri`] names pods from the kubelet's log folders and copies the logs of dead instances;
 //! - [`sample`] takes rounds over all of it into records of fixed size;
-//! - [`clock`] is the one clock of all.
+//! - [`clock`] is the one clock of all, [`descriptors`] makes room for the files that stay open.
 //!
 //! Nothing here writes to what it reads. What cannot be read is `None` or counted, never 0.
 #![cfg_attr(
@@ -23,6 +23,7 @@
 pub mod cgroup;
 pub mod clock;
 pub mod cri;
+pub mod descriptors;
 pub mod gpu;
 pub mod kmsg;
 pub mod node;

@@ -13,8 +13,10 @@ use super::{Group, Hierarchy, Limit, Memory, Pressure, Version};
 use crate::number::{leading, read_again};
 
 /// How much of a group is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
+    /// Usage alone: one file.
+    Usage,
     /// Usage and OOM counters: two files, no statistics to be summed over processors by the kernel.
     Quick,
     /// Everything.
@@ -95,23 +97,34 @@ impl Reader {
         all.into_iter().filter(|f| f.is_some()).count()
     }
 
-    /// Reads the group into `memory`; with [`Depth::Quick`] the other fields keep what they were.
+    /// Reads the group into `memory`; fields beyond `depth` keep what they were.
     ///
     /// # Errors
     /// The group is gone.
     pub fn read(&self, depth: Depth, buffer: &mut [u8], memory: &mut Memory) -> Result<(), Vanished> {
+        self.usage(buffer, memory)?;
+        if depth >= Depth::Quick {
+            self.events(buffer, memory)?;
+        }
+        if depth == Depth::Full { self.statistics(buffer, memory) } else { Ok(()) }
+    }
+
+    /// Reads what [`Depth::Usage`] covers.
+    pub(crate) fn usage(&self, buffer: &mut [u8], memory: &mut Memory) -> Result<(), Vanished> {
         memory.current = number(self.current.as_ref(), buffer)?.map(Bytes);
+        Ok(())
+    }
+
+    /// Reads what [`Depth::Quick`] adds.
+    pub(crate) fn events(&self, buffer: &mut [u8], memory: &mut Memory) -> Result<(), Vanished> {
         if let Some(text) = content(self.events.as_ref(), buffer)? {
             memory.events(text);
         }
-        if depth == Depth::Quick { Ok(()) } else { self.rest(buffer, memory) }
+        Ok(())
     }
 
-    /// What a quick reading leaves out.
-    ///
-    /// # Errors
-    /// The group is gone.
-    pub fn rest(&self, buffer: &mut [u8], memory: &mut Memory) -> Result<(), Vanished> {
+    /// Reads what [`Depth::Full`] adds.
+    pub(crate) fn statistics(&self, buffer: &mut [u8], memory: &mut Memory) -> Result<(), Vanished> {
         memory.peak = number(self.peak.as_ref(), buffer)?.map(Bytes);
         if let Some(text) = content(self.stat.as_ref(), buffer)? {
             match self.version {

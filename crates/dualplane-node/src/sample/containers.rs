@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use dualplane_core::units::Bytes;
 
 use super::{Noticed, RateLimits, Record, Scope};
-use crate::cgroup::{Depth, Found, Group, Hierarchy, Memory, Reader};
+use crate::cgroup::{Depth, Found, Group, Hierarchy, Memory, Reader, Vanished};
 use crate::clock::Moment;
 
 /// A group that does not move is read as a whole only each so many rounds.
@@ -115,23 +115,9 @@ impl Slot {
         noticed: &mut Vec<Noticed>,
     ) -> bool {
         let (before, at) = (self.memory, Moment::now());
-        if self.reader.read(Depth::Quick, buffer, &mut self.memory).is_err() {
-            return false;
-        }
-        let apart = match (self.memory.current, self.settled) {
-            (Some(now), Some(then)) => now.0.abs_diff(then.0),
-            _ => u64::MAX,
-        };
         // Spread over rounds, so that no round reads all that is still.
-        let turn = (round + u64::from(self.number)).is_multiple_of(CALM_ROUNDS);
-        let kills = self.memory.oom_kill.unwrap_or(0).saturating_sub(before.oom_kill.unwrap_or(0));
-        let depth = if self.hot || turn || kills > 0 || apart >= STILL { Depth::Full } else { Depth::Quick };
-        if depth == Depth::Full {
-            if self.reader.rest(buffer, &mut self.memory).is_err() {
-                return false;
-            }
-            self.settled = self.memory.current;
-        }
+        let turn = self.hot || (round + u64::from(self.number)).is_multiple_of(CALM_ROUNDS);
+        let Ok((depth, kills)) = self.look(turn, &before, buffer) else { return false };
         // The first reading of a group tells its state, not a kill that happened now.
         if kills > 0 && before.oom_kill.is_some() {
             noticed.push(Noticed::OomKills { slot: self.number, kills });
@@ -140,6 +126,29 @@ impl Slot {
         self.at = at;
         out.push(Record::container(self.number, at, depth, &self.memory));
         true
+    }
+}
+
+impl Slot {
+    /// Reads as deep as it is worth: a group whose usage is the same to the byte had no kill; if it had, the next turn tells.
+    fn look(&mut self, turn: bool, before: &Memory, buffer: &mut [u8]) -> Result<(Depth, u64), Vanished> {
+        let m = &mut self.memory;
+        self.reader.usage(buffer, m)?;
+        if !turn && m.current == before.current && m.current.is_some() {
+            return Ok((Depth::Usage, 0));
+        }
+        self.reader.events(buffer, m)?;
+        let kills = m.oom_kill.unwrap_or(0).saturating_sub(before.oom_kill.unwrap_or(0));
+        let apart = match (m.current, self.settled) {
+            (Some(now), Some(then)) => now.0.abs_diff(then.0),
+            _ => u64::MAX,
+        };
+        if !turn && kills == 0 && apart < STILL {
+            return Ok((Depth::Quick, 0));
+        }
+        self.reader.statistics(buffer, m)?;
+        self.settled = m.current;
+        Ok((Depth::Full, kills))
     }
 }
 

@@ -67,11 +67,12 @@ impl Record {
         self.values.get(index).copied().filter(|_| self.present & (1 << index) != 0)
     }
 
-    /// A container. Of a quick reading only what was read is taken.
+    /// A container. Only what was read this time is taken.
     #[must_use]
     pub fn container(slot: u16, at: Moment, depth: Depth, m: &Memory) -> Self {
         let b = |v: Option<Bytes>| v.map(|b| b.0).filter(|_| depth == Depth::Full);
         let full = |v: Option<u64>| v.filter(|_| depth == Depth::Full);
+        let quick = |v: Option<u64>| v.filter(|_| depth >= Depth::Quick);
         let limit = m.limit.map(|l| l.bytes().map_or(UNLIMITED, |b| b.0));
         Self::new(
             RecordKind::Container,
@@ -91,9 +92,9 @@ impl Record {
                 b(m.unevictable),
                 full(m.major_faults),
                 full(m.at_limit),
-                m.oom,
-                m.oom_kill,
-                m.oom_group_kill,
+                quick(m.oom),
+                quick(m.oom_kill),
+                quick(m.oom_group_kill),
                 full(m.pressure.some_us),
                 full(m.pressure.full_us),
                 full(m.pressure.full_avg10),

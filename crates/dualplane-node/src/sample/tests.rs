@@ -115,7 +115,8 @@ fn what_is_still_is_read_less_and_says_so() {
         s.round(&mut out, &mut noticed);
         let of_a = out.iter().find(|r| r.kind == RecordKind::Container && r.slot == 0).unwrap();
         let m = of_a.memory().unwrap();
-        assert!(m.current.is_some() && m.oom_kill.is_some());
+        assert!(m.current.is_some());
+        assert_eq!(m.oom_kill.is_some(), m.anon.is_some(), "the same to the byte: no kill");
         whole += usize::from(m.anon.is_some());
     }
     assert_eq!(whole, 3, "the first, then each fifth");
@@ -188,6 +189,8 @@ fn a_record_of_a_quick_reading_has_no_old_values() {
     let m = Memory { current: Some(Bytes(5)), anon: Some(Bytes(3)), oom_kill: Some(0), ..Memory::default() };
     let quick = Record::container(1, Moment(7), Depth::Quick, &m).memory().unwrap();
     assert_eq!((quick.current, quick.anon, quick.oom_kill), (Some(Bytes(5)), None, Some(0)));
+    let usage = Record::container(1, Moment(7), Depth::Usage, &m).memory().unwrap();
+    assert_eq!((usage.current, usage.oom_kill), (Some(Bytes(5)), None));
     let full = Record::container(1, Moment(7), Depth::Full, &m).memory().unwrap();
     assert_eq!(full, m);
 }
