@@ -78,11 +78,11 @@ impl GpuThread {
         Ok(Self { ask, answers, idle: Some(Batch::default()), late: 0 })
     }
 
-    /// Asks, unless the last question is still open.
-    pub fn ask(&mut self, want_devices: bool, want_health: bool) {
+    /// Asks. `false` where the last question is still open: then waiting is of no use.
+    pub fn ask(&mut self, want_devices: bool, want_health: bool) -> bool {
         let Some(mut batch) = self.idle.take() else {
             self.late += 1;
-            return;
+            return false;
         };
         batch.want_devices = want_devices;
         batch.want_health = want_health;
@@ -91,6 +91,7 @@ impl GpuThread {
         if let Err(std::sync::mpsc::TrySendError::Full(b)) = self.ask.try_send(batch) {
             self.idle = Some(b);
         }
+        true
     }
 
     /// The answer, waiting at most so long. Give it back with [`Self::done`].

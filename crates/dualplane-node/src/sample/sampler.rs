@@ -191,7 +191,7 @@ impl Sampler {
         if scope == Scope::Whole {
             self.walk(began, noticed);
         }
-        self.gpus.ask(slow, slow);
+        let asked = self.gpus.ask(slow, slow);
         let mut host = Span { from: Moment::now(), to: began };
         let limits = *self.rate.limits();
         let before = noticed.len();
@@ -208,7 +208,7 @@ impl Sampler {
         self.node.read(scope == Scope::Whole, &mut self.buffer, &mut self.machine);
         let node = Span { from: host.to, to: Moment::now() };
         out.push(Record::node(node.from, &self.machine));
-        let batch = self.gpus.answer(GPU_WAIT);
+        let batch = self.gpus.answer(if asked { GPU_WAIT } else { Duration::ZERO });
         let moving = batch.as_ref().is_some_and(|b| self.vram_moves(b)) || moving;
         let gpus = batch.map(|b| self.take(b, out, noticed));
         self.rate.took(scope, began, moving);
