@@ -96,3 +96,25 @@ impl State {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_replaced_whole_or_stays() {
+        let d = tempfile::tempdir().unwrap();
+        let path = d.path().join("kmsg.json");
+        let state = State { boot: "b".into(), next: Some(7), lost: 3, ..State::default() };
+        state.save(&path).unwrap();
+        assert_eq!(State::load(&path, "b"), state);
+        // The new file cannot be written: a folder stands in its way.
+        fs::create_dir(path.with_extension("new")).unwrap();
+        let later = State { next: Some(9), ..state.clone() };
+        assert!(later.save(&path).unwrap_err().to_string().contains("kmsg.json"));
+        assert_eq!(State::load(&path, "b"), state);
+        fs::write(&path, "{\"version\": 1, \"bo").unwrap();
+        assert_eq!(State::load(&path, "b"), State { boot: "b".into(), ..State::default() });
+        assert_eq!(State::load(&d.path().join("none"), "b").next, None);
+    }
+}
