@@ -60,6 +60,10 @@ deny:
 bench-scan *args:
     bench/scan.sh {{ args }}
 
+# Cost of one sample of the node agent: `just bench-sample 110 8` (containers, fake GPUs)
+bench-sample *args:
+    bench/sample.sh {{ args }}
+
 # Instructions of typical cases against bench/instructions.txt (needs valgrind)
 bench-instructions *args:
     bench/instructions.sh {{ args }}

@@ -283,6 +283,21 @@ impl OomBuilder {
         }
     }
 
+    /// Takes the records that no later line can belong to; with `quiet`, all: the kernel has stopped writing.
+    pub(super) fn take(&mut self, quiet: bool) -> Vec<OomRecord> {
+        if quiet {
+            self.open = false;
+            return std::mem::take(&mut self.records);
+        }
+        let last = self.records.len().saturating_sub(1);
+        self.records.drain(..last).collect()
+    }
+
+    /// Number of the first line of what was not taken yet.
+    pub(super) fn pending(&self) -> Option<u64> {
+        self.records.first().and_then(|r| r.place.line)
+    }
+
     pub(super) fn finish(self) -> Vec<OomRecord> {
         self.records
     }

@@ -5,6 +5,7 @@ mod engine;
 pub(crate) mod fuzz;
 mod hit;
 mod host_pools;
+pub mod kernel_feed;
 pub mod kernel_oom;
 pub(crate) mod lines;
 pub(crate) mod quote;

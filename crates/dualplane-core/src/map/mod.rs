@@ -31,7 +31,7 @@ pub use self::engine::{Answer, Question, questions};
 pub use self::exporter::Exporter;
 pub use self::model::{ContainerMap, Contradiction, Device, End, Holder, Map, Model, NodeMap, PodMap};
 pub use self::pods::asks_for_gpu;
-pub use self::process::{Process, process};
+pub use self::process::{Process, of_path, process};
 pub use self::told::{Attribute, Attributes, Link};
 use crate::evidence::Gap;
 use crate::evidence::kube::str_at;

@@ -54,12 +54,18 @@ pub fn process(pid: u32, comm: &str, cgroup: &str) -> Process {
         .or_else(|| lines.first());
     let comm = comm.trim().to_owned();
     let Some((version, _, path)) = chosen else { return Process { pid, comm, ..Process::default() } };
+    Process { pid, comm, ..of_path(path, *version) }
+}
+
+/// What the path of a cgroup says of its processes, where no process is at hand: a directory below the hierarchy's root.
+#[must_use]
+pub fn of_path(path: &str, version: u8) -> Process {
     let pod = pod_uid(path);
     Process {
-        pid,
-        comm,
-        path: (*path).to_owned(),
-        version: *version,
+        pid: 0,
+        comm: String::new(),
+        path: path.to_owned(),
+        version,
         driver: pod.as_ref().map(|_| if path.contains(".slice") { "systemd" } else { "cgroupfs" }),
         runtime: runtime(path),
         qos: pod.as_ref().map(|_| qos(path)),

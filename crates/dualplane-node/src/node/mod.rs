@@ -1,0 +1,9 @@
+//! The machine as a whole, and the processes of one container.
+
+mod machine;
+mod processes;
+mod shm;
+
+pub use machine::{Machine, NodeReader};
+pub use processes::{Listing, Proc, cgroup_of, list, processes};
+pub use shm::{Shm, of_process, shm};

@@ -1,0 +1,267 @@
+//! A record of fixed size: header, a bit for each field that is there, the fields. Little endian.
+//!
+//! Fixed, so that a ring on a disk can be cut and searched without an index. A field that was not read or that the machine
+//! does not tell has no bit; its 8 bytes are 0 and mean nothing. New fields go behind the old ones of their kind.
+
+use dualplane_core::units::Bytes;
+
+use crate::cgroup::{Depth, Limit, Memory, Pressure};
+use crate::clock::{Moment, Span};
+use crate::gpu::{GpuProcess, Health, Reading};
+use crate::node::Machine;
+
+/// Fields of a record.
+pub const FIELDS: usize = 20;
+/// Bytes of a record.
+pub const SIZE: usize = 16 + FIELDS * 8;
+/// Says "there is no limit" in the field of a limit.
+const UNLIMITED: u64 = u64::MAX;
+/// Says "of no container that is known" in the field of a container.
+const NO_SLOT: u64 = u64::MAX;
+
+/// What a record is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordKind {
+    /// A round: when each plane was read.
+    Round = 1,
+    /// A container.
+    Container = 2,
+    /// The machine.
+    Node = 3,
+    /// A GPU or MIG device.
+    Gpu = 4,
+    /// A process on a GPU.
+    GpuProcess = 5,
+    /// Error counters of a card.
+    GpuHealth = 6,
+}
+
+/// One record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// When it was read.
+    pub at: Moment,
+    /// What it is of.
+    pub kind: RecordKind,
+    /// Container or device; its name stands in a table beside the records.
+    pub slot: u16,
+    present: u32,
+    values: [u64; FIELDS],
+}
+
+impl Record {
+    fn new<const N: usize>(kind: RecordKind, slot: u16, at: Moment, fields: [Option<u64>; N]) -> Self {
+        let mut record = Self { at, kind, slot, present: 0, values: [0; FIELDS] };
+        for (i, (value, field)) in record.values.iter_mut().zip(fields).enumerate() {
+            if let Some(n) = field {
+                *value = n;
+                record.present |= 1 << i;
+            }
+        }
+        record
+    }
+
+    /// A field, where it is there.
+    #[must_use]
+    pub fn field(&self, index: usize) -> Option<u64> {
+        self.values.get(index).copied().filter(|_| self.present & (1 << index) != 0)
+    }
+
+    /// A container. Only what was read this time is taken.
+    #[must_use]
+    pub fn container(slot: u16, at: Moment, depth: Depth, m: &Memory) -> Self {
+        let b = |v: Option<Bytes>| v.map(|b| b.0).filter(|_| depth == Depth::Full);
+        let full = |v: Option<u64>| v.filter(|_| depth == Depth::Full);
+        let quick = |v: Option<u64>| v.filter(|_| depth >= Depth::Quick);
+        let limit = m.limit.map(|l| l.bytes().map_or(UNLIMITED, |b| b.0));
+        Self::new(
+            RecordKind::Container,
+            slot,
+            at,
+            [
+                m.current.map(|b| b.0),
+                b(m.peak),
+                full(limit),
+                b(m.swap),
+                b(m.anon),
+                b(m.file),
+                b(m.shmem),
+                b(m.kernel),
+                b(m.inactive_file),
+                b(m.active_file),
+                b(m.unevictable),
+                full(m.major_faults),
+                full(m.at_limit),
+                quick(m.oom),
+                quick(m.oom_kill),
+                quick(m.oom_group_kill),
+                full(m.pressure.some_us),
+                full(m.pressure.full_us),
+                full(m.pressure.full_avg10),
+            ],
+        )
+    }
+
+    /// The memory of a container's record.
+    #[must_use]
+    pub fn memory(&self) -> Option<Memory> {
+        let b = |i| self.field(i).map(Bytes);
+        (self.kind == RecordKind::Container).then(|| Memory {
+            current: b(0),
+            peak: b(1),
+            limit: self.field(2).map(|n| if n == UNLIMITED { Limit::Unlimited } else { Limit::At(Bytes(n)) }),
+            swap: b(3),
+            anon: b(4),
+            file: b(5),
+            shmem: b(6),
+            kernel: b(7),
+            inactive_file: b(8),
+            active_file: b(9),
+            unevictable: b(10),
+            major_faults: self.field(11),
+            at_limit: self.field(12),
+            oom: self.field(13),
+            oom_kill: self.field(14),
+            oom_group_kill: self.field(15),
+            pressure: Pressure {
+                some_us: self.field(16),
+                full_us: self.field(17),
+                full_avg10: self.field(18),
+            },
+        })
+    }
+
+    /// The machine.
+    #[must_use]
+    pub fn node(at: Moment, m: &Machine) -> Self {
+        let b = |v: Option<Bytes>| v.map(|b| b.0);
+        Self::new(
+            RecordKind::Node,
+            0,
+            at,
+            [
+                b(m.total),
+                b(m.available),
+                b(m.free),
+                b(m.cached),
+                b(m.shmem),
+                b(m.anon),
+                b(m.slab),
+                b(m.unevictable),
+                b(m.hugetlb),
+                b(m.swap_total),
+                b(m.swap_free),
+                m.oom_kill,
+                m.pressure.some_us,
+                m.pressure.full_us,
+                m.pressure.full_avg10,
+            ],
+        )
+    }
+
+    /// A GPU.
+    #[must_use]
+    pub fn gpu(at: Moment, r: &Reading) -> Self {
+        let b = |v: Option<Bytes>| v.map(|b| b.0);
+        let n = |v: Option<u32>| v.map(u64::from);
+        let fields = [
+            b(r.total),
+            b(r.used),
+            b(r.free),
+            b(r.reserved),
+            n(r.busy),
+            n(r.memory_busy),
+            n(r.power_mw),
+            n(r.celsius),
+            r.throttle,
+        ];
+        Self::new(RecordKind::Gpu, r.device.0, at, fields)
+    }
+
+    /// A process on a GPU, with the slot of its container.
+    #[must_use]
+    pub fn gpu_process(at: Moment, p: &GpuProcess, container: Option<u16>) -> Self {
+        let slot = container.map_or(NO_SLOT, u64::from);
+        let fields = [Some(u64::from(p.pid)), p.used.map(|b| b.0), Some(u64::from(p.other_kind)), Some(slot)];
+        Self::new(RecordKind::GpuProcess, p.device.0, at, fields)
+    }
+
+    /// Pid, memory and container of a record of a process on a GPU.
+    #[must_use]
+    pub fn process(&self) -> Option<(u32, Option<Bytes>, Option<u16>)> {
+        let pid = self.field(0).filter(|_| self.kind == RecordKind::GpuProcess)?;
+        let slot = self.field(3).and_then(|s| u16::try_from(s).ok());
+        Some((u32::try_from(pid).ok()?, self.field(1).map(Bytes), slot))
+    }
+
+    /// Error counters of a card.
+    #[must_use]
+    pub fn gpu_health(at: Moment, h: &Health) -> Self {
+        let fields = [
+            h.ecc_corrected,
+            h.ecc_uncorrected,
+            h.pcie_replays.map(u64::from),
+            h.nvlinks.map(u64::from),
+            h.nvlink_errors,
+        ];
+        Self::new(RecordKind::GpuHealth, h.device.0, at, fields)
+    }
+
+    /// A round: its number, and when containers, machine and GPUs were read.
+    #[must_use]
+    pub fn round(number: u64, wall_ms: i64, host: Span, node: Span, gpus: Option<Span>) -> Self {
+        let fields = [
+            Some(number),
+            u64::try_from(wall_ms).ok(),
+            Some(host.from.0),
+            Some(host.to.0),
+            Some(node.from.0),
+            Some(node.to.0),
+            gpus.map(|g| g.from.0),
+            gpus.map(|g| g.to.0),
+        ];
+        Self::new(RecordKind::Round, 0, host.from, fields)
+    }
+
+    /// As bytes.
+    #[must_use]
+    pub fn encode(&self) -> [u8; SIZE] {
+        let mut out = [0; SIZE];
+        let head = self.at.0.to_le_bytes().into_iter().chain(self.present.to_le_bytes());
+        let head = head.chain(self.slot.to_le_bytes()).chain([self.kind as u8, 0]);
+        let body = self.values.iter().flat_map(|v| v.to_le_bytes());
+        for (to, from) in out.iter_mut().zip(head.chain(body)) {
+            *to = from;
+        }
+        out
+    }
+
+    /// From bytes; `None` where the kind is unknown.
+    #[must_use]
+    pub fn decode(bytes: &[u8; SIZE]) -> Option<Self> {
+        let (at, rest) = bytes.split_first_chunk::<8>()?;
+        let (present, rest) = rest.split_first_chunk::<4>()?;
+        let (slot, rest) = rest.split_first_chunk::<2>()?;
+        let (kind, rest) = rest.split_first_chunk::<2>()?;
+        let kinds = [
+            RecordKind::Round,
+            RecordKind::Container,
+            RecordKind::Node,
+            RecordKind::Gpu,
+            RecordKind::GpuProcess,
+            RecordKind::GpuHealth,
+        ];
+        let kind = kinds.into_iter().find(|k| kind.first() == Some(&(*k as u8)))?;
+        let mut values = [0; FIELDS];
+        for (value, chunk) in values.iter_mut().zip(rest.as_chunks::<8>().0) {
+            *value = u64::from_le_bytes(*chunk);
+        }
+        Some(Self {
+            at: Moment(u64::from_le_bytes(*at)),
+            kind,
+            slot: u16::from_le_bytes(*slot),
+            present: u32::from_le_bytes(*present),
+            values,
+        })
+    }
+}
