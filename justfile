@@ -64,6 +64,10 @@ bench-scan *args:
 bench-sample *args:
     bench/sample.sh {{ args }}
 
+# Processor time of asking engines for their metrics: `just bench-engines 8 200` (engines, times)
+bench-engines *args:
+    bench/engines.sh {{ args }}
+
 # Instructions of typical cases against bench/instructions.txt (needs valgrind)
 bench-instructions *args:
     bench/instructions.sh {{ args }}
@@ -75,3 +79,11 @@ e2e *args:
 # Wall time of `capture` against kubectl by hand, on the cluster of $KUBECONFIG: `just bench-capture POD NAMESPACE TURNS`
 bench-capture *args:
     bench/capture.sh {{ args }}
+
+# The whole agent beside node exporter: `just bench-agent 110 8 60` (containers, GPUs, seconds)
+bench-agent *args:
+    bench/agent.sh {{ args }}
+
+# A thousand crash loops against the agent: `just bench-chaos 1000`
+bench-chaos *args:
+    bench/chaos.sh {{ args }}

@@ -41,6 +41,9 @@ fn main() {
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     let gpus = all.get("gpu").expect("cards").to_string();
     fs::write(out.join("gpus.json"), gpus).expect("OUT_DIR is writable");
+    // Only what asks engines needs these.
+    let metrics = all.remove("engine_metrics").expect("metrics of engines").to_string();
+    fs::write(out.join("engine_metrics.json"), metrics).expect("OUT_DIR is writable");
     fs::write(out.join("knowledge.json"), Value::Object(all).to_string()).expect("OUT_DIR is writable");
     fs::write(out.join("models.rs"), format!("&[\n{}]\n", models.concat())).expect("OUT_DIR is writable");
 }

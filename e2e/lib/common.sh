@@ -21,9 +21,9 @@ FAULTS_PORT=6444
 PROMETHEUS_PORT=9090
 
 say() { printf '%6ss %s\n' "$SECONDS" "$*" >&2; }
-die() { echo "e2e/run: $*" >&2; exit 1; }
+die() { echo "${ME:-e2e/run}: $*" >&2; exit 1; }
 # 77 is what test runners take for "skipped".
-cannot() { echo "e2e/run: cannot run here: $*" >&2; exit 77; }
+cannot() { echo "${ME:-e2e/run}: cannot run here: $*" >&2; exit 77; }
 
 hash_of() { cat "$@" | sha256sum | cut -c1-12; }
 

@@ -160,3 +160,38 @@ fn xids_and_cards_are_unique_and_xid_examples_parse() {
     }
     assert!(lines >= 30, "{lines}");
 }
+
+/// Each page of `metrics.toml` is read as its entry says, and is no page of another engine.
+#[test]
+fn every_page_of_metrics_tells_what_its_entry_says() {
+    use dualplane_core::knowledge::metrics::{Counts, engines};
+    let doc: toml::Table = toml::from_str(&fs::read_to_string(root().join("metrics.toml")).unwrap()).unwrap();
+    let entries = doc["engine_metrics"].as_array().unwrap();
+    assert_eq!(entries.len(), engines().len());
+    for entry in entries {
+        let name = entry["engine"].as_str().unwrap();
+        assert!(entry.get("source").is_some(), "{name}: no source");
+        let pages = entry.get("examples").and_then(toml::Value::as_array);
+        let pages = pages.unwrap_or_else(|| panic!("{name}: no examples"));
+        for page in pages {
+            let text = page["page"].as_str().unwrap();
+            let number = |key: &str| page.get(key).map(|v| v.as_float().expect("a number with a point"));
+            let want = Counts {
+                model: page.get("model").and_then(toml::Value::as_str).map(str::to_owned),
+                kv_use: number("kv_use"),
+                running: number("running"),
+                waiting: number("waiting"),
+                preemptions: number("preemptions"),
+            };
+            for e in engines() {
+                let got = e.read(text);
+                assert_eq!(
+                    got,
+                    (e.engine == name).then(|| want.clone()),
+                    "{} reads a page of {name}",
+                    e.engine
+                );
+            }
+        }
+    }
+}

@@ -156,10 +156,7 @@ pub fn has_failed(pod: &Value, now: Timestamp) -> bool {
     if text(pod, "/status/phase") == "Failed" {
         return true;
     }
-    let statuses = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"];
-    let mut statuses =
-        statuses.iter().filter_map(|s| pod.pointer(&format!("/status/{s}"))?.as_array()).flatten();
-    let failed = statuses.any(|s| {
+    let failed = statuses(pod).any(|s| {
         s.get("restartCount").and_then(Value::as_u64).unwrap_or(0) > 0
             || s.pointer("/state/terminated/exitCode").and_then(Value::as_i64).unwrap_or(0) != 0
             || s.pointer("/lastState/terminated").is_some()
@@ -183,6 +180,14 @@ fn does_not_start(pod: &Value, now: Timestamp) -> bool {
         .filter(|c| text(c, "/type") == "PodReadyToStartContainers" && text(c, "/status") == "False")
         .any(|c| older(&text(c, "/lastTransitionTime"), SANDBOX_WITHIN_S));
     no_sandbox || older(&text(pod, "/metadata/creationTimestamp"), STARTS_WITHIN_S)
+}
+
+/// What a pod's status tells of its containers, those that serve first.
+pub(crate) fn statuses(pod: &Value) -> impl Iterator<Item = &Value> {
+    ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"]
+        .iter()
+        .filter_map(move |s| pod.pointer(&format!("/status/{s}"))?.as_array())
+        .flatten()
 }
 
 /// A string of an object; empty where there is none.

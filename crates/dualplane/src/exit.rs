@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use dualplane_core::plan::Verdict;
+use dualplane_core::preflight::Outcome;
 use dualplane_core::verdict::Class;
 
 /// A documented exit code.
@@ -36,6 +37,13 @@ pub(crate) const NOT_CHANGED: Code = Code(7);
 /// `apply` and `rollback`: whether it was changed is not known.
 pub(crate) const UNCLEAR: Code = Code(8);
 
+/// `preflight`: it would fit, and somebody holds memory now.
+pub(crate) const WAIT: Code = Code(11);
+/// `preflight`: it never fits here.
+pub(crate) const CANNOT_FIT: Code = Code(12);
+/// `preflight`: a fact that decides is missing.
+pub(crate) const CANNOT_TELL: Code = Code(13);
+
 /// All codes with their meaning, for help and docs.
 pub(crate) const TABLE: &[(Code, &str)] = &[
     (OK, "a report was made (whatever its verdict)"),
@@ -53,6 +61,9 @@ pub(crate) const TABLE: &[(Code, &str)] = &[
         "`apply` and `rollback`: nothing was changed: not confirmed, refused, or something stands against it",
     ),
     (UNCLEAR, "`apply` and `rollback`: the answer did not arrive; whether it was changed is not known"),
+    (WAIT, "`preflight`: wait; it would fit, and somebody holds memory now"),
+    (CANNOT_FIT, "`preflight`: it cannot fit here; what to change is in the report"),
+    (CANNOT_TELL, "`preflight`: unknown; a fact that decides is missing"),
 ];
 
 /// With `--exit-code`, the class of the verdict is the exit code; of several incidents, the highest.
@@ -79,6 +90,17 @@ pub(crate) fn of_plan(verdict: Verdict) -> Code {
         Verdict::Fits => OK,
         Verdict::Uncertain => of_class(Class::Unknown),
         Verdict::Refused => of_class(Class::KvCacheCapacity),
+    }
+}
+
+/// What `preflight` says; `allowed`: also where it cannot tell.
+pub(crate) fn of_preflight(outcome: Outcome, allowed: bool) -> Code {
+    match outcome {
+        Outcome::Go => OK,
+        Outcome::Wait => WAIT,
+        Outcome::CannotFit => CANNOT_FIT,
+        Outcome::Unknown if allowed => OK,
+        Outcome::Unknown => CANNOT_TELL,
     }
 }
 

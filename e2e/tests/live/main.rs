@@ -1,5 +1,6 @@
 //! The live commands against a real Kubernetes: `e2e/run test` sets the environment and runs them.
 
+mod agent;
 mod apply;
 mod faults;
 mod fleet;

@@ -2,6 +2,7 @@
 
 use super::{Action, Context, Stage, Workload, container_patch, names, on_node, promql, workload};
 use crate::evidence::ContainerKind;
+use crate::evidence::metrics::last_before;
 use crate::facts::{HostPool, OomRecord, host_pools, prompt_cache_in_use};
 use crate::units::{Bytes, GIB, MIB};
 use crate::verdict::{Class, Phase, memory_limit};
@@ -25,7 +26,7 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
 }
 
 fn record<'a>(cx: &Context<'a>) -> Option<&'a OomRecord> {
-    cx.facts.ooms.first()
+    cx.verdict.subject.kill_of(cx.facts)
 }
 
 fn container(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
@@ -82,8 +83,11 @@ fn keep_pools(cx: &Context<'_>, pools: &[HostPool], sum: Bytes, out: &mut Vec<Ac
 
 /// Host memory beside the pools at the death, and how it is known; `None` where the evidence does not carry it.
 fn base_use(cx: &Context<'_>, pools: &[HostPool]) -> Option<(Bytes, String)> {
-    let metric =
-        |name: &str| cx.bundle.metrics.iter().find(|s| s.name == name).map(|s| Bytes::from_f64(s.value));
+    let end = cx.verdict.subject.death.as_ref().and_then(|d| d.finished);
+    let metric = |name: &str| {
+        let named = cx.bundle.metrics.iter().filter(|s| s.name == name);
+        last_before(named, end).map(|s| Bytes::from_f64(s.value))
+    };
     // A prompt cache lies in the heap: what the working set held beside it is the rest of the server.
     if let (Some(working_set), Some(cache)) =
         (metric("container_memory_working_set_bytes"), prompt_cache_in_use(cx.facts))

@@ -2,6 +2,7 @@
 
 use super::vram::{utilization, utilization_flag};
 use super::{Action, Context, Stage, ceil_hundredth, promql};
+use crate::evidence::metrics::last_before;
 use crate::facts::Hit;
 use crate::plan::Plan;
 use crate::plan::repair::{Told, longest, needed, of_start};
@@ -196,8 +197,11 @@ fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
     let e = &cx.facts.engine;
     let find =
         |groups: &[&str]| cx.facts.hits.iter().rev().find_map(|h| groups.iter().find_map(|g| h.number(g)));
-    let metric =
-        |names: &[&str]| cx.bundle.metrics.iter().find(|s| names.contains(&s.name.as_str())).map(|s| s.value);
+    let end = cx.verdict.subject.death.as_ref().and_then(|d| d.finished);
+    let metric = |names: &[&str]| {
+        let named = cx.bundle.metrics.iter().filter(|s| names.contains(&s.name.as_str()));
+        last_before(named, end).map(|s| s.value)
+    };
     let running =
         metric(&["vllm:num_requests_running", "sglang:num_running_reqs"]).or_else(|| find(&["running"]));
     let flag = match e.name.as_deref() {

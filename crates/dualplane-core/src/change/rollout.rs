@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::evidence::kube::str_at;
+
 use super::diff::Edit;
 use super::path::{Step, at};
 
@@ -20,7 +22,7 @@ pub fn touches_pods(edits: &[Edit]) -> bool {
 /// What happens to the pods, given the object after the change and the disruption budgets of its namespace.
 #[must_use]
 pub fn rollout(object: &Value, edits: &[Edit], budgets: &[Value]) -> Vec<String> {
-    let kind = text(object, "/kind");
+    let kind = str_at(object, "/kind");
     let mut out = Vec::new();
     if kind == "Pod" {
         out.extend(resized(object, edits));
@@ -36,7 +38,7 @@ pub fn rollout(object: &Value, edits: &[Edit], budgets: &[Value]) -> Vec<String>
         "StatefulSet" => stateful(object, pods, &mut out),
         "DaemonSet" => {
             let pods = object.pointer("/status/desiredNumberScheduled").and_then(Value::as_u64).unwrap_or(0);
-            if text(object, "/spec/updateStrategy/type") == "OnDelete" {
+            if str_at(object, "/spec/updateStrategy/type") == "OnDelete" {
                 out.push(format!(
                     "None of the {pods} pods restarts by itself (OnDelete): delete each to replace it."
                 ));
@@ -62,7 +64,7 @@ pub fn rollout(object: &Value, edits: &[Edit], budgets: &[Value]) -> Vec<String>
     for budget in budgets.iter().filter(|b| selects(b, labels)) {
         out.push(format!(
             "PodDisruptionBudget {} does not hold this back: it bounds evictions, not roll-outs.",
-            text(budget, "/metadata/name")
+            str_at(budget, "/metadata/name")
         ));
     }
     out
@@ -73,7 +75,7 @@ fn deployment(object: &Value, pods: u64, out: &mut Vec<String>) {
         out.push("The Deployment is paused: no pod restarts until kubectl rollout resume.".into());
         return;
     }
-    if text(object, "/spec/strategy/type") == "Recreate" {
+    if str_at(object, "/spec/strategy/type") == "Recreate" {
         out.push(format!(
             "{} at once, then new ones start (Recreate): nothing serves in between.",
             all(pods, "end", "ends")
@@ -95,7 +97,7 @@ fn deployment(object: &Value, pods: u64, out: &mut Vec<String>) {
 }
 
 fn stateful(object: &Value, pods: u64, out: &mut Vec<String>) {
-    if text(object, "/spec/updateStrategy/type") == "OnDelete" {
+    if str_at(object, "/spec/updateStrategy/type") == "OnDelete" {
         out.push(format!(
             "None of the {} restarts by itself (OnDelete): delete each to replace it.",
             count(pods)
@@ -112,7 +114,7 @@ fn stateful(object: &Value, pods: u64, out: &mut Vec<String>) {
     } else {
         format!("{}, one after another, the last first.", all(pods, "are replaced", "is replaced"))
     });
-    if text(object, "/spec/podManagementPolicy") != "Parallel" {
+    if str_at(object, "/spec/podManagementPolicy") != "Parallel" {
         out.push(
             "A pod that is not ready can hold a StatefulSet's roll-out up (OrderedReady): if it does not move, delete that pod."
                 .into(),
@@ -134,8 +136,8 @@ fn resized(object: &Value, edits: &[Edit]) -> Vec<String> {
             }
             let policies = c.get("resizePolicy").and_then(Value::as_array).into_iter().flatten();
             let restarts = policies.into_iter().any(|p| {
-                text(p, "/restartPolicy") == "RestartContainer"
-                    && changed.iter().any(|c| c.ends_with(text(p, "/resourceName")))
+                str_at(p, "/restartPolicy") == "RestartContainer"
+                    && changed.iter().any(|c| c.ends_with(str_at(p, "/resourceName")))
             });
             Some(if restarts {
                 format!("Container {name} restarts with the new resources (its resizePolicy says so).")
@@ -171,10 +173,6 @@ fn all(pods: u64, many: &str, one: &str) -> String {
 
 fn count(pods: u64) -> String {
     if pods == 1 { "1 pod".into() } else { format!("{pods} pods") }
-}
-
-fn text<'v>(of: &'v Value, pointer: &str) -> &'v str {
-    of.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn value(of: &Value, pointer: &str, default: &str) -> String {

@@ -95,7 +95,7 @@ pub(crate) fn str_at<'a>(v: &'a Value, pointer: &str) -> &'a str {
     v.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn opt_at(v: &Value, pointer: &str) -> Option<String> {
+pub(super) fn opt_at(v: &Value, pointer: &str) -> Option<String> {
     v.pointer(pointer).and_then(Value::as_str).filter(|s| !s.is_empty()).map(str::to_owned)
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Bundle;
 use super::host_model::{HostMemory, TopRow};
+use super::kube::{list, opt_at};
 use crate::units::{Bytes, parse_k8s_memory};
 
 /// Pods of a summary, and containers of each.
@@ -26,24 +27,24 @@ pub(super) fn summary(bundle: &mut Bundle, value: &Value, file: &str) {
             file: file.to_owned(),
             line: 1,
             tool: "the kubelet's summary",
-            node: text(node, "/nodeName"),
+            node: opt_at(node, "/nodeName"),
             total: used.zip(available).map(|(u, a)| u.saturating_add(a)),
             available,
             used,
             used_percent: None,
         });
     }
-    for pod in list(value, "/pods") {
-        let Some(name) = text(pod, "/podRef/name") else { continue };
-        for container in list(pod, "/containers") {
+    for pod in list(value, "/pods").iter().take(MAX) {
+        let Some(name) = opt_at(pod, "/podRef/name") else { continue };
+        for container in list(pod, "/containers").iter().take(MAX) {
             let Some(memory) = amount(container, "/memory/workingSetBytes") else { continue };
             bundle.tops.push(TopRow {
                 file: file.to_owned(),
                 line: 1,
                 tool: "the kubelet's summary",
-                namespace: text(pod, "/podRef/namespace"),
+                namespace: opt_at(pod, "/podRef/namespace"),
                 pod: name.clone(),
-                container: text(container, "/name"),
+                container: opt_at(container, "/name"),
                 memory,
             });
         }
@@ -52,29 +53,21 @@ pub(super) fn summary(bundle: &mut Bundle, value: &Value, file: &str) {
 
 /// A `PodMetrics` object.
 pub(super) fn pod_metrics(bundle: &mut Bundle, object: &Value, file: &str) -> bool {
-    let Some(name) = text(object, "/metadata/name") else { return false };
-    for container in list(object, "/containers") {
-        let usage = text(container, "/usage/memory");
+    let Some(name) = opt_at(object, "/metadata/name") else { return false };
+    for container in list(object, "/containers").iter().take(MAX) {
+        let usage = opt_at(container, "/usage/memory");
         let Some(memory) = usage.as_deref().and_then(parse_k8s_memory) else { continue };
         bundle.tops.push(TopRow {
             file: file.to_owned(),
             line: 1,
             tool: "metrics-server",
-            namespace: text(object, "/metadata/namespace"),
+            namespace: opt_at(object, "/metadata/namespace"),
             pod: name.clone(),
-            container: text(container, "/name"),
+            container: opt_at(container, "/name"),
             memory,
         });
     }
     true
-}
-
-fn list<'v>(value: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
-    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten().take(MAX)
-}
-
-fn text(value: &Value, pointer: &str) -> Option<String> {
-    value.pointer(pointer).and_then(Value::as_str).filter(|t| !t.is_empty()).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -41,6 +41,27 @@ impl Sample {
     }
 }
 
+/// The last sample before an end, where samples and end have times; else the first. Behind the end it is of the next life.
+#[must_use]
+pub fn last_before<'a>(
+    samples: impl Iterator<Item = &'a Sample> + Clone,
+    end: Option<Stamp>,
+) -> Option<&'a Sample> {
+    /// The kubelet writes an end in whole seconds.
+    const ROUNDED_MS: i64 = 1000;
+    let in_time =
+        |s: &&Sample| s.stamp.zip(end).and_then(|(s, e)| s.ms_until(e)).is_none_or(|ms| ms >= -ROUNDED_MS);
+    let mut best: Option<&Sample> = None;
+    for s in samples.clone().filter(in_time) {
+        let later =
+            |b: &Sample| b.stamp.zip(s.stamp).and_then(|(b, s)| b.ms_until(s)).is_some_and(|ms| ms > 0);
+        if best.is_none_or(later) {
+            best = Some(s);
+        }
+    }
+    best.or_else(|| samples.clone().next())
+}
+
 /// Samples by series (the same name and labels), series and samples in the order of the text.
 #[must_use]
 pub fn by_series<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<Vec<&'a Sample>> {
@@ -89,9 +110,10 @@ pub fn parse(text: &str, file: &str) -> (Vec<Sample>, usize) {
     (out, dropped)
 }
 
-type Parsed<'a> = (&'a str, Vec<(String, String)>, f64, Option<Stamp>);
+pub(crate) type Parsed<'a> = (&'a str, Vec<(String, String)>, f64, Option<Stamp>);
 
-fn sample(line: &str) -> Option<Parsed<'_>> {
+/// One line: name, labels, value, time. `None` for a comment and for what is no sample.
+pub(crate) fn sample(line: &str) -> Option<Parsed<'_>> {
     let line = line.trim();
     if line.starts_with('#') {
         return None;
@@ -154,6 +176,26 @@ fn labels(mut body: &str) -> Option<(Vec<(String, String)>, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_before_an_end() {
+        let at = |ms: f64, value: f64| Sample {
+            name: "m".into(),
+            labels: Vec::new(),
+            value,
+            stamp: Some(at_ms(ms)),
+            file: String::new(),
+            line: 1,
+            text: String::new(),
+        };
+        let all = [at(1e12, 0.0), at(1e12 + 9_000.0, 1.0), at(1e12 + 60_000.0, 0.2)];
+        let value = |end| last_before(all.iter(), end).map(|s| s.value);
+        assert_eq!(value(Some(at_ms(1e12 + 8_500.0))), Some(1.0), "a second is rounding");
+        assert_eq!(value(Some(at_ms(1e12 + 5_000.0))), Some(0.0));
+        assert_eq!(value(None), Some(0.2));
+        assert_eq!(value(Some(at_ms(1e12 - 9_000.0))), Some(0.0), "none is before it: the first, as ever");
+        assert_eq!(last_before([].iter(), None), None);
+    }
 
     #[test]
     fn samples() {

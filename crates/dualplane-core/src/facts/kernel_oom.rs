@@ -85,6 +85,28 @@ impl OomRecord {
         }
     }
 
+    /// `anon 1048576`: bytes.
+    fn statistic(&mut self, line: &str) {
+        if let Some((key, value)) = line.trim().split_once(' ')
+            && matches!(
+                key,
+                "anon"
+                    | "file"
+                    | "shmem"
+                    | "kernel"
+                    | "inactive_file"
+                    | "active_file"
+                    | "total_rss"
+                    | "total_cache"
+                    | "total_shmem"
+            )
+            && self.stat.len() < 32
+            && let Ok(bytes) = value.trim().parse::<u64>()
+        {
+            self.stat.push((key.to_owned(), Bytes(bytes)));
+        }
+    }
+
     /// Pod UID in the victim's cgroup path (or the limiting one's).
     #[must_use]
     pub fn pod_uid(&self) -> Option<String> {
@@ -169,14 +191,15 @@ const MAX_RECORDS: usize = 10_000;
 
 impl OomBuilder {
     pub(super) fn line(&mut self, place: &Place, raw: &str, text: &str, stamp: Option<Stamp>) {
-        // All lines of a record hold one of these; most lines of most logs hold none.
-        if !(text.contains("oom")
+        // Statistics inside of a record are any words; of what opens or ends one, all lines hold one of these, and most
+        // lines of most logs hold none.
+        if !(self.open
+            || text.contains("oom")
             || text.contains("OOM")
             || text.contains("memory")
             || text.contains("illed process")
             || text.contains("Kill process")
-            || text.contains("Task in ")
-            || text.contains("anon"))
+            || text.contains("Task in "))
         {
             return;
         }
@@ -269,24 +292,9 @@ impl OomBuilder {
             let mut parts = rest.splitn(2, " killed as a result of limit of ");
             r.task_memcg = parts.next().map(|p| p.trim().to_owned());
             r.oom_memcg = parts.next().map(|p| p.trim().to_owned());
-        } else if let Some((key, value)) = text.trim().split_once(' ') {
-            // memory.stat, one key a line: bytes.
-            if matches!(
-                key,
-                "anon"
-                    | "file"
-                    | "shmem"
-                    | "kernel"
-                    | "inactive_file"
-                    | "active_file"
-                    | "total_rss"
-                    | "total_cache"
-                    | "total_shmem"
-            ) && r.stat.len() < 32
-                && let Ok(bytes) = value.trim().parse::<u64>()
-            {
-                r.stat.push((key.to_owned(), Bytes(bytes)));
-            }
+        } else {
+            // memory.stat, one key a line. `/dev/kmsg` gives all of v2's in one record, its line ends escaped.
+            text.split("\\x0a").for_each(|line| r.statistic(line));
         }
     }
 
@@ -369,6 +377,31 @@ mod tests {
         assert_eq!((all.len(), all[1].victims[0].pid, all[1].in_container()), (2, 6, false));
         assert_eq!(r.victims[0].anon, Some(Bytes(98544 << 10)));
         assert_eq!(r.stat, [("anon".to_owned(), Bytes(1 << 20))]);
+    }
+
+    #[test]
+    fn statistics_are_read_whatever_their_name() {
+        let all = records(
+            "[1.0] rank1 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0\n\
+             [1.1] rss 100241408\n[1.2] total_cache 4096\n[1.3] total_rss 100241408\n[1.4] shmem 8192\n\
+             [1.5] Memory cgroup out of memory: Killed process 5 (rank1) total-vm:9kB, anon-rss:98544kB\n\
+             [9.9] shmem 1\n",
+        );
+        let stat: Vec<_> = all[0].stat.iter().map(|(k, b)| (k.as_str(), b.0)).collect();
+        assert_eq!(stat, [("total_cache", 4096), ("total_rss", 100_241_408), ("shmem", 8192)]);
+    }
+
+    #[test]
+    fn the_statistics_of_v2_are_one_record_of_the_device() {
+        // Linux 6.1, a Memory-medium volume that filled its container.
+        let all = records(concat!(
+            "4,542,25562973,-;vllm invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=985\n",
+            r"6,596,25563843,-;anon 1110016\x0afile 99254272\x0akernel 299008\x0akernel_stack 0\x0ashmem 99254272\x0afile_mapped 0\x0ainac",
+            "\n3,601,25563989,-;Memory cgroup out of memory: Killed process 327 (vllm) total-vm:2244kB, anon-rss:996kB\n",
+        ));
+        let stat: Vec<_> = all[0].stat.iter().map(|(k, b)| (k.as_str(), b.0)).collect();
+        let wanted = [("anon", 1_110_016), ("file", 99_254_272), ("kernel", 299_008), ("shmem", 99_254_272)];
+        assert_eq!(stat, wanted);
     }
 
     #[test]

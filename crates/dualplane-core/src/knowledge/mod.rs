@@ -6,6 +6,7 @@ mod check;
 pub mod document;
 pub mod gpu;
 mod matcher;
+pub mod metrics;
 mod signature;
 mod xid;
 

@@ -22,7 +22,7 @@ mod launch;
 pub mod manifest;
 pub mod model;
 mod outcome;
-mod pool;
+pub(crate) mod pool;
 mod prepare;
 #[cfg(test)]
 #[allow(clippy::string_slice)]

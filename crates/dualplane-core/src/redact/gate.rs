@@ -69,7 +69,8 @@ impl Gate {
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
             .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA))
+            // A DFA reads half as fast again and takes four times as long to build, which every short report would pay.
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(&literals)
             .ok()?;
         Some(Self { automaton, owners })

@@ -255,14 +255,15 @@ fn cause(c: &Cause) -> CauseV1<'_> {
 /// # Errors
 /// When a value cannot be written as JSON, which no value here can cause.
 pub fn render(reports: &[Report]) -> Result<String, serde_json::Error> {
-    let out = match reports {
-        [one] => serde_json::to_string_pretty(&VerdictV1::from(one))?,
-        many => serde_json::to_string_pretty(&VerdictsV1 {
-            schema: VERDICTS,
-            items: many.iter().map(VerdictV1::from).collect(),
-        })?,
-    };
-    Ok(format!("{}\n", escape_controls(&out)))
+    match reports {
+        [one] => pretty(&VerdictV1::from(one)),
+        many => pretty(&VerdictsV1 { schema: VERDICTS, items: many.iter().map(VerdictV1::from).collect() }),
+    }
+}
+
+/// A structure as every report prints it: indented, with a line end and without controls.
+pub(super) fn pretty(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    Ok(escape_controls(&serde_json::to_string_pretty(value)?) + "\n")
 }
 
 /// serde_json escapes controls below U+0020 only. C1 controls and bidirectional overrides stand only inside strings, so

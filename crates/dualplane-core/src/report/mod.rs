@@ -9,6 +9,7 @@ mod markdown;
 mod overview;
 mod places;
 pub mod plan;
+pub mod preflight;
 mod split;
 mod style;
 mod text;

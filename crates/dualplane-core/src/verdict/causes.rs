@@ -2,6 +2,7 @@
 
 use super::candidates::{Candidate, Weight, oom_counter, oom_reason};
 use super::{Cause, Cited, Class, Confidence, Death, Decided, Plane, Step, Subject};
+use crate::evidence::metrics::last_before;
 use crate::evidence::{Bundle, Change, Rollout};
 use crate::facts::{Facts, Place, host_pools};
 use crate::units::Bytes;
@@ -194,7 +195,7 @@ fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> 
             });
         }
     }
-    let victim = facts.ooms.first().and_then(|o| o.victims.first().map(|v| (o, v)));
+    let victim = subject.kill_of(facts).and_then(|o| o.victims.first().map(|v| (o, v)));
     if let Some((oom, v)) = victim
         && let (Some(shmem), Some(anon)) = (v.shmem, v.anon)
         && shmem > anon
@@ -217,7 +218,7 @@ fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> 
 
 /// The limit that was hit, from the kernel or the pod.
 pub(crate) fn memory_limit(facts: &Facts, subject: &Subject) -> Option<Bytes> {
-    facts.ooms.iter().find_map(|o| o.limit).or(subject.memory_limit)
+    subject.kill_of(facts).and_then(|o| o.limit).or(subject.memory_limit)
 }
 
 /// Why it was not the other plane: the question that costs teams their hours.
@@ -237,9 +238,10 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
                     logs.len()
                 )));
             }
-            let usage = bundle.metrics.iter().find(|s| {
+            let usage = bundle.metrics.iter().filter(|s| {
                 s.name.ends_with("kv_cache_usage_perc") || s.name.ends_with("gpu_cache_usage_perc")
             });
+            let usage = last_before(usage, subject.death.as_ref().and_then(|d| d.finished));
             if let Some(s) = usage {
                 let at = Place { file: s.file.clone(), line: Some(s.line) };
                 against.push(Cited::at(format!("the KV cache stood at {:.1} %", s.value * 100.0), &at));

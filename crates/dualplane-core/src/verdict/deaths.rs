@@ -33,6 +33,8 @@ pub struct Subject {
     pub memory_limit: Option<Bytes>,
     /// Its memory request.
     pub memory_request: Option<Bytes>,
+    /// Index of the kernel's record of its kill in the facts: a node's log holds those of other pods as well.
+    pub kill: Option<usize>,
 }
 
 /// The end of a container's run as the API tells it.
@@ -179,6 +181,7 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
         death: end.map(Death::of),
         memory_limit: container.memory_limit.or(pod.memory_limit),
         memory_request: container.memory_request,
+        kill: None,
     }
 }
 

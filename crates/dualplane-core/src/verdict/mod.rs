@@ -10,6 +10,7 @@ mod class;
 mod deaths;
 mod gpus;
 mod identity;
+mod kills;
 mod lives;
 mod memory;
 mod missing;
@@ -17,6 +18,7 @@ pub(crate) use causes::{bearing_changes, memory_limit};
 pub(crate) use missing::Names;
 mod order;
 mod otherwise;
+mod outside;
 mod series;
 pub mod vram;
 mod why_not;
@@ -159,7 +161,8 @@ pub struct Verdict {
 /// Judges one incident.
 #[must_use]
 pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
-    let subject = deaths::subject(bundle, facts);
+    let mut subject = deaths::subject(bundle, facts);
+    subject.kill = kills::own(bundle, facts, &subject);
     let all = candidates::collect(bundle, facts, knowledge, &subject);
     let chain = order::causal(&all, facts, &subject);
     let mut decided =

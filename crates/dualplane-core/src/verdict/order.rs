@@ -8,140 +8,15 @@ use super::candidates::{Candidate, From, Weight};
 use super::lives::{
     before_the_start, before_this_run, lived_between, of_an_earlier_life, recovered, served_nothing_after,
 };
-use super::{Class, Confidence, Subject, identity};
+use super::{Class, Confidence, Subject};
 use crate::evidence::{Bundle, ContainerStatus, Role};
-use crate::facts::{Constraint, Facts, OomRecord};
+use crate::facts::Facts;
 use crate::knowledge::Mark;
 
 /// Two errors further apart than this did not cause one another.
 pub(super) const LINKED_MS: i64 = 15 * 60 * 1000;
 /// Clocks of container, kubelet and kernel log (`dmesg -T` drifts) agree about this well.
 const SKEW_MS: i64 = 1_000;
-/// A kernel record this far from the container's end is another death's.
-const SAME_DEATH_MS: i64 = 10 * 60 * 1000;
-
-/// OOM-killer records that concern this incident, the dead instance's own first, with how sure that is.
-pub(super) fn relevant_ooms<'a>(
-    bundle: &Bundle,
-    facts: &'a Facts,
-    subject: &Subject,
-) -> Vec<(&'a OomRecord, Confidence)> {
-    let pod = subject.pod_of(bundle);
-    let dead_id = subject.death.as_ref().and_then(|d| d.container_id.as_deref());
-    let ids: Vec<&str> = pod
-        .iter()
-        .flat_map(|p| &p.containers)
-        .filter_map(|c| c.status.as_ref())
-        .flat_map(ContainerStatus::instance_ids)
-        .collect();
-    // Another container of the pod, whose kill is its own affair where the subject ended by itself.
-    let others: Vec<&str> = pod
-        .iter()
-        .flat_map(|p| &p.containers)
-        .filter(|c| Some(&c.name) != subject.container.as_ref())
-        .filter_map(|c| c.status.as_ref())
-        .flat_map(ContainerStatus::instance_ids)
-        .collect();
-    // An init container that was killed and then completed explains nothing that came later.
-    let overcome: Vec<&str> = pod
-        .iter()
-        .flat_map(|p| &p.containers)
-        .filter(|c| Some(&c.name) != subject.container.as_ref())
-        .filter_map(|c| c.overcame()?.container_id.as_deref())
-        .collect();
-    let uids: Vec<&str> =
-        pod.iter().flat_map(|p| [Some(p.uid.as_str()), p.config_hash.as_deref()]).flatten().collect();
-    let mut out = Vec::new();
-    for oom in &facts.ooms {
-        let id = oom.container_id();
-        let uid = oom.pod_uid();
-        if id.as_deref().is_some_and(|id| overcome.contains(&id)) {
-            continue;
-        }
-        let of_other = id.as_deref().is_some_and(|id| others.contains(&id));
-        if of_other && subject.death.as_ref().is_some_and(|d| !d.oom_killed()) {
-            continue;
-        }
-        // An earlier instance's kill does not explain how the later one ended by itself.
-        let of_earlier = id.is_some() && dead_id.is_some() && id.as_deref() != dead_id && !of_other;
-        let by_itself = |d: &super::Death| !d.oom_killed() && !d.message.contains("OOM-killed");
-        if of_earlier && subject.death.as_ref().is_some_and(by_itself) {
-            continue;
-        }
-        let same_id = id.as_deref().is_some_and(|id| ids.contains(&id));
-        let same_uid = uid.as_deref().is_some_and(|u| uids.contains(&u));
-        // A container that could not even start died of what an earlier instance left: the earlier record is the cause.
-        let rank = if id.is_some() && id.as_deref() == dead_id && !oom.before_start() {
-            0
-        } else if same_id || same_uid {
-            1
-        } else if (id.is_some() && !ids.is_empty()) || (uid.is_some() && !uids.is_empty()) {
-            // Somebody else's cgroup, and we know our own.
-            continue;
-        } else if pod.is_some() && far_from_death(oom, subject)
-            || identity::other_host(&oom.text, bundle, subject).is_some()
-            || cut_off(oom, facts)
-            || outside_pods(oom, !uids.is_empty())
-        {
-            continue;
-        } else {
-            2
-        };
-        let sure = if rank < 2 || pod.is_none() { Confidence::High } else { Confidence::Medium };
-        out.push((rank, oom, sure));
-    }
-    // A headless record is the rest of an older one: it only speaks where no whole record is left.
-    out.sort_by_key(|(rank, oom, _)| (*rank, oom.headless()));
-    // Without a pod to go by, a record about a model server speaks before one about its neighbours.
-    if pod.is_none() && out.iter().any(|(_, o, _)| serves_models(o)) {
-        out.retain(|(_, o, _)| serves_models(o));
-    }
-    // With a record of the very instance, those of other instances only repeat the loop.
-    let best = out.first().map(|(r, ..)| *r);
-    out.into_iter().filter(|(r, ..)| Some(*r) == best).map(|(_, o, s)| (o, s)).collect()
-}
-
-/// A victim's or invoker's name is that of a model server or of what it runs on (at most 15 characters of it).
-fn serves_models(oom: &OomRecord) -> bool {
-    const NAMES: &[&str] = &[
-        "vllm",
-        "sglang",
-        "python",
-        "llama",
-        "ollama",
-        "text-generation",
-        "triton",
-        "trtllm",
-        "ray::",
-        "lmdeploy",
-        "pt_main_thread",
-    ];
-    let comms = oom.victims.iter().map(|v| v.comm.as_str()).chain(oom.invoker.as_deref());
-    comms.map(str::to_lowercase).any(|c| NAMES.iter().any(|n| c.contains(n)))
-}
-
-/// The limit was that of a cgroup that is no pod's (a service of the node), and we know our own pod's.
-fn outside_pods(oom: &OomRecord, known: bool) -> bool {
-    let path = oom.oom_memcg.as_deref().unwrap_or_default().trim_matches('/');
-    // A nested cluster may show its own root, or a path that leads out of its namespace.
-    let elsewhere = !path.is_empty() && !path.contains("kubepods") && !path.contains("..");
-    known && oom.constraint == Constraint::Memcg && elsewhere && !oom.in_container()
-}
-
-/// A part of a record: its head is lost to the ring, or lines of it were left out. In a log whose other records name
-/// their cgroups it may be of any pod of the node.
-fn cut_off(oom: &OomRecord, facts: &Facts) -> bool {
-    let nameless = !oom.in_container() && oom.oom_memcg.is_none();
-    let whole = matches!(oom.constraint, Constraint::Global | Constraint::Numa) && !oom.headless();
-    nameless && !whole && facts.ooms.iter().any(|o| o.place.file == oom.place.file && o.in_container())
-}
-
-/// The record is too far from the container's end to be it. A stamp without a zone may be off by whole zones.
-fn far_from_death(oom: &OomRecord, subject: &Subject) -> bool {
-    let Some(died) = subject.death.as_ref().and_then(|d| d.finished) else { return false };
-    let Some(gap) = oom.stamp.and_then(|s| s.ms_until(died)) else { return false };
-    gap.abs() > SAME_DEATH_MS && oom.stamp.and_then(|s| s.zone_until(died)).is_none()
-}
 
 /// Candidates that are memory errors of this incident in causal order, each class once; empty where there is none.
 pub(super) fn causal(all: &[Candidate], facts: &Facts, subject: &Subject) -> Vec<Candidate> {

@@ -66,7 +66,7 @@ fn host(class: Class, bundle: &Bundle, facts: &Facts, v: &Verdict, out: &mut Vec
             "there is no kernel log among the evidence, which would settle it"
         }));
     }
-    for o in facts.ooms.iter().take(2) {
+    if let Some(o) = v.subject.kill_of(facts) {
         let scope = if o.oom_memcg.is_some() { "a cgroup's limit" } else { "the whole node" };
         out.push(Cited::at(format!("this record's scope is {scope}"), &o.place));
     }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{Api, Fault, parse};
 use crate::api::path;
+use crate::find::text;
 
 /// Objects of one request: as kubectl does it.
 const PAGE: usize = 500;
@@ -73,10 +74,6 @@ impl Api {
         listed.cut = true;
         Ok(listed)
     }
-}
-
-fn text(value: &Value, pointer: &str) -> String {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// `PodList` holds pods; the items do not say so themselves.

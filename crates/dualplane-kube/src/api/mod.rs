@@ -224,19 +224,33 @@ impl Api {
         }
     }
 
-    /// Changes an object; the only request that is not a read. Only `apply/` sends it.
+    /// Changes an object. Only `apply/` sends it, and `event.rs` to its own Events.
     ///
     /// # Errors
     /// See [`Fault`].
     pub(crate) async fn patch(&self, path: &str, kind: PatchType, patch: &Value) -> Result<Value, Fault> {
         let bytes = serde_json::to_vec(patch)
             .map_err(|e| Fault::Odd { path: path.to_owned(), why: e.to_string() })?;
+        self.write(Method::PATCH, path, kind.content_type(), bytes).await
+    }
+
+    /// Makes an object. Only `event.rs` sends it.
+    ///
+    /// # Errors
+    /// See [`Fault`].
+    pub(crate) async fn post(&self, path: &str, object: &Value) -> Result<Value, Fault> {
+        let bytes = serde_json::to_vec(object)
+            .map_err(|e| Fault::Odd { path: path.to_owned(), why: e.to_string() })?;
+        self.write(Method::POST, path, "application/json", bytes).await
+    }
+
+    async fn write(&self, method: Method, path: &str, kind: &str, bytes: Vec<u8>) -> Result<Value, Fault> {
         let answer = self
             .whole(path, self.timeout, MAX_BODY, || {
                 Request::builder()
-                    .method(Method::PATCH)
+                    .method(method.clone())
                     .uri(path)
-                    .header(header::CONTENT_TYPE, kind.content_type())
+                    .header(header::CONTENT_TYPE, kind)
                     .header(header::ACCEPT, "application/json")
                     .body(Body::from(bytes.clone()))
             })

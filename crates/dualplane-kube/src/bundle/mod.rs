@@ -2,5 +2,7 @@
 
 pub mod manifest;
 mod pack;
+mod unpack;
 
 pub use pack::pack;
+pub use unpack::unpack;

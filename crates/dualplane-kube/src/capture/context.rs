@@ -14,7 +14,7 @@ use super::series::Access;
 use super::shared::Shared;
 use super::source::{Ended, Source, State};
 use crate::api::{Api, path};
-use crate::find::text;
+use crate::find::{statuses, text};
 use crate::target::is_name;
 
 /// What to capture beyond the cluster's own sources.
@@ -27,10 +27,6 @@ pub struct Options {
     /// `--loki`.
     pub loki: Option<Access>,
 }
-
-/// Where a pod's status tells of containers.
-pub(super) const STATUSES: [&str; 3] =
-    ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
 
 /// One pod, and how to ask about it.
 #[derive(Debug)]
@@ -71,6 +67,11 @@ impl<'a> Context<'a> {
         format!("{}/{below}", path::named(&pods, &self.pod_name))
     }
 
+    /// A path of the kubelet of its node, through the API server.
+    pub(super) fn node_proxy(&self, below: &str) -> String {
+        format!("{}/proxy/{below}", path::named(&path::cluster("v1", "nodes"), &self.node))
+    }
+
     /// A file of objects, redacted.
     pub(super) fn json(&self, name: &str, mut value: Value) -> RawFile {
         self.redactor.borrow_mut().json(&mut value);
@@ -106,11 +107,7 @@ impl<'a> Context<'a> {
     /// Statuses of all its containers, the pod's own first. Their names become names of files: one that no API server
     /// lets pass is left out.
     pub(super) fn statuses(&self) -> impl Iterator<Item = &Value> {
-        STATUSES
-            .iter()
-            .filter_map(|s| self.pod.pointer(&format!("/status/{s}"))?.as_array())
-            .flatten()
-            .filter(|s| is_name(&text(s, "/name")))
+        statuses(&self.pod).filter(|s| is_name(&text(s, "/name")))
     }
 
     /// Whether a container of it runs now and may answer.

@@ -38,10 +38,6 @@ pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
     work.add("cadvisor", cadvisor, cadvisor_lines(cx));
 }
 
-fn proxy(cx: &Context<'_>, below: &str) -> String {
-    format!("{}/proxy/{below}", path::named(&path::cluster("v1", "nodes"), &cx.node))
-}
-
 async fn metrics_server(cx: &Context<'_>) -> Result<Read, Fault> {
     let list = path::namespaced("metrics.k8s.io/v1beta1", &cx.namespace, "pods");
     let path = path::named(&list, &cx.pod_name);
@@ -51,7 +47,7 @@ async fn metrics_server(cx: &Context<'_>) -> Result<Read, Fault> {
 
 /// The node, the pod and its largest neighbours.
 async fn stats(cx: &Context<'_>) -> Result<Read, Fault> {
-    let path = proxy(cx, "stats/summary");
+    let path = cx.node_proxy("stats/summary");
     let body =
         cx.shared.once(&path, async { cx.api.get_within(&path, SHORT * 2).await.map(|b| (b, 0)) }).await?;
     let bytes = body.0.len() as u64;
@@ -72,7 +68,7 @@ async fn stats(cx: &Context<'_>) -> Result<Read, Fault> {
 async fn cadvisor_lines(cx: &Context<'_>) -> Result<Read, Fault> {
     let mut filter =
         Lines::new(vec![format!("namespace=\"{}\"", cx.namespace), format!("pod=\"{}\"", cx.pod_name)]);
-    let bytes = cx.api.stream(&proxy(cx, "metrics/cadvisor"), SHORT * 2, |c| filter.push(c)).await?;
+    let bytes = cx.api.stream(&cx.node_proxy("metrics/cadvisor"), SHORT * 2, |c| filter.push(c)).await?;
     if filter.kept.is_empty() {
         return Ok(Read { bytes, ..Read::default() });
     }

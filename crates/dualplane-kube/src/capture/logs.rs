@@ -11,10 +11,10 @@ use dualplane_core::sift::{self, Feed, Sifter};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::context::{Context, STATUSES};
+use super::context::Context;
 use super::source::{Missing, Read, Work};
 use crate::api::{Fault, path};
-use crate::find::text;
+use crate::find::{statuses, text};
 
 /// A log up to here is kept whole.
 const WHOLE: usize = 2 << 20;
@@ -136,11 +136,7 @@ async fn has_moved(cx: &Context<'_>, status: &Value, previous: bool) -> bool {
     let Ok(now) = cx.api.object(&path::named(&pods, &cx.pod_name)).await else { return false };
     let at = if previous { "/lastState/terminated/containerID" } else { "/state/terminated/containerID" };
     let (name, id) = (text(status, "/name"), text(status, at));
-    let same = STATUSES
-        .iter()
-        .filter_map(|s| now.pointer(&format!("/status/{s}"))?.as_array())
-        .flatten()
-        .any(|s| text(s, "/name") == name && text(s, at) == id);
+    let same = statuses(&now).any(|s| text(s, "/name") == name && text(s, at) == id);
     text(&now, "/metadata/uid") != text(&cx.pod, "/metadata/uid") || !same
 }
 

@@ -27,7 +27,7 @@ use serde_json::Value;
 
 pub use self::context::{Context, Options};
 pub use self::many::capture_all;
-pub use self::series::{Access as SeriesAccess, loki, prometheus};
+pub use self::series::{Access as SeriesAccess, store};
 pub use self::shared::Shared;
 pub use self::source::{Source, State};
 use crate::api::Api;

@@ -51,7 +51,7 @@ pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
 }
 
 fn logs(cx: &Context<'_>, below: &str) -> String {
-    format!("{}/proxy/logs/{below}", path::named(&path::cluster("v1", "nodes"), &cx.node))
+    cx.node_proxy(&format!("logs/{below}"))
 }
 
 /// Names in a folder of `/logs/`, which answers with a page of links.

@@ -30,23 +30,11 @@ pub struct Access {
     url: String,
 }
 
-/// Prometheus, or what speaks its API (Thanos, Mimir, VictoriaMetrics).
+/// Prometheus, or what speaks its API (Thanos, Mimir, VictoriaMetrics), or Loki.
 ///
 /// # Errors
 /// [`Fault::Access`] when the URL is none.
-pub fn prometheus(url: &str, token: Option<String>) -> Result<Access, Fault> {
-    access(url, token)
-}
-
-/// Loki.
-///
-/// # Errors
-/// [`Fault::Access`] when the URL is none.
-pub fn loki(url: &str, token: Option<String>) -> Result<Access, Fault> {
-    access(url, token)
-}
-
-fn access(url: &str, token: Option<String>) -> Result<Access, Fault> {
+pub fn store(url: &str, token: Option<String>) -> Result<Access, Fault> {
     let odd = |why: String| Fault::Access(format!("{} is no URL of a store: {why}", without_password(url)));
     let uri: Uri =
         url.trim_end_matches('/').parse().map_err(|e: http::uri::InvalidUri| odd(e.to_string()))?;
@@ -207,9 +195,9 @@ mod tests {
 
     #[test]
     fn passwords_of_urls_are_not_shown() {
-        let e = access("ftp://u:geheim@prom", None).unwrap_err().to_string();
+        let e = store("ftp://u:geheim@prom", None).unwrap_err().to_string();
         assert!(e.contains("http://") && !e.contains("geheim"), "{e}");
-        let e = access("u:geheim@prom:9090", None).unwrap_err().to_string();
+        let e = store("u:geheim@prom:9090", None).unwrap_err().to_string();
         assert!(e.contains("http://") && !e.contains("geheim"), "{e}");
     }
 }

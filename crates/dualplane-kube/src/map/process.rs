@@ -4,7 +4,7 @@ use dualplane_core::map::Process;
 use serde_json::Value;
 
 use crate::api::{Api, Fault, path};
-use crate::find::text;
+use crate::find::{statuses, text};
 
 /// Looks on the node of this host first, then everywhere: hosts and nodes are often, but not always, named alike.
 ///
@@ -34,11 +34,7 @@ fn is_of(pod: &Value, process: &Process) -> bool {
     });
     let by_container = || {
         let Some(id) = process.container_id.as_deref() else { return false };
-        ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"]
-            .iter()
-            .filter_map(|s| pod.pointer(&format!("/status/{s}"))?.as_array())
-            .flatten()
-            .any(|s| text(s, "/containerID").ends_with(id))
+        statuses(pod).any(|s| text(s, "/containerID").ends_with(id))
     };
     by_uid || by_container()
 }

@@ -114,7 +114,8 @@ pub struct Memory {
     pub at_limit: Option<u64>,
     /// How often an allocation failed at the limit (v2).
     pub oom: Option<u64>,
-    /// Processes of this group that an OOM killer killed.
+    /// Kills by an OOM killer in this group. Where all of a group are killed together, the process that was chosen first
+    /// counts twice (Linux 6.1, `mm/oom_kill.c`).
     pub oom_kill: Option<u64>,
     /// Times that the whole group was killed (v2, Linux 5.17).
     pub oom_group_kill: Option<u64>,

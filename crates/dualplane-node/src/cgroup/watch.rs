@@ -54,6 +54,17 @@ impl Watch {
     }
 
     /// Directories that are watched.
+    pub fn dirs(&self) -> impl Iterator<Item = &Path> {
+        self.dirs.keys().map(PathBuf::as_path)
+    }
+
+    /// Number of the last walk: the directories are the same as long as it is.
+    #[must_use]
+    pub fn walks(&self) -> u64 {
+        self.walk
+    }
+
+    /// How many directories are watched.
     #[must_use]
     pub fn len(&self) -> usize {
         self.dirs.len()

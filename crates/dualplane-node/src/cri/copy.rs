@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
 
@@ -47,43 +48,81 @@ pub struct Copied {
     pub unreadable: usize,
 }
 
+/// The files of one instance's log, open: what is open can be removed and still be read.
+#[derive(Debug)]
+pub struct OpenLog {
+    parts: Vec<Part>,
+    unreadable: usize,
+}
+
+/// Opens the log of one instance, which takes microseconds. What is packed is not unpacked yet.
+#[must_use]
+pub fn open(folder: &Path, restart: u32) -> OpenLog {
+    let (parts, unreadable) = open_all(folder, restart);
+    OpenLog { parts, unreadable }
+}
+
 /// Copies the log of one instance into `out`: all of it where it fits, else head and tail in whole lines.
 ///
 /// # Errors
 /// `out` cannot be written to. A log that cannot be read is told in [`Copied`].
 pub fn copy(folder: &Path, restart: u32, limits: CopyLimits, out: &mut impl Write) -> io::Result<Copied> {
-    let (open, unreadable) = open_all(folder, restart);
-    let mut done = Copied { files: open.len(), unreadable, ..Copied::default() };
-    let total: u64 = open.iter().map(|p| p.length).sum();
-    let whole = total <= limits.head.saturating_add(limits.tail);
-    let mut head_left = if whole { total } else { limits.head };
-    let mut position = 0;
-    let tail_from = if whole { total } else { total - limits.tail };
-    for mut part in open {
-        let end = position + part.length;
-        if head_left > 0 {
-            let take = part.length.min(head_left);
-            let bytes = part.range(0, take);
-            let cut = if take < part.length { whole_lines(&bytes) } else { bytes.len() };
-            let bytes = bytes.get(..cut).unwrap_or_default();
-            out.write_all(bytes)?;
-            done.bytes += bytes.len() as u64;
-            head_left = if take < part.length { 0 } else { head_left - take };
-        }
-        if end > tail_from {
-            let from = tail_from.saturating_sub(position);
-            let bytes = part.range(from, part.length - from);
-            // In the middle of a line: that line is left out. At a file's beginning all is whole.
-            let skip =
-                if from == 0 { 0 } else { bytes.iter().position(|b| *b == b'\n').map_or(0, |i| i + 1) };
-            let bytes = bytes.get(skip..).unwrap_or_default();
-            out.write_all(bytes)?;
-            done.bytes += bytes.len() as u64;
-        }
-        position = end;
+    open(folder, restart).copy(limits, out)
+}
+
+impl OpenLog {
+    /// There is nothing to read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
     }
-    done.left_out = total.saturating_sub(done.bytes);
-    Ok(done)
+
+    /// How long ago its last line was written; `None` where nothing is open or the clock went back.
+    #[must_use]
+    pub fn age(&self) -> Option<Duration> {
+        let written = self.parts.iter().filter_map(|p| p.file.metadata().ok()?.modified().ok()).max()?;
+        written.elapsed().ok()
+    }
+
+    /// Copies it: all of it where it fits, else head and tail in whole lines.
+    ///
+    /// # Errors
+    /// `out` cannot be written to.
+    pub fn copy(self, limits: CopyLimits, out: &mut impl Write) -> io::Result<Copied> {
+        let Self { mut parts, unreadable } = self;
+        let mut done = Copied { files: parts.len(), unreadable, ..Copied::default() };
+        parts.iter_mut().for_each(Part::measure);
+        let total: u64 = parts.iter().map(|p| p.length).sum();
+        let whole = total <= limits.head.saturating_add(limits.tail);
+        let mut head_left = if whole { total } else { limits.head };
+        let mut position = 0;
+        let tail_from = if whole { total } else { total - limits.tail };
+        for mut part in parts {
+            let end = position + part.length;
+            if head_left > 0 {
+                let take = part.length.min(head_left);
+                let bytes = part.range(0, take);
+                let cut = if take < part.length { whole_lines(&bytes) } else { bytes.len() };
+                let bytes = bytes.get(..cut).unwrap_or_default();
+                out.write_all(bytes)?;
+                done.bytes += bytes.len() as u64;
+                head_left = if take < part.length { 0 } else { head_left - take };
+            }
+            if end > tail_from {
+                let from = tail_from.saturating_sub(position);
+                let bytes = part.range(from, part.length - from);
+                // In the middle of a line: that line is left out. At a file's beginning all is whole.
+                let skip =
+                    if from == 0 { 0 } else { bytes.iter().position(|b| *b == b'\n').map_or(0, |i| i + 1) };
+                let bytes = bytes.get(skip..).unwrap_or_default();
+                out.write_all(bytes)?;
+                done.bytes += bytes.len() as u64;
+            }
+            position = end;
+        }
+        done.left_out = total.saturating_sub(done.bytes);
+        Ok(done)
+    }
 }
 
 fn whole_lines(bytes: &[u8]) -> usize {
@@ -91,6 +130,7 @@ fn whole_lines(bytes: &[u8]) -> usize {
 }
 
 /// A file of the log, open.
+#[derive(Debug)]
 struct Part {
     file: File,
     gzip: bool,
@@ -99,6 +139,16 @@ struct Part {
 }
 
 impl Part {
+    /// Finds its length. What a living instance writes from now on is not of the copy.
+    fn measure(&mut self) {
+        self.length = if self.gzip {
+            let mut plain = MultiGzDecoder::new(&self.file).take(MAX_UNPACKED);
+            io::copy(&mut plain, &mut io::sink()).unwrap_or_default()
+        } else {
+            self.file.metadata().map_or(0, |m| m.len())
+        };
+    }
+
     fn range(&mut self, from: u64, length: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         let Ok(at) = self.file.seek(SeekFrom::Start(if self.gzip { 0 } else { from })) else { return bytes };
@@ -138,13 +188,7 @@ fn open_listed(listed: &[Segment]) -> (Vec<Part>, usize) {
             continue;
         }
         inodes.push((meta.dev(), meta.ino()));
-        let length = if s.gzip {
-            let mut plain = MultiGzDecoder::new(&file).take(MAX_UNPACKED);
-            io::copy(&mut plain, &mut io::sink()).unwrap_or_default()
-        } else {
-            meta.len()
-        };
-        parts.push(Part { file, gzip: s.gzip, length });
+        parts.push(Part { file, gzip: s.gzip, length: 0 });
     }
     (parts, unreadable)
 }

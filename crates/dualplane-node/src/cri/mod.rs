@@ -9,7 +9,7 @@ mod folders;
 mod instances;
 mod links;
 
-pub use copy::{Copied, CopyLimits, copy};
+pub use copy::{Copied, CopyLimits, OpenLog, copy, open};
 pub use folders::{PodFolder, Segment, instance_of, pod_folder, segments};
 pub use instances::{Change, Instances};
 pub use links::{Named, Names};

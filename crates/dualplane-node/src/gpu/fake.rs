@@ -1,6 +1,6 @@
 //! Plays a table of samples: tests and demonstrations on machines without GPUs.
 //!
-//! A JSON object: `devices` as in [`Device`], and `steps`, each with `at_ms` and what changes then: `readings`, `processes`
+//! A JSON object: `devices` as in [`Device`], `driver` as in [`Driver`], and `steps`, each with `at_ms` and what changes then: `readings`, `processes`
 //! (all of them), `health`, `xids` (`[[device, code], …]`), `lost` (devices that answer no more). What a step leaves out
 //! stays. Behind the last step all stays as it is, or `repeat_ms` begins it again.
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Device, DeviceId, Event, GpuGap, GpuProcess, Gpus, Health, Reading};
+use super::{Device, DeviceId, Driver, Event, GpuGap, GpuProcess, Gpus, Health, Reading};
 use crate::clock::Moment;
 
 /// The table cannot be played.
@@ -27,6 +27,8 @@ struct Script {
     devices: Vec<Device>,
     #[serde(default)]
     steps: Vec<Step>,
+    #[serde(default)]
+    driver: Driver,
     #[serde(default)]
     repeat_ms: Option<u64>,
     /// Why there are no GPUs: plays a machine without driver.
@@ -120,7 +122,13 @@ impl Fake {
         Self {
             readings: readings.collect(),
             processes: processes.collect(),
-            script: Script { devices: devices.collect(), steps: Vec::new(), repeat_ms: None, gap: None },
+            script: Script {
+                devices: devices.collect(),
+                steps: Vec::new(),
+                driver: Driver::default(),
+                repeat_ms: None,
+                gap: None,
+            },
             now_ms: 0,
             next: 0,
             health: Vec::new(),
@@ -186,6 +194,10 @@ impl Gpus for Fake {
                 out.push(Event { uuid: device.uuid.clone(), at: Moment::now(), xid: Some(xid) });
             }
         }
+    }
+
+    fn driver(&mut self) -> Driver {
+        self.script.driver.clone()
     }
 
     fn advance(&mut self, by: Duration) {

@@ -11,7 +11,7 @@ mod thread;
 use std::time::Duration;
 
 pub use fake::{Fake, ScriptError};
-pub use model::{Device, DeviceId, Event, GpuProcess, Health, Reading};
+pub use model::{Device, DeviceId, Driver, Event, GpuProcess, Health, Reading};
 pub use nvml::Nvml;
 pub use thread::{Batch, GpuThread};
 
@@ -53,6 +53,11 @@ pub trait Gpus: Send {
 
     /// Xids and other events since the last call. Kernel messages tell the same with their text and before anybody listens.
     fn events(&mut self, out: &mut Vec<Event>);
+
+    /// Versions of the driver. They do not change while it is loaded.
+    fn driver(&mut self) -> Driver {
+        Driver::default()
+    }
 
     /// Lets a played table go on by so much; real GPUs need no help.
     fn advance(&mut self, _by: Duration) {}

@@ -27,6 +27,18 @@ pub struct Device {
     pub instance: Option<(u32, u32)>,
     /// Of a card: MIG is switched on.
     pub mig: Option<bool>,
+    /// CUDA compute capability, `(9, 0)` for Hopper.
+    pub capability: Option<(u32, u32)>,
+}
+
+/// The driver of all cards.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct Driver {
+    /// `570.133.20`.
+    pub version: Option<String>,
+    /// The newest CUDA that it serves: `(12, 8)`.
+    pub cuda: Option<(u32, u32)>,
 }
 
 /// A device at one moment.

@@ -13,7 +13,7 @@ use nvml_wrapper::struct_wrappers::device::ProcessInfo;
 use nvml_wrapper::{Device as Handle, Nvml as Library};
 
 use super::nvml_events::Listener;
-use super::{Device, DeviceId, Event, GpuGap, GpuProcess, Gpus, Health, Reading};
+use super::{Device, DeviceId, Driver, Event, GpuGap, GpuProcess, Gpus, Health, Reading};
 
 /// NVLinks of a card: 18 on Hopper and Blackwell.
 const MAX_LINKS: u32 = 18;
@@ -57,7 +57,12 @@ impl Nvml {
         let mig = handle.mig_mode().ok().map(|m| m.current == 1);
         let slots = if mig == Some(true) { handle.mig_device_count().unwrap_or(0) } else { 0 };
         let parts: Vec<_> = (0..slots).filter_map(|i| handle.mig_device_by_index(i).ok()).collect();
+        let capability = handle
+            .cuda_compute_capability()
+            .ok()
+            .and_then(|c| Some((u32::try_from(c.major).ok()?, u32::try_from(c.minor).ok()?)));
         let card = Device {
+            capability,
             uuid: handle.uuid()?,
             index,
             name: name.clone(),
@@ -72,8 +77,9 @@ impl Nvml {
             let instance =
                 processes_of(&part).find_map(|(p, _)| Some((p.gpu_instance_id?, p.compute_instance_id?)));
             let name = part.name().unwrap_or_else(|_| name.clone());
+            let pci = pci.clone();
             let part_device =
-                Device { uuid, index, name, pci: pci.clone(), card: Some(card), instance, mig: None };
+                Device { uuid, index, name, pci, card: Some(card), instance, mig: None, capability };
             self.add(part_device, part);
         }
         Ok(())
@@ -191,6 +197,13 @@ impl Gpus for Nvml {
                 nvlink_errors: errors.reduce(|a, b| a.saturating_add(b)),
             });
         }
+    }
+
+    fn driver(&mut self) -> Driver {
+        let version = self.library.sys_driver_version().ok();
+        // 12080 is CUDA 12.8.
+        let cuda = self.library.sys_cuda_driver_version().ok().and_then(|v| u32::try_from(v).ok());
+        Driver { version, cuda: cuda.map(|v| (v / 1000, v % 1000 / 10)) }
     }
 
     fn events(&mut self, out: &mut Vec<Event>) {

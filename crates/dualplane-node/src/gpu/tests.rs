@@ -53,6 +53,9 @@ fn tables_that_cannot_be_played() {
     assert!(matches!(Fake::from_json("{"), Err(ScriptError::Form(_))));
     let odd = r#"{"devices": [], "steps": [{"at_ms": 0, "xids": [[3, 79]]}]}"#;
     assert!(matches!(Fake::from_json(odd), Err(ScriptError::Device(3, 0))));
+    let told = r#"{"devices": [], "driver": {"version": "570.133.20", "cuda": [12, 8]}}"#;
+    let driver = Fake::from_json(told).unwrap().driver();
+    assert_eq!((driver.version.as_deref(), driver.cuda), (Some("570.133.20"), Some((12, 8))));
     let mut none = Fake::from_json(r#"{"devices": [], "gap": "Driver Not Loaded"}"#).unwrap();
     assert_eq!(none.devices(&mut vec![]), Err(GpuGap::NoDriver("Driver Not Loaded".into())));
 }
@@ -62,6 +65,7 @@ fn without_a_library_there_is_a_reason() {
     let gap = Nvml::load(Some(std::path::Path::new("/nonexistent/libnvidia-ml.so.1"))).unwrap_err();
     assert!(matches!(&gap, GpuGap::NoLibrary(why) if why.contains("libnvidia-ml")), "{gap}");
     let mut none = NoGpus(gap.clone());
+    assert_eq!(none.driver(), Driver::default());
     assert_eq!(none.devices(&mut vec![]), Err(gap));
     assert_eq!(none.read(&mut vec![]), 0);
 }
@@ -78,6 +82,7 @@ fn real_gpus_where_there_are_any() {
     assert_eq!(g.read(&mut r), 0);
     g.processes(&mut p);
     g.health(&mut h);
+    eprintln!("{:?}", g.driver());
     eprintln!("{devices:#?}\n{r:#?}\n{p:#?}\n{h:#?}");
     assert!(devices.iter().all(|d| d.uuid.starts_with("GPU-") || d.uuid.starts_with("MIG-")));
     assert!(r.iter().all(|r| r.total > r.used));

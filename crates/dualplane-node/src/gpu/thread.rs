@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use super::{Device, Event, GpuGap, GpuProcess, Gpus, Health, Reading};
+use super::{Device, Driver, Event, GpuGap, GpuProcess, Gpus, Health, Reading};
 use crate::clock::{Moment, Span};
 
 /// What to read, and what was read. It goes to the thread and back, so nothing is allocated each time.
@@ -17,6 +17,8 @@ pub struct Batch {
     pub want_health: bool,
     /// Devices, where they were wanted.
     pub devices: Vec<Device>,
+    /// The driver, where devices were wanted.
+    pub driver: Driver,
     /// Why there are none.
     pub gap: Option<GpuGap>,
     /// Readings.
@@ -59,6 +61,7 @@ impl GpuThread {
                 before = from;
                 if batch.want_devices {
                     batch.gap = gpus.devices(&mut batch.devices).err();
+                    batch.driver = gpus.driver();
                 }
                 batch.span.from = Moment::now();
                 batch.silent = gpus.read(&mut batch.readings);

@@ -43,6 +43,12 @@ impl Follower {
         self.next
     }
 
+    /// Where records come from.
+    #[must_use]
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
     /// Waits until something can be read.
     ///
     /// # Errors

@@ -121,6 +121,12 @@ impl Kernel {
         Ok(records)
     }
 
+    /// The descriptor of its source, for waiting on several things at once; then call [`Self::turn`] without a wait.
+    #[must_use]
+    pub fn file(&self) -> &std::fs::File {
+        self.follower.source().file()
+    }
+
     /// The last lines, for quoting.
     #[must_use]
     pub fn recent(&self) -> &Recent {

@@ -23,6 +23,11 @@ impl Recent {
         }
     }
 
+    /// All lines, the oldest first.
+    pub fn lines(&self) -> impl DoubleEndedIterator<Item = (u64, &str)> {
+        self.lines.iter().map(|(n, l)| (*n, l.as_str()))
+    }
+
     /// Lines from a number on, as `/dev/kmsg` printed them.
     pub fn from(&self, number: u64) -> impl Iterator<Item = (u64, &str)> {
         self.lines.iter().skip_while(move |(n, _)| *n < number).map(|(n, l)| (*n, l.as_str()))

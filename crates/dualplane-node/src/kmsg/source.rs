@@ -87,15 +87,21 @@ impl Source {
         }
     }
 
+    /// The descriptor, for waiting on several things at once.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        match self {
+            Self::Device(f) => f,
+            Self::Stream(s) => &s.file,
+        }
+    }
+
     /// Waits until there is something to read. `false` where the time is over.
     ///
     /// # Errors
     /// What the kernel says.
     pub fn wait(&self, most: Duration) -> io::Result<bool> {
-        let file = match self {
-            Self::Device(f) => f,
-            Self::Stream(s) => &s.file,
-        };
+        let file = self.file();
         let time = Timespec {
             tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(most.subsec_nanos()),

@@ -13,10 +13,13 @@ const CALM_ROUNDS: u64 = 5;
 /// A move below this is noise: the kernel counts per processor in batches of 64 pages.
 const STILL: u64 = 2 << 20;
 
+/// Numbers that are looked at for a free one: twice as many as groups are found at most.
+const SEARCHED: usize = 8192;
+
 /// One group that is read.
 #[derive(Debug)]
 pub struct Slot {
-    /// Its number in records. Never used again for another group.
+    /// Its number in records. Given again only after 65,535 others, and never to two that live at once.
     pub number: u16,
     /// Which.
     pub group: Group,
@@ -57,14 +60,16 @@ impl Containers {
                 self.slots.push(slot);
                 continue;
             }
-            let (Ok(reader), Some(next)) = (Reader::open(hierarchy, &group), self.next.checked_add(1)) else {
+            let number = free(self.next, |n| self.slots.iter().chain(old.values()).any(|s| s.number == n));
+            let (Ok(reader), Some(number)) = (Reader::open(hierarchy, &group), number) else {
                 self.unread += 1;
                 continue;
             };
+            self.next = number.wrapping_add(1);
             self.unopened += u64::from(reader.unopened());
-            noticed.push(Noticed::Appeared { slot: self.next, group: group.clone() });
+            noticed.push(Noticed::Appeared { slot: number, group: group.clone() });
             self.slots.push(Slot {
-                number: self.next,
+                number,
                 group,
                 memory: Memory::default(),
                 at: now,
@@ -72,11 +77,31 @@ impl Containers {
                 settled: None,
                 hot: false,
             });
-            self.next = next;
         }
         let mut gone: Vec<Slot> = old.into_values().collect();
         gone.sort_by_key(|s| s.number);
         noticed.extend(gone.into_iter().map(|s| Noticed::vanished(&s)));
+    }
+
+    /// Looks which groups are gone, by their usage alone.
+    pub fn check(&mut self, buffer: &mut [u8], noticed: &mut Vec<Noticed>) {
+        self.slots.retain_mut(|s| {
+            let lives = s.reader.read(Depth::Usage, buffer, &mut s.memory).is_ok();
+            if !lives {
+                noticed.push(Noticed::vanished(s));
+            }
+            lives
+        });
+    }
+
+    /// Reads a container that has just come. That it vanished meanwhile is told by the next round.
+    pub fn first(&mut self, number: u16, buffer: &mut [u8], out: &mut Vec<Record>) {
+        let Some(s) = self.slots.iter_mut().find(|s| s.number == number) else { return };
+        let at = Moment::now();
+        if s.reader.read(Depth::Full, buffer, &mut s.memory).is_ok() {
+            (s.at, s.settled) = (at, s.memory.current);
+            out.push(Record::container(number, at, Depth::Full, &s.memory));
+        }
     }
 
     /// Reads one round. `true` where something moves fast or is close to its limit.
@@ -152,6 +177,13 @@ impl Slot {
     }
 }
 
+/// The next number that no living group has; the last one stands for "none" elsewhere. There are never so many groups that
+/// all numbers of a search are taken.
+fn free(from: u16, taken: impl Fn(u16) -> bool) -> Option<u16> {
+    let all = (0..=u16::MAX).map(|i| from.wrapping_add(i)).take(SEARCHED);
+    all.filter(|n| *n != u16::MAX).find(|n| !taken(*n))
+}
+
 /// Moves fast, or is close to its limit.
 fn is_hot(before: &Memory, now: &Memory, ms: u128, limits: &RateLimits) -> bool {
     let limit = now.limit.and_then(crate::cgroup::Limit::bytes);
@@ -168,4 +200,17 @@ fn is_hot(before: &Memory, now: &Memory, ms: u128, limits: &RateLimits) -> bool 
         per_second >= u128::from(fast.max(STILL))
     });
     near || moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_begin_again_and_pass_over_the_living() {
+        assert_eq!(free(7, |_| false), Some(7));
+        assert_eq!(free(u16::MAX, |_| false), Some(0));
+        assert_eq!(free(u16::MAX - 1, |n| n < 3 || n == u16::MAX - 1), Some(3));
+        assert_eq!(free(0, |_| true), None);
+    }
 }

@@ -7,8 +7,8 @@ use dualplane_core::units::Bytes;
 
 use crate::cgroup::{Depth, Limit, Memory, Pressure};
 use crate::clock::{Moment, Span};
-use crate::gpu::{GpuProcess, Health, Reading};
-use crate::node::Machine;
+use crate::gpu::{DeviceId, GpuProcess, Health, Reading};
+use crate::node::{Machine, Shm};
 
 /// Fields of a record.
 pub const FIELDS: usize = 20;
@@ -34,6 +34,29 @@ pub enum RecordKind {
     GpuProcess = 5,
     /// Error counters of a card.
     GpuHealth = 6,
+    /// `/dev/shm` of a container's pod.
+    Shm = 7,
+    /// An engine's own counts, of the container that it runs in.
+    Engine = 8,
+}
+
+impl RecordKind {
+    const ALL: [Self; 8] = [
+        Self::Round,
+        Self::Container,
+        Self::Node,
+        Self::Gpu,
+        Self::GpuProcess,
+        Self::GpuHealth,
+        Self::Shm,
+        Self::Engine,
+    ];
+
+    /// The kind of a number; `None` for one of a later version.
+    #[must_use]
+    pub fn of(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|k| *k as u8 == number)
+    }
 }
 
 /// One record.
@@ -65,6 +88,25 @@ impl Record {
     #[must_use]
     pub fn field(&self, index: usize) -> Option<u64> {
         self.values.get(index).copied().filter(|_| self.present & (1 << index) != 0)
+    }
+
+    /// A bit for each field that is there.
+    #[must_use]
+    pub fn present(&self) -> u32 {
+        self.present
+    }
+
+    /// A record of its parts, as a file keeps them. Values of fields that are not there become 0.
+    #[must_use]
+    pub fn of_parts(kind: RecordKind, slot: u16, at: Moment, present: u32, values: &[u64; FIELDS]) -> Self {
+        let present = present & ((1 << FIELDS) - 1);
+        let mut record = Self { at, kind, slot, present, values: [0; FIELDS] };
+        for (i, (to, from)) in record.values.iter_mut().zip(values).enumerate() {
+            if present & (1 << i) != 0 {
+                *to = *from;
+            }
+        }
+        record
     }
 
     /// A container. Only what was read this time is taken.
@@ -207,6 +249,90 @@ impl Record {
         Self::new(RecordKind::GpuHealth, h.device.0, at, fields)
     }
 
+    /// The machine of a record.
+    #[must_use]
+    pub fn machine(&self) -> Option<Machine> {
+        let b = |i| self.field(i).map(Bytes);
+        (self.kind == RecordKind::Node).then(|| Machine {
+            total: b(0),
+            available: b(1),
+            free: b(2),
+            cached: b(3),
+            shmem: b(4),
+            anon: b(5),
+            slab: b(6),
+            unevictable: b(7),
+            hugetlb: b(8),
+            swap_total: b(9),
+            swap_free: b(10),
+            oom_kill: self.field(11),
+            pressure: Pressure {
+                some_us: self.field(12),
+                full_us: self.field(13),
+                full_avg10: self.field(14),
+            },
+        })
+    }
+
+    /// The reading of a GPU's record.
+    #[must_use]
+    pub fn reading(&self) -> Option<Reading> {
+        let b = |i| self.field(i).map(Bytes);
+        let n = |i| self.field(i).and_then(|v| u32::try_from(v).ok());
+        (self.kind == RecordKind::Gpu).then(|| Reading {
+            device: DeviceId(self.slot),
+            total: b(0),
+            used: b(1),
+            free: b(2),
+            reserved: b(3),
+            busy: n(4),
+            memory_busy: n(5),
+            power_mw: n(6),
+            celsius: n(7),
+            throttle: self.field(8),
+        })
+    }
+
+    /// Error counters of a card's record.
+    #[must_use]
+    pub fn health(&self) -> Option<Health> {
+        let n = |i| self.field(i).and_then(|v| u32::try_from(v).ok());
+        (self.kind == RecordKind::GpuHealth).then(|| Health {
+            device: DeviceId(self.slot),
+            ecc_corrected: self.field(0),
+            ecc_uncorrected: self.field(1),
+            pcie_replays: n(2),
+            nvlinks: n(3),
+            nvlink_errors: self.field(4),
+        })
+    }
+
+    /// The process of a record draws, or is a client of MPS.
+    #[must_use]
+    pub fn other_kind(&self) -> bool {
+        self.kind == RecordKind::GpuProcess && self.field(2) == Some(1)
+    }
+
+    /// `/dev/shm` of a container's pod.
+    #[must_use]
+    pub fn shm(slot: u16, at: Moment, shm: Shm) -> Self {
+        Self::new(RecordKind::Shm, slot, at, [Some(shm.size.0), Some(shm.used.0)])
+    }
+
+    /// Size and use of `/dev/shm` of a record.
+    #[must_use]
+    pub fn shm_use(&self) -> Option<Shm> {
+        (self.kind == RecordKind::Shm).then_some(())?;
+        Some(Shm { size: Bytes(self.field(0)?), used: Bytes(self.field(1)?) })
+    }
+
+    /// An engine's own counts: share of its KV cache in use (millionths), requests that run and wait (thousandths, as
+    /// some engines give averages), preemptions.
+    #[must_use]
+    pub fn engine(slot: u16, at: Moment, fields: [Option<u64>; 4]) -> Self {
+        Self::new(RecordKind::Engine, slot, at, fields)
+    }
+
     /// A round: its number, and when containers, machine and GPUs were read.
     #[must_use]
     pub fn round(number: u64, wall_ms: i64, host: Span, node: Span, gpus: Option<Span>) -> Self {
@@ -243,15 +369,7 @@ impl Record {
         let (present, rest) = rest.split_first_chunk::<4>()?;
         let (slot, rest) = rest.split_first_chunk::<2>()?;
         let (kind, rest) = rest.split_first_chunk::<2>()?;
-        let kinds = [
-            RecordKind::Round,
-            RecordKind::Container,
-            RecordKind::Node,
-            RecordKind::Gpu,
-            RecordKind::GpuProcess,
-            RecordKind::GpuHealth,
-        ];
-        let kind = kinds.into_iter().find(|k| kind.first() == Some(&(*k as u8)))?;
+        let kind = RecordKind::of(*kind.first()?)?;
         let mut values = [0; FIELDS];
         for (value, chunk) in values.iter_mut().zip(rest.as_chunks::<8>().0) {
             *value = u64::from_le_bytes(*chunk);

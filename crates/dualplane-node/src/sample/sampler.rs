@@ -174,10 +174,34 @@ impl Sampler {
         self.hierarchy.as_ref()
     }
 
+    /// Directories in which groups come and go: what to watch so as to be woken. They are others when
+    /// [`Watch::walks`] is another.
+    #[must_use]
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
     /// Rounds in which the GPU driver did not answer.
     #[must_use]
     pub fn gpu_late(&self) -> u64 {
         self.gpus.late
+    }
+
+    /// Looks which containers came and went, and reads the new ones for the first time, between two rounds: who lives a
+    /// third of a second would else never be read. `out` and `noticed` are emptied first.
+    pub fn sweep(&mut self, out: &mut Vec<Record>, noticed: &mut Vec<Noticed>) {
+        out.clear();
+        noticed.clear();
+        let now = Moment::now();
+        // Where one went and another came, no directory looks different from outside: the one that went tells.
+        self.containers.check(&mut self.buffer, noticed);
+        self.forget_parents(noticed);
+        self.walk(now, noticed);
+        for n in noticed.iter() {
+            if let Noticed::Appeared { slot, .. } = n {
+                self.containers.first(*slot, &mut self.buffer, out);
+            }
+        }
     }
 
     /// Takes a round now. `out` and `noticed` are emptied first.
@@ -197,14 +221,7 @@ impl Sampler {
         let before = noticed.len();
         let moving = self.containers.read(scope, number, &limits, &mut self.buffer, out, noticed);
         host.to = Moment::now();
-        for n in noticed.iter().skip(before) {
-            // Its successor may have the same parent with the same count of children.
-            if let (Noticed::Vanished { group, .. }, Some(h)) = (n, &self.hierarchy)
-                && let Some(parent) = h.dir(group).parent()
-            {
-                self.watch.forget(parent);
-            }
-        }
+        self.forget_parents(noticed.get(before..).unwrap_or_default());
         self.node.read(scope == Scope::Whole, &mut self.buffer, &mut self.machine);
         let node = Span { from: host.to, to: Moment::now() };
         out.push(Record::node(node.from, &self.machine));
@@ -216,6 +233,17 @@ impl Sampler {
         let wall = Anchor::take().wall_ms(host.from);
         out.push(Record::round(number, wall, host, node, gpus));
         Round { number, scope, host, node, gpus }
+    }
+
+    /// The successor of a group that is gone may have the same parent with the same count of children.
+    fn forget_parents(&mut self, noticed: &[Noticed]) {
+        for n in noticed {
+            if let (Noticed::Vanished { group, .. }, Some(h)) = (n, &self.hierarchy)
+                && let Some(parent) = h.dir(group).parent()
+            {
+                self.watch.forget(parent);
+            }
+        }
     }
 
     fn walk(&mut self, now: Moment, noticed: &mut Vec<Noticed>) {
@@ -291,12 +319,18 @@ impl Sampler {
                 return *slot;
             }
         }
-        let path = cgroup_of(&self.config.proc_root, pid).map(|p| p.path);
-        let slot = path.and_then(|p| {
+        let slot = cgroup_of(&self.config.proc_root, pid).and_then(|p| {
             let own = |s: &&Slot| {
-                p.strip_prefix(s.group.path()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                let below = |rest: &str| rest.is_empty() || rest.starts_with('/');
+                p.path.strip_prefix(s.group.path()).is_some_and(below)
             };
-            self.containers.slots().iter().find(own).map(|s| s.number)
+            // In a cgroup namespace of its own the agent sees paths from there (`/../kubepods/…`); ids stay what they are.
+            let named = |s: &&Slot| {
+                let id = s.group.identity.container_id.as_deref();
+                p.path.starts_with("/../") && id.is_some_and(|id| p.path.contains(id))
+            };
+            let slots = self.containers.slots();
+            slots.iter().find(own).or_else(|| slots.iter().find(named)).map(|s| s.number)
         });
         self.pids.insert(pid, (round, slot));
         slot

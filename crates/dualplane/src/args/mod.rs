@@ -1,16 +1,22 @@
 //! The command line.
 
+mod agent;
 mod change;
 mod cluster;
 mod map;
+mod preflight;
+mod top;
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::agent::{AgentArgs, HostArgs, IncidentsArgs, IncidentsCommand, IncidentsFormat, Listen};
 pub(crate) use self::change::{ApplyArgs, ListFormat, RollbackArgs};
 pub(crate) use self::cluster::{ClusterArgs, SelectArgs, StoreArgs};
 pub(crate) use self::map::{MapArgs, MapFormat};
+pub(crate) use self::preflight::{CheckFormat, PreflightArgs};
+pub(crate) use self::top::{SortBy, TopArgs, TopFormat};
 
 /// Names the memory plane (host RAM or VRAM) that killed a GPU model-serving pod, the line that came first, why, and
 /// what to change.
@@ -29,12 +35,21 @@ pub(crate) enum Command {
     Capture(CaptureArgs),
     /// Who runs where: model, pod, container, GPU or MIG instance, node, driver, each link with its source
     Map(MapArgs),
+    /// Both memories of each container of this machine, live; or the minutes before a death, replayed
+    Top(TopArgs),
     /// Carry out a patch of a report on a cluster: shows it, asks, records it
     Apply(ApplyArgs),
     /// Undo a change that `apply` made, or list them
     Rollback(RollbackArgs),
+    /// Record both planes of this machine, and keep what a death leaves
+    Agent(AgentArgs),
+    /// List, show and export what the agent of this machine kept
+    #[command(subcommand)]
+    Incidents(IncidentsCommand),
     /// Divide a model server's memory on both planes before it runs
     Plan(PlanArgs),
+    /// Whether a launch fits this machine now: go, wait, or cannot fit; also as an init container
+    Preflight(PreflightArgs),
     /// Settings and cards that hold a workload
     Fit(FitArgs),
     /// What is known of a class, an Xid or a signature, with sources
@@ -87,6 +102,25 @@ pub(crate) struct TriageArgs {
     /// When to colour
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
+}
+
+impl TriageArgs {
+    /// As the command line says it for one file.
+    pub(crate) fn of_file(path: &std::path::Path, output: Format, verbose: bool, color: Colour) -> Self {
+        Self {
+            targets: vec![path.display().to_string()],
+            select: SelectArgs::default(),
+            cluster: ClusterArgs::default(),
+            stores: StoreArgs::default(),
+            output,
+            verbose,
+            exit_code: false,
+            why_not: None,
+            show_secrets: false,
+            knowledge: None,
+            color,
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,17 +1,21 @@
 //! The commands: one file each; this is their table.
 
+mod agent;
 mod corpus;
 mod explain;
 mod fit;
+mod incidents;
 mod knowledge;
 mod literals;
 pub(crate) mod live;
 mod oracle;
 mod picture;
 mod plan;
+mod preflight;
 mod startups;
 mod sweep;
 mod table;
+mod top;
 mod triage;
 
 use std::io;
@@ -163,6 +167,22 @@ pub(crate) enum Failure {
         /// Reason of the system.
         source: io::Error,
     },
+    /// The agent's folder cannot be used.
+    #[error("{path}: {why}")]
+    NoState {
+        /// Folder.
+        path: PathBuf,
+        /// Reason.
+        why: String,
+    },
+    /// No incident has this id, or several do.
+    #[error("{id} names {}", if near.is_empty() { "no incident" } else { "several incidents" })]
+    NoIncident {
+        /// As given.
+        id: String,
+        /// Those that it could be.
+        near: Vec<String>,
+    },
     /// A corpus folder without labels.
     #[error("{0} holds no incident with a truth.json")]
     NoLabels(PathBuf),
@@ -179,6 +199,7 @@ impl Failure {
             | Self::NoModel { .. }
             | Self::Online { .. }
             | Self::Unwritable { .. }
+            | Self::NoState { .. }
             | Self::Cluster(_)
             | Self::Plan(PlanError::Unreadable { .. }) => exit::UNREADABLE,
             Self::OwnKnowledge { .. }
@@ -191,6 +212,7 @@ impl Failure {
             Self::Unclear(_) => exit::UNCLEAR,
             Self::NoEvidence(_)
             | Self::NoLabels(_)
+            | Self::NoIncident { .. }
             | Self::NoPods(_)
             | Self::NoneFailed(_)
             | Self::NoneMapped(_) => exit::NO_EVIDENCE,
@@ -241,6 +263,15 @@ impl Failure {
                 "signatures are named <engine>.<what>; the `signature` fields of -o json show them".into()
             }
             Self::NotKnown { near, .. } => format!("did you mean: {}", near.join(", ")),
+            Self::NoState { .. } => {
+                "check the path and that you may use it; the agent writes to /var/lib/dualplane unless --state says \
+                 otherwise, and one agent uses a folder at a time"
+                    .into()
+            }
+            Self::NoIncident { near, .. } if near.is_empty() => {
+                "`dualplane incidents ls --all` lists them; `last` is the last one".into()
+            }
+            Self::NoIncident { near, .. } => format!("give more of the id: {}", near.join(", ")),
             Self::NoModel { near, .. } => {
                 let near =
                     if near.is_empty() { String::new() } else { format!("; near: {}", near.join(", ")) };
@@ -294,9 +325,13 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Triage(args) => triage::run(&args),
         Command::Capture(args) => live::capture::run(&args),
         Command::Map(args) => live::map::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Apply(args) => live::apply::run(&args),
         Command::Rollback(args) => live::rollback::run(&args),
+        Command::Agent(args) => agent::run(&args),
+        Command::Incidents(command) => incidents::run(&command),
         Command::Plan(args) => plan::run(&args),
+        Command::Preflight(args) => preflight::run(&args),
         Command::Fit(args) => fit::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Knowledge(KnowledgeCommand::Check { dir }) => knowledge::check(&dir),

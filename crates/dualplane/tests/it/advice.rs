@@ -190,3 +190,26 @@ fn a_name_longer_than_any_object_has_is_clipped() {
         assert!(text.contains("n…") && !text.contains(&"n".repeat(254)), "{text}");
     }
 }
+
+/// A node's log tells of all its pods: numbers are those of the own record, wherever it stands.
+#[test]
+fn another_pods_kill_gives_no_number() {
+    let record = |t: u32, uid: &str, kib: u64| {
+        format!(
+            "[{t}.000001] python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0\n\
+             [{t}.000002] memory: usage {kib}kB, limit {kib}kB, failcnt 30\n\
+             [{t}.000003] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/kubepods/burstable/pod{uid},task_memcg=/kubepods/burstable/pod{uid}/{id},task=python3,pid=7,uid=0\n\
+             [{t}.000004] Memory cgroup out of memory: Killed process 7 (python3) total-vm:99kB, anon-rss:{kib}kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:88kB oom_score_adj:0\n",
+            id = "c".repeat(64),
+        )
+    };
+    let own = record(200, "16488798-0c28-4887-9954-4ab401f4e9f0", 64 << 20);
+    let other = record(100, "22222222-0c28-4887-9954-4ab401f4e9f0", 48 << 10);
+    for log in [format!("{other}{own}"), format!("{own}{other}")] {
+        let pod = pod(137, "OOMKilled", &["serve", "m"], |_| {});
+        let d = dir(&[("pod.json", pod.as_bytes()), ("kernel.log", log.as_bytes())]);
+        let text = stdout(&run(&["triage", d.path().to_str().unwrap()]));
+        assert!(text.contains("limit of 64.00 GiB") && text.contains("at least 64.00 GiB"), "{text}");
+        assert!(!text.contains("48.00 MiB"), "{text}");
+    }
+}

@@ -105,10 +105,7 @@ fn asked() -> BTreeSet<String> {
         if code.contains("pod_path(\"log") || code.contains("\"log\"") {
             out.insert("/pods/log".into());
         }
-        for (sign, resource) in [
-            ("fn pod_proxy", "/pods/proxy"),
-            ("path::cluster(\"v1\", \"nodes\"), &cx.node))", "/nodes/proxy"),
-        ] {
+        for (sign, resource) in [("fn pod_proxy", "/pods/proxy"), ("fn node_proxy", "/nodes/proxy")] {
             if code.contains(sign) && code.contains("/proxy/{below}") {
                 out.insert(resource.into());
             }
@@ -138,6 +135,143 @@ fn all_that_the_adapter_reads_is_granted() {
     for resource in asked {
         assert!(granted.contains(&resource), "deploy/rbac.yaml does not grant {resource}");
     }
+}
+
+/// Verbs that the agent's part of the adapter uses, by resource: each function names one resource.
+fn asked_by_the_agent() -> BTreeSet<(String, String)> {
+    let mut out = BTreeSet::new();
+    for file in ["node_pods.rs", "event.rs"] {
+        let text = std::fs::read_to_string(root().join("crates/dualplane-kube/src").join(file)).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for function in code.split("pub async fn ").skip(1) {
+            let resource = ["pods", "events"].iter().find(|r| function.contains(&format!("\"{r}\")")));
+            let resource = resource.unwrap_or_else(|| panic!("{file}: a function without a resource"));
+            for (call, verb) in [
+                ("api.list(", "list"),
+                ("api.object(", "get"),
+                ("api.get_within(", "get"),
+                ("api.post(", "create"),
+                ("api.patch(", "patch"),
+            ] {
+                if function.contains(call) {
+                    out.insert((format!("/{resource}"), verb.to_owned()));
+                }
+            }
+        }
+    }
+    out
+}
+
+fn of_kind(file: &str, kind: &str) -> Value {
+    let mut all = documents(file).into_iter().filter(|d| d["kind"] == kind);
+    let first = all.next().unwrap_or_else(|| panic!("no {kind} in {file}"));
+    assert!(all.next().is_none(), "one {kind}");
+    first
+}
+
+#[test]
+fn the_agent_may_do_what_it_does_and_no_more() {
+    let role = of_kind("deploy/agent.yaml", "ClusterRole");
+    let mut granted = BTreeSet::new();
+    for rule in role["rules"].as_array().unwrap() {
+        assert_eq!(words(rule, "apiGroups"), [""]);
+        for resource in words(rule, "resources") {
+            granted.extend(words(rule, "verbs").into_iter().map(|v| (format!("/{resource}"), v)));
+        }
+    }
+    assert_eq!(granted, asked_by_the_agent());
+    let binding = of_kind("deploy/agent.yaml", "ClusterRoleBinding");
+    assert_eq!(binding["roleRef"]["name"], role["metadata"]["name"]);
+    let pod = &of_kind("deploy/agent.yaml", "DaemonSet")["spec"]["template"]["spec"];
+    assert_eq!(binding["subjects"][0]["name"], pod["serviceAccountName"]);
+}
+
+/// Privileges, mounts and rules stand below a comment of their own.
+#[test]
+fn every_privilege_of_the_agent_says_what_it_is_for() {
+    let privileges = [
+        "- apiGroups",
+        "hostPID:",
+        "hostNetwork:",
+        "runAsUser:",
+        "privileged:",
+        "allowPrivilegeEscalation:",
+        "readOnlyRootFilesystem:",
+        "appArmorProfile:",
+        "- SYS_PTRACE",
+        "priorityClassName:",
+        "- {operator:",
+        "mountPath:",
+        "$patch: delete",
+    ];
+    for (file, least) in [("deploy/agent.yaml", 13), ("deploy/agent-unprivileged.yaml", 4)] {
+        let text = std::fs::read_to_string(root().join(file)).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let mut found = 0;
+        for (i, line) in lines.iter().enumerate().filter(|(_, l)| !l.trim_start().starts_with('#')) {
+            if file.ends_with("unprivileged.yaml")
+                && (line.contains("readOnly") || line.contains("privileged: false"))
+            {
+                continue;
+            }
+            // The volume of a mount that is taken away.
+            if privileges.iter().any(|p| line.contains(p)) && !line.contains("- {name: kmsg, $patch") {
+                // `tolerations:` and `add:` open a list whose first item is meant.
+                let above =
+                    lines[..i].iter().rev().find(|l| !matches!(l.trim(), "tolerations:" | "add:")).unwrap();
+                assert!(above.trim_start().starts_with('#'), "{file}:{}: {line}", i + 1);
+                found += 1;
+            }
+        }
+        assert!(found >= least, "{file}: {found}");
+    }
+}
+
+#[test]
+fn the_agent_writes_to_its_own_folder_alone() {
+    let pod = &of_kind("deploy/agent.yaml", "DaemonSet")["spec"]["template"]["spec"];
+    let containers = pod["containers"].as_array().unwrap();
+    assert_eq!(containers.len(), 1);
+    let container = &containers[0];
+    let volumes = pod["volumes"].as_array().unwrap();
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    assert_eq!(volumes.len(), mounts.len());
+    for mount in mounts {
+        let volume = volumes.iter().find(|v| v["name"] == mount["name"]).unwrap();
+        let state = mount["mountPath"] == "/var/lib/dualplane";
+        assert_eq!(mount["readOnly"] == true, !state, "{mount}");
+        let host = volume["hostPath"]["path"].as_str().unwrap();
+        assert!(mount["mountPath"].as_str().unwrap().ends_with(host), "{mount}: {volume}");
+    }
+    assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+    assert!(
+        container["resources"]["requests"].is_object()
+            && container["resources"]["limits"]["memory"].is_string()
+    );
+    // The port of the probe, of the annotation, of the arguments and of the agent's own default.
+    let port = container["ports"][0]["containerPort"].as_u64().unwrap();
+    let annotations =
+        &of_kind("deploy/agent.yaml", "DaemonSet")["spec"]["template"]["metadata"]["annotations"];
+    assert_eq!(annotations["prometheus.io/port"], port.to_string());
+    let listen = format!("--listen=0.0.0.0:{port}");
+    assert!(words(container, "args").contains(&listen), "{listen}");
+    let source = root().join("crates/dualplane-agent/src/publish/http/mod.rs");
+    let source = std::fs::read_to_string(source).unwrap().replace('_', "");
+    assert!(source.contains(&format!("DEFAULTPORT: u16 = {port};")));
+    // What takes the privileges away names what is there.
+    let patch = &of_patch();
+    let own = &patch["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(own["name"], container["name"]);
+    for gone in own["volumeMounts"].as_array().unwrap() {
+        assert!(mounts.iter().any(|m| m["mountPath"] == gone["mountPath"]), "{gone}");
+    }
+    let s = &own["securityContext"];
+    assert_eq!((&s["privileged"], &s["allowPrivilegeEscalation"]), (&false.into(), &false.into()));
+    assert_eq!(s["capabilities"]["drop"][0], "ALL");
+}
+
+fn of_patch() -> Value {
+    documents("deploy/agent-unprivileged.yaml").remove(0)
 }
 
 #[test]

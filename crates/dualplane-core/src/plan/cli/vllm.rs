@@ -64,6 +64,8 @@ fn parallel(given: &Given, line: &mut CommandLine) -> Result<bool, PlanError> {
             }
         }
         "api-server-count" => l.api_servers = count(given)?,
+        "nnodes" => line.host.several_nodes = count(given)? > 1,
+        "data-parallel-size-local" => line.host.several_nodes = true,
         "distributed-executor-backend" => line.host.ray = given.value() == "ray",
         _ => return Ok(false),
     }

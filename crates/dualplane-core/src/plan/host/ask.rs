@@ -11,6 +11,8 @@ pub struct HostAsk {
     pub load_strategy: Option<String>,
     /// Ray starts the workers, with an object store in /dev/shm.
     pub ray: bool,
+    /// `--nnodes`, `--data-parallel-size-local`: ranks may run on other machines.
+    pub several_nodes: bool,
     /// `--enable-sleep-mode`: level 1 keeps all weights in pinned memory while asleep.
     pub sleep_mode: bool,
     /// `--mm-processor-cache-type shm`.
@@ -40,6 +42,7 @@ impl Default for HostAsk {
         Self {
             load_strategy: None,
             ray: false,
+            several_nodes: false,
             sleep_mode: false,
             shm_processor_cache: false,
             queue_chunk_mib: None,

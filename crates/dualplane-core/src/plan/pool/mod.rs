@@ -12,4 +12,4 @@ pub(crate) use blocks::{Blocks, Pool};
 pub(crate) use online::as_served;
 pub(crate) use resolve::{Settled, oldest, settle};
 pub(crate) use stages::stage_of;
-pub(crate) use start::{check, held};
+pub(crate) use start::{check, checks, held, own};

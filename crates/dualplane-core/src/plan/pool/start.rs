@@ -10,13 +10,13 @@ use crate::units::MIB;
 
 /// The check at start compares what is free with what was asked for (vLLM v1/worker/utils.py `request_memory`). Before, and
 /// in the first engine, what others held was subtracted from the pool.
-fn checks(launch: &Launch) -> bool {
+pub(crate) fn checks(launch: &Launch) -> bool {
     launch.version >= Version(0, 9, 2) && !launch.is_first_engine()
 }
 
 /// What the process takes before it looks: its context, and since 0.11.0 the buffers of collectives too, in bytes. Least
 /// and most that were seen.
-fn own(launch: &Launch) -> (u64, u64) {
+pub(crate) fn own(launch: &Launch) -> (u64, u64) {
     let several = launch.tp.saturating_mul(launch.pp) > 1 && launch.version >= Version(0, 11, 0);
     (280 * MIB, if several { 2048 * MIB } else { 600 * MIB })
 }

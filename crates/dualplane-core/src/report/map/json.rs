@@ -187,9 +187,7 @@ fn device(d: &Device) -> DeviceV1<'_> {
 /// # Errors
 /// Not on any map: the structures hold nothing that JSON cannot.
 pub fn json(map: &Map) -> Result<String, serde_json::Error> {
-    let mut text = serde_json::to_string_pretty(&of(map))?;
-    text.push('\n');
-    Ok(crate::report::json::escape_controls(&text))
+    crate::report::json::pretty(&of(map))
 }
 
 /// The same as YAML.

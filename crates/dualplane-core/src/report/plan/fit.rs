@@ -44,8 +44,7 @@ struct FitV1<'a> {
 /// # Errors
 /// Not on any report: the structures hold nothing that JSON cannot.
 pub fn fit_json(r: &FitReport<'_>) -> Result<String, serde_json::Error> {
-    let text = serde_json::to_string_pretty(&FitV1 { schema: FIT, report: r })? + "\n";
-    Ok(crate::report::json::escape_controls(&text))
+    crate::report::json::pretty(&FitV1 { schema: FIT, report: r })
 }
 
 fn verdict(v: Verdict) -> &'static str {

@@ -180,9 +180,7 @@ fn host(h: &HostReport) -> HostV1<'_> {
 /// # Errors
 /// Not on any answer: the structures hold nothing that JSON cannot.
 pub fn json(a: &Answer) -> Result<String, serde_json::Error> {
-    let mut text = serde_json::to_string_pretty(&of(a))?;
-    text.push('\n');
-    Ok(crate::report::json::escape_controls(&text))
+    crate::report::json::pretty(&of(a))
 }
 
 /// The same as YAML.

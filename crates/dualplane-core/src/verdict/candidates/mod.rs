@@ -128,7 +128,7 @@ pub(super) fn collect(
     subject: &Subject,
 ) -> Vec<Candidate> {
     let mut all = Vec::new();
-    let global = super::order::relevant_ooms(bundle, facts, subject);
+    let global = super::kills::relevant(bundle, facts, subject);
     for (oom, sure) in &global {
         all.push(kernel::oom(oom, *sure, subject, facts));
     }

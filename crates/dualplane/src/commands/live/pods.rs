@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact::Redactor;
@@ -176,15 +176,12 @@ fn uid_of(pod: &Value) -> String {
 
 /// Options of a capture from the flags and the environment. Clients need the runtime that they run on.
 pub(crate) fn options(stores: &StoreArgs) -> Result<Options, Failure> {
-    let token = |name: &str| std::env::var(name).ok().filter(|t| !t.is_empty());
-    let prometheus = match &stores.prometheus {
-        Some(url) => Some(capture::prometheus(url, token("DUALPLANE_PROMETHEUS_TOKEN"))?),
-        None => None,
+    let store = |url: &Option<String>, token: &str| {
+        let token = || std::env::var(token).ok().filter(|t| !t.is_empty());
+        url.as_ref().map(|url| capture::store(url, token())).transpose()
     };
-    let loki = match &stores.loki {
-        Some(url) => Some(capture::loki(url, token("DUALPLANE_LOKI_TOKEN"))?),
-        None => None,
-    };
+    let prometheus = store(&stores.prometheus, "DUALPLANE_PROMETHEUS_TOKEN")?;
+    let loki = store(&stores.loki, "DUALPLANE_LOKI_TOKEN")?;
     Ok(Options { now: Timestamp::now(), prometheus, loki })
 }
 
@@ -192,25 +189,19 @@ pub(crate) fn options(stores: &StoreArgs) -> Result<Options, Failure> {
 #[derive(Debug)]
 pub(crate) struct Tools<'k> {
     given: Option<&'k Knowledge>,
-    loaded: OnceLock<Result<Knowledge, Mutex<Option<Failure>>>>,
+    loaded: OnceLock<Result<Knowledge, Failure>>,
     sifter: OnceLock<Option<Sifter>>,
 }
 
 impl Tools<'_> {
-    /// Waits until it is loaded.
-    fn knowledge(&self) -> Result<&Knowledge, Failure> {
-        if let Some(given) = self.given {
-            return Ok(given);
-        }
-        self.loaded.wait().as_ref().map_err(|failed| {
-            let failure = failed.lock().ok().and_then(|mut f| f.take());
-            failure.unwrap_or_else(|| Failure::NoneFailed("the knowledge could not be loaded".into()))
-        })
+    /// Waits until it is loaded; `None` where it cannot be, which [`with_tools`] says.
+    fn knowledge(&self) -> Option<&Knowledge> {
+        self.given.or_else(|| self.loaded.wait().as_ref().ok())
     }
 
     /// Who comes first builds it, the other waits.
     fn sifter(&self) -> Option<&Sifter> {
-        self.sifter.get_or_init(|| Sifter::new(self.knowledge().ok()?).ok()).as_ref()
+        self.sifter.get_or_init(|| Sifter::new(self.knowledge()?).ok()).as_ref()
     }
 }
 
@@ -220,19 +211,24 @@ pub(crate) fn with_tools<T>(
     work: impl FnOnce(&Tools<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let tools = Tools { given, loaded: OnceLock::new(), sifter: OnceLock::new() };
-    std::thread::scope(|scope| {
+    let done = std::thread::scope(|scope| {
         scope.spawn(|| {
             if given.is_none() {
-                tools.loaded.get_or_init(|| own_knowledge::load(None).map_err(|e| Mutex::new(Some(e))));
+                tools.loaded.get_or_init(|| own_knowledge::load(None));
             }
             tools.sifter();
             // The rules of redaction are compiled by their first use, too.
-            if let Some(knowledge) = given.or_else(|| tools.loaded.get()?.as_ref().ok()) {
+            if let Some(knowledge) = tools.knowledge() {
                 drop(Redactor::new(knowledge).text("2026-01-01T00:00:00.000000000Z token=\n").into_owned());
             }
         });
         work(&tools)
-    })
+    });
+    // Without it nothing was captured.
+    match tools.loaded.into_inner() {
+        Some(Err(failure)) => Err(failure),
+        _ => done,
+    }
 }
 
 /// Captures pods with a line of progress.
@@ -243,6 +239,7 @@ pub(crate) async fn capture(
     tools: &Tools<'_>,
     each: impl FnMut(Captured) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    let Some(known) = tools.knowledge() else { return Ok(()) };
     let names: Vec<String> = pods.iter().map(name_of).collect();
     let progress = Progress::new();
     let show = |i: usize, source: &str, done: usize, of: usize| {
@@ -250,8 +247,7 @@ pub(crate) async fn capture(
         let nth = if names.len() > 1 { format!("pod {} of {}, ", i + 1, names.len()) } else { String::new() };
         progress.show(&format!("{name}: {nth}source {done} of {of} ({source})"));
     };
-    let result =
-        capture::capture_all(api, pods, options, tools.knowledge()?, tools.sifter(), &show, each).await;
+    let result = capture::capture_all(api, pods, options, known, tools.sifter(), &show, each).await;
     progress.clear();
     result
 }

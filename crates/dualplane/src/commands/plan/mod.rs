@@ -5,12 +5,13 @@ mod question;
 
 pub(super) use question::Question;
 
-use dualplane_core::plan::{Calibration, Launch, Plan, answer, compare, plan};
+use dualplane_core::plan::card::Placed;
+use dualplane_core::plan::{Calibration, Launch, Measured, Plan, answer, compare, plan};
 use dualplane_core::report::plan as report;
 use dualplane_core::units::{Bytes, MIB, parse_memory};
 
 use super::Failure;
-use crate::args::{EmitWhat, PlanArgs, PlanFormat};
+use crate::args::{EmitWhat, LaunchArgs, PlanArgs, PlanFormat};
 use crate::exit::{self, Code};
 use crate::output;
 
@@ -28,34 +29,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Code, Failure> {
         }
         q.line.launch.free_gpu_bytes = Some(free);
     }
-    let mut measured = Vec::new();
-    let mut known = None;
-    if let Some(log) = &q.log {
-        let launch = &log.line.launch;
-        let gpu = &q.placed.gpu;
-        let predicted = plan(&q.named.model, launch, gpu)?;
-        let from_pool: Option<Plan> = log
-            .printed
-            .pool
-            .map(|p| plan(&q.named.model, &Launch { available_kv_bytes: Some(p), ..launch.clone() }, gpu))
-            .transpose()?;
-        measured = compare(&predicted, from_pool.as_ref(), &log.printed);
-        if let Some(pool) = log.printed.pool {
-            let residual = Calibration::of(&predicted, launch, gpu, pool, log.printed.weights);
-            if let Some(path) = &args.launch.calibration {
-                calibration::write(path, &residual)?;
-                output::note(&format!("the residual is kept in {}", path.display()));
-            }
-            known = Some(residual);
-        } else if args.launch.calibration.is_some() {
-            return Err(Failure::Flag {
-                flag: "--from-log",
-                why: "the log prints no pool, so there is no residual to keep".into(),
-            });
-        }
-    } else if let Some(path) = &args.launch.calibration {
-        known = Some(calibration::read(path)?);
-    }
+    let (measured, known) = residual(&q, &args.launch, Some(&q.placed))?;
     let given = q.line.launch.available_kv_bytes.is_some() || q.line.launch.kv_cache_memory_bytes.is_some();
     let mut a = answer(&q.named, &q.line, &q.placed, known.as_ref().filter(|_| !given))?;
     a.measured = measured;
@@ -75,6 +49,43 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Code, Failure> {
         Ok(_) if args.exit_code => exit::of_plan(a.verdict()),
         Ok(_) => exit::OK,
     })
+}
+
+/// A start-up beside its prediction, and the residual that is read or, with a start-up, written.
+pub(super) fn residual<P>(
+    q: &Question<P>,
+    args: &LaunchArgs,
+    placed: Option<&Placed>,
+) -> Result<(Vec<Measured>, Option<Calibration>), Failure> {
+    let mut measured = Vec::new();
+    let mut known = None;
+    if let (Some(log), Some(placed)) = (&q.log, placed) {
+        let launch = &log.line.launch;
+        let gpu = &placed.gpu;
+        let predicted = plan(&q.named.model, launch, gpu)?;
+        let from_pool: Option<Plan> = log
+            .printed
+            .pool
+            .map(|p| plan(&q.named.model, &Launch { available_kv_bytes: Some(p), ..launch.clone() }, gpu))
+            .transpose()?;
+        measured = compare(&predicted, from_pool.as_ref(), &log.printed);
+        if let Some(pool) = log.printed.pool {
+            let residual = Calibration::of(&predicted, launch, gpu, pool, log.printed.weights);
+            if let Some(path) = &args.calibration {
+                calibration::write(path, &residual)?;
+                output::note(&format!("the residual is kept in {}", path.display()));
+            }
+            known = Some(residual);
+        } else if args.calibration.is_some() {
+            return Err(Failure::Flag {
+                flag: "--from-log",
+                why: "the log prints no pool, so there is no residual to keep".into(),
+            });
+        }
+    } else if let (None, Some(path)) = (&q.log, &args.calibration) {
+        known = Some(calibration::read(path)?);
+    }
+    Ok((measured, known))
 }
 
 /// A size on the command line.

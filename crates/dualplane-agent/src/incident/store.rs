@@ -1,0 +1,299 @@
+//! The folder of incidents: `ID.tar.zst` and `ID.json` for each, within a budget.
+//!
+//! A summary is written before its bundle (`begun`) and after it (`kept`), so that a crash in between is told from a bundle
+//! that was never begun. When the budget is used up, ends that nobody called a death go first, then later deaths of a
+//! loop, the oldest first, and first deaths last. The summary of what had to go stays: it says what happened, and that a
+//! later death of that loop is not its first.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::id::is_id;
+use super::summary::{Kind, LoopKey, State, Summary};
+use super::whole::{write_renamed, write_whole};
+
+/// Behind the id in the name of a bundle.
+pub const BUNDLE_SUFFIX: &str = ".tar.zst";
+/// A summary is below 2 KiB; larger is none of ours.
+const MAX_SUMMARY: u64 = 16 << 10;
+/// Summaries that are kept, of dropped bundles as well.
+const MAX_SUMMARIES: usize = 4096;
+
+/// The folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// What the system says.
+    #[error("{path}: {source}")]
+    Io {
+        /// File or folder.
+        path: PathBuf,
+        /// Reason.
+        source: io::Error,
+    },
+    /// All that is there is worth more.
+    #[error("the budget of {0} bytes is used up by first deaths")]
+    Budget(u64),
+}
+
+impl StoreError {
+    fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::Io { path: path.to_owned(), source }
+    }
+
+    /// The disk, or this user's share of it, is full.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Io { source, .. }
+            if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+    }
+}
+
+/// What the folder holds and what it could not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Bundles on the disk.
+    pub bundles: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bundles that went for later ones.
+    pub dropped: u64,
+    /// First deaths among them.
+    pub dropped_firsts: u64,
+    /// Summaries that cannot be read.
+    pub unreadable: u64,
+}
+
+/// Incidents of one folder. One process writes; any may read.
+#[derive(Debug)]
+pub struct Store {
+    dir: PathBuf,
+    budget: u64,
+    index: BTreeMap<String, Summary>,
+    /// Deaths of each loop, dropped ones as well.
+    loops: HashMap<LoopKey, u64>,
+    counts: Counts,
+}
+
+impl Store {
+    /// Opens or makes the folder. What a crash left half-written is removed.
+    ///
+    /// # Errors
+    /// It cannot be made or listed.
+    pub fn open(dir: &Path, budget: u64) -> Result<Self, StoreError> {
+        fs::create_dir_all(dir).map_err(StoreError::at(dir))?;
+        let (summaries, unreadable) = list(dir)?;
+        let counts = Counts { unreadable, ..Counts::default() };
+        let mut store =
+            Self { dir: dir.to_owned(), budget, index: BTreeMap::new(), loops: HashMap::new(), counts };
+        for mut s in summaries {
+            let bytes = fs::metadata(store.bundle(&s.id)).map(|m| m.len()).ok();
+            match (s.state, bytes) {
+                // Its death is noticed anew: the container is in the ring and gone.
+                (State::Begun, None) => {
+                    let _ = fs::remove_file(store.summary_path(&s.id));
+                    continue;
+                }
+                (State::Begun, Some(_)) => s.state = State::Kept,
+                (State::Kept | State::Judged, None) => s.state = State::Dropped,
+                _ => {}
+            }
+            s.bytes = bytes.unwrap_or(0);
+            store.enter(s);
+        }
+        for name in names(dir)? {
+            let orphan = name.strip_suffix(BUNDLE_SUFFIX).is_some_and(|id| !store.index.contains_key(id));
+            // A summary that cannot be read and has no bundle says nothing any more.
+            let torn = name
+                .strip_suffix(".json")
+                .is_some_and(|id| is_id(id) && !store.index.contains_key(id) && !store.bundle(id).exists());
+            if orphan || torn || name.ends_with(".new") {
+                let _ = fs::remove_file(dir.join(name));
+            }
+        }
+        Ok(store)
+    }
+
+    fn enter(&mut self, s: Summary) {
+        if s.bytes > 0 {
+            self.counts.bundles += 1;
+            self.counts.bytes += s.bytes;
+        }
+        if s.kind != Kind::Kill {
+            *self.loops.entry(s.loop_key()).or_insert(0) += 1;
+        }
+        self.index.insert(s.id.clone(), s);
+    }
+
+    /// Path of a bundle.
+    #[must_use]
+    pub fn bundle(&self, id: &str) -> PathBuf {
+        self.dir.join(format!("{id}{BUNDLE_SUFFIX}"))
+    }
+
+    fn summary_path(&self, id: &str) -> PathBuf {
+        self.dir.join(format!("{id}.json"))
+    }
+
+    /// All summaries, the oldest first.
+    pub fn all(&self) -> impl Iterator<Item = &Summary> {
+        self.index.values()
+    }
+
+    /// One summary.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&Summary> {
+        self.index.get(id)
+    }
+
+    /// What it holds and what it could not.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Deaths of a loop so far.
+    #[must_use]
+    pub fn deaths(&self, key: &LoopKey) -> u64 {
+        self.loops.get(key).copied().unwrap_or(0)
+    }
+
+    /// Says that a bundle is coming. Not synced: after a crash of the machine the death is noticed anew or is past.
+    ///
+    /// # Errors
+    /// No space, no right.
+    pub fn begin(&mut self, summary: Summary) -> Result<(), StoreError> {
+        let path = self.summary_path(&summary.id);
+        write_renamed(&path, &json(&summary)).map_err(StoreError::at(&path))?;
+        self.enter(summary);
+        Ok(())
+    }
+
+    /// Writes or replaces a bundle, so that it survives a crash; makes room first.
+    ///
+    /// # Errors
+    /// No space, no right, or all that is there is worth more; the incident stays `begun`, or as it was.
+    pub fn keep(&mut self, id: &str, bundle: &[u8]) -> Result<(), StoreError> {
+        let size = bundle.len() as u64;
+        let before = self.index.get(id).map_or(0, |s| s.bytes);
+        self.make_room(size.saturating_sub(before), id);
+        if self.counts.bytes.saturating_sub(before).saturating_add(size) > self.budget {
+            return Err(StoreError::Budget(self.budget));
+        }
+        let path = self.bundle(id);
+        let mut done = write_whole(&path, bundle).map_err(StoreError::at(&path));
+        // The disk is full by others: what is worth less than this goes.
+        while done.as_ref().is_err_and(StoreError::is_full) && self.drop_one(id) {
+            done = write_whole(&path, bundle).map_err(StoreError::at(&path));
+        }
+        done?;
+        self.counts.bytes = self.counts.bytes.saturating_sub(before) + size;
+        self.counts.bundles += u64::from(before == 0);
+        if let Some(s) = self.index.get_mut(id) {
+            s.bytes = size;
+            if s.state == State::Begun {
+                s.state = State::Kept;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes a summary and writes it.
+    ///
+    /// # Errors
+    /// No space, no right; the change holds in memory.
+    pub fn change(&mut self, id: &str, change: impl FnOnce(&mut Summary)) -> Result<(), StoreError> {
+        let Some(s) = self.index.get_mut(id) else { return Ok(()) };
+        change(s);
+        let text = json(s);
+        let path = self.summary_path(id);
+        write_whole(&path, &text).map_err(StoreError::at(&path))
+    }
+
+    /// Removes an incident: it was none.
+    pub fn remove(&mut self, id: &str) {
+        let _ = fs::remove_file(self.bundle(id));
+        let _ = fs::remove_file(self.summary_path(id));
+        let Some(s) = self.index.remove(id) else { return };
+        if s.bytes > 0 {
+            self.counts.bundles = self.counts.bundles.saturating_sub(1);
+            self.counts.bytes = self.counts.bytes.saturating_sub(s.bytes);
+        }
+        if let Some(n) = self.loops.get_mut(&s.loop_key()).filter(|_| s.kind != Kind::Kill) {
+            *n = n.saturating_sub(1);
+        }
+    }
+
+    fn make_room(&mut self, bytes: u64, keep: &str) {
+        while self.counts.bytes.saturating_add(bytes) > self.budget && self.drop_one(keep) {}
+        while self.index.len() > MAX_SUMMARIES {
+            let gone = self.index.values().find(|s| s.state == State::Dropped && s.id != keep);
+            let Some(id) = gone.map(|s| s.id.clone()) else { break };
+            self.remove(&id);
+        }
+    }
+
+    /// Drops the bundle that is worth the least; `false` where none but `keep` is left.
+    fn drop_one(&mut self, keep: &str) -> bool {
+        let worth = |s: &Summary| match (s.kind, s.first) {
+            // One that is not judged yet may be a death.
+            (Kind::End, _) if s.state == State::Judged => 0,
+            (_, false) => 1,
+            (_, true) => 2,
+        };
+        let own = self.index.get(keep).map_or(2, worth);
+        let all = self.index.values().filter(|s| s.bytes > 0 && s.id != keep);
+        // The oldest of the least worth; what is worth more than the new one stays.
+        let Some(id) = all.filter(|s| worth(s) <= own).min_by_key(|s| worth(s)).map(|s| s.id.clone()) else {
+            return false;
+        };
+        let path = self.bundle(&id);
+        if fs::remove_file(&path).is_err() && path.exists() {
+            return false;
+        }
+        if let Some(s) = self.index.get_mut(&id) {
+            self.counts.bundles = self.counts.bundles.saturating_sub(1);
+            self.counts.bytes = self.counts.bytes.saturating_sub(s.bytes);
+            self.counts.dropped += 1;
+            self.counts.dropped_firsts += u64::from(s.first && s.kind != Kind::End);
+            (s.bytes, s.state) = (0, State::Dropped);
+        }
+        let _ = self.change(&id, |_| {});
+        true
+    }
+}
+
+fn json(s: &Summary) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(s).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+fn names(dir: &Path) -> Result<Vec<String>, StoreError> {
+    let entries = fs::read_dir(dir).map_err(StoreError::at(dir))?;
+    Ok(entries.filter_map(Result::ok).filter_map(|e| e.file_name().into_string().ok()).collect())
+}
+
+/// Reads the summaries of a folder, the oldest first, and counts those that cannot be read.
+///
+/// # Errors
+/// The folder cannot be listed.
+pub fn list(dir: &Path) -> Result<(Vec<Summary>, u64), StoreError> {
+    let mut names = names(dir)?;
+    names.retain(|n| n.strip_suffix(".json").is_some_and(is_id));
+    names.sort();
+    let (mut out, mut unreadable) = (Vec::new(), 0);
+    for name in names {
+        let path = dir.join(&name);
+        let small = fs::symlink_metadata(&path).is_ok_and(|m| m.is_file() && m.len() <= MAX_SUMMARY);
+        let read = small.then(|| fs::read(&path).ok()).flatten();
+        let summary = read.and_then(|b| serde_json::from_slice::<Summary>(&b).ok());
+        // A name inside that is not the file's would lead elsewhere.
+        match summary.filter(|s| name.strip_suffix(".json") == Some(&s.id)) {
+            Some(s) => out.push(s),
+            None => unreadable += 1,
+        }
+    }
+    Ok((out, unreadable))
+}

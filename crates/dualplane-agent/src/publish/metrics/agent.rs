@@ -1,0 +1,165 @@
+//! What the agent found, and what it costs.
+
+use super::family::{Family, Labels, Of, Page, counter, gauge};
+use crate::publish::{Counts, SinkCounts};
+use crate::view::View;
+
+const INCIDENTS: Family = counter(
+    "dualplane_incidents_total",
+    "class plane kind",
+    "Incidents that this run of the agent noticed, by verdict.",
+);
+
+/// A family and how its value is read.
+type OfBoth = (Family, fn(&View, &Counts) -> Option<f64>);
+
+const AGENT: &[OfBoth] = &[
+    (gauge("dualplane_incidents_kept", "", "Bundles on the disk."), |_, c| Some(c.store.bundles as f64)),
+    (gauge("dualplane_incidents_kept_bytes", "", "Their bytes."), |_, c| Some(c.store.bytes as f64)),
+    (counter("dualplane_incidents_dropped_total", "", "Bundles that had to go for later ones."), |_, c| {
+        Some(c.store.dropped as f64)
+    }),
+    (counter("dualplane_incidents_dropped_first_total", "", "First deaths of a loop among them."), |_, c| {
+        Some(c.store.dropped_firsts as f64)
+    }),
+    (gauge("dualplane_incidents_unreadable", "", "Summaries in the folder that cannot be read."), |_, c| {
+        Some(c.store.unreadable as f64)
+    }),
+    (counter("dualplane_agent_rounds_total", "", "Rounds of readings."), |v, _| {
+        Some((v.round?.number as f64) + 1.0)
+    }),
+    (counter("dualplane_agent_round_seconds_total", "", "Time that all rounds took together."), |_, c| {
+        Some(c.round_time.as_secs_f64())
+    }),
+    (
+        gauge(
+            "dualplane_agent_round_duration_seconds",
+            "",
+            "Time that the last round took on the host's plane.",
+        ),
+        |v, _| {
+            let r = v.round?;
+            Some((r.host.took() + r.node.took()).as_secs_f64())
+        },
+    ),
+    (
+        gauge(
+            "dualplane_agent_plane_skew_seconds",
+            "",
+            "The most that lies between the readings of the two planes in the last round.",
+        ),
+        |v, _| Some(v.round?.skew()?.as_secs_f64()),
+    ),
+    (gauge("dualplane_agent_last_round_timestamp_seconds", "", "When the last round began."), |v, _| {
+        v.round.map(|_| v.wall_ms as f64 / 1000.0)
+    }),
+    (
+        counter(
+            "dualplane_agent_gpu_late_total",
+            "",
+            "Rounds in which the GPU driver did not answer in time.",
+        ),
+        |_, c| Some(c.gpu_late as f64),
+    ),
+    (
+        gauge("dualplane_agent_containers", "", "Container groups that are sampled, sandboxes included."),
+        |v, _| Some(v.containers.len() as f64),
+    ),
+    (gauge("dualplane_agent_ring_bytes", "", "Bytes of the ring of samples on the disk."), |_, c| {
+        c.ring_bytes.map(|b| b as f64)
+    }),
+    (gauge("dualplane_agent_ring_span_seconds", "", "How far back the ring reaches."), |_, c| {
+        c.ring_span.map(|d| d.as_secs_f64())
+    }),
+    (
+        counter(
+            "dualplane_agent_kernel_records_lost_total",
+            "",
+            "Kernel messages that were overwritten before they could be read.",
+        ),
+        |_, c| Some(c.kernel_lost as f64),
+    ),
+];
+
+const LOST: Family = counter("dualplane_agent_lost_total", "what", "What could not be kept.");
+
+const SINK: &[Of<SinkCounts>] = &[
+    (counter("dualplane_sink_delivered_total", "sink", "Incidents that arrived."), |s| {
+        Some(s.delivered as f64)
+    }),
+    (counter("dualplane_sink_failed_total", "sink", "Attempts that failed; they are repeated."), |s| {
+        Some(s.failed as f64)
+    }),
+    (counter("dualplane_sink_refused_total", "sink", "Incidents that were refused for good."), |s| {
+        Some(s.refused as f64)
+    }),
+    (
+        counter(
+            "dualplane_sink_lost_total",
+            "sink",
+            "Incidents whose bundle had to go before it was delivered.",
+        ),
+        |s| Some(s.lost as f64),
+    ),
+    (gauge("dualplane_sink_pending", "sink", "Incidents that wait to be delivered."), |s| {
+        Some(s.pending as f64)
+    }),
+];
+
+const INFO: Family = gauge("dualplane_agent_info", "version", "1, with the version.");
+
+/// These have the names that all exporters use; `node` is on them too.
+const PROCESS: &[OfBoth] = &[
+    (counter("process_cpu_seconds_total", "", "Time on processors."), |_, c| {
+        c.cost.cpu.map(|d| d.as_secs_f64())
+    }),
+    (gauge("process_resident_memory_bytes", "", "Resident memory."), |_, c| {
+        c.cost.resident.map(|b| b.0 as f64)
+    }),
+    (gauge("process_open_fds", "", "Open descriptors."), |_, c| c.cost.open_fds.map(|n| n as f64)),
+    (gauge("process_max_fds", "", "Descriptors that may be open."), |_, c| c.cost.max_fds.map(|n| n as f64)),
+    (gauge("process_start_time_seconds", "", "When the agent started."), |_, c| {
+        c.cost.started_ms.map(|ms| ms as f64 / 1000.0)
+    }),
+];
+
+const LEFT_OUT: Family = gauge(
+    "dualplane_agent_samples_left_out",
+    "",
+    "Containers, devices and samples beyond the bounds of this page.",
+);
+
+pub(super) fn families() -> impl Iterator<Item = &'static Family> {
+    [&INCIDENTS]
+        .into_iter()
+        .chain(AGENT.iter().map(|f| &f.0))
+        .chain([&LOST])
+        .chain(SINK.iter().map(|f| &f.0))
+        .chain([&INFO])
+        .chain(PROCESS.iter().map(|f| &f.0))
+        .chain([&LEFT_OUT])
+}
+
+pub(super) fn render(view: &View, counts: &Counts, node: &Labels, page: &mut Page<'_>) {
+    page.lift();
+    page.family(
+        &INCIDENTS,
+        counts.incidents.iter().map(|((class, plane, kind), n)| {
+            (node.with("class", class).with("plane", plane).with("kind", kind), *n as f64)
+        }),
+    );
+    both(AGENT, view, counts, node, page);
+    page.family(&LOST, counts.lost.iter().map(|(what, n)| (node.with("what", what), *n as f64)));
+    let sinks: Vec<_> = counts.sinks.iter().map(|s| (node.with("sink", &s.name), s)).collect();
+    page.all(SINK, &sinks);
+    page.family(&INFO, [(node.with("version", env!("CARGO_PKG_VERSION")), 1.0)].into_iter());
+    both(PROCESS, view, counts, node, page);
+    let left_out = page.left_out();
+    page.family(&LEFT_OUT, [(node.clone(), left_out as f64)].into_iter());
+}
+
+fn both(table: &[OfBoth], view: &View, counts: &Counts, node: &Labels, page: &mut Page<'_>) {
+    for (family, value) in table {
+        page.family(family, value(view, counts).map(|v| (node.clone(), v)).into_iter());
+    }
+}

@@ -1,0 +1,257 @@
+//! Both planes of each container, and what its engine says.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dualplane_core::units::Bytes;
+use dualplane_node::cgroup::Limit;
+
+use super::family::{Family, Labels, Of, Page, counter, gauge};
+use crate::view::{ContainerView, View};
+
+/// Containers of a page, the largest first: four times what a node runs by default.
+const MAX_CONTAINERS: usize = 1024;
+/// Devices of a container: 16 cards with 7 MIG devices each.
+const MAX_DEVICES: usize = 128;
+/// What an engine said longer ago is of another time.
+const STALE: Duration = Duration::from_secs(120);
+
+const OWN: &str = "namespace pod container";
+const ENGINE: &str = "namespace pod container engine model_name";
+
+fn bytes(b: Option<Bytes>) -> Option<f64> {
+    b.map(|b| b.0 as f64)
+}
+
+fn number(n: Option<u64>) -> Option<f64> {
+    n.map(|n| n as f64)
+}
+
+pub(super) fn seconds(us: Option<u64>) -> Option<f64> {
+    us.map(|us| us as f64 / 1e6)
+}
+
+const INFO: Family = gauge(
+    "dualplane_container_info",
+    "namespace pod container uid container_id qos runtime",
+    "1, with what else identifies the container.",
+);
+
+const HOST: &[Of<ContainerView>] = &[
+    (gauge("dualplane_container_memory_usage_bytes", OWN, "Host RAM in use, page cache included."), |c| {
+        bytes(c.memory.current)
+    }),
+    (
+        gauge(
+            "dualplane_container_memory_peak_bytes",
+            OWN,
+            "The most that ever was in use (cgroup v1, and Linux 5.19 and later).",
+        ),
+        |c| bytes(c.memory.peak),
+    ),
+    (
+        gauge(
+            "dualplane_container_memory_limit_bytes",
+            OWN,
+            "The tightest limit of the container and the groups above it; absent without one.",
+        ),
+        |c| bytes(c.memory.limit.and_then(Limit::bytes)),
+    ),
+    (
+        gauge(
+            "dualplane_container_memory_working_set_bytes",
+            OWN,
+            "Usage without the page cache that is reclaimed first: what the kubelet evicts by.",
+        ),
+        |c| bytes(c.memory.working_set()),
+    ),
+    (gauge("dualplane_container_memory_anon_bytes", OWN, "Anonymous memory."), |c| bytes(c.memory.anon)),
+    (gauge("dualplane_container_memory_file_bytes", OWN, "Page cache, tmpfs in it."), |c| {
+        bytes(c.memory.file)
+    }),
+    (
+        gauge(
+            "dualplane_container_memory_shmem_bytes",
+            OWN,
+            "tmpfs, shared memory and pinned host memory: not reclaimed without swap.",
+        ),
+        |c| bytes(c.memory.shmem),
+    ),
+    (gauge("dualplane_container_memory_kernel_bytes", OWN, "Kernel memory (cgroup v2)."), |c| {
+        bytes(c.memory.kernel)
+    }),
+    (
+        gauge("dualplane_container_memory_inactive_file_bytes", OWN, "Page cache that is reclaimed first."),
+        |c| bytes(c.memory.inactive_file),
+    ),
+    (gauge("dualplane_container_memory_unevictable_bytes", OWN, "Locked memory."), |c| {
+        bytes(c.memory.unevictable)
+    }),
+    (gauge("dualplane_container_memory_swap_bytes", OWN, "Swap in use."), |c| bytes(c.memory.swap)),
+    (
+        counter("dualplane_container_memory_major_faults_total", OWN, "Page faults that waited for a disk."),
+        |c| number(c.memory.major_faults),
+    ),
+    (
+        counter(
+            "dualplane_container_memory_at_limit_total",
+            OWN,
+            "How often the limit was touched; reclaim may have helped.",
+        ),
+        |c| number(c.memory.at_limit),
+    ),
+    (
+        counter(
+            "dualplane_container_memory_oom_total",
+            OWN,
+            "How often an allocation failed at the limit (cgroup v2).",
+        ),
+        |c| number(c.memory.oom),
+    ),
+    (counter("dualplane_container_oom_kills_total", OWN, "Processes that an OOM killer killed."), |c| {
+        number(c.memory.oom_kill)
+    }),
+    (
+        counter(
+            "dualplane_container_oom_group_kills_total",
+            OWN,
+            "Times that the OOM killer killed the container as a whole (cgroup v2).",
+        ),
+        |c| number(c.memory.oom_group_kill),
+    ),
+    (
+        counter(
+            "dualplane_container_memory_pressure_waiting_seconds_total",
+            OWN,
+            "Time in which some task waited for memory (PSI some).",
+        ),
+        |c| seconds(c.memory.pressure.some_us),
+    ),
+    (
+        counter(
+            "dualplane_container_memory_pressure_stalled_seconds_total",
+            OWN,
+            "Time in which all tasks waited for memory (PSI full).",
+        ),
+        |c| seconds(c.memory.pressure.full_us),
+    ),
+    (gauge("dualplane_container_shm_size_bytes", OWN, "Size of /dev/shm of its pod."), |c| {
+        bytes(c.shm.map(|s| s.size))
+    }),
+    (gauge("dualplane_container_shm_used_bytes", OWN, "Of it in use."), |c| bytes(c.shm.map(|s| s.used))),
+    (gauge("dualplane_container_processes", OWN, "Processes when they were last listed."), |c| {
+        let n = c.processes.processes.len() + c.processes.left_out;
+        (n > 0).then_some(n as f64)
+    }),
+];
+
+const VRAM: Family = gauge(
+    "dualplane_container_gpu_memory_used_bytes",
+    "namespace pod container gpu UUID",
+    "VRAM that its processes hold on a device, where the driver tells.",
+);
+const ON_GPU: Family = gauge(
+    "dualplane_container_gpu_processes",
+    "namespace pod container gpu UUID",
+    "Its processes with memory on a device.",
+);
+
+const ENGINES: &[Of<ContainerView>] = &[
+    (gauge("dualplane_engine_kv_cache_usage_ratio", ENGINE, "Share of the KV cache in use, 0 to 1."), |c| {
+        c.engine.as_ref()?.kv_use
+    }),
+    (gauge("dualplane_engine_requests_running", ENGINE, "Requests that run."), |c| {
+        c.engine.as_ref()?.running
+    }),
+    (gauge("dualplane_engine_requests_waiting", ENGINE, "Requests that wait."), |c| {
+        c.engine.as_ref()?.waiting
+    }),
+    (
+        counter(
+            "dualplane_engine_preemptions_total",
+            ENGINE,
+            "Requests that lost their place in the KV cache.",
+        ),
+        |c| c.engine.as_ref()?.preemptions,
+    ),
+];
+
+pub(super) fn families() -> impl Iterator<Item = &'static Family> {
+    [&INFO]
+        .into_iter()
+        .chain(HOST.iter().map(|f| &f.0))
+        .chain([&VRAM, &ON_GPU])
+        .chain(ENGINES.iter().map(|f| &f.0))
+}
+
+/// Containers with a name of their own. While a container restarts, two have the same names: the newer one is told.
+fn told<'v>(view: &'v View, node: &Labels, page: &mut Page<'_>) -> Vec<(Labels, &'v ContainerView)> {
+    let mut by_name: BTreeMap<(&str, &str, String), &ContainerView> = BTreeMap::new();
+    for c in view.containers.values() {
+        let key = match &c.named {
+            Some(n) => (n.namespace.as_str(), n.pod.as_str(), n.container.clone()),
+            // A sandbox, or so new that nobody has named it.
+            None if c.group.identity.pod_uid.is_some() => continue,
+            None => ("", "", c.title()),
+        };
+        let newest = by_name.entry(key).or_insert(c);
+        if (c.since, c.slot) > (newest.since, newest.slot) {
+            *newest = c;
+        }
+    }
+    let mut all: Vec<_> = by_name.into_iter().collect();
+    if let Some(more) = all.len().checked_sub(MAX_CONTAINERS).filter(|n| *n > 0) {
+        all.sort_by_key(|(_, c)| std::cmp::Reverse(c.memory.current));
+        all.truncate(MAX_CONTAINERS);
+        page.leave_out(more);
+    }
+    let labels = |(namespace, pod, container): &(&str, &str, String)| {
+        node.with("namespace", namespace).with("pod", pod).with("container", container)
+    };
+    all.into_iter().map(|(key, c)| (labels(&key), c)).collect()
+}
+
+pub(super) fn render(view: &View, node: &Labels, page: &mut Page<'_>) {
+    let all = told(view, node, page);
+    page.family(
+        &INFO,
+        all.iter().map(|(l, c)| {
+            let p = &c.group.identity;
+            let uid = c.named.as_ref().and_then(|n| n.uid.as_deref()).or(p.pod_uid.as_deref());
+            let l = l.with("uid", uid.unwrap_or_default());
+            let l = l.with("container_id", p.container_id.as_deref().unwrap_or_default());
+            (l.with("qos", p.qos.unwrap_or_default()).with("runtime", p.runtime.unwrap_or_default()), 1.0)
+        }),
+    );
+    page.all(HOST, &all);
+    let on: Vec<(Labels, Option<Bytes>, usize)> =
+        all.iter().flat_map(|(l, c)| on_devices(view, l, c)).collect();
+    page.family(&VRAM, on.iter().filter_map(|(l, used, _)| Some((l.clone(), bytes(*used)?))));
+    page.family(&ON_GPU, on.iter().map(|(l, _, n)| (l.clone(), *n as f64)));
+    let fresh = |c: &ContainerView| c.engine.as_ref().filter(|e| view.at.since(e.at) < STALE).cloned();
+    let engines: Vec<(Labels, &ContainerView)> = all
+        .iter()
+        .filter_map(|(l, c)| {
+            let e = fresh(c)?;
+            Some((l.with("engine", e.engine).with("model_name", e.model.as_deref().unwrap_or_default()), *c))
+        })
+        .collect();
+    page.all(ENGINES, &engines);
+}
+
+/// Devices that a container is on: labels, VRAM, processes.
+fn on_devices(view: &View, labels: &Labels, c: &ContainerView) -> Vec<(Labels, Option<Bytes>, usize)> {
+    let mut by_device: BTreeMap<u16, (Option<Bytes>, usize)> = BTreeMap::new();
+    for h in &c.vram {
+        let (used, n) = by_device.entry(h.device).or_default();
+        *n += 1;
+        if let Some(b) = h.used {
+            *used = Some(used.unwrap_or_default().saturating_add(b));
+        }
+    }
+    let labelled = by_device.into_iter().take(MAX_DEVICES).filter_map(|(device, (used, n))| {
+        let d = &view.gpus.get(usize::from(device))?.device;
+        Some((labels.with("gpu", &d.index.to_string()).with("UUID", &d.uuid), used, n))
+    });
+    labelled.collect()
+}

@@ -1,0 +1,157 @@
+//! Cards and MIG devices.
+
+use dualplane_core::units::Bytes;
+
+use super::family::{Family, Labels, Of, Page, counter, gauge};
+use crate::view::{GpuView, View};
+
+/// Devices of a page: 16 cards with 7 MIG devices each.
+const MAX_DEVICES: usize = 128;
+
+const OWN: &str = "gpu UUID model GPU_I_ID";
+
+fn bytes(b: Option<Bytes>) -> Option<f64> {
+    b.map(|b| b.0 as f64)
+}
+
+fn share(percent: Option<u32>) -> Option<f64> {
+    percent.map(|p| f64::from(p) / 100.0)
+}
+
+const READABLE: Family =
+    gauge("dualplane_gpus_readable", "", "1 where GPUs of the node can be read, else 0.");
+const INFO: Family = gauge(
+    "dualplane_gpu_info",
+    "gpu UUID model GPU_I_ID pci_bus_id mig",
+    "1, with what else identifies the device; mig: on, off, or device.",
+);
+
+const DEVICE: &[Of<GpuView>] = &[
+    (gauge("dualplane_gpu_memory_size_bytes", OWN, "All VRAM of the device."), |g| bytes(g.reading.total)),
+    (
+        gauge(
+            "dualplane_gpu_memory_used_bytes",
+            OWN,
+            "VRAM in use by processes, without what the driver reserved.",
+        ),
+        |g| bytes(g.reading.used),
+    ),
+    (gauge("dualplane_gpu_memory_free_bytes", OWN, "Unused VRAM."), |g| bytes(g.reading.free)),
+    (gauge("dualplane_gpu_memory_reserved_bytes", OWN, "VRAM that the driver keeps for itself."), |g| {
+        bytes(g.reading.reserved)
+    }),
+    (
+        gauge(
+            "dualplane_gpu_memory_unassigned_bytes",
+            OWN,
+            "VRAM of processes that belong to no container that is known; absent where no process is listed.",
+        ),
+        |g| {
+            let known = g.processes.iter().filter_map(|(p, slot)| Some((p.used?, slot)));
+            known.fold(None, |sum: Option<f64>, (b, slot)| {
+                Some(sum.unwrap_or(0.0) + if slot.is_none() { b.0 as f64 } else { 0.0 })
+            })
+        },
+    ),
+    (gauge("dualplane_gpu_processes", OWN, "Processes with memory on the device."), |g| {
+        Some(g.processes.len() as f64)
+    }),
+    (gauge("dualplane_gpu_busy_ratio", OWN, "Share of time with a kernel running (not on MIG)."), |g| {
+        share(g.reading.busy)
+    }),
+    (
+        gauge(
+            "dualplane_gpu_memory_busy_ratio",
+            OWN,
+            "Share of time in which VRAM was read or written; says nothing of how full it is.",
+        ),
+        |g| share(g.reading.memory_busy),
+    ),
+    (gauge("dualplane_gpu_power_watts", OWN, "Power."), |g| {
+        g.reading.power_mw.map(|m| f64::from(m) / 1000.0)
+    }),
+    (gauge("dualplane_gpu_temperature_celsius", OWN, "Temperature of the chip."), |g| {
+        g.reading.celsius.map(f64::from)
+    }),
+    (counter("dualplane_gpu_pcie_replays_total", OWN, "PCIe packets that were sent again."), |g| {
+        g.health?.pcie_replays.map(f64::from)
+    }),
+    (gauge("dualplane_gpu_nvlinks_up", OWN, "NVLinks that are up."), |g| g.health?.nvlinks.map(f64::from)),
+    (
+        counter(
+            "dualplane_gpu_nvlink_errors_total",
+            OWN,
+            "Replays, recoveries and CRC errors of all NVLinks.",
+        ),
+        |g| g.health?.nvlink_errors.map(|n| n as f64),
+    ),
+];
+
+const THROTTLED: Family = gauge(
+    "dualplane_gpu_throttled",
+    "gpu UUID model GPU_I_ID reason",
+    "1 while clocks are low for a reason that is a fault.",
+);
+/// Bits of `nvmlClocksEventReasons`.
+const REASONS: [(&str, u64); 4] =
+    [("hw_slowdown", 0x8), ("sw_thermal", 0x20), ("hw_thermal", 0x40), ("hw_power_brake", 0x80)];
+
+const ECC: Family = counter(
+    "dualplane_gpu_ecc_errors_total",
+    "gpu UUID model GPU_I_ID type",
+    "Memory errors since the driver was loaded, corrected or not.",
+);
+
+pub(super) fn families() -> impl Iterator<Item = &'static Family> {
+    [&READABLE, &INFO].into_iter().chain(DEVICE.iter().map(|f| &f.0)).chain([&THROTTLED, &ECC])
+}
+
+pub(super) fn render(view: &View, node: &Labels, page: &mut Page<'_>) {
+    if view.round.is_some() {
+        let readable = view.gpu_gap.is_none() && !view.gpus.is_empty();
+        page.family(&READABLE, [(node.clone(), f64::from(u8::from(readable)))].into_iter());
+    }
+    page.leave_out(view.gpus.len().saturating_sub(MAX_DEVICES));
+    let all: Vec<(Labels, &GpuView)> =
+        view.gpus.iter().take(MAX_DEVICES).map(|g| (labels(node, g), g)).collect();
+    page.family(
+        &INFO,
+        all.iter().map(|(l, g)| {
+            let mig = match (g.device.card, g.device.mig) {
+                (Some(_), _) => "device",
+                (None, Some(true)) => "on",
+                (None, Some(false)) => "off",
+                (None, None) => "",
+            };
+            (l.with("pci_bus_id", &g.device.pci).with("mig", mig), 1.0)
+        }),
+    );
+    // A device that was listed and has not been read yet has nothing to say.
+    let read: Vec<_> = all.into_iter().filter(|(_, g)| g.at.0 > 0).collect();
+    page.all(DEVICE, &read);
+    page.family(
+        &THROTTLED,
+        read.iter().filter_map(|(l, g)| Some((l, g.reading.throttle?))).flat_map(|(l, bits)| {
+            REASONS
+                .iter()
+                .map(move |(reason, bit)| (l.with("reason", reason), f64::from(u8::from(bits & bit != 0))))
+        }),
+    );
+    page.family(
+        &ECC,
+        read.iter().filter_map(|(l, g)| Some((l, g.health?))).flat_map(|(l, h)| {
+            let kinds = [("corrected", h.ecc_corrected), ("uncorrected", h.ecc_uncorrected)];
+            kinds.into_iter().filter_map(|(kind, n)| Some((l.with("type", kind), n? as f64)))
+        }),
+    );
+}
+
+/// The names that NVIDIA's own exporter gives: its series and these can be joined by `UUID`.
+fn labels(node: &Labels, g: &GpuView) -> Labels {
+    let d = &g.device;
+    let l = node.with("gpu", &d.index.to_string()).with("UUID", &d.uuid).with("model", &d.name);
+    match d.instance {
+        Some((gpu_instance, _)) => l.with("GPU_I_ID", &gpu_instance.to_string()),
+        None => l,
+    }
+}

@@ -1,0 +1,70 @@
+//! A folder: a network file system, a mounted bucket, a disk that is collected by something else.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::{Sink, SinkError};
+use crate::incident::{BUNDLE_SUFFIX, Summary, is_id, write_whole};
+use crate::publish::stable_hash;
+
+/// Puts `ID.tar.zst`, then `ID.json`, each as a whole: where the summary is, the bundle is.
+#[derive(Debug)]
+pub struct Directory {
+    dir: PathBuf,
+    name: String,
+}
+
+impl Directory {
+    /// The folder is made at the first delivery if its parent is there: a mount that is missing is not filled in.
+    #[must_use]
+    pub fn new(dir: &Path) -> Self {
+        let name = format!("dir-{:08x}", stable_hash(&[&dir.to_string_lossy()]) >> 32);
+        Self { dir: dir.to_owned(), name }
+    }
+
+    fn put(&self, summary: &Summary, bundle: &Path) -> io::Result<()> {
+        if !self.dir.is_dir() {
+            fs::create_dir(&self.dir)?;
+        }
+        copy_whole(bundle, &self.dir.join(format!("{}{BUNDLE_SUFFIX}", summary.id)))?;
+        let mut json = serde_json::to_vec(summary)?;
+        json.push(b'\n');
+        write_whole(&self.dir.join(format!("{}.json", summary.id)), &json)
+    }
+}
+
+impl Sink for Directory {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn deliver(&mut self, summary: &Summary, bundle: &Path) -> Result<(), SinkError> {
+        if !is_id(&summary.id) {
+            return Err(SinkError::Refused("its id is no name of a file".into()));
+        }
+        self.put(summary, bundle).map_err(|e| SinkError::Later(format!("{}: {e}", self.dir.display())))
+    }
+}
+
+/// Copies beside the name, syncs, renames. A name that a crash left half-written is written over the next time.
+fn copy_whole(from: &Path, to: &Path) -> io::Result<()> {
+    let mut new = to.as_os_str().to_owned();
+    new.push(".new");
+    let new = Path::new(&new);
+    let copy = || {
+        let mut source = File::open(from)?;
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(new)?;
+        let size = source.metadata()?.len();
+        if io::copy(&mut source, &mut file)? != size {
+            return Err(io::Error::other("the bundle changed while it was copied"));
+        }
+        file.sync_all()?;
+        fs::rename(new, to)?;
+        to.parent().map_or(Ok(()), |d| File::open(d)?.sync_all())
+    };
+    copy().inspect_err(|_| {
+        let _ = fs::remove_file(new);
+    })
+}

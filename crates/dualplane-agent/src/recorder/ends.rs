@@ -1,0 +1,314 @@
+//! Ends of containers: which are frozen, when, and what is taken along. The second half of the first thread.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dualplane_core::evidence::Gap;
+use dualplane_node::cgroup::{Kind as GroupKind, Version};
+use dualplane_node::clock::{Anchor, Moment};
+use dualplane_node::cri::{self, Change};
+use dualplane_node::kmsg::Kernel;
+use dualplane_node::node::{Listing, Proc};
+
+use super::Recorder;
+use super::freeze::Freeze;
+use super::judge::News;
+use super::loops::Admit;
+use super::quotes::{Lines, quote};
+use super::recorder::OLD_LOG;
+use super::time::rfc3339;
+use super::who::Who;
+use crate::incident::{Kind, id_of};
+use crate::ring::{Note, Recovered};
+use crate::view::ContainerView;
+
+/// For so long a name is waited for: the kubelet links a log a moment after the container starts.
+const NAMELESS: Duration = Duration::from_secs(5);
+/// For so long a kill waits for the end of its container, which tells more.
+const KILL_WAITS: Duration = Duration::from_secs(3);
+/// A later kill in the same container within so long says nothing new.
+const KILL_AGAIN: Duration = Duration::from_secs(60);
+/// News of the log folders wait so long: the group that vanished tells the same sooner, and more.
+const NEWS_WAIT: Duration = Duration::from_secs(7);
+/// Freezes that wait for the disk. Each holds some descriptors and KiB.
+const MOST_FROZEN: u64 = 512;
+/// Kills of which the kernel did not say whose they were concern an end within so many microseconds.
+const HELD_BACK_US: u64 = 5_000_000;
+
+/// An end, or a kill inside of a container that lives on.
+struct End {
+    kind: Kind,
+    first: bool,
+    who: Who,
+    container: Option<ContainerView>,
+    log: Option<cri::OpenLog>,
+    kills: u64,
+    gap: Option<Gap>,
+}
+
+impl Recorder {
+    /// A container ended.
+    pub(super) fn gone(&mut self, c: ContainerView) {
+        self.counts.ends += 1;
+        let kubernetes = c.group.identity.pod_uid.is_some() && c.group.kind == GroupKind::Container;
+        if c.named.is_none() && kubernetes {
+            self.nameless.push((Moment::now().plus(NAMELESS), c));
+            return;
+        }
+        self.freeze_container(c, None);
+    }
+
+    /// Containers that an earlier run knew and that are not there any more.
+    pub(super) fn take_up(&mut self, recovered: Recovered) {
+        let there: HashSet<String> =
+            self.observer.view().containers.values().map(|c| c.group.path().to_owned()).collect();
+        for r in recovered.containers {
+            if there.contains(r.group.path()) {
+                continue;
+            }
+            self.counts.ends += 1;
+            self.counts.ends_unseen += 1;
+            let words = r.command.clone();
+            let first = Proc { pid: 1, words, ..Proc::default() };
+            let processes = if first.words.is_empty() { Vec::new() } else { vec![first] };
+            let at = r.at.unwrap_or(self.began);
+            let c = ContainerView {
+                slot: u16::MAX,
+                group: r.group,
+                named: r.named,
+                since: at,
+                memory: r.memory,
+                at,
+                shm: r.shm,
+                processes: Arc::new(Listing { processes, left_out: 0 }),
+                engine: None,
+                vram: Vec::new(),
+            };
+            let gap = Gap {
+                what: "the moment of the end".into(),
+                why: "the container ended while no agent ran; its series end with the earlier run".into(),
+                command: None,
+            };
+            if c.named.is_none() && c.group.identity.pod_uid.is_some() {
+                self.nameless.push((Moment::now().plus(NAMELESS), c));
+            } else {
+                self.freeze_container(c, Some(gap));
+            }
+        }
+    }
+
+    /// Later instances and removed pods, by the kubelet's log folders.
+    pub(super) fn look_at_logs(&mut self) {
+        let mut changes = Vec::new();
+        self.instances.look(&mut changes);
+        let due = Moment::now().plus(NEWS_WAIT);
+        for c in changes {
+            match &c {
+                Change::Started { pod, container, restart, .. } => {
+                    let (uid, container) = (pod.uid.clone(), container.clone());
+                    let _ = self.news.send(News::Restarted { uid, container, restart: *restart });
+                }
+                Change::Removed { pod, .. } => {
+                    let _ = self.news.send(News::Removed { uid: pod.uid.clone() });
+                }
+            }
+            self.late.push((due, c));
+        }
+    }
+
+    /// What had to wait: containers without a name, kills, instances that nobody saw end.
+    pub(super) fn settle_late(&mut self) {
+        let now = Moment::now();
+        let waiting = std::mem::take(&mut self.nameless);
+        for (until, mut c) in waiting {
+            self.observer.name_gone(&mut c);
+            if c.named.is_some() {
+                self.freeze_container(c, None);
+            } else if now < until {
+                self.nameless.push((until, c));
+            } else if self.kills.contains_key(&c.slot) || self.record_of(&c).is_some() {
+                self.freeze_container(c, None);
+            } else {
+                // The sandbox of a pod has no log and no link.
+                self.counts.nameless += 1;
+                self.mark_gone(c.group.path().to_owned());
+            }
+        }
+        let due: Vec<u16> =
+            self.kills.iter().filter(|(_, (_, at))| now.since(*at) >= KILL_WAITS).map(|(s, _)| *s).collect();
+        for slot in due {
+            self.kill(slot, now);
+        }
+        let (ready, wait): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.late).into_iter().partition(|(d, _)| now >= *d);
+        self.late = wait;
+        for (_, change) in ready {
+            self.ended_unseen(change);
+        }
+        self.kill_told.retain(|_, at| now.since(*at) < KILL_AGAIN);
+    }
+
+    /// Processes of a container were killed, and it lives on.
+    fn kill(&mut self, slot: u16, now: Moment) {
+        let Some(c) = self.observer.view().containers.get(&slot).cloned() else {
+            // It is gone: its end takes the kills along, or has.
+            if !self.nameless.iter().any(|(_, c)| c.slot == slot) {
+                self.kills.remove(&slot);
+            }
+            return;
+        };
+        let kills = self.kills.remove(&slot).map_or(0, |(n, _)| n);
+        if self.kill_told.get(&slot).is_some_and(|at| now.since(*at) < KILL_AGAIN) {
+            self.counts.skipped += 1;
+            return;
+        }
+        self.kill_told.insert(slot, now);
+        let who = Who::of(&c);
+        let log = open_log(&c);
+        self.send(End { kind: Kind::Kill, first: true, who, container: Some(c), log, kills, gap: None });
+    }
+
+    fn freeze_container(&mut self, c: ContainerView, gap: Option<Gap>) {
+        let who = Who::of(&c);
+        let path = c.group.path().to_owned();
+        let kills = self.kills.remove(&c.slot).map_or(0, |(n, _)| n);
+        if let Some(r) = who.restart
+            && !self.seen.insert(&who.uid, &who.container, r)
+        {
+            self.mark_gone(path);
+            return;
+        }
+        let first = match self.loops.admit(&who.loop_key(), Moment::now()) {
+            Admit::Skip => {
+                self.counts.skipped += 1;
+                self.mark_gone(path);
+                return;
+            }
+            admitted => admitted == Admit::First,
+        };
+        let log = open_log(&c);
+        let kind = if kills > 0 || self.record_of(&c).is_some() { Kind::Death } else { Kind::End };
+        self.send(End { kind, first, who, container: Some(c), log, kills, gap });
+    }
+
+    /// An instance whose end was not seen, by its log: the agent began after it, or it lived too short a time.
+    fn ended_unseen(&mut self, change: Change) {
+        let Change::Started { pod, container, ended: Some(ended), folder, .. } = change else { return };
+        if !self.seen.insert(&pod.uid, &container, ended) {
+            return;
+        }
+        let log = cri::open(&folder, ended);
+        if log.is_empty() || log.age().is_none_or(|a| a > OLD_LOG) {
+            return;
+        }
+        let who = Who::of_folder(&pod, &container, ended);
+        self.counts.ends += 1;
+        self.counts.ends_unseen += 1;
+        let first = match self.loops.admit(&who.loop_key(), Moment::now()) {
+            Admit::Skip => {
+                self.counts.skipped += 1;
+                return;
+            }
+            admitted => admitted == Admit::First,
+        };
+        let gap = Gap {
+            what: "the series of the dead instance".into(),
+            why: "it ended while no agent ran, or lived shorter than the agent looks; only its log is left"
+                .into(),
+            command: None,
+        };
+        let log = Some(log);
+        self.send(End { kind: Kind::End, first, who, container: None, log, kills: 0, gap: Some(gap) });
+    }
+
+    fn send(&mut self, end: End) {
+        let End { kind, first, who, container, log, kills, gap } = end;
+        let noticed = Moment::now();
+        let record = container.as_ref().and_then(|c| self.record_of(c));
+        let at = record.and_then(|(_, us)| us).map_or(noticed, |us| Moment(us.saturating_mul(1000)));
+        let wall_ms = Anchor::take().wall_ms(at.min(noticed));
+        let restart = who.restart.map(|r| r.to_string()).unwrap_or_default();
+        let short: String = who.container_id.chars().take(8).collect();
+        let id = id_of(&rfc3339(wall_ms), &[&who.namespace, &who.pod, &who.container, &restart, &short]);
+        let kernels: Vec<&Kernel> = self.history.iter().chain(&self.kernel).collect();
+        // A pid of another container may stand in a line that names none.
+        let lines = Lines {
+            of_earlier: self.records.of_earlier(&who.container_id, &who.uid),
+            of_own: self.records.of_own(&who.container_id),
+            of_others: self.records.of_others(&who.container_id),
+        };
+        let kernel = quote(&kernels, record.map(|(n, _)| n), at.0 / 1000, &lines);
+        let mut gaps: Vec<Gap> = gap.into_iter().collect();
+        if self.kernel.is_none() {
+            gaps.push(Gap {
+                what: "the kernel's messages".into(),
+                why: format!("{} cannot be read (CAP_SYSLOG)", self.config.kmsg.display()),
+                command: Some("dmesg -T | grep -iE 'oom|xid'".into()),
+            });
+        }
+        let unowned = self.records.unowned((at.0 / 1000).saturating_sub(HELD_BACK_US));
+        if record.is_none() && unowned > 0 {
+            gaps.push(Gap {
+                what: format!("whose {unowned} kills by the OOM killer were"),
+                why: "the kernel prints ten records in five seconds, of further kills a line without the container".into(),
+                command: None,
+            });
+        }
+        if let Some(g) = &self.observer.view().gpu_gap {
+            gaps.push(Gap { what: "VRAM of the node's GPUs".into(), why: g.to_string(), command: None });
+        }
+        let path = container.as_ref().map(|c| c.group.path().to_owned());
+        let version = self.observer.sampler().hierarchy().map_or(Version::V2, |h| h.version);
+        let freeze = Freeze {
+            id,
+            kind,
+            first,
+            who,
+            noticed,
+            wall_ms,
+            kills,
+            kernel_record: record.map(|(n, _)| n),
+            kernel,
+            container,
+            version,
+            gpus: self.observer.view().gpus.clone(),
+            machine: self.observer.view().machine,
+            log,
+            gaps,
+        };
+        if self.frozen >= MOST_FROZEN && !first {
+            self.counts.overrun += 1;
+            path.into_iter().for_each(|p| self.mark_gone(p));
+            return;
+        }
+        self.frozen += 1;
+        if let Some(jobs) = &self.jobs {
+            let _ = jobs.send(freeze);
+        }
+    }
+
+    /// Number and time of the kernel's record that names a container.
+    fn record_of(&self, c: &ContainerView) -> Option<(u64, Option<u64>)> {
+        let id = &c.group.identity;
+        let own = id.container_id.as_deref().and_then(|i| self.records.of(i));
+        // A record may name the pod alone, where the pod's limit was the one that was hit.
+        let since = c.since.0 / 1000;
+        let r = own.or_else(|| self.records.of_pod(id.pod_uid.as_deref()?, since))?;
+        Some((r.number, r.us))
+    }
+
+    /// The ring need not tell the next run of it. A container that lives is not marked: its kill was told.
+    pub(super) fn mark_gone(&self, path: String) {
+        let lives = self.observer.view().containers.values().any(|c| c.group.path() == path);
+        if !path.is_empty() && !lives {
+            let at = Moment::now();
+            self.tape.ring().append(&[], &[Note::Gone { path, at }]);
+        }
+    }
+}
+
+fn open_log(c: &ContainerView) -> Option<cri::OpenLog> {
+    let n = c.named.as_ref()?;
+    Some(cri::open(n.folder.as_deref()?, n.restart?))
+}

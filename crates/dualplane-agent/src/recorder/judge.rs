@@ -1,0 +1,312 @@
+//! Judges kept bundles and settles whether an end was a death, in a thread of its own.
+//!
+//! The bundle is on the disk before anything here happens. The API server, where there is one, tells the exit code and the
+//! pod as it was meant; it learns of a death a second or so after the node.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use dualplane_core::evidence::RawFile;
+use dualplane_kube::bundle::{pack, unpack};
+use dualplane_node::clock::Moment;
+use serde_json::Value;
+
+use super::decide::{Decision, Exit, Known, decide};
+use super::keeper::{Shared, Told};
+use super::who::Who;
+use crate::incident::{Kind, State};
+
+/// The kubelet writes a pod's status a second after a death; under load some.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// After so long the API server's answer is not waited for any more.
+const ASK_FOR: Duration = Duration::from_secs(10);
+/// Between two looks at what nobody has settled.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How much less than others the judging gets of a processor that is not enough for all.
+const NICE: i32 = 10;
+
+/// A bundle to judge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Task {
+    pub(super) id: String,
+    pub(super) oom: bool,
+    pub(super) who: Who,
+    pub(super) noticed: Moment,
+}
+
+/// What the log folders say later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum News {
+    /// A later instance began.
+    Restarted { uid: String, container: String, restart: u32 },
+    /// The pod's logs are gone.
+    Removed { uid: String },
+}
+
+/// A verdict in a few words.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Judged {
+    /// Class, as `dualplane.verdict/v1` writes it.
+    pub class: String,
+    /// Plane.
+    pub plane: String,
+    /// The first memory error, one line, masked.
+    pub trigger: Option<String>,
+}
+
+/// Judges one bundle.
+pub trait Judge: Send {
+    /// Judges the bundle at a path.
+    ///
+    /// # Errors
+    /// Why there is no verdict, in one line.
+    fn judge(&mut self, bundle: &Path) -> Result<Judged, String>;
+}
+
+/// The API server, where there is one.
+pub trait Cluster: Send {
+    /// The pod as it is now; `None` where it is gone or another has its name.
+    ///
+    /// # Errors
+    /// Why it could not be asked, in one line.
+    fn pod(&mut self, who: &Who) -> Result<Option<Value>, String>;
+
+    /// Events of the pod.
+    ///
+    /// # Errors
+    /// Why they could not be asked for, in one line.
+    fn events(&mut self, who: &Who) -> Result<Value, String>;
+}
+
+/// What the thread works with.
+pub(super) struct Court {
+    pub(super) shared: Arc<Shared>,
+    pub(super) judge: Box<dyn Judge>,
+    pub(super) cluster: Option<Box<dyn Cluster>>,
+    pub(super) mask: Box<dyn Fn(&mut Value) + Send>,
+    pub(super) told: Sender<Told>,
+}
+
+struct Open {
+    task: Task,
+    known: Known,
+    judged: Option<Judged>,
+    /// The API server is asked no more.
+    asked: bool,
+    next: Moment,
+}
+
+impl Court {
+    pub(super) fn start(self, tasks: Receiver<Task>, news: Receiver<News>) -> io::Result<JoinHandle<()>> {
+        std::thread::Builder::new().name("judge".into()).spawn(move || self.run(&tasks, &news))
+    }
+
+    fn run(mut self, tasks: &Receiver<Task>, news: &Receiver<News>) {
+        // Of this thread and the processes that it starts: a verdict can wait, the samples and the model server cannot.
+        let _ = rustix::process::nice(NICE);
+        let mut open: Vec<Open> = Vec::new();
+        loop {
+            match tasks.recv_timeout(TICK) {
+                Ok(task) => open.push(self.begin(task)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    // What is begun is judged by what is known now; the rest is settled by the next run's reader.
+                    open.iter_mut().for_each(|o| o.asked = true);
+                    open.retain_mut(|o| !self.step(o));
+                    return;
+                }
+            }
+            open.extend(tasks.try_iter().take(256).map(|t| self.begin(t)).collect::<Vec<_>>());
+            for n in news.try_iter() {
+                open.iter_mut().for_each(|o| o.hear(&n));
+            }
+            open.retain_mut(|o| !self.step(o));
+        }
+    }
+
+    /// `true` where it is settled.
+    fn step(&mut self, o: &mut Open) -> bool {
+        let settled = self.look(o);
+        self.shared.count(|c| c.settled += u64::from(settled));
+        settled
+    }
+
+    fn begin(&self, task: Task) -> Open {
+        let known = Known { oom: task.oom, ..Known::default() };
+        let now = Moment::now();
+        Open { known, judged: None, asked: self.cluster.is_none(), next: now, task }
+    }
+
+    fn look(&mut self, o: &mut Open) -> bool {
+        let now = Moment::now();
+        o.known.age = now.since(o.task.noticed);
+        if !o.asked && now >= o.next {
+            o.next = now.plus(ASK_AGAIN);
+            o.asked = self.ask(o) || o.known.age >= ASK_FOR;
+        }
+        if o.judged.is_none() && o.asked {
+            self.judge(o);
+        }
+        if o.judged.is_none() {
+            return false;
+        }
+        match decide(&o.known) {
+            Decision::Wait => false,
+            Decision::Clean => {
+                let key = o.task.who.loop_key();
+                self.shared.store().remove(&o.task.id);
+                let _ = self.told.send(Told::NoDeath(key));
+                true
+            }
+            Decision::Unclear => true,
+            Decision::Death => {
+                let _ = self.shared.store().change(&o.task.id, |s| {
+                    if s.kind == Kind::End {
+                        s.kind = Kind::Death;
+                    }
+                });
+                true
+            }
+        }
+    }
+
+    /// Asks the API server. `true` where it told all that it will.
+    fn ask(&mut self, o: &mut Open) -> bool {
+        let Some(cluster) = &mut self.cluster else { return true };
+        if o.task.who.pod.is_empty() {
+            return true;
+        }
+        let mut pod = match cluster.pod(&o.task.who) {
+            Ok(Some(pod)) => pod,
+            // Gone, or of another name's owner: nothing more will come.
+            Ok(None) => return true,
+            Err(_) => return false,
+        };
+        let Some(exit) = exit_of(&pod, &o.task.who) else { return false };
+        o.known.exit = Some(exit);
+        let events = cluster.events(&o.task.who).ok();
+        (self.mask)(&mut pod);
+        let mut added = vec![file("pod.json", &pod)];
+        if let Some(mut events) = events {
+            (self.mask)(&mut events);
+            added.push(file("events.json", &events));
+        }
+        self.enrich(&o.task.id, added);
+        true
+    }
+
+    /// Puts files into a bundle, in place of those of the same name. The folder is free meanwhile: this thread alone
+    /// changes a bundle once it is kept.
+    fn enrich(&self, id: &str, added: Vec<RawFile>) {
+        let path = self.shared.store().bundle(id);
+        let Some(mut files) = std::fs::read(path).ok().and_then(|b| unpack(&b).ok()) else { return };
+        let prefix = format!("{id}/");
+        for f in &mut files {
+            f.name = f.name.strip_prefix(&prefix).unwrap_or(&f.name).to_owned();
+        }
+        files.retain(|f| !added.iter().any(|a| a.name == f.name));
+        files.extend(added);
+        if let Ok(bytes) = pack([(id.to_owned(), files.as_slice())], 0) {
+            // Where there is no room for more, or it had to go, the bundle stays as it was.
+            let mut store = self.shared.store();
+            if store.get(id).is_some_and(|s| s.bytes > 0) {
+                let _ = store.keep(id, &bytes);
+            }
+        }
+    }
+
+    fn judge(&mut self, o: &mut Open) {
+        let path = self.shared.store().bundle(&o.task.id);
+        let judged = match self.judge.judge(&path) {
+            Ok(j) => j,
+            Err(_) => {
+                self.shared.count(|c| c.unjudged += 1);
+                Judged::default()
+            }
+        };
+        // A plane, or a card that broke, is what no clean end has.
+        o.known.judged_memory = !matches!(judged.plane.as_str(), "" | "none");
+        let exit = o.known.exit.as_ref().map(|e| e.code);
+        let _ = self.shared.store().change(&o.task.id, |s| {
+            s.exit_code = exit;
+            if !judged.class.is_empty() {
+                s.state = State::Judged;
+                s.class = Some(judged.class.clone());
+                s.plane = Some(judged.plane.clone());
+                s.trigger.clone_from(&judged.trigger);
+            }
+        });
+        o.judged = Some(judged);
+    }
+}
+
+impl Open {
+    fn hear(&mut self, news: &News) {
+        let who = &self.task.who;
+        match news {
+            News::Restarted { uid, container, restart } => {
+                self.known.restarted |= *uid == who.uid
+                    && *container == who.container
+                    && who.restart.is_none_or(|own| *restart > own);
+            }
+            News::Removed { uid } => self.known.removed |= *uid == who.uid,
+        }
+    }
+}
+
+fn file(name: &str, value: &Value) -> RawFile {
+    let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
+    bytes.push(b'\n');
+    RawFile::new(name, bytes)
+}
+
+/// The end of this very instance in a pod's status.
+fn exit_of(pod: &Value, who: &Who) -> Option<Exit> {
+    let uid = pod.pointer("/metadata/uid").and_then(Value::as_str);
+    if uid.is_some_and(|u| !who.uid.is_empty() && u != who.uid) {
+        return None;
+    }
+    let deleting = pod.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null());
+    let lists = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"];
+    let statuses = lists.iter().filter_map(|l| pod.pointer(&format!("/status/{l}"))?.as_array()).flatten();
+    let ends = statuses.flat_map(|s| {
+        ["/state/terminated", "/lastState/terminated"].iter().filter_map(|p| s.pointer(p)).collect::<Vec<_>>()
+    });
+    let of = |t: &&Value| {
+        let id = t.get("containerID").and_then(Value::as_str).unwrap_or_default();
+        !who.container_id.is_empty() && id.ends_with(&who.container_id)
+    };
+    let t = ends.into_iter().find(of)?;
+    Some(Exit {
+        code: t.get("exitCode").and_then(Value::as_i64)?,
+        reason: t.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        deleting,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_exit_is_that_of_the_instance() {
+        let id = "a".repeat(64);
+        let pod = json!({"metadata": {"uid": "u"}, "status": {"containerStatuses": [
+            {"name": "c", "state": {"terminated": {"exitCode": 0, "containerID": "containerd://b"}},
+             "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "containerID": format!("containerd://{id}")}}}]}});
+        let who = Who { uid: "u".into(), container_id: id, ..Who::default() };
+        assert_eq!(
+            exit_of(&pod, &who),
+            Some(Exit { code: 137, reason: "OOMKilled".into(), deleting: false })
+        );
+        assert_eq!(exit_of(&pod, &Who { uid: "v".into(), ..who.clone() }), None, "another pod of this name");
+        assert_eq!(exit_of(&pod, &Who { container_id: String::new(), ..who }), None);
+        assert_eq!(exit_of(&json!([]), &Who::default()), None);
+    }
+}

@@ -1,0 +1,257 @@
+//! The kernel's lines around a death, as `/dev/kmsg` printed them: the container's own record in any case.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use dualplane_core::facts::OomRecord;
+use dualplane_core::time::Stamp;
+use dualplane_node::kmsg::Kernel;
+
+/// Records of the OOM killer that are remembered.
+const MOST: usize = 512;
+/// Bytes of one quote.
+const BYTES: usize = 192 << 10;
+/// Bytes of the own record, where others came after it: with a table of 500 processes it has 60 KiB.
+const OWN_BYTES: usize = 64 << 10;
+/// Lines of before the death: a card that falls off the bus complains for a minute.
+const BEFORE_US: u64 = 120 * 1_000_000;
+
+/// A record by the container that it names.
+///
+/// Of more than ten kills in five seconds the kernel prints one line each, with a pid and no cgroup (`oom_rs` in
+/// `mm/oom_kill.c`). Whose that was is told by the list of processes, where one was taken in time.
+#[derive(Debug, Clone)]
+pub(super) struct Remembered {
+    pub(super) container_id: Option<String>,
+    pub(super) pod_uid: Option<String>,
+    /// Number of its first line.
+    pub(super) number: u64,
+    /// When, microseconds since boot.
+    pub(super) us: Option<u64>,
+    /// It is one of those lines.
+    pub(super) held_back: bool,
+}
+
+/// What the OOM killer did, the last records.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    all: VecDeque<Remembered>,
+}
+
+impl Records {
+    /// `owner` gives the container of a pid.
+    pub(super) fn add(&mut self, r: &OomRecord, owner: impl Fn(u32) -> Option<String>) {
+        let us = match r.stamp {
+            Some(Stamp::Boot { us }) => u64::try_from(us).ok(),
+            _ => None,
+        };
+        let held_back = r.headless() && r.task_memcg.is_none() && r.oom_memcg.is_none();
+        let mut pids = r.victims.iter().filter_map(|v| u32::try_from(v.pid).ok());
+        let by_pid = || if held_back { pids.find_map(&owner) } else { None };
+        let container_id = r.container_id().or_else(by_pid);
+        let number = r.place.line.unwrap_or(0);
+        self.all.push_back(Remembered { container_id, pod_uid: r.pod_uid(), number, us, held_back });
+        if self.all.len() > MOST {
+            self.all.pop_front();
+        }
+    }
+
+    /// The last record that names a container.
+    pub(super) fn of(&self, container_id: &str) -> Option<&Remembered> {
+        self.all.iter().rev().find(|r| r.container_id.as_deref() == Some(container_id))
+    }
+
+    /// The last record of a pod that names none of its containers, since a time.
+    pub(super) fn of_pod(&self, uid: &str, since_us: u64) -> Option<&Remembered> {
+        self.all.iter().rev().find(|r| {
+            r.container_id.is_none()
+                && r.pod_uid.as_deref() == Some(uid)
+                && r.us.is_some_and(|us| us >= since_us)
+        })
+    }
+
+    /// Numbers of held-back lines that are not of this container: they name nobody, and would be taken for its own.
+    pub(super) fn of_others(&self, container_id: &str) -> BTreeSet<u64> {
+        let others = |r: &&Remembered| r.held_back && r.container_id.as_deref() != Some(container_id);
+        self.all.iter().filter(others).map(|r| r.number).collect()
+    }
+
+    /// Numbers at which records of other instances of the pod begin: how an earlier one ended says nothing of this end.
+    pub(super) fn of_earlier(&self, container_id: &str, uid: &str) -> BTreeSet<u64> {
+        let earlier = |r: &&Remembered| {
+            !r.held_back
+                && !container_id.is_empty()
+                && r.pod_uid.as_deref() == Some(uid)
+                && r.container_id.as_deref().is_some_and(|id| id != container_id)
+        };
+        self.all.iter().filter(earlier).map(|r| r.number).collect()
+    }
+
+    /// Numbers of held-back lines that are of this container.
+    pub(super) fn of_own(&self, container_id: &str) -> BTreeSet<u64> {
+        let own = |r: &&Remembered| r.held_back && r.container_id.as_deref() == Some(container_id);
+        self.all.iter().filter(own).map(|r| r.number).collect()
+    }
+
+    /// Held-back lines since a time of which nobody knows whose they are.
+    pub(super) fn unowned(&self, since_us: u64) -> usize {
+        let unowned = |r: &&Remembered| {
+            r.held_back && r.container_id.is_none() && r.us.is_some_and(|us| us >= since_us)
+        };
+        self.all.iter().filter(unowned).count()
+    }
+}
+
+/// Held-back lines by whose they are, and where records begin that are not of this end.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    pub(super) of_earlier: BTreeSet<u64>,
+    pub(super) of_own: BTreeSet<u64>,
+    pub(super) of_others: BTreeSet<u64>,
+}
+
+/// The lines of the two minutes before; where they are too many, the last ones, and the own record before them.
+pub(super) fn quote(kernels: &[&Kernel], own: Option<u64>, at_us: u64, lines: &Lines) -> String {
+    let from = at_us.saturating_sub(BEFORE_US);
+    let mut kept: Vec<(u64, &str)> = Vec::new();
+    let mut bytes = 0;
+    let all = kernels.iter().rev().flat_map(|k| k.recent().lines().rev());
+    for (n, line) in all.filter(|(n, _)| !lines.of_others.contains(n)) {
+        bytes += line.len() + 1;
+        if bytes > BYTES || us_of(line).is_some_and(|us| us < from) {
+            break;
+        }
+        kept.push((n, line));
+    }
+    kept.reverse();
+    // Where the quote begins in the middle of a record, the rest of it names nobody: it would be taken for this one's.
+    let whole = kept.iter().position(|(_, l)| l.contains("invoked oom-killer")).unwrap_or(kept.len());
+    let (mut at, mut inside) = (0, false);
+    kept.retain(|(n, l)| {
+        at += 1;
+        if lines.of_earlier.contains(n) || inside {
+            inside = !l.contains("Killed process");
+            return false;
+        }
+        let kill = l.contains("Killed process") || l.contains("oom-kill:");
+        at > whole || !kill || lines.of_own.contains(n)
+    });
+    let first = kept.first().map_or(u64::MAX, |(n, _)| *n);
+    let mut out = String::with_capacity(bytes.min(BYTES) + OWN_BYTES);
+    if let Some(own) = own.filter(|o| *o < first) {
+        let record = kernels.iter().flat_map(|k| k.recent().from(own)).take_while(|(n, _)| *n < first);
+        for (_, line) in record {
+            if out.len() + line.len() >= OWN_BYTES {
+                break;
+            }
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    for (_, line) in kept {
+        out.push_str(line);
+        out.push('\n');
+    }
+    out
+}
+
+/// `6,1234,5678901,-;text`: the third field.
+fn us_of(line: &str) -> Option<u64> {
+    line.split(',').nth(2)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dualplane_node::kmsg::{Source, State};
+    use std::fmt::Write;
+    use std::os::fd::OwnedFd;
+    use std::time::Duration;
+
+    fn kernel(text: &str) -> Kernel {
+        let f = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(f.path(), text).unwrap();
+        let source = Source::stream(OwnedFd::from(std::fs::File::open(f.path()).unwrap())).unwrap();
+        let mut k = Kernel::new(source, State::default());
+        while k.turn(Duration::ZERO, &mut Vec::new()).unwrap() > 0 {}
+        k
+    }
+
+    #[test]
+    fn a_line_without_a_group_is_of_the_container_that_had_the_pid() {
+        let line = |n: u64, pid: u32| {
+            format!(
+                "4,{n},{n},-;Memory cgroup out of memory: Killed process {pid} (python3) total-vm:9kB, anon-rss:8kB\n"
+            )
+        };
+        let f = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(f.path(), format!("{}{}", line(1, 70), line(2, 80))).unwrap();
+        let source = Source::stream(OwnedFd::from(std::fs::File::open(f.path()).unwrap())).unwrap();
+        let (mut k, mut said, mut records) =
+            (Kernel::new(source, State::default()), Vec::new(), Records::default());
+        let owner = |pid| (pid == 70).then(|| "a".repeat(64));
+        for _ in 0..8 {
+            k.turn(Duration::from_millis(100), &mut said).unwrap();
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+        for s in said {
+            if let dualplane_node::kmsg::Said::Oom(r) = s {
+                records.add(&r, owner);
+            }
+        }
+        assert_eq!(records.of(&"a".repeat(64)).unwrap().number, 1);
+        assert_eq!(records.of_others(&"a".repeat(64)), BTreeSet::from([2]));
+        assert_eq!(records.of_others("b"), BTreeSet::from([1, 2]));
+        assert_eq!(records.unowned(0), 1);
+    }
+
+    #[test]
+    fn the_rest_of_a_record_that_is_cut_is_left_out() {
+        let mut text = String::new();
+        let mut say = |n: u64, what: &str| writeln!(text, "4,{n},{},-;{what}", n * 10_000_000).unwrap();
+        say(1, "a invoked oom-killer: gfp_mask=0xcc0");
+        say(2, "Memory cgroup out of memory: Killed process 7 (a) total-vm:9kB");
+        say(3, "NVRM: Xid (PCI:0000:4a:00): 79, GPU has fallen off the bus.");
+        say(4, "Memory cgroup out of memory: Killed process 8 (own) total-vm:9kB");
+        say(5, "b invoked oom-killer: gfp_mask=0xcc0");
+        say(6, "Memory cgroup out of memory: Killed process 9 (b) total-vm:9kB");
+        let k = kernel(&text);
+        let own = Lines { of_own: BTreeSet::from([4]), ..Lines::default() };
+        let numbers =
+            |q: &str| q.lines().map(|l| l.split(',').nth(1).unwrap().to_owned()).collect::<Vec<_>>();
+        // 120 s before 135 s: the quote begins behind the first record's head.
+        assert_eq!(numbers(&quote(&[&k], None, 135_000_000, &own)), ["3", "4", "5", "6"]);
+        assert_eq!(numbers(&quote(&[&k], None, 135_000_000, &Lines::default())), ["3", "5", "6"]);
+        assert_eq!(numbers(&quote(&[&k], None, 125_000_000, &own)), ["1", "2", "3", "4", "5", "6"]);
+        let earlier = Lines { of_earlier: BTreeSet::from([1]), ..own };
+        assert_eq!(numbers(&quote(&[&k], None, 125_000_000, &earlier)), ["3", "4", "5", "6"]);
+    }
+
+    #[test]
+    fn old_lines_stay_out_and_the_own_record_stays_in() {
+        let mut text = String::new();
+        for n in 0..4000_u64 {
+            writeln!(text, "4,{n},{},-;{}", n * 100_000, "x".repeat(100)).unwrap();
+        }
+        let k = kernel(&text);
+        let q = quote(&[&k], None, 399_900_000, &Lines::default());
+        let first = q.lines().next().unwrap();
+        assert!(q.len() <= BYTES && q.ends_with(&format!("{}\n", "x".repeat(100))));
+        assert!(us_of(first).unwrap() >= 279_900_000, "{first}");
+        assert!(q.contains("4,3999,"));
+        let q = quote(&[&k], Some(1000), 399_900_000, &Lines::default());
+        assert!(q.starts_with("4,1000,") && q.contains("4,3999,"), "{}", q.lines().next().unwrap());
+        assert!(
+            q.len() <= BYTES + OWN_BYTES && q.contains("\n4,1400,") && !q.contains("\n4,1900,"),
+            "{}",
+            q.len()
+        );
+        let q = quote(
+            &[&k],
+            Some(3990),
+            399_900_000,
+            &Lines { of_others: BTreeSet::from([3999]), ..Lines::default() },
+        );
+        assert_eq!((q.matches("4,3990,").count(), q.contains("4,3999,")), (1, false));
+        assert_eq!(quote(&[], None, 0, &Lines::default()), "");
+    }
+}

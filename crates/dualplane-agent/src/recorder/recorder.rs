@@ -1,0 +1,414 @@
+//! The first thread: waits, samples, listens to the kernel, notices ends and freezes them.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use dualplane_core::knowledge::Knowledge;
+use dualplane_core::redact::Redactor;
+use dualplane_node::clock::{Moment, boot_id};
+use dualplane_node::cri::{Change, Instances};
+use dualplane_node::kmsg::{Kernel, Said, Source, State as KernelState};
+use dualplane_node::sample::Noticed;
+use serde_json::{Value, json};
+
+use super::bundle::Author;
+use super::config::{Config, Counts, Parts, RecorderError};
+use super::freeze::Freeze;
+use super::judge::{Court, News, Task};
+use super::keeper::{Keeper, Shared, Told, incidents_dir};
+use super::loops::Loops;
+use super::quotes::Records;
+use super::seen::Seen;
+use super::tape::{Notes, Tape};
+use super::wake::Wake;
+use super::who::Who;
+use crate::incident::{Kind, State, Store};
+use crate::observe::Observer;
+use crate::ring::{Ring, RingCounts, RingLimits};
+use crate::view::{ContainerView, View};
+
+/// Between two looks at groups, where the kernel says that some came or went.
+const SWEEP: Duration = Duration::from_millis(20);
+/// A log of an instance that ended before the agent began is kept where it is at most so old.
+pub(super) const OLD_LOG: Duration = Duration::from_secs(60 * 60);
+/// Between two savings of how far the kernel was read.
+const SAVE: Duration = Duration::from_secs(1);
+/// Share of the disk's budget for the ring: 3 of 8.
+const RING_SHARE: (u64, u64) = (3, 8);
+
+/// The flight recorder.
+pub struct Recorder {
+    pub(super) config: Config,
+    pub(super) boot: String,
+    pub(super) observer: Observer,
+    pub(super) wake: Wake,
+    pub(super) kernel: Option<Kernel>,
+    /// What the kernel said before this run: for quoting, not for counting.
+    pub(super) history: Option<Kernel>,
+    pub(super) records: Records,
+    pub(super) saved: Moment,
+    pub(super) tape: Tape,
+    pub(super) notes: Notes,
+    pub(super) instances: Instances,
+    pub(super) late: Vec<(Moment, Change)>,
+    pub(super) loops: Loops,
+    /// Instances whose end is kept or on its way: uid, container, restart.
+    pub(super) seen: Seen,
+    pub(super) nameless: Vec<(Moment, ContainerView)>,
+    pub(super) kills: HashMap<u16, (u64, Moment)>,
+    pub(super) kill_told: HashMap<u16, Moment>,
+    pub(super) sweep_due: Option<Moment>,
+    pub(super) swept: Moment,
+    /// The walk whose directories are watched.
+    pub(super) walks: u64,
+    pub(super) frozen: u64,
+    pub(super) began: Moment,
+    pub(super) counts: Counts,
+    pub(super) shared: Arc<Shared>,
+    pub(super) knowledge: Arc<Knowledge>,
+    pub(super) jobs: Option<Sender<Freeze>>,
+    pub(super) news: Sender<News>,
+    pub(super) told: Receiver<Told>,
+    pub(super) threads: Vec<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder")
+            .field("config", &self.config)
+            .field("counts", &self.counts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Recorder {
+    /// Opens the state, takes up what an earlier run left, and takes the first round.
+    ///
+    /// # Errors
+    /// The state's folder cannot be used, or another agent uses it.
+    pub fn new(config: Config, parts: Parts) -> Result<Self, RecorderError> {
+        let proc_root = &config.observe.sample.proc_root;
+        let boot = boot_id(proc_root)
+            .ok_or_else(|| RecorderError::NoBoot(proc_root.join("sys/kernel/random/boot_id")))?;
+        let knowledge = Arc::new(Knowledge::embedded()?);
+        let ring_bytes = config.disk / RING_SHARE.1 * RING_SHARE.0;
+        let limits = RingLimits { bytes: ring_bytes, ..RingLimits::default() };
+        let ring_dir = config.state.join("ring");
+        let at = |path: PathBuf| move |source| RecorderError::State { path, source };
+        std::fs::create_dir_all(&ring_dir).map_err(at(ring_dir.clone()))?;
+        let (ring, recovered) = Ring::open(&ring_dir, limits, &boot).map_err(at(ring_dir.clone()))?;
+        let store = Store::open(&incidents_dir(&config.state), config.disk.saturating_sub(ring_bytes))?;
+        let observer = Observer::new(config.observe.clone(), parts.gpus).map_err(RecorderError::Thread)?;
+        let (kernel, history) = kernels(&config, &boot);
+        let tape = Tape { ring: Arc::new(Mutex::new(ring)), node: config.node.clone() };
+        let (jobs, frozen) = channel();
+        let (tasks, judged) = channel();
+        let (news, heard) = channel();
+        let (tell, told) = channel();
+        let (mut loops, mut seen) = (Loops::default(), Seen::default());
+        for s in store.all() {
+            if s.kind != Kind::Kill {
+                loops.known(s.loop_key());
+                if let Some(restart) = s.restart {
+                    seen.insert(&s.uid, &s.container, restart);
+                }
+            }
+            // What an earlier run kept and did not judge, or nobody had settled.
+            if s.state == State::Kept || (s.state == State::Judged && s.kind == Kind::End) {
+                let who = Who {
+                    namespace: s.namespace.clone(),
+                    pod: s.pod.clone(),
+                    uid: s.uid.clone(),
+                    container: s.container.clone(),
+                    container_id: s.container_id.clone(),
+                    restart: s.restart,
+                };
+                let oom = s.kernel_record.is_some() || s.kind == Kind::Kill;
+                let _ = tasks.send(Task { id: s.id.clone(), oom, who, noticed: Moment::now() });
+            }
+        }
+        let shared = Shared::new(store);
+        let author = Author { tool: config.tool.clone(), node: config.node.clone(), boot: boot.clone() };
+        let keeper = Keeper {
+            shared: Arc::clone(&shared),
+            knowledge: Arc::clone(&knowledge),
+            author,
+            tape: tape.clone(),
+            told: tell.clone(),
+            judge: tasks,
+        };
+        let masking = Arc::clone(&knowledge);
+        let court = Court {
+            shared: Arc::clone(&shared),
+            judge: parts.judge,
+            cluster: parts.cluster,
+            mask: Box::new(move |value| Redactor::new(&masking).json(value)),
+            told: tell,
+        };
+        let threads = vec![
+            keeper.start(frozen).map_err(RecorderError::Thread)?,
+            court.start(judged, heard).map_err(RecorderError::Thread)?,
+        ];
+        let now = Moment::now();
+        let mut recorder = Self {
+            instances: Instances::new(&config.observe.pod_logs),
+            config,
+            boot,
+            observer,
+            wake: Wake::new(),
+            counts: Counts { no_kernel: kernel.is_none(), ..Counts::default() },
+            kernel,
+            history,
+            records: Records::default(),
+            saved: now,
+            tape,
+            notes: Notes::default(),
+            late: Vec::new(),
+            loops,
+            seen,
+            nameless: Vec::new(),
+            kills: HashMap::new(),
+            kill_told: HashMap::new(),
+            sweep_due: None,
+            swept: now,
+            walks: 0,
+            frozen: 0,
+            began: now,
+            shared,
+            knowledge,
+            jobs: Some(jobs),
+            news,
+            told,
+            threads,
+        };
+        recorder.read_history();
+        recorder.take_round();
+        recorder.take_up(recovered);
+        Ok(recorder)
+    }
+
+    /// The machine after the last round.
+    #[must_use]
+    pub fn view(&self) -> &View {
+        self.observer.view()
+    }
+
+    /// What happened since the start.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// How the ring is.
+    #[must_use]
+    pub fn ring(&self) -> RingCounts {
+        self.tape.ring().counts()
+    }
+
+    /// The folder of incidents and its counts.
+    #[must_use]
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
+    /// Rounds in which the GPU driver did not answer in time.
+    #[must_use]
+    pub fn gpu_late(&self) -> u64 {
+        self.observer.sampler().gpu_late()
+    }
+
+    /// The kernel's name of this boot.
+    #[must_use]
+    pub fn boot(&self) -> &str {
+        &self.boot
+    }
+
+    /// Records until it is told to stop, calling `after` behind each step.
+    ///
+    /// # Errors
+    /// Waiting fails.
+    pub fn run(&mut self, stop: &AtomicBool, mut after: impl FnMut(&Self)) -> io::Result<()> {
+        while !stop.load(Ordering::Relaxed) {
+            self.step()?;
+            after(self);
+        }
+        Ok(())
+    }
+
+    /// Waits for the next thing and does it.
+    ///
+    /// # Errors
+    /// Waiting fails.
+    pub fn step(&mut self) -> io::Result<()> {
+        let now = Moment::now();
+        let next = self.sweep_due.map_or(self.observer.due(), |s| s.min(self.observer.due()));
+        let woken = self.wake.wait(self.kernel.as_ref().map(Kernel::file), next.since(now))?;
+        let mut urgent = woken.groups;
+        if woken.kernel {
+            urgent |= self.listen();
+        }
+        let now = Moment::now();
+        if urgent && self.sweep_due.is_none() {
+            self.sweep_due = Some(self.swept.plus(SWEEP).max(now));
+        }
+        if now >= self.observer.due() {
+            self.take_round();
+        } else if self.sweep_due.is_some_and(|s| now >= s) {
+            self.sweep();
+        }
+        Ok(())
+    }
+
+    /// Ends the threads behind what they have begun.
+    pub fn finish(mut self) {
+        self.jobs = None;
+        if let Some(k) = &self.kernel {
+            let _ = k.save(&self.config.state.join("kmsg.json"));
+        }
+        let _ = self.tape.ring().sync();
+        for t in self.threads.drain(..) {
+            let _ = t.join();
+        }
+    }
+
+    fn take_round(&mut self) {
+        let began = Moment::now();
+        self.listen();
+        let gone = self.observer.round();
+        self.after_look(gone);
+        self.look_at_logs();
+        self.settle_late();
+        self.hear();
+        self.save();
+        self.counts.rounds += 1;
+        self.counts.round_ns = u64::try_from(Moment::now().since(began).as_nanos()).unwrap_or(u64::MAX);
+        if self.history.is_some() && Moment::now().since(self.began) > OLD_LOG {
+            self.history = None;
+        }
+    }
+
+    fn sweep(&mut self) {
+        let gone = self.observer.sweep();
+        self.after_look(gone);
+    }
+
+    /// What a round and a sweep have in common: the ring first, as a freeze reads from it.
+    fn after_look(&mut self, gone: Vec<ContainerView>) {
+        (self.sweep_due, self.swept) = (None, Moment::now());
+        let knowledge = &self.knowledge;
+        let mask = |words: Vec<String>| mask_words(knowledge, words);
+        let notes = self.notes.of(self.observer.view(), &mask);
+        self.tape.ring().append(self.observer.records(), &notes);
+        for n in self.observer.noticed() {
+            if let Noticed::OomKills { slot, kills } = n {
+                self.counts.oom_kills += kills;
+                let entry = self.kills.entry(*slot).or_insert((0, Moment::now()));
+                entry.0 += kills;
+            }
+        }
+        // A pod's directory comes before that of its container.
+        let watch = self.observer.sampler().watch();
+        if watch.walks() != self.walks {
+            self.walks = watch.walks();
+            if self.wake.watch(watch.dirs()) {
+                self.sweep_due = Some(self.swept.plus(SWEEP));
+            }
+        }
+        for c in gone {
+            self.gone(c);
+        }
+    }
+
+    /// Takes in what the kernel says. `true` where it killed.
+    fn listen(&mut self) -> bool {
+        let Some(kernel) = &mut self.kernel else { return false };
+        let mut said = Vec::new();
+        if kernel.turn(Duration::ZERO, &mut said).is_err() {
+            self.counts.no_kernel = true;
+            self.kernel = None;
+            return false;
+        }
+        let mut killed = false;
+        for s in said {
+            match s {
+                Said::Oom(r) => {
+                    let view = self.observer.view();
+                    self.records.add(&r, |pid| owner(view, pid));
+                    killed = true;
+                }
+                Said::Xid { .. } => self.counts.xids += 1,
+                Said::Driver { .. } => {}
+                Said::Lost(n) => self.counts.kernel_lost += n,
+            }
+        }
+        killed
+    }
+
+    /// Records of the OOM killer that an earlier run has taken in: a container that died while no agent ran needs them.
+    fn read_history(&mut self) {
+        let Some(history) = &mut self.history else { return };
+        let mut said = Vec::new();
+        while history.turn(Duration::ZERO, &mut said).is_ok_and(|n| n > 0) {}
+        for s in said {
+            if let Said::Oom(r) = s {
+                self.records.add(&r, |_| None);
+            }
+        }
+    }
+
+    fn hear(&mut self) {
+        while let Ok(told) = self.told.try_recv() {
+            match told {
+                Told::Done { path } => {
+                    self.frozen = self.frozen.saturating_sub(1);
+                    self.mark_gone(path);
+                }
+                Told::NoDeath(key) => self.loops.forget(&key),
+            }
+        }
+    }
+
+    fn save(&mut self) {
+        let now = Moment::now();
+        if now.since(self.saved) < SAVE {
+            return;
+        }
+        self.saved = now;
+        if let Some(k) = &self.kernel {
+            let _ = k.save(&self.config.state.join("kmsg.json"));
+        }
+    }
+}
+
+/// The container whose processes had this pid when they were listed.
+fn owner(view: &View, pid: u32) -> Option<String> {
+    let has = |c: &&ContainerView| c.processes.processes.iter().any(|p| p.pid == pid);
+    view.containers.values().find(has)?.group.identity.container_id.clone()
+}
+
+/// One to follow and count, one to look back with.
+fn kernels(config: &Config, boot: &str) -> (Option<Kernel>, Option<Kernel>) {
+    let open = |state| Source::device(&config.kmsg).ok().map(|s| Kernel::new(s, state));
+    let state = KernelState::load(&config.state.join("kmsg.json"), boot);
+    let fresh = KernelState { boot: boot.to_owned(), ..KernelState::default() };
+    // A first run reads from the oldest record on anyway.
+    let history = state.next.is_some().then(|| open(fresh)).flatten();
+    (open(state), history)
+}
+
+/// Words of a command without its secrets.
+fn mask_words(knowledge: &Knowledge, words: Vec<String>) -> Vec<String> {
+    if words.is_empty() {
+        return words;
+    }
+    let mut value = json!({ "command": words });
+    Redactor::new(knowledge).json(&mut value);
+    let masked = value.get("command").and_then(Value::as_array).into_iter().flatten();
+    masked.filter_map(|w| w.as_str().map(ToOwned::to_owned)).collect()
+}

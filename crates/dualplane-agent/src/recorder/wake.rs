@@ -1,0 +1,125 @@
+//! Waits for the next round, the kernel's next message, or a group that came or went, whichever is first.
+//!
+//! The kernel tells of groups that come and go through inotify on their parent's directory, as of any directory. It only
+//! makes the next look come sooner: a watch that could not be set, or a queue that overflowed, costs a second at most.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::io::Errno;
+
+/// Directories that are watched: one a pod, and those above.
+const MOST: usize = 2048;
+
+/// What woke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Woken {
+    /// The kernel said something.
+    pub(super) kernel: bool,
+    /// A group came or went.
+    pub(super) groups: bool,
+}
+
+/// Watches on directories of groups.
+#[derive(Debug, Default)]
+pub(super) struct Wake {
+    inotify: Option<OwnedFd>,
+    watched: HashSet<PathBuf>,
+}
+
+impl Wake {
+    pub(super) fn new() -> Self {
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+        Self { inotify, watched: HashSet::new() }
+    }
+
+    /// Watches these directories. The kernel forgets those that are gone by itself. `true` where one is new: what came
+    /// into it before the watch is not told.
+    pub(super) fn watch<'a>(&mut self, dirs: impl Iterator<Item = &'a Path>) -> bool {
+        let Some(fd) = &self.inotify else { return false };
+        let mut now = HashSet::with_capacity(self.watched.len());
+        for dir in dirs.take(MOST) {
+            // A directory that went and came again under its name has no watch any more; adding one twice changes nothing.
+            let flags =
+                WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::ONLYDIR | WatchFlags::DELETE_SELF;
+            if inotify::add_watch(fd, dir, flags).is_ok() {
+                now.insert(dir.to_owned());
+            }
+        }
+        let new = now.iter().any(|d| !self.watched.contains(d));
+        self.watched = now;
+        new
+    }
+
+    /// Directories that are watched.
+    #[cfg(test)]
+    pub(super) fn watched(&self) -> usize {
+        self.watched.len()
+    }
+
+    /// Waits, at most so long.
+    pub(super) fn wait(&mut self, kernel: Option<&File>, most: Duration) -> io::Result<Woken> {
+        let time = Timespec {
+            tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(most.subsec_nanos()),
+        };
+        let files = [kernel.map(AsFd::as_fd), self.inotify.as_ref().map(AsFd::as_fd)];
+        let open: Vec<BorrowedFd<'_>> = files.iter().flatten().copied().collect();
+        let mut fds: Vec<PollFd<'_>> =
+            open.iter().map(|f| PollFd::from_borrowed_fd(*f, PollFlags::IN)).collect();
+        match poll(&mut fds, Some(&time)) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(Woken::default()),
+            Err(e) => return Err(e.into()),
+        }
+        let mut ready = fds.iter().map(|f| !f.revents().is_empty());
+        let kernel = kernel.is_some() && ready.next() == Some(true);
+        let groups = self.inotify.is_some() && ready.next() == Some(true);
+        if groups {
+            self.drain();
+        }
+        Ok(Woken { kernel, groups })
+    }
+
+    /// What exactly happened is seen by looking; the queue only has to be empty again.
+    fn drain(&self) {
+        let Some(fd) = &self.inotify else { return };
+        let mut buffer = [MaybeUninit::uninit(); 8192];
+        let mut reader = inotify::Reader::new(fd, &mut buffer);
+        while reader.next().is_ok_and(|e| e.events() != ReadFlags::empty()) {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dualplane_node::clock::Moment;
+
+    #[test]
+    fn a_new_directory_wakes_at_once_and_nothing_wakes_later() {
+        let d = tempfile::tempdir().unwrap();
+        let mut w = Wake::new();
+        assert!(w.watch([d.path(), Path::new("/nonexistent")].into_iter()));
+        assert!(!w.watch([d.path()].into_iter()));
+        assert_eq!(w.watched(), 1);
+        assert_eq!(w.wait(None, Duration::from_millis(5)).unwrap(), Woken::default());
+        std::fs::create_dir(d.path().join("group")).unwrap();
+        let began = Moment::now();
+        assert_eq!(w.wait(None, Duration::from_secs(10)).unwrap(), Woken { kernel: false, groups: true });
+        assert!(Moment::now().since(began) < Duration::from_secs(5));
+        std::fs::remove_dir(d.path().join("group")).unwrap();
+        assert!(w.wait(None, Duration::from_secs(10)).unwrap().groups);
+        assert_eq!(
+            w.wait(None, Duration::from_millis(5)).unwrap(),
+            Woken::default(),
+            "the queue is empty again"
+        );
+    }
+}

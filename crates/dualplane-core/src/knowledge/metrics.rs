@@ -1,0 +1,229 @@
+//! What engines tell of themselves at a metrics port: how one is known, where to ask, and the few series that matter.
+//!
+//! A page of vLLM has some 2000 lines, of which 5 matter: names are compared, only the lines of those are parsed.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+use crate::evidence::metrics::sample;
+
+/// Series of one name that are taken: ranks and models of one engine are some tens.
+const MOST_SERIES: usize = 512;
+/// Longest name of a model that is kept, characters.
+const LONGEST_MODEL: usize = 200;
+
+/// One engine of `knowledge/metrics.toml`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct EngineMetrics {
+    /// `vllm`.
+    pub engine: String,
+    programs: Vec<String>,
+    /// Where it listens unless told otherwise.
+    pub ports: Vec<u16>,
+    /// Flags that tell otherwise.
+    pub port_flags: Vec<String>,
+    /// Paths to ask, in this order.
+    pub paths: Vec<String>,
+    #[serde(default)]
+    model_labels: Vec<String>,
+    #[serde(default)]
+    copies: Vec<String>,
+    #[serde(default)]
+    only_empty: Vec<String>,
+    #[serde(default)]
+    kv_use: Vec<Series>,
+    #[serde(default)]
+    running: Vec<Series>,
+    #[serde(default)]
+    waiting: Vec<Series>,
+    #[serde(default)]
+    preemptions: Vec<Series>,
+}
+
+/// A series, or the quotient of two.
+#[derive(Debug, Clone, Deserialize)]
+struct Series {
+    name: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    over: Option<Box<Series>>,
+}
+
+/// What a page told; `None` where it does not.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Counts {
+    /// Name under which the model is served.
+    pub model: Option<String>,
+    /// Share of the KV cache in use, 0 to 1.
+    pub kv_use: Option<f64>,
+    /// Requests that run.
+    pub running: Option<f64>,
+    /// Requests that wait.
+    pub waiting: Option<f64>,
+    /// Preemptions since the engine started.
+    pub preemptions: Option<f64>,
+}
+
+/// How the parts of one number become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Join {
+    Sum,
+    Most,
+}
+
+/// A line of the page that is wanted.
+struct Point {
+    name: String,
+    labels: Vec<(String, String)>,
+    value: f64,
+}
+
+/// All engines; empty only if the embedded text does not parse, which the tests of this crate exclude.
+#[must_use]
+pub fn engines() -> &'static [EngineMetrics] {
+    static ALL: OnceLock<Vec<EngineMetrics>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/engine_metrics.json")))
+            .unwrap_or_default()
+    })
+}
+
+impl EngineMetrics {
+    /// A word of a command line or a process title names this engine.
+    #[must_use]
+    pub fn is_named_by(&self, word: &str) -> bool {
+        let base = word.rsplit('/').next().unwrap_or(word);
+        self.programs.iter().any(|p| {
+            let (head, rest) = match base.split_at_checked(p.len()) {
+                Some(parts) => parts,
+                None => return false,
+            };
+            head.eq_ignore_ascii_case(p) && !rest.starts_with(|c: char| c.is_alphanumeric())
+        })
+    }
+
+    /// Under which names the numbers stand: share of the KV cache in use, requests that run, that wait, preemptions. `None`
+    /// where the engine has none, or where the name alone would be another number: a quotient, one of several labels.
+    #[must_use]
+    pub fn names(&self) -> [Option<&str>; 4] {
+        let plain = |s: &Series| s.over.is_none() && s.labels.is_empty();
+        [&self.kv_use, &self.running, &self.waiting, &self.preemptions]
+            .map(|all| all.first().filter(|s| plain(s)).map(|s| s.name.as_str()))
+    }
+
+    /// Reads a page of metrics; `None` where it is not one of this engine.
+    #[must_use]
+    pub fn read(&self, page: &str) -> Option<Counts> {
+        let fields = [&self.kv_use, &self.running, &self.waiting, &self.preemptions];
+        let all = fields.into_iter().flatten();
+        let names: Vec<&str> = all
+            .flat_map(|s| [Some(s.name.as_str()), s.over.as_ref().map(|o| o.name.as_str())])
+            .flatten()
+            .collect();
+        let points = points(page, &names);
+        if points.is_empty() {
+            return None;
+        }
+        let of = |series: &[Series], join| series.iter().find_map(|s| self.value(s, join, &points));
+        // Of Triton's models the one that has a KV cache, not the pipeline around it: names stand in the order of the fields.
+        let by_field = names.iter().flat_map(|n| points.iter().filter(move |p| p.name == **n));
+        let model = by_field.into_iter().find_map(|p| self.model_labels.iter().find_map(|l| label(p, l)));
+        Some(Counts {
+            model: model.filter(|m| !m.is_empty()).map(|m| m.chars().take(LONGEST_MODEL).collect()),
+            kv_use: of(&self.kv_use, Join::Most),
+            running: of(&self.running, Join::Sum),
+            waiting: of(&self.waiting, Join::Sum),
+            preemptions: of(&self.preemptions, Join::Sum),
+        })
+    }
+
+    fn value(&self, series: &Series, join: Join, points: &[Point]) -> Option<f64> {
+        // What a rank tells again is one part; the highest is taken, as ranks are scraped at slightly different times.
+        let mut parts: BTreeMap<Vec<(&str, &str)>, f64> = BTreeMap::new();
+        for p in points.iter().filter(|p| p.name == series.name) {
+            let narrowed = series.labels.iter().all(|(k, v)| label(p, k) == Some(v));
+            let whole = self.only_empty.iter().all(|k| label(p, k).is_none_or(str::is_empty));
+            if !narrowed || !whole {
+                continue;
+            }
+            let told = p.labels.iter().filter(|(k, _)| !self.copies.contains(k));
+            let key = told.map(|(k, v)| (k.as_str(), v.as_str())).collect();
+            let part = parts.entry(key).or_insert(p.value);
+            *part = part.max(p.value);
+        }
+        let value = match join {
+            Join::Sum => parts.values().copied().reduce(|a, b| a + b),
+            Join::Most => parts.values().copied().reduce(f64::max),
+        }?;
+        match &series.over {
+            None => Some(value),
+            Some(over) => self.value(over, join, points).filter(|o| *o > 0.0).map(|o| value / o),
+        }
+    }
+}
+
+fn label<'p>(point: &'p Point, key: &str) -> Option<&'p str> {
+    point.labels.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+}
+
+fn points(page: &str, names: &[&str]) -> Vec<Point> {
+    let mut out: Vec<Point> = Vec::new();
+    for line in page.lines() {
+        let wanted =
+            |name: &&&str| line.strip_prefix(**name).is_some_and(|rest| rest.starts_with(['{', ' ', '\t']));
+        if names.iter().find(wanted).is_none() {
+            continue;
+        }
+        let Some((name, labels, value, _)) = sample(line) else { continue };
+        if value.is_finite() && value >= 0.0 && out.len() < MOST_SERIES {
+            out.push(Point { name: name.to_owned(), labels, value });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine(name: &str) -> &'static EngineMetrics {
+        engines().iter().find(|e| e.engine == name).unwrap()
+    }
+
+    #[test]
+    fn engines_by_words() {
+        let named = |word: &str| {
+            engines().iter().filter(|e| e.is_named_by(word)).map(|e| e.engine.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(named("/usr/local/bin/vllm"), ["vllm"]);
+        assert_eq!(named("vllm.entrypoints.openai.api_server"), ["vllm"]);
+        assert_eq!(named("VLLM::EngineCore_DP0"), ["vllm"]);
+        assert_eq!(named("sglang::scheduler_TP0"), ["sglang"]);
+        assert_eq!(named("/app/llama-server"), ["llama.cpp"]);
+        assert_eq!(named("text-generation-router"), ["tgi"]);
+        for no in ["vllmx", "python3", "", "é", "/vllm/"] {
+            assert!(named(no).is_empty(), "{no}");
+        }
+    }
+
+    #[test]
+    fn pages_of_others_garbage_and_floods() {
+        let vllm = engine("vllm");
+        assert_eq!(vllm.read("# HELP x\nprocess_cpu_seconds_total 3\n"), None);
+        assert_eq!(vllm.read("<html>vllm:kv_cache_usage_perc 0.3</html>"), None);
+        assert_eq!(vllm.read("vllm:num_requests_running_max 3\n"), None, "a longer name is another one");
+        assert_eq!(vllm.read("vllm:num_requests_running NaN\n"), None);
+        assert_eq!(vllm.read("vllm:num_requests_running{a=\"b 1\n"), None);
+        let page = "vllm:num_requests_running 1\nvllm:kv_cache_usage_perc 2e999\n";
+        let counts = vllm.read(page).unwrap();
+        assert_eq!((counts.running, counts.kv_use), (Some(1.0), None));
+        let flood: String =
+            (0..5000).map(|i| format!("vllm:num_requests_running{{e=\"{i}\"}} 1\n")).collect();
+        assert_eq!(vllm.read(&flood).unwrap().running, Some(MOST_SERIES as f64));
+        let long = format!("vllm:num_requests_running{{model_name=\"{}\"}} 1", "m".repeat(9000));
+        assert_eq!(vllm.read(&long).unwrap().model.unwrap().len(), LONGEST_MODEL);
+    }
+}

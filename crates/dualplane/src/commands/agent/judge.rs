@@ -1,0 +1,74 @@
+//! Judges a bundle with this very program, in a process of its own: what a hostile log does to a parser it does not do to
+//! the recorder, and the memory of a verdict is given back at once.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use dualplane_agent::recorder::{Judge, Judged};
+use serde_json::Value;
+
+use crate::commands::Failure;
+
+/// A verdict takes some 20 ms; of a log of 100 MB some seconds.
+const TIME: Duration = Duration::from_secs(30);
+/// Bytes of an answer.
+const MOST: u64 = 4 << 20;
+/// Characters of a trigger in a summary.
+const TRIGGER: usize = 300;
+
+/// Calls `dualplane triage`.
+#[derive(Debug)]
+pub(super) struct ChildJudge {
+    program: PathBuf,
+}
+
+impl ChildJudge {
+    pub(super) fn new() -> Result<Self, Failure> {
+        // As a path of /proc it stays what runs here when the file is replaced.
+        let own = PathBuf::from("/proc/self/exe");
+        let program =
+            std::fs::canonicalize(&own).map_err(|source| Failure::Unreadable { path: own, source })?;
+        Ok(Self { program })
+    }
+}
+
+impl Judge for ChildJudge {
+    fn judge(&mut self, bundle: &Path) -> Result<Judged, String> {
+        let mut child = Command::new(&self.program)
+            .args(["triage", "-o", "json", "--"])
+            .arg(bundle)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|e| format!("{} cannot be started: {e}", self.program.display()))?;
+        let out = child.stdout.take();
+        let (tell, told) = channel();
+        let reader = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let read = out.map(|o| o.take(MOST).read_to_end(&mut bytes));
+            let _ = tell.send(read.and_then(Result::ok).map(|_| bytes));
+        });
+        let answer = told.recv_timeout(TIME);
+        if answer.is_err() {
+            let _ = child.kill();
+        }
+        let _ = child.wait();
+        let _ = reader.join();
+        let bytes = answer.ok().flatten().ok_or("the verdict took too long")?;
+        let value: Value =
+            serde_json::from_slice(&bytes).map_err(|e| format!("the verdict cannot be read: {e}"))?;
+        read(&value).ok_or_else(|| "the verdict has another form".to_owned())
+    }
+}
+
+/// The verdict of the one incident, or of the first of several.
+fn read(value: &Value) -> Option<Judged> {
+    let one = value.pointer("/items/0").unwrap_or(value);
+    let text = |p: &str| one.pointer(p).and_then(Value::as_str).map(ToOwned::to_owned);
+    let trigger = text("/trigger/text").map(|t| t.chars().take(TRIGGER).collect());
+    Some(Judged { class: text("/verdict/class")?, plane: text("/verdict/plane")?, trigger })
+}

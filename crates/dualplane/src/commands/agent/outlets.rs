@@ -1,0 +1,139 @@
+//! Where what the agent knows goes: `/metrics`, folders, URLs, Events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dualplane_agent::publish::{
+    Access as Seen, Counts, Deliveries, Directory, EventSink, Options, Server, Shared, Sink, Web, WebConfig,
+};
+use dualplane_agent::recorder::{Recorder, incidents_dir};
+use dualplane_core::knowledge::Knowledge;
+use dualplane_kube::access::Access;
+use dualplane_node::clock::Moment;
+
+use crate::args::{AgentArgs, Listen};
+use crate::commands::Failure;
+use crate::output;
+
+/// Rounds are a second apart; after so long something hangs.
+const STALE: Duration = Duration::from_secs(15);
+/// Between two views for `/metrics`: Prometheus asks every 15 to 60 s.
+const VIEW: Duration = Duration::from_secs(1);
+
+/// All of them.
+pub(super) struct Outlets {
+    node: String,
+    shared: Arc<Shared>,
+    server: Option<Server>,
+    deliveries: Deliveries,
+    shown: Option<Moment>,
+    kept: u64,
+    round_time: Duration,
+    rounds: u64,
+}
+
+impl Outlets {
+    pub(super) fn open(args: &AgentArgs, node: &str, access: Option<&Access>) -> Result<Self, Failure> {
+        let incidents = incidents_dir(&args.state);
+        let seen = if args.serve_incidents { Seen::Everybody } else { Seen::Loopback };
+        let options = Options { incidents: incidents.clone(), access: seen, stale: STALE };
+        let shared = Arc::new(Shared::new(options));
+        let server = match args.listen {
+            Listen::None => None,
+            Listen::At(address) => Some(
+                Server::start(address, Arc::clone(&shared))
+                    .map_err(|e| Failure::Flag { flag: "--listen", why: e.to_string() })?,
+            ),
+        };
+        let state = |e: std::io::Error| Failure::NoState { path: args.state.clone(), why: e.to_string() };
+        std::fs::create_dir_all(&incidents).map_err(state)?;
+        let deliveries = Deliveries::start(&args.state.join("delivered"), &incidents, sinks(args, access)?)
+            .map_err(state)?;
+        Ok(Self {
+            node: node.to_owned(),
+            shared,
+            server,
+            deliveries,
+            shown: None,
+            kept: 0,
+            round_time: Duration::ZERO,
+            rounds: 0,
+        })
+    }
+
+    /// Says where it answers.
+    pub(super) fn announce(&self) {
+        if let Some(s) = &self.server {
+            output::note(&format!("metrics on http://{}/metrics", s.address()));
+        }
+    }
+
+    /// Behind each step of the recorder.
+    pub(super) fn after(&mut self, r: &Recorder) {
+        let counts = r.counts();
+        if counts.rounds != self.rounds {
+            self.rounds = counts.rounds;
+            self.round_time += Duration::from_nanos(counts.round_ns);
+        }
+        let kept = r.shared().counts();
+        let changed = kept.kept + kept.settled;
+        if changed != self.kept {
+            self.kept = changed;
+            self.deliveries.wake();
+        }
+        let now = Moment::now();
+        if self.server.is_none() || self.shown.is_some_and(|at| now.since(at) < VIEW) {
+            return;
+        }
+        // While a bundle is written the page stays as it was.
+        let Some(counts) = self.counts(r) else { return };
+        self.shown = Some(now);
+        self.shared.publish(Arc::new(r.view().clone()), Arc::new(counts));
+    }
+
+    fn counts(&self, r: &Recorder) -> Option<Counts> {
+        let (counts, ring) = (r.counts(), r.ring());
+        let shared = r.shared();
+        let kept = shared.counts();
+        let store = shared.try_store()?;
+        let mut out = Counts {
+            node: self.node.clone(),
+            store: store.counts(),
+            round_time: self.round_time,
+            gpu_late: r.gpu_late(),
+            ring_bytes: Some(ring.bytes),
+            ring_span: ring.oldest.map(|o| r.view().at.since(o)),
+            kernel_lost: counts.kernel_lost,
+            lost: [
+                ("bundle", kept.lost),
+                ("verdict", kept.unjudged),
+                ("later_death", counts.skipped),
+                ("queue", counts.overrun),
+                ("ring_record", ring.dropped_records),
+            ]
+            .into(),
+            sinks: self.deliveries.counts(),
+            ..Counts::default()
+        };
+        store.all().for_each(|s| out.add_incident(s));
+        Some(out)
+    }
+}
+
+fn sinks(args: &AgentArgs, access: Option<&Access>) -> Result<Vec<Box<dyn Sink>>, Failure> {
+    let mut out: Vec<Box<dyn Sink>> = Vec::new();
+    for dir in &args.copy_to {
+        out.push(Box::new(Directory::new(dir)));
+    }
+    for url in &args.send_to {
+        let config = WebConfig { url: url.clone(), token: args.send_token.clone(), ..WebConfig::default() };
+        let web = Web::new(config).map_err(|e| Failure::Flag { flag: "--send-to", why: e.to_string() })?;
+        out.push(Box::new(web));
+    }
+    if let Some(access) = access {
+        let events =
+            EventSink::new(access.clone(), Arc::new(Knowledge::embedded()?)).map_err(Failure::Runtime)?;
+        out.push(Box::new(events));
+    }
+    Ok(out)
+}

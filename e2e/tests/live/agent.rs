@@ -1,0 +1,169 @@
+//! The agent as a process on the real kubelet's node: pods die in front of it, their bundles hold what the kubelet has dropped
+//! since, and the Event stands on the pod.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::harness::{create, dualplane, kubectl, run, unpack};
+
+/// Three deaths: by the kernel at the limit, by itself, and of a job that is only done.
+const PODS: &str = r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: agent-oom, namespace: serving, labels: {app: agent}}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: server
+    image: registry.local/busybox:1
+    imagePullPolicy: Never
+    command: [sh, -c, "echo agent-oom begins with hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345678; sleep 4; exec tail /dev/zero"]
+    resources: {limits: {memory: 48Mi}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: agent-exit, namespace: serving, labels: {app: agent}}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: server
+    image: registry.local/busybox:1
+    imagePullPolicy: Never
+    command: [sh, -c, "echo agent-exit begins; sleep 3; echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 1.20 GiB is free.'; exit 1"]
+    resources: {limits: {memory: 48Mi}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: agent-done, namespace: serving, labels: {app: agent}}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: job
+    image: registry.local/busybox:1
+    imagePullPolicy: Never
+    command: [sh, -c, "echo agent-done; sleep 3"]
+    resources: {limits: {memory: 48Mi}}
+"#;
+
+/// Killed when a test fails.
+struct Agent(Child);
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(state: &Path) -> Agent {
+    let kubeconfig = std::env::var("KUBECONFIG").unwrap();
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(state.with_extension("err")).unwrap();
+    Agent(
+        dualplane()
+            .args(["agent", "--node", "gpu-node-1", "--listen", "127.0.0.1:10981", "--kubeconfig", &kubeconfig, "--state"])
+            .arg(state)
+            .stderr(log)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap(),
+    )
+}
+
+fn incidents(state: &Path) -> Vec<Value> {
+    let ran = run(&["incidents", "ls", "--all", "-o", "json", "--state", &state.to_string_lossy()]);
+    if ran.code != Some(0) {
+        return Vec::new();
+    }
+    ran.json()["items"].as_array().unwrap().clone()
+}
+
+fn of<'a>(all: &'a [Value], pod: &str) -> Vec<&'a Value> {
+    all.iter().filter(|i| i["pod"] == pod).collect()
+}
+
+fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(t) = look() {
+            return t;
+        }
+        assert!(began.elapsed() < Duration::from_secs(120), "{what}");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}
+
+#[test]
+fn deaths_in_front_of_the_agent_are_kept_though_the_kubelet_dropped_them() {
+    let d = tempfile::tempdir().unwrap();
+    let state = d.path().join("state");
+    let agent = start(&state);
+    until("the agent does not answer", || {
+        std::net::TcpStream::connect("127.0.0.1:10981").ok()
+    });
+    let _ = run_quiet(&["delete", "pod", "-n", "serving", "-l", "app=agent", "--ignore-not-found", "--wait"]);
+    create(PODS);
+    // Until the kubelet has dropped the first log: it keeps one dead instance.
+    let restarts = |pod: &str| {
+        let text = kubectl(&["get", "pod", pod, "-n", "serving", "-o", "jsonpath={.status.containerStatuses[0].restartCount}"]);
+        text.trim().parse::<u64>().unwrap_or(0)
+    };
+    until("the pods do not die", || (restarts("agent-oom") >= 2 && restarts("agent-exit") >= 2).then_some(()));
+    let all = until("no first deaths", || {
+        let all = incidents(&state);
+        let judged = |pod: &str| {
+            of(&all, pod).iter().any(|i| i["first"] == true && i["state"] == "judged" && i["kind"] == "death")
+        };
+        (judged("agent-oom") && judged("agent-exit")).then_some(all)
+    });
+    // kill -9, and the next run goes on.
+    drop(agent);
+    let agent = start(&state);
+
+    let first = |pod: &str| *of(&all, pod).iter().find(|i| i["first"] == true).unwrap();
+    let oom = first("agent-oom");
+    assert_eq!((oom["class"].as_str(), oom["plane"].as_str()), (Some("host_oom_killed"), Some("host")), "{oom:#}");
+    assert_eq!((oom["restart"].as_u64(), oom["exit_code"].as_i64()), (Some(0), Some(137)), "{oom:#}");
+    let exit = first("agent-exit");
+    assert_eq!(exit["plane"].as_str(), Some("gpu"), "{exit:#}");
+    assert_eq!(exit["exit_code"].as_i64(), Some(1), "{exit:#}");
+
+    for (incident, said) in [(oom, "agent-oom begins"), (exit, "agent-exit begins")] {
+        let id = incident["id"].as_str().unwrap();
+        let out = d.path().join("b.tar.zst");
+        run(&["incidents", "export", id, "--state", &state.to_string_lossy(), "--out", &out.to_string_lossy()]).ok();
+        let files = unpack(&out);
+        let text = |name: &str| {
+            let f = files.iter().find(|(n, _)| n.ends_with(name));
+            String::from_utf8_lossy(&f.unwrap_or_else(|| panic!("no {name}: {:?}", files.iter().map(|f| &f.0).collect::<Vec<_>>())).1).into_owned()
+        };
+        let log = text("logs/server.previous.log");
+        assert!(log.contains(said) && !log.contains("hf_AbCd"), "{log}");
+        assert!(text("pod.json").contains("restartPolicy"), "the API server's pod, with its end");
+        let host = text("series/host.json");
+        assert!(host.contains("container_memory_working_set_bytes"), "{}", host.chars().take(400).collect::<String>());
+        // The kubelet has it no more.
+        let uid = incident["uid"].as_str().unwrap();
+        let dropped = format!("/var/log/pods/serving_{}_{uid}/server/0.log", incident["pod"].as_str().unwrap());
+        assert!(!Path::new(&dropped).exists(), "{dropped}");
+        let shown = run(&["incidents", "show", id, "--state", &state.to_string_lossy()]).ok().text();
+        assert!(shown.contains(incident["pod"].as_str().unwrap()), "{shown}");
+    }
+    let event = until("no Event on the pod", || {
+        let list = kubectl(&["get", "events", "-n", "serving", "--field-selector", "involvedObject.name=agent-oom", "-o", "json"]);
+        let list: Value = serde_json::from_str(&list).unwrap();
+        list["items"].as_array().unwrap().iter().find(|e| e.to_string().contains("host_oom_killed")).cloned()
+    });
+    assert_eq!(event["type"].as_str(), Some("Warning"), "{event:#}");
+    // A job that is done is no death.
+    until("a job that is done was kept", || of(&incidents(&state), "agent-done").is_empty().then_some(()));
+    drop(agent);
+    let _ = run_quiet(&["delete", "pod", "-n", "serving", "-l", "app=agent", "--wait=false"]);
+}
+
+fn run_quiet(args: &[&str]) -> bool {
+    std::process::Command::new("kubectl").args(args).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+}
