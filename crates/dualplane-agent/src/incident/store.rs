@@ -10,14 +10,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::folder::{BUNDLE_SUFFIX, list};
 use super::id::is_id;
 use super::summary::{Kind, LoopKey, State, Summary};
 use super::whole::{write_renamed, write_whole};
 
-/// Behind the id in the name of a bundle.
-pub const BUNDLE_SUFFIX: &str = ".tar.zst";
-/// A summary is below 2 KiB; larger is none of ours.
-const MAX_SUMMARY: u64 = 16 << 10;
 /// Summaries that are kept, of dropped bundles as well.
 const MAX_SUMMARIES: usize = 4096;
 
@@ -83,7 +80,7 @@ impl Store {
     /// It cannot be made or listed.
     pub fn open(dir: &Path, budget: u64) -> Result<Self, StoreError> {
         fs::create_dir_all(dir).map_err(StoreError::at(dir))?;
-        let (summaries, unreadable) = list(dir)?;
+        let (summaries, unreadable) = list(dir).map_err(StoreError::at(dir))?;
         let counts = Counts { unreadable, ..Counts::default() };
         let mut store =
             Self { dir: dir.to_owned(), budget, index: BTreeMap::new(), loops: HashMap::new(), counts };
@@ -273,27 +270,4 @@ fn json(s: &Summary) -> Vec<u8> {
 fn names(dir: &Path) -> Result<Vec<String>, StoreError> {
     let entries = fs::read_dir(dir).map_err(StoreError::at(dir))?;
     Ok(entries.filter_map(Result::ok).filter_map(|e| e.file_name().into_string().ok()).collect())
-}
-
-/// Reads the summaries of a folder, the oldest first, and counts those that cannot be read.
-///
-/// # Errors
-/// The folder cannot be listed.
-pub fn list(dir: &Path) -> Result<(Vec<Summary>, u64), StoreError> {
-    let mut names = names(dir)?;
-    names.retain(|n| n.strip_suffix(".json").is_some_and(is_id));
-    names.sort();
-    let (mut out, mut unreadable) = (Vec::new(), 0);
-    for name in names {
-        let path = dir.join(&name);
-        let small = fs::symlink_metadata(&path).is_ok_and(|m| m.is_file() && m.len() <= MAX_SUMMARY);
-        let read = small.then(|| fs::read(&path).ok()).flatten();
-        let summary = read.and_then(|b| serde_json::from_slice::<Summary>(&b).ok());
-        // A name inside that is not the file's would lead elsewhere.
-        match summary.filter(|s| name.strip_suffix(".json") == Some(&s.id)) {
-            Some(s) => out.push(s),
-            None => unreadable += 1,
-        }
-    }
-    Ok((out, unreadable))
 }

@@ -6,7 +6,6 @@
 mod cost;
 mod counts;
 mod events;
-mod folder;
 mod http;
 pub mod metrics;
 mod sinks;

@@ -42,21 +42,8 @@ pub(super) fn files(
 ) -> Vec<RawFile> {
     let mut redactor = Redactor::new(knowledge);
     let mut out = Vec::new();
-    let mut copied = Copied::default();
-    if let Some(log) = freeze.log.take() {
-        let mut bytes = Vec::new();
-        // Writing to memory does not fail.
-        copied = log.copy(CopyLimits::default(), &mut bytes).unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
-        let when = if freeze.kind == Kind::Kill { "current" } else { "previous" };
-        let name = format!("logs/{}.{when}.log", part(&freeze.who.container));
-        out.push(RawFile::new(name, redactor.text(&text).into_owned()));
-        if copied.bytes == 0 {
-            freeze
-                .gaps
-                .push(gap("the dead instance's log", "its file is empty: the container wrote nothing"));
-        }
-    }
+    let (log, copied) = log(freeze, &mut redactor);
+    out.extend(log);
     if !freeze.kernel.is_empty() {
         out.push(RawFile::new("node/kernel/kmsg.log", redactor.text(&freeze.kernel).into_owned()));
     }
@@ -80,6 +67,28 @@ pub(super) fn files(
     let manifest = manifest(freeze, &out, copied, died_at, author, &redactor);
     out.push(RawFile::new("manifest.json", manifest));
     out
+}
+
+/// What the kubelet has of the instance's output; what is missing of it becomes a gap.
+fn log(freeze: &mut Freeze, redactor: &mut Redactor<'_>) -> (Option<RawFile>, Copied) {
+    let what = "the dead instance's log";
+    let Some(log) = freeze.log.take() else {
+        freeze.gaps.push(gap(what, "no folder of the kubelet is known for this container"));
+        return (None, Copied::default());
+    };
+    if log.is_empty() {
+        freeze.gaps.push(gap(what, "its files were gone, or could not be read, when the end was noticed"));
+        return (None, Copied::default());
+    }
+    let mut bytes = Vec::new();
+    // Writing to memory does not fail.
+    let copied = log.copy(CopyLimits::default(), &mut bytes).unwrap_or_default();
+    if copied.bytes == 0 {
+        freeze.gaps.push(gap(what, "its file is empty: the container wrote nothing"));
+    }
+    let when = if freeze.kind == Kind::Kill { "current" } else { "previous" };
+    let name = format!("logs/{}.{when}.log", part(&freeze.who.container));
+    (Some(RawFile::new(name, redactor.text(&String::from_utf8_lossy(&bytes)).into_owned())), copied)
 }
 
 fn gap(what: &str, why: &str) -> Gap {

@@ -237,6 +237,7 @@ impl Recorder {
             of_earlier: self.records.of_earlier(&who.container_id, &who.uid),
             of_own: self.records.of_own(&who.container_id),
             of_others: self.records.of_others(&who.container_id),
+            foreign: self.records.of_foreign(&who.container_id, &who.uid),
         };
         let kernel = quote(&kernels, record.map(|(n, _)| n), at.0 / 1000, &lines);
         let mut gaps: Vec<Gap> = gap.into_iter().collect();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use dualplane_core::facts::OomRecord;
+use dualplane_core::facts::{Constraint, OomRecord};
 use dualplane_core::time::Stamp;
 use dualplane_node::kmsg::Kernel;
 
@@ -29,6 +29,8 @@ pub(super) struct Remembered {
     pub(super) us: Option<u64>,
     /// It is one of those lines.
     pub(super) held_back: bool,
+    /// A cgroup reached its limit; the machine had memory left.
+    pub(super) at_limit: bool,
 }
 
 /// What the OOM killer did, the last records.
@@ -49,7 +51,15 @@ impl Records {
         let by_pid = || if held_back { pids.find_map(&owner) } else { None };
         let container_id = r.container_id().or_else(by_pid);
         let number = r.place.line.unwrap_or(0);
-        self.all.push_back(Remembered { container_id, pod_uid: r.pod_uid(), number, us, held_back });
+        let at_limit = r.constraint == Constraint::Memcg;
+        self.all.push_back(Remembered {
+            container_id,
+            pod_uid: r.pod_uid(),
+            number,
+            us,
+            held_back,
+            at_limit,
+        });
         if self.all.len() > MOST {
             self.all.pop_front();
         }
@@ -86,6 +96,16 @@ impl Records {
         self.all.iter().filter(earlier).map(|r| r.number).collect()
     }
 
+    /// Numbers at which records begin of others that died at a limit of their own: that they did is all that matters here.
+    pub(super) fn of_foreign(&self, container_id: &str, uid: &str) -> BTreeSet<u64> {
+        let foreign = |r: &&Remembered| {
+            let other_pod = r.pod_uid.as_deref().map(|p| p != uid);
+            let other = other_pod.or(r.container_id.as_deref().map(|c| c != container_id));
+            r.at_limit && !r.held_back && other == Some(true)
+        };
+        self.all.iter().filter(foreign).map(|r| r.number).collect()
+    }
+
     /// Numbers of held-back lines that are of this container.
     pub(super) fn of_own(&self, container_id: &str) -> BTreeSet<u64> {
         let own = |r: &&Remembered| r.held_back && r.container_id.as_deref() == Some(container_id);
@@ -107,51 +127,105 @@ pub(super) struct Lines {
     pub(super) of_earlier: BTreeSet<u64>,
     pub(super) of_own: BTreeSet<u64>,
     pub(super) of_others: BTreeSet<u64>,
+    pub(super) foreign: BTreeSet<u64>,
 }
 
 /// The lines of the two minutes before; where they are too many, the last ones, and the own record before them.
 pub(super) fn quote(kernels: &[&Kernel], own: Option<u64>, at_us: u64, lines: &Lines) -> String {
-    let from = at_us.saturating_sub(BEFORE_US);
-    let mut kept: Vec<(u64, &str)> = Vec::new();
+    let since = at_us.saturating_sub(BEFORE_US);
+    let told = told(kernels, lines);
     let mut bytes = 0;
-    let all = kernels.iter().rev().flat_map(|k| k.recent().lines().rev());
-    for (n, line) in all.filter(|(n, _)| !lines.of_others.contains(n)) {
+    let fits = |&&(_, line): &&(u64, &str)| {
         bytes += line.len() + 1;
-        if bytes > BYTES || us_of(line).is_some_and(|us| us < from) {
+        bytes <= BYTES && us_of(line).is_none_or(|us| us >= since)
+    };
+    let (before, last) = told.split_at(told.len() - told.iter().rev().take_while(fits).count());
+    // Where the quote begins in the middle of a record, the rest of it names nobody: it would be taken for this one's.
+    let whole = last.iter().position(|(_, l)| begins(l)).unwrap_or(last.len());
+    let nobodys = |at: usize, n: u64, l: &str| {
+        at < whole && (ends(l) || l.contains("oom-kill:")) && !lines.of_own.contains(&n)
+    };
+    let mut out = String::new();
+    let own = own.and_then(|own| before.get(before.partition_point(|(n, _)| *n < own)..)).unwrap_or_default();
+    for (_, line) in own {
+        if out.len() + line.len() >= OWN_BYTES {
             break;
         }
-        kept.push((n, line));
+        out.push_str(line);
+        out.push('\n');
     }
-    kept.reverse();
-    // Where the quote begins in the middle of a record, the rest of it names nobody: it would be taken for this one's.
-    let whole = kept.iter().position(|(_, l)| l.contains("invoked oom-killer")).unwrap_or(kept.len());
-    let (mut at, mut inside) = (0, false);
-    kept.retain(|(n, l)| {
-        at += 1;
-        if lines.of_earlier.contains(n) || inside {
-            inside = !l.contains("Killed process");
-            return false;
-        }
-        let kill = l.contains("Killed process") || l.contains("oom-kill:");
-        at > whole || !kill || lines.of_own.contains(n)
-    });
-    let first = kept.first().map_or(u64::MAX, |(n, _)| *n);
-    let mut out = String::with_capacity(bytes.min(BYTES) + OWN_BYTES);
-    if let Some(own) = own.filter(|o| *o < first) {
-        let record = kernels.iter().flat_map(|k| k.recent().from(own)).take_while(|(n, _)| *n < first);
-        for (_, line) in record {
-            if out.len() + line.len() >= OWN_BYTES {
-                break;
-            }
-            out.push_str(line);
-            out.push('\n');
-        }
-    }
-    for (_, line) in kept {
+    for (_, (_, line)) in last.iter().enumerate().filter(|(at, (n, l))| !nobodys(*at, *n, l)) {
         out.push_str(line);
         out.push('\n');
     }
     out
+}
+
+/// All lines that are remembered, without what concerns others only.
+fn told<'a>(kernels: &[&'a Kernel], lines: &Lines) -> Vec<(u64, &'a str)> {
+    let mut next = 0;
+    // Whose record it is that the line stands in.
+    let (mut earlier, mut foreign) = (false, false);
+    let all = kernels.iter().flat_map(|k| k.recent().lines());
+    all.filter(|(n, line)| {
+        // One who looks back and one who follows have some lines in common.
+        if *n < next || lines.of_others.contains(n) {
+            return false;
+        }
+        next = n + 1;
+        if begins(line) {
+            (earlier, foreign) = (lines.of_earlier.contains(n), lines.foreign.contains(n));
+        }
+        let kept = !(earlier || foreign && is_detail(line));
+        if ends(line) {
+            (earlier, foreign) = (false, false);
+        }
+        kept
+    })
+    .collect()
+}
+
+fn begins(line: &str) -> bool {
+    line.contains("invoked oom-killer")
+}
+
+fn ends(line: &str) -> bool {
+    line.contains("Killed process")
+}
+
+/// A line of a record that tells no more than who was killed where: stack and registers, statistics, the table of
+/// processes. Whatever else the kernel says meanwhile (an Xid, a machine check) is none.
+fn is_detail(line: &str) -> bool {
+    let text = line.split_once(';').map_or(line, |(_, text)| text);
+    let text = text.split_once("\\x0a").map_or(text, |(first, _)| first);
+    let known = [
+        " ",
+        "[ ",
+        "CPU: ",
+        "Hardware name: ",
+        "Call Trace:",
+        "RIP: ",
+        "Code: ",
+        "RSP: ",
+        "RAX: ",
+        "RDX: ",
+        "RBP: ",
+        "R10: ",
+        "R13: ",
+        "kmem: ",
+        "swap: ",
+        "memory+swap: ",
+        "Memory cgroup stats for ",
+        "Tasks state ",
+    ];
+    let mut words = text.split(' ');
+    let is_number = |w: &str| !w.is_empty() && w.bytes().all(|b| b.is_ascii_digit());
+    let is_key = |w: &str| {
+        !w.is_empty() && w.bytes().all(|b| b.is_ascii_lowercase() || matches!(b, b'_' | b'0'..=b'9'))
+    };
+    let statistic =
+        words.next().is_some_and(is_key) && words.next().is_some_and(is_number) && words.next().is_none();
+    statistic || known.iter().any(|k| text.starts_with(k))
 }
 
 /// `6,1234,5678901,-;text`: the third field.
@@ -224,6 +298,53 @@ mod tests {
         assert_eq!(numbers(&quote(&[&k], None, 125_000_000, &own)), ["1", "2", "3", "4", "5", "6"]);
         let earlier = Lines { of_earlier: BTreeSet::from([1]), ..own };
         assert_eq!(numbers(&quote(&[&k], None, 125_000_000, &earlier)), ["3", "4", "5", "6"]);
+    }
+
+    #[test]
+    fn of_others_at_their_limits_only_who_was_killed_stays() {
+        let (own, other) = ("a".repeat(64), "b".repeat(64));
+        let mut text = String::new();
+        let mut n = 0;
+        let mut say = |what: &str| {
+            n += 1;
+            writeln!(text, "4,{n},{},-;{what}", n * 1000).unwrap();
+        };
+        for id in [&other, &own] {
+            say("python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0");
+            say("CPU: 1 PID: 7 Comm: python3 Not tainted 6.1.0");
+            say("Call Trace:");
+            say(" dump_header+0x4a/0x21e");
+            say("RAX: ffffffffffffffda RBX: 0000000000000000 RCX: 00007fa1463992ad");
+            say("memory: usage 24576kB, limit 24576kB, failcnt 9");
+            say("NVRM: Xid (PCI:0000:4a:00): 79, GPU has fallen off the bus.");
+            say(&format!("Memory cgroup stats for /kubepods/{id}:"));
+            say("anon 25047040\\x0afile 4096\\x0akernel 81920");
+            say("Tasks state (memory values in pages):");
+            say("[  13589]     0 13589     6803     6500    90112        0             0 tail");
+            say(&format!(
+                "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/{id},task_memcg=/{id},task=tail,pid=7,uid=0"
+            ));
+            say("Memory cgroup out of memory: Killed process 7 (tail) total-vm:27212kB, anon-rss:24448kB");
+        }
+        let f = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(f.path(), &text).unwrap();
+        let source = Source::stream(OwnedFd::from(std::fs::File::open(f.path()).unwrap())).unwrap();
+        let (mut k, mut said, mut records) =
+            (Kernel::new(source, State::default()), Vec::new(), Records::default());
+        while said.len() < 4 {
+            k.turn(Duration::from_millis(100), &mut said).unwrap();
+        }
+        for s in said {
+            if let dualplane_node::kmsg::Said::Oom(r) = s {
+                records.add(&r, |_| None);
+            }
+        }
+        let lines = Lines { foreign: records.of_foreign(&own, ""), ..Lines::default() };
+        assert_eq!(lines.foreign, BTreeSet::from([1]));
+        // Read by two, as after a restart of the agent: each line once.
+        let q = quote(&[&k, &k], records.of(&own).map(|r| r.number), 26_000, &lines);
+        let numbers: Vec<u64> = q.lines().map(|l| l.split(',').nth(1).unwrap().parse().unwrap()).collect();
+        assert_eq!(numbers, [vec![1, 6, 7, 12, 13], (14..=26).collect()].concat());
     }
 
     #[test]

@@ -187,8 +187,9 @@ impl Recorder {
             told,
             threads,
         };
-        recorder.read_history();
+        // The series first: what an earlier run left waits, the memory of a container that dies now does not.
         recorder.take_round();
+        recorder.read_history();
         recorder.take_up(recovered);
         Ok(recorder)
     }

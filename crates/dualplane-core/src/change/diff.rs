@@ -23,7 +23,7 @@ pub struct Edit {
 
 /// The object without what the server keeps for itself. A null is no value to the API.
 #[must_use]
-pub fn clean(object: &Value) -> Value {
+pub(super) fn clean(object: &Value) -> Value {
     let mut out = object.clone();
     if let Some(object) = out.as_object_mut() {
         object.remove("status");
@@ -35,6 +35,27 @@ pub fn clean(object: &Value) -> Value {
     }
     drop_nulls(&mut out);
     out
+}
+
+/// Annotations with which controllers count roll-outs: they follow a change some seconds later.
+const COUNTERS: [&str; 2] = ["deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation"];
+
+/// Whether an object still says what it said: its controllers may have written their status and their counts since.
+#[must_use]
+pub fn still(then: &Value, now: &Value) -> bool {
+    let wanted = |object: &Value| {
+        let mut out = clean(object);
+        if let Some(metadata) = out.get_mut("metadata").and_then(Value::as_object_mut)
+            && let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
+        {
+            annotations.retain(|name, _| !COUNTERS.contains(&name.as_str()));
+            if annotations.is_empty() {
+                metadata.remove("annotations");
+            }
+        }
+        out
+    };
+    wanted(then) == wanted(now)
 }
 
 fn drop_nulls(value: &mut Value) {
@@ -119,6 +140,18 @@ mod tests {
     use super::super::path::at;
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_controller_that_counts_a_roll_out_changes_nothing() {
+        let shown =
+            json!({"metadata": {"name": "d", "resourceVersion": "1"}, "spec": {"replicas": 1}, "status": {}});
+        let counted = json!({"metadata": {"name": "d", "resourceVersion": "4", "annotations": {"deployment.kubernetes.io/revision": "2"}},
+            "spec": {"replicas": 1}, "status": {"replicas": 1}});
+        assert!(still(&shown, &counted) && still(&counted, &shown));
+        let noted = json!({"metadata": {"name": "d", "annotations": {"a": "b"}}, "spec": {"replicas": 1}});
+        let scaled = json!({"metadata": {"name": "d"}, "spec": {"replicas": 2}});
+        assert!(!still(&shown, &noted) && !still(&shown, &scaled));
+    }
 
     #[test]
     fn only_what_changed_is_listed() {

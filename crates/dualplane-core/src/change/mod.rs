@@ -14,7 +14,7 @@ mod record;
 mod rollout;
 mod show;
 
-pub use diff::{Edit, clean, edits};
+pub use diff::{Edit, edits, still};
 pub use document::{Document, Offer, Subject, Whole, read};
 pub use fit::{Misfit, Role, fit, placeholder, template_paths};
 pub use inverse::{Differs, Inverse, Policy, inverse};

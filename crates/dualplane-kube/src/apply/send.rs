@@ -1,6 +1,6 @@
 //! Asks what a patch would do, and sends it: the only caller of [`Api::patch`].
 
-use dualplane_core::change::{Edit, Inverse, ObjectRef, Policy, clean, inverse, merge_patch, strategic};
+use dualplane_core::change::{Edit, Inverse, ObjectRef, Policy, inverse, merge_patch, still, strategic};
 use serde_json::{Value, json};
 
 use super::MANAGER;
@@ -192,8 +192,8 @@ pub async fn carry_out(api: &Api, shown: &Preview) -> Result<Value, NotDone> {
             return Err(NotDone::Refused(fault));
         }
         let now = current(api, &shown.object).await.map_err(NotDone::Refused)?;
-        // Only a status moved: what was shown still holds.
-        if clean(&now) != clean(&shown.live) {
+        // Only a status, or a count of roll-outs, moved: what was shown still holds.
+        if !still(&shown.live, &now) {
             return Err(NotDone::Moved);
         }
         if text(&now, "/metadata/resourceVersion") == text(&live, "/metadata/resourceVersion") {
@@ -207,10 +207,10 @@ pub async fn carry_out(api: &Api, shown: &Preview) -> Result<Value, NotDone> {
 /// Looks what became of a change whose answer did not arrive.
 async fn outcome(api: &Api, shown: &Preview, fault: Fault) -> Result<Value, NotDone> {
     match current(api, &shown.object).await {
-        Ok(now) if clean(&now) == clean(&shown.after) => Ok(now),
+        Ok(now) if still(&shown.after, &now) => Ok(now),
         // A server that answers errors, or was not reached, has nothing under way any more.
         Ok(now)
-            if clean(&now) == clean(&shown.live)
+            if still(&shown.live, &now)
                 && matches!(fault, Fault::Status { .. } | Fault::Unreachable { .. }) =>
         {
             Err(NotDone::Refused(fault))

@@ -31,8 +31,10 @@ pub(crate) fn run(command: &IncidentsCommand) -> Result<Code, Failure> {
 
 fn read(common: &IncidentsArgs) -> Result<Vec<Summary>, Failure> {
     let dir = incidents_dir(&common.state);
-    let why = |e: &dyn std::error::Error| Failure::NoState { path: common.state.clone(), why: e.to_string() };
-    let (all, unreadable) = list(&dir).map_err(|e| why(&e))?;
+    let (all, unreadable) = list(&dir).map_err(|e| Failure::NoState {
+        path: common.state.clone(),
+        why: format!("{}: {e}", dir.display()),
+    })?;
     if unreadable > 0 {
         output::note(&format!("{unreadable} summaries in {} cannot be read", dir.display()));
     }

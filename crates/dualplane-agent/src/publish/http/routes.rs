@@ -7,8 +7,8 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::body::Content;
 use super::shared::{Access, Shared};
-use crate::incident::{BUNDLE_SUFFIX, list};
-use crate::publish::{folder, metrics};
+use crate::incident::{BUNDLE_SUFFIX, folder, list};
+use crate::publish::metrics;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
@@ -64,7 +64,7 @@ fn incidents(state: &Shared, id: Option<&str>, what: Option<&str>) -> Answer {
     match (id, what) {
         (None, None) => match list(dir) {
             Ok((all, _)) => json(&all),
-            Err(e) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{e}\n")),
+            Err(e) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{}: {e}\n", dir.display())),
         },
         (Some(id), None) => folder::summary(dir, id).map_or_else(not_here, |s| json(&s)),
         (Some(id), Some("bundle")) => {

@@ -1,12 +1,11 @@
 //! A folder: a network file system, a mounted bucket, a disk that is collected by something else.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::{Sink, SinkError};
-use crate::incident::{BUNDLE_SUFFIX, Summary, is_id, write_whole};
+use crate::incident::{BUNDLE_SUFFIX, Summary, copy_whole, is_id, write_whole};
 use crate::publish::stable_hash;
 
 /// Puts `ID.tar.zst`, then `ID.json`, each as a whole: where the summary is, the bundle is.
@@ -46,25 +45,4 @@ impl Sink for Directory {
         }
         self.put(summary, bundle).map_err(|e| SinkError::Later(format!("{}: {e}", self.dir.display())))
     }
-}
-
-/// Copies beside the name, syncs, renames. A name that a crash left half-written is written over the next time.
-fn copy_whole(from: &Path, to: &Path) -> io::Result<()> {
-    let mut new = to.as_os_str().to_owned();
-    new.push(".new");
-    let new = Path::new(&new);
-    let copy = || {
-        let mut source = File::open(from)?;
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(new)?;
-        let size = source.metadata()?.len();
-        if io::copy(&mut source, &mut file)? != size {
-            return Err(io::Error::other("the bundle changed while it was copied"));
-        }
-        file.sync_all()?;
-        fs::rename(new, to)?;
-        to.parent().map_or(Ok(()), |d| File::open(d)?.sync_all())
-    };
-    copy().inspect_err(|_| {
-        let _ = fs::remove_file(new);
-    })
 }

@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 use dualplane_node::clock::Moment;
 
 use super::{Sink, SinkError};
+use crate::incident::folder::{self, Stamp};
 use crate::incident::{BUNDLE_SUFFIX, Kind, State, Summary, is_id, write_whole};
-use crate::publish::folder::{self, Stamp};
 use crate::publish::{SinkCounts, stable_hash};
 
 /// After the first failure; doubled with each further one.

@@ -208,7 +208,5 @@ fn host(p: &Preflight) -> HostV1<'_> {
 /// # Errors
 /// Not on any check: the structures hold nothing that JSON cannot.
 pub fn json(p: &Preflight) -> Result<String, serde_json::Error> {
-    let mut text = serde_json::to_string_pretty(&of(p))?;
-    text.push('\n');
-    Ok(crate::report::json::escape_controls(&text))
+    crate::report::json::pretty(&of(p))
 }

@@ -1,20 +1,24 @@
-//! Reading the folder of incidents from other threads than the one that writes it.
+//! Reading the folder of incidents, by whoever is not the one that writes it as well.
 
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::incident::{BUNDLE_SUFFIX, Summary, is_id};
+use super::id::is_id;
+use super::summary::Summary;
 
+/// Behind the id in the name of a bundle.
+pub const BUNDLE_SUFFIX: &str = ".tar.zst";
 /// A summary is below 2 KiB; larger is none of ours.
 const MAX_SUMMARY: u64 = 16 << 10;
 
 /// When a file was changed and how large it is: a change within one tick of the file system is seen by the size.
-pub(super) type Stamp = (SystemTime, u64);
+pub(crate) type Stamp = (SystemTime, u64);
 
 /// Ids of all summaries with their stamps, the oldest incident first.
-pub(super) fn ids(dir: &Path) -> std::io::Result<Vec<(String, Stamp)>> {
+pub(crate) fn ids(dir: &Path) -> io::Result<Vec<(String, Stamp)>> {
     let mut out: Vec<(String, Stamp)> = fs::read_dir(dir)?
         .filter_map(Result::ok)
         .filter_map(|e| {
@@ -29,14 +33,25 @@ pub(super) fn ids(dir: &Path) -> std::io::Result<Vec<(String, Stamp)>> {
 }
 
 /// One summary; `None` for what is no id, not there, or does not say its own name.
-pub(super) fn summary(dir: &Path, id: &str) -> Option<Summary> {
+pub(crate) fn summary(dir: &Path, id: &str) -> Option<Summary> {
     let (file, size) = open(dir, id, ".json")?;
-    let bytes = (size <= MAX_SUMMARY).then(|| std::io::read_to_string(file).ok())??;
+    let bytes = (size <= MAX_SUMMARY).then(|| io::read_to_string(file).ok())??;
     serde_json::from_str::<Summary>(&bytes).ok().filter(|s| s.id == id)
 }
 
+/// All summaries, the oldest first, and how many cannot be read.
+///
+/// # Errors
+/// The folder cannot be listed.
+pub fn list(dir: &Path) -> io::Result<(Vec<Summary>, u64)> {
+    let ids = ids(dir)?;
+    let found: Vec<Summary> = ids.iter().filter_map(|(id, _)| summary(dir, id)).collect();
+    let unreadable = ids.len().saturating_sub(found.len()) as u64;
+    Ok((found, unreadable))
+}
+
 /// The bundle of an incident with its size.
-pub(super) fn bundle(dir: &Path, id: &str) -> Option<(File, u64)> {
+pub(crate) fn bundle(dir: &Path, id: &str) -> Option<(File, u64)> {
     open(dir, id, BUNDLE_SUFFIX)
 }
 
