@@ -1,9 +1,13 @@
 //! The commands: one file each; this is their table.
 
+#[cfg(target_os = "linux")]
 mod agent;
 mod corpus;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
 mod explain;
 mod fit;
+#[cfg(target_os = "linux")]
 mod incidents;
 mod knowledge;
 mod literals;
@@ -11,10 +15,12 @@ pub(crate) mod live;
 mod oracle;
 mod picture;
 mod plan;
+#[cfg(target_os = "linux")]
 mod preflight;
 mod startups;
 mod sweep;
 mod table;
+#[cfg(target_os = "linux")]
 mod top;
 mod triage;
 
@@ -27,6 +33,8 @@ use dualplane_kube::api::Fault;
 
 use clap::CommandFactory;
 
+#[cfg(not(target_os = "linux"))]
+use self::elsewhere::{agent, incidents, preflight, top};
 use crate::args::{Args, Command, DevCommand, KnowledgeCommand};
 use crate::exit::{self, Code};
 
@@ -183,6 +191,10 @@ pub(crate) enum Failure {
         /// Those that it could be.
         near: Vec<String>,
     },
+    /// A command of a node, called on another system.
+    #[cfg(not(target_os = "linux"))]
+    #[error("dualplane {0} reads cgroups, the kernel's messages and the GPU driver of a Linux machine")]
+    LinuxOnly(&'static str),
     /// A corpus folder without labels.
     #[error("{0} holds no incident with a truth.json")]
     NoLabels(PathBuf),
@@ -202,6 +214,8 @@ impl Failure {
             | Self::NoState { .. }
             | Self::Cluster(_)
             | Self::Plan(PlanError::Unreadable { .. }) => exit::UNREADABLE,
+            #[cfg(not(target_os = "linux"))]
+            Self::LinuxOnly(_) => exit::USAGE,
             Self::OwnKnowledge { .. }
             | Self::NotKnown { .. }
             | Self::NoObject { .. }
@@ -267,6 +281,10 @@ impl Failure {
                 "check the path and that you may use it; the agent writes to /var/lib/dualplane unless --state says \
                  otherwise, and one agent uses a folder at a time"
                     .into()
+            }
+            #[cfg(not(target_os = "linux"))]
+            Self::LinuxOnly(_) => {
+                "run it on the node (deploy/agent.yaml); its bundles are judged here with `dualplane triage`".into()
             }
             Self::NoIncident { near, .. } if near.is_empty() => {
                 "`dualplane incidents ls --all` lists them; `last` is the last one".into()
