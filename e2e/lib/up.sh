@@ -117,7 +117,7 @@ start_controllers() {
 
 start_kubelet() {
     local pki=$STATE/pki
-    mkdir -p /var/lib/kubelet
+    mkdir -p /var/lib/kubelet "$STATE/static-pods"
     # Its default folders (/var/lib/kubelet, /var/log/pods) are kept: programs on a node look there.
     # ResourceHealthStatus needs no word here: 1.36 has it on, so a pod's status names its devices in
     # containerStatuses[].allocatedResourcesStatus.
@@ -137,6 +137,7 @@ failSwapOn: false
 makeIPTablesUtilChains: false
 # With cgroup v2 the kernel would kill a container as a whole; a child that dies alone is a case of its own.
 singleProcessOOMKill: true
+staticPodPath: $STATE/static-pods
 oomScoreAdj: 0
 healthzPort: 0
 registerNode: true

@@ -50,7 +50,7 @@ spec:
 "#;
 
 /// Killed when a test fails.
-struct Agent(Child);
+pub(crate) struct Agent(Child);
 
 impl Drop for Agent {
     fn drop(&mut self) {
@@ -59,12 +59,14 @@ impl Drop for Agent {
     }
 }
 
-fn start(state: &Path) -> Agent {
+/// Answers on a port of its own: tests run beside each other.
+pub(crate) fn start(state: &Path, port: u16) -> Agent {
     let kubeconfig = std::env::var("KUBECONFIG").unwrap();
     let log = std::fs::OpenOptions::new().create(true).append(true).open(state.with_extension("err")).unwrap();
     Agent(
         dualplane()
-            .args(["agent", "--node", "gpu-node-1", "--listen", "127.0.0.1:10981", "--kubeconfig", &kubeconfig, "--state"])
+            .args(["agent", "--node", "gpu-node-1", "--kubeconfig", &kubeconfig])
+            .args(["--listen", &format!("127.0.0.1:{port}"), "--state"])
             .arg(state)
             .stderr(log)
             .stdout(Stdio::null())
@@ -73,7 +75,7 @@ fn start(state: &Path) -> Agent {
     )
 }
 
-fn incidents(state: &Path) -> Vec<Value> {
+pub(crate) fn incidents(state: &Path) -> Vec<Value> {
     let ran = run(&["incidents", "ls", "--all", "-o", "json", "--state", &state.to_string_lossy()]);
     if ran.code != Some(0) {
         return Vec::new();
@@ -81,11 +83,11 @@ fn incidents(state: &Path) -> Vec<Value> {
     ran.json()["items"].as_array().unwrap().clone()
 }
 
-fn of<'a>(all: &'a [Value], pod: &str) -> Vec<&'a Value> {
+pub(crate) fn of<'a>(all: &'a [Value], pod: &str) -> Vec<&'a Value> {
     all.iter().filter(|i| i["pod"] == pod).collect()
 }
 
-fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(t) = look() {
@@ -100,7 +102,7 @@ fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
 fn deaths_in_front_of_the_agent_are_kept_though_the_kubelet_dropped_them() {
     let d = tempfile::tempdir().unwrap();
     let state = d.path().join("state");
-    let agent = start(&state);
+    let agent = start(&state, 10981);
     until("the agent does not answer", || {
         std::net::TcpStream::connect("127.0.0.1:10981").ok()
     });
@@ -121,7 +123,7 @@ fn deaths_in_front_of_the_agent_are_kept_though_the_kubelet_dropped_them() {
     });
     // kill -9, and the next run goes on.
     drop(agent);
-    let agent = start(&state);
+    let agent = start(&state, 10981);
 
     let first = |pod: &str| *of(&all, pod).iter().find(|i| i["first"] == true).unwrap();
     let oom = first("agent-oom");

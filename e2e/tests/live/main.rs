@@ -11,4 +11,5 @@ mod permissions;
 mod rotated;
 mod secrets;
 mod series;
+mod static_pod;
 mod verdicts;

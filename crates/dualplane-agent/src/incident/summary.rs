@@ -58,6 +58,9 @@ pub struct Summary {
     /// UID of the pod.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
+    /// UID at the API server, where it is another: the folders of a static pod have its hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_uid: Option<String>,
     /// Container, else the unit or path of its group.
     pub container: String,
     /// 64 hex digits, where it has them.

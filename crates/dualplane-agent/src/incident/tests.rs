@@ -15,6 +15,7 @@ fn summary(n: u32, kind: Kind, first: bool) -> Summary {
         namespace: "serving".into(),
         pod: format!("llm-{n}"),
         uid: format!("u{n}"),
+        api_uid: None,
         container: "vllm".into(),
         container_id: String::new(),
         restart: Some(n),

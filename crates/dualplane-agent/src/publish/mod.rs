@@ -14,7 +14,9 @@ pub use cost::Cost;
 pub use counts::{Counts, SinkCounts};
 pub use events::{EventSink, Told};
 pub use http::{Access, DEFAULT_PORT, Options, Server, Shared};
-pub use sinks::{Deliveries, Directory, Method, Sink, SinkError, Web, WebConfig, WebError};
+pub use sinks::{
+    Deliveries, Directory, Method, NoHeader, Sink, SinkError, Web, WebConfig, WebError, read_headers,
+};
 
 /// FNV-1a: names that must stay the same over versions of the agent. It protects nothing.
 fn stable_hash(parts: &[&str]) -> u64 {

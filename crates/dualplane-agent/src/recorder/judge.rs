@@ -76,11 +76,11 @@ pub trait Cluster: Send {
     /// Why it could not be asked, in one line.
     fn pod(&mut self, who: &Who) -> Result<Option<Value>, String>;
 
-    /// Events of the pod.
+    /// Events of the pod with this UID.
     ///
     /// # Errors
     /// Why they could not be asked for, in one line.
-    fn events(&mut self, who: &Who) -> Result<Value, String>;
+    fn events(&mut self, namespace: &str, uid: &str) -> Result<Value, String>;
 }
 
 /// What the thread works with.
@@ -96,6 +96,8 @@ struct Open {
     task: Task,
     known: Known,
     judged: Option<Judged>,
+    /// The pod's UID at the API server, where the node knows another.
+    api_uid: Option<String>,
     /// The API server is asked no more.
     asked: bool,
     next: Moment,
@@ -139,7 +141,7 @@ impl Court {
     fn begin(&self, task: Task) -> Open {
         let known = Known { oom: task.oom, ..Known::default() };
         let now = Moment::now();
-        Open { known, judged: None, asked: self.cluster.is_none(), next: now, task }
+        Open { known, judged: None, api_uid: None, asked: self.cluster.is_none(), next: now, task }
     }
 
     fn look(&mut self, o: &mut Open) -> bool {
@@ -189,7 +191,9 @@ impl Court {
         };
         let Some(exit) = exit_of(&pod, &o.task.who) else { return false };
         o.known.exit = Some(exit);
-        let events = cluster.events(&o.task.who).ok();
+        let uid = pod.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or(&o.task.who.uid).to_owned();
+        let events = cluster.events(&o.task.who.namespace, &uid).ok();
+        o.api_uid = (uid != o.task.who.uid).then_some(uid);
         (self.mask)(&mut pod);
         let mut added = vec![file("pod.json", &pod)];
         if let Some(mut events) = events {
@@ -234,6 +238,7 @@ impl Court {
         let exit = o.known.exit.as_ref().map(|e| e.code);
         let _ = self.shared.store().change(&o.task.id, |s| {
             s.exit_code = exit;
+            s.api_uid.clone_from(&o.api_uid);
             if !judged.class.is_empty() {
                 s.state = State::Judged;
                 s.class = Some(judged.class.clone());
@@ -265,12 +270,8 @@ fn file(name: &str, value: &Value) -> RawFile {
     RawFile::new(name, bytes)
 }
 
-/// The end of this very instance in a pod's status.
+/// The end of this very instance in a pod's status: the id of its container is that of no other.
 fn exit_of(pod: &Value, who: &Who) -> Option<Exit> {
-    let uid = pod.pointer("/metadata/uid").and_then(Value::as_str);
-    if uid.is_some_and(|u| !who.uid.is_empty() && u != who.uid) {
-        return None;
-    }
     let deleting = pod.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null());
     let lists = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"];
     let statuses = lists.iter().filter_map(|l| pod.pointer(&format!("/status/{l}"))?.as_array()).flatten();
@@ -305,7 +306,8 @@ mod tests {
             exit_of(&pod, &who),
             Some(Exit { code: 137, reason: "OOMKilled".into(), deleting: false })
         );
-        assert_eq!(exit_of(&pod, &Who { uid: "v".into(), ..who.clone() }), None, "another pod of this name");
+        let other = Who { container_id: "c".repeat(64), ..who.clone() };
+        assert_eq!(exit_of(&pod, &other), None, "another instance");
         assert_eq!(exit_of(&pod, &Who { container_id: String::new(), ..who }), None);
         assert_eq!(exit_of(&json!([]), &Who::default()), None);
     }

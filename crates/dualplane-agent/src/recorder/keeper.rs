@@ -165,6 +165,7 @@ impl Keeper {
             namespace: who.namespace.clone(),
             pod: who.pod.clone(),
             uid: who.uid.clone(),
+            api_uid: None,
             container: who.container.clone(),
             container_id: who.container_id.clone(),
             restart: who.restart,

@@ -42,12 +42,24 @@ pub(crate) struct AgentArgs {
     /// Copy each incident into a folder as well; can be repeated
     #[arg(long, value_name = "DIR")]
     pub(crate) copy_to: Vec<PathBuf>,
-    /// Send each incident to a URL by PUT as well; can be repeated
+    /// Send each incident to a URL as well: {file}, {id}, {node}, {namespace} and {pod} are filled in; can be repeated
     #[arg(long, value_name = "URL")]
     pub(crate) send_to: Vec<String>,
-    /// File with the bearer token for --send-to
-    #[arg(long, value_name = "FILE")]
+    /// By PUT to a name of its own, or by POST to one address
+    #[arg(long, value_enum, default_value_t = SendMethod::Put, value_name = "METHOD", requires = "send_to")]
+    pub(crate) send_method: SendMethod,
+    /// File with more headers for --send-to, one `Name: value` in a line: values are secrets, and are read at the start
+    #[arg(long, value_name = "FILE", requires = "send_to")]
+    pub(crate) send_headers: Option<PathBuf>,
+    /// File with the certificates (PEM) that --send-to trusts instead of the public ones
+    #[arg(long, value_name = "FILE", requires = "send_to")]
+    pub(crate) send_ca: Option<PathBuf>,
+    /// File with the bearer token for --send-to, read anew each time
+    #[arg(long, value_name = "FILE", requires = "send_to")]
     pub(crate) send_token: Option<PathBuf>,
+    /// Send the token without TLS too, to another host than this
+    #[arg(long, requires = "send_token")]
+    pub(crate) send_token_in_clear: bool,
     /// The driver's library, where the loader does not find it
     #[arg(long, value_name = "FILE")]
     pub(crate) nvml: Option<PathBuf>,
@@ -56,6 +68,15 @@ pub(crate) struct AgentArgs {
     pub(crate) run_for: Option<u64>,
     #[command(flatten)]
     pub(crate) host: HostArgs,
+}
+
+/// How incidents are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SendMethod {
+    /// The bundle, then its summary, each to a name of its own
+    Put,
+    /// Both to one address
+    Post,
 }
 
 /// Where the host's files are, for an agent that sees them elsewhere, and for tests.

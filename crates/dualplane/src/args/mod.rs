@@ -11,7 +11,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::agent::{AgentArgs, HostArgs, IncidentsArgs, IncidentsCommand, IncidentsFormat, Listen};
+pub(crate) use self::agent::{
+    AgentArgs, HostArgs, IncidentsArgs, IncidentsCommand, IncidentsFormat, Listen, SendMethod,
+};
 pub(crate) use self::change::{ApplyArgs, ListFormat, RollbackArgs};
 pub(crate) use self::cluster::{ClusterArgs, SelectArgs, StoreArgs};
 pub(crate) use self::map::{MapArgs, MapFormat};

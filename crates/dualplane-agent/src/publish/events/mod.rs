@@ -75,7 +75,7 @@ impl EventSink {
         let notice = Notice {
             namespace: &s.namespace,
             pod: &s.pod,
-            uid: &s.uid,
+            uid: s.api_uid.as_ref().unwrap_or(&s.uid),
             container: &s.container,
             node: &s.node,
             name: &name,

@@ -6,6 +6,7 @@
 
 mod deliveries;
 mod directory;
+mod headers;
 mod web;
 mod worker;
 
@@ -16,6 +17,7 @@ use crate::incident::Summary;
 
 pub use deliveries::Deliveries;
 pub use directory::Directory;
+pub use headers::{NoHeader, read_headers};
 pub use web::{Method, Web, WebConfig, WebError};
 
 /// It did not arrive.

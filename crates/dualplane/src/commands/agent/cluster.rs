@@ -65,8 +65,7 @@ impl Cluster for ApiServer {
         }
     }
 
-    fn events(&mut self, who: &Who) -> Result<Value, String> {
-        let (namespace, uid) = (who.namespace.as_str(), who.uid.as_str());
+    fn events(&mut self, namespace: &str, uid: &str) -> Result<Value, String> {
         let listed = self.ask(async |api| node_pods::events_of(api, namespace, uid).await);
         listed
             .map(|l| json!({"apiVersion": "v1", "kind": "List", "items": l.items}))

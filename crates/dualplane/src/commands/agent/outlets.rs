@@ -1,17 +1,20 @@
 //! Where what the agent knows goes: `/metrics`, folders, URLs, Events.
 
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dualplane_agent::publish::{
-    Access as Seen, Counts, Deliveries, Directory, EventSink, Options, Server, Shared, Sink, Web, WebConfig,
+    Access as Seen, Counts, Deliveries, Directory, EventSink, Method, Options, Server, Shared, Sink, Web,
+    WebConfig, read_headers,
 };
 use dualplane_agent::recorder::{Recorder, incidents_dir};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_kube::access::Access;
 use dualplane_node::clock::Moment;
 
-use crate::args::{AgentArgs, Listen};
+use crate::args::{AgentArgs, Listen, SendMethod};
 use crate::commands::Failure;
 use crate::output;
 
@@ -120,13 +123,32 @@ impl Outlets {
     }
 }
 
+/// Headers of a file. They are not given as flags: any user of the machine sees those.
+fn headers(path: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let text =
+        fs::read_to_string(path).map_err(|source| Failure::Unreadable { path: path.to_owned(), source })?;
+    read_headers(&text)
+        .map_err(|e| Failure::Flag { flag: "--send-headers", why: format!("{}: {e}", path.display()) })
+}
+
 fn sinks(args: &AgentArgs, access: Option<&Access>) -> Result<Vec<Box<dyn Sink>>, Failure> {
     let mut out: Vec<Box<dyn Sink>> = Vec::new();
     for dir in &args.copy_to {
         out.push(Box::new(Directory::new(dir)));
     }
+    let headers = args.send_headers.as_deref().map(headers).transpose()?.unwrap_or_default();
     for url in &args.send_to {
-        let config = WebConfig { url: url.clone(), token: args.send_token.clone(), ..WebConfig::default() };
+        let config = WebConfig {
+            method: match args.send_method {
+                SendMethod::Put => Method::Put,
+                SendMethod::Post => Method::Post,
+            },
+            url: url.clone(),
+            token: args.send_token.clone(),
+            ca: args.send_ca.clone(),
+            headers: headers.clone(),
+            token_in_clear: args.send_token_in_clear,
+        };
         let web = Web::new(config).map_err(|e| Failure::Flag { flag: "--send-to", why: e.to_string() })?;
         out.push(Box::new(web));
     }
