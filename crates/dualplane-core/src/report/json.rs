@@ -262,7 +262,10 @@ pub fn render(reports: &[Report]) -> Result<String, serde_json::Error> {
 }
 
 /// A structure as every report prints it: indented, with a line end and without controls.
-pub(super) fn pretty(value: &impl Serialize) -> Result<String, serde_json::Error> {
+///
+/// # Errors
+/// When a value cannot be written as JSON: a map whose keys are no strings.
+pub fn pretty(value: &impl Serialize) -> Result<String, serde_json::Error> {
     Ok(escape_controls(&serde_json::to_string_pretty(value)?) + "\n")
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use dualplane_core::knowledge::{Knowledge, Signature, Xid};
+use dualplane_core::report::json::pretty;
 use dualplane_core::verdict::Class;
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Code, Failure> {
         .or_else(|| k.signatures().iter().find(|s| s.id == word).map(signature))
         .ok_or_else(|| Failure::NotKnown { word: word.to_owned(), near: near(&k, word) })?;
     let text = match args.output {
-        Format::Json => serde_json::to_string_pretty(&value)? + "\n",
+        Format::Json => pretty(&value)?,
         Format::Text | Format::Markdown => show(&value),
     };
     output::write(&text)?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use dualplane_agent::incident::{BUNDLE_SUFFIX, Kind, State, Summary, list};
 use dualplane_agent::recorder::incidents_dir;
+use dualplane_core::report::json::pretty;
 use dualplane_core::text::printable;
 use serde_json::json;
 
@@ -50,7 +51,7 @@ fn ls(namespace: Option<&str>, all: bool, common: &IncidentsArgs) -> Result<Code
     let left_out = before - items.len();
     if common.output == IncidentsFormat::Json {
         let value = json!({"schema": "dualplane.incidents/v1", "items": items});
-        output::write(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
+        output::write(&pretty(&value)?)?;
         return Ok(exit::OK);
     }
     output::write(&table(&items))?;
@@ -100,9 +101,8 @@ fn table(items: &[Summary]) -> String {
 /// One incident by its id, by the beginning of it, or the last.
 fn find(common: &IncidentsArgs, id: &str) -> Result<Summary, Failure> {
     let all = read(common)?;
-    let with_bundle = |s: &&Summary| s.bytes > 0 || s.state != State::Dropped;
     if id == "last" {
-        let last = all.iter().filter(with_bundle).rfind(|s| s.kind != Kind::End);
+        let last = all.iter().rfind(|s| s.kind != Kind::End && s.state != State::Dropped);
         return last.cloned().ok_or_else(|| Failure::NoIncident { id: id.to_owned(), near: Vec::new() });
     }
     let fits: Vec<&Summary> = all.iter().filter(|s| s.id == id || s.id.starts_with(id)).collect();
@@ -119,7 +119,7 @@ fn find(common: &IncidentsArgs, id: &str) -> Result<Summary, Failure> {
 fn bundle(s: &Summary, common: &IncidentsArgs) -> Result<PathBuf, Failure> {
     let path = incidents_dir(&common.state).join(format!("{}{BUNDLE_SUFFIX}", s.id));
     if s.state == State::Dropped || !path.is_file() {
-        return Err(Failure::NoEvidence(format!("{}: its bundle had to go for later ones", s.id)));
+        return Err(Failure::BundleGone(s.id.clone()));
     }
     Ok(path)
 }

@@ -191,6 +191,9 @@ pub(crate) enum Failure {
         /// Those that it could be.
         near: Vec<String>,
     },
+    /// Only the summary of an incident is left.
+    #[error("{0}: its bundle had to go for later ones")]
+    BundleGone(String),
     /// A command of a node, called on another system.
     #[cfg(not(target_os = "linux"))]
     #[error("dualplane {0} reads cgroups, the kernel's messages and the GPU driver of a Linux machine")]
@@ -227,6 +230,7 @@ impl Failure {
             Self::NoEvidence(_)
             | Self::NoLabels(_)
             | Self::NoIncident { .. }
+            | Self::BundleGone(_)
             | Self::NoPods(_)
             | Self::NoneFailed(_)
             | Self::NoneMapped(_) => exit::NO_EVIDENCE,
@@ -288,6 +292,11 @@ impl Failure {
             }
             Self::NoIncident { near, .. } if near.is_empty() => {
                 "`dualplane incidents ls --all` lists them; `last` is the last one".into()
+            }
+            Self::BundleGone(_) => {
+                "`dualplane incidents ls --all -o json` shows what is left of it; the agent keeps more with a larger \
+                 --disk, and elsewhere with --copy-to or --send-to"
+                    .into()
             }
             Self::NoIncident { near, .. } => format!("give more of the id: {}", near.join(", ")),
             Self::NoModel { near, .. } => {

@@ -27,6 +27,7 @@ mod plan_gguf;
 mod plugin;
 mod preflight;
 mod real_oom;
+mod recorded;
 mod schema;
 mod tidy;
 mod top;

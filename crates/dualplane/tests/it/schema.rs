@@ -1,6 +1,20 @@
 //! Every JSON report follows the published schema.
 
+use serde_json::{Value, json};
+
 use crate::harness::{incidents_dir, root, run, shared_incidents};
+
+/// Holds a value against `docs/NAME.schema.json`, which must be able to fail.
+pub(crate) fn follows(value: &Value, name: &str) {
+    let text = std::fs::read_to_string(root().join(format!("docs/{name}.schema.json"))).unwrap();
+    let validator = jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(value).map(|e| format!("{e} at {}", e.instance_path)).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let mut other = value.clone();
+    other.as_object_mut().unwrap().insert("unheard_of".into(), json!(1));
+    assert!(!validator.is_valid(&other));
+}
 
 #[test]
 fn all_reports_follow_the_published_schema() {

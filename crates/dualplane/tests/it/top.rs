@@ -82,11 +82,18 @@ fn one_frame_shows_both_planes_and_the_last_verdict() {
     );
 }
 
+/// A frame follows the published schema; gives it back.
+fn frame(o: &std::process::Output) -> Value {
+    let v: Value = serde_json::from_slice(&o.stdout).unwrap_or_else(|e| panic!("{e}: {}", stderr(o)));
+    crate::schema::follows(&v, "top");
+    v
+}
+
 #[test]
 fn json_is_one_object_with_masked_commands() {
     let d = host();
     let o = top(d.path(), &["-o", "json"]);
-    let v: Value = serde_json::from_slice(&o.stdout).unwrap_or_else(|e| panic!("{e}: {}", stderr(&o)));
+    let v = frame(&o);
     assert_eq!(v["schema"], "dualplane.top/v1");
     let c = &v["containers"][0];
     assert_eq!(
@@ -107,8 +114,7 @@ fn json_is_one_object_with_masked_commands() {
     assert_eq!(v["gpus"][0]["holders"][0]["container"], "serving/llm-0/vllm");
     assert_eq!(v["incidents"].as_array().unwrap().len(), 1, "a summary that is none is left out");
     let o = top(d.path(), &["-o", "json", "--filter", "nothing"]);
-    let v: Value = serde_json::from_slice(&o.stdout).unwrap();
-    assert_eq!(v["containers"].as_array().unwrap().len(), 0);
+    assert_eq!(frame(&o)["containers"].as_array().unwrap().len(), 0);
 }
 
 #[test]
@@ -132,7 +138,7 @@ fn a_bundle_is_played_to_its_death() {
     let target = d.path().to_str().unwrap();
     let o = run(&["top", "--replay", target, "-o", "json"]);
     assert_eq!(code(&o), 0, "{}", stderr(&o));
-    let v: Value = serde_json::from_slice(&o.stdout).unwrap();
+    let v = frame(&o);
     assert_eq!(v["containers"][0]["name"], "inference/llama-0/vllm");
     assert_eq!(v["containers"][0]["working_set"], 68_444_598_829_u64);
     let text = stdout(&run(&["top", "--replay", target]));

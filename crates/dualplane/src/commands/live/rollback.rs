@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use dualplane_core::change::{self, Policy, Record, State};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact;
+use dualplane_core::report::json::pretty;
 use dualplane_core::text::printable;
 use dualplane_kube::api::{Api, Fault};
 use dualplane_kube::apply::{self, Ask, Preview};
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &RollbackArgs) -> Result<Code, Failure> {
         None => {
             let text = match args.output {
                 ListFormat::Text => table(&records),
-                ListFormat::Json => serde_json::to_string_pretty(&list(&records))? + "\n",
+                ListFormat::Json => pretty(&list(&records))?,
             };
             output::write(&text)?;
             return Ok(exit::OK);

@@ -18,6 +18,7 @@ mod tests;
 use std::io::{self, IsTerminal};
 
 use dualplane_core::knowledge::Knowledge;
+use dualplane_core::report::json::pretty;
 
 use self::draw::Theme;
 use self::frame::Frame;
@@ -82,7 +83,7 @@ fn print(args: &TopArgs, model: &Model, theme: Theme) -> Result<Code, Failure> {
         TopFormat::Json => {
             let containers = model.rows().into_iter().cloned().collect();
             let shown = Frame { containers, ..model.frame.clone() };
-            output::write(&format!("{}\n", serde_json::to_string_pretty(&shown)?))?;
+            output::write(&pretty(&shown)?)?;
         }
         TopFormat::Text => {
             output::write(&print::text(&draw::once(model, theme, output::columns()), theme))?;
