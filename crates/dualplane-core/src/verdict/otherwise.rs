@@ -1,6 +1,6 @@
 //! Where no fatal memory error is left: a symptom, something that is not memory, or an honest "unknown".
 
-use super::candidates::{Candidate, end_phase};
+use super::candidates::{Candidate, Weight, end_phase};
 use super::{Cited, Class, Confidence, Decided, Phase, Step, Subject, order, outside};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Hit, Place};
@@ -34,19 +34,27 @@ pub(super) fn decide(bundle: &Bundle, facts: &Facts, all: &[Candidate], subject:
     if let Some(d) = crashed(facts, subject) {
         return d;
     }
-    if let Some(c) = symptom {
+    let killed = symptom.is_some_and(|c| lives_with_it(c, subject));
+    if let Some(c) = symptom.filter(|_| !killed) {
         return super::from_chain(std::slice::from_ref(c));
     }
-    if let Some(d) = other_failure(facts, subject) {
-        return d;
+    let mut d = other_failure(facts, subject)
+        .or_else(|| outside::probe_loop(bundle, facts, subject))
+        .or_else(|| unexplained_death(bundle, facts, subject))
+        .unwrap_or_else(|| healthy(bundle, facts, subject));
+    if let Some(c) = symptom {
+        let what = c.what.trim_end_matches('.');
+        let what = format!("{what}: an engine goes on with it, and nobody is killed over it");
+        d.sequence.push(Step { class: c.class, phase: c.phase, what, trigger: c.trigger() });
     }
-    if let Some(d) = outside::probe_loop(bundle, facts, subject) {
-        return d;
-    }
-    if let Some(d) = unexplained_death(bundle, facts, subject) {
-        return d;
-    }
-    healthy(bundle, facts, subject)
+    d
+}
+
+/// A full KV cache makes requests wait or be put back; no SIGKILL comes of it.
+fn lives_with_it(symptom: &Candidate, subject: &Subject) -> bool {
+    symptom.class == Class::KvCacheCapacity
+        && symptom.weight == Weight::Degraded
+        && subject.death.as_ref().is_some_and(|d| d.exit_code == 137)
 }
 
 /// The kernel's line about an invalid access, and the exit code of SIGSEGV, SIGILL or SIGFPE (128 + signal).
