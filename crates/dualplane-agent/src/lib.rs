@@ -26,4 +26,4 @@ pub mod ring;
 pub mod series;
 mod view;
 
-pub use view::{ContainerView, EngineSample, GpuView, Holder, View};
+pub use view::{ContainerView, EngineSample, Given, GpuView, Holder, View};

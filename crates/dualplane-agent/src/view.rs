@@ -9,6 +9,7 @@ use dualplane_node::clock::Moment;
 use dualplane_node::cri::Named;
 use dualplane_node::gpu::{Device, GpuGap, GpuProcess, Health, Reading};
 use dualplane_node::node::{Listing, Machine, Shm};
+use dualplane_node::pod_resources::KubeletGap;
 use dualplane_node::sample::Round;
 
 /// A machine.
@@ -28,6 +29,8 @@ pub struct View {
     pub gpus: Vec<GpuView>,
     /// Why no GPU can be read.
     pub gpu_gap: Option<GpuGap>,
+    /// Whether the kubelet told last time which GPUs it gave; `None` where it has not answered or is not asked.
+    pub kubelet: Option<Result<(), KubeletGap>>,
 }
 
 /// A container.
@@ -53,6 +56,19 @@ pub struct ContainerView {
     pub engine: Option<Arc<EngineSample>>,
     /// VRAM that its processes hold.
     pub vram: Vec<Holder>,
+    /// GPUs that the kubelet gave it, used or not. Empty also where the kubelet has not told yet.
+    pub given: Arc<[Given]>,
+}
+
+/// A GPU, or a part of one, that the kubelet gave to a container.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Given {
+    /// `nvidia.com/gpu`; of a claimed device its driver.
+    pub resource: String,
+    /// As its plugin calls it: a UUID, one of several replicas of it (`GPU-…::3`), `nvidia0`.
+    pub id: String,
+    /// The driver's name of the card or MIG device, where the id tells it.
+    pub uuid: Option<String>,
 }
 
 /// A process of a container on a GPU.
@@ -100,6 +116,21 @@ pub struct EngineSample {
     pub waiting: Option<f64>,
     /// Preemptions since it started.
     pub preemptions: Option<f64>,
+}
+
+impl View {
+    /// The device behind what was given, with its place in [`Self::gpus`]; `None` where nothing certain leads there.
+    #[must_use]
+    pub fn device_of(&self, given: &Given) -> Option<(u16, &GpuView)> {
+        device_of(&self.gpus, given)
+    }
+}
+
+/// The device behind what was given, with its place.
+pub(crate) fn device_of<'g>(gpus: &'g [GpuView], given: &Given) -> Option<(u16, &'g GpuView)> {
+    let uuid = given.uuid.as_deref()?;
+    let place = gpus.iter().position(|g| g.device.uuid == uuid)?;
+    Some((u16::try_from(place).ok()?, gpus.get(place)?))
 }
 
 impl ContainerView {

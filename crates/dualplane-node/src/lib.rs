@@ -5,6 +5,7 @@
 //! - [`kmsg`] follows the kernel's messages over its own restarts, without a doubled or a missed line;
 //! - [`gpu`] reads VRAM and health through NVML, or plays a recorded table;
 //! - [`cri`] names pods from the kubelet's log folders and copies the logs of dead instances;
+//! - [`pod_resources`] asks the kubelet which GPUs it gave to which container;
 //! - [`sample`] takes rounds over all of it into records of fixed size;
 //! - [`clock`] is the one clock of all, [`descriptors`] makes room for the files that stay open.
 //!
@@ -28,4 +29,5 @@ pub mod gpu;
 pub mod kmsg;
 pub mod node;
 pub mod number;
+pub mod pod_resources;
 pub mod sample;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::agent::{incidents, of, start, until};
+use crate::agent::{incidents, of, start_at, until};
 use crate::harness::kubectl;
 
 const POD: &str = r#"
@@ -34,8 +34,8 @@ impl Drop for Manifest {
 fn a_static_pods_death_has_its_exit_code_and_its_event() {
     let d = tempfile::tempdir().unwrap();
     let state = d.path().join("state");
-    let _agent = start(&state, 10982);
-    until("the agent does not answer", || std::net::TcpStream::connect("127.0.0.1:10982").ok());
+    let _agent = start_at(&state, "127.0.0.1:10983", &[]);
+    until("the agent does not answer", || std::net::TcpStream::connect("127.0.0.1:10983").ok());
     let folder = PathBuf::from(std::env::var("E2E_DIR").unwrap()).join("static-pods");
     let manifest = Manifest(folder.join("static.yaml"));
     // The kubelet reads what has no dot in front, the moment it is there.

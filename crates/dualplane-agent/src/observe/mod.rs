@@ -1,7 +1,9 @@
 //! Rounds into views: the sampler's records, the kubelet's names, process lists, engines.
 //!
-//! `observer.rs` takes rounds, `names.rs` names containers, `processes.rs` lists their processes now and then.
+//! `observer.rs` takes rounds, `names.rs` names containers, `processes.rs` lists their processes now and then, `given.rs` asks
+//! the kubelet which GPUs they were given.
 
+mod given;
 mod names;
 mod observer;
 mod processes;

@@ -12,6 +12,7 @@ use dualplane_node::gpu::{DeviceId, GpuProcess, Gpus};
 use dualplane_node::node::{self, Listing};
 use dualplane_node::sample::{self, Noticed, Record, RecordKind, Sampler, Scope};
 
+use super::given::GivenBook;
 use super::names::NameBook;
 use super::processes::{Candidate, choose};
 use crate::engine::{Engines, candidate};
@@ -33,6 +34,8 @@ pub struct Config {
     pub processes: bool,
     /// How often engines are asked; `None`: never. Needs [`Self::processes`].
     pub engines: Option<Duration>,
+    /// The kubelet's pod-resources socket; `None`: it is not asked.
+    pub pod_resources: Option<PathBuf>,
 }
 
 impl Default for Config {
@@ -43,6 +46,7 @@ impl Default for Config {
             links: "/var/log/containers".into(),
             processes: true,
             engines: Some(ENGINES_EVERY),
+            pod_resources: None,
         }
     }
 }
@@ -56,6 +60,7 @@ pub struct Observer {
     view: View,
     listed: HashMap<u16, Moment>,
     engines: Option<Engines>,
+    given: Option<GivenBook>,
     /// Metrics ports that somebody gave, by slot.
     ports: HashMap<u16, Vec<u16>>,
     records: Vec<Record>,
@@ -78,6 +83,7 @@ impl Observer {
                 .filter(|_| config.processes)
                 .map(|every| Engines::start(config.sample.proc_root.clone(), every))
                 .transpose()?,
+            given: config.pod_resources.clone().map(GivenBook::start).transpose()?,
             ports: HashMap::new(),
             records: Vec::new(),
             noticed: Vec::new(),
@@ -120,6 +126,12 @@ impl Observer {
         self.ports.insert(slot, ports);
     }
 
+    /// Whether the kubelet has not answered yet which GPUs it gave.
+    #[must_use]
+    pub fn waits_for_kubelet(&self) -> bool {
+        self.given.as_ref().is_some_and(GivenBook::waits)
+    }
+
     /// Takes a round. Returns the containers that are gone, as they were last seen.
     pub fn round(&mut self) -> Vec<ContainerView> {
         let round = self.sampler.round(&mut self.records, &mut self.noticed);
@@ -133,6 +145,9 @@ impl Observer {
             self.list();
         }
         self.ask_engines();
+        if let Some(book) = &mut self.given {
+            book.turn(self.view.at, &mut self.view);
+        }
         gone
     }
 
@@ -175,6 +190,7 @@ impl Observer {
                             processes: Arc::new(Listing::default()),
                             engine: None,
                             vram: Vec::new(),
+                            given: Arc::default(),
                         },
                     );
                 }
@@ -265,6 +281,9 @@ impl Observer {
         for c in self.view.containers.values_mut().chain(gone.iter_mut()).filter(|c| unnamed(c)) {
             let id = c.group.identity.container_id.as_deref().unwrap_or_default();
             c.named = self.names.of(id).cloned();
+            if let Some(book) = self.given.as_mut().filter(|_| c.named.is_some()) {
+                book.named(c);
+            }
         }
     }
 

@@ -15,10 +15,12 @@ use serde_json::{Map, Value, json};
 use super::freeze::Freeze;
 use super::who::Who;
 use crate::incident::Kind;
-use crate::view::GpuView;
+use crate::view::{GpuView, device_of};
 
 /// Processes that are listed.
 const MAX_PROCESSES: usize = 256;
+/// GPUs that were given are listed: 16 cards with 7 MIG devices each.
+const MAX_GIVEN: usize = 128;
 
 /// Who says what is in a bundle.
 #[derive(Debug, Clone)]
@@ -263,22 +265,39 @@ fn mib(b: Option<Bytes>) -> String {
 
 /// As `nvidia-smi --query-gpu=… --format=csv` prints them.
 fn gpus(gpus: &[GpuView]) -> String {
-    let mut out =
-        String::from("index, name, uuid, memory.total [MiB], memory.used [MiB], memory.free [MiB]\n");
+    let mut out = String::from(
+        "index, name, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB], memory.free [MiB]\n",
+    );
     for g in gpus {
         let d = &g.device;
         let r = &g.reading;
         let name = d.name.replace([',', '\n'], " ");
         let uuid = d.uuid.replace([',', '\n'], " ");
         out.push_str(&format!(
-            "{}, {name}, {uuid}, {}, {}, {}\n",
+            "{}, {name}, {uuid}, {}, {}, {}, {}\n",
             d.index,
+            pci(&d.pci),
             mib(r.total),
             mib(r.used),
             mib(r.free)
         ));
     }
     out
+}
+
+/// With the function, which cards do not differ in.
+fn pci(address: &str) -> String {
+    if address.is_empty() { "[N/A]".to_owned() } else { format!("{}.0", address.replace([',', '\n'], " ")) }
+}
+
+/// GPUs that the container was given, used or not.
+fn given(freeze: &Freeze) -> Vec<Value> {
+    let all = freeze.container.iter().flat_map(|c| c.given.iter()).take(MAX_GIVEN);
+    all.map(|g| {
+        let index = device_of(&freeze.gpus, g).map(|(_, d)| d.device.index);
+        json!({"resource": g.resource, "id": g.id, "uuid": g.uuid, "index": index})
+    })
+    .collect()
 }
 
 /// As `nvidia-smi --query-compute-apps=… --format=csv` prints them.
@@ -324,6 +343,7 @@ fn manifest(
             "restart": freeze.who.restart,
             "kills": freeze.kills,
             "kernel_record": freeze.kernel_record,
+            "gpus_given": given(freeze),
         },
         "log": {"bytes": copied.bytes, "left_out_between_head_and_tail": copied.left_out, "files": copied.files, "unreadable": copied.unreadable},
         "sources": sources,

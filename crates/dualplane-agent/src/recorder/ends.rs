@@ -10,6 +10,7 @@ use dualplane_node::clock::{Anchor, Moment};
 use dualplane_node::cri::{self, Change};
 use dualplane_node::kmsg::Kernel;
 use dualplane_node::node::{Listing, Proc};
+use dualplane_node::pod_resources::KubeletGap;
 
 use super::Recorder;
 use super::freeze::Freeze;
@@ -84,6 +85,7 @@ impl Recorder {
                 processes: Arc::new(Listing { processes, left_out: 0 }),
                 engine: None,
                 vram: Vec::new(),
+                given: Arc::default(),
             };
             let gap = Gap {
                 what: "the moment of the end".into(),
@@ -258,6 +260,15 @@ impl Recorder {
         }
         if let Some(g) = &self.observer.view().gpu_gap {
             gaps.push(Gap { what: "VRAM of the node's GPUs".into(), why: g.to_string(), command: None });
+        }
+        if let (Some(Err(g)), false) = (&self.observer.view().kubelet, self.observer.view().gpus.is_empty())
+            && !matches!(g, KubeletGap::NoSocket(_))
+        {
+            gaps.push(Gap {
+                what: "the GPUs that the container was given".into(),
+                why: g.to_string(),
+                command: None,
+            });
         }
         let path = container.as_ref().map(|c| c.group.path().to_owned());
         let version = self.observer.sampler().hierarchy().map_or(Version::V2, |h| h.version);

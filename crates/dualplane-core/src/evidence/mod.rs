@@ -53,6 +53,8 @@ use crate::sift::{MAX_LINE, Sifted, unfold};
 /// Gaps of one manifest, and characters of each of their texts.
 const MAX_GAPS: usize = 200;
 const MAX_GAP: usize = 600;
+/// GPUs of a container that a manifest names.
+const MAX_GIVEN: usize = 128;
 
 /// A file as the edge read it.
 #[derive(Debug, Clone, Default)]
@@ -150,6 +152,8 @@ pub struct Bundle {
     pub nodes: Vec<Node>,
     /// Metric samples.
     pub metrics: Vec<metrics::Sample>,
+    /// UUIDs of the GPUs that the kubelet gave to the container, as the manifest of an incident tells them.
+    pub given: Vec<String>,
     /// Printouts of GPU tools.
     pub gpus: Vec<gpu_model::GpuSnapshot>,
     /// Memory files of cgroups.
@@ -411,6 +415,9 @@ impl Bundle {
                 self.gaps.push(Gap { what, why, command: text(gap, "command") });
             }
         }
+        let given = value.pointer("/incident/gpus_given").and_then(serde_json::Value::as_array);
+        let uuids = given.into_iter().flatten().filter_map(|g| g.get("uuid")?.as_str());
+        self.given.extend(uuids.filter(|u| crate::map::is_uuid(u)).take(MAX_GIVEN).map(str::to_owned));
     }
 
     /// Records a gap.

@@ -2,20 +2,21 @@
 
 /// What an id of a device plugin or a driver means.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DeviceId {
+pub struct DeviceId {
     /// The device without its replica.
-    pub(super) id: String,
+    pub id: String,
     /// It is one of several replicas of the device (time-slicing or MPS).
-    pub(super) replica: bool,
+    pub replica: bool,
     /// A MIG instance.
-    pub(super) mig: bool,
+    pub mig: bool,
     /// The card of a MIG instance, where the id says so.
-    pub(super) parent: Option<String>,
+    pub parent: Option<String>,
 }
 
 /// Reads `GPU-…`, `GPU-…::3` (a replica of NVIDIA's plugin), `MIG-…`, `MIG-GPU-…/1/0` (drivers before 470),
 /// `nvidia0/vgpu1` and `nvidia0/gi2` (GKE's plugin), or anything else as it is.
-pub(super) fn read(raw: &str) -> DeviceId {
+#[must_use]
+pub fn read(raw: &str) -> DeviceId {
     let raw = raw.trim();
     let (id, replica) = match raw.rsplit_once("::") {
         Some((id, n)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => (id, true),
@@ -39,7 +40,8 @@ pub(super) fn instance(card: &str, gpu_instance: &str) -> String {
 }
 
 /// Whether the driver gave it: it names one device in the world.
-pub(super) fn is_uuid(id: &str) -> bool {
+#[must_use]
+pub fn is_uuid(id: &str) -> bool {
     id.strip_prefix("GPU-").or_else(|| id.strip_prefix("MIG-")).is_some_and(|r| r.len() >= 8)
 }
 

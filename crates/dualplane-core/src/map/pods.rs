@@ -13,7 +13,8 @@ use crate::verdict::Confidence;
 const MOST_CONTAINERS: usize = 64;
 
 /// Extended resources that are GPUs or parts of them.
-pub(super) fn is_gpu(resource: &str) -> bool {
+#[must_use]
+pub fn is_gpu(resource: &str) -> bool {
     let nvidia = resource.strip_prefix("nvidia.com/");
     nvidia.is_some_and(|r| ["gpu", "mig-", "pgpu", "vgpu"].iter().any(|p| r.starts_with(p)))
         || ["amd.com/gpu", "gpu.intel.com/", "habana.ai/gaudi"].iter().any(|p| resource.starts_with(p))

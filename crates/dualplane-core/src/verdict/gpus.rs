@@ -72,7 +72,7 @@ fn cards(bundle: &Bundle) -> Vec<(&GpuSnapshot, &Gpu)> {
     out
 }
 
-/// The one card that can be the container's: the only one, or the one that its environment names.
+/// The one card that can be the container's: the only one, or the one that its environment or the kubelet names.
 fn own_card(bundle: &Bundle) -> Option<(&GpuSnapshot, &Gpu)> {
     let all = cards(bundle);
     if let [one] = all.as_slice() {
@@ -88,8 +88,10 @@ fn own_card(bundle: &Bundle) -> Option<(&GpuSnapshot, &Gpu)> {
         .filter(|(k, _)| k == "NVIDIA_VISIBLE_DEVICES")
         .map(|(_, v)| v.as_str())
         .collect();
-    let [uuid] = visible.as_slice() else { return None };
-    all.into_iter().find(|(_, g)| g.uuid.as_deref() == Some(*uuid))
+    // What a container sees counts, where that is told: a literal value shows it other cards than it was given.
+    let given: Vec<&str> = bundle.given.iter().map(String::as_str).collect();
+    let [uuid] = (if visible.is_empty() { given } else { visible })[..] else { return None };
+    all.into_iter().find(|(_, g)| g.uuid.as_deref() == Some(uuid))
 }
 
 /// Processes on a card, each pid once, the largest first.

@@ -41,7 +41,8 @@ pub(super) fn own_gpus<'f>(bundle: &'f Bundle, facts: &'f Facts, subject: &Subje
             add(s.label("pci_bus_id").and_then(pci_address), place);
         }
     }
-    // The device plugin gives a container its GPUs by UUID; the driver prints which address a UUID has.
+    // The device plugin gives a container its GPUs by UUID, which the kubelet tells an agent, too; the driver prints which
+    // address a UUID has.
     let uuids: BTreeSet<&str> = subject
         .pod_of(bundle)
         .iter()
@@ -49,6 +50,7 @@ pub(super) fn own_gpus<'f>(bundle: &'f Bundle, facts: &'f Facts, subject: &Subje
         .flat_map(|c| &c.env)
         .filter(|(k, _)| k == "NVIDIA_VISIBLE_DEVICES")
         .flat_map(|(_, v)| v.split(',').map(str::trim))
+        .chain(bundle.given.iter().map(String::as_str))
         .filter(|v| v.starts_with("GPU-"))
         .collect();
     for log in &facts.logs {
@@ -155,4 +157,41 @@ pub(super) fn passed_over(
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evidence::RawFile;
+
+    /// The agent's bundle: all cards of the node, and which of them the kubelet gave.
+    #[test]
+    fn a_fault_of_a_card_that_was_not_given_is_none_of_the_pods() {
+        let k = Knowledge::embedded().unwrap();
+        let uuid = "GPU-5fd4f087-86f3-7a43-b711-4771313afc50";
+        let other = "GPU-9c1b0f7e-2d3a-4e5f-8a6b-7c8d9e0f1a2b";
+        let cards = format!(
+            "index, name, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB], memory.free [MiB]\n\
+             0, NVIDIA H100, {uuid}, 0000:4a:00.0, 81559 MiB, 1 MiB, 81558 MiB\n\
+             1, NVIDIA H100, {other}, 0000:5b:00.0, 81559 MiB, 1 MiB, 81558 MiB\n"
+        );
+        let class = |given: &str| {
+            let manifest = format!(
+                r#"{{"schema":"dualplane.bundle/v1","incident":{{"gpus_given":[{{"id":"{given}","uuid":"{given}"}},{{"id":"nvidia1","uuid":null}}]}}}}"#
+            );
+            let kernel = "3,100,5000000,-;NVRM: Xid (PCI:0000:5b:00): 79, GPU has fallen off the bus.\n";
+            let files = vec![
+                RawFile::new("manifest.json", manifest),
+                RawFile::new("gpu/gpus.csv", cards.clone()),
+                RawFile::new("node/kernel/kmsg.log", kernel),
+                RawFile::new("logs/vllm.previous.log", "RuntimeError: something else\n"),
+            ];
+            let reports = crate::report::triage_all("x", files, Vec::new(), &k);
+            reports[0].verdict.class
+        };
+        assert_eq!(class(other), Class::XidHardware);
+        assert_ne!(class(uuid), Class::XidHardware);
+        // An id that is no UUID says nothing of which card it is.
+        assert_eq!(class("nvidia0"), Class::XidHardware);
+    }
 }

@@ -1,8 +1,7 @@
 //! Pods of this node without the API server: the kubelet's log folders name them, and hold what a dead instance said.
 //!
 //! `/var/log/pods/NAMESPACE_POD_UID/CONTAINER/RESTART.log` gives all names; the links in `/var/log/containers` give the
-//! container id with them. The kubelet's pod-resources socket is not needed for any of this: which GPUs a pod was given is
-//! seen from the processes that hold their memory. A pod that was given a GPU and does not use it is not seen so.
+//! container id with them. Which GPUs a pod was given stands in none of them: [`crate::pod_resources`] asks for that.
 
 mod copy;
 mod folders;

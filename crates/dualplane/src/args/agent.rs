@@ -10,6 +10,9 @@ use super::Colour;
 /// Where the agent keeps what it records.
 pub(crate) const STATE: &str = "/var/lib/dualplane";
 
+/// Where the kubelet tells what it gave.
+const POD_RESOURCES: &str = "/var/lib/kubelet/pod-resources/kubelet.sock";
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct AgentArgs {
     /// Folder of the ring and the incidents
@@ -91,6 +94,9 @@ pub(crate) struct HostArgs {
     /// Where the host's /var/log is
     #[arg(long, value_name = "DIR", default_value = "/var/log", hide_short_help = true)]
     pub(crate) var_log: PathBuf,
+    /// The kubelet's pod-resources socket, which tells the GPUs of a container; `none` to leave it alone
+    #[arg(long, value_name = "SOCKET", default_value = POD_RESOURCES, hide_short_help = true)]
+    pub(crate) pod_resources: PathBuf,
     /// The kernel's messages
     #[arg(long, value_name = "FILE", default_value = "/dev/kmsg", hide_short_help = true)]
     pub(crate) kmsg: PathBuf,

@@ -156,6 +156,17 @@ const ON_GPU: Family = gauge(
     "Its processes with memory on a device.",
 );
 
+const GIVEN: Family = gauge(
+    "dualplane_container_gpu_given",
+    "namespace pod container gpu UUID resource device_id",
+    "1 for each GPU that the kubelet gave it, used or not; gpu and UUID where device_id tells them.",
+);
+const KUBELET: Family = gauge(
+    "dualplane_pod_resources_readable",
+    "",
+    "1 where the kubelet tells which GPUs it gave, else 0; absent where it is not asked.",
+);
+
 const ENGINES: &[Of<ContainerView>] = &[
     (gauge("dualplane_engine_kv_cache_usage_ratio", ENGINE, "Share of the KV cache in use, 0 to 1."), |c| {
         c.engine.as_ref()?.kv_use
@@ -180,7 +191,7 @@ pub(super) fn families() -> impl Iterator<Item = &'static Family> {
     [&INFO]
         .into_iter()
         .chain(HOST.iter().map(|f| &f.0))
-        .chain([&VRAM, &ON_GPU])
+        .chain([&VRAM, &ON_GPU, &GIVEN, &KUBELET])
         .chain(ENGINES.iter().map(|f| &f.0))
 }
 
@@ -228,6 +239,10 @@ pub(super) fn render(view: &View, node: &Labels, page: &mut Page<'_>) {
         all.iter().flat_map(|(l, c)| on_devices(view, l, c)).collect();
     page.family(&VRAM, on.iter().filter_map(|(l, used, _)| Some((l.clone(), bytes(*used)?))));
     page.family(&ON_GPU, on.iter().map(|(l, _, n)| (l.clone(), *n as f64)));
+    page.family(&GIVEN, all.iter().flat_map(|(l, c)| given(view, l, c)).map(|l| (l, 1.0)));
+    if let Some(told) = &view.kubelet {
+        page.family(&KUBELET, [(node.clone(), f64::from(u8::from(told.is_ok())))].into_iter());
+    }
     let fresh = |c: &ContainerView| c.engine.as_ref().filter(|e| view.at.since(e.at) < STALE).cloned();
     let engines: Vec<(Labels, &ContainerView)> = all
         .iter()
@@ -254,4 +269,18 @@ fn on_devices(view: &View, labels: &Labels, c: &ContainerView) -> Vec<(Labels, O
         Some((labels.with("gpu", &d.index.to_string()).with("UUID", &d.uuid), used, n))
     });
     labelled.collect()
+}
+
+/// Labels of each device that a container was given. Several replicas of one card differ in their id alone.
+fn given<'v>(
+    view: &'v View,
+    labels: &Labels,
+    c: &'v ContainerView,
+) -> impl Iterator<Item = Labels> + use<'v> {
+    let labels = labels.clone();
+    c.given.iter().take(MAX_DEVICES).map(move |g| {
+        let gpu = view.device_of(g).map(|(_, d)| d.device.index.to_string()).unwrap_or_default();
+        let l = labels.with("gpu", &gpu).with("UUID", g.uuid.as_deref().unwrap_or_default());
+        l.with("resource", &g.resource).with("device_id", &g.id)
+    })
 }

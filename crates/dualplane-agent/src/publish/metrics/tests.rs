@@ -18,7 +18,7 @@ use dualplane_node::sample::{Round, Scope};
 
 use super::*;
 use crate::publish::{Cost, SinkCounts};
-use crate::{ContainerView, EngineSample, GpuView, Holder};
+use crate::{ContainerView, EngineSample, Given, GpuView, Holder};
 
 const SECOND: u64 = 1_000_000_000;
 const UUID: &str = "GPU-9a1e0b1c-0000-4a5e-9d4f-000000000001";
@@ -70,6 +70,7 @@ fn container(slot: u16, named: Option<(&str, &str, &str)>, usage: u64) -> Contai
         processes: Arc::new(Listing { processes: vec![Proc::default(); 3], left_out: 1 }),
         engine: None,
         vram: Vec::new(),
+        given: Arc::default(),
     }
 }
 
@@ -81,6 +82,17 @@ fn full() -> (View, Counts) {
         Holder { device: 0, pid: 2, used: Some(Bytes(1 << 30)) },
         Holder { device: 1, pid: 3, used: None },
     ];
+    let given = |resource: &str, id: &str, uuid: &str| Given {
+        resource: resource.into(),
+        id: id.into(),
+        uuid: (!uuid.is_empty()).then(|| uuid.into()),
+    };
+    server.given = Arc::new([
+        given("nvidia.com/gpu.shared", &format!("{UUID}::0"), UUID),
+        given("nvidia.com/gpu.shared", &format!("{UUID}::1"), UUID),
+        given("nvidia.com/mig-1g.10gb", "MIG-elsewhere", "MIG-elsewhere"),
+        given("nvidia.com/gpu", "nvidia0", ""),
+    ]);
     server.engine = Some(Arc::new(EngineSample {
         at: Moment(98 * SECOND),
         port: 8000,
@@ -162,8 +174,16 @@ fn full() -> (View, Counts) {
         gpus: Some(span(99 * SECOND, 99 * SECOND + 1_000_000)),
     };
     let containers = BTreeMap::from([(1, server), (2, side), (3, container(3, None, 1))]);
-    let view =
-        View { at, wall_ms: 1_700_000_000_500, round: Some(round), machine, containers, gpus, gpu_gap: None };
+    let view = View {
+        at,
+        wall_ms: 1_700_000_000_500,
+        round: Some(round),
+        machine,
+        containers,
+        gpus,
+        gpu_gap: None,
+        kubelet: Some(Ok(())),
+    };
     let counts = Counts {
         node: "gpu-node-1".into(),
         incidents: BTreeMap::from([(("host_oom_killed".into(), "host".into(), "death"), 2)]),
@@ -236,6 +256,15 @@ fn both_planes_have_the_values_of_the_view() {
     );
     assert_eq!(of("dualplane_container_gpu_processes", &on_mig), 1.0);
     assert_eq!(value(&s, "dualplane_engine_requests_waiting", &c), None, "NaN says nothing");
+    let shared = [c[0], c[2], ("gpu", "0"), ("UUID", UUID), ("resource", "nvidia.com/gpu.shared")];
+    let replica = format!("{UUID}::1");
+    assert_eq!(of("dualplane_container_gpu_given", &[&shared[..], &[("device_id", &replica)]].concat()), 1.0);
+    assert_eq!(of("dualplane_container_gpu_given", &[("UUID", "MIG-elsewhere"), ("gpu", "")]), 1.0);
+    assert_eq!(
+        of("dualplane_container_gpu_given", &[("device_id", "nvidia0"), ("gpu", ""), ("UUID", "")]),
+        1.0
+    );
+    assert_eq!(of("dualplane_pod_resources_readable", &[]), 1.0);
     let card = [("UUID", UUID)];
     assert_eq!(of("dualplane_gpu_memory_unassigned_bytes", &card), (5_u64 << 30) as f64);
     assert_eq!(of("dualplane_gpu_power_watts", &card), 650.5);
@@ -253,6 +282,7 @@ fn both_planes_have_the_values_of_the_view() {
 #[test]
 fn nothing_read_is_no_sample() {
     let (text, s) = page(&View::default(), &Counts::default());
+    assert!(!text.contains("pod_resources"));
     assert!(!text.contains("dualplane_node_") && !text.contains("dualplane_gpu"), "{text}");
     assert_eq!(value(&s, "dualplane_agent_rounds_total", &[]), None);
     let mut view = View { round: full().0.round, ..View::default() };

@@ -92,6 +92,7 @@ pub(crate) fn observed(host: &HostArgs, services: &[String], roots: &[String]) -
         },
         pod_logs: host.var_log.join("pods"),
         links: host.var_log.join("containers"),
+        pod_resources: Some(host.pod_resources.clone()).filter(|p| p.as_os_str() != "none"),
         ..observe::Config::default()
     }
 }

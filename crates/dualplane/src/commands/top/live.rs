@@ -58,6 +58,7 @@ impl<'k> Live<'k> {
         let root = |path: &str| args.host_root.join(path);
         let mut config =
             Config { pod_logs: root("var/log/pods"), links: root("var/log/containers"), ..Config::default() };
+        config.pod_resources = Some(root("var/lib/kubelet/pod-resources/kubelet.sock"));
         config.sample.cgroups = root("sys/fs/cgroup");
         config.sample.proc_root = root("proc");
         config.sample.rate.calm = if once { Duration::ZERO } else { args.interval };
@@ -117,7 +118,9 @@ impl<'k> Live<'k> {
         for _ in 0..self.observer.view().containers.len().min(MOST_ONCE) {
             self.round();
         }
-        while self.waits_for_engines() && Moment::now().since(began) < ENGINE_WAIT {
+        while (self.waits_for_engines() || self.observer.waits_for_kubelet())
+            && Moment::now().since(began) < ENGINE_WAIT
+        {
             std::thread::park_timeout(Duration::from_millis(20));
             self.round();
         }
@@ -261,6 +264,13 @@ fn container(c: &ContainerView, view: &View, indexes: &[String], name: Option<&S
         match known.and_then(|i| vram.get_mut(i)) {
             Some(v) => v.used = v.used.into_iter().chain(n(h.used)).reduce(u64::saturating_add),
             None => vram.push(Vram { gpu: index.clone(), used: n(h.used), total: n(gpu.reading.total) }),
+        }
+    }
+    // A card that it was given and does not use is its own as well.
+    for (at, gpu) in c.given.iter().filter_map(|g| view.device_of(g)) {
+        let Some(index) = indexes.get(usize::from(at)) else { continue };
+        if vram.iter().all(|v| v.gpu != *index) {
+            vram.push(Vram { gpu: index.clone(), used: None, total: n(gpu.reading.total) });
         }
     }
     vram.sort_by(|a, b| (a.gpu.len(), &a.gpu).cmp(&(b.gpu.len(), &b.gpu)));
