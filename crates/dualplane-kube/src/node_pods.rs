@@ -1,25 +1,10 @@
-//! What an agent on a node asks for: the pods of its node, one pod, a pod's events. No more than it needs.
+//! What an agent on a node asks for: a pod that died on it, and the events of that pod. No more than it needs.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::api::{Api, Fault, Listed, path};
-
-/// The pods that are bound to a node. `keep` sees each first and may shrink or drop it.
-///
-/// # Errors
-/// See [`Fault`].
-pub async fn pods_of_node(
-    api: &Api,
-    node: &str,
-    keep: impl FnMut(Value) -> Option<Value>,
-) -> Result<Listed, Fault> {
-    let selector = format!("spec.nodeName={node}");
-    // From the server's cache: a node asks for its own pods at each start, and a second of age does not matter.
-    let query = [("fieldSelector", selector.as_str()), ("resourceVersion", "0")];
-    api.list(&path::cluster("v1", "pods"), &query, keep).await
-}
 
 /// One pod, within a time: after a death an answer that comes late is of no use.
 ///
