@@ -2,6 +2,7 @@
 
 mod agent;
 mod apply;
+mod daemonset;
 mod faults;
 mod fleet;
 mod harness;

@@ -96,7 +96,12 @@ impl Store {
                 (State::Kept | State::Judged, None) => s.state = State::Dropped,
                 _ => {}
             }
+            let told = s.bytes;
             s.bytes = bytes.unwrap_or(0);
+            if s.bytes != told {
+                // Who reads the folder must find it, too; where there is no room, the next change says it.
+                let _ = write_renamed(&store.summary_path(&s.id), &json(&s));
+            }
             store.enter(s);
         }
         for name in names(dir)? {

@@ -89,6 +89,12 @@ fn a_crash_between_two_writes() {
     let s = Store::open(d.path(), 1 << 20).unwrap();
     assert!(s.get(&a.id).is_none(), "never written: its death is noticed anew");
     assert_eq!(s.get(&b.id).map(|x| (x.state, x.bytes)), Some((State::Kept, 6)));
+    let told = super::list(d.path()).unwrap().0;
+    assert_eq!(
+        (told.len(), told[0].state, told[0].bytes),
+        (1, State::Kept, 6),
+        "who reads the folder finds it"
+    );
     assert_eq!(s.counts().unreadable, 2);
     let left: Vec<_> = fs::read_dir(d.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(!left.iter().any(|n| n.to_str().unwrap().contains("llm-3")), "{left:?}");

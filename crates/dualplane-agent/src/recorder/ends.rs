@@ -1,5 +1,6 @@
 //! Ends of containers: which are frozen, when, and what is taken along. The second half of the first thread.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +17,8 @@ use super::Recorder;
 use super::freeze::Freeze;
 use super::judge::News;
 use super::loops::Admit;
-use super::quotes::{Lines, quote};
-use super::recorder::OLD_LOG;
+use super::quotes::{Lines, Records, quote};
+use super::recorder::{OLD_LOG, owner};
 use super::time::rfc3339;
 use super::who::Who;
 use crate::incident::{Kind, id_of};
@@ -129,7 +130,7 @@ impl Recorder {
                 self.freeze_container(c, None);
             } else if now < until {
                 self.nameless.push((until, c));
-            } else if self.kills.contains_key(&c.slot) || self.record_of(&c).is_some() {
+            } else if self.kills.contains_key(&c.slot) || record_of(&self.records(), &c).is_some() {
                 self.freeze_container(c, None);
             } else {
                 // The sandbox of a pod has no log and no link.
@@ -190,7 +191,8 @@ impl Recorder {
             admitted => admitted == Admit::First,
         };
         let log = open_log(&c);
-        let kind = if kills > 0 || self.record_of(&c).is_some() { Kind::Death } else { Kind::End };
+        let kind =
+            if kills > 0 || record_of(&self.records(), &c).is_some() { Kind::Death } else { Kind::End };
         self.send(End { kind, first, who, container: Some(c), log, kills, gap });
     }
 
@@ -227,7 +229,8 @@ impl Recorder {
     fn send(&mut self, end: End) {
         let End { kind, first, who, container, log, kills, gap } = end;
         let noticed = Moment::now();
-        let record = container.as_ref().and_then(|c| self.record_of(c));
+        let records = self.records();
+        let record = container.as_ref().and_then(|c| record_of(&records, c));
         let at = record.and_then(|(_, us)| us).map_or(noticed, |us| Moment(us.saturating_mul(1000)));
         let wall_ms = Anchor::take().wall_ms(at.min(noticed));
         let restart = who.restart.map(|r| r.to_string()).unwrap_or_default();
@@ -236,10 +239,10 @@ impl Recorder {
         let kernels: Vec<&Kernel> = self.history.iter().chain(&self.kernel).collect();
         // A pid of another container may stand in a line that names none.
         let lines = Lines {
-            of_earlier: self.records.of_earlier(&who.container_id, &who.uid),
-            of_own: self.records.of_own(&who.container_id),
-            of_others: self.records.of_others(&who.container_id),
-            foreign: self.records.of_foreign(&who.container_id, &who.uid),
+            of_earlier: records.of_earlier(&who.container_id, &who.uid),
+            of_own: records.of_own(&who.container_id),
+            of_others: records.of_others(&who.container_id),
+            foreign: records.of_foreign(&who.container_id, &who.uid),
         };
         let kernel = quote(&kernels, record.map(|(n, _)| n), at.0 / 1000, &lines);
         let mut gaps: Vec<Gap> = gap.into_iter().collect();
@@ -250,7 +253,7 @@ impl Recorder {
                 command: Some("dmesg -T | grep -iE 'oom|xid'".into()),
             });
         }
-        let unowned = self.records.unowned((at.0 / 1000).saturating_sub(HELD_BACK_US));
+        let unowned = records.unowned((at.0 / 1000).saturating_sub(HELD_BACK_US));
         if record.is_none() && unowned > 0 {
             gaps.push(Gap {
                 what: format!("whose {unowned} kills by the OOM killer were"),
@@ -300,14 +303,15 @@ impl Recorder {
         }
     }
 
-    /// Number and time of the kernel's record that names a container.
-    fn record_of(&self, c: &ContainerView) -> Option<(u64, Option<u64>)> {
-        let id = &c.group.identity;
-        let own = id.container_id.as_deref().and_then(|i| self.records.of(i));
-        // A record may name the pod alone, where the pod's limit was the one that was hit.
-        let since = c.since.0 / 1000;
-        let r = own.or_else(|| self.records.of_pod(id.pod_uid.as_deref()?, since))?;
-        Some((r.number, r.us))
+    /// What the OOM killer did, to this moment: the record of a kill is told half a second later, in case more comes of it,
+    /// and the container is gone long before that.
+    fn records(&self) -> Cow<'_, Records> {
+        let Some(growing) = self.kernel.as_ref().and_then(Kernel::growing) else {
+            return Cow::Borrowed(&self.records);
+        };
+        let mut records = self.records.clone();
+        records.add(growing, |pid| owner(self.observer.view(), pid));
+        Cow::Owned(records)
     }
 
     /// The ring need not tell the next run of it. A container that lives is not marked: its kill was told.
@@ -318,6 +322,16 @@ impl Recorder {
             self.tape.ring().append(&[], &[Note::Gone { path, at }]);
         }
     }
+}
+
+/// Number and time of the kernel's record that names a container.
+fn record_of(records: &Records, c: &ContainerView) -> Option<(u64, Option<u64>)> {
+    let id = &c.group.identity;
+    let own = id.container_id.as_deref().and_then(|i| records.of(i));
+    // A record may name the pod alone, where the pod's limit was the one that was hit.
+    let since = c.since.0 / 1000;
+    let r = own.or_else(|| records.of_pod(id.pod_uid.as_deref()?, since))?;
+    Some((r.number, r.us))
 }
 
 fn open_log(c: &ContainerView) -> Option<cri::OpenLog> {

@@ -37,6 +37,8 @@ pub(super) struct Task {
     pub(super) oom: bool,
     pub(super) who: Who,
     pub(super) noticed: Moment,
+    /// What an earlier run found: only what it was is still to be settled.
+    pub(super) judged: Option<Judged>,
 }
 
 /// What the log folders say later.
@@ -57,6 +59,13 @@ pub struct Judged {
     pub plane: String,
     /// The first memory error, one line, masked.
     pub trigger: Option<String>,
+}
+
+impl Judged {
+    /// A plane, or a card that broke, is what no clean end has.
+    fn is_memory(&self) -> bool {
+        !matches!(self.plane.as_str(), "" | "none")
+    }
 }
 
 /// Judges one bundle.
@@ -139,9 +148,11 @@ impl Court {
     }
 
     fn begin(&self, task: Task) -> Open {
-        let known = Known { oom: task.oom, ..Known::default() };
+        let judged = task.judged.clone();
+        let judged_memory = judged.as_ref().is_some_and(Judged::is_memory);
+        let known = Known { oom: task.oom, judged_memory, ..Known::default() };
         let now = Moment::now();
-        Open { known, judged: None, api_uid: None, asked: self.cluster.is_none(), next: now, task }
+        Open { known, judged, api_uid: None, asked: self.cluster.is_none(), next: now, task }
     }
 
     fn look(&mut self, o: &mut Open) -> bool {
@@ -150,11 +161,15 @@ impl Court {
         if !o.asked && now >= o.next {
             o.next = now.plus(ASK_AGAIN);
             o.asked = self.ask(o) || o.known.age >= ASK_FOR;
+            if o.known.exit.is_some() {
+                // More is known now than when an earlier run judged it.
+                o.judged = None;
+            }
         }
         if o.judged.is_none() && o.asked {
             self.judge(o);
         }
-        if o.judged.is_none() {
+        if o.judged.is_none() || !o.asked {
             return false;
         }
         match decide(&o.known) {
@@ -233,8 +248,7 @@ impl Court {
                 Judged::default()
             }
         };
-        // A plane, or a card that broke, is what no clean end has.
-        o.known.judged_memory = !matches!(judged.plane.as_str(), "" | "none");
+        o.known.judged_memory = judged.is_memory();
         let exit = o.known.exit.as_ref().map(|e| e.code);
         let _ = self.shared.store().change(&o.task.id, |s| {
             s.exit_code = exit;

@@ -178,7 +178,8 @@ impl Keeper {
             durable_ms: None,
             bytes: 0,
         };
-        let task = Task { id: freeze.id.clone(), oom: freeze.oom(), who, noticed: freeze.noticed };
+        let task =
+            Task { id: freeze.id.clone(), oom: freeze.oom(), who, noticed: freeze.noticed, judged: None };
         Some(Packed { summary, bytes, noticed: freeze.noticed, path, task })
     }
 

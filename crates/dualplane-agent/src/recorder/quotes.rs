@@ -34,7 +34,7 @@ pub(super) struct Remembered {
 }
 
 /// What the OOM killer did, the last records.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Records {
     all: VecDeque<Remembered>,
 }

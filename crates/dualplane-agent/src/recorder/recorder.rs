@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::bundle::Author;
 use super::config::{Config, Counts, Parts, RecorderError};
 use super::freeze::Freeze;
-use super::judge::{Court, News, Task};
+use super::judge::{Court, Judged, News, Task};
 use super::keeper::{Keeper, Shared, Told, incidents_dir};
 use super::loops::Loops;
 use super::quotes::Records;
@@ -130,7 +130,12 @@ impl Recorder {
                     restart: s.restart,
                 };
                 let oom = s.kernel_record.is_some() || s.kind == Kind::Kill;
-                let _ = tasks.send(Task { id: s.id.clone(), oom, who, noticed: Moment::now() });
+                let judged = s.class.clone().filter(|_| s.state == State::Judged).map(|class| Judged {
+                    class,
+                    plane: s.plane.clone().unwrap_or_default(),
+                    trigger: s.trigger.clone(),
+                });
+                let _ = tasks.send(Task { id: s.id.clone(), oom, who, noticed: Moment::now(), judged });
             }
         }
         let shared = Shared::new(store);
@@ -295,6 +300,8 @@ impl Recorder {
     }
 
     fn sweep(&mut self) {
+        // What it was killed by is said before its group goes.
+        self.listen();
         let gone = self.observer.sweep();
         self.after_look(gone);
     }
@@ -388,7 +395,7 @@ impl Recorder {
 }
 
 /// The container whose processes had this pid when they were listed.
-fn owner(view: &View, pid: u32) -> Option<String> {
+pub(super) fn owner(view: &View, pid: u32) -> Option<String> {
     let has = |c: &&ContainerView| c.processes.processes.iter().any(|p| p.pid == pid);
     view.containers.values().find(has)?.group.identity.container_id.clone()
 }

@@ -102,6 +102,8 @@ fn a_container_over_its_limit_leaves_a_judged_bundle() {
         let kernel = file(d.path(), s, "node/kernel/kmsg.log");
         // Where others were killed just now, the kernel holds the record back but for its last line.
         assert!(kernel.contains(&id) || kernel.contains("Killed process"), "{kernel}");
+        // Noticed before the record could be called whole, and known all the same.
+        assert!(!kernel.contains(&id) || s.kernel_record.is_some(), "{s:#?}");
         let pod = file(d.path(), s, "pod.json");
         assert!(pod.contains(&LIMIT.to_string()) && pod.contains("llm-1"), "{pod}");
         assert!(file(d.path(), s, "gpu/gpus.csv").contains("H100"));

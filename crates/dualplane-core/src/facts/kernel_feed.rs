@@ -51,6 +51,12 @@ impl KernelFeed {
         self.ooms.pending()
     }
 
+    /// The record that is not given out yet because more may come, if it names somebody who was killed.
+    #[must_use]
+    pub fn growing(&self) -> Option<&OomRecord> {
+        self.ooms.growing()
+    }
+
     /// The OOM records that are whole. With `quiet` the one that may still grow is taken too.
     pub fn take(&mut self, quiet: bool) -> Vec<OomRecord> {
         self.ooms.take(quiet)
@@ -74,7 +80,9 @@ mod tests {
         for (i, line) in LINES.iter().enumerate() {
             assert!(feed.line("kmsg", i as u64, line, line, None).is_none());
             assert!(feed.take(false).is_empty(), "{line}");
+            assert_eq!(feed.growing().is_some(), i == LINES.len() - 1, "{line}");
         }
+        assert_eq!(feed.growing().and_then(|r| r.place.line), Some(0));
         // The next one begins: the first is whole.
         feed.line("kmsg", 9, LINES[0], LINES[0], None);
         let whole = feed.take(false);

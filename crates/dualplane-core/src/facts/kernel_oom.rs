@@ -313,6 +313,11 @@ impl OomBuilder {
         self.records.first().and_then(|r| r.place.line)
     }
 
+    /// The last record, if it was not taken yet and names somebody who was killed.
+    pub(super) fn growing(&self) -> Option<&OomRecord> {
+        self.records.last().filter(|r| !r.victims.is_empty())
+    }
+
     pub(super) fn finish(self) -> Vec<OomRecord> {
         self.records
     }

@@ -121,6 +121,12 @@ impl Kernel {
         Ok(records)
     }
 
+    /// A kill whose record may still grow: it is told when the kernel has been quiet for half a second, or says the next.
+    #[must_use]
+    pub fn growing(&self) -> Option<&OomRecord> {
+        self.feed.growing()
+    }
+
     /// The descriptor of its source, for waiting on several things at once; then call [`Self::turn`] without a wait.
     #[must_use]
     pub fn file(&self) -> &std::fs::File {
