@@ -56,6 +56,8 @@ fn manifest(dir: &Path) -> PathBuf {
             volume["hostPath"]["path"] = json!(dir.join("state"));
         }
     }
+    // The fleet's nodes are names only: nothing runs on them.
+    spec["nodeSelector"]["kubernetes.io/hostname"] = json!("gpu-node-1");
     let container = &mut spec["containers"][0];
     container["image"] = json!("registry.local/busybox:1");
     container["imagePullPolicy"] = json!("Never");
