@@ -18,6 +18,7 @@
 )]
 
 pub mod engine;
+mod figures;
 pub mod incident;
 pub mod observe;
 pub mod publish;

@@ -134,6 +134,24 @@ pub(crate) fn device_of<'g>(gpus: &'g [GpuView], given: &Given) -> Option<(u16, 
 }
 
 impl ContainerView {
+    /// A container of which nothing is known yet but where it is and since when.
+    #[must_use]
+    pub fn new(slot: u16, group: Group, since: Moment) -> Self {
+        Self {
+            slot,
+            group,
+            named: None,
+            since,
+            memory: Memory::default(),
+            at: since,
+            shm: None,
+            processes: Arc::new(Listing::default()),
+            engine: None,
+            vram: Vec::new(),
+            given: Arc::default(),
+        }
+    }
+
     /// `namespace/pod/container`, else the container id's first digits, else the path.
     #[must_use]
     pub fn title(&self) -> String {

@@ -7,34 +7,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::harness::{create, dualplane, kubectl, run, unpack};
+use crate::harness::{create, dualplane, kubectl, run, server, succeeds, unpack};
 
-/// Three deaths: by the kernel at the limit, by itself, and of a job that is only done.
-const PODS: &str = r#"
-apiVersion: v1
-kind: Pod
-metadata: {name: agent-oom, namespace: serving, labels: {app: agent}}
-spec:
-  terminationGracePeriodSeconds: 1
-  containers:
-  - name: server
-    image: registry.local/busybox:1
-    imagePullPolicy: Never
-    command: [sh, -c, "echo agent-oom begins with hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345678; sleep 4; exec tail /dev/zero"]
-    resources: {limits: {memory: 48Mi}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: agent-exit, namespace: serving, labels: {app: agent}}
-spec:
-  terminationGracePeriodSeconds: 1
-  containers:
-  - name: server
-    image: registry.local/busybox:1
-    imagePullPolicy: Never
-    command: [sh, -c, "echo agent-exit begins; sleep 3; echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 1.20 GiB is free.'; exit 1"]
-    resources: {limits: {memory: 48Mi}}
----
+/// A job that is only done.
+const DONE: &str = r#"
 apiVersion: v1
 kind: Pod
 metadata: {name: agent-done, namespace: serving, labels: {app: agent}}
@@ -110,8 +86,13 @@ fn deaths_in_front_of_the_agent_are_kept_though_the_kubelet_dropped_them() {
     until("the agent does not answer", || {
         std::net::TcpStream::connect("127.0.0.1:10981").ok()
     });
-    let _ = run_quiet(&["delete", "pod", "-n", "serving", "-l", "app=agent", "--ignore-not-found", "--wait"]);
-    create(PODS);
+    let _ = succeeds(&["delete", "pod", "-n", "serving", "-l", "app=agent", "--ignore-not-found", "--wait"]);
+    // Two deaths, by the kernel at the limit and by itself, and a job that is only done.
+    let grows = "echo agent-oom begins with hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345678; sleep 4; exec tail /dev/zero";
+    let fails = "echo agent-exit begins; sleep 3; echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 1.20 GiB is free.'; exit 1";
+    create(&server("agent-oom", "agent", grows));
+    create(&server("agent-exit", "agent", fails));
+    create(DONE);
     // Until the kubelet has dropped the first log: it keeps one dead instance.
     let restarts = |pod: &str| {
         let text = kubectl(&["get", "pod", pod, "-n", "serving", "-o", "jsonpath={.status.containerStatuses[0].restartCount}"]);
@@ -167,7 +148,7 @@ fn deaths_in_front_of_the_agent_are_kept_though_the_kubelet_dropped_them() {
     // A job that is done is no death.
     until("a job that is done was kept", || of(&incidents(&state), "agent-done").is_empty().then_some(()));
     drop(agent);
-    let _ = run_quiet(&["delete", "pod", "-n", "serving", "-l", "app=agent", "--wait=false"]);
+    let _ = succeeds(&["delete", "pod", "-n", "serving", "-l", "app=agent", "--wait=false"]);
 }
 
 /// A GPU that nothing in the container touches, as no such card is here: only the kubelet knows of it.
@@ -211,7 +192,7 @@ fn a_gpu_that_was_given_is_known_though_nothing_uses_it() {
     let address = "127.0.0.1:10982";
     let agent = start_at(&state, address, &["--gpu-table", &table.to_string_lossy()]);
     until("the agent does not answer", || metrics(address));
-    let _ = run_quiet(&["delete", "pod", "-n", "serving", "-l", "app=agent-gpu", "--ignore-not-found", "--wait"]);
+    let _ = succeeds(&["delete", "pod", "-n", "serving", "-l", "app=agent-gpu", "--ignore-not-found", "--wait"]);
     create(WITH_GPU);
     let page = until("no GPU that was given", || {
         metrics(address).filter(|m| m.lines().any(|l| l.starts_with("dualplane_container_gpu_given") && l.contains("agent-gpu")))
@@ -247,9 +228,5 @@ fn a_gpu_that_was_given_is_known_though_nothing_uses_it() {
     let server = top["containers"].as_array().unwrap().iter().find(|c| c["name"] == "serving/agent-gpu/server");
     assert_eq!(server.unwrap()["vram"][0]["gpu"], index.to_string(), "{top:#}");
     drop(agent);
-    let _ = run_quiet(&["delete", "pod", "-n", "serving", "-l", "app=agent-gpu", "--wait=false"]);
-}
-
-fn run_quiet(args: &[&str]) -> bool {
-    std::process::Command::new("kubectl").args(args).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+    let _ = succeeds(&["delete", "pod", "-n", "serving", "-l", "app=agent-gpu", "--wait=false"]);
 }

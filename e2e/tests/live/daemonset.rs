@@ -2,12 +2,11 @@
 //! asked for. Then without privileges, by the change that deploy/ offers.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use crate::agent::{of, until};
-use crate::harness::{create, kubectl, root};
+use crate::harness::{binary, create, kubectl, root, server, succeeds};
 
 const NAMESPACE: &str = "dualplane";
 
@@ -16,29 +15,19 @@ struct Installed(PathBuf);
 
 impl Drop for Installed {
     fn drop(&mut self) {
-        let _ = quiet(&["delete", "-f", &self.0.to_string_lossy(), "--ignore-not-found", "--wait=false"]);
-        let _ = quiet(&["delete", "pod", "-n", "serving", "-l", "app=daemonset", "--wait=false"]);
+        let _ = succeeds(&["delete", "-f", &self.0.to_string_lossy(), "--ignore-not-found", "--wait=false"]);
+        let _ = succeeds(&["delete", "pod", "-n", "serving", "-l", "app=daemonset", "--wait=false"]);
     }
 }
 
-fn quiet(args: &[&str]) -> bool {
-    std::process::Command::new("kubectl").args(args).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
-}
-
 fn pod(name: &str) -> String {
-    format!(
-        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: serving, labels: {{app: daemonset}}}}\nspec:\n  \
-         terminationGracePeriodSeconds: 1\n  containers:\n  - name: server\n    image: registry.local/busybox:1\n    \
-         imagePullPolicy: Never\n    command: [sh, -c, \"echo {name} begins; sleep 4; exec tail /dev/zero\"]\n    \
-         resources: {{limits: {{memory: 48Mi}}}}\n"
-    )
+    server(name, "daemonset", &format!("echo {name} begins; sleep 4; exec tail /dev/zero"))
 }
 
 /// The manifest with what no registry gives here: the program and its libraries, which lie on the node, and a state of the
 /// test's own.
 fn manifest(dir: &Path) -> PathBuf {
-    let binary = std::env::var_os("DUALPLANE").map_or_else(|| root().join("target/release/dualplane"), PathBuf::from);
-    let binary = binary.canonicalize().unwrap();
+    let binary = binary();
     let list = kubectl(&["create", "--dry-run=client", "-o", "json", "-f", &root().join("deploy/agent.yaml").to_string_lossy()]);
     let docs = serde_json::Deserializer::from_str(&list).into_iter::<Value>().map(Result::unwrap);
     let mut items: Vec<Value> =
@@ -120,7 +109,7 @@ fn the_manifest_is_enough_and_asks_for_no_more() {
         ("patch", "pods", false),
         ("delete", "events", false),
     ] {
-        assert_eq!(quiet(&["auth", "can-i", verb, what, "-n", "serving", account]), may, "{verb} {what}");
+        assert_eq!(succeeds(&["auth", "can-i", verb, what, "-n", "serving", account]), may, "{verb} {what}");
     }
 
     // Without privileges: the cgroup's own counter tells the kill, and the kernel's messages are said to be missing.

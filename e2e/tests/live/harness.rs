@@ -12,11 +12,16 @@ pub fn root() -> PathBuf {
 }
 
 /// The binary that `e2e/run` built.
-pub fn dualplane() -> Command {
+pub fn binary() -> PathBuf {
     let binary =
         std::env::var_os("DUALPLANE").map_or_else(|| root().join("target/release/dualplane"), PathBuf::from);
     assert!(binary.exists(), "{} is not built: cargo build --release", binary.display());
-    let mut c = Command::new(binary);
+    binary.canonicalize().unwrap()
+}
+
+/// It as a command.
+pub fn dualplane() -> Command {
+    let mut c = Command::new(binary());
     c.env("COLUMNS", "100").env_remove("HTTPS_PROXY").env_remove("HTTP_PROXY");
     c
 }
@@ -71,6 +76,20 @@ pub fn kubectl(args: &[&str]) -> String {
     let ran = Ran::of(Command::new("kubectl").args(args));
     assert_eq!(ran.code, Some(0), "kubectl {args:?}: {}", ran.err);
     ran.text()
+}
+
+/// Whether a command of kubectl succeeds; what it says does not matter.
+pub fn succeeds(args: &[&str]) -> bool {
+    Ran::of(Command::new("kubectl").args(args)).code == Some(0)
+}
+
+/// A server of one container with 48 MiB that runs a script, in the namespace of the tests.
+pub fn server(name: &str, app: &str, script: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: serving, labels: {{app: {app}}}}}\nspec:\n  \
+         terminationGracePeriodSeconds: 1\n  containers:\n  - name: server\n    image: registry.local/busybox:1\n    \
+         imagePullPolicy: Never\n    command: [sh, -c, {script:?}]\n    resources: {{limits: {{memory: 48Mi}}}}\n"
+    )
 }
 
 /// Objects from a text.

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use crate::harness::{create, kubectl, root};
+use crate::harness::{binary, create, kubectl, root};
 
 #[test]
 fn a_pod_with_the_readers_role_triages_another() {
-    let binary = std::env::var_os("DUALPLANE").map_or_else(|| root().join("target/release/dualplane"), Into::into);
-    let folder = binary.canonicalize().unwrap();
+    let folder = binary();
     let (folder, name) = (folder.parent().unwrap().display().to_string(), folder.file_name().unwrap().to_string_lossy().into_owned());
     kubectl(&["apply", "-f", &root().join("deploy/rbac.yaml").to_string_lossy()]);
     create("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: e2e-kubelet}\n\

@@ -5,21 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::agent::{incidents, of, start_at, until};
-use crate::harness::kubectl;
-
-const POD: &str = r#"
-apiVersion: v1
-kind: Pod
-metadata: {name: static, namespace: serving}
-spec:
-  terminationGracePeriodSeconds: 1
-  containers:
-  - name: server
-    image: registry.local/busybox:1
-    imagePullPolicy: Never
-    command: [sh, -c, "echo static begins; sleep 4; exec tail /dev/zero"]
-    resources: {limits: {memory: 48Mi}}
-"#;
+use crate::harness::{kubectl, server};
 
 /// Removed when a test fails: the kubelet would run it for ever.
 struct Manifest(PathBuf);
@@ -39,7 +25,8 @@ fn a_static_pods_death_has_its_exit_code_and_its_event() {
     let folder = PathBuf::from(std::env::var("E2E_DIR").unwrap()).join("static-pods");
     let manifest = Manifest(folder.join("static.yaml"));
     // The kubelet reads what has no dot in front, the moment it is there.
-    std::fs::write(folder.join(".static.new"), POD).unwrap();
+    let pod = server("static", "static", "echo static begins; sleep 4; exec tail /dev/zero");
+    std::fs::write(folder.join(".static.new"), pod).unwrap();
     std::fs::rename(folder.join(".static.new"), &manifest.0).unwrap();
     let name = "static-gpu-node-1";
     let first = until("no judged death of the static pod", || {

@@ -100,7 +100,7 @@ impl Store {
             s.bytes = bytes.unwrap_or(0);
             if s.bytes != told {
                 // Who reads the folder must find it, too; where there is no room, the next change says it.
-                let _ = write_renamed(&store.summary_path(&s.id), &json(&s));
+                let _ = write_renamed(&store.summary_path(&s.id), &s.to_line());
             }
             store.enter(s);
         }
@@ -167,7 +167,7 @@ impl Store {
     /// No space, no right.
     pub fn begin(&mut self, summary: Summary) -> Result<(), StoreError> {
         let path = self.summary_path(&summary.id);
-        write_renamed(&path, &json(&summary)).map_err(StoreError::at(&path))?;
+        write_renamed(&path, &summary.to_line()).map_err(StoreError::at(&path))?;
         self.enter(summary);
         Ok(())
     }
@@ -208,7 +208,7 @@ impl Store {
     pub fn change(&mut self, id: &str, change: impl FnOnce(&mut Summary)) -> Result<(), StoreError> {
         let Some(s) = self.index.get_mut(id) else { return Ok(()) };
         change(s);
-        let text = json(s);
+        let text = s.to_line();
         let path = self.summary_path(id);
         write_whole(&path, &text).map_err(StoreError::at(&path))
     }
@@ -264,12 +264,6 @@ impl Store {
         let _ = self.change(&id, |_| {});
         true
     }
-}
-
-fn json(s: &Summary) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec(s).unwrap_or_default();
-    bytes.push(b'\n');
-    bytes
 }
 
 fn names(dir: &Path) -> Result<Vec<String>, StoreError> {

@@ -94,6 +94,13 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// As its file holds it.
+    pub(crate) fn to_line(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec(self).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+
     /// What repeats: the same container of the same pod.
     #[must_use]
     pub fn loop_key(&self) -> LoopKey {

@@ -33,14 +33,12 @@ pub(super) struct GivenBook {
     /// Somebody came of whom it has not told.
     changed: bool,
     asked: Option<Moment>,
-    /// An answer is under way.
-    open: bool,
 }
 
 impl GivenBook {
     pub(super) fn start(socket: PathBuf) -> std::io::Result<Self> {
         let kubelet = PodResources::start(socket)?;
-        Ok(Self { kubelet, known: HashMap::new(), changed: false, asked: None, open: false })
+        Ok(Self { kubelet, known: HashMap::new(), changed: false, asked: None })
     }
 
     /// Looks up a container that just got its name. A later instance has what its pod was given; the pod's UID tells that
@@ -56,7 +54,6 @@ impl GivenBook {
     /// Takes the answer, where it has come, and asks again when it is time.
     pub(super) fn turn(&mut self, now: Moment, view: &mut View) {
         if let Some(answer) = self.kubelet.take() {
-            self.open = false;
             view.kubelet = Some(match answer.told {
                 Ok(told) => {
                     self.take(told, answer.span.from, view);
@@ -74,13 +71,13 @@ impl GivenBook {
             age >= EVERY || (self.changed && age >= CHANGED_EVERY)
         });
         if due && self.kubelet.ask() {
-            (self.asked, self.changed, self.open) = (Some(now), false, true);
+            (self.asked, self.changed) = (Some(now), false);
         }
     }
 
     /// Whether an answer is still to come.
     pub(super) fn waits(&self) -> bool {
-        self.open
+        self.kubelet.is_open()
     }
 
     /// `from` is when it was asked: a container that came later may be of a pod that took over a name meanwhile.
@@ -131,9 +128,8 @@ fn given(devices: &[Device]) -> Arc<[Given]> {
 #[cfg(test)]
 mod tests {
     use dualplane_core::map::Process;
-    use dualplane_node::cgroup::{Group, Kind, Memory};
+    use dualplane_node::cgroup::{Group, Kind};
     use dualplane_node::cri::Named;
-    use dualplane_node::node::Listing;
 
     use super::*;
 
@@ -149,17 +145,12 @@ mod tests {
             folder: None,
         };
         ContainerView {
-            slot,
-            group: Group { kind: Kind::Container, identity: Process::default() },
             named: Some(named),
-            since: Moment(since),
-            memory: Memory::default(),
-            at: Moment(since),
-            shm: None,
-            processes: Arc::new(Listing::default()),
-            engine: None,
-            vram: Vec::new(),
-            given: Arc::default(),
+            ..ContainerView::new(
+                slot,
+                Group { kind: Kind::Container, identity: Process::default() },
+                Moment(since),
+            )
         }
     }
 

@@ -9,7 +9,7 @@ use dualplane_core::units::Bytes;
 use dualplane_node::cgroup::Limit;
 use dualplane_node::clock::{Anchor, Moment};
 use dualplane_node::gpu::{DeviceId, GpuProcess, Gpus};
-use dualplane_node::node::{self, Listing};
+use dualplane_node::node;
 use dualplane_node::sample::{self, Noticed, Record, RecordKind, Sampler, Scope};
 
 use super::given::GivenBook;
@@ -177,22 +177,7 @@ impl Observer {
         for n in &self.noticed {
             match n {
                 Noticed::Appeared { slot, group } => {
-                    self.view.containers.insert(
-                        *slot,
-                        ContainerView {
-                            slot: *slot,
-                            group: group.clone(),
-                            named: None,
-                            since: now,
-                            memory: dualplane_node::cgroup::Memory::default(),
-                            at: now,
-                            shm: None,
-                            processes: Arc::new(Listing::default()),
-                            engine: None,
-                            vram: Vec::new(),
-                            given: Arc::default(),
-                        },
-                    );
+                    self.view.containers.insert(*slot, ContainerView::new(*slot, group.clone(), now));
                 }
                 Noticed::Vanished { slot, last, at, .. } => {
                     self.listed.remove(slot);

@@ -49,7 +49,7 @@ pub(super) fn files(
     if !freeze.kernel.is_empty() {
         out.push(RawFile::new("node/kernel/kmsg.log", redactor.text(&freeze.kernel).into_owned()));
     }
-    out.push(json_file("pod.json", pod(freeze, author), &mut redactor));
+    out.push(masked("pod.json", pod(freeze, author), &mut redactor));
     if let Some(c) = &freeze.container {
         let folder = format!("cgroup/{}", part(&freeze.who.container));
         out.extend(cgroup(&folder, &c.memory, freeze.version, freeze.kills));
@@ -57,7 +57,7 @@ pub(super) fn files(
             let list: Vec<Value> = c.processes.processes.iter().take(MAX_PROCESSES).map(process).collect();
             let left_out = c.processes.left_out + c.processes.processes.len().saturating_sub(MAX_PROCESSES);
             let value = json!({"processes": list, "left_out": left_out});
-            out.push(json_file("processes.json", value, &mut redactor));
+            out.push(masked("processes.json", value, &mut redactor));
         }
     }
     if !freeze.gpus.is_empty() {
@@ -67,7 +67,7 @@ pub(super) fn files(
     out.extend(meminfo(&freeze.machine));
     out.extend(series);
     let manifest = manifest(freeze, &out, copied, died_at, author, &redactor);
-    out.push(RawFile::new("manifest.json", manifest));
+    out.push(json_file("manifest.json", &manifest));
     out
 }
 
@@ -104,9 +104,14 @@ fn part(name: &str) -> String {
     out.trim_start_matches('.').to_owned()
 }
 
-fn json_file(name: &str, mut value: Value, redactor: &mut Redactor<'_>) -> RawFile {
+fn masked(name: &str, mut value: Value, redactor: &mut Redactor<'_>) -> RawFile {
     redactor.json(&mut value);
-    let mut bytes = serde_json::to_vec_pretty(&value).unwrap_or_default();
+    json_file(name, &value)
+}
+
+/// A value as a file of a bundle.
+pub(super) fn json_file(name: &str, value: &Value) -> RawFile {
+    let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
     bytes.push(b'\n');
     RawFile::new(name, bytes)
 }
@@ -322,10 +327,10 @@ fn manifest(
     died_at: &str,
     author: &Author,
     redactor: &Redactor<'_>,
-) -> Vec<u8> {
+) -> Value {
     let sources: Vec<Value> =
         files.iter().map(|f| json!({"name": f.name, "state": "ok", "bytes": f.bytes.len()})).collect();
-    let value = json!({
+    json!({
         "schema": "dualplane.bundle/v1",
         "tool": author.tool,
         "captured_at": died_at,
@@ -349,8 +354,5 @@ fn manifest(
         "sources": sources,
         "gaps": freeze.gaps,
         "redacted": redactor.counts(),
-    });
-    let mut bytes = serde_json::to_vec_pretty(&value).unwrap_or_default();
-    bytes.push(b'\n');
-    bytes
+    })
 }

@@ -1,6 +1,5 @@
 //! Ends of containers: which are frozen, when, and what is taken along. The second half of the first thread.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +16,8 @@ use super::Recorder;
 use super::freeze::Freeze;
 use super::judge::News;
 use super::loops::Admit;
-use super::quotes::{Lines, Records, quote};
-use super::recorder::{OLD_LOG, owner};
+use super::quotes::{Lines, quote};
+use super::recorder::OLD_LOG;
 use super::time::rfc3339;
 use super::who::Who;
 use crate::incident::{Kind, id_of};
@@ -76,17 +75,11 @@ impl Recorder {
             let processes = if first.words.is_empty() { Vec::new() } else { vec![first] };
             let at = r.at.unwrap_or(self.began);
             let c = ContainerView {
-                slot: u16::MAX,
-                group: r.group,
                 named: r.named,
-                since: at,
                 memory: r.memory,
-                at,
                 shm: r.shm,
                 processes: Arc::new(Listing { processes, left_out: 0 }),
-                engine: None,
-                vram: Vec::new(),
-                given: Arc::default(),
+                ..ContainerView::new(u16::MAX, r.group, at)
             };
             let gap = Gap {
                 what: "the moment of the end".into(),
@@ -130,7 +123,7 @@ impl Recorder {
                 self.freeze_container(c, None);
             } else if now < until {
                 self.nameless.push((until, c));
-            } else if self.kills.contains_key(&c.slot) || record_of(&self.records(), &c).is_some() {
+            } else if self.kills.contains_key(&c.slot) || self.record_of(&c).is_some() {
                 self.freeze_container(c, None);
             } else {
                 // The sandbox of a pod has no log and no link.
@@ -191,8 +184,7 @@ impl Recorder {
             admitted => admitted == Admit::First,
         };
         let log = open_log(&c);
-        let kind =
-            if kills > 0 || record_of(&self.records(), &c).is_some() { Kind::Death } else { Kind::End };
+        let kind = if kills > 0 || self.record_of(&c).is_some() { Kind::Death } else { Kind::End };
         self.send(End { kind, first, who, container: Some(c), log, kills, gap });
     }
 
@@ -229,8 +221,7 @@ impl Recorder {
     fn send(&mut self, end: End) {
         let End { kind, first, who, container, log, kills, gap } = end;
         let noticed = Moment::now();
-        let records = self.records();
-        let record = container.as_ref().and_then(|c| record_of(&records, c));
+        let record = container.as_ref().and_then(|c| self.record_of(c));
         let at = record.and_then(|(_, us)| us).map_or(noticed, |us| Moment(us.saturating_mul(1000)));
         let wall_ms = Anchor::take().wall_ms(at.min(noticed));
         let restart = who.restart.map(|r| r.to_string()).unwrap_or_default();
@@ -239,10 +230,10 @@ impl Recorder {
         let kernels: Vec<&Kernel> = self.history.iter().chain(&self.kernel).collect();
         // A pid of another container may stand in a line that names none.
         let lines = Lines {
-            of_earlier: records.of_earlier(&who.container_id, &who.uid),
-            of_own: records.of_own(&who.container_id),
-            of_others: records.of_others(&who.container_id),
-            foreign: records.of_foreign(&who.container_id, &who.uid),
+            of_earlier: self.records.of_earlier(&who.container_id, &who.uid),
+            of_own: self.records.of_own(&who.container_id),
+            of_others: self.records.of_others(&who.container_id),
+            foreign: self.records.of_foreign(&who.container_id, &who.uid),
         };
         let kernel = quote(&kernels, record.map(|(n, _)| n), at.0 / 1000, &lines);
         let mut gaps: Vec<Gap> = gap.into_iter().collect();
@@ -253,7 +244,7 @@ impl Recorder {
                 command: Some("dmesg -T | grep -iE 'oom|xid'".into()),
             });
         }
-        let unowned = records.unowned((at.0 / 1000).saturating_sub(HELD_BACK_US));
+        let unowned = self.records.unowned((at.0 / 1000).saturating_sub(HELD_BACK_US));
         if record.is_none() && unowned > 0 {
             gaps.push(Gap {
                 what: format!("whose {unowned} kills by the OOM killer were"),
@@ -303,15 +294,14 @@ impl Recorder {
         }
     }
 
-    /// What the OOM killer did, to this moment: the record of a kill is told half a second later, in case more comes of it,
-    /// and the container is gone long before that.
-    fn records(&self) -> Cow<'_, Records> {
-        let Some(growing) = self.kernel.as_ref().and_then(Kernel::growing) else {
-            return Cow::Borrowed(&self.records);
-        };
-        let mut records = self.records.clone();
-        records.add(growing, |pid| owner(self.observer.view(), pid));
-        Cow::Owned(records)
+    /// Number and time of the kernel's record that names a container.
+    fn record_of(&self, c: &ContainerView) -> Option<(u64, Option<u64>)> {
+        let id = &c.group.identity;
+        let own = id.container_id.as_deref().and_then(|i| self.records.of(i));
+        // A record may name the pod alone, where the pod's limit was the one that was hit.
+        let since = c.since.0 / 1000;
+        let r = own.or_else(|| self.records.of_pod(id.pod_uid.as_deref()?, since))?;
+        Some((r.number, r.us))
     }
 
     /// The ring need not tell the next run of it. A container that lives is not marked: its kill was told.
@@ -322,16 +312,6 @@ impl Recorder {
             self.tape.ring().append(&[], &[Note::Gone { path, at }]);
         }
     }
-}
-
-/// Number and time of the kernel's record that names a container.
-fn record_of(records: &Records, c: &ContainerView) -> Option<(u64, Option<u64>)> {
-    let id = &c.group.identity;
-    let own = id.container_id.as_deref().and_then(|i| records.of(i));
-    // A record may name the pod alone, where the pod's limit was the one that was hit.
-    let since = c.since.0 / 1000;
-    let r = own.or_else(|| records.of_pod(id.pod_uid.as_deref()?, since))?;
-    Some((r.number, r.us))
 }
 
 fn open_log(c: &ContainerView) -> Option<cri::OpenLog> {

@@ -15,6 +15,7 @@ use dualplane_kube::bundle::{pack, unpack};
 use dualplane_node::clock::Moment;
 use serde_json::Value;
 
+use super::bundle::json_file;
 use super::decide::{Decision, Exit, Known, decide};
 use super::keeper::{Shared, Told};
 use super::who::Who;
@@ -210,10 +211,10 @@ impl Court {
         let events = cluster.events(&o.task.who.namespace, &uid).ok();
         o.api_uid = (uid != o.task.who.uid).then_some(uid);
         (self.mask)(&mut pod);
-        let mut added = vec![file("pod.json", &pod)];
+        let mut added = vec![json_file("pod.json", &pod)];
         if let Some(mut events) = events {
             (self.mask)(&mut events);
-            added.push(file("events.json", &events));
+            added.push(json_file("events.json", &events));
         }
         self.enrich(&o.task.id, added);
         true
@@ -276,12 +277,6 @@ impl Open {
             News::Removed { uid } => self.known.removed |= *uid == who.uid,
         }
     }
-}
-
-fn file(name: &str, value: &Value) -> RawFile {
-    let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
-    bytes.push(b'\n');
-    RawFile::new(name, bytes)
 }
 
 /// The end of this very instance in a pod's status: the id of its container is that of no other.

@@ -33,15 +33,8 @@ pub(super) struct Remembered {
     pub(super) at_limit: bool,
 }
 
-/// What the OOM killer did, the last records.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Records {
-    all: VecDeque<Remembered>,
-}
-
-impl Records {
-    /// `owner` gives the container of a pid.
-    pub(super) fn add(&mut self, r: &OomRecord, owner: impl Fn(u32) -> Option<String>) {
+impl Remembered {
+    fn of(r: &OomRecord, owner: impl Fn(u32) -> Option<String>) -> Self {
         let us = match r.stamp {
             Some(Stamp::Boot { us }) => u64::try_from(us).ok(),
             _ => None,
@@ -49,30 +42,51 @@ impl Records {
         let held_back = r.headless() && r.task_memcg.is_none() && r.oom_memcg.is_none();
         let mut pids = r.victims.iter().filter_map(|v| u32::try_from(v.pid).ok());
         let by_pid = || if held_back { pids.find_map(&owner) } else { None };
-        let container_id = r.container_id().or_else(by_pid);
-        let number = r.place.line.unwrap_or(0);
-        let at_limit = r.constraint == Constraint::Memcg;
-        self.all.push_back(Remembered {
-            container_id,
+        Self {
+            container_id: r.container_id().or_else(by_pid),
             pod_uid: r.pod_uid(),
-            number,
+            number: r.place.line.unwrap_or(0),
             us,
             held_back,
-            at_limit,
-        });
+            at_limit: r.constraint == Constraint::Memcg,
+        }
+    }
+}
+
+/// What the OOM killer did, the last records.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    all: VecDeque<Remembered>,
+    /// One that may still grow: it is told half a second later, and its container is gone long before that.
+    growing: Option<Remembered>,
+}
+
+impl Records {
+    /// A record that is whole. `owner` gives the container of a pid.
+    pub(super) fn add(&mut self, r: &OomRecord, owner: impl Fn(u32) -> Option<String>) {
+        self.all.push_back(Remembered::of(r, owner));
         if self.all.len() > MOST {
             self.all.pop_front();
         }
     }
 
+    /// The record that may still grow, as it stands now.
+    pub(super) fn grows(&mut self, r: Option<&OomRecord>, owner: impl Fn(u32) -> Option<String>) {
+        self.growing = r.map(|r| Remembered::of(r, owner));
+    }
+
+    fn iter(&self) -> impl DoubleEndedIterator<Item = &Remembered> {
+        self.all.iter().chain(&self.growing)
+    }
+
     /// The last record that names a container.
     pub(super) fn of(&self, container_id: &str) -> Option<&Remembered> {
-        self.all.iter().rev().find(|r| r.container_id.as_deref() == Some(container_id))
+        self.iter().rev().find(|r| r.container_id.as_deref() == Some(container_id))
     }
 
     /// The last record of a pod that names none of its containers, since a time.
     pub(super) fn of_pod(&self, uid: &str, since_us: u64) -> Option<&Remembered> {
-        self.all.iter().rev().find(|r| {
+        self.iter().rev().find(|r| {
             r.container_id.is_none()
                 && r.pod_uid.as_deref() == Some(uid)
                 && r.us.is_some_and(|us| us >= since_us)
@@ -82,7 +96,7 @@ impl Records {
     /// Numbers of held-back lines that are not of this container: they name nobody, and would be taken for its own.
     pub(super) fn of_others(&self, container_id: &str) -> BTreeSet<u64> {
         let others = |r: &&Remembered| r.held_back && r.container_id.as_deref() != Some(container_id);
-        self.all.iter().filter(others).map(|r| r.number).collect()
+        self.iter().filter(others).map(|r| r.number).collect()
     }
 
     /// Numbers at which records of other instances of the pod begin: how an earlier one ended says nothing of this end.
@@ -93,7 +107,7 @@ impl Records {
                 && r.pod_uid.as_deref() == Some(uid)
                 && r.container_id.as_deref().is_some_and(|id| id != container_id)
         };
-        self.all.iter().filter(earlier).map(|r| r.number).collect()
+        self.iter().filter(earlier).map(|r| r.number).collect()
     }
 
     /// Numbers at which records begin of others that died at a limit of their own: that they did is all that matters here.
@@ -103,13 +117,13 @@ impl Records {
             let other = other_pod.or(r.container_id.as_deref().map(|c| c != container_id));
             r.at_limit && !r.held_back && other == Some(true)
         };
-        self.all.iter().filter(foreign).map(|r| r.number).collect()
+        self.iter().filter(foreign).map(|r| r.number).collect()
     }
 
     /// Numbers of held-back lines that are of this container.
     pub(super) fn of_own(&self, container_id: &str) -> BTreeSet<u64> {
         let own = |r: &&Remembered| r.held_back && r.container_id.as_deref() == Some(container_id);
-        self.all.iter().filter(own).map(|r| r.number).collect()
+        self.iter().filter(own).map(|r| r.number).collect()
     }
 
     /// Held-back lines since a time of which nobody knows whose they are.
@@ -117,7 +131,7 @@ impl Records {
         let unowned = |r: &&Remembered| {
             r.held_back && r.container_id.is_none() && r.us.is_some_and(|us| us >= since_us)
         };
-        self.all.iter().filter(unowned).count()
+        self.iter().filter(unowned).count()
     }
 }
 

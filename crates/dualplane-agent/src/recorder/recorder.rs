@@ -342,11 +342,12 @@ impl Recorder {
             self.kernel = None;
             return false;
         }
+        let view = self.observer.view();
+        self.records.grows(kernel.growing(), |pid| owner(view, pid));
         let mut killed = false;
         for s in said {
             match s {
                 Said::Oom(r) => {
-                    let view = self.observer.view();
                     self.records.add(&r, |pid| owner(view, pid));
                     killed = true;
                 }
@@ -395,7 +396,7 @@ impl Recorder {
 }
 
 /// The container whose processes had this pid when they were listed.
-pub(super) fn owner(view: &View, pid: u32) -> Option<String> {
+fn owner(view: &View, pid: u32) -> Option<String> {
     let has = |c: &&ContainerView| c.processes.processes.iter().any(|p| p.pid == pid);
     view.containers.values().find(has)?.group.identity.container_id.clone()
 }

@@ -5,6 +5,8 @@ use dualplane_node::cgroup::{Limit, Memory};
 use dualplane_node::gpu::{Health, Reading};
 use dualplane_node::node::{Machine, Shm};
 
+use crate::figures::{bytes as b, number as n, seconds};
+
 /// Milliseconds between values that move each second and decide nothing.
 const SELDOM: i64 = 5000;
 
@@ -25,20 +27,8 @@ const fn seldom<T>(name: &'static str, get: fn(&T) -> Option<f64>) -> Metric<T> 
     Metric { name, get, every: SELDOM }
 }
 
-fn b(v: Option<Bytes>) -> Option<f64> {
-    v.map(|b| b.0 as f64)
-}
-
-fn n(v: Option<u64>) -> Option<f64> {
-    v.map(|n| n as f64)
-}
-
 fn mib(v: Option<Bytes>) -> Option<f64> {
     v.map(|b| b.0 as f64 / MIB as f64)
-}
-
-fn seconds(us: Option<u64>) -> Option<f64> {
-    us.map(|us| us as f64 / 1e6)
 }
 
 /// Names of cAdvisor, then our own.

@@ -19,6 +19,7 @@ mod kube_list;
 mod kube_model;
 mod kubelet;
 mod machine;
+mod manifest;
 mod merge;
 pub mod metrics;
 mod paste;
@@ -49,12 +50,6 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::sift::{MAX_LINE, Sifted, unfold};
-
-/// Gaps of one manifest, and characters of each of their texts.
-const MAX_GAPS: usize = 200;
-const MAX_GAP: usize = 600;
-/// GPUs of a container that a manifest names.
-const MAX_GIVEN: usize = 128;
 
 /// A file as the edge read it.
 #[derive(Debug, Clone, Default)]
@@ -401,23 +396,6 @@ impl Bundle {
                 bytes: bytes.into(),
             });
         }
-    }
-
-    /// What the capture could not get is missing here, too.
-    fn manifest(&mut self, value: &serde_json::Value) {
-        let text = |gap: &serde_json::Value, key: &str| {
-            let text = gap.get(key)?.as_str()?;
-            Some(crate::text::shorten(text, MAX_GAP).into_owned())
-        };
-        let gaps = value.get("gaps").and_then(serde_json::Value::as_array).into_iter().flatten();
-        for gap in gaps.take(MAX_GAPS) {
-            if let Some((what, why)) = text(gap, "what").zip(text(gap, "why")) {
-                self.gaps.push(Gap { what, why, command: text(gap, "command") });
-            }
-        }
-        let given = value.pointer("/incident/gpus_given").and_then(serde_json::Value::as_array);
-        let uuids = given.into_iter().flatten().filter_map(|g| g.get("uuid")?.as_str());
-        self.given.extend(uuids.filter(|u| crate::map::is_uuid(u)).take(MAX_GIVEN).map(str::to_owned));
     }
 
     /// Records a gap.

@@ -53,6 +53,12 @@ impl PodResources {
         self.busy
     }
 
+    /// Whether an answer is still to come.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.busy
+    }
+
     /// The answer, where it has come. Never waits.
     pub fn take(&mut self) -> Option<Answer> {
         let answer = self.answers.try_recv().ok();

@@ -7,6 +7,7 @@ use dualplane_core::units::Bytes;
 use dualplane_node::cgroup::Limit;
 
 use super::family::{Family, Labels, Of, Page, counter, gauge};
+use crate::figures::{bytes, number, seconds};
 use crate::view::{ContainerView, View};
 
 /// Containers of a page, the largest first: four times what a node runs by default.
@@ -18,18 +19,6 @@ const STALE: Duration = Duration::from_secs(120);
 
 const OWN: &str = "namespace pod container";
 const ENGINE: &str = "namespace pod container engine model_name";
-
-fn bytes(b: Option<Bytes>) -> Option<f64> {
-    b.map(|b| b.0 as f64)
-}
-
-fn number(n: Option<u64>) -> Option<f64> {
-    n.map(|n| n as f64)
-}
-
-pub(super) fn seconds(us: Option<u64>) -> Option<f64> {
-    us.map(|us| us as f64 / 1e6)
-}
 
 const INFO: Family = gauge(
     "dualplane_container_info",

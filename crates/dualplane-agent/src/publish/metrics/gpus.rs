@@ -1,18 +1,13 @@
 //! Cards and MIG devices.
 
-use dualplane_core::units::Bytes;
-
 use super::family::{Family, Labels, Of, Page, counter, gauge};
+use crate::figures::bytes;
 use crate::view::{GpuView, View};
 
 /// Devices of a page: 16 cards with 7 MIG devices each.
 const MAX_DEVICES: usize = 128;
 
 const OWN: &str = "gpu UUID model GPU_I_ID";
-
-fn bytes(b: Option<Bytes>) -> Option<f64> {
-    b.map(|b| b.0 as f64)
-}
 
 fn share(percent: Option<u32>) -> Option<f64> {
     percent.map(|p| f64::from(p) / 100.0)

@@ -1,15 +1,10 @@
 //! The machine as a whole.
 
-use dualplane_core::units::Bytes;
 use dualplane_node::node::Machine;
 
-use super::containers::seconds;
 use super::family::{Family, Labels, Of, Page, counter, gauge};
+use crate::figures::{bytes, seconds};
 use crate::view::View;
-
-fn bytes(b: Option<Bytes>) -> Option<f64> {
-    b.map(|b| b.0 as f64)
-}
 
 const NODE: &[Of<Machine>] = &[
     (gauge("dualplane_node_memory_size_bytes", "", "Host RAM of the node."), |m| bytes(m.total)),

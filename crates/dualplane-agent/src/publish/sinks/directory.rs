@@ -28,9 +28,7 @@ impl Directory {
             fs::create_dir(&self.dir)?;
         }
         copy_whole(bundle, &self.dir.join(format!("{}{BUNDLE_SUFFIX}", summary.id)))?;
-        let mut json = serde_json::to_vec(summary)?;
-        json.push(b'\n');
-        write_whole(&self.dir.join(format!("{}.json", summary.id)), &json)
+        write_whole(&self.dir.join(format!("{}.json", summary.id)), &summary.to_line())
     }
 }
 

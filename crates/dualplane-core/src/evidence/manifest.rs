@@ -1,0 +1,30 @@
+//! What the manifest of a bundle tells beside the list of its files.
+
+use serde_json::Value;
+
+use super::{Bundle, Gap};
+
+/// Gaps of one manifest, and characters of each of their texts.
+const MAX_GAPS: usize = 200;
+const MAX_GAP: usize = 600;
+/// GPUs of a container that a manifest names.
+const MAX_GIVEN: usize = 128;
+
+impl Bundle {
+    /// What the capture could not get is missing here, too.
+    pub(super) fn manifest(&mut self, value: &Value) {
+        let text = |gap: &Value, key: &str| {
+            let text = gap.get(key)?.as_str()?;
+            Some(crate::text::shorten(text, MAX_GAP).into_owned())
+        };
+        let gaps = value.get("gaps").and_then(Value::as_array).into_iter().flatten();
+        for gap in gaps.take(MAX_GAPS) {
+            if let Some((what, why)) = text(gap, "what").zip(text(gap, "why")) {
+                self.gaps.push(Gap { what, why, command: text(gap, "command") });
+            }
+        }
+        let given = value.pointer("/incident/gpus_given").and_then(Value::as_array);
+        let uuids = given.into_iter().flatten().filter_map(|g| g.get("uuid")?.as_str());
+        self.given.extend(uuids.filter(|u| crate::map::is_uuid(u)).take(MAX_GIVEN).map(str::to_owned));
+    }
+}
