@@ -3,7 +3,7 @@
 use super::limits::MAX_NAME;
 
 /// Names that are labels of a corpus, never evidence: a tool that reads its own answers measures nothing.
-const LABELS: &[&str] = &["truth.json", "expected.json", "NOTES.md", "README.md"];
+const LABELS: &[&str] = &["truth.json", "expected.json", "expected.txt", "NOTES.md", "README.md"];
 
 /// What to do with a name.
 #[derive(Debug, PartialEq, Eq)]

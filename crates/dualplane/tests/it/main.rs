@@ -14,6 +14,7 @@ mod archive;
 mod deploy;
 mod docs;
 mod fake_api;
+mod golden;
 mod harness;
 mod hostile;
 mod incidents;
