@@ -33,7 +33,6 @@ pub mod preflight;
 pub mod redact;
 pub mod report;
 pub mod sift;
-pub mod text;
-pub mod time;
-pub mod units;
 pub mod verdict;
+
+pub use dualplane_base::{text, time, units};

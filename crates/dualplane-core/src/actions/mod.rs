@@ -12,6 +12,7 @@ mod rollout;
 mod vram;
 mod xid;
 
+pub(crate) use dualplane_base::command::on_node;
 use serde::Serialize;
 
 use crate::evidence::{Bundle, ContainerKind};
@@ -149,11 +150,6 @@ pub(crate) fn container_patch(cx: &Context<'_>, body: &str) -> String {
         out.push('\n');
     }
     out
-}
-
-/// A command to run on the node, through the API so that it pastes anywhere.
-pub(crate) fn on_node(node: &str, command: &str) -> String {
-    format!("kubectl debug node/{node} -it --profile=sysadmin --image=busybox -- chroot /host {command}")
 }
 
 /// A PromQL expression as a comment, so that pasting it into a shell does nothing.

@@ -4,8 +4,8 @@
 //! Source: Linux `Documentation/admin-guide/cgroup-v2.rst`, "Memory Interface Files", and `cgroup-v1/memory.rst`.
 
 use super::host_model::{Cgroup, Counter, Reading};
-use crate::facts::Place;
 use crate::units::Bytes;
+use dualplane_base::Place;
 
 /// The kernel's files that are read. Longer names first, so that a name finds its own.
 const FILES: &[&str] = &[

@@ -1,6 +1,7 @@
 //! What files and tools say of host RAM at one moment: a cgroup's counters, a machine's memory, `kubectl top`.
 
-use crate::facts::Place;
+use dualplane_base::Place;
+
 use crate::units::Bytes;
 
 /// The memory files of one cgroup, version 1 or 2.
@@ -100,12 +101,12 @@ impl Cgroup {
     /// Pod UID in its path.
     #[must_use]
     pub fn pod_uid(&self) -> Option<String> {
-        crate::facts::kernel_oom::pod_uid(&self.path)
+        dualplane_base::cgroup_path::pod_uid(&self.path)
     }
 
     /// Container id in its path.
     #[must_use]
     pub fn container_id(&self) -> Option<String> {
-        crate::facts::kernel_oom::container_id(&self.path)
+        dualplane_base::cgroup_path::container_id(&self.path)
     }
 }

@@ -25,6 +25,8 @@ impl Bundle {
         }
         let given = value.pointer("/incident/gpus_given").and_then(Value::as_array);
         let uuids = given.into_iter().flatten().filter_map(|g| g.get("uuid")?.as_str());
-        self.given.extend(uuids.filter(|u| crate::map::is_uuid(u)).take(MAX_GIVEN).map(str::to_owned));
+        self.given.extend(
+            uuids.filter(|u| dualplane_base::device_id::is_uuid(u)).take(MAX_GIVEN).map(str::to_owned),
+        );
     }
 }

@@ -21,7 +21,6 @@ mod kubelet;
 mod machine;
 mod manifest;
 mod merge;
-pub mod metrics;
 mod paste;
 pub mod prefix;
 mod promql;
@@ -29,6 +28,7 @@ mod prose;
 mod recognise;
 mod revisions;
 mod rotation;
+mod sifted;
 mod smi;
 mod status;
 mod stream;
@@ -36,6 +36,7 @@ mod tables;
 mod torch;
 mod wrap;
 
+pub use dualplane_base::metrics;
 pub(crate) use encoding::without_nuls;
 pub use kube_model::{
     Condition, Container, ContainerKind, ContainerStatus, Event, Node, Pod, Probe, State, Termination, Volume,
@@ -43,13 +44,12 @@ pub use kube_model::{
 pub(crate) use recognise::is_document;
 pub use recognise::{Kind, recognise};
 pub use revisions::{Change, Rollout};
+pub use sifted::{MAX_LINE, Sifted, fold, is_folded, unfold};
 pub use torch::TorchSummary;
 
 use std::sync::Arc;
 
 use serde::Serialize;
-
-use crate::sift::{MAX_LINE, Sifted, unfold};
 
 /// A file as the edge read it.
 #[derive(Debug, Clone, Default)]

@@ -91,7 +91,7 @@ pub fn recognise(name: &str, bytes: &[u8]) -> Kind {
 /// Whether a file is one document that has no meaning line by line. JSON lines are a log.
 pub(crate) fn is_document(name: &str, head: &[u8]) -> bool {
     // What is folded is small already, and its numbers would be lost in a second sifting.
-    if super::encoding::is_utf16(head) || crate::sift::is_folded(head) {
+    if super::encoding::is_utf16(head) || super::is_folded(head) {
         return true;
     }
     let lower = name.to_ascii_lowercase();

@@ -7,7 +7,7 @@ use crate::evidence::{Bundle, Event, Role};
 use crate::knowledge::{Capture, Mark, Match, Signature};
 use crate::time::Stamp;
 use crate::units::Bytes;
-use crate::verdict::{Class, Phase};
+use dualplane_base::{Class, Phase};
 
 /// A signature that holds at a place.
 #[derive(Debug, Clone)]

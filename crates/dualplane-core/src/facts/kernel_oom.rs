@@ -5,6 +5,8 @@
 
 use serde::Serialize;
 
+use dualplane_base::cgroup_path::{container_id, pod_uid};
+
 use super::Place;
 use crate::time::Stamp;
 use crate::units::{Bytes, KIB};
@@ -151,32 +153,6 @@ impl OomRecord {
     pub fn in_container(&self) -> bool {
         self.pod_uid().is_some() || self.container_id().is_some()
     }
-}
-
-/// Pod UID with dashes (or a static pod's 32-digit hash) from a cgroup path.
-#[must_use]
-pub fn pod_uid(path: &str) -> Option<String> {
-    let mut from = 0;
-    while let Some(i) = path.get(from..)?.find("pod") {
-        let rest = path.get(from + i + 3..)?;
-        let id: String =
-            rest.chars().take_while(|c| c.is_ascii_hexdigit() || matches!(c, '_' | '-')).collect();
-        let id = id.replace('_', "-");
-        let hex = id.chars().filter(char::is_ascii_hexdigit).count();
-        if hex == 32 {
-            return Some(id.trim_end_matches('-').to_owned());
-        }
-        from += i + 3;
-    }
-    None
-}
-
-/// The last run of 64 hex digits of a cgroup path; conmon's own scope is not the container.
-#[must_use]
-pub fn container_id(path: &str) -> Option<String> {
-    path.split(['/', '-', '.', ':'])
-        .rfind(|p| p.len() == 64 && p.bytes().all(|b| b.is_ascii_hexdigit()))
-        .map(str::to_owned)
 }
 
 /// Assembles records from lines.
@@ -424,26 +400,5 @@ mod tests {
         assert_eq!((r[0].constraint, r[0].invoker.as_deref()), (Constraint::Global, Some("kube-apiserver")));
         assert_eq!((r[1].constraint, r[1].victims.len()), (Constraint::Memcg, 1));
         assert_eq!(r[1].oom_memcg.as_deref(), Some("/docker/abc"));
-    }
-
-    #[test]
-    fn ids_in_all_path_shapes() {
-        let id = "ae3f51710bd10e4e7a09590735cc1452886c13d90dd12b42f48cf5824fe722e5";
-        for path in [
-            format!(
-                "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod9ebd9238_4ea3_417e_975f_99e0d23c5718.slice/cri-containerd-{id}.scope"
-            ),
-            format!("/kubepods/burstable/pod9ebd9238-4ea3-417e-975f-99e0d23c5718/{id}"),
-            format!(
-                "/system.slice/containerd.service/kubepods-burstable-pod9ebd9238_4ea3_417e_975f_99e0d23c5718.slice:cri-containerd:{id}"
-            ),
-            format!(
-                "/kubepods.slice/kubepods-pod9ebd9238_4ea3_417e_975f_99e0d23c5718.slice/crio-{id}.scope/container"
-            ),
-        ] {
-            assert_eq!(pod_uid(&path).as_deref(), Some("9ebd9238-4ea3-417e-975f-99e0d23c5718"), "{path}");
-            assert_eq!(container_id(&path).as_deref(), Some(id), "{path}");
-        }
-        assert_eq!(pod_uid("/user.slice/pods"), None);
     }
 }

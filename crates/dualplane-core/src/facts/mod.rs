@@ -15,6 +15,7 @@ pub(crate) mod trace;
 pub mod vram;
 pub mod xid;
 
+pub use dualplane_base::Place;
 pub use engine::{Engine, Flag};
 pub use hit::{Exception, Hit};
 pub use host_pools::{HostPool, host_pools, prompt_cache_in_use};
@@ -23,21 +24,10 @@ pub(crate) use scan::KEPT_PER_SIGNATURE;
 pub use summary::LogSummary;
 pub use xid::{XidEvent, pci_address};
 
-use serde::Serialize;
-
 use crate::evidence::Bundle;
 use crate::knowledge::{Knowledge, Mark};
 use crate::time::Stamp;
 use crate::units::Bytes;
-
-/// A place in the evidence that a person can open.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Place {
-    /// Path relative to the target.
-    pub file: String,
-    /// Line, from 1; `None` for a field of an object.
-    pub line: Option<u64>,
-}
 
 /// Everything extracted from one bundle.
 #[derive(Debug, Default)]

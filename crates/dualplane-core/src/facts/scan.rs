@@ -15,7 +15,7 @@ use crate::evidence::framing::process_of;
 use crate::evidence::prefix::unwrap;
 use crate::knowledge::{Knowledge, Mark, Match, Scope, Signature};
 use crate::time::Stamp;
-use crate::verdict::Phase;
+use dualplane_base::Phase;
 
 /// Of one signature in one file; the last one is kept besides.
 pub(crate) const KEPT_PER_SIGNATURE: usize = 64;
@@ -26,7 +26,7 @@ const KEPT_PER_XID: u64 = 16;
 /// Xid lines in one file: all of the driver's fewer than 200 codes on some of a node's 16 GPUs.
 const KEPT_XIDS: usize = 4096;
 /// Longer lines are matched on their head only; the quoted text is cut there too.
-const MAX_LINE: usize = crate::sift::MAX_LINE;
+const MAX_LINE: usize = crate::evidence::MAX_LINE;
 /// How far back a signature's `context` looks.
 const CONTEXT_LINES: usize = 40;
 

@@ -3,7 +3,7 @@
 use super::Mig;
 use crate::evidence::{LogSource, Role};
 use crate::time::Stamp;
-use crate::verdict::Phase;
+use dualplane_base::Phase;
 
 /// What one log shows as a whole.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::verdict::Phase;
+use dualplane_base::Phase;
 
 /// A traceback longer than this is not one any more.
 const MAX_LINES: u32 = 400;

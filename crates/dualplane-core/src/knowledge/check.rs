@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::signature::{Mark, Signature, compile};
 use super::{Examples, Knowledge, Match};
 use crate::text::strip_ansi;
-use crate::verdict::Class;
+use dualplane_base::Class;
 
 /// Shorter literals hit everywhere and make the prefilter useless.
 const SHORTEST_LITERAL: usize = 4;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use crate::evidence::metrics::sample;
+use dualplane_base::metrics::sample;
 
 /// Series of one name that are taken: ranks and models of one engine are some tens.
 const MOST_SERIES: usize = 512;

@@ -4,24 +4,27 @@
 
 mod check;
 pub mod document;
+mod gate;
 pub mod gpu;
 mod matcher;
 pub mod metrics;
+mod redaction;
 mod signature;
 mod xid;
 
 pub use check::{Problem, check};
 pub use document::Examples;
+pub(crate) use gate::{Gate, Owner};
 pub use gpu::{Gpu, MigProfile};
 pub use matcher::{Capture, Match};
+pub(crate) use redaction::Names;
+pub use redaction::{HarmlessName, Redaction, SecretName, UserField};
 pub use signature::{Mark, Scope, SigId, Signature};
 pub use xid::{Xid, XidKind};
 
 use std::sync::OnceLock;
 
 use serde::Deserialize;
-
-use crate::redact::{Gate, HarmlessName, Names, Redaction, SecretName, UserField};
 
 /// Knowledge that could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use crate::verdict::{Class, Phase};
+use dualplane_base::{Class, Phase};
 
 /// Index of a signature in [`super::Knowledge::signatures`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,7 +9,7 @@ use super::model::{ContainerMap, Model};
 use super::told::Link;
 use crate::evidence::kube::{list, str_at, text_of};
 use crate::evidence::metrics;
-use crate::verdict::Confidence;
+use dualplane_base::Confidence;
 
 /// Models of one answer that are kept: a server of many adapters lists them all.
 const MOST_MODELS: usize = 64;

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::id;
 use super::model::{Contradiction, Device, Holder};
 use super::told::Link;
 use crate::evidence::Gap;
-use crate::verdict::Confidence;
+use dualplane_base::Confidence;
+use dualplane_base::device_id as id;
 
 /// Devices of one map: a cluster of 500 nodes with eight cards each, or of 80 with seven slices a card.
 const MOST_DEVICES: usize = 4096;

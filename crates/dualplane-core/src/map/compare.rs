@@ -2,11 +2,11 @@
 
 use super::assembly::{Assembly, From, Held};
 use super::engine;
-use super::id;
 use super::model::{Contradiction, Model, PodMap};
 use super::settle::fits;
 use super::told::{Attributes, Link};
-use crate::verdict::Confidence;
+use dualplane_base::Confidence;
+use dualplane_base::device_id as id;
 
 /// Compares what sources say of each container's devices.
 pub(super) fn compare(a: &mut Assembly, pods: &[PodMap]) {

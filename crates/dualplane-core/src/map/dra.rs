@@ -12,7 +12,7 @@ use super::told::Link;
 use crate::evidence::Gap;
 use crate::evidence::kube::{list, str_at, text_of};
 use crate::units::parse_k8s_memory;
-use crate::verdict::Confidence;
+use dualplane_base::Confidence;
 
 /// Devices of one slice; the API allows 128.
 const MOST_IN_SLICE: usize = 256;

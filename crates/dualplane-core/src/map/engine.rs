@@ -7,7 +7,7 @@ use super::pods;
 use super::told::{Attributes, Link};
 use crate::evidence::kube::{list, str_at};
 use crate::plan::cli;
-use crate::verdict::Confidence;
+use dualplane_base::Confidence;
 
 /// A request to an engine, through the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]

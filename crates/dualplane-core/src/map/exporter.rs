@@ -1,11 +1,11 @@
 //! The DCGM exporter's labels: it asks the kubelet which pod holds a card, and the driver what the card is.
 
 use super::assembly::{Assembly, From, Held, OfNode};
-use super::id;
 use super::told::Link;
 use crate::evidence::metrics::Sample;
 use crate::units::{Bytes, MIB};
-use crate::verdict::Confidence;
+use dualplane_base::Confidence;
+use dualplane_base::device_id as id;
 
 /// One exporter's samples.
 #[derive(Debug, Default)]

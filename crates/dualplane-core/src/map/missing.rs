@@ -1,9 +1,9 @@
 //! What is missing in the finished map, with the command that gets it.
 
-use super::id;
 use super::model::{ContainerMap, Device, Map, NodeMap, PodMap};
 use crate::evidence::Gap;
 use crate::units::Bytes;
+use dualplane_base::device_id as id;
 
 /// Memory in use on a card of nobody: a CUDA context alone takes some hundred MiB, the driver's own share less.
 const IN_USE: Bytes = Bytes(1 << 30);

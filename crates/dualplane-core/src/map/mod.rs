@@ -11,7 +11,6 @@ mod compare;
 mod dra;
 mod engine;
 mod exporter;
-mod id;
 mod missing;
 mod model;
 mod node;
@@ -29,13 +28,13 @@ use serde_json::Value;
 use self::assembly::Assembly;
 pub use self::engine::{Answer, Question, questions};
 pub use self::exporter::Exporter;
-pub use self::id::{DeviceId, is_uuid, read as device_id};
 pub use self::model::{ContainerMap, Contradiction, Device, End, Holder, Map, Model, NodeMap, PodMap};
 pub use self::pods::{asks_for_gpu, is_gpu};
 pub use self::process::{Process, of_path, process};
 pub use self::told::{Attribute, Attributes, Link};
 use crate::evidence::Gap;
 use crate::evidence::kube::str_at;
+pub use dualplane_base::device_id::{DeviceId, is_uuid, read as device_id};
 
 /// What was fetched.
 #[derive(Debug, Default)]

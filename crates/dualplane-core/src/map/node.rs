@@ -6,7 +6,7 @@ use super::model::NodeMap;
 use super::told::Attributes;
 use crate::evidence::kube::str_at;
 use crate::units::parse_k8s_memory;
-use crate::verdict::Confidence;
+use dualplane_base::Confidence;
 
 /// Label, and the name of what it tells. Of several labels of one name each is a source of its own.
 const LABELS: &[(&str, &str)] = &[

@@ -7,7 +7,7 @@ use super::engine;
 use super::model::{ContainerMap, PodMap};
 use super::told::Link;
 use crate::evidence::kube::{list, str_at, text_of};
-use crate::verdict::Confidence;
+use dualplane_base::Confidence;
 
 /// Containers of a pod that are looked at.
 const MOST_CONTAINERS: usize = 64;

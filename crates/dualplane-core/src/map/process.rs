@@ -1,6 +1,6 @@
 //! A process of a node: its cgroup tells the pod and the container.
 
-use crate::facts::kernel_oom::{container_id, pod_uid};
+use dualplane_base::cgroup_path::{container_id, pod_uid};
 
 /// Characters of `/proc/PID/cgroup` that are read: cgroup v1 has a dozen lines of some hundred characters.
 const MOST: usize = 64 << 10;

@@ -1,10 +1,10 @@
 //! After all sources were read: which of them speak of the same device, what follows, what is shared.
 
 use super::assembly::{Assembly, From, Held};
-use super::id;
 use super::model::PodMap;
 use super::told::Link;
-use crate::verdict::Confidence;
+use dualplane_base::Confidence;
+use dualplane_base::device_id as id;
 
 /// Joins what the kubelet and the exporter say of MIG instances: the one gives the instance's id, the other the card.
 pub(super) fn join_instances(a: &mut Assembly, pods: &[PodMap]) {

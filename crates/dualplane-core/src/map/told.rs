@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::text::shorten;
-use crate::verdict::Confidence;
+use dualplane_base::Confidence;
 
 /// Characters of a told value that are kept: no id, name or version comes near it.
 const LONGEST: usize = 300;

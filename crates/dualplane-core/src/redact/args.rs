@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Redactor;
 use super::name::{is_harmless, judge};
-use super::rule::SecretName;
+use crate::knowledge::SecretName;
 
 /// Keys of lists that hold a command line or an environment.
 pub(super) fn is_command(key: &str) -> bool {

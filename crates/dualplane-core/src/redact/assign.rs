@@ -1,7 +1,7 @@
 //! Finds what is assigned to a secret name in running text: `NAME=value`, `"name": "value"`, `--name value`, headers, lists.
 
 use super::name::{MASK, MAX_NAME, is_harmless, is_shouted, judge};
-use super::rule::Names;
+use crate::knowledge::Names;
 
 /// Blanks between a sign and its value: `kubectl describe` sets values in columns.
 const MAX_BLANKS: usize = 64;

@@ -1,4 +1,4 @@
-//! Masks secrets and what users wrote: in the lines that a report quotes, and in whole files before they reach a disk.
+//! Masks secrets and what users wrote: in a line that a report quotes, and in whole files before they reach a disk.
 //!
 //! The rules are data: `knowledge/redaction.toml`, and the signatures that mark user text. [`Redactor`] masks files; what
 //! the verdict needs stays as it is, and so does the number of lines.
@@ -6,25 +6,17 @@
 mod args;
 mod assign;
 mod frame;
-mod gate;
 mod json_tail;
 mod lines;
 mod name;
 mod object;
 mod pem;
-mod rule;
 mod spans;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use crate::knowledge::Knowledge;
-use crate::report::Report;
-use crate::verdict::{Cause, Cited, Trigger};
-
-pub(crate) use gate::Gate;
-pub(crate) use rule::Names;
-pub use rule::{HarmlessName, Redaction, SecretName, UserField};
+use crate::knowledge::{Knowledge, SecretName};
 
 /// Passes over one document; the second finds nothing in what programs write.
 const MAX_PASSES: usize = 4;
@@ -105,38 +97,4 @@ impl<'k> Redactor<'k> {
 #[must_use]
 pub fn line<'t>(text: &'t str, knowledge: &Knowledge) -> Cow<'t, str> {
     spans::apply(text, &spans::find(knowledge, text), &mut BTreeMap::new())
-}
-
-/// Masks all quoted lines of a report in place.
-pub fn report(report: &mut Report, knowledge: &Knowledge) {
-    let mask = |text: &mut String| {
-        if let Cow::Owned(masked) = line(text, knowledge) {
-            *text = masked;
-        }
-    };
-    let v = &mut report.verdict;
-    let trigger = |t: &mut Option<Trigger>| {
-        if let Some(t) = t {
-            mask(&mut t.text);
-        }
-    };
-    let cites = |c: &mut Vec<Cited>| c.iter_mut().for_each(|c| mask(&mut c.text));
-    trigger(&mut v.trigger);
-    mask(&mut v.summary);
-    for s in &mut v.sequence {
-        mask(&mut s.what);
-        trigger(&mut s.trigger);
-    }
-    for c in &mut v.cascade {
-        mask(&mut c.text);
-    }
-    for Cause { title, supports, against, .. } in &mut v.causes {
-        mask(title);
-        cites(supports);
-        cites(against);
-    }
-    for a in &mut report.actions {
-        mask(&mut a.title);
-        a.arithmetic.iter_mut().for_each(mask);
-    }
 }

@@ -1,6 +1,6 @@
 //! Says of a name whether its value is a secret, and of a value whether it can be one.
 
-use super::rule::{Names, SecretName};
+use crate::knowledge::{Names, SecretName};
 
 /// Longer names are prose.
 pub(super) const MAX_NAME: usize = 128;
@@ -213,7 +213,7 @@ fn is_path(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{is_harmless, is_path, normal, wildcard};
-    use crate::redact::rule::SecretName;
+    use crate::knowledge::SecretName;
 
     #[test]
     fn names_are_written_in_many_ways() {

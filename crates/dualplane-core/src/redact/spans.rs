@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::assign;
-use super::gate::Owner;
 use super::name::{MASK, is_mask};
 use crate::facts::quote;
 use crate::knowledge::Knowledge;
+use crate::knowledge::Owner;
 
 /// The id under which user text is counted.
 pub(super) const USER: &str = "user_text";

@@ -6,6 +6,7 @@ mod changes;
 pub mod json;
 pub mod map;
 mod markdown;
+mod mask;
 mod overview;
 mod places;
 pub mod plan;
@@ -17,6 +18,7 @@ mod writer;
 mod yaml;
 
 pub use markdown::markdown;
+pub use mask::mask;
 pub use overview::overview;
 pub use style::Style;
 pub use text::text;

@@ -8,20 +8,17 @@
 //! The pass looks at every fourth byte: a literal of seven bytes or more cannot hide between two looks (see `grams`).
 
 mod feed;
-mod fold;
 mod grams;
 mod merge;
 mod part;
 mod reading;
 mod words;
 
+pub use crate::evidence::{MAX_LINE, Sifted, fold, is_folded, unfold};
 pub use feed::{BLOCK, Feed, ends};
-pub use fold::{fold, is_folded, unfold};
 pub use merge::Merge;
 pub use part::Part;
 pub use reading::{Reading, reading};
-
-use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
 
@@ -29,25 +26,10 @@ use self::grams::Grams;
 use self::words::{Worth, words};
 use crate::knowledge::Knowledge;
 
-/// A line is matched and kept up to here; so is a line in `facts`.
-pub const MAX_LINE: usize = 64 << 10;
 /// What a region should hold before the lines that are its own, so that what stands before a find is there.
 pub const BEFORE: usize = 16 << 10;
 /// And behind them: the longest line.
 pub const AFTER: usize = MAX_LINE;
-
-/// A log of which only some lines were kept.
-#[derive(Debug, Clone, Default)]
-pub struct Sifted {
-    /// The kept lines.
-    pub text: Vec<u8>,
-    /// The number of each in the log, from 1.
-    pub numbers: Arc<[u64]>,
-    /// Lines of the log.
-    pub lines: u64,
-    /// Lines that say what kept lines say already and were dropped for want of room.
-    pub omitted: u64,
-}
 
 /// Knows which lines to keep.
 #[derive(Debug)]

@@ -90,7 +90,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
                 Class::XidHardware => "the driver's Xid names the fault and the vendor's action",
                 _ => "the OOM killer's record names the victim and whose limit was hit",
             },
-            crate::actions::on_node(&n.node, "dmesg -T > kernel.log"),
+            dualplane_base::command::on_node(&n.node, "dmesg -T > kernel.log"),
         );
     }
     let no_events = bundle.events.is_empty();
@@ -118,7 +118,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
         Class::GpuCapacityConflict => add(
             "who holds the GPU",
             "the processes on the card, with their host pids",
-            crate::actions::on_node(
+            dualplane_base::command::on_node(
                 &n.node,
                 "nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv",
             ),

@@ -6,7 +6,6 @@
 
 pub mod candidates;
 mod causes;
-mod class;
 mod deaths;
 mod gpus;
 mod identity;
@@ -24,8 +23,8 @@ pub mod vram;
 mod why_not;
 
 pub use candidates::{Candidate, From};
-pub use class::{Class, Confidence, Phase, Plane};
 pub use deaths::{Death, Subject};
+pub use dualplane_base::{Class, Confidence, Phase, Plane};
 pub use why_not::why_not;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use dualplane_core::facts::kernel_oom::container_id;
+use dualplane_base::cgroup_path::container_id;
 use dualplane_core::map::of_path;
 
 use super::{Group, Hierarchy, Kind, Version, Watch};

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use dualplane_core::evidence::Bundle;
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::redact;
 use dualplane_core::report::{self, Report};
 use dualplane_core::verdict::{self, Class};
 
@@ -30,7 +29,7 @@ pub(crate) fn run(args: &TriageArgs) -> Result<Code, Failure> {
     };
     if !args.show_secrets {
         for r in &mut reports {
-            redact::report(r, &knowledge);
+            report::mask(r, &knowledge);
         }
     }
     if reports.iter().all(|r| r.files.is_empty()) {

@@ -20,6 +20,7 @@ mod hostile;
 mod incidents;
 mod know;
 mod large;
+mod layers;
 mod live;
 mod map;
 mod plan;

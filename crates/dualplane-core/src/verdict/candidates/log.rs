@@ -35,14 +35,14 @@ pub(super) fn of_other_cgroup(hit: &Hit, bundle: &Bundle) -> bool {
         .filter_map(|c| c.status.as_ref())
         .flat_map(ContainerStatus::instance_ids)
         .collect();
-    if let Some(id) = crate::facts::kernel_oom::container_id(&path).filter(|_| !ids.is_empty()) {
+    if let Some(id) = dualplane_base::cgroup_path::container_id(&path).filter(|_| !ids.is_empty()) {
         return !ids.contains(&id.as_str());
     }
     let mut known = known;
     if known.peek().is_none() {
         return false;
     }
-    match crate::facts::kernel_oom::pod_uid(&path) {
+    match dualplane_base::cgroup_path::pod_uid(&path) {
         Some(uid) => !known.any(|p| p.uid == uid || p.config_hash.as_deref() == Some(uid.as_str())),
         // All pods together, or nothing of Kubernetes'.
         None => !path.contains("kubepods"),

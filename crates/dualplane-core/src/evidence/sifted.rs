@@ -1,6 +1,22 @@
 //! A sifted log as a text for people that keeps its line numbers: where lines were left out, a line says how many.
 
-use super::Sifted;
+use std::sync::Arc;
+
+/// A line is matched and kept up to here, in sifting and in `facts`.
+pub const MAX_LINE: usize = 64 << 10;
+
+/// A log of which only some lines were kept.
+#[derive(Debug, Clone, Default)]
+pub struct Sifted {
+    /// The kept lines.
+    pub text: Vec<u8>,
+    /// The number of each in the log, from 1.
+    pub numbers: Arc<[u64]>,
+    /// Lines of the log.
+    pub lines: u64,
+    /// Lines that say what kept lines say already and were dropped for want of room.
+    pub omitted: u64,
+}
 
 /// First line of such a text.
 const HEAD: &str = "[dualplane.sifted/v1 ";

@@ -68,7 +68,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 }
 
 /// Controls, bidirectional overrides and invisible marks.
-pub(crate) fn is_unsafe(c: char) -> bool {
+#[must_use]
+pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
@@ -92,7 +93,7 @@ pub fn shorten(text: &str, max: usize) -> Cow<'_, str> {
 }
 
 /// Longest name of a Kubernetes object, characters (DNS-1123 subdomain).
-pub(crate) const LONGEST_NAME: usize = 253;
+pub const LONGEST_NAME: usize = 253;
 
 /// A name for people: no longer than any object's can be.
 #[must_use]

@@ -35,7 +35,8 @@ pub fn read(raw: &str) -> DeviceId {
 }
 
 /// The id of a MIG instance of which only the card and the number are known.
-pub(super) fn instance(card: &str, gpu_instance: &str) -> String {
+#[must_use]
+pub fn instance(card: &str, gpu_instance: &str) -> String {
     format!("{card}/gi/{gpu_instance}")
 }
 

@@ -33,7 +33,7 @@ pub enum Stamp {
 const NO_YEAR: i16 = 1972;
 
 /// No zone is further from UTC.
-pub(crate) const WIDEST_ZONE_MS: i64 = 14 * 3_600_000;
+pub const WIDEST_ZONE_MS: i64 = 14 * 3_600_000;
 
 impl Stamp {
     /// Milliseconds from `self` to `later`, where both clocks can be compared.

@@ -2,13 +2,12 @@
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-use crate::knowledge::{Mark, Signature};
-
-use super::rule::{Names, Redaction};
+use super::redaction::{Names, Redaction};
+use super::{Mark, Signature};
 
 /// Whose literal stands in a text.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Owner {
+pub(crate) enum Owner {
     /// Index of a shape.
     Shape(usize),
     /// A word of secret names.
@@ -28,10 +27,10 @@ pub(crate) struct Gate {
 
 /// A literal that stands in a text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Hit {
-    pub(super) owner: Owner,
-    pub(super) start: usize,
-    pub(super) end: usize,
+pub(crate) struct Hit {
+    pub(crate) owner: Owner,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 impl Gate {
@@ -77,12 +76,12 @@ impl Gate {
     }
 
     /// Whether any literal stands in the text.
-    pub(super) fn any(&self, text: &str) -> bool {
+    pub(crate) fn any(&self, text: &str) -> bool {
         self.automaton.is_match(text)
     }
 
     /// All literals that stand in the text.
-    pub(super) fn hits<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Hit> + 't {
+    pub(crate) fn hits<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Hit> + 't {
         self.automaton.find_overlapping_iter(text).filter_map(|m| {
             let owner = *self.owners.get(m.pattern().as_usize())?;
             Some(Hit { owner, start: m.start(), end: m.end() })

@@ -35,7 +35,7 @@ impl Redaction {
     }
 
     /// Calls back with the range of each secret in the text.
-    pub(super) fn each(&self, text: &str, mut found: impl FnMut(usize, usize)) {
+    pub(crate) fn each(&self, text: &str, mut found: impl FnMut(usize, usize)) {
         let Some((regex, unless)) = self.regex() else { return };
         for groups in regex.captures_iter(text) {
             let Some(secret) = groups.name("secret").or_else(|| groups.name("secret2")) else { continue };

@@ -79,9 +79,9 @@ pub fn by_series<'a>(samples: impl Iterator<Item = &'a Sample>) -> Vec<Vec<&'a S
 }
 
 /// At most this many samples of one file are kept: a whole node's exposition has some tens of thousands.
-pub(super) const MAX_SAMPLES: usize = 200_000;
+pub const MAX_SAMPLES: usize = 200_000;
 /// Of one name, so that a flood of one does not hide another that comes later.
-pub(super) const MAX_OF_NAME: usize = 50_000;
+pub const MAX_OF_NAME: usize = 50_000;
 
 /// Reads the samples of a text and counts those beyond the bounds; lines that are none are skipped.
 #[must_use]
@@ -110,10 +110,12 @@ pub fn parse(text: &str, file: &str) -> (Vec<Sample>, usize) {
     (out, dropped)
 }
 
-pub(crate) type Parsed<'a> = (&'a str, Vec<(String, String)>, f64, Option<Stamp>);
+/// Name, labels, value, time.
+pub type Parsed<'a> = (&'a str, Vec<(String, String)>, f64, Option<Stamp>);
 
 /// One line: name, labels, value, time. `None` for a comment and for what is no sample.
-pub(crate) fn sample(line: &str) -> Option<Parsed<'_>> {
+#[must_use]
+pub fn sample(line: &str) -> Option<Parsed<'_>> {
     let line = line.trim();
     if line.starts_with('#') {
         return None;
@@ -142,7 +144,8 @@ fn time_of(word: &str) -> Option<Stamp> {
 }
 
 /// An instant by milliseconds since 1970.
-pub(super) fn at_ms(ms: f64) -> Stamp {
+#[must_use]
+pub fn at_ms(ms: f64) -> Stamp {
     Stamp::Wall { ms: ms.round() as i64, zoned: true, year: true }
 }
 

@@ -1,0 +1,18 @@
+//! What every part of dualplane shares and none owns: the words of verdicts, places in the evidence, amounts, times, text,
+//! ids.
+//!
+//! Nothing here knows evidence, engines or reports. Like the core it is pure: no I/O, no clock, no environment.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+pub mod cgroup_path;
+mod class;
+pub mod command;
+pub mod device_id;
+pub mod metrics;
+mod place;
+pub mod text;
+pub mod time;
+pub mod units;
+
+pub use class::{Class, Confidence, Phase, Plane};
+pub use place::Place;
