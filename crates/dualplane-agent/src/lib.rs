@@ -27,4 +27,4 @@ pub mod ring;
 pub mod series;
 mod view;
 
-pub use view::{ContainerView, EngineSample, Given, GpuView, Holder, View};
+pub use view::{AllocatedDevice, ContainerView, EngineSample, GpuView, Holder, View};

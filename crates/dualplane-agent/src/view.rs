@@ -57,12 +57,12 @@ pub struct ContainerView {
     /// VRAM that its processes hold.
     pub vram: Vec<Holder>,
     /// GPUs that the kubelet gave it, used or not. Empty also where the kubelet has not told yet.
-    pub given: Arc<[Given]>,
+    pub given: Arc<[AllocatedDevice]>,
 }
 
 /// A GPU, or a part of one, that the kubelet gave to a container.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Given {
+pub struct AllocatedDevice {
     /// `nvidia.com/gpu`; of a claimed device its driver.
     pub resource: String,
     /// As its plugin calls it: a UUID, one of several replicas of it (`GPU-…::3`), `nvidia0`.
@@ -121,13 +121,13 @@ pub struct EngineSample {
 impl View {
     /// The device behind what was given, with its place in [`Self::gpus`]; `None` where nothing certain leads there.
     #[must_use]
-    pub fn device_of(&self, given: &Given) -> Option<(u16, &GpuView)> {
+    pub fn device_of(&self, given: &AllocatedDevice) -> Option<(u16, &GpuView)> {
         device_of(&self.gpus, given)
     }
 }
 
 /// The device behind what was given, with its place.
-pub(crate) fn device_of<'g>(gpus: &'g [GpuView], given: &Given) -> Option<(u16, &'g GpuView)> {
+pub(crate) fn device_of<'g>(gpus: &'g [GpuView], given: &AllocatedDevice) -> Option<(u16, &'g GpuView)> {
     let uuid = given.uuid.as_deref()?;
     let place = gpus.iter().position(|g| g.device.uuid == uuid)?;
     Some((u16::try_from(place).ok()?, gpus.get(place)?))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube_client::client::AuthError;
 use kube_client::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
-use crate::api::{Api, Fault, Identity};
+use crate::api::{Api, ApiError, Identity};
 
 /// What the command line says of the cluster.
 #[derive(Debug, Clone, Default)]
@@ -30,8 +30,8 @@ impl Access {
     /// Reads the configuration and prepares a client; nothing is sent yet.
     ///
     /// # Errors
-    /// [`Fault::Access`] when no cluster is named or its credentials cannot be read.
-    pub async fn connect(&self) -> Result<Api, Fault> {
+    /// [`ApiError::Access`] when no cluster is named or its credentials cannot be read.
+    pub async fn connect(&self) -> Result<Api, ApiError> {
         let (mut config, mut identity) = self.config().await?;
         // Repetition is ours: it keeps to the deadline of its source and to Retry-After.
         config.default_retry = false;
@@ -43,17 +43,17 @@ impl Access {
         }
         if !self.impersonate_groups.is_empty() {
             if config.auth_info.impersonate.is_none() {
-                return Err(Fault::Access("--as-group needs --as".into()));
+                return Err(ApiError::Access("--as-group needs --as".into()));
             }
             config.auth_info.impersonate_groups = Some(self.impersonate_groups.clone());
         }
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let server = without_password(&config.cluster_url.to_string());
-        let client = kube_client::Client::try_from(config).map_err(|e| Fault::Access(chain(&e)))?;
+        let client = kube_client::Client::try_from(config).map_err(|e| ApiError::Access(chain(&e)))?;
         Ok(Api::new(client, server, namespace, self.timeout).known_as(identity))
     }
 
-    async fn config(&self) -> Result<(Config, Identity), Fault> {
+    async fn config(&self) -> Result<(Config, Identity), ApiError> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let file = match &self.kubeconfig {
             Some(path) => Kubeconfig::read_from(path),
@@ -65,7 +65,7 @@ impl Access {
                 let entry = file.contexts.iter().find(|c| Some(&c.name) == chosen.as_ref());
                 if let Some(name) = chosen.as_ref().filter(|_| entry.is_none()) {
                     let there: Vec<&str> = file.contexts.iter().take(20).map(|c| c.name.as_str()).collect();
-                    return Err(Fault::Access(format!(
+                    return Err(ApiError::Access(format!(
                         "there is no context {name}; there are: {}",
                         there.join(", ")
                     )));
@@ -74,20 +74,20 @@ impl Access {
                 let identity = Identity { context: chosen.clone(), user };
                 let config = Config::from_custom_kubeconfig(file, &options).await.map_err(|e| {
                     let context = chosen.map_or_else(String::new, |c| format!("context {c}: "));
-                    Fault::Access(format!("{context}{}", chain(&e)))
+                    ApiError::Access(format!("{context}{}", chain(&e)))
                 })?;
                 Ok((config, identity))
             }
             // Like kubectl: inside a pod its service account is used where no file says otherwise.
             Err(e) if self.kubeconfig.is_none() && self.context.is_none() && is_missing(&e) => {
                 let config = Config::incluster().map_err(|_| {
-                    Fault::Access(
+                    ApiError::Access(
                         "no kubeconfig: neither --kubeconfig nor KUBECONFIG nor ~/.kube/config, and this is no pod".into(),
                     )
                 })?;
                 Ok((config, Identity { context: None, user: Some("the pod's service account".into()) }))
             }
-            Err(e) => Err(Fault::Access(chain(&e))),
+            Err(e) => Err(ApiError::Access(chain(&e))),
         }
     }
 }

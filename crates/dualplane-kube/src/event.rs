@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, Fault, PatchType, path};
+use crate::api::{Api, ApiError, PatchType, path};
 use crate::find::text;
 
 /// Who reports.
@@ -23,7 +23,7 @@ const TRIES: usize = 4;
 
 /// What is said of which container.
 #[derive(Debug, Clone, Copy)]
-pub struct Notice<'a> {
+pub struct IncidentEvent<'a> {
     /// Its namespace.
     pub namespace: &'a str,
     /// Its pod.
@@ -50,48 +50,48 @@ pub struct Notice<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Published {
     /// A new Event.
-    Made,
+    Created,
     /// An Event that was there counts so many now.
-    Counted(u64),
+    Updated(u64),
     /// This incident, or a later one, was counted already.
-    Known,
+    Unchanged,
 }
 
 /// Makes an Event, or counts up the one that is there.
 ///
 /// # Errors
-/// See [`Fault`]. [`Fault::NotFound`]: the namespace is gone.
-pub async fn publish(api: &Api, notice: &Notice<'_>) -> Result<Published, Fault> {
+/// See [`ApiError`]. [`ApiError::NotFound`]: the namespace is gone.
+pub async fn publish(api: &Api, notice: &IncidentEvent<'_>) -> Result<Published, ApiError> {
     let list = path::namespaced("v1", notice.namespace, "events");
     let own = path::named(&list, notice.name);
-    let mut last = Fault::NotFound(own.clone());
+    let mut last = ApiError::NotFound(own.clone());
     for _ in 0..TRIES {
         let sent = match api.object(&own).await {
             Ok(there)
                 if text(&there, "/metadata/annotations/dualplane.dev~1incident").as_str()
                     >= notice.incident =>
             {
-                return Ok(Published::Known);
+                return Ok(Published::Unchanged);
             }
             Ok(there) => {
                 let count = there.get("count").and_then(Value::as_u64).unwrap_or(1).saturating_add(1);
                 api.patch(&own, PatchType::Merge, &again(&there, notice, count))
                     .await
-                    .map(|_| Published::Counted(count))
+                    .map(|_| Published::Updated(count))
             }
-            Err(Fault::NotFound(_)) => api.post(&list, &first(notice)).await.map(|_| Published::Made),
+            Err(ApiError::NotFound(_)) => api.post(&list, &first(notice)).await.map(|_| Published::Created),
             Err(e) => return Err(e),
         };
         match sent {
             // It was made, changed or removed by its age between the two requests.
-            Err(e @ (Fault::Status { status: 409, .. } | Fault::NotFound(_))) => last = e,
+            Err(e @ (ApiError::Status { status: 409, .. } | ApiError::NotFound(_))) => last = e,
             done => return done,
         }
     }
     Err(last)
 }
 
-fn first(n: &Notice<'_>) -> Value {
+fn first(n: &IncidentEvent<'_>) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Event",
@@ -119,7 +119,7 @@ fn first(n: &Notice<'_>) -> Value {
     })
 }
 
-fn again(there: &Value, n: &Notice<'_>, count: u64) -> Value {
+fn again(there: &Value, n: &IncidentEvent<'_>, count: u64) -> Value {
     json!({
         // Without it two agents, or one that was restarted, could count the same incident.
         "metadata": {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::api::{Api, Fault, path};
+use crate::api::{Api, ApiError, path};
 use crate::target::{Kind, Named, Target};
 
 /// What belongs to a target.
@@ -21,7 +21,7 @@ pub struct Found {
 
 /// Which pods are wanted of those that a target has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum PodFilter {
     /// Each.
     All,
     /// Those that restarted, failed or do not start.
@@ -31,10 +31,10 @@ pub enum Which {
 /// Finds the pods of a target in the namespace of `api`, or in all.
 ///
 /// # Errors
-/// See [`Fault`].
-pub async fn find(api: &Api, target: &Target, everywhere: bool, which: Which) -> Result<Found, Fault> {
+/// See [`ApiError`].
+pub async fn find(api: &Api, target: &Target, everywhere: bool, which: PodFilter) -> Result<Found, ApiError> {
     let now = Timestamp::now();
-    let keep = move |pod: Value| (which == Which::All || has_failed(&pod, now)).then_some(pod);
+    let keep = move |pod: Value| (which == PodFilter::All || has_failed(&pod, now)).then_some(pod);
     let mut found = match target {
         Target::One(named) if named.kind == Kind::Pod => {
             let pods = path::namespaced("v1", api.namespace(), "pods");
@@ -56,7 +56,7 @@ async fn listed(
     everywhere: bool,
     query: &[(&str, &str)],
     mut keep: impl FnMut(Value) -> Option<Value>,
-) -> Result<Found, Fault> {
+) -> Result<Found, ApiError> {
     let mut seen = 0;
     let counted = |pod: Value| {
         seen += 1;
@@ -75,23 +75,23 @@ async fn listed(
 }
 
 /// An object; where it is not there, the error says where it was looked for: most often the place is wrong.
-async fn named_object(api: &Api, named: &Named, list: &str) -> Result<Value, Fault> {
+async fn named_object(api: &Api, named: &Named, list: &str) -> Result<Value, ApiError> {
     match api.object(&path::named(list, &named.name)).await {
-        Err(Fault::NotFound(_)) => {
+        Err(ApiError::NotFound(_)) => {
             namespace_is_there(api).await?;
             let context =
                 api.identity().context.as_ref().map_or(String::new(), |c| format!(" of context {c}"));
-            Err(Fault::NotFound(format!("{named} in namespace {}{context}", api.namespace())))
+            Err(ApiError::NotFound(format!("{named} in namespace {}{context}", api.namespace())))
         }
         other => other,
     }
 }
 
 /// A list of a namespace that does not exist is empty, which must not read as "nothing failed".
-async fn namespace_is_there(api: &Api) -> Result<(), Fault> {
+async fn namespace_is_there(api: &Api) -> Result<(), ApiError> {
     let list = path::cluster("v1", "namespaces");
     match api.get(&path::named(&list, api.namespace())).await {
-        Err(Fault::NotFound(_)) => Err(Fault::NotFound(format!("namespace {}", api.namespace()))),
+        Err(ApiError::NotFound(_)) => Err(ApiError::NotFound(format!("namespace {}", api.namespace()))),
         // Whoever may not look at namespaces is told how many pods there were.
         _ => Ok(()),
     }
@@ -101,7 +101,7 @@ async fn of_workload(
     api: &Api,
     named: &Named,
     keep: impl FnMut(Value) -> Option<Value>,
-) -> Result<Found, Fault> {
+) -> Result<Found, ApiError> {
     let kind = named.kind;
     let list = path::namespaced(kind.group_version(), api.namespace(), kind.resource());
     let workload = named_object(api, named, &list).await?;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::api::{Api, Fault, Listed, path};
+use crate::api::{Api, ApiError, Listed, path};
 
 /// One pod, within a time: after a death an answer that comes late is of no use.
 ///
 /// # Errors
-/// See [`Fault`]; [`Fault::NotFound`] where it is deleted already.
-pub async fn pod(api: &Api, namespace: &str, name: &str, within: Duration) -> Result<Value, Fault> {
+/// See [`ApiError`]; [`ApiError::NotFound`] where it is deleted already.
+pub async fn pod(api: &Api, namespace: &str, name: &str, within: Duration) -> Result<Value, ApiError> {
     let path = path::named(&path::namespaced("v1", namespace, "pods"), name);
     crate::api::parse(&path, &api.get_within(&path, within).await?)
 }
@@ -18,8 +18,8 @@ pub async fn pod(api: &Api, namespace: &str, name: &str, within: Duration) -> Re
 /// Events of a pod, by its UID: those of an earlier pod of that name are of another.
 ///
 /// # Errors
-/// See [`Fault`].
-pub async fn events_of(api: &Api, namespace: &str, uid: &str) -> Result<Listed, Fault> {
+/// See [`ApiError`].
+pub async fn events_of(api: &Api, namespace: &str, uid: &str) -> Result<Listed, ApiError> {
     let selector = format!("involvedObject.uid={uid}");
     api.list(&path::namespaced("v1", namespace, "events"), &[("fieldSelector", &selector)], Some).await
 }

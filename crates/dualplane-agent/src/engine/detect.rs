@@ -6,7 +6,7 @@ use dualplane_node::node::Proc;
 /// Words of a command line that may name the program: `python3 -X … -m vllm.entrypoints.openai.api_server`.
 const HEAD: usize = 8;
 /// Pids that are kept to say whose a socket is: the server that listens is one of the smaller processes of an engine.
-const MOST_PIDS: usize = 64;
+const MAX_PIDS: usize = 64;
 
 /// A container whose engine is to be asked.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ pub fn candidate(slot: u16, processes: &[Proc], given: &[u16]) -> Option<Candida
         }
         likely.dedup();
     }
-    let pids = processes.iter().map(|p| p.pid).take(MOST_PIDS).collect();
+    let pids = processes.iter().map(|p| p.pid).take(MAX_PIDS).collect();
     Some(Candidate { slot, pids, engine, likely, given: given.to_vec() })
 }
 

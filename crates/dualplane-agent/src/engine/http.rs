@@ -11,19 +11,19 @@ const CONNECT: Duration = Duration::from_millis(300);
 /// In all.
 const TOTAL: Duration = Duration::from_secs(1);
 /// The largest page that was seen of vLLM has 400 KiB (many engines, all histograms).
-const MOST_BODY: u64 = 2 << 20;
+const MAX_BODY: u64 = 2 << 20;
 /// Bytes of the head.
-const MOST_HEAD: usize = 16 << 10;
+const MAX_HEAD: usize = 16 << 10;
 
 /// How it went.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Got {
+pub(super) enum Response {
     /// A page.
     Page(String),
     /// It answered, with something that will not become a page soon.
-    Other,
+    Unusable,
     /// No answer, or one that says "not yet".
-    Silent,
+    NoAnswer,
 }
 
 /// Asks; keeps no connection, as each pod goes away some day.
@@ -37,7 +37,7 @@ impl Client {
             .timeout_global(Some(TOTAL))
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .max_response_header_size(MOST_HEAD)
+            .max_response_header_size(MAX_HEAD)
             .http_status_as_error(false)
             .max_idle_connections(0)
             // Pods are asked directly, whatever proxy leads out of the cluster.
@@ -47,26 +47,26 @@ impl Client {
         Self(config.into())
     }
 
-    pub(super) fn get(&self, at: SocketAddr, path: &str) -> Got {
+    pub(super) fn get(&self, at: SocketAddr, path: &str) -> Response {
         let mut answer = match self.0.get(format!("http://{at}{path}")).call() {
             Ok(a) => a,
             Err(ureq::Error::Io(_) | ureq::Error::Timeout(_) | ureq::Error::ConnectionFailed) => {
-                return Got::Silent;
+                return Response::NoAnswer;
             }
             // What is no HTTP.
-            Err(_) => return Got::Other,
+            Err(_) => return Response::Unusable,
         };
         match answer.status().as_u16() {
             200 => {}
             // llama.cpp says 503 while it loads; a gateway 502 while nobody stands behind it.
-            500 | 502..=504 => return Got::Silent,
-            _ => return Got::Other,
+            500 | 502..=504 => return Response::NoAnswer,
+            _ => return Response::Unusable,
         }
         let mut body = Vec::new();
-        match answer.body_mut().as_reader().take(MOST_BODY + 1).read_to_end(&mut body) {
-            Err(_) => Got::Silent,
-            Ok(_) if body.len() as u64 > MOST_BODY => Got::Other,
-            Ok(_) => String::from_utf8(body).map_or(Got::Other, Got::Page),
+        match answer.body_mut().as_reader().take(MAX_BODY + 1).read_to_end(&mut body) {
+            Err(_) => Response::NoAnswer,
+            Ok(_) if body.len() as u64 > MAX_BODY => Response::Unusable,
+            Ok(_) => String::from_utf8(body).map_or(Response::Unusable, Response::Page),
         }
     }
 }

@@ -7,34 +7,34 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 /// Bytes of a table of sockets: those that listen stand before all connections.
-const MOST_TABLE: u64 = 256 << 10;
+const MAX_TABLE: u64 = 256 << 10;
 /// Bytes of the routing trie: a host with thousands of routes has 1 MiB, its own addresses are spread over it.
-const MOST_TRIE: u64 = 2 << 20;
+const MAX_TRIE: u64 = 2 << 20;
 /// Sockets that listen.
-const MOST_LISTEN: usize = 256;
+const MAX_LISTEN: usize = 256;
 /// Descriptors of one process that are looked at.
-const MOST_DESCRIPTORS: usize = 4096;
+const MAX_DESCRIPTORS: usize = 4096;
 
 /// A socket that listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Listening {
+pub(super) struct ListeningSocket {
     pub(super) address: IpAddr,
     pub(super) port: u16,
     pub(super) inode: u64,
 }
 
 /// Sockets that listen in the network namespace of a process.
-pub(super) fn listening(proc_root: &Path, pid: u32) -> Vec<Listening> {
+pub(super) fn listening(proc_root: &Path, pid: u32) -> Vec<ListeningSocket> {
     let net = proc_root.join(pid.to_string()).join("net");
-    let tables = ["tcp", "tcp6"].map(|f| bounded(&net.join(f), MOST_TABLE));
-    let mut all: Vec<Listening> =
-        tables.iter().flat_map(|t| t.lines().skip(1).filter_map(socket)).take(MOST_LISTEN).collect();
+    let tables = ["tcp", "tcp6"].map(|f| bounded(&net.join(f), MAX_TABLE));
+    let mut all: Vec<ListeningSocket> =
+        tables.iter().flat_map(|t| t.lines().skip(1).filter_map(socket)).take(MAX_LISTEN).collect();
     all.sort_by_key(|l| (l.port, l.address));
     all
 }
 
 /// `  0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 21931 1 …`
-fn socket(line: &str) -> Option<Listening> {
+fn socket(line: &str) -> Option<ListeningSocket> {
     let mut words = line.split_ascii_whitespace().skip(1);
     let (address, port) = words.next()?.split_once(':')?;
     let state = words.nth(1)?;
@@ -42,7 +42,7 @@ fn socket(line: &str) -> Option<Listening> {
     if state != "0A" {
         return None;
     }
-    Some(Listening { address: ip(address)?, port: u16::from_str_radix(port, 16).ok()?, inode })
+    Some(ListeningSocket { address: ip(address)?, port: u16::from_str_radix(port, 16).ok()?, inode })
 }
 
 /// The kernel prints each 32 bits as a number of the machine's byte order.
@@ -66,7 +66,7 @@ fn ip(hex: &str) -> Option<IpAddr> {
 }
 
 /// Where a socket can be reached from here; `None` for one that only its own pod reaches.
-pub(super) fn reach(listening: &Listening, home: &Home) -> Option<IpAddr> {
+pub(super) fn reach(listening: &ListeningSocket, home: &NetNamespace) -> Option<IpAddr> {
     let a = listening.address;
     if home.same {
         return Some(match a {
@@ -88,7 +88,7 @@ pub(super) fn reach(listening: &Listening, home: &Home) -> Option<IpAddr> {
 
 /// Addresses of a network namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Home {
+pub(super) struct NetNamespace {
     /// It is the namespace of this program.
     pub(super) same: bool,
     /// Its own addresses, IPv4 first, without loopback and link-local ones.
@@ -96,8 +96,8 @@ pub(super) struct Home {
 }
 
 /// The network namespace of a process.
-pub(super) fn home(proc_root: &Path, pid: u32) -> Home {
-    let of = |root: &Path| bounded(&root.join("net/fib_trie"), MOST_TRIE);
+pub(super) fn home(proc_root: &Path, pid: u32) -> NetNamespace {
+    let of = |root: &Path| bounded(&root.join("net/fib_trie"), MAX_TRIE);
     let dir = proc_root.join(pid.to_string());
     let own = Path::new("/proc/self");
     let trie = of(&dir);
@@ -107,11 +107,11 @@ pub(super) fn home(proc_root: &Path, pid: u32) -> Home {
         _ => !trie.is_empty() && trie == of(own),
     };
     if same {
-        return Home { same, addresses: Vec::new() };
+        return NetNamespace { same, addresses: Vec::new() };
     }
     let mut addresses = local_v4(&trie);
-    addresses.extend(local_v6(&bounded(&dir.join("net/if_inet6"), MOST_TABLE)));
-    Home { same, addresses }
+    addresses.extend(local_v6(&bounded(&dir.join("net/if_inet6"), MAX_TABLE)));
+    NetNamespace { same, addresses }
 }
 
 /// An address stands on one line of the trie, `/32 host LOCAL` below it says that it is the machine's own.
@@ -147,7 +147,7 @@ pub(super) fn owned(proc_root: &Path, pids: &[u32], inode: u64) -> Option<bool> 
         let Ok(entries) = fs::read_dir(proc_root.join(pid.to_string()).join("fd")) else { continue };
         read = Some(false);
         let holds = |e: fs::DirEntry| fs::read_link(e.path()).is_ok_and(|l| l.as_os_str() == wanted.as_str());
-        if entries.filter_map(Result::ok).take(MOST_DESCRIPTORS).any(holds) {
+        if entries.filter_map(Result::ok).take(MAX_DESCRIPTORS).any(holds) {
             return Some(true);
         }
     }
@@ -223,6 +223,6 @@ mod tests {
         assert_eq!(reach(&all[0], &h), Some(pod));
         assert_eq!(reach(&all[1], &h), None, "only the pod itself reaches its loopback");
         assert_eq!(reach(&all[2], &h), Some(pod));
-        assert_eq!(home(d.path(), 42), Home::default());
+        assert_eq!(home(d.path(), 42), NetNamespace::default());
     }
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use dualplane_core::knowledge::metrics::engines;
 use dualplane_node::clock::Moment;
 
-use super::ask::Asker;
-use super::http::{Client, Got};
+use super::http::{Client, Response};
+use super::poller::Poller;
 use super::*;
 
 const PAGE: &str = "vllm:kv_cache_usage_perc{engine=\"0\",model_name=\"m\"} 0.5\nvllm:num_requests_running{engine=\"0\",model_name=\"m\"} 3\n";
@@ -70,36 +70,39 @@ fn hostile_answers_end_in_time_and_within_bounds() {
         assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
         got
     };
-    assert_eq!(ask(server(page(PAGE)).0), Got::Page(PAGE.to_owned()));
+    assert_eq!(ask(server(page(PAGE)).0), Response::Page(PAGE.to_owned()));
     let endless = |s: &mut TcpStream| {
         let _ = s.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
         while s.write_all(&[b'x'; 65536]).is_ok() {}
     };
-    assert_eq!(ask(server(endless).0), Got::Other);
+    assert_eq!(ask(server(endless).0), Response::Unusable);
     let endless_head = |s: &mut TcpStream| {
         let _ = s.write_all(b"HTTP/1.1 200 OK\r\n");
         while s.write_all(b"X-Header: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n").is_ok() {}
     };
     assert_ne!(
         std::mem::discriminant(&ask(server(endless_head).0)),
-        std::mem::discriminant(&Got::Page(String::new()))
+        std::mem::discriminant(&Response::Page(String::new()))
     );
     // Holds the connection for longer than the client waits, and says nothing.
     let dumb = |s: &mut TcpStream| {
         let _ = s.read_to_end(&mut Vec::new());
     };
-    assert_eq!(ask(server(dumb).0), Got::Silent);
+    assert_eq!(ask(server(dumb).0), Response::NoAnswer);
     let stalls = |s: &mut TcpStream| {
         let _ = s.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nvllm:");
         let _ = s.read_to_end(&mut Vec::new());
     };
-    assert_eq!(ask(server(stalls).0), Got::Silent);
-    assert_eq!(ask(server(says("SSH-2.0-OpenSSH_9.6\r\n")).0), Got::Other);
-    assert_eq!(ask(server(says("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")).0), Got::Other);
-    assert_eq!(ask(server(says("HTTP/1.1 503 Loading\r\nContent-Length: 0\r\n\r\n")).0), Got::Silent);
+    assert_eq!(ask(server(stalls).0), Response::NoAnswer);
+    assert_eq!(ask(server(says("SSH-2.0-OpenSSH_9.6\r\n")).0), Response::Unusable);
+    assert_eq!(
+        ask(server(says("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")).0),
+        Response::Unusable
+    );
+    assert_eq!(ask(server(says("HTTP/1.1 503 Loading\r\nContent-Length: 0\r\n\r\n")).0), Response::NoAnswer);
     assert_eq!(
         ask(server(says("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n\u{7f}\u{1b}")).0),
-        Got::Page("\u{7f}\u{1b}".into())
+        Response::Page("\u{7f}\u{1b}".into())
     );
     let (elsewhere, asked) = server(page(PAGE));
     let away = move |s: &mut TcpStream| {
@@ -107,17 +110,17 @@ fn hostile_answers_end_in_time_and_within_bounds() {
             format!("HTTP/1.1 302 Found\r\nLocation: http://{elsewhere}/\r\nContent-Length: 0\r\n\r\n");
         let _ = s.write_all(head.as_bytes());
     };
-    assert_eq!(ask(server(away).0), Got::Other);
+    assert_eq!(ask(server(away).0), Response::Unusable);
     assert_eq!(asked.load(Ordering::SeqCst), 0, "no redirect is followed");
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    assert_eq!(ask(closed), Got::Silent);
+    assert_eq!(ask(closed), Response::NoAnswer);
 }
 
 #[test]
 fn an_engine_is_found_by_its_socket_and_strangers_are_left_alone() {
     let (at, asked) = server(page(PAGE));
     let (other, strange) = server(page("up 1\n"));
-    let mut asker = Asker::new(PathBuf::from("/proc"));
+    let mut asker = Poller::new(PathBuf::from("/proc"));
     let c = me(4, &[other.port(), at.port()]);
     let got = asker.round(std::slice::from_ref(&c));
     assert_eq!(got.len(), 1, "{got:?}");
@@ -135,7 +138,7 @@ fn an_engine_is_found_by_its_socket_and_strangers_are_left_alone() {
     );
 
     // Nothing good: the stranger is asked once, then not again.
-    let mut asker = Asker::new(PathBuf::from("/proc"));
+    let mut asker = Poller::new(PathBuf::from("/proc"));
     let mut c = me(4, &[other.port()]);
     c.engine = None;
     c.given = vec![other.port()];
@@ -151,7 +154,7 @@ fn an_engine_is_found_by_its_socket_and_strangers_are_left_alone() {
 #[test]
 fn a_port_of_another_process_is_not_asked() {
     let (at, asked) = server(page(PAGE));
-    let mut asker = Asker::new(PathBuf::from("/proc"));
+    let mut asker = Poller::new(PathBuf::from("/proc"));
     // A child shares the network namespace and holds no socket of ours.
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let mut c = me(1, &[at.port()]);

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use dualplane_node::clock::Moment;
 
-use super::ask::Asker;
 use super::detect::Candidate;
+use super::poller::Poller;
 use crate::view::EngineSample;
 
 /// Engines of one node: eight cards, rarely more than two to a card.
-const MOST_ENGINES: usize = 32;
+const MAX_ENGINES: usize = 32;
 
 /// Slot of a container and what its engine told.
 pub type Answer = (u16, EngineSample);
@@ -38,7 +38,7 @@ impl Engines {
         let (ask, questions) = sync_channel::<Vec<Candidate>>(1);
         let (tell, answers) = sync_channel(1);
         thread::Builder::new().name("engines".into()).spawn(move || {
-            let mut asker = Asker::new(proc_root);
+            let mut asker = Poller::new(proc_root);
             while let Ok(candidates) = questions.recv() {
                 if tell.send(asker.round(&candidates)).is_err() {
                     break;
@@ -66,7 +66,7 @@ impl Engines {
     /// Asks, unless the last question is still under way.
     pub fn ask(&mut self, now: Moment, mut candidates: Vec<Candidate>) {
         self.due = now.plus(self.interval);
-        candidates.truncate(MOST_ENGINES);
+        candidates.truncate(MAX_ENGINES);
         if self.busy {
             self.late += 1;
             return;

@@ -1,7 +1,7 @@
 //! Names of incidents: sorted by time, safe as a name of a file and in a URL.
 
 /// Longest name: with its suffix below the 255 bytes of a file system.
-const LONGEST: usize = 180;
+const MAX_ID: usize = 180;
 /// Characters of one part.
 const PART: usize = 63;
 
@@ -15,7 +15,7 @@ pub fn id_of(died_at: &str, parts: &[&str]) -> String {
         out.push('-');
         out.extend(part.chars().take(PART).map(safe));
     }
-    out.truncate(LONGEST);
+    out.truncate(MAX_ID);
     out
 }
 
@@ -26,7 +26,7 @@ fn safe(c: char) -> char {
 /// It is a name as [`id_of`] makes them: no way out of the folder, nothing for a terminal.
 #[must_use]
 pub fn is_id(text: &str) -> bool {
-    (1..=LONGEST).contains(&text.len())
+    (1..=MAX_ID).contains(&text.len())
         && text.starts_with(|c: char| c.is_ascii_digit())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'))
 }

@@ -1,9 +1,9 @@
 //! Rounds into views: the sampler's records, the kubelet's names, process lists, engines.
 //!
-//! `observer.rs` takes rounds, `names.rs` names containers, `processes.rs` lists their processes now and then, `given.rs` asks
+//! `observer.rs` takes rounds, `names.rs` names containers, `processes.rs` lists their processes now and then, `allocations.rs` asks
 //! the kubelet which GPUs they were given.
 
-mod given;
+mod allocations;
 mod names;
 mod observer;
 mod processes;

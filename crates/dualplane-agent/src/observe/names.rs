@@ -11,14 +11,14 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// The links, and when they were read.
 #[derive(Debug)]
-pub(super) struct NameBook {
+pub(super) struct NameCache {
     links: PathBuf,
     pods: PathBuf,
     names: Names,
     stamp: Option<SystemTime>,
 }
 
-impl NameBook {
+impl NameCache {
     pub(super) fn new(links: &Path, pods: &Path) -> Self {
         Self { links: links.to_owned(), pods: pods.to_owned(), names: Names::default(), stamp: None }
     }

@@ -10,10 +10,10 @@ use dualplane_node::cgroup::Limit;
 use dualplane_node::clock::{Anchor, Moment};
 use dualplane_node::gpu::{DeviceId, GpuProcess, Gpus};
 use dualplane_node::node;
-use dualplane_node::sample::{self, Noticed, Record, RecordKind, Sampler, Scope};
+use dualplane_node::sample::{self, Record, RecordKind, SampleEvent, Sampler, Scope};
 
-use super::given::GivenBook;
-use super::names::NameBook;
+use super::allocations::Allocations;
+use super::names::NameCache;
 use super::processes::{Candidate, choose};
 use crate::engine::{Engines, candidate};
 use crate::view::{ContainerView, EngineSample, GpuView, Holder, View};
@@ -56,15 +56,15 @@ impl Default for Config {
 pub struct Observer {
     config: Config,
     sampler: Sampler,
-    names: NameBook,
+    names: NameCache,
     view: View,
     listed: HashMap<u16, Moment>,
     engines: Option<Engines>,
-    given: Option<GivenBook>,
+    given: Option<Allocations>,
     /// Metrics ports that somebody gave, by slot.
     ports: HashMap<u16, Vec<u16>>,
     records: Vec<Record>,
-    noticed: Vec<Noticed>,
+    noticed: Vec<SampleEvent>,
 }
 
 impl Observer {
@@ -75,7 +75,7 @@ impl Observer {
     pub fn new(config: Config, gpus: Box<dyn Gpus>) -> std::io::Result<Self> {
         Ok(Self {
             sampler: Sampler::new(config.sample.clone(), gpus)?,
-            names: NameBook::new(&config.links, &config.pod_logs),
+            names: NameCache::new(&config.links, &config.pod_logs),
             view: View::default(),
             listed: HashMap::new(),
             engines: config
@@ -83,7 +83,7 @@ impl Observer {
                 .filter(|_| config.processes)
                 .map(|every| Engines::start(config.sample.proc_root.clone(), every))
                 .transpose()?,
-            given: config.pod_resources.clone().map(GivenBook::start).transpose()?,
+            given: config.pod_resources.clone().map(Allocations::start).transpose()?,
             ports: HashMap::new(),
             records: Vec::new(),
             noticed: Vec::new(),
@@ -117,7 +117,7 @@ impl Observer {
 
     /// What the last round noticed.
     #[must_use]
-    pub fn noticed(&self) -> &[Noticed] {
+    pub fn noticed(&self) -> &[SampleEvent] {
         &self.noticed
     }
 
@@ -129,7 +129,7 @@ impl Observer {
     /// Whether the kubelet has not answered yet which GPUs it gave.
     #[must_use]
     pub fn waits_for_kubelet(&self) -> bool {
-        self.given.as_ref().is_some_and(GivenBook::waits)
+        self.given.as_ref().is_some_and(Allocations::waits)
     }
 
     /// Takes a round. Returns the containers that are gone, as they were last seen.
@@ -157,7 +157,7 @@ impl Observer {
         self.sampler.sweep(&mut self.records, &mut self.noticed);
         let mut gone = self.take_noticed();
         self.name(&mut gone);
-        let came = self.noticed.iter().any(|n| matches!(n, Noticed::Appeared { .. }));
+        let came = self.noticed.iter().any(|n| matches!(n, SampleEvent::Appeared { .. }));
         if came && self.config.processes {
             self.list();
         }
@@ -176,10 +176,10 @@ impl Observer {
         let now = Moment::now();
         for n in &self.noticed {
             match n {
-                Noticed::Appeared { slot, group } => {
+                SampleEvent::Appeared { slot, group } => {
                     self.view.containers.insert(*slot, ContainerView::new(*slot, group.clone(), now));
                 }
-                Noticed::Vanished { slot, last, at, .. } => {
+                SampleEvent::Vanished { slot, last, at, .. } => {
                     self.listed.remove(slot);
                     self.ports.remove(slot);
                     if let Some(mut c) = self.view.containers.remove(slot) {
@@ -187,16 +187,16 @@ impl Observer {
                         gone.push(c);
                     }
                 }
-                Noticed::Devices(devices) => {
+                SampleEvent::Devices(devices) => {
                     self.view.gpu_gap = None;
                     self.view.gpus =
                         devices.iter().map(|d| GpuView { device: d.clone(), ..GpuView::default() }).collect();
                 }
-                Noticed::NoGpus(gap) => {
+                SampleEvent::NoGpus(gap) => {
                     self.view.gpu_gap = Some(gap.clone());
                     self.view.gpus.clear();
                 }
-                Noticed::OomKills { .. } | Noticed::Gpu(_) => {}
+                SampleEvent::OomKills { .. } | SampleEvent::Gpu(_) => {}
             }
         }
         for s in self.sampler.containers().slots() {

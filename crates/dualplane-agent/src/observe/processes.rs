@@ -16,7 +16,7 @@ const NEAR_EVERY: Duration = Duration::from_secs(5);
 /// A working set above so many thousandths of the limit is near.
 const NEAR_PERMILLE: u128 = 800;
 /// Lists of one round.
-const MOST: usize = 4;
+const MAX_LISTS: usize = 4;
 
 /// What decides about one container.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +45,7 @@ pub(super) fn choose(candidates: impl Iterator<Item = Candidate>, now: Moment) -
     let mut all: Vec<Candidate> = candidates.collect();
     all.sort_by_key(|c| (c.listed, c.slot));
     let turn = all.iter().find(|c| !c.due(now)).map(|c| c.slot);
-    let mut out: Vec<u16> = all.iter().filter(|c| c.due(now)).take(MOST).map(|c| c.slot).collect();
-    out.extend(turn.filter(|_| out.len() < MOST));
+    let mut out: Vec<u16> = all.iter().filter(|c| c.due(now)).take(MAX_LISTS).map(|c| c.slot).collect();
+    out.extend(turn.filter(|_| out.len() < MAX_LISTS));
     out
 }

@@ -12,7 +12,7 @@ mod sinks;
 
 pub use cost::Cost;
 pub use counts::{Counts, SinkCounts};
-pub use events::{EventSink, Told};
+pub use events::{EventSink, Outcome};
 pub use http::{Access, DEFAULT_PORT, Options, Server, Shared};
 pub use sinks::{
     Deliveries, Directory, Method, NoHeader, Sink, SinkError, Web, WebConfig, WebError, read_headers,

@@ -12,8 +12,8 @@ use dualplane_node::cri::{Copied, CopyLimits};
 use dualplane_node::node::{Machine, Proc};
 use serde_json::{Map, Value, json};
 
+use super::container_ref::ContainerRef;
 use super::freeze::Freeze;
-use super::who::Who;
 use crate::incident::Kind;
 use crate::view::{GpuView, device_of};
 
@@ -118,7 +118,7 @@ pub(super) fn json_file(name: &str, value: &Value) -> RawFile {
 
 /// The pod as far as the node knows it: names, limit, command, restarts. No exit code, for nobody here has seen one.
 fn pod(freeze: &Freeze, author: &Author) -> Value {
-    let Who { namespace, pod, uid, container, container_id, restart } = &freeze.who;
+    let ContainerRef { namespace, pod, uid, container, container_id, restart } = &freeze.who;
     let mut own = Map::new();
     own.insert("name".into(), json!(container));
     if let Some(c) = &freeze.container {

@@ -28,7 +28,7 @@ pub struct Config {
 }
 
 /// What the recorder is given.
-pub struct Parts {
+pub struct Dependencies {
     /// GPUs.
     pub gpus: Box<dyn Gpus>,
     /// Who judges.

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 /// After so long nobody will tell any more.
-const LONG: Duration = Duration::from_secs(15 * 60);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// What is known of an end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct EndFacts {
     /// The kernel killed processes of it just before.
     pub(super) oom: bool,
     /// What the API server says.
@@ -46,7 +46,7 @@ pub(super) enum Decision {
     Unclear,
 }
 
-pub(super) fn decide(k: &Known) -> Decision {
+pub(super) fn decide(k: &EndFacts) -> Decision {
     if k.oom || k.judged_memory {
         return Decision::Death;
     }
@@ -62,7 +62,7 @@ pub(super) fn decide(k: &Known) -> Decision {
     match () {
         () if k.restarted => Decision::Death,
         () if k.removed => Decision::Clean,
-        () if k.age > LONG => Decision::Unclear,
+        () if k.age > SETTLE_TIMEOUT => Decision::Unclear,
         () => Decision::Wait,
     }
 }
@@ -71,20 +71,20 @@ pub(super) fn decide(k: &Known) -> Decision {
 mod tests {
     use super::*;
 
-    fn exit(code: i64, reason: &str, deleting: bool) -> Known {
-        Known { exit: Some(Exit { code, reason: reason.into(), deleting }), ..Known::default() }
+    fn exit(code: i64, reason: &str, deleting: bool) -> EndFacts {
+        EndFacts { exit: Some(Exit { code, reason: reason.into(), deleting }), ..EndFacts::default() }
     }
 
     #[test]
     fn who_tells_decides() {
-        let none = Known::default();
+        let none = EndFacts::default();
         let cases = [
             (none.clone(), Decision::Wait),
-            (Known { age: Duration::from_secs(1000), ..none.clone() }, Decision::Unclear),
-            (Known { restarted: true, ..none.clone() }, Decision::Death),
-            (Known { removed: true, ..none.clone() }, Decision::Clean),
-            (Known { removed: true, oom: true, ..none.clone() }, Decision::Death),
-            (Known { removed: true, judged_memory: true, ..none }, Decision::Death),
+            (EndFacts { age: Duration::from_secs(1000), ..none.clone() }, Decision::Unclear),
+            (EndFacts { restarted: true, ..none.clone() }, Decision::Death),
+            (EndFacts { removed: true, ..none.clone() }, Decision::Clean),
+            (EndFacts { removed: true, oom: true, ..none.clone() }, Decision::Death),
+            (EndFacts { removed: true, judged_memory: true, ..none }, Decision::Death),
             (exit(0, "Completed", false), Decision::Clean),
             (exit(0, "OOMKilled", false), Decision::Death),
             (exit(1, "Error", false), Decision::Death),
@@ -92,7 +92,7 @@ mod tests {
             (exit(137, "Error", true), Decision::Clean),
             (exit(143, "Error", true), Decision::Clean),
             (exit(1, "Error", true), Decision::Death),
-            (Known { restarted: true, ..exit(0, "Completed", false) }, Decision::Clean),
+            (EndFacts { restarted: true, ..exit(0, "Completed", false) }, Decision::Clean),
         ];
         for (known, decision) in cases {
             assert_eq!(decide(&known), decision, "{known:?}");

@@ -13,13 +13,13 @@ use dualplane_node::node::{Listing, Proc};
 use dualplane_node::pod_resources::KubeletGap;
 
 use super::Recorder;
+use super::container_ref::ContainerRef;
+use super::crash_loops::Admission;
 use super::freeze::Freeze;
-use super::judge::News;
-use super::loops::Admit;
-use super::quotes::{Lines, quote};
+use super::judge::InstanceEvent;
+use super::quotes::{LineOwners, quote};
 use super::recorder::OLD_LOG;
 use super::time::rfc3339;
-use super::who::Who;
 use crate::incident::{Kind, id_of};
 use crate::ring::{Note, Recovered};
 use crate::view::ContainerView;
@@ -33,7 +33,7 @@ const KILL_AGAIN: Duration = Duration::from_secs(60);
 /// News of the log folders wait so long: the group that vanished tells the same sooner, and more.
 const NEWS_WAIT: Duration = Duration::from_secs(7);
 /// Freezes that wait for the disk. Each holds some descriptors and KiB.
-const MOST_FROZEN: u64 = 512;
+const MAX_FROZEN: u64 = 512;
 /// Kills of which the kernel did not say whose they were concern an end within so many microseconds.
 const HELD_BACK_US: u64 = 5_000_000;
 
@@ -41,7 +41,7 @@ const HELD_BACK_US: u64 = 5_000_000;
 struct End {
     kind: Kind,
     first: bool,
-    who: Who,
+    who: ContainerRef,
     container: Option<ContainerView>,
     log: Option<cri::OpenLog>,
     kills: u64,
@@ -103,10 +103,10 @@ impl Recorder {
             match &c {
                 Change::Started { pod, container, restart, .. } => {
                     let (uid, container) = (pod.uid.clone(), container.clone());
-                    let _ = self.news.send(News::Restarted { uid, container, restart: *restart });
+                    let _ = self.news.send(InstanceEvent::Restarted { uid, container, restart: *restart });
                 }
                 Change::Removed { pod, .. } => {
-                    let _ = self.news.send(News::Removed { uid: pod.uid.clone() });
+                    let _ = self.news.send(InstanceEvent::Removed { uid: pod.uid.clone() });
                 }
             }
             self.late.push((due, c));
@@ -160,13 +160,13 @@ impl Recorder {
             return;
         }
         self.kill_told.insert(slot, now);
-        let who = Who::of(&c);
+        let who = ContainerRef::of(&c);
         let log = open_log(&c);
         self.send(End { kind: Kind::Kill, first: true, who, container: Some(c), log, kills, gap: None });
     }
 
     fn freeze_container(&mut self, c: ContainerView, gap: Option<Gap>) {
-        let who = Who::of(&c);
+        let who = ContainerRef::of(&c);
         let path = c.group.path().to_owned();
         let kills = self.kills.remove(&c.slot).map_or(0, |(n, _)| n);
         if let Some(r) = who.restart
@@ -176,12 +176,12 @@ impl Recorder {
             return;
         }
         let first = match self.loops.admit(&who.loop_key(), Moment::now()) {
-            Admit::Skip => {
+            Admission::Skip => {
                 self.counts.skipped += 1;
                 self.mark_gone(path);
                 return;
             }
-            admitted => admitted == Admit::First,
+            admitted => admitted == Admission::First,
         };
         let log = open_log(&c);
         let kind = if kills > 0 || self.record_of(&c).is_some() { Kind::Death } else { Kind::End };
@@ -198,15 +198,15 @@ impl Recorder {
         if log.is_empty() || log.age().is_none_or(|a| a > OLD_LOG) {
             return;
         }
-        let who = Who::of_folder(&pod, &container, ended);
+        let who = ContainerRef::of_folder(&pod, &container, ended);
         self.counts.ends += 1;
         self.counts.ends_unseen += 1;
         let first = match self.loops.admit(&who.loop_key(), Moment::now()) {
-            Admit::Skip => {
+            Admission::Skip => {
                 self.counts.skipped += 1;
                 return;
             }
-            admitted => admitted == Admit::First,
+            admitted => admitted == Admission::First,
         };
         let gap = Gap {
             what: "the series of the dead instance".into(),
@@ -229,7 +229,7 @@ impl Recorder {
         let id = id_of(&rfc3339(wall_ms), &[&who.namespace, &who.pod, &who.container, &restart, &short]);
         let kernels: Vec<&Kernel> = self.history.iter().chain(&self.kernel).collect();
         // A pid of another container may stand in a line that names none.
-        let lines = Lines {
+        let lines = LineOwners {
             of_earlier: self.records.of_earlier(&who.container_id, &who.uid),
             of_own: self.records.of_own(&who.container_id),
             of_others: self.records.of_others(&who.container_id),
@@ -283,7 +283,7 @@ impl Recorder {
             log,
             gaps,
         };
-        if self.frozen >= MOST_FROZEN && !first {
+        if self.frozen >= MAX_FROZEN && !first {
             self.counts.overrun += 1;
             path.into_iter().for_each(|p| self.mark_gone(p));
             return;

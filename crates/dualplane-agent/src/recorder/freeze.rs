@@ -6,7 +6,7 @@ use dualplane_node::clock::Moment;
 use dualplane_node::cri::OpenLog;
 use dualplane_node::node::Machine;
 
-use super::who::Who;
+use super::container_ref::ContainerRef;
 use crate::incident::Kind;
 use crate::view::{ContainerView, GpuView};
 
@@ -20,7 +20,7 @@ pub(super) struct Freeze {
     /// The first death of its loop.
     pub(super) first: bool,
     /// Whose.
-    pub(super) who: Who,
+    pub(super) who: ContainerRef,
     /// When it was noticed; the series end here.
     pub(super) noticed: Moment,
     /// When it happened, milliseconds since 1970: the kernel's record, else when it was noticed.

@@ -16,9 +16,9 @@ use dualplane_node::clock::Moment;
 use serde_json::Value;
 
 use super::bundle::json_file;
-use super::decide::{Decision, Exit, Known, decide};
-use super::keeper::{Shared, Told};
-use super::who::Who;
+use super::container_ref::ContainerRef;
+use super::decide::{Decision, EndFacts, Exit, decide};
+use super::keeper::{KeeperEvent, Shared};
 use crate::incident::{Kind, State};
 
 /// The kubelet writes a pod's status a second after a death; under load some.
@@ -36,7 +36,7 @@ const NICE: i32 = 10;
 pub(super) struct Task {
     pub(super) id: String,
     pub(super) oom: bool,
-    pub(super) who: Who,
+    pub(super) who: ContainerRef,
     pub(super) noticed: Moment,
     /// What an earlier run found: only what it was is still to be settled.
     pub(super) judged: Option<Judged>,
@@ -44,7 +44,7 @@ pub(super) struct Task {
 
 /// What the log folders say later.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum InstanceEvent {
     /// A later instance began.
     Restarted { uid: String, container: String, restart: u32 },
     /// The pod's logs are gone.
@@ -84,7 +84,7 @@ pub trait Cluster: Send {
     ///
     /// # Errors
     /// Why it could not be asked, in one line.
-    fn pod(&mut self, who: &Who) -> Result<Option<Value>, String>;
+    fn pod(&mut self, who: &ContainerRef) -> Result<Option<Value>, String>;
 
     /// Events of the pod with this UID.
     ///
@@ -94,17 +94,17 @@ pub trait Cluster: Send {
 }
 
 /// What the thread works with.
-pub(super) struct Court {
+pub(super) struct JudgeWorker {
     pub(super) shared: Arc<Shared>,
     pub(super) judge: Box<dyn Judge>,
     pub(super) cluster: Option<Box<dyn Cluster>>,
     pub(super) mask: Box<dyn Fn(&mut Value) + Send>,
-    pub(super) told: Sender<Told>,
+    pub(super) events: Sender<KeeperEvent>,
 }
 
-struct Open {
+struct PendingVerdict {
     task: Task,
-    known: Known,
+    known: EndFacts,
     judged: Option<Judged>,
     /// The pod's UID at the API server, where the node knows another.
     api_uid: Option<String>,
@@ -113,15 +113,19 @@ struct Open {
     next: Moment,
 }
 
-impl Court {
-    pub(super) fn start(self, tasks: Receiver<Task>, news: Receiver<News>) -> io::Result<JoinHandle<()>> {
+impl JudgeWorker {
+    pub(super) fn start(
+        self,
+        tasks: Receiver<Task>,
+        news: Receiver<InstanceEvent>,
+    ) -> io::Result<JoinHandle<()>> {
         std::thread::Builder::new().name("judge".into()).spawn(move || self.run(&tasks, &news))
     }
 
-    fn run(mut self, tasks: &Receiver<Task>, news: &Receiver<News>) {
+    fn run(mut self, tasks: &Receiver<Task>, news: &Receiver<InstanceEvent>) {
         // Of this thread and the processes that it starts: a verdict can wait, the samples and the model server cannot.
         let _ = rustix::process::nice(NICE);
-        let mut open: Vec<Open> = Vec::new();
+        let mut open: Vec<PendingVerdict> = Vec::new();
         loop {
             match tasks.recv_timeout(TICK) {
                 Ok(task) => open.push(self.begin(task)),
@@ -142,21 +146,21 @@ impl Court {
     }
 
     /// `true` where it is settled.
-    fn step(&mut self, o: &mut Open) -> bool {
+    fn step(&mut self, o: &mut PendingVerdict) -> bool {
         let settled = self.look(o);
         self.shared.count(|c| c.settled += u64::from(settled));
         settled
     }
 
-    fn begin(&self, task: Task) -> Open {
+    fn begin(&self, task: Task) -> PendingVerdict {
         let judged = task.judged.clone();
         let judged_memory = judged.as_ref().is_some_and(Judged::is_memory);
-        let known = Known { oom: task.oom, judged_memory, ..Known::default() };
+        let known = EndFacts { oom: task.oom, judged_memory, ..EndFacts::default() };
         let now = Moment::now();
-        Open { known, judged, api_uid: None, asked: self.cluster.is_none(), next: now, task }
+        PendingVerdict { known, judged, api_uid: None, asked: self.cluster.is_none(), next: now, task }
     }
 
-    fn look(&mut self, o: &mut Open) -> bool {
+    fn look(&mut self, o: &mut PendingVerdict) -> bool {
         let now = Moment::now();
         o.known.age = now.since(o.task.noticed);
         if !o.asked && now >= o.next {
@@ -178,7 +182,7 @@ impl Court {
             Decision::Clean => {
                 let key = o.task.who.loop_key();
                 self.shared.store().remove(&o.task.id);
-                let _ = self.told.send(Told::NoDeath(key));
+                let _ = self.events.send(KeeperEvent::NotADeath(key));
                 true
             }
             Decision::Unclear => true,
@@ -194,7 +198,7 @@ impl Court {
     }
 
     /// Asks the API server. `true` where it told all that it will.
-    fn ask(&mut self, o: &mut Open) -> bool {
+    fn ask(&mut self, o: &mut PendingVerdict) -> bool {
         let Some(cluster) = &mut self.cluster else { return true };
         if o.task.who.pod.is_empty() {
             return true;
@@ -240,7 +244,7 @@ impl Court {
         }
     }
 
-    fn judge(&mut self, o: &mut Open) {
+    fn judge(&mut self, o: &mut PendingVerdict) {
         let path = self.shared.store().bundle(&o.task.id);
         let judged = match self.judge.judge(&path) {
             Ok(j) => j,
@@ -265,22 +269,22 @@ impl Court {
     }
 }
 
-impl Open {
-    fn hear(&mut self, news: &News) {
+impl PendingVerdict {
+    fn hear(&mut self, news: &InstanceEvent) {
         let who = &self.task.who;
         match news {
-            News::Restarted { uid, container, restart } => {
+            InstanceEvent::Restarted { uid, container, restart } => {
                 self.known.restarted |= *uid == who.uid
                     && *container == who.container
                     && who.restart.is_none_or(|own| *restart > own);
             }
-            News::Removed { uid } => self.known.removed |= *uid == who.uid,
+            InstanceEvent::Removed { uid } => self.known.removed |= *uid == who.uid,
         }
     }
 }
 
 /// The end of this very instance in a pod's status: the id of its container is that of no other.
-fn exit_of(pod: &Value, who: &Who) -> Option<Exit> {
+fn exit_of(pod: &Value, who: &ContainerRef) -> Option<Exit> {
     let deleting = pod.pointer("/metadata/deletionTimestamp").is_some_and(|t| !t.is_null());
     let lists = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"];
     let statuses = lists.iter().filter_map(|l| pod.pointer(&format!("/status/{l}"))?.as_array()).flatten();
@@ -310,14 +314,14 @@ mod tests {
         let pod = json!({"metadata": {"uid": "u"}, "status": {"containerStatuses": [
             {"name": "c", "state": {"terminated": {"exitCode": 0, "containerID": "containerd://b"}},
              "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "containerID": format!("containerd://{id}")}}}]}});
-        let who = Who { uid: "u".into(), container_id: id, ..Who::default() };
+        let who = ContainerRef { uid: "u".into(), container_id: id, ..ContainerRef::default() };
         assert_eq!(
             exit_of(&pod, &who),
             Some(Exit { code: 137, reason: "OOMKilled".into(), deleting: false })
         );
-        let other = Who { container_id: "c".repeat(64), ..who.clone() };
+        let other = ContainerRef { container_id: "c".repeat(64), ..who.clone() };
         assert_eq!(exit_of(&pod, &other), None, "another instance");
-        assert_eq!(exit_of(&pod, &Who { container_id: String::new(), ..who }), None);
-        assert_eq!(exit_of(&json!([]), &Who::default()), None);
+        assert_eq!(exit_of(&pod, &ContainerRef { container_id: String::new(), ..who }), None);
+        assert_eq!(exit_of(&json!([]), &ContainerRef::default()), None);
     }
 }

@@ -18,25 +18,25 @@ use dualplane_node::clock::Moment;
 use super::bundle::{self, Author};
 use super::freeze::Freeze;
 use super::judge::Task;
-use super::tape::Tape;
+use super::shared_ring::SharedRing;
 use super::time::rfc3339;
 use crate::incident::{Kind, LoopKey, SCHEMA, State, Store, StoreError, Summary};
 
 /// Bytes that wait for room on the disk.
-const MOST_WAITING: usize = 8 << 20;
+const MAX_WAITING: usize = 8 << 20;
 /// Between two tries.
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// What the keeper tells back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum KeeperEvent {
     /// The end of this group is on the disk, or will never be.
     Done {
         /// Path of the group.
         path: String,
     },
     /// An end that was admitted to its loop was none.
-    NoDeath(LoopKey),
+    NotADeath(LoopKey),
 }
 
 /// What could not be kept.
@@ -95,7 +95,7 @@ impl Shared {
 }
 
 /// A packed bundle.
-struct Packed {
+struct PackedBundle {
     summary: Summary,
     bytes: Vec<u8>,
     noticed: Moment,
@@ -108,8 +108,8 @@ pub(super) struct Keeper {
     pub(super) shared: Arc<Shared>,
     pub(super) knowledge: Arc<Knowledge>,
     pub(super) author: Author,
-    pub(super) tape: Tape,
-    pub(super) told: Sender<Told>,
+    pub(super) tape: SharedRing,
+    pub(super) events: Sender<KeeperEvent>,
     pub(super) judge: Sender<Task>,
 }
 
@@ -120,7 +120,7 @@ impl Keeper {
     }
 
     fn run(mut self, jobs: &Receiver<Freeze>) {
-        let mut waiting: VecDeque<Packed> = VecDeque::new();
+        let mut waiting: VecDeque<PackedBundle> = VecDeque::new();
         loop {
             let job = if waiting.is_empty() {
                 jobs.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -143,7 +143,7 @@ impl Keeper {
         }
     }
 
-    fn pack(&mut self, mut freeze: Freeze) -> Option<Packed> {
+    fn pack(&mut self, mut freeze: Freeze) -> Option<PackedBundle> {
         let died_at = rfc3339(freeze.wall_ms);
         let path = freeze.container.as_ref().map(|c| c.group.path().to_owned()).unwrap_or_default();
         let series = self.tape.series(&freeze);
@@ -151,7 +151,7 @@ impl Keeper {
         let mtime = u64::try_from(freeze.wall_ms / 1000).unwrap_or_default();
         let Ok(bytes) = pack([(freeze.id.clone(), files.as_slice())], mtime) else {
             self.shared.count(|c| c.lost += 1);
-            self.tell(Told::Done { path });
+            self.report(KeeperEvent::Done { path });
             return None;
         };
         let who = freeze.who.clone();
@@ -180,11 +180,11 @@ impl Keeper {
         };
         let task =
             Task { id: freeze.id.clone(), oom: freeze.oom(), who, noticed: freeze.noticed, judged: None };
-        Some(Packed { summary, bytes, noticed: freeze.noticed, path, task })
+        Some(PackedBundle { summary, bytes, noticed: freeze.noticed, path, task })
     }
 
     /// Writes what waits; what does not fit stays.
-    fn write_all(&self, waiting: &mut VecDeque<Packed>) {
+    fn write_all(&self, waiting: &mut VecDeque<PackedBundle>) {
         // First deaths before later ones, in the order in which they came.
         waiting.make_contiguous().sort_by_key(|p| !p.summary.first);
         while let Some(p) = waiting.pop_front() {
@@ -193,7 +193,7 @@ impl Keeper {
                 Err(StoreError::Budget(_)) => {
                     self.shared.count(|c| c.lost += 1);
                     self.shared.store().remove(&p.summary.id);
-                    self.tell(Told::Done { path: p.path });
+                    self.report(KeeperEvent::Done { path: p.path });
                 }
                 Err(StoreError::Io { .. }) => {
                     self.shared.count(|c| c.retried += 1);
@@ -203,19 +203,19 @@ impl Keeper {
             }
         }
         let mut bytes: usize = waiting.iter().map(|p| p.bytes.len()).sum();
-        while bytes > MOST_WAITING
+        while bytes > MAX_WAITING
             && let Some(p) = waiting.pop_back()
         {
             bytes = bytes.saturating_sub(p.bytes.len());
             self.shared.count(|c| c.lost += 1);
             self.shared.store().remove(&p.summary.id);
-            self.tell(Told::Done { path: p.path });
+            self.report(KeeperEvent::Done { path: p.path });
         }
         let now = waiting.len() as u64;
         self.shared.count(|c| c.waiting = now);
     }
 
-    fn write(&self, p: &Packed) -> Result<(), StoreError> {
+    fn write(&self, p: &PackedBundle) -> Result<(), StoreError> {
         let mut store = self.shared.store();
         let id = &p.summary.id;
         if store.get(id).is_none() {
@@ -224,7 +224,7 @@ impl Keeper {
         store.keep(id, &p.bytes)
     }
 
-    fn done(&self, p: Packed) {
+    fn done(&self, p: PackedBundle) {
         let ms = u64::try_from(Moment::now().since(p.noticed).as_millis()).ok();
         let mut store = self.shared.store();
         // A kill that its container did not survive is told by the death.
@@ -237,12 +237,12 @@ impl Keeper {
         let _ = store.change(&p.summary.id, |s| s.durable_ms = ms);
         drop(store);
         self.shared.count(|c| c.kept += 1);
-        self.tell(Told::Done { path: p.path });
+        self.report(KeeperEvent::Done { path: p.path });
         let _ = self.judge.send(p.task);
     }
 
-    fn tell(&self, told: Told) {
-        let _ = self.told.send(told);
+    fn report(&self, event: KeeperEvent) {
+        let _ = self.events.send(event);
     }
 }
 

@@ -7,7 +7,7 @@ use dualplane_core::time::Stamp;
 use dualplane_node::kmsg::Kernel;
 
 /// Records of the OOM killer that are remembered.
-const MOST: usize = 512;
+const MAX_RECORDS: usize = 512;
 /// Bytes of one quote.
 const BYTES: usize = 192 << 10;
 /// Bytes of the own record, where others came after it: with a table of 500 processes it has 60 KiB.
@@ -20,7 +20,7 @@ const BEFORE_US: u64 = 120 * 1_000_000;
 /// Of more than ten kills in five seconds the kernel prints one line each, with a pid and no cgroup (`oom_rs` in
 /// `mm/oom_kill.c`). Whose that was is told by the list of processes, where one was taken in time.
 #[derive(Debug, Clone)]
-pub(super) struct Remembered {
+pub(super) struct OomKill {
     pub(super) container_id: Option<String>,
     pub(super) pod_uid: Option<String>,
     /// Number of its first line.
@@ -33,7 +33,7 @@ pub(super) struct Remembered {
     pub(super) at_limit: bool,
 }
 
-impl Remembered {
+impl OomKill {
     fn of(r: &OomRecord, owner: impl Fn(u32) -> Option<String>) -> Self {
         let us = match r.stamp {
             Some(Stamp::Boot { us }) => u64::try_from(us).ok(),
@@ -55,37 +55,37 @@ impl Remembered {
 
 /// What the OOM killer did, the last records.
 #[derive(Debug, Default)]
-pub(super) struct Records {
-    all: VecDeque<Remembered>,
+pub(super) struct RecentOomKills {
+    all: VecDeque<OomKill>,
     /// One that may still grow: it is told half a second later, and its container is gone long before that.
-    growing: Option<Remembered>,
+    growing: Option<OomKill>,
 }
 
-impl Records {
+impl RecentOomKills {
     /// A record that is whole. `owner` gives the container of a pid.
     pub(super) fn add(&mut self, r: &OomRecord, owner: impl Fn(u32) -> Option<String>) {
-        self.all.push_back(Remembered::of(r, owner));
-        if self.all.len() > MOST {
+        self.all.push_back(OomKill::of(r, owner));
+        if self.all.len() > MAX_RECORDS {
             self.all.pop_front();
         }
     }
 
     /// The record that may still grow, as it stands now.
     pub(super) fn grows(&mut self, r: Option<&OomRecord>, owner: impl Fn(u32) -> Option<String>) {
-        self.growing = r.map(|r| Remembered::of(r, owner));
+        self.growing = r.map(|r| OomKill::of(r, owner));
     }
 
-    fn iter(&self) -> impl DoubleEndedIterator<Item = &Remembered> {
+    fn iter(&self) -> impl DoubleEndedIterator<Item = &OomKill> {
         self.all.iter().chain(&self.growing)
     }
 
     /// The last record that names a container.
-    pub(super) fn of(&self, container_id: &str) -> Option<&Remembered> {
+    pub(super) fn of(&self, container_id: &str) -> Option<&OomKill> {
         self.iter().rev().find(|r| r.container_id.as_deref() == Some(container_id))
     }
 
     /// The last record of a pod that names none of its containers, since a time.
-    pub(super) fn of_pod(&self, uid: &str, since_us: u64) -> Option<&Remembered> {
+    pub(super) fn of_pod(&self, uid: &str, since_us: u64) -> Option<&OomKill> {
         self.iter().rev().find(|r| {
             r.container_id.is_none()
                 && r.pod_uid.as_deref() == Some(uid)
@@ -95,13 +95,13 @@ impl Records {
 
     /// Numbers of held-back lines that are not of this container: they name nobody, and would be taken for its own.
     pub(super) fn of_others(&self, container_id: &str) -> BTreeSet<u64> {
-        let others = |r: &&Remembered| r.held_back && r.container_id.as_deref() != Some(container_id);
+        let others = |r: &&OomKill| r.held_back && r.container_id.as_deref() != Some(container_id);
         self.iter().filter(others).map(|r| r.number).collect()
     }
 
     /// Numbers at which records of other instances of the pod begin: how an earlier one ended says nothing of this end.
     pub(super) fn of_earlier(&self, container_id: &str, uid: &str) -> BTreeSet<u64> {
-        let earlier = |r: &&Remembered| {
+        let earlier = |r: &&OomKill| {
             !r.held_back
                 && !container_id.is_empty()
                 && r.pod_uid.as_deref() == Some(uid)
@@ -112,7 +112,7 @@ impl Records {
 
     /// Numbers at which records begin of others that died at a limit of their own: that they did is all that matters here.
     pub(super) fn of_foreign(&self, container_id: &str, uid: &str) -> BTreeSet<u64> {
-        let foreign = |r: &&Remembered| {
+        let foreign = |r: &&OomKill| {
             let other_pod = r.pod_uid.as_deref().map(|p| p != uid);
             let other = other_pod.or(r.container_id.as_deref().map(|c| c != container_id));
             r.at_limit && !r.held_back && other == Some(true)
@@ -122,22 +122,21 @@ impl Records {
 
     /// Numbers of held-back lines that are of this container.
     pub(super) fn of_own(&self, container_id: &str) -> BTreeSet<u64> {
-        let own = |r: &&Remembered| r.held_back && r.container_id.as_deref() == Some(container_id);
+        let own = |r: &&OomKill| r.held_back && r.container_id.as_deref() == Some(container_id);
         self.iter().filter(own).map(|r| r.number).collect()
     }
 
     /// Held-back lines since a time of which nobody knows whose they are.
     pub(super) fn unowned(&self, since_us: u64) -> usize {
-        let unowned = |r: &&Remembered| {
-            r.held_back && r.container_id.is_none() && r.us.is_some_and(|us| us >= since_us)
-        };
+        let unowned =
+            |r: &&OomKill| r.held_back && r.container_id.is_none() && r.us.is_some_and(|us| us >= since_us);
         self.iter().filter(unowned).count()
     }
 }
 
 /// Held-back lines by whose they are, and where records begin that are not of this end.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct LineOwners {
     pub(super) of_earlier: BTreeSet<u64>,
     pub(super) of_own: BTreeSet<u64>,
     pub(super) of_others: BTreeSet<u64>,
@@ -145,7 +144,7 @@ pub(super) struct Lines {
 }
 
 /// The lines of the two minutes before; where they are too many, the last ones, and the own record before them.
-pub(super) fn quote(kernels: &[&Kernel], own: Option<u64>, at_us: u64, lines: &Lines) -> String {
+pub(super) fn quote(kernels: &[&Kernel], own: Option<u64>, at_us: u64, lines: &LineOwners) -> String {
     let since = at_us.saturating_sub(BEFORE_US);
     let told = told(kernels, lines);
     let mut bytes = 0;
@@ -176,7 +175,7 @@ pub(super) fn quote(kernels: &[&Kernel], own: Option<u64>, at_us: u64, lines: &L
 }
 
 /// All lines that are remembered, without what concerns others only.
-fn told<'a>(kernels: &[&'a Kernel], lines: &Lines) -> Vec<(u64, &'a str)> {
+fn told<'a>(kernels: &[&'a Kernel], lines: &LineOwners) -> Vec<(u64, &'a str)> {
     let mut next = 0;
     // Whose record it is that the line stands in.
     let (mut earlier, mut foreign) = (false, false);
@@ -275,14 +274,14 @@ mod tests {
         std::fs::write(f.path(), format!("{}{}", line(1, 70), line(2, 80))).unwrap();
         let source = Source::stream(OwnedFd::from(std::fs::File::open(f.path()).unwrap())).unwrap();
         let (mut k, mut said, mut records) =
-            (Kernel::new(source, State::default()), Vec::new(), Records::default());
+            (Kernel::new(source, State::default()), Vec::new(), RecentOomKills::default());
         let owner = |pid| (pid == 70).then(|| "a".repeat(64));
         for _ in 0..8 {
             k.turn(Duration::from_millis(100), &mut said).unwrap();
             std::thread::park_timeout(Duration::from_millis(100));
         }
         for s in said {
-            if let dualplane_node::kmsg::Said::Oom(r) = s {
+            if let dualplane_node::kmsg::KernelMessage::Oom(r) = s {
                 records.add(&r, owner);
             }
         }
@@ -303,14 +302,14 @@ mod tests {
         say(5, "b invoked oom-killer: gfp_mask=0xcc0");
         say(6, "Memory cgroup out of memory: Killed process 9 (b) total-vm:9kB");
         let k = kernel(&text);
-        let own = Lines { of_own: BTreeSet::from([4]), ..Lines::default() };
+        let own = LineOwners { of_own: BTreeSet::from([4]), ..LineOwners::default() };
         let numbers =
             |q: &str| q.lines().map(|l| l.split(',').nth(1).unwrap().to_owned()).collect::<Vec<_>>();
         // 120 s before 135 s: the quote begins behind the first record's head.
         assert_eq!(numbers(&quote(&[&k], None, 135_000_000, &own)), ["3", "4", "5", "6"]);
-        assert_eq!(numbers(&quote(&[&k], None, 135_000_000, &Lines::default())), ["3", "5", "6"]);
+        assert_eq!(numbers(&quote(&[&k], None, 135_000_000, &LineOwners::default())), ["3", "5", "6"]);
         assert_eq!(numbers(&quote(&[&k], None, 125_000_000, &own)), ["1", "2", "3", "4", "5", "6"]);
-        let earlier = Lines { of_earlier: BTreeSet::from([1]), ..own };
+        let earlier = LineOwners { of_earlier: BTreeSet::from([1]), ..own };
         assert_eq!(numbers(&quote(&[&k], None, 125_000_000, &earlier)), ["3", "4", "5", "6"]);
     }
 
@@ -344,16 +343,16 @@ mod tests {
         std::fs::write(f.path(), &text).unwrap();
         let source = Source::stream(OwnedFd::from(std::fs::File::open(f.path()).unwrap())).unwrap();
         let (mut k, mut said, mut records) =
-            (Kernel::new(source, State::default()), Vec::new(), Records::default());
+            (Kernel::new(source, State::default()), Vec::new(), RecentOomKills::default());
         while said.len() < 4 {
             k.turn(Duration::from_millis(100), &mut said).unwrap();
         }
         for s in said {
-            if let dualplane_node::kmsg::Said::Oom(r) = s {
+            if let dualplane_node::kmsg::KernelMessage::Oom(r) = s {
                 records.add(&r, |_| None);
             }
         }
-        let lines = Lines { foreign: records.of_foreign(&own, ""), ..Lines::default() };
+        let lines = LineOwners { foreign: records.of_foreign(&own, ""), ..LineOwners::default() };
         assert_eq!(lines.foreign, BTreeSet::from([1]));
         // Read by two, as after a restart of the agent: each line once.
         let q = quote(&[&k, &k], records.of(&own).map(|r| r.number), 26_000, &lines);
@@ -368,12 +367,12 @@ mod tests {
             writeln!(text, "4,{n},{},-;{}", n * 100_000, "x".repeat(100)).unwrap();
         }
         let k = kernel(&text);
-        let q = quote(&[&k], None, 399_900_000, &Lines::default());
+        let q = quote(&[&k], None, 399_900_000, &LineOwners::default());
         let first = q.lines().next().unwrap();
         assert!(q.len() <= BYTES && q.ends_with(&format!("{}\n", "x".repeat(100))));
         assert!(us_of(first).unwrap() >= 279_900_000, "{first}");
         assert!(q.contains("4,3999,"));
-        let q = quote(&[&k], Some(1000), 399_900_000, &Lines::default());
+        let q = quote(&[&k], Some(1000), 399_900_000, &LineOwners::default());
         assert!(q.starts_with("4,1000,") && q.contains("4,3999,"), "{}", q.lines().next().unwrap());
         assert!(
             q.len() <= BYTES + OWN_BYTES && q.contains("\n4,1400,") && !q.contains("\n4,1900,"),
@@ -384,9 +383,9 @@ mod tests {
             &[&k],
             Some(3990),
             399_900_000,
-            &Lines { of_others: BTreeSet::from([3999]), ..Lines::default() },
+            &LineOwners { of_others: BTreeSet::from([3999]), ..LineOwners::default() },
         );
         assert_eq!((q.matches("4,3990,").count(), q.contains("4,3999,")), (1, false));
-        assert_eq!(quote(&[], None, 0, &Lines::default()), "");
+        assert_eq!(quote(&[], None, 0, &LineOwners::default()), "");
     }
 }

@@ -13,21 +13,21 @@ use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact::Redactor;
 use dualplane_node::clock::{Moment, boot_id};
 use dualplane_node::cri::{Change, Instances};
-use dualplane_node::kmsg::{Kernel, Said, Source, State as KernelState};
-use dualplane_node::sample::Noticed;
+use dualplane_node::kmsg::{Kernel, KernelMessage, Source, State as KernelState};
+use dualplane_node::sample::SampleEvent;
 use serde_json::{Value, json};
 
 use super::bundle::Author;
-use super::config::{Config, Counts, Parts, RecorderError};
+use super::config::{Config, Counts, Dependencies, RecorderError};
+use super::container_ref::ContainerRef;
+use super::crash_loops::CrashLoops;
 use super::freeze::Freeze;
-use super::judge::{Court, Judged, News, Task};
-use super::keeper::{Keeper, Shared, Told, incidents_dir};
-use super::loops::Loops;
-use super::quotes::Records;
-use super::seen::Seen;
-use super::tape::{Notes, Tape};
-use super::wake::Wake;
-use super::who::Who;
+use super::judge::{InstanceEvent, JudgeWorker, Judged, Task};
+use super::keeper::{Keeper, KeeperEvent, Shared, incidents_dir};
+use super::quotes::RecentOomKills;
+use super::seen_instances::SeenInstances;
+use super::shared_ring::{Notes, SharedRing};
+use super::wake::Waker;
 use crate::incident::{Kind, State, Store};
 use crate::observe::Observer;
 use crate::ring::{Ring, RingCounts, RingLimits};
@@ -47,19 +47,19 @@ pub struct Recorder {
     pub(super) config: Config,
     pub(super) boot: String,
     pub(super) observer: Observer,
-    pub(super) wake: Wake,
+    pub(super) wake: Waker,
     pub(super) kernel: Option<Kernel>,
     /// What the kernel said before this run: for quoting, not for counting.
     pub(super) history: Option<Kernel>,
-    pub(super) records: Records,
+    pub(super) records: RecentOomKills,
     pub(super) saved: Moment,
-    pub(super) tape: Tape,
+    pub(super) tape: SharedRing,
     pub(super) notes: Notes,
     pub(super) instances: Instances,
     pub(super) late: Vec<(Moment, Change)>,
-    pub(super) loops: Loops,
+    pub(super) loops: CrashLoops,
     /// Instances whose end is kept or on its way: uid, container, restart.
-    pub(super) seen: Seen,
+    pub(super) seen: SeenInstances,
     pub(super) nameless: Vec<(Moment, ContainerView)>,
     pub(super) kills: HashMap<u16, (u64, Moment)>,
     pub(super) kill_told: HashMap<u16, Moment>,
@@ -73,8 +73,8 @@ pub struct Recorder {
     pub(super) shared: Arc<Shared>,
     pub(super) knowledge: Arc<Knowledge>,
     pub(super) jobs: Option<Sender<Freeze>>,
-    pub(super) news: Sender<News>,
-    pub(super) told: Receiver<Told>,
+    pub(super) news: Sender<InstanceEvent>,
+    pub(super) events: Receiver<KeeperEvent>,
     pub(super) threads: Vec<JoinHandle<()>>,
 }
 
@@ -92,7 +92,7 @@ impl Recorder {
     ///
     /// # Errors
     /// The state's folder cannot be used, or another agent uses it.
-    pub fn new(config: Config, parts: Parts) -> Result<Self, RecorderError> {
+    pub fn new(config: Config, parts: Dependencies) -> Result<Self, RecorderError> {
         let proc_root = &config.observe.sample.proc_root;
         let boot = boot_id(proc_root)
             .ok_or_else(|| RecorderError::NoBoot(proc_root.join("sys/kernel/random/boot_id")))?;
@@ -106,12 +106,12 @@ impl Recorder {
         let store = Store::open(&incidents_dir(&config.state), config.disk.saturating_sub(ring_bytes))?;
         let observer = Observer::new(config.observe.clone(), parts.gpus).map_err(RecorderError::Thread)?;
         let (kernel, history) = kernels(&config, &boot);
-        let tape = Tape { ring: Arc::new(Mutex::new(ring)), node: config.node.clone() };
+        let tape = SharedRing { ring: Arc::new(Mutex::new(ring)), node: config.node.clone() };
         let (jobs, frozen) = channel();
         let (tasks, judged) = channel();
         let (news, heard) = channel();
-        let (tell, told) = channel();
-        let (mut loops, mut seen) = (Loops::default(), Seen::default());
+        let (sender, events) = channel();
+        let (mut loops, mut seen) = (CrashLoops::default(), SeenInstances::default());
         for s in store.all() {
             if s.kind != Kind::Kill {
                 loops.known(s.loop_key());
@@ -121,7 +121,7 @@ impl Recorder {
             }
             // What an earlier run kept and did not judge, or nobody had settled.
             if s.state == State::Kept || (s.state == State::Judged && s.kind == Kind::End) {
-                let who = Who {
+                let who = ContainerRef {
                     namespace: s.namespace.clone(),
                     pod: s.pod.clone(),
                     uid: s.uid.clone(),
@@ -145,16 +145,16 @@ impl Recorder {
             knowledge: Arc::clone(&knowledge),
             author,
             tape: tape.clone(),
-            told: tell.clone(),
+            events: sender.clone(),
             judge: tasks,
         };
         let masking = Arc::clone(&knowledge);
-        let court = Court {
+        let court = JudgeWorker {
             shared: Arc::clone(&shared),
             judge: parts.judge,
             cluster: parts.cluster,
             mask: Box::new(move |value| Redactor::new(&masking).json(value)),
-            told: tell,
+            events: sender,
         };
         let threads = vec![
             keeper.start(frozen).map_err(RecorderError::Thread)?,
@@ -166,11 +166,11 @@ impl Recorder {
             config,
             boot,
             observer,
-            wake: Wake::new(),
+            wake: Waker::new(),
             counts: Counts { no_kernel: kernel.is_none(), ..Counts::default() },
             kernel,
             history,
-            records: Records::default(),
+            records: RecentOomKills::default(),
             saved: now,
             tape,
             notes: Notes::default(),
@@ -189,7 +189,7 @@ impl Recorder {
             knowledge,
             jobs: Some(jobs),
             news,
-            told,
+            events,
             threads,
         };
         // The series first: what an earlier run left waits, the memory of a container that dies now does not.
@@ -314,7 +314,7 @@ impl Recorder {
         let notes = self.notes.of(self.observer.view(), &mask);
         self.tape.ring().append(self.observer.records(), &notes);
         for n in self.observer.noticed() {
-            if let Noticed::OomKills { slot, kills } = n {
+            if let SampleEvent::OomKills { slot, kills } = n {
                 self.counts.oom_kills += kills;
                 let entry = self.kills.entry(*slot).or_insert((0, Moment::now()));
                 entry.0 += kills;
@@ -347,13 +347,13 @@ impl Recorder {
         let mut killed = false;
         for s in said {
             match s {
-                Said::Oom(r) => {
+                KernelMessage::Oom(r) => {
                     self.records.add(&r, |pid| owner(view, pid));
                     killed = true;
                 }
-                Said::Xid { .. } => self.counts.xids += 1,
-                Said::Driver { .. } => {}
-                Said::Lost(n) => self.counts.kernel_lost += n,
+                KernelMessage::Xid { .. } => self.counts.xids += 1,
+                KernelMessage::Driver { .. } => {}
+                KernelMessage::Lost(n) => self.counts.kernel_lost += n,
             }
         }
         killed
@@ -365,20 +365,20 @@ impl Recorder {
         let mut said = Vec::new();
         while history.turn(Duration::ZERO, &mut said).is_ok_and(|n| n > 0) {}
         for s in said {
-            if let Said::Oom(r) = s {
+            if let KernelMessage::Oom(r) = s {
                 self.records.add(&r, |_| None);
             }
         }
     }
 
     fn hear(&mut self) {
-        while let Ok(told) = self.told.try_recv() {
-            match told {
-                Told::Done { path } => {
+        while let Ok(event) = self.events.try_recv() {
+            match event {
+                KeeperEvent::Done { path } => {
                     self.frozen = self.frozen.saturating_sub(1);
                     self.mark_gone(path);
                 }
-                Told::NoDeath(key) => self.loops.forget(&key),
+                KeeperEvent::NotADeath(key) => self.loops.forget(&key),
             }
         }
     }

@@ -16,11 +16,11 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
 /// Directories that are watched: one a pod, and those above.
-const MOST: usize = 2048;
+const MAX_WATCHES: usize = 2048;
 
 /// What woke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Woken {
+pub(super) struct WakeReason {
     /// The kernel said something.
     pub(super) kernel: bool,
     /// A group came or went.
@@ -29,12 +29,12 @@ pub(super) struct Woken {
 
 /// Watches on directories of groups.
 #[derive(Debug, Default)]
-pub(super) struct Wake {
+pub(super) struct Waker {
     inotify: Option<OwnedFd>,
     watched: HashSet<PathBuf>,
 }
 
-impl Wake {
+impl Waker {
     pub(super) fn new() -> Self {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
         Self { inotify, watched: HashSet::new() }
@@ -45,7 +45,7 @@ impl Wake {
     pub(super) fn watch<'a>(&mut self, dirs: impl Iterator<Item = &'a Path>) -> bool {
         let Some(fd) = &self.inotify else { return false };
         let mut now = HashSet::with_capacity(self.watched.len());
-        for dir in dirs.take(MOST) {
+        for dir in dirs.take(MAX_WATCHES) {
             // A directory that went and came again under its name has no watch any more; adding one twice changes nothing.
             let flags =
                 WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::ONLYDIR | WatchFlags::DELETE_SELF;
@@ -65,7 +65,7 @@ impl Wake {
     }
 
     /// Waits, at most so long.
-    pub(super) fn wait(&mut self, kernel: Option<&File>, most: Duration) -> io::Result<Woken> {
+    pub(super) fn wait(&mut self, kernel: Option<&File>, most: Duration) -> io::Result<WakeReason> {
         let time = Timespec {
             tv_sec: i64::try_from(most.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(most.subsec_nanos()),
@@ -76,7 +76,7 @@ impl Wake {
             open.iter().map(|f| PollFd::from_borrowed_fd(*f, PollFlags::IN)).collect();
         match poll(&mut fds, Some(&time)) {
             Ok(_) => {}
-            Err(Errno::INTR) => return Ok(Woken::default()),
+            Err(Errno::INTR) => return Ok(WakeReason::default()),
             Err(e) => return Err(e.into()),
         }
         let mut ready = fds.iter().map(|f| !f.revents().is_empty());
@@ -85,7 +85,7 @@ impl Wake {
         if groups {
             self.drain();
         }
-        Ok(Woken { kernel, groups })
+        Ok(WakeReason { kernel, groups })
     }
 
     /// What exactly happened is seen by looking; the queue only has to be empty again.
@@ -105,20 +105,23 @@ mod tests {
     #[test]
     fn a_new_directory_wakes_at_once_and_nothing_wakes_later() {
         let d = tempfile::tempdir().unwrap();
-        let mut w = Wake::new();
+        let mut w = Waker::new();
         assert!(w.watch([d.path(), Path::new("/nonexistent")].into_iter()));
         assert!(!w.watch([d.path()].into_iter()));
         assert_eq!(w.watched(), 1);
-        assert_eq!(w.wait(None, Duration::from_millis(5)).unwrap(), Woken::default());
+        assert_eq!(w.wait(None, Duration::from_millis(5)).unwrap(), WakeReason::default());
         std::fs::create_dir(d.path().join("group")).unwrap();
         let began = Moment::now();
-        assert_eq!(w.wait(None, Duration::from_secs(10)).unwrap(), Woken { kernel: false, groups: true });
+        assert_eq!(
+            w.wait(None, Duration::from_secs(10)).unwrap(),
+            WakeReason { kernel: false, groups: true }
+        );
         assert!(Moment::now().since(began) < Duration::from_secs(5));
         std::fs::remove_dir(d.path().join("group")).unwrap();
         assert!(w.wait(None, Duration::from_secs(10)).unwrap().groups);
         assert_eq!(
             w.wait(None, Duration::from_millis(5)).unwrap(),
-            Woken::default(),
+            WakeReason::default(),
             "the queue is empty again"
         );
     }

@@ -14,7 +14,7 @@ use super::segment::{self, Header, Range};
 
 /// A segment that is written no more.
 #[derive(Debug)]
-pub(super) struct Closed {
+pub(super) struct ClosedSegment {
     number: u64,
     pub(super) path: PathBuf,
     /// `None` where it cannot be read.
@@ -33,7 +33,7 @@ pub(super) struct Files {
     lock: File,
     boot8: String,
     /// Oldest first.
-    closed: VecDeque<Closed>,
+    closed: VecDeque<ClosedSegment>,
     next: u64,
     /// Of all, those that are written included.
     bytes: u64,
@@ -97,7 +97,7 @@ impl Files {
             return;
         }
         let path = open.into_path();
-        self.closed.push_back(Closed {
+        self.closed.push_back(ClosedSegment {
             number,
             path,
             header: Some(header.clone()),
@@ -168,15 +168,15 @@ impl Files {
         self.lock.sync_all()
     }
 
-    pub(super) fn oldest(&self) -> Option<&Closed> {
+    pub(super) fn oldest(&self) -> Option<&ClosedSegment> {
         self.closed.front()
     }
 
-    pub(super) fn of_boot(&self, boot: &str) -> impl DoubleEndedIterator<Item = &Closed> {
+    pub(super) fn of_boot(&self, boot: &str) -> impl DoubleEndedIterator<Item = &ClosedSegment> {
         self.closed.iter().filter(move |s| s.is_of(boot))
     }
 
-    pub(super) fn of_boot_mut(&mut self, boot: &str) -> impl Iterator<Item = &mut Closed> {
+    pub(super) fn of_boot_mut(&mut self, boot: &str) -> impl Iterator<Item = &mut ClosedSegment> {
         self.closed.iter_mut().filter(move |s| s.is_of(boot))
     }
 
@@ -204,14 +204,14 @@ impl Files {
     }
 }
 
-impl Closed {
+impl ClosedSegment {
     fn is_of(&self, boot: &str) -> bool {
         self.header.as_ref().is_some_and(|h| h.boot == boot)
     }
 }
 
 /// A segment of an earlier run. An empty file is what a kill leaves between two calls; it is deleted.
-fn found(number: u64, path: PathBuf, meta: &fs::Metadata, counts: &mut RingCounts) -> Option<Closed> {
+fn found(number: u64, path: PathBuf, meta: &fs::Metadata, counts: &mut RingCounts) -> Option<ClosedSegment> {
     if meta.len() == 0 {
         let _ = fs::remove_file(&path);
         return None;
@@ -221,5 +221,5 @@ fn found(number: u64, path: PathBuf, meta: &fs::Metadata, counts: &mut RingCount
     // A kill leaves the room that was asked for ahead.
     let given_back = segment::open(&path, true).and_then(|file| give_back(&file, meta.len()));
     let allocated = given_back.unwrap_or_else(|_| meta.blocks().saturating_mul(512).max(meta.len()));
-    Some(Closed { number, path, header, range: None, allocated, synced: false })
+    Some(ClosedSegment { number, path, header, range: None, allocated, synced: false })
 }

@@ -31,7 +31,7 @@ use dualplane_node::sample::Record;
 pub use note::{Engine, Note};
 pub use recovered::{Recovered, RecoveredContainer};
 pub use snapshot::Snapshot;
-pub use window::{ContainerWindow, GpuWindow, Held, Window};
+pub use window::{ContainerWindow, GpuWindow, ProcessMemory, Window};
 
 use file::Open;
 use files::Files;

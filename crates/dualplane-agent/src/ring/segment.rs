@@ -22,7 +22,7 @@ pub(super) const MAGIC: &[u8; 8] = b"dpring1\n";
 /// Version of what stands behind; another one is not read.
 const VERSION: u32 = 1;
 /// What is read of a file: far above the largest segment that is written.
-const MOST: u64 = 16 << 20;
+const MAX_SEGMENT_BYTES: u64 = 16 << 20;
 
 /// Whose segment it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ pub(super) fn open(path: &Path, write: bool) -> io::Result<File> {
 /// Reads all of a segment's file.
 pub(super) fn load(path: &Path, into: &mut Vec<u8>) -> io::Result<()> {
     into.clear();
-    open(path, false)?.take(MOST).read_to_end(into).map(|_| ())
+    open(path, false)?.take(MAX_SEGMENT_BYTES).read_to_end(into).map(|_| ())
 }
 
 /// Reads the header of a segment's file.

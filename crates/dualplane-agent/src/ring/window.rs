@@ -62,14 +62,14 @@ pub struct GpuWindow {
     /// Its readings.
     pub readings: Vec<Record>,
     /// Processes with memory on it, by time.
-    pub processes: Vec<Held>,
+    pub processes: Vec<ProcessMemory>,
     /// Its error counters.
     pub health: Vec<Record>,
 }
 
 /// Memory of a process on a device at a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct ProcessMemory {
     /// When.
     pub at: Moment,
     /// Pid of the host.
@@ -98,7 +98,7 @@ pub(super) struct Builder<'a> {
 
 /// What slots and places mean within one segment.
 #[derive(Default)]
-struct Meaning {
+struct SegmentTable {
     slots: BTreeMap<u16, (Arc<str>, bool)>,
     facts: BTreeMap<Arc<str>, (Group, Option<Named>)>,
     engines: BTreeMap<u16, Engine>,
@@ -149,7 +149,7 @@ impl<'a> Builder<'a> {
     }
 
     fn read(&mut self, reader: &mut Reader<'_>) {
-        let mut meaning = Meaning::default();
+        let mut meaning = SegmentTable::default();
         while let Some(item) = reader.next() {
             match item {
                 Item::Table(notes) | Item::Notes(notes) => {
@@ -169,7 +169,7 @@ impl<'a> Builder<'a> {
         self.seen.extend(meaning.facts.into_keys().chain(meaning.gone.into_keys()));
     }
 
-    fn record(&mut self, r: &Record, meaning: &Meaning) {
+    fn record(&mut self, r: &Record, meaning: &SegmentTable) {
         self.records += 1;
         match r.kind {
             RecordKind::Round => self.window.rounds.push(*r),
@@ -179,7 +179,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn of_container(&mut self, r: &Record, meaning: &Meaning) {
+    fn of_container(&mut self, r: &Record, meaning: &SegmentTable) {
         let Some((path, wanted)) = meaning.slots.get(&r.slot) else {
             self.window.unknown += 1;
             return;
@@ -207,7 +207,7 @@ impl<'a> Builder<'a> {
         container.records.push(*r);
     }
 
-    fn of_gpu(&mut self, r: &Record, meaning: &Meaning) {
+    fn of_gpu(&mut self, r: &Record, meaning: &SegmentTable) {
         let place = usize::from(r.slot);
         let Some(device) = meaning.devices.get(place) else {
             self.window.unknown += 1;
@@ -223,7 +223,13 @@ impl<'a> Builder<'a> {
             _ => {
                 let Some((pid, used, slot)) = r.process() else { return };
                 let container = slot.and_then(|s| meaning.slots.get(&s)).map(|(path, _)| path.clone());
-                gpu.processes.push(Held { at: r.at, pid, used, other_kind: r.other_kind(), container });
+                gpu.processes.push(ProcessMemory {
+                    at: r.at,
+                    pid,
+                    used,
+                    other_kind: r.other_kind(),
+                    container,
+                });
             }
         }
     }
@@ -247,7 +253,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-impl Meaning {
+impl SegmentTable {
     fn take(&mut self, note: Note, wanted: &dyn Fn(&str) -> bool) {
         match note {
             Note::Container { slot, group, named, .. } => {

@@ -25,10 +25,10 @@ use names::{CONTAINER, DEVICE, ENGINE, HEALTH, Metric, NODE, SHM, VRAM};
 
 use thin::Point;
 
-use crate::ring::{ContainerWindow, GpuWindow, Held, Window};
+use crate::ring::{ContainerWindow, GpuWindow, ProcessMemory, Window};
 
 /// Milliseconds between values of devices on which no process of the container was: they tell who else was there.
-const STRANGER_EVERY: i64 = 5000;
+const FOREIGN_STEP_MS: i64 = 5000;
 /// Processes of a device.
 const MAX_PROCESSES: usize = 256;
 
@@ -149,7 +149,7 @@ fn of_device(g: &GpuWindow, window: &Window, who: &Labels, clock: &Clock, out: &
     ];
     labels.extend(d.instance.map(|(i, _)| ("GPU_I_ID", i.to_string())));
     let owner = owner(g, window, who);
-    let every = if owner.is_some() { 0 } else { STRANGER_EVERY };
+    let every = if owner.is_some() { 0 } else { FOREIGN_STEP_MS };
     let device = labels.clone();
     labels.extend(owner.map(|o| o.pairs()).unwrap_or_default());
     let readings: Vec<_> =
@@ -180,7 +180,7 @@ fn owner(g: &GpuWindow, window: &Window, who: &Labels) -> Option<Labels> {
     found
 }
 
-fn names_of(p: &Held, window: &Window, who: &Labels) -> Option<Labels> {
+fn names_of(p: &ProcessMemory, window: &Window, who: &Labels) -> Option<Labels> {
     let c = window.containers.get(p.container.as_deref()?)?;
     Some(who.of(c.named.as_ref()))
 }
@@ -203,7 +203,7 @@ fn processes(g: &GpuWindow, window: &Window, who: &Labels, clock: &Clock, device
     for (pid, (owner, points)) in by_pid {
         let mut labels = device.clone();
         labels.push(("pid", pid.to_string()));
-        let every = if owner.is_some() { 0 } else { STRANGER_EVERY };
+        let every = if owner.is_some() { 0 } else { FOREIGN_STEP_MS };
         labels.extend(owner.map(|o| o.pairs()).unwrap_or_default());
         out.put("dualplane_gpu_process_memory_bytes", &labels, &thin::one(points, every));
     }

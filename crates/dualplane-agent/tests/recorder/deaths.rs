@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use dualplane_agent::incident::{Kind, State, Summary};
-use dualplane_agent::recorder::{Judge, Judged, Parts, Recorder};
+use dualplane_agent::recorder::{Dependencies, Judge, Judged, Recorder};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_kube::bundle::unpack;
 use dualplane_node::clock::Moment;
@@ -41,7 +41,7 @@ impl Judge for OwnJudge {
 
 fn recorder(node: &Node, state: &Path) -> Recorder {
     let judge = Box::new(OwnJudge(Knowledge::embedded().unwrap()));
-    let parts = Parts { gpus: Box::new(Fake::cards(2)), judge, cluster: None };
+    let parts = Dependencies { gpus: Box::new(Fake::cards(2)), judge, cluster: None };
     Recorder::new(node.config(state), parts).unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Api, Fault, parse};
+use super::{Api, ApiError, parse};
 use crate::api::path;
 use crate::find::text;
 
@@ -26,13 +26,13 @@ impl Api {
     /// A list. `keep` sees each object first and may shrink or drop it, so that large lists are never held whole.
     ///
     /// # Errors
-    /// See [`Fault`]. A list that expired while it was read (410) is handed on as far as it came, and is `cut`.
+    /// See [`ApiError`]. A list that expired while it was read (410) is handed on as far as it came, and is `cut`.
     pub async fn list(
         &self,
         base: &str,
         query: &[(&str, &str)],
         mut keep: impl FnMut(Value) -> Option<Value>,
-    ) -> Result<Listed, Fault> {
+    ) -> Result<Listed, ApiError> {
         let mut listed = Listed::default();
         let (mut next, mut kept) = (String::new(), 0);
         for _ in 0..MAX_PAGES {
@@ -46,7 +46,7 @@ impl Api {
             let body = match self.get(&path).await {
                 Ok(body) => body,
                 // What was read so far is true of the moment at which it was read.
-                Err(Fault::Expired(_)) if !next.is_empty() => {
+                Err(ApiError::Expired(_)) if !next.is_empty() => {
                     listed.cut = true;
                     return Ok(listed);
                 }

@@ -1,10 +1,10 @@
 //! Requests to the API server: bounded in number, size and time, friendly when it asks to wait.
 
-mod fault;
+mod error;
 mod list;
 pub mod path;
 
-pub use fault::Fault;
+pub use error::ApiError;
 pub use list::Listed;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -141,24 +141,24 @@ impl Api {
     /// An answer that is held whole, at most [`MAX_BODY`].
     ///
     /// # Errors
-    /// See [`Fault`].
-    pub async fn get(&self, path: &str) -> Result<Vec<u8>, Fault> {
+    /// See [`ApiError`].
+    pub async fn get(&self, path: &str) -> Result<Vec<u8>, ApiError> {
         self.get_bounded(path, self.timeout, MAX_BODY).await
     }
 
     /// The same with a time of its own, which `--request-timeout` may shorten.
     ///
     /// # Errors
-    /// See [`Fault`].
-    pub async fn get_within(&self, path: &str, time: Duration) -> Result<Vec<u8>, Fault> {
+    /// See [`ApiError`].
+    pub async fn get_within(&self, path: &str, time: Duration) -> Result<Vec<u8>, ApiError> {
         self.get_bounded(path, time, MAX_BODY).await
     }
 
     /// The same with a bound of its own: what a pod answers is not the API server's word, and may be of any size.
     ///
     /// # Errors
-    /// See [`Fault`].
-    pub async fn get_bounded(&self, path: &str, time: Duration, bound: usize) -> Result<Vec<u8>, Fault> {
+    /// See [`ApiError`].
+    pub async fn get_bounded(&self, path: &str, time: Duration, bound: usize) -> Result<Vec<u8>, ApiError> {
         let time = self.asked.map_or(time, |asked| asked.min(time));
         let request = || Request::get(path).header(header::ACCEPT, "application/json, */*;q=0.8");
         self.whole(path, time, bound, || request().body(Body::from(Vec::new()))).await
@@ -167,16 +167,16 @@ impl Api {
     /// An object.
     ///
     /// # Errors
-    /// See [`Fault`].
-    pub async fn object(&self, path: &str) -> Result<Value, Fault> {
+    /// See [`ApiError`].
+    pub async fn object(&self, path: &str) -> Result<Value, ApiError> {
         parse(path, &self.get(path).await?)
     }
 
     /// An answer as it comes: chunks go to `sink`; how many bytes came. `--request-timeout` replaces `time`.
     ///
     /// # Errors
-    /// See [`Fault`]. What came before a break was handed on; the caller says so.
-    pub async fn stream(&self, path: &str, time: Duration, sink: impl FnMut(&[u8])) -> Result<u64, Fault> {
+    /// See [`ApiError`]. What came before a break was handed on; the caller says so.
+    pub async fn stream(&self, path: &str, time: Duration, sink: impl FnMut(&[u8])) -> Result<u64, ApiError> {
         self.streamed(path, time, None, sink).await
     }
 
@@ -190,7 +190,7 @@ impl Api {
         bytes: u64,
         time: Duration,
         sink: impl FnMut(&[u8]),
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, ApiError> {
         self.streamed(path, time, Some(bytes), sink).await
     }
 
@@ -200,7 +200,7 @@ impl Api {
         time: Duration,
         tail: Option<u64>,
         mut sink: impl FnMut(&[u8]),
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, ApiError> {
         let _slot = self.slot(path).await?;
         let deadline = Instant::now() + self.asked.unwrap_or(time);
         let request = || {
@@ -214,9 +214,9 @@ impl Api {
         let mut bytes = 0;
         loop {
             let frame =
-                timeout_at(deadline, body.frame()).await.map_err(|_| Fault::TimedOut(path.to_owned()))?;
+                timeout_at(deadline, body.frame()).await.map_err(|_| ApiError::TimedOut(path.to_owned()))?;
             let Some(frame) = frame else { return Ok(bytes) };
-            let frame = frame.map_err(|e| Fault::Broken { path: path.to_owned(), why: chain(&e) })?;
+            let frame = frame.map_err(|e| ApiError::Interrupted { path: path.to_owned(), why: chain(&e) })?;
             if let Some(data) = frame.data_ref() {
                 bytes += data.len() as u64;
                 sink(data);
@@ -227,24 +227,24 @@ impl Api {
     /// Changes an object. Only `apply/` sends it, and `event.rs` to its own Events.
     ///
     /// # Errors
-    /// See [`Fault`].
-    pub(crate) async fn patch(&self, path: &str, kind: PatchType, patch: &Value) -> Result<Value, Fault> {
+    /// See [`ApiError`].
+    pub(crate) async fn patch(&self, path: &str, kind: PatchType, patch: &Value) -> Result<Value, ApiError> {
         let bytes = serde_json::to_vec(patch)
-            .map_err(|e| Fault::Odd { path: path.to_owned(), why: e.to_string() })?;
+            .map_err(|e| ApiError::InvalidResponse { path: path.to_owned(), why: e.to_string() })?;
         self.write(Method::PATCH, path, kind.content_type(), bytes).await
     }
 
     /// Makes an object. Only `event.rs` sends it.
     ///
     /// # Errors
-    /// See [`Fault`].
-    pub(crate) async fn post(&self, path: &str, object: &Value) -> Result<Value, Fault> {
+    /// See [`ApiError`].
+    pub(crate) async fn post(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         let bytes = serde_json::to_vec(object)
-            .map_err(|e| Fault::Odd { path: path.to_owned(), why: e.to_string() })?;
+            .map_err(|e| ApiError::InvalidResponse { path: path.to_owned(), why: e.to_string() })?;
         self.write(Method::POST, path, "application/json", bytes).await
     }
 
-    async fn write(&self, method: Method, path: &str, kind: &str, bytes: Vec<u8>) -> Result<Value, Fault> {
+    async fn write(&self, method: Method, path: &str, kind: &str, bytes: Vec<u8>) -> Result<Value, ApiError> {
         let answer = self
             .whole(path, self.timeout, MAX_BODY, || {
                 Request::builder()
@@ -264,22 +264,22 @@ impl Api {
         time: Duration,
         bound: usize,
         request: impl Fn() -> http::Result<Request<Body>>,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Vec<u8>, ApiError> {
         let _slot = self.slot(path).await?;
         let deadline = Instant::now() + time;
         let answer = self.send(path, deadline, request).await?;
         timeout_at(deadline, held(path, answer.into_body(), bound))
             .await
-            .map_err(|_| Fault::TimedOut(path.to_owned()))?
+            .map_err(|_| ApiError::TimedOut(path.to_owned()))?
     }
 
-    async fn slot(&self, path: &str) -> Result<tokio::sync::SemaphorePermit<'_>, Fault> {
+    async fn slot(&self, path: &str) -> Result<tokio::sync::SemaphorePermit<'_>, ApiError> {
         // The semaphore is never closed, so only the time can end this.
         timeout(QUEUE, self.slots.acquire())
             .await
             .ok()
             .and_then(Result::ok)
-            .ok_or_else(|| Fault::TimedOut(path.to_owned()))
+            .ok_or_else(|| ApiError::TimedOut(path.to_owned()))
     }
 
     /// Sends until there is an answer that is worth reading, or the time is up.
@@ -288,17 +288,18 @@ impl Api {
         path: &str,
         deadline: Instant,
         request: impl Fn() -> http::Result<Request<Body>>,
-    ) -> Result<Response<Body>, Fault> {
+    ) -> Result<Response<Body>, ApiError> {
         let mut wait = FIRST_WAIT;
         loop {
-            let request = request().map_err(|e| Fault::Odd { path: path.to_owned(), why: e.to_string() })?;
+            let request = request()
+                .map_err(|e| ApiError::InvalidResponse { path: path.to_owned(), why: e.to_string() })?;
             let read = request.method() == Method::GET;
             let answer = timeout_at(deadline, self.client.send(request))
                 .await
-                .map_err(|_| Fault::TimedOut(path.to_owned()))?;
+                .map_err(|_| ApiError::TimedOut(path.to_owned()))?;
             let answer = match answer {
                 Ok(answer) => answer,
-                Err(e) => return Err(Fault::of_client(&self.server, path, &e)),
+                Err(e) => return Err(ApiError::of_client(&self.server, path, &e)),
             };
             let status = answer.status();
             if status.is_success() {
@@ -315,7 +316,7 @@ impl Api {
                 // What it asks for is what it gets. A server that names no time, or 0 s, is asked ever less often.
                 let pause = asked.filter(|a| !a.is_zero()).unwrap_or(wait);
                 if pause > MAX_WAIT || Instant::now() + pause >= deadline {
-                    return Err(Fault::Busy { path: path.to_owned(), after: asked });
+                    return Err(ApiError::Busy { path: path.to_owned(), after: asked });
                 }
                 sleep(pause).await;
                 wait = (wait * 2).min(MAX_WAIT);
@@ -325,19 +326,19 @@ impl Api {
                 .await
                 .ok()
                 .and_then(Result::ok);
-            return Err(Fault::of_status(path, status, &body.unwrap_or_default()));
+            return Err(ApiError::of_status(path, status, &body.unwrap_or_default()));
         }
     }
 }
 
 /// A body as a whole, up to the bound.
-async fn held(path: &str, mut body: Body, bound: usize) -> Result<Vec<u8>, Fault> {
+async fn held(path: &str, mut body: Body, bound: usize) -> Result<Vec<u8>, ApiError> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|e| Fault::Broken { path: path.to_owned(), why: chain(&e) })?;
+        let frame = frame.map_err(|e| ApiError::Interrupted { path: path.to_owned(), why: chain(&e) })?;
         if let Some(data) = frame.data_ref() {
             if bytes.len() + data.len() > bound {
-                return Err(Fault::TooLarge { path: path.to_owned(), bound });
+                return Err(ApiError::TooLarge { path: path.to_owned(), bound });
             }
             bytes.extend_from_slice(data);
         }
@@ -351,7 +352,7 @@ fn retry_after(answer: &Response<Body>) -> Option<Duration> {
 }
 
 /// An object out of an answer.
-pub(crate) fn parse(path: &str, bytes: &[u8]) -> Result<Value, Fault> {
+pub(crate) fn parse(path: &str, bytes: &[u8]) -> Result<Value, ApiError> {
     serde_json::from_slice(bytes)
-        .map_err(|e| Fault::Odd { path: path.to_owned(), why: format!("no JSON: {e}") })
+        .map_err(|e| ApiError::InvalidResponse { path: path.to_owned(), why: format!("no JSON: {e}") })
 }

@@ -3,7 +3,7 @@
 use dualplane_core::change::{ObjectRef, Role, Whole};
 use serde_json::Value;
 
-use crate::api::{Api, Fault, path};
+use crate::api::{Api, ApiError, path};
 use crate::find::text;
 use crate::target::{Kind, Named};
 
@@ -38,13 +38,13 @@ pub fn named(target: &Named, namespace: &str) -> ObjectRef {
 /// The object that a patch names; the server tells its resource.
 ///
 /// # Errors
-/// See [`Fault`]; [`Fault::NotFound`] where the server does not know the kind.
-pub async fn whole(api: &Api, of: &Whole, namespace: &str) -> Result<ObjectRef, Fault> {
+/// See [`ApiError`]; [`ApiError::NotFound`] where the server does not know the kind.
+pub async fn whole(api: &Api, of: &Whole, namespace: &str) -> Result<ObjectRef, ApiError> {
     let resources = api.object(&path::root(&of.api_version)).await?;
     let all = resources.get("resources").and_then(Value::as_array).into_iter().flatten();
     let found = all.into_iter().find(|r| text(r, "/kind") == of.kind && !text(r, "/name").contains('/'));
     let Some(found) = found else {
-        return Err(Fault::NotFound(format!("the server knows no {} of {}", of.kind, of.api_version)));
+        return Err(ApiError::NotFound(format!("the server knows no {} of {}", of.kind, of.api_version)));
     };
     let namespaced = found.get("namespaced").and_then(Value::as_bool).unwrap_or(true);
     Ok(ObjectRef {
@@ -61,8 +61,8 @@ pub async fn whole(api: &Api, of: &Whole, namespace: &str) -> Result<ObjectRef, 
 /// Whether running pods can be given other resources (Kubernetes 1.33 and later).
 ///
 /// # Errors
-/// See [`Fault`].
-pub async fn resize_served(api: &Api) -> Result<bool, Fault> {
+/// See [`ApiError`].
+pub async fn resize_served(api: &Api) -> Result<bool, ApiError> {
     let resources = api.object(&path::root("v1")).await?;
     let mut all = resources.get("resources").and_then(Value::as_array).into_iter().flatten();
     Ok(all.any(|r| text(r, "/name") == "pods/resize"))
@@ -71,28 +71,28 @@ pub async fn resize_served(api: &Api) -> Result<bool, Fault> {
 /// From a pod to what makes pods like it; the pod itself where nothing does.
 ///
 /// # Errors
-/// See [`Fault`]; [`Fault::NotFound`] where the pod is gone and nothing of its name is there either.
-pub async fn of_pod(api: &Api, namespace: &str, pod: &str) -> Result<Located, Fault> {
+/// See [`ApiError`]; [`ApiError::NotFound`] where the pod is gone and nothing of its name is there either.
+pub async fn of_pod(api: &Api, namespace: &str, pod: &str) -> Result<Located, ApiError> {
     match get(api, namespace, Kind::Pod, pod).await {
         Ok(object) => climb(api, namespace, Kind::Pod, object).await,
-        Err(Fault::NotFound(why)) => {
+        Err(ApiError::NotFound(why)) => {
             for (kind, name) in makers(pod) {
                 match get(api, namespace, kind, name).await {
                     Ok(object) => {
                         let located = climb(api, namespace, kind, object).await?;
                         return Ok(Located { by_name: true, ..located });
                     }
-                    Err(Fault::NotFound(_)) => {}
+                    Err(ApiError::NotFound(_)) => {}
                     Err(e) => return Err(e),
                 }
             }
-            Err(Fault::NotFound(why))
+            Err(ApiError::NotFound(why))
         }
         Err(e) => Err(e),
     }
 }
 
-async fn get(api: &Api, namespace: &str, kind: Kind, name: &str) -> Result<Value, Fault> {
+async fn get(api: &Api, namespace: &str, kind: Kind, name: &str) -> Result<Value, ApiError> {
     let list = path::namespaced(kind.group_version(), namespace, kind.resource());
     api.object(&path::named(&list, name)).await
 }
@@ -112,7 +112,7 @@ fn makers(pod: &str) -> Vec<(Kind, &str)> {
     out
 }
 
-async fn climb(api: &Api, namespace: &str, kind: Kind, object: Value) -> Result<Located, Fault> {
+async fn climb(api: &Api, namespace: &str, kind: Kind, object: Value) -> Result<Located, ApiError> {
     let role = match text(&object, "/metadata/labels/leaderworkerset.sigs.k8s.io~1worker-index").as_str() {
         "" => None,
         "0" => Some(Role::Leader),

@@ -7,7 +7,7 @@ mod locate;
 mod send;
 
 pub use locate::{Located, named, of_pod, resize_served, whole};
-pub use send::{Ask, NotDone, Preview, budgets, carry_out, current, preview};
+pub use send::{ApplyError, ChangeRequest, Preview, budgets, carry_out, current, preview};
 
 /// Field manager of every change.
 pub const MANAGER: &str = "dualplane";

@@ -4,7 +4,7 @@ use dualplane_core::change::{Edit, Inverse, ObjectRef, Policy, inverse, merge_pa
 use serde_json::{Value, json};
 
 use super::MANAGER;
-use crate::api::{Api, Fault, PatchType, path};
+use crate::api::{Api, ApiError, PatchType, path};
 use crate::find::text;
 
 /// How often a patch is sent again after the object changed in what does not concern it: the status of a pod that
@@ -13,11 +13,11 @@ const TRIES: usize = 6;
 
 /// What is wanted of an object.
 #[derive(Debug, Clone)]
-pub enum Ask {
+pub enum ChangeRequest {
     /// A patch in the form of the object.
     Patch(Value),
     /// The way back from these edits.
-    Back(Vec<Edit>, Policy),
+    Revert(Vec<Edit>, Policy),
 }
 
 /// What a change would do, as the server says.
@@ -39,16 +39,16 @@ pub struct Preview {
 
 /// Why a change was not made.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum NotDone {
+pub enum ApplyError {
     /// The server refused it.
     #[error("{0}")]
-    Refused(Fault),
+    Refused(ApiError),
     /// The object is no longer what was shown.
     #[error("the object was changed since it was shown")]
     Moved,
     /// Whether it was made is not known.
     #[error("the answer did not arrive, and the object does not tell whether it was changed: {0}")]
-    Unknown(Fault),
+    Unknown(ApiError),
 }
 
 fn base(object: &ObjectRef) -> String {
@@ -72,8 +72,8 @@ fn target(object: &ObjectRef, dry_run: bool) -> String {
 /// The object as it is now.
 ///
 /// # Errors
-/// See [`Fault`].
-pub async fn current(api: &Api, object: &ObjectRef) -> Result<Value, Fault> {
+/// See [`ApiError`].
+pub async fn current(api: &Api, object: &ObjectRef) -> Result<Value, ApiError> {
     api.object(&base(object)).await
 }
 
@@ -109,20 +109,20 @@ fn with_version(patch: &Value, kind: PatchType, live: &Value) -> Value {
 /// Computes the patch against the live object and lets the server say what it would do.
 ///
 /// # Errors
-/// See [`Fault`].
-pub async fn preview(api: &Api, object: &ObjectRef, ask: &Ask) -> Result<Preview, Fault> {
+/// See [`ApiError`].
+pub async fn preview(api: &Api, object: &ObjectRef, ask: &ChangeRequest) -> Result<Preview, ApiError> {
     let mut last = None;
     for _ in 0..TRIES {
         let live = current(api, object).await?;
         let object = ObjectRef { uid: text(&live, "/metadata/uid"), ..object.clone() };
         let (patch, kind, inverse) = match ask {
-            Ask::Patch(patch) if patch_type(&object) == PatchType::Strategic => {
+            ChangeRequest::Patch(patch) if patch_type(&object) == PatchType::Strategic => {
                 (patch.clone(), PatchType::Strategic, Inverse::default())
             }
-            Ask::Patch(patch) => {
+            ChangeRequest::Patch(patch) => {
                 (merge_patch(&live, &strategic(&live, patch)), PatchType::Merge, Inverse::default())
             }
-            Ask::Back(edits, policy) => {
+            ChangeRequest::Revert(edits, policy) => {
                 let way = inverse(edits, &live, *policy);
                 (Value::Array(way.operations.clone()), PatchType::Json, way)
             }
@@ -151,33 +151,33 @@ pub async fn preview(api: &Api, object: &ObjectRef, ask: &Ask) -> Result<Preview
             Err(e) => return Err(e),
         }
     }
-    Err(last.unwrap_or_else(|| Fault::TimedOut(object.name.clone())))
+    Err(last.unwrap_or_else(|| ApiError::TimedOut(object.name.clone())))
 }
 
 /// A failed test of a JSON patch is answered with 422.
-fn is_conflict(fault: &Fault, kind: PatchType) -> bool {
-    matches!(fault, Fault::Status { status: 409, .. })
-        || kind == PatchType::Json && matches!(fault, Fault::Status { status: 422, .. })
+fn is_conflict(fault: &ApiError, kind: PatchType) -> bool {
+    matches!(fault, ApiError::Status { status: 409, .. })
+        || kind == PatchType::Json && matches!(fault, ApiError::Status { status: 422, .. })
 }
 
 /// Whether the server may have made the change although no answer says so.
-fn is_open(fault: &Fault) -> bool {
+fn is_open(fault: &ApiError) -> bool {
     matches!(
         fault,
-        Fault::TimedOut(_)
-            | Fault::Broken { .. }
-            | Fault::Odd { .. }
-            | Fault::TooLarge { .. }
-            | Fault::Unreachable { .. }
-            | Fault::Status { status: 500.., .. }
+        ApiError::TimedOut(_)
+            | ApiError::Interrupted { .. }
+            | ApiError::InvalidResponse { .. }
+            | ApiError::TooLarge { .. }
+            | ApiError::Unreachable { .. }
+            | ApiError::Status { status: 500.., .. }
     )
 }
 
 /// Makes the change that was shown; the object after it.
 ///
 /// # Errors
-/// See [`NotDone`].
-pub async fn carry_out(api: &Api, shown: &Preview) -> Result<Value, NotDone> {
+/// See [`ApplyError`].
+pub async fn carry_out(api: &Api, shown: &Preview) -> Result<Value, ApplyError> {
     let mut live = shown.live.clone();
     for _ in 0..TRIES {
         let sent = with_version(&shown.patch, shown.patch_type, &live);
@@ -189,33 +189,33 @@ pub async fn carry_out(api: &Api, shown: &Preview) -> Result<Value, NotDone> {
             return outcome(api, shown, fault).await;
         }
         if !is_conflict(&fault, shown.patch_type) {
-            return Err(NotDone::Refused(fault));
+            return Err(ApplyError::Refused(fault));
         }
-        let now = current(api, &shown.object).await.map_err(NotDone::Refused)?;
+        let now = current(api, &shown.object).await.map_err(ApplyError::Refused)?;
         // Only a status, or a count of roll-outs, moved: what was shown still holds.
         if !still(&shown.live, &now) {
-            return Err(NotDone::Moved);
+            return Err(ApplyError::Moved);
         }
         if text(&now, "/metadata/resourceVersion") == text(&live, "/metadata/resourceVersion") {
-            return Err(NotDone::Refused(fault));
+            return Err(ApplyError::Refused(fault));
         }
         live = now;
     }
-    Err(NotDone::Moved)
+    Err(ApplyError::Moved)
 }
 
 /// Looks what became of a change whose answer did not arrive.
-async fn outcome(api: &Api, shown: &Preview, fault: Fault) -> Result<Value, NotDone> {
+async fn outcome(api: &Api, shown: &Preview, fault: ApiError) -> Result<Value, ApplyError> {
     match current(api, &shown.object).await {
         Ok(now) if still(&shown.after, &now) => Ok(now),
         // A server that answers errors, or was not reached, has nothing under way any more.
         Ok(now)
             if still(&shown.live, &now)
-                && matches!(fault, Fault::Status { .. } | Fault::Unreachable { .. }) =>
+                && matches!(fault, ApiError::Status { .. } | ApiError::Unreachable { .. }) =>
         {
-            Err(NotDone::Refused(fault))
+            Err(ApplyError::Refused(fault))
         }
-        _ => Err(NotDone::Unknown(fault)),
+        _ => Err(ApplyError::Unknown(fault)),
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::series::Access;
 use super::shared::Shared;
-use super::source::{Ended, Source, State};
+use super::source::{Source, SourceResult, State};
 use crate::api::{Api, path};
 use crate::find::{statuses, text};
 use crate::target::is_name;
@@ -98,10 +98,10 @@ impl<'a> Context<'a> {
     }
 
     /// The pod itself.
-    pub(super) fn pod_file(&self) -> Ended {
+    pub(super) fn pod_file(&self) -> SourceResult {
         let file = self.json("pod.json", self.pod.clone());
         let source = Source::new("pod", State::Ok, file.bytes.len() as u64);
-        Ended { source, files: vec![file], gaps: Vec::new() }
+        SourceResult { source, files: vec![file], gaps: Vec::new() }
     }
 
     /// Statuses of all its containers, the pod's own first. Their names become names of files: one that no API server

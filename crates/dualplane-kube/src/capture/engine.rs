@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::SHORT;
 use super::context::Context;
-use super::source::{Missing, Read, Work};
-use crate::api::{Api, Fault, path};
+use super::source::{Missing, SourceData, Work};
+use crate::api::{Api, ApiError, path};
 use crate::find::text;
 
 /// Ports on which engines answer `/metrics` unless told otherwise: vLLM and Triton's HTTP, SGLang, TGI and llama.cpp,
@@ -80,35 +80,35 @@ fn asks_for_gpu(pod: &Value) -> bool {
             .any(|k| k.contains("gpu") || k.contains("nvidia.com/"))
 }
 
-async fn metrics(cx: &Context<'_>, port: u64) -> Result<Read, Fault> {
+async fn metrics(cx: &Context<'_>, port: u64) -> Result<SourceData, ApiError> {
     let path = pod_proxy(&cx.namespace, &cx.pod_name, port, "metrics");
     let body = match cx.api.get_bounded(&path, SHORT, MAX_METRICS).await {
         // The engine's door, not the API server's: its words would be misleading.
-        Err(Fault::Unauthorized(_)) => {
-            return Err(Fault::Status {
+        Err(ApiError::Unauthorized(_)) => {
+            return Err(ApiError::Status {
                 status: 401,
                 why: "the engine asks for an API key, which the API server's proxy does not pass on".into(),
             });
         }
         // Nobody listens there, or not with HTTP: there is nothing to miss.
-        Err(Fault::Status { status: 400 | 404 | 405 | 500..=504, .. }) => return Ok(Read::default()),
+        Err(ApiError::Status { status: 400 | 404 | 405 | 500..=504, .. }) => return Ok(SourceData::default()),
         other => other?,
     };
     if !is_metrics(&body) {
-        return Ok(Read::default());
+        return Ok(SourceData::default());
     }
-    Ok(Read::one(cx.text(&format!("metrics/engine-{port}.prom"), &body)))
+    Ok(SourceData::one(cx.text(&format!("metrics/engine-{port}.prom"), &body)))
 }
 
-async fn dcgm(cx: &Context<'_>) -> Result<Read, Fault> {
+async fn dcgm(cx: &Context<'_>) -> Result<SourceData, ApiError> {
     let body = cx.shared.once(&format!("dcgm/{}", cx.node), dcgm_metrics(cx)).await?;
     if !is_metrics(&body.0) {
-        return Ok(Read::default());
+        return Ok(SourceData::default());
     }
-    Ok(Read::one(cx.text("metrics/dcgm.prom", &body.0)))
+    Ok(SourceData::one(cx.text("metrics/dcgm.prom", &body.0)))
 }
 
-async fn dcgm_metrics(cx: &Context<'_>) -> Result<(Vec<u8>, u64), Fault> {
+async fn dcgm_metrics(cx: &Context<'_>) -> Result<(Vec<u8>, u64), ApiError> {
     let Some((namespace, name)) = dcgm_pod(cx.api, &cx.node).await? else { return Ok((Vec::new(), 0)) };
     let path = pod_proxy(&namespace, &name, DCGM_PORT, "metrics");
     let body = cx.api.get_bounded(&path, SHORT, MAX_METRICS).await?;
@@ -117,7 +117,7 @@ async fn dcgm_metrics(cx: &Context<'_>) -> Result<(Vec<u8>, u64), Fault> {
 }
 
 /// The exporter's pod on a node.
-pub(crate) async fn dcgm_pod(api: &Api, node: &str) -> Result<Option<(String, String)>, Fault> {
+pub(crate) async fn dcgm_pod(api: &Api, node: &str) -> Result<Option<(String, String)>, ApiError> {
     let on_node = format!("spec.nodeName={node}");
     for labels in DCGM_LABELS {
         let query = [("labelSelector", *labels), ("fieldSelector", on_node.as_str())];

@@ -4,8 +4,8 @@ use dualplane_core::evidence::{Gap, RawFile};
 use serde_json::{Value, json};
 
 use super::context::Context;
-use super::source::{Missing, Read, Work};
-use crate::api::{Fault, Listed, path};
+use super::source::{Missing, SourceData, Work};
+use crate::api::{ApiError, Listed, path};
 
 pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
     let missing = Missing {
@@ -30,29 +30,29 @@ pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
     }
 }
 
-async fn of_pod(cx: &Context<'_>) -> Result<Read, Fault> {
+async fn of_pod(cx: &Context<'_>) -> Result<SourceData, ApiError> {
     let list = of(cx, &path::namespaced("v1", &cx.namespace, "events"), &cx.pod_name, "Pod").await?;
     Ok(file(cx, "events.json", list))
 }
 
-async fn of_node(cx: &Context<'_>) -> Result<Read, Fault> {
+async fn of_node(cx: &Context<'_>) -> Result<SourceData, ApiError> {
     // Node events are of no namespace, which the API keeps in `default`.
     let list = of(cx, &path::namespaced("v1", "default", "events"), &cx.node, "Node").await?;
     Ok(file(cx, "node-events.json", list))
 }
 
 /// Events of one object.
-pub(super) async fn of(cx: &Context<'_>, base: &str, name: &str, kind: &str) -> Result<Listed, Fault> {
+pub(super) async fn of(cx: &Context<'_>, base: &str, name: &str, kind: &str) -> Result<Listed, ApiError> {
     let selector = format!("involvedObject.kind={kind},involvedObject.name={name}");
     cx.api.list(base, &[("fieldSelector", selector.as_str())], Some).await
 }
 
 /// A file of a list; none where there is nothing in it.
-pub(super) fn file(cx: &Context<'_>, name: &str, list: Listed) -> Read {
+pub(super) fn file(cx: &Context<'_>, name: &str, list: Listed) -> SourceData {
     if list.items.is_empty() {
-        return Read::default();
+        return SourceData::default();
     }
-    let mut read = Read::one(as_list(cx, name, list.items));
+    let mut read = SourceData::one(as_list(cx, name, list.items));
     if list.cut {
         read.gaps.push(Gap {
             what: format!("the rest of {name}"),

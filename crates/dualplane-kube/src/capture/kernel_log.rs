@@ -7,21 +7,21 @@ use std::time::Duration;
 use dualplane_core::sift::{self, Merge, Sifter};
 
 use super::context::Context;
-use crate::api::Fault;
+use crate::api::ApiError;
 
 /// The last so many bytes.
 const TAIL: usize = 4 << 20;
 /// Kept whole up to here.
 const WHOLE: usize = 256 << 10;
 /// Of a longer one about so much, besides the pods' own records.
-const KEPT: usize = 512 << 10;
+const KEPT_BYTES: usize = 512 << 10;
 /// Records of one node's pods that are kept in any case, the last ones.
 const OWN_RECORDS: usize = 64;
 /// A record with the tasks of a large pod.
 const MAX_RECORD: usize = 64 << 10;
 
 /// Reads the end of the log, for all pods of the run on this node.
-pub(super) async fn tail(cx: &Context<'_>, path: &str, time: Duration) -> Result<(Vec<u8>, u64), Fault> {
+pub(super) async fn tail(cx: &Context<'_>, path: &str, time: Duration) -> Result<(Vec<u8>, u64), ApiError> {
     let mut log: Vec<u8> = Vec::new();
     let bytes = cx
         .api
@@ -47,7 +47,7 @@ pub(super) async fn tail(cx: &Context<'_>, path: &str, time: Duration) -> Result
 }
 
 fn sifted(sifter: &Sifter, log: &[u8], uids: &[String]) -> Vec<u8> {
-    let mut merge = Merge::new(KEPT);
+    let mut merge = Merge::new(KEPT_BYTES);
     let own = own_records(log, uids);
     let mut from = 0;
     while from < log.len() {
@@ -117,7 +117,7 @@ mod tests {
         let knowledge = Knowledge::embedded().unwrap();
         let sifter = Sifter::new(&knowledge).unwrap();
         let kept = String::from_utf8(sifted(&sifter, log.as_bytes(), &[uid.to_owned()])).unwrap();
-        assert!(kept.len() < 2 * KEPT, "{}", kept.len());
+        assert!(kept.len() < 2 * KEPT_BYTES, "{}", kept.len());
         assert!(kept.contains(&format!("pod{uid}")) && kept.contains("Killed process 1200 "));
         let whole = record(uid, 1200);
         assert!(kept.contains(&whole), "the record is whole");

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::SHORT;
 use super::context::Context;
-use super::source::{Missing, Read, Work};
-use crate::api::{Fault, parse, path};
+use super::source::{Missing, SourceData, Work};
+use crate::api::{ApiError, parse, path};
 use crate::find::text;
 
 /// Pods of the node in the summary besides the one that died: the largest.
@@ -38,15 +38,15 @@ pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
     work.add("cadvisor", cadvisor, cadvisor_lines(cx));
 }
 
-async fn metrics_server(cx: &Context<'_>) -> Result<Read, Fault> {
+async fn metrics_server(cx: &Context<'_>) -> Result<SourceData, ApiError> {
     let list = path::namespaced("metrics.k8s.io/v1beta1", &cx.namespace, "pods");
     let path = path::named(&list, &cx.pod_name);
     let value = parse(&path, &cx.api.get_within(&path, SHORT).await?)?;
-    Ok(Read::one(cx.json("metrics/pod.json", value)))
+    Ok(SourceData::one(cx.json("metrics/pod.json", value)))
 }
 
 /// The node, the pod and its largest neighbours.
-async fn stats(cx: &Context<'_>) -> Result<Read, Fault> {
+async fn stats(cx: &Context<'_>) -> Result<SourceData, ApiError> {
     let path = cx.node_proxy("stats/summary");
     let body =
         cx.shared.once(&path, async { cx.api.get_within(&path, SHORT * 2).await.map(|b| (b, 0)) }).await?;
@@ -61,29 +61,29 @@ async fn stats(cx: &Context<'_>) -> Result<Read, Fault> {
         pods.truncate(NEIGHBOURS + 1);
     }
     let file = cx.json("metrics/stats-summary.json", summary);
-    Ok(Read { bytes, ..Read::one(file) })
+    Ok(SourceData { bytes, ..SourceData::one(file) })
 }
 
 /// The pod's lines only: a full node has tens of thousands.
-async fn cadvisor_lines(cx: &Context<'_>) -> Result<Read, Fault> {
+async fn cadvisor_lines(cx: &Context<'_>) -> Result<SourceData, ApiError> {
     let mut filter =
-        Lines::new(vec![format!("namespace=\"{}\"", cx.namespace), format!("pod=\"{}\"", cx.pod_name)]);
+        LineFilter::new(vec![format!("namespace=\"{}\"", cx.namespace), format!("pod=\"{}\"", cx.pod_name)]);
     let bytes = cx.api.stream(&cx.node_proxy("metrics/cadvisor"), SHORT * 2, |c| filter.push(c)).await?;
     if filter.kept.is_empty() {
-        return Ok(Read { bytes, ..Read::default() });
+        return Ok(SourceData { bytes, ..SourceData::default() });
     }
     let file: RawFile = cx.text("metrics/cadvisor.prom", &filter.kept);
-    Ok(Read { bytes, ..Read::one(file) })
+    Ok(SourceData { bytes, ..SourceData::one(file) })
 }
 
 /// Lines that hold all words.
-struct Lines {
+struct LineFilter {
     words: Vec<String>,
     open: Vec<u8>,
     kept: Vec<u8>,
 }
 
-impl Lines {
+impl LineFilter {
     fn new(words: Vec<String>) -> Self {
         Self { words, open: Vec::new(), kept: Vec::new() }
     }
@@ -116,7 +116,7 @@ mod tests {
     fn lines_of_the_pod_are_kept_however_the_answer_is_cut() {
         let text = "a{namespace=\"n\",pod=\"p\"} 1\nb{namespace=\"n\",pod=\"q\"} 2\nc{pod=\"p\",namespace=\"n\"} 3\n";
         for size in [1, 7, 1000] {
-            let mut lines = Lines::new(vec!["namespace=\"n\"".into(), "pod=\"p\"".into()]);
+            let mut lines = LineFilter::new(vec!["namespace=\"n\"".into(), "pod=\"p\"".into()]);
             text.as_bytes().chunks(size).for_each(|c| lines.push(c));
             let kept = String::from_utf8(lines.kept).unwrap();
             assert_eq!(kept, "a{namespace=\"n\",pod=\"p\"} 1\nc{pod=\"p\",namespace=\"n\"} 3\n");

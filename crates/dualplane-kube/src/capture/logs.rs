@@ -12,14 +12,14 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::context::Context;
-use super::source::{Missing, Read, Work};
-use crate::api::{Fault, path};
+use super::source::{Missing, SourceData, Work};
+use crate::api::{ApiError, path};
 use crate::find::{statuses, text};
 
 /// A log up to here is kept whole.
 const WHOLE: usize = 2 << 20;
 /// Of a larger log so much is kept.
-const KEPT: usize = 2 << 20;
+const KEPT_BYTES: usize = 2 << 20;
 /// For one log. 200 MiB take some seconds; a slow node must not keep the rest waiting.
 const TIME: Duration = Duration::from_secs(60);
 /// Lines asked for where a log could not be read to its end: the death is there.
@@ -40,7 +40,7 @@ pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
             command: Some(format!("kubectl logs {} -n {} -c CONTAINER", cx.pod_name, cx.namespace)),
         };
         let missing = Missing { what: gap.what.clone(), command: None, wanted: true };
-        let read = Read { gaps: vec![gap], ..Read::default() };
+        let read = SourceData { gaps: vec![gap], ..SourceData::default() };
         work.add("logs of more containers", missing, async { Ok(read) });
     }
     // The dead first, of all containers.
@@ -77,7 +77,12 @@ fn has_log(status: &Value, previous: bool) -> bool {
     }
 }
 
-async fn one(cx: &Context<'_>, status: &Value, container: String, previous: bool) -> Result<Read, Fault> {
+async fn one(
+    cx: &Context<'_>,
+    status: &Value,
+    container: String,
+    previous: bool,
+) -> Result<SourceData, ApiError> {
     let which = if previous { "previous" } else { "current" };
     let mut query = vec![("container", container.as_str()), ("timestamps", "true")];
     if previous {
@@ -85,7 +90,7 @@ async fn one(cx: &Context<'_>, status: &Value, container: String, previous: bool
     }
     let base = cx.pod_path("log");
     let file = format!("logs/{container}.{which}.log");
-    let mut keep = Keep::new(cx.sifter);
+    let mut keep = LogBuffer::new(cx.sifter);
     let result = cx.api.stream(&path::with_query(&base, &query), TIME, |chunk| keep.push(chunk)).await;
     let bytes = keep.bytes;
     let (kept, read) = (keep.finish(), bytes > 0);
@@ -97,16 +102,16 @@ async fn one(cx: &Context<'_>, status: &Value, container: String, previous: bool
                 .into(),
             command: Some("run it again".into()),
         };
-        return Ok(Read { files: Vec::new(), bytes, gaps: vec![gap] });
+        return Ok(SourceData { files: Vec::new(), bytes, gaps: vec![gap] });
     }
     match result {
-        Ok(_) if !read => Ok(Read::default()),
-        Ok(_) => Ok(Read { files: vec![cx.text(&file, &kept)], bytes, gaps: Vec::new() }),
+        Ok(_) if !read => Ok(SourceData::default()),
+        Ok(_) => Ok(SourceData { files: vec![cx.text(&file, &kept)], bytes, gaps: Vec::new() }),
         Err(e) if !read => Err(e),
         Err(e) => {
             // Its end says most. What was read before the break stays.
             query.push(("tailLines", TAIL_LINES));
-            let mut tail = Keep::new(cx.sifter);
+            let mut tail = LogBuffer::new(cx.sifter);
             let ended = cx.api.stream(&path::with_query(&base, &query), TIME, |c| tail.push(c)).await;
             let mut files = vec![cx.text(&file, &kept)];
             let mut why = format!("after {} MiB: {e}; what came before was used", bytes >> 20);
@@ -123,7 +128,7 @@ async fn one(cx: &Context<'_>, status: &Value, container: String, previous: bool
                 why,
                 command: None,
             };
-            Ok(Read { files, bytes, gaps: vec![gap] })
+            Ok(SourceData { files, bytes, gaps: vec![gap] })
         }
     }
 }
@@ -159,14 +164,14 @@ fn times_differ(log: &[u8], status: &Value, previous: bool) -> bool {
 }
 
 /// A log as it comes.
-pub(super) struct Keep<'s> {
+pub(super) struct LogBuffer<'s> {
     sifter: Option<&'s Sifter>,
     whole: Vec<u8>,
     feed: Option<Feed<'s>>,
     bytes: u64,
 }
 
-impl<'s> Keep<'s> {
+impl<'s> LogBuffer<'s> {
     pub(super) fn new(sifter: Option<&'s Sifter>) -> Self {
         Self { sifter, whole: Vec::new(), feed: None, bytes: 0 }
     }
@@ -185,12 +190,12 @@ impl<'s> Keep<'s> {
         if self.whole.len() > WHOLE
             && let Some(sifter) = self.sifter
         {
-            let mut feed = Feed::new(sifter, KEPT);
+            let mut feed = Feed::new(sifter, KEPT_BYTES);
             feed.push(&std::mem::take(&mut self.whole));
             self.feed = Some(feed);
-        } else if self.whole.len() > WHOLE + KEPT {
+        } else if self.whole.len() > WHOLE + KEPT_BYTES {
             // Without a sifter the tail is what matters.
-            self.whole.drain(..KEPT);
+            self.whole.drain(..KEPT_BYTES);
         }
     }
 

@@ -11,9 +11,9 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::kernel_log;
-use super::logs::{Keep, MAX_CONTAINERS};
-use super::source::{Missing, Read, Work};
-use crate::api::{Fault, path};
+use super::logs::{LogBuffer, MAX_CONTAINERS};
+use super::source::{Missing, SourceData, Work};
+use crate::api::{ApiError, path};
 use crate::find::text;
 
 /// Files that hold the kernel's lines, the purest first.
@@ -55,10 +55,10 @@ fn logs(cx: &Context<'_>, below: &str) -> String {
 }
 
 /// Names in a folder of `/logs/`, which answers with a page of links.
-async fn index(cx: &Context<'_>, below: &str) -> Result<Vec<String>, Fault> {
+async fn index(cx: &Context<'_>, below: &str) -> Result<Vec<String>, ApiError> {
     let body = match cx.api.get_bounded(&logs(cx, below), TIME, MAX_INDEX).await {
         // The kubelet may be told not to serve its logs.
-        Err(Fault::Status { status: 405, .. }) => return Ok(Vec::new()),
+        Err(ApiError::Status { status: 405, .. }) => return Ok(Vec::new()),
         other => other?,
     };
     Ok(links(&String::from_utf8_lossy(&body)))
@@ -70,24 +70,28 @@ fn links(page: &str) -> Vec<String> {
     names.filter(|n| !n.trim_end_matches('/').contains(['/', '%', '&'])).map(str::to_owned).collect()
 }
 
-async fn kernel(cx: &Context<'_>) -> Result<Read, Fault> {
+async fn kernel(cx: &Context<'_>) -> Result<SourceData, ApiError> {
     let names = index(cx, "").await?;
     let Some(name) = KERNEL_LOGS.iter().find(|k| names.iter().any(|n| n == *k)) else {
-        return Ok(Read::default());
+        return Ok(SourceData::default());
     };
     let path = logs(cx, name);
     let log = cx.shared.once(&path, kernel_log::tail(cx, &path, TIME)).await?;
     if log.0.is_empty() {
-        return Ok(Read::default());
+        return Ok(SourceData::default());
     }
-    Ok(Read { files: vec![cx.text(&format!("node/kernel/{name}"), &log.0)], bytes: log.1, gaps: Vec::new() })
+    Ok(SourceData {
+        files: vec![cx.text(&format!("node/kernel/{name}"), &log.0)],
+        bytes: log.1,
+        gaps: Vec::new(),
+    })
 }
 
 /// `N.log.DATE` and `N.log.DATE.gz` of the instance that runs and of the one that died.
-async fn rotated(cx: &Context<'_>) -> Result<Read, Fault> {
+async fn rotated(cx: &Context<'_>) -> Result<SourceData, ApiError> {
     let until = Instant::now() + ALL;
     let folder = format!("pods/{}_{}_{}/", cx.namespace, cx.pod_name, kubelets_uid(&cx.pod));
-    let mut read = Read::default();
+    let mut read = SourceData::default();
     let mut parts: Vec<(&str, String, String)> = Vec::new();
     for status in cx.statuses().take(MAX_CONTAINERS) {
         let container = text(status, "/name");
@@ -159,7 +163,7 @@ async fn part(
     target: &str,
     packed: bool,
 ) -> (Option<RawFile>, u64, Option<String>) {
-    let mut keep = Keep::new(cx.sifter);
+    let mut keep = LogBuffer::new(cx.sifter);
     let (bytes, failed) = if packed {
         match cx.api.get_bounded(source, TIME, MAX_PACKED).await {
             Ok(body) => (body.len() as u64, unpack(&body, |c| keep.push(c)).err()),

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::events;
-use super::source::{Missing, Read, Work};
-use crate::api::{Fault, path};
+use super::source::{Missing, SourceData, Work};
+use crate::api::{ApiError, path};
 use crate::find::text;
 use crate::target::Kind;
 
@@ -37,15 +37,15 @@ fn owner(object: &Value) -> Option<(Kind, String, String)> {
     Some((kind, text(owner, "/name"), text(owner, "/uid")))
 }
 
-async fn chain(cx: &Context<'_>) -> Result<Read, Fault> {
+async fn chain(cx: &Context<'_>) -> Result<SourceData, ApiError> {
     let mut owners: Vec<Value> = Vec::new();
     let mut next = owner(&cx.pod);
-    let mut read = Read::default();
+    let mut read = SourceData::default();
     while let Some((kind, name, uid)) = next.filter(|_| owners.len() < MAX_DEPTH) {
         let list = path::namespaced(kind.group_version(), &cx.namespace, kind.resource());
         let found = match cx.api.object(&path::named(&list, &name)).await {
             // Deleted and made again, it is another one, whose template the pod never had.
-            Ok(o) if !uid.is_empty() && text(&o, "/metadata/uid") != uid => Err(Fault::NotFound(format!(
+            Ok(o) if !uid.is_empty() && text(&o, "/metadata/uid") != uid => Err(ApiError::NotFound(format!(
                 "{}/{name} was deleted and made again since it made the pod",
                 kind.word()
             ))),
@@ -101,7 +101,7 @@ async fn chain(cx: &Context<'_>) -> Result<Read, Fault> {
 }
 
 /// The last revisions of the workload, the pod's own last; `None` where there is but one.
-async fn revisions(cx: &Context<'_>, owners: &[Value]) -> Result<Option<Value>, Fault> {
+async fn revisions(cx: &Context<'_>, owners: &[Value]) -> Result<Option<Value>, ApiError> {
     let Some(top) = owners.last() else { return Ok(None) };
     let kind = text(top, "/kind");
     let uid = text(top, "/metadata/uid");

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::events::as_list;
-use super::source::{Missing, Read, Work, gap};
-use crate::api::{Fault, path};
+use super::source::{Missing, SourceData, Work, gap};
+use crate::api::{ApiError, path};
 
 /// Kinds, and where they are.
 const KINDS: &[(&str, &str)] = &[
@@ -23,7 +23,7 @@ pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
     work.add("policy", missing, policy(cx));
 }
 
-async fn policy(cx: &Context<'_>) -> Result<Read, Fault> {
+async fn policy(cx: &Context<'_>) -> Result<SourceData, ApiError> {
     let lists = KINDS.iter().map(|(group_version, resource)| async move {
         let base = path::namespaced(group_version, &cx.namespace, resource);
         (*resource, cx.api.list(&base, &[], Some).await)
@@ -41,8 +41,11 @@ async fn policy(cx: &Context<'_>) -> Result<Read, Fault> {
             }
         }
     }
-    let mut read =
-        if items.is_empty() { Read::default() } else { Read::one(as_list(cx, "policy.json", items)) };
+    let mut read = if items.is_empty() {
+        SourceData::default()
+    } else {
+        SourceData::one(as_list(cx, "policy.json", items))
+    };
     read.gaps = gaps;
     Ok(read)
 }

@@ -8,9 +8,9 @@ use kube_client::config::Config;
 use serde_json::Value;
 
 use super::context::Context;
-use super::source::{Missing, Read, Work};
+use super::source::{Missing, SourceData, Work};
 use crate::access::{chain, without_password};
-use crate::api::{Api, Fault, path};
+use crate::api::{Api, ApiError, path};
 
 /// Before the death: long enough for a leak's slope and a prefill's peak, at one sample in 15 s.
 const BEFORE_S: i64 = 30 * 60;
@@ -33,9 +33,10 @@ pub struct Access {
 /// Prometheus, or what speaks its API (Thanos, Mimir, VictoriaMetrics), or Loki.
 ///
 /// # Errors
-/// [`Fault::Access`] when the URL is none.
-pub fn store(url: &str, token: Option<String>) -> Result<Access, Fault> {
-    let odd = |why: String| Fault::Access(format!("{} is no URL of a store: {why}", without_password(url)));
+/// [`ApiError::Access`] when the URL is none.
+pub fn store(url: &str, token: Option<String>) -> Result<Access, ApiError> {
+    let odd =
+        |why: String| ApiError::Access(format!("{} is no URL of a store: {why}", without_password(url)));
     let uri: Uri =
         url.trim_end_matches('/').parse().map_err(|e: http::uri::InvalidUri| odd(e.to_string()))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
@@ -137,7 +138,12 @@ fn window(died_at: Option<Timestamp>, now: Timestamp) -> (i64, i64) {
     (end - BEFORE_S, (end + AFTER_S).min(now.as_second().max(end)))
 }
 
-async fn range(cx: &Context<'_>, store: &Access, file: &str, expression: String) -> Result<Read, Fault> {
+async fn range(
+    cx: &Context<'_>,
+    store: &Access,
+    file: &str,
+    expression: String,
+) -> Result<SourceData, ApiError> {
     let (start, end) = window(cx.died_at, cx.options.now);
     let (start, end) = (start.to_string(), end.to_string());
     let query = [
@@ -149,12 +155,12 @@ async fn range(cx: &Context<'_>, store: &Access, file: &str, expression: String)
     ];
     let answer = store.api.object(&path::with_query("/api/v1/query_range", &query)).await?;
     if !has_results(&answer) {
-        return Ok(Read::default());
+        return Ok(SourceData::default());
     }
-    Ok(Read::one(cx.json(&format!("prometheus/{file}.json"), answer)))
+    Ok(SourceData::one(cx.json(&format!("prometheus/{file}.json"), answer)))
 }
 
-async fn lines(cx: &Context<'_>, store: &Access, query: String) -> Result<Read, Fault> {
+async fn lines(cx: &Context<'_>, store: &Access, query: String) -> Result<SourceData, ApiError> {
     let (start, end) = window(cx.died_at, cx.options.now);
     let nanos = |s: i64| Timestamp::from_second(s).map_or(0, |t| t.as_nanosecond()).to_string();
     let (start, end) = (nanos(start), nanos(end));
@@ -167,9 +173,9 @@ async fn lines(cx: &Context<'_>, store: &Access, query: String) -> Result<Read, 
     ];
     let answer = store.api.object(&path::with_query("/loki/api/v1/query_range", &query)).await?;
     if !has_results(&answer) {
-        return Ok(Read::default());
+        return Ok(SourceData::default());
     }
-    Ok(Read::one(cx.json("loki.json", answer)))
+    Ok(SourceData::one(cx.json("loki.json", answer)))
 }
 
 fn has_results(answer: &Value) -> bool {

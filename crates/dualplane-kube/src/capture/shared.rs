@@ -8,15 +8,15 @@ use std::rc::Rc;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use crate::api::Fault;
+use crate::api::ApiError;
 use crate::find::text;
 
 /// Bytes that were read, and how many there were before anything was left out.
 pub(super) type Bytes = Rc<(Vec<u8>, u64)>;
-type Cell = Rc<OnceCell<Result<Bytes, Fault>>>;
+type Cell = Rc<OnceCell<Result<Bytes, ApiError>>>;
 
 /// Answers that are held: of some ten nodes, each with some MiB. A fleet's failed pods may lie on a thousand.
-const MOST: usize = 64;
+const MAX_ANSWERS: usize = 64;
 
 /// Answers of one run.
 #[derive(Debug, Default)]
@@ -54,8 +54,8 @@ impl Shared {
     pub(super) async fn once(
         &self,
         name: &str,
-        read: impl Future<Output = Result<(Vec<u8>, u64), Fault>>,
-    ) -> Result<Bytes, Fault> {
+        read: impl Future<Output = Result<(Vec<u8>, u64), ApiError>>,
+    ) -> Result<Bytes, ApiError> {
         let cell = self.cell(name);
         cell.get_or_init(|| async { read.await.map(Rc::new) }).await.clone()
     }
@@ -67,7 +67,7 @@ impl Shared {
         }
         let mut order = self.order.borrow_mut();
         // Who still reads or waits keeps the cell; whoever comes later asks again.
-        if order.len() >= MOST
+        if order.len() >= MAX_ANSWERS
             && let Some(oldest) = order.pop_front()
         {
             cells.remove(&oldest);
@@ -96,6 +96,6 @@ mod tests {
         for i in 0..1000 {
             shared.once(&format!("node-{i}"), read()).await.unwrap();
         }
-        assert_eq!((shared.cells.borrow().len(), shared.order.borrow().len()), (MOST, MOST));
+        assert_eq!((shared.cells.borrow().len(), shared.order.borrow().len()), (MAX_ANSWERS, MAX_ANSWERS));
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::Progress;
-use crate::api::Fault;
+use crate::api::ApiError;
 
 /// How a source went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ impl Source {
 
 /// A source that has ended.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct SourceResult {
     pub(super) source: Source,
     pub(super) files: Vec<RawFile>,
     pub(super) gaps: Vec<Gap>,
@@ -58,14 +58,14 @@ pub(super) struct Ended {
 
 /// What a source hands back where it could be read.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct SourceData {
     pub(super) files: Vec<RawFile>,
     pub(super) bytes: u64,
     /// What is missing though the source was read.
     pub(super) gaps: Vec<Gap>,
 }
 
-impl Read {
+impl SourceData {
     pub(super) fn one(file: RawFile) -> Self {
         Self { bytes: file.bytes.len() as u64, files: vec![file], gaps: Vec::new() }
     }
@@ -82,7 +82,7 @@ pub(crate) struct Missing {
     pub(crate) wanted: bool,
 }
 
-type Running<'a> = Pin<Box<dyn Future<Output = Ended> + 'a>>;
+type Running<'a> = Pin<Box<dyn Future<Output = SourceResult> + 'a>>;
 
 /// Sources to run.
 #[derive(Default)]
@@ -95,7 +95,7 @@ impl<'a> Work<'a> {
         &mut self,
         name: impl Into<String>,
         missing: Missing,
-        read: impl Future<Output = Result<Read, Fault>> + 'a,
+        read: impl Future<Output = Result<SourceData, ApiError>> + 'a,
     ) {
         let name = name.into();
         self.running.push(Box::pin(async move {
@@ -107,7 +107,7 @@ impl<'a> Work<'a> {
         }));
     }
 
-    pub(super) async fn run(self, progress: Progress<'_>) -> Vec<Ended> {
+    pub(super) async fn run(self, progress: Progress<'_>) -> Vec<SourceResult> {
         let all = self.running.len();
         let mut running: FuturesUnordered<Running<'a>> = self.running.into_iter().collect();
         let mut ended = Vec::with_capacity(all);
@@ -119,19 +119,19 @@ impl<'a> Work<'a> {
     }
 }
 
-fn end(name: String, missing: Missing, result: Result<Read, Fault>) -> Ended {
+fn end(name: String, missing: Missing, result: Result<SourceData, ApiError>) -> SourceResult {
     match result {
         Ok(read) => {
             let mut source = Source::new(&name, State::Ok, read.bytes);
             if read.files.is_empty() {
                 source.state = State::Absent;
             }
-            Ended { source, files: read.files, gaps: read.gaps }
+            SourceResult { source, files: read.files, gaps: read.gaps }
         }
         Err(fault) => {
             let state = match &fault {
-                Fault::NotFound(_) => State::Absent,
-                Fault::Forbidden { .. } => State::Forbidden,
+                ApiError::NotFound(_) => State::Absent,
+                ApiError::Forbidden { .. } => State::Forbidden,
                 _ => State::Failed,
             };
             let mut source = Source::new(&name, state, 0);
@@ -141,15 +141,15 @@ fn end(name: String, missing: Missing, result: Result<Read, Fault>) -> Ended {
             } else {
                 vec![gap(missing, &fault)]
             };
-            Ended { source, files: Vec::new(), gaps }
+            SourceResult { source, files: Vec::new(), gaps }
         }
     }
 }
 
 /// The gap that a fault leaves.
-pub(crate) fn gap(missing: Missing, fault: &Fault) -> Gap {
+pub(crate) fn gap(missing: Missing, fault: &ApiError) -> Gap {
     let why = match fault {
-        Fault::Forbidden { permission, .. } if !permission.is_empty() => {
+        ApiError::Forbidden { permission, .. } if !permission.is_empty() => {
             format!("the permission to {permission} is missing (deploy/rbac.yaml says what each one buys)")
         }
         f => f.to_string(),

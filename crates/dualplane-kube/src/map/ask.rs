@@ -7,27 +7,27 @@ use dualplane_core::map::{Answer, questions};
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use crate::api::{Api, Fault};
+use crate::api::{Api, ApiError};
 use crate::capture::engine::pod_proxy;
 use crate::capture::source::{Missing, gap};
 use crate::find::text;
 
 /// Pods whose engines are asked.
-const MOST_PODS: usize = 32;
+const MAX_PODS: usize = 32;
 /// An engine answers these at once, or is too busy to be waited for.
 const TIME: Duration = Duration::from_secs(4);
 /// Of one answer: metrics of a busy engine have some hundred KiB.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// The answers of these pods' engines, and why some gave none.
 pub async fn ask(api: &Api, pods: impl Iterator<Item = &Value>) -> (Vec<Answer>, Vec<Gap>) {
-    let asked = pods.take(MOST_PODS).flat_map(|pod| {
+    let asked = pods.take(MAX_PODS).flat_map(|pod| {
         let (namespace, name) = (text(pod, "/metadata/namespace"), text(pod, "/metadata/name"));
         questions(pod).into_iter().map(move |q| (namespace.clone(), name.clone(), q))
     });
     let asked = asked.map(|(namespace, pod, question)| async move {
         let path = pod_proxy(&namespace, &pod, question.port, question.path);
-        let body = api.get_bounded(&path, TIME, MOST_BYTES).await;
+        let body = api.get_bounded(&path, TIME, MAX_BYTES).await;
         (namespace, pod, question, path, body)
     });
     let (mut answers, mut gaps) = (Vec::new(), Vec::new());
@@ -51,15 +51,15 @@ pub async fn ask(api: &Api, pods: impl Iterator<Item = &Value>) -> (Vec<Answer>,
 }
 
 /// A path that this engine does not have says nothing; a locked door or a silence does.
-fn unanswered(what: &str, path: &str, fault: &Fault) -> Option<Gap> {
+fn unanswered(what: &str, path: &str, fault: &ApiError) -> Option<Gap> {
     let command = Some(format!("kubectl get --raw {path}"));
     match fault {
-        Fault::Unauthorized(_) => Some(Gap {
+        ApiError::Unauthorized(_) => Some(Gap {
             what: what.to_owned(),
             why: "it asks for an API key, which the API server's proxy does not pass on".into(),
             command: None,
         }),
-        Fault::Forbidden { .. } | Fault::TimedOut(_) | Fault::Busy { .. } => {
+        ApiError::Forbidden { .. } | ApiError::TimedOut(_) | ApiError::Busy { .. } => {
             Some(gap(Missing { what: what.to_owned(), command, wanted: true }, fault))
         }
         _ => None,

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use dualplane_core::evidence::Gap;
 use serde_json::{Value, json};
 
-use super::Got;
-use crate::api::{Api, Fault, path};
+use super::Fetched;
+use crate::api::{Api, ApiError, path};
 use crate::find::text;
 
 /// Versions that are understood, the newest first. Before v1beta1 (1.32) allocations had another form.
@@ -28,7 +28,8 @@ pub(super) async fn fetch(
     let group = match api.object("/apis/resource.k8s.io").await {
         Ok(group) => group,
         Err(e) => {
-            let got = Got::of(Err(e), "devices of ResourceClaims", "kubectl get resourceclaims -A -o yaml");
+            let got =
+                Fetched::of(Err(e), "devices of ResourceClaims", "kubectl get resourceclaims -A -o yaml");
             return Devices { gaps: got.gaps, ..Devices::default() };
         }
     };
@@ -36,8 +37,9 @@ pub(super) async fn fetch(
     let group_version = format!("resource.k8s.io/{version}");
     let (slices, claims) =
         tokio::join!(slices(api, &group_version, nodes), claims(api, &group_version, namespaces));
-    let slices = Got::of(slices, "what ResourceSlices say of devices", "kubectl get resourceslices -o yaml");
-    let claims = Got::of(claims, "devices of ResourceClaims", "kubectl get resourceclaims -A -o yaml");
+    let slices =
+        Fetched::of(slices, "what ResourceSlices say of devices", "kubectl get resourceslices -o yaml");
+    let claims = Fetched::of(claims, "devices of ResourceClaims", "kubectl get resourceclaims -A -o yaml");
     let gaps = slices.gaps.into_iter().chain(claims.gaps).collect();
     Devices { claims: claims.items, slices: slices.items, gaps }
 }
@@ -52,7 +54,7 @@ async fn slices(
     api: &Api,
     group_version: &str,
     nodes: Option<&BTreeSet<String>>,
-) -> Result<Vec<Value>, Fault> {
+) -> Result<Vec<Value>, ApiError> {
     // A slice without a node is of devices that several nodes reach.
     let near = |s: Value| {
         let node = text(&s, "/spec/nodeName");
@@ -62,14 +64,18 @@ async fn slices(
 }
 
 /// Claims of all namespaces, since they share cards; where that is not allowed, of the pods' own.
-async fn claims(api: &Api, group_version: &str, namespaces: &BTreeSet<String>) -> Result<Vec<Value>, Fault> {
+async fn claims(
+    api: &Api,
+    group_version: &str,
+    namespaces: &BTreeSet<String>,
+) -> Result<Vec<Value>, ApiError> {
     let slim = |c: Value| {
         let status = c.get("status")?;
         let kept = json!({"namespace": text(&c, "/metadata/namespace"), "name": text(&c, "/metadata/name")});
         Some(json!({"metadata": kept, "status": status}))
     };
     match api.list(&path::cluster(group_version, "resourceclaims"), &[], slim).await {
-        Err(Fault::Forbidden { .. }) if !namespaces.is_empty() => {}
+        Err(ApiError::Forbidden { .. }) if !namespaces.is_empty() => {}
         other => return Ok(other?.items),
     }
     let mut all = Vec::new();

@@ -8,13 +8,13 @@ use dualplane_core::map::Exporter;
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use crate::api::{Api, Fault, path};
+use crate::api::{Api, ApiError, path};
 use crate::capture::engine::{DCGM_LABELS, DCGM_PORT, MAX_METRICS, is_metrics, pod_proxy};
 use crate::capture::source::{Missing, gap};
 use crate::find::text;
 
 /// Exporters that are asked at most, each with some hundred KiB of answer.
-const MOST: usize = 64;
+const MAX_EXPORTERS: usize = 64;
 /// A busy exporter takes a second or two.
 const TIME: Duration = Duration::from_secs(5);
 
@@ -25,14 +25,14 @@ pub(super) async fn fetch(api: &Api, nodes: Option<&BTreeSet<String>>) -> (Vec<E
         Err(e) => return (Vec::new(), vec![missing("DCGM exporters", &e)]),
     };
     let mut gaps = Vec::new();
-    if pods.len() > MOST {
+    if pods.len() > MAX_EXPORTERS {
         gaps.push(Gap {
-            what: format!("{} of {} DCGM exporters", pods.len() - MOST, pods.len()),
-            why: format!("{MOST} are asked at once; name a node with --node"),
+            what: format!("{} of {} DCGM exporters", pods.len() - MAX_EXPORTERS, pods.len()),
+            why: format!("{MAX_EXPORTERS} are asked at once; name a node with --node"),
             command: None,
         });
     }
-    let asked = pods.into_iter().take(MOST).map(|(node, (namespace, name))| async move {
+    let asked = pods.into_iter().take(MAX_EXPORTERS).map(|(node, (namespace, name))| async move {
         let answer =
             api.get_bounded(&pod_proxy(&namespace, &name, DCGM_PORT, "metrics"), TIME, MAX_METRICS).await;
         (node, format!("{namespace}/{name}"), answer)
@@ -51,7 +51,7 @@ pub(super) async fn fetch(api: &Api, nodes: Option<&BTreeSet<String>>) -> (Vec<E
     (exporters, gaps)
 }
 
-fn missing(what: &str, fault: &Fault) -> Gap {
+fn missing(what: &str, fault: &ApiError) -> Gap {
     let command = Some("kubectl get pods -A -l app=nvidia-dcgm-exporter -o wide".to_owned());
     gap(Missing { what: what.to_owned(), command, wanted: true }, fault)
 }
@@ -60,7 +60,7 @@ fn missing(what: &str, fault: &Fault) -> Gap {
 async fn pods(
     api: &Api,
     nodes: Option<&BTreeSet<String>>,
-) -> Result<BTreeMap<String, (String, String)>, Fault> {
+) -> Result<BTreeMap<String, (String, String)>, ApiError> {
     let field = match nodes {
         // An exact field spares the API server the other nodes.
         Some(n) if n.len() == 1 => n.first().map(|n| format!("spec.nodeName={n}")),

@@ -15,14 +15,14 @@ use serde_json::Value;
 
 pub use self::ask::ask;
 pub use self::process::find_process;
-use crate::api::{Api, Fault, path};
+use crate::api::{Api, ApiError, path};
 use crate::capture::source::{Missing, gap};
 use crate::find::text;
 
 /// Nodes of one map; a model over more of them is asked about pod by pod.
-const MOST_NODES: usize = 32;
+const MAX_NODES: usize = 32;
 /// Services of a namespace.
-const MOST_SERVICES: usize = 500;
+const MAX_SERVICES: usize = 500;
 
 /// What the map is about.
 #[derive(Debug)]
@@ -39,20 +39,20 @@ pub enum Scope {
 ///
 /// # Errors
 /// Where the node that was asked about is not there, or no request can succeed.
-pub async fn gather(api: &Api, scope: Scope) -> Result<Input, Fault> {
+pub async fn gather(api: &Api, scope: Scope) -> Result<Input, ApiError> {
     let mut input = Input::default();
     let mut nodes: Option<BTreeSet<String>> = None;
     match scope {
         Scope::Pods(pods) => {
             let mut of_pods: BTreeSet<String> =
                 pods.iter().map(|p| text(p, "/spec/nodeName")).filter(|n| !n.is_empty()).collect();
-            if of_pods.len() > MOST_NODES {
+            if of_pods.len() > MAX_NODES {
                 input.gaps.push(Gap {
-                    what: format!("{} of {} nodes", of_pods.len() - MOST_NODES, of_pods.len()),
-                    why: format!("one map shows {MOST_NODES} nodes; ask about fewer pods"),
+                    what: format!("{} of {} nodes", of_pods.len() - MAX_NODES, of_pods.len()),
+                    why: format!("one map shows {MAX_NODES} nodes; ask about fewer pods"),
                     command: None,
                 });
-                of_pods = of_pods.into_iter().take(MOST_NODES).collect();
+                of_pods = of_pods.into_iter().take(MAX_NODES).collect();
             }
             nodes = Some(of_pods);
             input.pods = pods;
@@ -68,7 +68,7 @@ pub async fn gather(api: &Api, scope: Scope) -> Result<Input, Fault> {
     let fetch_nodes = input.nodes.is_empty();
     let (neighbours, objects, devices, exporters, services) = tokio::join!(
         near::neighbours(api, nodes.as_ref(), &input.pods),
-        async { if fetch_nodes { node_objects(api, nodes.as_ref()).await } else { Got::default() } },
+        async { if fetch_nodes { node_objects(api, nodes.as_ref()).await } else { Fetched::default() } },
         dra::fetch(api, nodes.as_ref(), &namespaces),
         exporters::fetch(api, nodes.as_ref()),
         services(api, &namespaces),
@@ -93,14 +93,14 @@ pub async fn gather(api: &Api, scope: Scope) -> Result<Input, Fault> {
 
 /// Objects, and why there are no more.
 #[derive(Debug, Default)]
-struct Got {
+struct Fetched {
     items: Vec<Value>,
     gaps: Vec<Gap>,
 }
 
-impl Got {
+impl Fetched {
     /// A source's objects, or the gap that it leaves; what does not exist here leaves none.
-    fn of(result: Result<Vec<Value>, Fault>, what: &str, command: &str) -> Self {
+    fn of(result: Result<Vec<Value>, ApiError>, what: &str, command: &str) -> Self {
         match result {
             Ok(items) => Self { items, gaps: Vec::new() },
             Err(e) if e.is_absent() => Self::default(),
@@ -118,7 +118,7 @@ fn has_claims(pod: &Value) -> bool {
         || pod.pointer("/status/extendedResourceClaimStatus").is_some()
 }
 
-async fn node_object(api: &Api, name: &str) -> Result<Value, Fault> {
+async fn node_object(api: &Api, name: &str) -> Result<Value, ApiError> {
     api.object(&path::named(&path::cluster("v1", "nodes"), name)).await.map(slim_node)
 }
 
@@ -132,16 +132,16 @@ fn slim_node(mut node: Value) -> Value {
     node
 }
 
-async fn node_objects(api: &Api, names: Option<&BTreeSet<String>>) -> Got {
+async fn node_objects(api: &Api, names: Option<&BTreeSet<String>>) -> Fetched {
     let Some(names) = names else {
         let list = api.list(&path::cluster("v1", "nodes"), &[], |n| Some(slim_node(n))).await;
-        return Got::of(list.map(|l| l.items), "nodes", "kubectl get nodes -o wide --show-labels");
+        return Fetched::of(list.map(|l| l.items), "nodes", "kubectl get nodes -o wide --show-labels");
     };
     let all = join_all(names.iter().map(|n| async move { (n, node_object(api, n).await) })).await;
-    let mut got = Got::default();
+    let mut got = Fetched::default();
     for (name, node) in all {
         let command = format!("kubectl get node {name} -o yaml");
-        let one = Got::of(node.map(|n| vec![n]), &format!("node {name}: driver and labels"), &command);
+        let one = Fetched::of(node.map(|n| vec![n]), &format!("node {name}: driver and labels"), &command);
         got.items.extend(one.items);
         got.gaps.extend(one.gaps);
     }
@@ -149,16 +149,16 @@ async fn node_objects(api: &Api, names: Option<&BTreeSet<String>>) -> Got {
 }
 
 /// Services of the pods' namespaces: the names under which requests come.
-async fn services(api: &Api, namespaces: &BTreeSet<String>) -> Got {
+async fn services(api: &Api, namespaces: &BTreeSet<String>) -> Fetched {
     let lists = namespaces.iter().map(|ns| async move {
         let base = path::namespaced("v1", ns, "services");
         let list = api.list(&base, &[], Some).await.map(|l| l.items);
         let what = format!("Services of namespace {ns}");
-        Got::of(list, &what, &format!("kubectl get services -n {ns} -o wide"))
+        Fetched::of(list, &what, &format!("kubectl get services -n {ns} -o wide"))
     });
-    let mut all = Got::default();
+    let mut all = Fetched::default();
     for got in join_all(lists).await {
-        all.items.extend(got.items.into_iter().take(MOST_SERVICES));
+        all.items.extend(got.items.into_iter().take(MAX_SERVICES));
         all.gaps.extend(got.gaps);
     }
     all

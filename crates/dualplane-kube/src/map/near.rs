@@ -6,14 +6,14 @@ use dualplane_core::map::asks_for_gpu;
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::Got;
+use super::Fetched;
 use crate::api::{Api, path};
 use crate::find::text;
 
 /// Up to so many nodes are asked about one by one; for more, one list of all pods is less work for the API server.
 const FEW_NODES: usize = 4;
 
-pub(super) async fn neighbours(api: &Api, nodes: Option<&BTreeSet<String>>, asked: &[Value]) -> Got {
+pub(super) async fn neighbours(api: &Api, nodes: Option<&BTreeSet<String>>, asked: &[Value]) -> Fetched {
     let known: BTreeSet<String> = asked.iter().map(|p| text(p, "/metadata/uid")).collect();
     let keep = |mut pod: Value| {
         let node = text(&pod, "/spec/nodeName");
@@ -38,9 +38,9 @@ pub(super) async fn neighbours(api: &Api, nodes: Option<&BTreeSet<String>>, aske
         }
         _ => vec![api.list(&base, &[], keep).await],
     };
-    let mut all = Got::default();
+    let mut all = Fetched::default();
     for list in lists {
-        let got = Got::of(
+        let got = Fetched::of(
             list.map(|l| l.items),
             "other holders of the same GPUs",
             "kubectl get pods -A --field-selector spec.nodeName=NODE",

@@ -3,14 +3,14 @@
 use dualplane_core::map::Process;
 use serde_json::Value;
 
-use crate::api::{Api, Fault, path};
+use crate::api::{Api, ApiError, path};
 use crate::find::{statuses, text};
 
 /// Looks on the node of this host first, then everywhere: hosts and nodes are often, but not always, named alike.
 ///
 /// # Errors
-/// See [`Fault`].
-pub async fn find_process(api: &Api, process: &Process, host: &str) -> Result<Option<Value>, Fault> {
+/// See [`ApiError`].
+pub async fn find_process(api: &Api, process: &Process, host: &str) -> Result<Option<Value>, ApiError> {
     let base = path::cluster("v1", "pods");
     let on_host = format!("spec.nodeName={host}");
     let queries: [&[(&str, &str)]; 2] = [&[("fieldSelector", on_host.as_str())], &[]];

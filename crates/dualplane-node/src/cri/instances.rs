@@ -43,7 +43,7 @@ pub enum Change {
 }
 
 #[derive(Debug, Clone)]
-struct Seen {
+struct TrackedContainer {
     pod: PodFolder,
     container: String,
     stamp: Stamp,
@@ -57,7 +57,7 @@ type Stamp = (i64, i64, u64);
 pub struct Instances {
     root: PathBuf,
     pods: BTreeMap<PathBuf, Stamp>,
-    containers: BTreeMap<PathBuf, Seen>,
+    containers: BTreeMap<PathBuf, TrackedContainer>,
     root_stamp: Option<Stamp>,
     /// Folders beyond the limit.
     pub left_out: u64,
@@ -116,7 +116,7 @@ impl Instances {
                 self.left_out += 1;
                 continue;
             }
-            self.containers.entry(folder).or_insert_with(|| Seen {
+            self.containers.entry(folder).or_insert_with(|| TrackedContainer {
                 pod: pod.clone(),
                 container: name,
                 stamp: (0, 0, 0),

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use super::record::{Record, parse};
-use super::source::{Got, Source};
+use super::source::{ReadOutcome, Source};
 
 /// A record that is new.
 #[derive(Debug, Clone, Copy)]
@@ -64,10 +64,10 @@ impl Follower {
     pub fn take(&mut self) -> io::Result<Option<Line<'_>>> {
         loop {
             match self.source.read(&mut self.buffer)? {
-                Got::Nothing => return Ok(None),
+                ReadOutcome::Nothing => return Ok(None),
                 // Its number tells by how many.
-                Got::Overwritten => continue,
-                Got::Record(bytes) => {
+                ReadOutcome::Overwritten => continue,
+                ReadOutcome::Record(bytes) => {
                     // Only the numbers are read of what was taken in before: a ring has some ten thousand records.
                     self.text.clear();
                     self.text.push_str(&String::from_utf8_lossy(bytes));

@@ -19,7 +19,7 @@ const A_TURN: usize = 4096;
 /// What the kernel said. Who keeps it knows it again by boot and number: after a crash between keeping and
 /// [`Kernel::save`] it is said a second time.
 #[derive(Debug, Clone)]
-pub enum Said {
+pub enum KernelMessage {
     /// A run of the OOM killer, whole. Its number is in `place.line`.
     Oom(OomRecord),
     /// An Xid.
@@ -76,7 +76,7 @@ impl Kernel {
     ///
     /// # Errors
     /// The source cannot be read any more.
-    pub fn turn(&mut self, wait: Duration, out: &mut Vec<Said>) -> io::Result<usize> {
+    pub fn turn(&mut self, wait: Duration, out: &mut Vec<KernelMessage>) -> io::Result<usize> {
         if !wait.is_zero() {
             self.follower.wait(wait)?;
         }
@@ -86,10 +86,10 @@ impl Kernel {
             records += 1;
             let (r, lost) = (line.record, line.lost);
             if lost > 0 {
-                out.push(Said::Lost(lost));
+                out.push(KernelMessage::Lost(lost));
                 self.state.lost += lost;
                 // A record with a hole in it must not swallow lines of the next one.
-                out.extend(self.feed.take(true).into_iter().map(Said::Oom));
+                out.extend(self.feed.take(true).into_iter().map(KernelMessage::Oom));
             }
             self.recent.push(r.sequence, r.raw);
             let stamp = Stamp::Boot { us: i64::try_from(r.us).unwrap_or(i64::MAX) };
@@ -100,23 +100,23 @@ impl Kernel {
                     let uuid = uuid.map(|(_, u)| u.as_str());
                     let nth = self.state.fold.add(&event, uuid, r.sequence, r.us);
                     self.state.counted = r.sequence.saturating_add(1);
-                    out.push(Said::Xid { number: r.sequence, event, nth });
+                    out.push(KernelMessage::Xid { number: r.sequence, event, nth });
                 }
                 // Counted in an earlier run, which stopped inside of an OOM record around it.
                 Some(KernelEvent::Xid(_)) => {}
                 Some(KernelEvent::Driver) => {
-                    out.push(Said::Driver { number: r.sequence, text: r.raw.to_owned() });
+                    out.push(KernelMessage::Driver { number: r.sequence, text: r.raw.to_owned() });
                 }
                 None => {}
             }
-            out.extend(self.feed.take(false).into_iter().map(Said::Oom));
+            out.extend(self.feed.take(false).into_iter().map(KernelMessage::Oom));
         }
         let now = Moment::now();
         if records > 0 {
             self.last = Some(now);
         } else if self.last.is_some_and(|l| now.since(l) >= QUIET) {
             self.last = None;
-            out.extend(self.feed.take(true).into_iter().map(Said::Oom));
+            out.extend(self.feed.take(true).into_iter().map(KernelMessage::Oom));
         }
         Ok(records)
     }

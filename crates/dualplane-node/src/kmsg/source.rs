@@ -26,7 +26,7 @@ pub enum Source {
 
 /// What one read gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Got<'a> {
+pub(super) enum ReadOutcome<'a> {
     /// A record.
     Record(&'a [u8]),
     /// The ring overwrote what was next; the sequence of the following record says how many.
@@ -72,15 +72,15 @@ impl Source {
     }
 
     /// Reads what is there now.
-    pub(super) fn read<'b>(&'b mut self, buffer: &'b mut [u8]) -> io::Result<Got<'b>> {
+    pub(super) fn read<'b>(&'b mut self, buffer: &'b mut [u8]) -> io::Result<ReadOutcome<'b>> {
         match self {
             Self::Device(file) => match file.read(buffer) {
-                Ok(0) => Ok(Got::Nothing),
-                Ok(n) => Ok(Got::Record(buffer.get(..n).unwrap_or_default())),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(Got::Nothing),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(Got::Nothing),
+                Ok(0) => Ok(ReadOutcome::Nothing),
+                Ok(n) => Ok(ReadOutcome::Record(buffer.get(..n).unwrap_or_default())),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(ReadOutcome::Nothing),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(ReadOutcome::Nothing),
                 // EINVAL: a record larger than the buffer; the kernel passes over it, its number will be missing.
-                Err(e) if is(&e, Errno::PIPE) || is(&e, Errno::INVAL) => Ok(Got::Overwritten),
+                Err(e) if is(&e, Errno::PIPE) || is(&e, Errno::INVAL) => Ok(ReadOutcome::Overwritten),
                 Err(e) => Err(e),
             },
             Self::Stream(stream) => stream.read(),
@@ -120,7 +120,7 @@ fn is(e: &io::Error, errno: Errno) -> bool {
 }
 
 impl Stream {
-    fn read(&mut self) -> io::Result<Got<'_>> {
+    fn read(&mut self) -> io::Result<ReadOutcome<'_>> {
         loop {
             let rest = self.held.get(self.taken..).unwrap_or_default();
             if let Some(end) = memchr(rest) {
@@ -129,7 +129,7 @@ impl Stream {
                 if std::mem::take(&mut self.skipping) {
                     continue;
                 }
-                return Ok(Got::Record(self.held.get(from..from + end).unwrap_or_default()));
+                return Ok(ReadOutcome::Record(self.held.get(from..from + end).unwrap_or_default()));
             }
             if rest.len() > RECORD {
                 self.skipping = true;
@@ -150,7 +150,7 @@ impl Stream {
             };
             self.held.truncate(had + n);
             if n == 0 {
-                return Ok(Got::Nothing);
+                return Ok(ReadOutcome::Nothing);
             }
         }
     }

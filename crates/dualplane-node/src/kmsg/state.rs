@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::fold::{Fold, XidCount, XidKey};
+use super::xid_counts::{XidCount, XidCounts, XidKey};
 
 /// Larger is not ours.
 const MAX_FILE: u64 = 4 << 20;
@@ -34,7 +34,7 @@ pub struct State {
     /// Records that were overwritten before they were read.
     pub lost: u64,
     /// Counts of Xids.
-    pub fold: Fold,
+    pub fold: XidCounts,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -61,7 +61,7 @@ impl State {
                 next: d.next,
                 counted: d.counted,
                 lost: d.lost,
-                fold: Fold::restore(d.xids, d.other),
+                fold: XidCounts::restore(d.xids, d.other),
             },
             _ => new(),
         }

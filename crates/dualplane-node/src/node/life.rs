@@ -15,9 +15,9 @@ const MAX_DESCRIPTORS: usize = 4096;
 
 /// What has become of a pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Life {
+pub enum ProcessState {
     /// It runs, or waits.
-    Runs,
+    Running,
     /// It ended and its parent has not asked for its end, or its last thread is still in the kernel.
     Ended,
     /// There is none.
@@ -26,20 +26,22 @@ pub enum Life {
 
 /// A pid and its age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Living {
+pub struct ProcessStatus {
     /// State.
-    pub life: Life,
+    pub life: ProcessState,
     /// Time since it was started.
     pub age: Option<Duration>,
 }
 
 /// What has become of a pid below this `/proc`; `None` where it is there and cannot be read.
 #[must_use]
-pub fn life(proc_root: &Path, pid: u32) -> Option<Living> {
+pub fn life(proc_root: &Path, pid: u32) -> Option<ProcessStatus> {
     let dir = proc_root.join(pid.to_string());
     let text = match fs::read(dir.join("stat")) {
         Ok(text) => text,
-        Err(_) if fs::symlink_metadata(&dir).is_err() => return Some(Living { life: Life::Gone, age: None }),
+        Err(_) if fs::symlink_metadata(&dir).is_err() => {
+            return Some(ProcessStatus { life: ProcessState::Gone, age: None });
+        }
         Err(_) => return None,
     };
     let since_boot = clock_gettime(ClockId::Boottime);
@@ -48,16 +50,16 @@ pub fn life(proc_root: &Path, pid: u32) -> Option<Living> {
 }
 
 /// `PID (NAME) STATE …`, the start as the 22nd word. The name may hold blanks and brackets.
-fn parse(stat: &str, now: Duration) -> Option<Living> {
+fn parse(stat: &str, now: Duration) -> Option<ProcessStatus> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut words = rest.split_ascii_whitespace();
     let life = match words.next()? {
-        "Z" | "X" | "x" => Life::Ended,
-        _ => Life::Runs,
+        "Z" | "X" | "x" => ProcessState::Ended,
+        _ => ProcessState::Running,
     };
     let ticks: Option<u64> = words.nth(18).and_then(|w| w.parse().ok());
     let age = ticks.map(|t| now.saturating_sub(Duration::from_millis(t.saturating_mul(1000 / TICKS))));
-    Some(Living { life, age })
+    Some(ProcessStatus { life, age })
 }
 
 /// Whether the pids that a driver tells are those of this `/proc`: this is the machine's first pid namespace, and nothing is
@@ -88,11 +90,11 @@ mod tests {
     #[test]
     fn a_process_has_an_age() {
         let me = life(Path::new("/proc"), std::process::id()).unwrap();
-        assert_eq!(me.life, Life::Runs);
+        assert_eq!(me.life, ProcessState::Running);
         assert!(me.age.unwrap() < Duration::from_secs(600), "{me:?}");
         let first = life(Path::new("/proc"), 1).unwrap();
         assert!(first.age.unwrap() >= me.age.unwrap());
-        let gone = Some(Living { life: Life::Gone, age: None });
+        let gone = Some(ProcessStatus { life: ProcessState::Gone, age: None });
         assert_eq!(life(Path::new("/proc"), u32::MAX), gone);
         assert!(uses_gpu(Path::new("/proc"), std::process::id()).is_some());
         assert_eq!(uses_gpu(Path::new("/nonexistent"), 1), None);
@@ -105,13 +107,13 @@ mod tests {
         let state = || life(proc_root, child.id()).unwrap().life;
         // Its end needs no more than its start; the state is asked for until it is there.
         let end = std::time::Instant::now() + Duration::from_secs(10);
-        while state() != Life::Ended && std::time::Instant::now() < end {
+        while state() != ProcessState::Ended && std::time::Instant::now() < end {
             std::thread::park_timeout(Duration::from_millis(1));
         }
-        assert_eq!(state(), Life::Ended);
+        assert_eq!(state(), ProcessState::Ended);
         let pid = child.id();
         child.wait().unwrap();
-        assert_eq!(life(proc_root, pid).unwrap().life, Life::Gone);
+        assert_eq!(life(proc_root, pid).unwrap().life, ProcessState::Gone);
     }
 
     #[test]
@@ -119,8 +121,11 @@ mod tests {
         let now = Duration::from_secs(100);
         let rest = "1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4000 0 0";
         let of = |name: &str, state: &str| parse(&format!("7 ({name}) {state} {rest}"), now);
-        assert_eq!(of("a) Z (b", "S"), Some(Living { life: Life::Runs, age: Some(Duration::from_secs(60)) }));
-        assert_eq!(of("x", "Z").unwrap().life, Life::Ended);
+        assert_eq!(
+            of("a) Z (b", "S"),
+            Some(ProcessStatus { life: ProcessState::Running, age: Some(Duration::from_secs(60)) })
+        );
+        assert_eq!(of("x", "Z").unwrap().life, ProcessState::Ended);
         assert_eq!(parse("7 (x) S 1", now).unwrap().age, None);
         assert_eq!(parse("", now), None);
         assert_eq!(parse("7 (x", now), None);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use dualplane_core::units::Bytes;
 
-use super::{Noticed, RateLimits, Record, Scope};
+use super::{RateLimits, Record, SampleEvent, Scope};
 use crate::cgroup::{Depth, Found, Group, Hierarchy, Memory, Reader, Vanished};
 use crate::clock::Moment;
 
@@ -52,7 +52,13 @@ impl Containers {
     }
 
     /// Takes the result of a walk: opens what is new, tells what is gone.
-    pub fn update(&mut self, hierarchy: &Hierarchy, found: Found, now: Moment, noticed: &mut Vec<Noticed>) {
+    pub fn update(
+        &mut self,
+        hierarchy: &Hierarchy,
+        found: Found,
+        now: Moment,
+        noticed: &mut Vec<SampleEvent>,
+    ) {
         let mut old: HashMap<String, Slot> =
             self.slots.drain(..).map(|s| (s.group.path().to_owned(), s)).collect();
         for group in found.groups {
@@ -67,7 +73,7 @@ impl Containers {
             };
             self.next = number.wrapping_add(1);
             self.unopened += u64::from(reader.unopened());
-            noticed.push(Noticed::Appeared { slot: number, group: group.clone() });
+            noticed.push(SampleEvent::Appeared { slot: number, group: group.clone() });
             self.slots.push(Slot {
                 number,
                 group,
@@ -80,15 +86,15 @@ impl Containers {
         }
         let mut gone: Vec<Slot> = old.into_values().collect();
         gone.sort_by_key(|s| s.number);
-        noticed.extend(gone.into_iter().map(|s| Noticed::vanished(&s)));
+        noticed.extend(gone.into_iter().map(|s| SampleEvent::vanished(&s)));
     }
 
     /// Looks which groups are gone, by their usage alone.
-    pub fn check(&mut self, buffer: &mut [u8], noticed: &mut Vec<Noticed>) {
+    pub fn check(&mut self, buffer: &mut [u8], noticed: &mut Vec<SampleEvent>) {
         self.slots.retain_mut(|s| {
             let lives = s.reader.read(Depth::Usage, buffer, &mut s.memory).is_ok();
             if !lives {
-                noticed.push(Noticed::vanished(s));
+                noticed.push(SampleEvent::vanished(s));
             }
             lives
         });
@@ -112,7 +118,7 @@ impl Containers {
         limits: &RateLimits,
         buffer: &mut [u8],
         out: &mut Vec<Record>,
-        noticed: &mut Vec<Noticed>,
+        noticed: &mut Vec<SampleEvent>,
     ) -> bool {
         let mut moving = false;
         self.slots.retain_mut(|s| {
@@ -122,7 +128,7 @@ impl Containers {
             let kept = s.read(round, limits, buffer, out, noticed);
             moving |= kept && s.hot;
             if !kept {
-                noticed.push(Noticed::vanished(s));
+                noticed.push(SampleEvent::vanished(s));
             }
             kept
         });
@@ -137,7 +143,7 @@ impl Slot {
         limits: &RateLimits,
         buffer: &mut [u8],
         out: &mut Vec<Record>,
-        noticed: &mut Vec<Noticed>,
+        noticed: &mut Vec<SampleEvent>,
     ) -> bool {
         let (before, at) = (self.memory, Moment::now());
         // Spread over rounds, so that no round reads all that is still.
@@ -145,7 +151,7 @@ impl Slot {
         let Ok((depth, kills)) = self.look(turn, &before, buffer) else { return false };
         // The first reading of a group tells its state, not a kill that happened now.
         if kills > 0 && before.oom_kill.is_some() {
-            noticed.push(Noticed::OomKills { slot: self.number, kills });
+            noticed.push(SampleEvent::OomKills { slot: self.number, kills });
         }
         self.hot = is_hot(&before, &self.memory, at.since(self.at).as_millis(), limits);
         self.at = at;

@@ -11,7 +11,7 @@ mod sampler;
 pub use containers::{Containers, Slot};
 pub use rate::{Rate, RateLimits, Scope};
 pub use record::{FIELDS, Record, RecordKind, SIZE};
-pub use sampler::{Config, Noticed, Round, Sampler};
+pub use sampler::{Config, Round, SampleEvent, Sampler};
 
 #[cfg(test)]
 mod tests;

@@ -47,7 +47,7 @@ impl Default for Config {
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Noticed {
+pub enum SampleEvent {
     /// A new group.
     Appeared {
         /// Its number in records.
@@ -81,7 +81,7 @@ pub enum Noticed {
     Gpu(Event),
 }
 
-impl Noticed {
+impl SampleEvent {
     pub(super) fn vanished(s: &Slot) -> Self {
         Self::Vanished { slot: s.number, group: s.group.clone(), last: Box::new(s.memory), at: s.at }
     }
@@ -189,7 +189,7 @@ impl Sampler {
 
     /// Looks which containers came and went, and reads the new ones for the first time, between two rounds: who lives a
     /// third of a second would else never be read. `out` and `noticed` are emptied first.
-    pub fn sweep(&mut self, out: &mut Vec<Record>, noticed: &mut Vec<Noticed>) {
+    pub fn sweep(&mut self, out: &mut Vec<Record>, noticed: &mut Vec<SampleEvent>) {
         out.clear();
         noticed.clear();
         let now = Moment::now();
@@ -198,14 +198,14 @@ impl Sampler {
         self.forget_parents(noticed);
         self.walk(now, noticed);
         for n in noticed.iter() {
-            if let Noticed::Appeared { slot, .. } = n {
+            if let SampleEvent::Appeared { slot, .. } = n {
                 self.containers.first(*slot, &mut self.buffer, out);
             }
         }
     }
 
     /// Takes a round now. `out` and `noticed` are emptied first.
-    pub fn round(&mut self, out: &mut Vec<Record>, noticed: &mut Vec<Noticed>) -> Round {
+    pub fn round(&mut self, out: &mut Vec<Record>, noticed: &mut Vec<SampleEvent>) -> Round {
         out.clear();
         noticed.clear();
         let began = Moment::now();
@@ -236,9 +236,9 @@ impl Sampler {
     }
 
     /// The successor of a group that is gone may have the same parent with the same count of children.
-    fn forget_parents(&mut self, noticed: &[Noticed]) {
+    fn forget_parents(&mut self, noticed: &[SampleEvent]) {
         for n in noticed {
-            if let (Noticed::Vanished { group, .. }, Some(h)) = (n, &self.hierarchy)
+            if let (SampleEvent::Vanished { group, .. }, Some(h)) = (n, &self.hierarchy)
                 && let Some(parent) = h.dir(group).parent()
             {
                 self.watch.forget(parent);
@@ -246,7 +246,7 @@ impl Sampler {
         }
     }
 
-    fn walk(&mut self, now: Moment, noticed: &mut Vec<Noticed>) {
+    fn walk(&mut self, now: Moment, noticed: &mut Vec<SampleEvent>) {
         if self.round.is_multiple_of(DOUBT_ROUNDS) {
             self.watch.doubt();
         }
@@ -262,15 +262,15 @@ impl Sampler {
         self.containers.update(hierarchy, found, now, noticed);
     }
 
-    fn take(&mut self, mut batch: Batch, out: &mut Vec<Record>, noticed: &mut Vec<Noticed>) -> Span {
+    fn take(&mut self, mut batch: Batch, out: &mut Vec<Record>, noticed: &mut Vec<SampleEvent>) -> Span {
         if batch.want_devices {
             if batch.gap != self.gap {
-                noticed.extend(batch.gap.clone().map(Noticed::NoGpus));
+                noticed.extend(batch.gap.clone().map(SampleEvent::NoGpus));
                 self.gap.clone_from(&batch.gap);
             }
             if batch.devices != self.devices {
                 self.devices.clone_from(&batch.devices);
-                noticed.push(Noticed::Devices(batch.devices.clone()));
+                noticed.push(SampleEvent::Devices(batch.devices.clone()));
             }
         }
         let (span, at) = (batch.span, batch.span.from);
@@ -283,7 +283,7 @@ impl Sampler {
         // A pid that left the GPU may come again as another process.
         self.pids.retain(|_, (seen, _)| *seen == round);
         out.extend(batch.health.iter().map(|h| Record::gpu_health(at, h)));
-        noticed.extend(batch.events.drain(..).map(Noticed::Gpu));
+        noticed.extend(batch.events.drain(..).map(SampleEvent::Gpu));
         self.gpus.done(batch);
         span
     }

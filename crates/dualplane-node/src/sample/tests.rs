@@ -61,9 +61,9 @@ fn a_round_reads_both_planes_and_joins_them() {
     let round = s.round(&mut out, &mut noticed);
     assert_eq!((round.number, round.scope), (0, Scope::Whole));
     assert!(round.skew().unwrap() < Duration::from_millis(50), "{round:?}");
-    let appeared = noticed.iter().filter(|n| matches!(n, Noticed::Appeared { .. })).count();
-    let devices = noticed.iter().any(|n| matches!(n, Noticed::Devices(d) if d.len() == 1));
-    let xid = noticed.iter().any(|n| matches!(n, Noticed::Gpu(e) if e.xid == Some(79)));
+    let appeared = noticed.iter().filter(|n| matches!(n, SampleEvent::Appeared { .. })).count();
+    let devices = noticed.iter().any(|n| matches!(n, SampleEvent::Devices(d) if d.len() == 1));
+    let xid = noticed.iter().any(|n| matches!(n, SampleEvent::Gpu(e) if e.xid == Some(79)));
     assert_eq!((appeared, devices, xid, noticed.len()), (2, true, true, 4), "{noticed:?}");
     let kinds: Vec<RecordKind> = out.iter().map(|r| r.kind).collect();
     use RecordKind as K;
@@ -102,17 +102,17 @@ fn kills_new_and_gone_containers_are_noticed() {
     let mut s = Sampler::new(machine(d.path()), Box::new(NoGpus(GpuGap::NoDriver("none".into())))).unwrap();
     let (mut out, mut noticed) = (Vec::new(), Vec::new());
     s.round(&mut out, &mut noticed);
-    assert!(noticed.contains(&Noticed::NoGpus(GpuGap::NoDriver("none".into()))));
+    assert!(noticed.contains(&SampleEvent::NoGpus(GpuGap::NoDriver("none".into()))));
     container(d.path(), 'a', 90 << 20, 2);
     container(d.path(), 'c', 1 << 20, 5);
     s.round(&mut out, &mut noticed);
     // The new one had its kills before anybody looked.
-    assert!(noticed.contains(&Noticed::OomKills { slot: 0, kills: 2 }), "{noticed:?}");
+    assert!(noticed.contains(&SampleEvent::OomKills { slot: 0, kills: 2 }), "{noticed:?}");
     assert_eq!(noticed.len(), 2);
     fs::remove_dir_all(d.path().join(format!("cgroup/kubepods/burstable/pod{UID}/{}", "a".repeat(64))))
         .unwrap();
     s.round(&mut out, &mut noticed);
-    let [Noticed::Vanished { slot: 0, last, .. }] = noticed.as_slice() else { panic!("{noticed:?}") };
+    let [SampleEvent::Vanished { slot: 0, last, .. }] = noticed.as_slice() else { panic!("{noticed:?}") };
     assert_eq!((last.current, last.oom_kill), (Some(Bytes(90 << 20)), Some(2)));
     assert_eq!(s.containers().slots().len(), 2);
     s.round(&mut out, &mut noticed);

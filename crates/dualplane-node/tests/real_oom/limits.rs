@@ -10,7 +10,7 @@ use dualplane_core::verdict::Class;
 use dualplane_node::cgroup::{Limit, Memory};
 use dualplane_node::kmsg::Kernel;
 use dualplane_node::node;
-use dualplane_node::sample::{Noticed, Record};
+use dualplane_node::sample::{Record, SampleEvent};
 
 use crate::machine::{LIMIT, Limited, Machine, UID, machine, record, until, until_memory, verdict};
 
@@ -38,10 +38,10 @@ fn check_counts(m: &Machine, memory: &Memory, groups: u64) {
 fn the_first_process_of_a_container_outgrows_it() {
     let Some((m, mut kernel)) = machine("first", Limited::Container) else { return };
     let mut s = m.sampler();
-    until(&mut s, |n| matches!(n, Noticed::Appeared { .. }));
+    until(&mut s, |n| matches!(n, SampleEvent::Appeared { .. }));
     let mut child = m.run("exec tail /dev/zero");
-    let (noticed, records) = until(&mut s, |n| matches!(n, Noticed::OomKills { .. }));
-    assert_eq!(noticed, Noticed::OomKills { slot: 0, kills: 1 });
+    let (noticed, records) = until(&mut s, |n| matches!(n, SampleEvent::OomKills { .. }));
+    assert_eq!(noticed, SampleEvent::OomKills { slot: 0, kills: 1 });
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     let seen = records.iter().rev().find_map(Record::memory).unwrap();
     assert_eq!(seen.oom_kill, Some(1));
@@ -52,8 +52,8 @@ fn the_first_process_of_a_container_outgrows_it() {
     check(&r, &kernel);
     // The runtime removes the group of a container that ended: the last values stay with us.
     fs::remove_dir(&m.container).unwrap();
-    let (noticed, _) = until(&mut s, |n| matches!(n, Noticed::Vanished { .. }));
-    let Noticed::Vanished { group, last, .. } = noticed else { unreachable!() };
+    let (noticed, _) = until(&mut s, |n| matches!(n, SampleEvent::Vanished { .. }));
+    let SampleEvent::Vanished { group, last, .. } = noticed else { unreachable!() };
     assert_eq!(group.identity.pod_uid.as_deref(), Some(UID));
     assert_eq!((last.limit, last.peak), (Some(Limit::At(Bytes(LIMIT))), seen.peak));
     assert!(last.oom_kill >= Some(1));
@@ -65,8 +65,8 @@ fn a_child_outgrows_the_container_which_lives_on() {
     let mut s = m.sampler();
     // The server waits for its worker, then for us.
     let mut server = m.run("tail /dev/zero; read line");
-    let (noticed, records) = until(&mut s, |n| matches!(n, Noticed::OomKills { .. }));
-    assert!(matches!(noticed, Noticed::OomKills { kills: 1, .. }));
+    let (noticed, records) = until(&mut s, |n| matches!(n, SampleEvent::OomKills { .. }));
+    assert!(matches!(noticed, SampleEvent::OomKills { kills: 1, .. }));
     let memory = records.iter().rev().find_map(Record::memory).unwrap();
     assert_eq!(memory.oom_kill, Some(1));
     assert!(memory.working_set().is_some() && memory.anon.is_some() && memory.shmem.is_some());

@@ -13,9 +13,9 @@ use dualplane_core::verdict::Class;
 use dualplane_node::cgroup::Memory;
 use dualplane_node::clock::{Moment, boot_id};
 use dualplane_node::gpu::{GpuGap, NoGpus};
-use dualplane_node::kmsg::{Kernel, Said, Source, State};
+use dualplane_node::kmsg::{Kernel, KernelMessage, Source, State};
 use dualplane_node::node;
-use dualplane_node::sample::{Config, Noticed, Record, Sampler};
+use dualplane_node::sample::{Config, Record, SampleEvent, Sampler};
 
 pub(crate) const LIMIT: u64 = 48 << 20;
 pub(crate) const UID: &str = "9ebd9238-4ea3-417e-975f-99e0d23c5718";
@@ -182,7 +182,7 @@ pub(crate) fn record(m: &Machine, kernel: &mut Kernel) -> OomRecord {
             let mut said = Vec::new();
             kernel.turn(Duration::from_millis(100), &mut said).unwrap();
             for s in said {
-                if let Said::Oom(r) = s
+                if let KernelMessage::Oom(r) = s
                     && r.task_memcg.as_deref().is_some_and(|p| p.contains(&own))
                 {
                     return r;
@@ -210,7 +210,7 @@ pub(crate) fn verdict(r: &OomRecord, kernel: &Kernel) -> Class {
 }
 
 /// Rounds until something is noticed.
-pub(crate) fn until(s: &mut Sampler, what: impl Fn(&Noticed) -> bool) -> (Noticed, Vec<Record>) {
+pub(crate) fn until(s: &mut Sampler, what: impl Fn(&SampleEvent) -> bool) -> (SampleEvent, Vec<Record>) {
     let mut all = Vec::new();
     let found = rounds(s, |records, noticed| {
         all.extend_from_slice(records);
@@ -229,7 +229,7 @@ pub(crate) fn until_memory(s: &mut Sampler, what: impl Fn(&Memory) -> bool) -> M
     until_record(s, |r| r.memory().filter(&what))
 }
 
-fn rounds<T>(s: &mut Sampler, mut what: impl FnMut(&[Record], &[Noticed]) -> Option<T>) -> Option<T> {
+fn rounds<T>(s: &mut Sampler, mut what: impl FnMut(&[Record], &[SampleEvent]) -> Option<T>) -> Option<T> {
     let began = Moment::now();
     while Moment::now().since(began) < PATIENCE {
         let (mut records, mut noticed) = (Vec::new(), Vec::new());

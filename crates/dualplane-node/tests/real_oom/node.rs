@@ -7,7 +7,7 @@ use dualplane_core::facts::Constraint;
 use dualplane_core::units::Bytes;
 use dualplane_core::verdict::Class;
 use dualplane_node::cgroup::Limit;
-use dualplane_node::sample::{Noticed, Record, RecordKind};
+use dualplane_node::sample::{Record, RecordKind, SampleEvent};
 
 use crate::machine::{
     Limited, OTHER_UID, UID, machine, record, run_in, until, until_memory, until_record, verdict,
@@ -38,10 +38,10 @@ fn a_process_without_a_limit_outgrows_the_machine() {
     }
     let Some((m, mut kernel)) = machine("node", Limited::Nothing) else { return };
     let mut s = m.sampler_of_all();
-    until(&mut s, |n| matches!(n, Noticed::Appeared { .. }));
+    until(&mut s, |n| matches!(n, SampleEvent::Appeared { .. }));
     let mut child = m.run(GROWS);
-    let (noticed, records) = until(&mut s, |n| matches!(n, Noticed::OomKills { .. }));
-    assert_eq!(noticed, Noticed::OomKills { slot: 0, kills: 1 });
+    let (noticed, records) = until(&mut s, |n| matches!(n, SampleEvent::OomKills { .. }));
+    assert_eq!(noticed, SampleEvent::OomKills { slot: 0, kills: 1 });
     child.wait().unwrap();
 
     let nodes: Vec<_> = records.iter().filter(|r| r.kind == RecordKind::Node).collect();
@@ -76,10 +76,10 @@ fn a_neighbour_that_stands_still_is_killed_in_its_place() {
     let still = m.neighbour();
     let mut idle = run_in(&still, "echo 1000 > /proc/self/oom_score_adj && read line");
     let mut s = m.sampler_of_all();
-    let is_still = |n: &Noticed| matches!(n, Noticed::Appeared { group, .. } if group.identity.pod_uid.as_deref() == Some(OTHER_UID));
-    let (Noticed::Appeared { slot, .. }, _) = until(&mut s, is_still) else { unreachable!() };
+    let is_still = |n: &SampleEvent| matches!(n, SampleEvent::Appeared { group, .. } if group.identity.pod_uid.as_deref() == Some(OTHER_UID));
+    let (SampleEvent::Appeared { slot, .. }, _) = until(&mut s, is_still) else { unreachable!() };
     let mut grows = m.run(GROWS);
-    let (_, records) = until(&mut s, |n| matches!(n, Noticed::OomKills { slot: of, .. } if *of == slot));
+    let (_, records) = until(&mut s, |n| matches!(n, SampleEvent::OomKills { slot: of, .. } if *of == slot));
     idle.wait().unwrap();
     grows.wait().unwrap();
     let peak =

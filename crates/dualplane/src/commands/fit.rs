@@ -13,9 +13,9 @@ use crate::exit::{self, Code};
 use crate::output;
 
 /// No request is longer.
-const MOST_TOKENS: u64 = 1 << 32;
+const MAX_TOKENS: u64 = 1 << 32;
 /// Nobody asks for more at once of one server.
-const MOST_REQUESTS: u64 = 4096;
+const MAX_REQUESTS: u64 = 4096;
 
 pub(crate) fn run(args: &FitArgs) -> Result<Code, Failure> {
     let q = Question::without_card(&args.launch)?;
@@ -25,8 +25,8 @@ pub(crate) fn run(args: &FitArgs) -> Result<Code, Failure> {
     }
     let input = Tokens::parse("--input-tokens", &args.input_tokens)?;
     let outcome = Tokens::parse("--output-tokens", &args.output_tokens)?;
-    if args.concurrency == 0 || args.concurrency > MOST_REQUESTS {
-        return Err(Failure::Flag { flag: "--concurrency", why: format!("is not in 1 to {MOST_REQUESTS}") });
+    if args.concurrency == 0 || args.concurrency > MAX_REQUESTS {
+        return Err(Failure::Flag { flag: "--concurrency", why: format!("is not in 1 to {MAX_REQUESTS}") });
     }
     let ask = Workload {
         usual_tokens: input.usual + outcome.usual,
@@ -89,7 +89,7 @@ impl Tokens {
             t.trim()
                 .parse::<u64>()
                 .ok()
-                .filter(|n| *n <= MOST_TOKENS)
+                .filter(|n| *n <= MAX_TOKENS)
                 .ok_or_else(|| wrong(&format!("`{t}` is no number of tokens")))
         };
         if !text.contains('=') {

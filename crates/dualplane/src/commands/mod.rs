@@ -29,7 +29,7 @@ use std::path::PathBuf;
 
 use dualplane_core::knowledge::KnowledgeError;
 use dualplane_core::plan::PlanError;
-use dualplane_kube::api::Fault;
+use dualplane_kube::api::ApiError;
 
 use clap::CommandFactory;
 
@@ -143,7 +143,7 @@ pub(crate) enum Failure {
     },
     /// The cluster does not answer as it should.
     #[error("{0}")]
-    Cluster(#[from] Fault),
+    Cluster(#[from] ApiError),
     /// There are no pods of what was asked for: no news, rather than good news.
     #[error("{0}")]
     NoPods(String),
@@ -321,25 +321,25 @@ impl Failure {
 }
 
 /// What to do where a cluster does not answer as it should.
-fn cluster_hint(fault: &Fault) -> Option<String> {
+fn cluster_hint(fault: &ApiError) -> Option<String> {
     Some(match fault {
-        Fault::Access(_) => {
+        ApiError::Access(_) => {
             "check --kubeconfig, --context and KUBECONFIG; `kubectl config get-contexts` lists what there is"
                 .into()
         }
-        Fault::Unauthorized(_) => {
+        ApiError::Unauthorized(_) => {
             "log in again, or refresh the token; `kubectl auth whoami` shows who you are".into()
         }
-        Fault::Forbidden { permission, .. } if !permission.is_empty() => format!(
+        ApiError::Forbidden { permission, .. } if !permission.is_empty() => format!(
             "ask for the permission to {permission}; deploy/rbac.yaml holds all that dualplane uses, and what each one buys"
         ),
-        Fault::NotFound(_) => {
+        ApiError::NotFound(_) => {
             "check the name and the namespace (-n); `kubectl get pods -A` lists them".into()
         }
-        Fault::Unreachable { .. } | Fault::TimedOut(_) => {
+        ApiError::Unreachable { .. } | ApiError::TimedOut(_) => {
             "check the network to the API server; `kubectl version` should answer".into()
         }
-        Fault::Busy { .. } => {
+        ApiError::Busy { .. } => {
             "the API server is overloaded; try again, or with a larger --request-timeout".into()
         }
         _ => return None,

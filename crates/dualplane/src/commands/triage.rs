@@ -10,7 +10,7 @@ use dualplane_core::report::{self, Report};
 use dualplane_core::verdict::{self, Class};
 
 use super::Failure;
-use super::live::pods::{self, Wanted};
+use super::live::pods::{self, PodSelection};
 use super::live::{block_on, connect};
 use crate::args::{Format, TriageArgs};
 use crate::exit::{self, Code};
@@ -89,8 +89,12 @@ fn of_files(args: &TriageArgs, knowledge: &Knowledge) -> Result<Vec<Report>, Fai
 }
 
 /// What a bundle of the pod would say, from the cluster itself.
-fn of_cluster(args: &TriageArgs, wanted: &Wanted, knowledge: &Knowledge) -> Result<Vec<Report>, Failure> {
-    let work = |tools: &pods::Tools<'_>| {
+fn of_cluster(
+    args: &TriageArgs,
+    wanted: &PodSelection,
+    knowledge: &Knowledge,
+) -> Result<Vec<Report>, Failure> {
+    let work = |tools: &pods::CaptureTools<'_>| {
         block_on(async {
             let options = pods::options(&args.stores)?;
             let api = connect(&args.cluster).await?;

@@ -13,8 +13,8 @@ use dualplane_core::text::printable;
 use dualplane_core::time::{Stamp, parse_rfc3339};
 use dualplane_core::verdict::Class;
 use dualplane_kube::access::Access;
-use dualplane_kube::api::{Api, Fault};
-use dualplane_kube::event::{self, Notice, Published};
+use dualplane_kube::api::{Api, ApiError};
+use dualplane_kube::event::{self, IncidentEvent, Published};
 use dualplane_node::clock::{Anchor, Moment};
 
 use super::{Sink, SinkError, stable_hash};
@@ -31,11 +31,11 @@ const MAX_TRIGGER: usize = 600;
 
 /// What became of an incident.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum Outcome {
     /// It is told.
-    Event(Published),
+    Published(Published),
     /// There is nothing to tell: it is no memory failure, of no pod, or too old.
-    Nothing,
+    Skipped,
 }
 
 /// Publishes Events.
@@ -66,13 +66,13 @@ impl EventSink {
     ///
     /// # Errors
     /// [`SinkError::Refused`] where the namespace is gone or going, else it may work later.
-    pub fn tell(&mut self, s: &Summary) -> Result<Told, SinkError> {
+    pub fn tell(&mut self, s: &Summary) -> Result<Outcome, SinkError> {
         let now = Anchor::take().wall_ms(Moment::now());
         let Some((class, message)) = words(s, &self.knowledge).filter(|_| !is_old(s, now)) else {
-            return Ok(Told::Nothing);
+            return Ok(Outcome::Skipped);
         };
         let name = event_name(s, class);
-        let notice = Notice {
+        let notice = IncidentEvent {
             namespace: &s.namespace,
             pod: &s.pod,
             uid: s.api_uid.as_ref().unwrap_or(&s.uid),
@@ -84,18 +84,18 @@ impl EventSink {
             at: &s.died_at,
             message: &message,
         };
-        let later = |e: Fault| SinkError::Later(e.to_string());
+        let later = |e: ApiError| SinkError::Later(e.to_string());
         let api = match self.api.take() {
             Some(api) => api,
             None => self.runtime.block_on(self.access.connect()).map_err(later)?,
         };
         let done = self.runtime.block_on(event::publish(&api, &notice));
         // New credentials may be there the next time.
-        if !matches!(&done, Err(Fault::Access(_) | Fault::Unauthorized(_))) {
+        if !matches!(&done, Err(ApiError::Access(_) | ApiError::Unauthorized(_))) {
             self.api = Some(api);
         }
         match done {
-            Ok(published) => Ok(Told::Event(published)),
+            Ok(published) => Ok(Outcome::Published(published)),
             Err(e) if is_final(&e) => Err(SinkError::Refused(e.to_string())),
             Err(e) => Err(later(e)),
         }
@@ -117,10 +117,10 @@ impl Sink for EventSink {
 }
 
 /// The namespace is gone or going, or the object itself is refused: time changes none of these.
-fn is_final(e: &Fault) -> bool {
+fn is_final(e: &ApiError) -> bool {
     match e {
-        Fault::NotFound(_) | Fault::Status { status: 400 | 422, .. } => true,
-        Fault::Forbidden { why, .. } => why.contains("being terminated"),
+        ApiError::NotFound(_) | ApiError::Status { status: 400 | 422, .. } => true,
+        ApiError::Forbidden { why, .. } => why.contains("being terminated"),
         _ => false,
     }
 }

@@ -140,15 +140,19 @@ fn death(id: &str) -> Summary {
 fn a_loop_is_one_event_and_no_incident_counts_twice() {
     let api = FakeApi::new();
     let mut sink = api.sink();
-    assert_eq!(sink.tell(&death("1-a")), Ok(Told::Event(Published::Made)));
-    assert_eq!(sink.tell(&death("1-a")), Ok(Told::Event(Published::Known)));
-    assert_eq!(sink.tell(&death("2-b")), Ok(Told::Event(Published::Counted(2))));
+    assert_eq!(sink.tell(&death("1-a")), Ok(Outcome::Published(Published::Created)));
+    assert_eq!(sink.tell(&death("1-a")), Ok(Outcome::Published(Published::Unchanged)));
+    assert_eq!(sink.tell(&death("2-b")), Ok(Outcome::Published(Published::Updated(2))));
     // A restart forgets what was sent; the Event itself knows.
     let mut again = api.sink();
-    assert_eq!(again.tell(&death("2-b")), Ok(Told::Event(Published::Known)));
-    assert_eq!(again.tell(&death("1-a")), Ok(Told::Event(Published::Known)));
+    assert_eq!(again.tell(&death("2-b")), Ok(Outcome::Published(Published::Unchanged)));
+    assert_eq!(again.tell(&death("1-a")), Ok(Outcome::Published(Published::Unchanged)));
     let other = Summary { class: Some("host_oom_killed".into()), ..death("3-c") };
-    assert_eq!(again.tell(&other), Ok(Told::Event(Published::Made)), "another class is another Event");
+    assert_eq!(
+        again.tell(&other),
+        Ok(Outcome::Published(Published::Created)),
+        "another class is another Event"
+    );
     let events = api.events();
     assert_eq!(events.len(), 2);
     let e = events.iter().find(|e| e["count"] == 2).unwrap();
@@ -171,7 +175,7 @@ fn a_loop_is_one_event_and_no_incident_counts_twice() {
 fn another_writer_in_between_is_borne() {
     let api = FakeApi::new();
     api.state.lock().unwrap().race = true;
-    assert_eq!(api.sink().tell(&death("1-a")), Ok(Told::Event(Published::Counted(2))));
+    assert_eq!(api.sink().tell(&death("1-a")), Ok(Outcome::Published(Published::Updated(2))));
 }
 
 #[test]
@@ -186,7 +190,7 @@ fn what_is_no_memory_failure_of_a_pod_is_not_told() {
         Summary { uid: String::new(), ..death("1-a") },
         Summary { died_at: "2020-01-01T00:00:00.000Z".into(), ..death("1-a") },
     ] {
-        assert_eq!(sink.tell(&s), Ok(Told::Nothing), "{s:?}");
+        assert_eq!(sink.tell(&s), Ok(Outcome::Skipped), "{s:?}");
     }
     assert!(api.state.lock().unwrap().asked.is_empty(), "the API server is not asked");
 }
@@ -228,7 +232,7 @@ fn only_time_decides_what_is_tried_again() {
     let going = "unable to create new content in namespace serving because it is being terminated";
     assert!(matches!(tell(&mut sink, 403, going), Err(SinkError::Refused(_))));
     assert!(matches!(tell(&mut sink, 401, "expired"), Err(SinkError::Later(_))));
-    assert_eq!(sink.tell(&death("1-a")), Ok(Told::Event(Published::Made)), "with new credentials");
+    assert_eq!(sink.tell(&death("1-a")), Ok(Outcome::Published(Published::Created)), "with new credentials");
     let nowhere = Access { kubeconfig: Some("/nonexistent".into()), ..Access::default() };
     let mut lost = EventSink::new(nowhere, Arc::new(Knowledge::embedded().unwrap())).unwrap();
     assert!(matches!(lost.tell(&death("1-a")), Err(SinkError::Later(_))));

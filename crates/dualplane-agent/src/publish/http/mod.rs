@@ -91,18 +91,18 @@ impl Drop for Server {
 
 /// Connections by address.
 #[derive(Debug, Default)]
-struct Open {
+struct Connections {
     by_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
 /// A place among the connections; given back when it is dropped.
-struct Place {
-    open: Arc<Open>,
+struct ConnectionSlot {
+    open: Arc<Connections>,
     address: IpAddr,
 }
 
-impl Open {
-    fn place(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+impl Connections {
+    fn place(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionSlot> {
         let mut all = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         if all.values().sum::<usize>() >= CONNECTIONS {
             return None;
@@ -112,11 +112,11 @@ impl Open {
             return None;
         }
         *own += 1;
-        Some(Place { open: Arc::clone(self), address })
+        Some(ConnectionSlot { open: Arc::clone(self), address })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut all = self.open.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(n) = all.get_mut(&self.address) {
@@ -130,7 +130,7 @@ impl Drop for Place {
 
 async fn accept(listener: TcpListener, state: Arc<Shared>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-    let open = Arc::new(Open::default());
+    let open = Arc::new(Connections::default());
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             sleep(ACCEPT_PAUSE).await;

@@ -1,6 +1,6 @@
 //! What the agent found, and what it costs.
 
-use super::family::{Family, Labels, Of, Page, counter, gauge};
+use super::family::{Family, Labels, Metric, Page, counter, gauge};
 use crate::publish::{Counts, SinkCounts};
 use crate::view::View;
 
@@ -11,9 +11,9 @@ const INCIDENTS: Family = counter(
 );
 
 /// A family and how its value is read.
-type OfBoth = (Family, fn(&View, &Counts) -> Option<f64>);
+type AgentMetric = (Family, fn(&View, &Counts) -> Option<f64>);
 
-const AGENT: &[OfBoth] = &[
+const AGENT: &[AgentMetric] = &[
     (gauge("dualplane_incidents_kept", "", "Bundles on the disk."), |_, c| Some(c.store.bundles as f64)),
     (gauge("dualplane_incidents_kept_bytes", "", "Their bytes."), |_, c| Some(c.store.bytes as f64)),
     (counter("dualplane_incidents_dropped_total", "", "Bundles that had to go for later ones."), |_, c| {
@@ -83,7 +83,7 @@ const AGENT: &[OfBoth] = &[
 
 const LOST: Family = counter("dualplane_agent_lost_total", "what", "What could not be kept.");
 
-const SINK: &[Of<SinkCounts>] = &[
+const SINK: &[Metric<SinkCounts>] = &[
     (counter("dualplane_sink_delivered_total", "sink", "Incidents that arrived."), |s| {
         Some(s.delivered as f64)
     }),
@@ -109,7 +109,7 @@ const SINK: &[Of<SinkCounts>] = &[
 const INFO: Family = gauge("dualplane_agent_info", "version", "1, with the version.");
 
 /// These have the names that all exporters use; `node` is on them too.
-const PROCESS: &[OfBoth] = &[
+const PROCESS: &[AgentMetric] = &[
     (counter("process_cpu_seconds_total", "", "Time on processors."), |_, c| {
         c.cost.cpu.map(|d| d.as_secs_f64())
     }),
@@ -158,7 +158,7 @@ pub(super) fn render(view: &View, counts: &Counts, node: &Labels, page: &mut Pag
     page.family(&LEFT_OUT, [(node.clone(), left_out as f64)].into_iter());
 }
 
-fn both(table: &[OfBoth], view: &View, counts: &Counts, node: &Labels, page: &mut Page<'_>) {
+fn both(table: &[AgentMetric], view: &View, counts: &Counts, node: &Labels, page: &mut Page<'_>) {
     for (family, value) in table {
         page.family(family, value(view, counts).map(|v| (node.clone(), v)).into_iter());
     }

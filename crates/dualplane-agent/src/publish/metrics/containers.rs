@@ -6,7 +6,7 @@ use std::time::Duration;
 use dualplane_core::units::Bytes;
 use dualplane_node::cgroup::Limit;
 
-use super::family::{Family, Labels, Of, Page, counter, gauge};
+use super::family::{Family, Labels, Metric, Page, counter, gauge};
 use crate::figures::{bytes, number, seconds};
 use crate::view::{ContainerView, View};
 
@@ -26,7 +26,7 @@ const INFO: Family = gauge(
     "1, with what else identifies the container.",
 );
 
-const HOST: &[Of<ContainerView>] = &[
+const HOST: &[Metric<ContainerView>] = &[
     (gauge("dualplane_container_memory_usage_bytes", OWN, "Host RAM in use, page cache included."), |c| {
         bytes(c.memory.current)
     }),
@@ -156,7 +156,7 @@ const KUBELET: Family = gauge(
     "1 where the kubelet tells which GPUs it gave, else 0; absent where it is not asked.",
 );
 
-const ENGINES: &[Of<ContainerView>] = &[
+const ENGINES: &[Metric<ContainerView>] = &[
     (gauge("dualplane_engine_kv_cache_usage_ratio", ENGINE, "Share of the KV cache in use, 0 to 1."), |c| {
         c.engine.as_ref()?.kv_use
     }),

@@ -53,7 +53,7 @@ pub(super) const fn counter(name: &'static str, labels: &'static str, help: &'st
 }
 
 /// A family and how its value is read.
-pub(super) type Of<T> = (Family, fn(&T) -> Option<f64>);
+pub(super) type Metric<T> = (Family, fn(&T) -> Option<f64>);
 
 /// Label pairs as they stand between the braces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl<'o> Page<'o> {
     }
 
     /// All families of one kind of thing, for each thing with its labels.
-    pub(super) fn all<T>(&mut self, table: &[Of<T>], things: &[(Labels, &T)]) {
+    pub(super) fn all<T>(&mut self, table: &[Metric<T>], things: &[(Labels, &T)]) {
         for (family, value) in table {
             self.family(family, things.iter().filter_map(|(l, t)| Some((l.clone(), value(t)?))));
         }

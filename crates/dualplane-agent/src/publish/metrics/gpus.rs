@@ -1,6 +1,6 @@
 //! Cards and MIG devices.
 
-use super::family::{Family, Labels, Of, Page, counter, gauge};
+use super::family::{Family, Labels, Metric, Page, counter, gauge};
 use crate::figures::bytes;
 use crate::view::{GpuView, View};
 
@@ -21,7 +21,7 @@ const INFO: Family = gauge(
     "1, with what else identifies the device; mig: on, off, or device.",
 );
 
-const DEVICE: &[Of<GpuView>] = &[
+const DEVICE: &[Metric<GpuView>] = &[
     (gauge("dualplane_gpu_memory_size_bytes", OWN, "All VRAM of the device."), |g| bytes(g.reading.total)),
     (
         gauge(

@@ -2,11 +2,11 @@
 
 use dualplane_node::node::Machine;
 
-use super::family::{Family, Labels, Of, Page, counter, gauge};
+use super::family::{Family, Labels, Metric, Page, counter, gauge};
 use crate::figures::{bytes, seconds};
 use crate::view::View;
 
-const NODE: &[Of<Machine>] = &[
+const NODE: &[Metric<Machine>] = &[
     (gauge("dualplane_node_memory_size_bytes", "", "Host RAM of the node."), |m| bytes(m.total)),
     (
         gauge("dualplane_node_memory_available_bytes", "", "What a new process could get without swapping."),

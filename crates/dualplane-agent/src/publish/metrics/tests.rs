@@ -18,7 +18,7 @@ use dualplane_node::sample::{Round, Scope};
 
 use super::*;
 use crate::publish::{Cost, SinkCounts};
-use crate::{ContainerView, EngineSample, Given, GpuView, Holder};
+use crate::{AllocatedDevice, ContainerView, EngineSample, GpuView, Holder};
 
 const SECOND: u64 = 1_000_000_000;
 const UUID: &str = "GPU-9a1e0b1c-0000-4a5e-9d4f-000000000001";
@@ -82,7 +82,7 @@ fn full() -> (View, Counts) {
         Holder { device: 0, pid: 2, used: Some(Bytes(1 << 30)) },
         Holder { device: 1, pid: 3, used: None },
     ];
-    let given = |resource: &str, id: &str, uuid: &str| Given {
+    let given = |resource: &str, id: &str, uuid: &str| AllocatedDevice {
         resource: resource.into(),
         id: id.into(),
         uuid: (!uuid.is_empty()).then(|| uuid.into()),

@@ -17,25 +17,25 @@ const LOOK: Duration = Duration::from_secs(30);
 /// Deliveries under way.
 #[derive(Debug)]
 pub struct Deliveries {
-    common: Arc<Common>,
+    common: Arc<SharedState>,
 }
 
 #[derive(Debug)]
-struct Common {
-    state: Mutex<Now>,
+struct SharedState {
+    state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Now {
+struct State {
     stop: bool,
     /// Grows with each [`Deliveries::wake`].
     call: u64,
     sinks: Vec<(SinkCounts, Option<String>)>,
 }
 
-impl Common {
-    fn lock(&self) -> MutexGuard<'_, Now> {
+impl SharedState {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -46,7 +46,7 @@ impl Deliveries {
     /// # Errors
     /// Markers cannot be read, or no thread can be started.
     pub fn start(state: &Path, incidents: &Path, sinks: Vec<Box<dyn Sink>>) -> io::Result<Self> {
-        let common = Arc::new(Common { state: Mutex::new(Now::default()), changed: Condvar::new() });
+        let common = Arc::new(SharedState { state: Mutex::new(State::default()), changed: Condvar::new() });
         let all = Self { common: Arc::clone(&common) };
         for (place, sink) in sinks.into_iter().enumerate() {
             let worker = Worker::open(sink, state, incidents)?;
@@ -87,7 +87,7 @@ impl Drop for Deliveries {
     }
 }
 
-fn run(mut worker: Worker, place: usize, common: &Common) {
+fn run(mut worker: Worker, place: usize, common: &SharedState) {
     loop {
         let call = {
             let now = common.lock();
@@ -106,7 +106,7 @@ fn run(mut worker: Worker, place: usize, common: &Common) {
             Next::Idle => LOOK,
         };
         // While a failed sink waits, a new incident is no reason to try sooner.
-        let woken = |n: &mut Now| !n.stop && (n.call == call || matches!(next, Next::At(_)));
+        let woken = |n: &mut State| !n.stop && (n.call == call || matches!(next, Next::At(_)));
         if !wait.is_zero() {
             drop(common.changed.wait_timeout_while(now, wait, woken));
         }

@@ -38,7 +38,7 @@ fn ring(from: u64, to: u64, line: fn(u64) -> String) -> Source {
 }
 
 /// Turns until `enough` records came or nothing more comes.
-fn run(kernel: &mut Kernel, enough: usize, mut each: impl FnMut(Vec<Said>)) -> usize {
+fn run(kernel: &mut Kernel, enough: usize, mut each: impl FnMut(Vec<KernelMessage>)) -> usize {
     let mut records = 0;
     let mut last = Moment::now();
     while records < enough && Moment::now().since(last) < QUIET * 3 / 2 {
@@ -69,7 +69,7 @@ fn a_hundred_thousand_xids_over_restarts_none_missed_none_doubled() {
         let mut fresh = Vec::new();
         run(&mut kernel, enough, |said| {
             for s in said {
-                let Said::Xid { number, .. } = s else { panic!("{s:?}") };
+                let KernelMessage::Xid { number, .. } = s else { panic!("{s:?}") };
                 fresh.push(number);
             }
             seen = fresh.len();
@@ -105,7 +105,7 @@ fn what_the_ring_overwrote_is_counted() {
     let mut kernel = Kernel::new(ring(350, 400, xid), state);
     let mut lost = 0;
     run(&mut kernel, 50, |said| {
-        lost += said.iter().map(|s| if let Said::Lost(n) = s { *n } else { 0 }).sum::<u64>();
+        lost += said.iter().map(|s| if let KernelMessage::Lost(n) = s { *n } else { 0 }).sum::<u64>();
     });
     assert_eq!((lost, kernel.state().lost, kernel.state().next), (250, 250, Some(400)));
 }
@@ -124,11 +124,11 @@ fn an_oom_record_that_a_restart_cuts_is_said_once_and_whole() {
         let mut first =
             Kernel::new(ring(0, cut, oom_with_xids), State { boot: BOOT.into(), ..State::default() });
         let (mut ooms, mut xids) = (Vec::new(), 0);
-        let mut take = |said: Vec<Said>| {
+        let mut take = |said: Vec<KernelMessage>| {
             for s in said {
                 match s {
-                    Said::Oom(o) => ooms.push(o),
-                    Said::Xid { .. } => xids += 1,
+                    KernelMessage::Oom(o) => ooms.push(o),
+                    KernelMessage::Xid { .. } => xids += 1,
                     s => panic!("{s:?}"),
                 }
             }
@@ -154,7 +154,9 @@ fn long_and_odd_lines_do_no_harm() {
     });
     let mut kernel = Kernel::new(Source::stream(OwnedFd::from(read)).unwrap(), State::default());
     let mut xids = 0;
-    run(&mut kernel, 2, |said| xids += said.iter().filter(|s| matches!(s, Said::Xid { .. })).count());
+    run(&mut kernel, 2, |said| {
+        xids += said.iter().filter(|s| matches!(s, KernelMessage::Xid { .. })).count()
+    });
     assert_eq!((xids, kernel.follower.odd, kernel.state().next), (1, 1, Some(3)));
 }
 

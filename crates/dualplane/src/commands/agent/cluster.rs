@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use dualplane_agent::recorder::{Cluster, Who};
+use dualplane_agent::recorder::{Cluster, ContainerRef};
 use dualplane_kube::access::Access;
-use dualplane_kube::api::{Api, Fault};
+use dualplane_kube::api::{Api, ApiError};
 use dualplane_kube::node_pods;
 use serde_json::{Value, json};
 
@@ -35,13 +35,13 @@ impl ApiServer {
         Ok(Self { access, runtime, api: None })
     }
 
-    fn ask<T>(&mut self, ask: impl AsyncFnOnce(&Api) -> Result<T, Fault>) -> Result<T, Fault> {
+    fn ask<T>(&mut self, ask: impl AsyncFnOnce(&Api) -> Result<T, ApiError>) -> Result<T, ApiError> {
         let api = match self.api.take() {
             Some(api) => api,
             None => self.runtime.block_on(self.access.connect())?,
         };
         let answer = self.runtime.block_on(ask(&api));
-        if !matches!(&answer, Err(Fault::Access(_) | Fault::Unauthorized(_))) {
+        if !matches!(&answer, Err(ApiError::Access(_) | ApiError::Unauthorized(_))) {
             self.api = Some(api);
         }
         answer
@@ -49,7 +49,7 @@ impl ApiServer {
 }
 
 impl Cluster for ApiServer {
-    fn pod(&mut self, who: &Who) -> Result<Option<Value>, String> {
+    fn pod(&mut self, who: &ContainerRef) -> Result<Option<Value>, String> {
         let (namespace, name) = (who.namespace.as_str(), who.pod.as_str());
         match self.ask(async |api| node_pods::pod(api, namespace, name, WITHIN).await) {
             Ok(pod) => {
@@ -60,7 +60,7 @@ impl Cluster for ApiServer {
                 let same = who.uid.is_empty() || uid == who.uid || hash == Some(&who.uid);
                 Ok(same.then_some(pod))
             }
-            Err(Fault::NotFound(_)) => Ok(None),
+            Err(ApiError::NotFound(_)) => Ok(None),
             Err(e) => Err(e.to_string()),
         }
     }

@@ -15,7 +15,7 @@ use crate::commands::Failure;
 /// A verdict takes some 20 ms; of a log of 100 MB some seconds.
 const TIME: Duration = Duration::from_secs(30);
 /// Bytes of an answer.
-const MOST: u64 = 4 << 20;
+const MAX_ANSWER: u64 = 4 << 20;
 /// Characters of a trigger in a summary.
 const TRIGGER: usize = 300;
 
@@ -49,7 +49,7 @@ impl Judge for ChildJudge {
         let (tell, told) = channel();
         let reader = std::thread::spawn(move || {
             let mut bytes = Vec::new();
-            let read = out.map(|o| o.take(MOST).read_to_end(&mut bytes));
+            let read = out.map(|o| o.take(MAX_ANSWER).read_to_end(&mut bytes));
             let _ = tell.send(read.and_then(Result::ok).map(|_| bytes));
         });
         let answer = told.recv_timeout(TIME);

@@ -10,7 +10,7 @@ use std::fs;
 use std::sync::atomic::AtomicBool;
 
 use dualplane_agent::observe;
-use dualplane_agent::recorder::{Cluster, Config, Parts, Recorder, RecorderError};
+use dualplane_agent::recorder::{Cluster, Config, Dependencies, Recorder, RecorderError};
 use dualplane_core::units::parse_k8s_memory;
 use dualplane_node::cgroup::Wanted;
 use dualplane_node::gpu::{Fake, Gpus, NoGpus, Nvml};
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Code, Failure> {
     };
     let access = cluster::access(args.kubeconfig.as_deref(), args.no_cluster);
     let server = access.clone().map(ApiServer::new).transpose().map_err(Failure::Runtime)?;
-    let parts = Parts {
+    let parts = Dependencies {
         gpus: gpus(&args.host, args.nvml.as_deref())?,
         judge: Box::new(ChildJudge::new()?),
         cluster: server.map(|s| Box::new(s) as Box<dyn Cluster>),

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use dualplane_core::change::{self, Document, ObjectRef, Offer, Record, Role, State};
 use dualplane_core::text::printable;
-use dualplane_kube::api::{Api, Fault};
-use dualplane_kube::apply::{self, Ask, NotDone, Preview};
+use dualplane_kube::api::{Api, ApiError};
+use dualplane_kube::apply::{self, ApplyError, ChangeRequest, Preview};
 use dualplane_kube::target::{Kind, Named};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -204,9 +204,9 @@ async fn target(
     }
 }
 
-fn gone(fault: Fault, pod: &str, namespace: &str) -> Failure {
+fn gone(fault: ApiError, pod: &str, namespace: &str) -> Failure {
     match fault {
-        Fault::NotFound(_) => Failure::Flag {
+        ApiError::NotFound(_) => Failure::Flag {
             flag: "--to",
             why: format!(
                 "pod {pod} is not in namespace {namespace} any more; say what to change, such as --to deploy/NAME"
@@ -217,7 +217,7 @@ fn gone(fault: Fault, pod: &str, namespace: &str) -> Failure {
 }
 
 /// Brings the patch to the object's form; says what cannot be changed at all.
-async fn ask(api: &Api, found: &Found) -> Result<(ObjectRef, Ask), Failure> {
+async fn ask(api: &Api, found: &Found) -> Result<(ObjectRef, ChangeRequest), Failure> {
     let live = apply::current(api, &found.object).await?;
     let mut object = found.object.clone();
     let not = |why: String, hint: String| Failure::NotChanged { why, hint: Some(hint) };
@@ -254,12 +254,12 @@ async fn ask(api: &Api, found: &Found) -> Result<(ObjectRef, Ask), Failure> {
         if template {
             object.subresource = Some("resize".into());
         }
-        return Ok((object, Ask::Patch(patch)));
+        return Ok((object, ChangeRequest::Patch(patch)));
     }
     let patch = change::fit(&patch, &live, found.role).map_err(|e| {
         not(format!("{object}: {e}"), "correct the patch, or name another object with --to".into())
     })?;
-    Ok((object, Ask::Patch(patch)))
+    Ok((object, ChangeRequest::Patch(patch)))
 }
 
 fn record(api: &Api, changes: &Changes, shown: &Preview, title: Option<&str>) -> Record {
@@ -286,7 +286,7 @@ fn record(api: &Api, changes: &Changes, shown: &Preview, title: Option<&str>) ->
     }
 }
 
-fn finish(record: &mut Record, shown: &Preview, done: &Result<Value, NotDone>) {
+fn finish(record: &mut Record, shown: &Preview, done: &Result<Value, ApplyError>) {
     record.finished = Some(Timestamp::now().to_string());
     match done {
         Ok(after) => {
@@ -295,7 +295,7 @@ fn finish(record: &mut Record, shown: &Preview, done: &Result<Value, NotDone>) {
             record.changes = change::edits(&shown.live, after);
         }
         Err(e) => {
-            record.state = if matches!(e, NotDone::Unknown(_)) { State::Unknown } else { State::Failed };
+            record.state = if matches!(e, ApplyError::Unknown(_)) { State::Unknown } else { State::Failed };
             record.why = Some(e.to_string());
         }
     }

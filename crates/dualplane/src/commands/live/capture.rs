@@ -23,7 +23,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
     if let Some(out) = &args.out {
         place(out)?;
     }
-    let work = |tools: &pods::Tools<'_>| {
+    let work = |tools: &pods::CaptureTools<'_>| {
         block_on(async {
             let options = pods::options(&args.stores)?;
             let api = connect(&args.cluster).await?;

@@ -18,7 +18,7 @@ use crate::exit::{self, Code};
 use crate::output;
 
 /// Of a file of /proc that is read.
-const MOST_PROC: u64 = 64 << 10;
+const MAX_PROC: u64 = 64 << 10;
 
 pub(crate) fn run(args: &MapArgs) -> Result<Code, Failure> {
     let map = match (args.pid, &args.gpu, &args.node) {
@@ -160,6 +160,6 @@ async fn of_cluster(args: &MapArgs, process: &Process, host: &str, asked: &Asked
 fn read(path: &str) -> Result<String, Failure> {
     let failed = |source| Failure::Unreadable { path: Path::new(path).to_owned(), source };
     let mut bytes = Vec::new();
-    File::open(path).map_err(failed)?.take(MOST_PROC).read_to_end(&mut bytes).map_err(failed)?;
+    File::open(path).map_err(failed)?.take(MAX_PROC).read_to_end(&mut bytes).map_err(failed)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

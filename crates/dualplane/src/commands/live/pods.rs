@@ -9,7 +9,7 @@ use dualplane_core::redact::Redactor;
 use dualplane_core::sift::Sifter;
 use dualplane_kube::api::Api;
 use dualplane_kube::capture::{self, Captured, Options};
-use dualplane_kube::find::{self, Found, Which};
+use dualplane_kube::find::{self, Found, PodFilter};
 use dualplane_kube::target::{Kind, Named, Target, is_name};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -20,14 +20,14 @@ use crate::{output, own_knowledge};
 
 /// What is asked about.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct PodSelection {
     pub(crate) targets: Vec<Target>,
     pub(crate) everywhere: bool,
     /// Only pods in trouble: of workloads and selectors, unless a pod is named.
     pub(crate) failed: bool,
 }
 
-impl Wanted {
+impl PodSelection {
     /// Said where no pod is in trouble: of how many, so that a wrong name does not read as good news.
     pub(crate) fn none_failed(&self, found: &[Found], namespace: &str) -> String {
         let place =
@@ -54,7 +54,7 @@ impl Wanted {
 }
 
 /// Reads `pod/NAME`, `pod NAME`, `-l`, `-A`; `None` where the words are not of a cluster.
-pub(crate) fn wanted(words: &[String], select: &SelectArgs) -> Result<Option<Wanted>, Failure> {
+pub(crate) fn wanted(words: &[String], select: &SelectArgs) -> Result<Option<PodSelection>, Failure> {
     let flag = |flag: &'static str, why: &str| Failure::Flag { flag, why: why.to_owned() };
     let mut targets: Vec<Target> = Vec::new();
     match words {
@@ -103,7 +103,7 @@ pub(crate) fn wanted(words: &[String], select: &SelectArgs) -> Result<Option<Wan
     if one && select.all_namespaces {
         return Err(flag("--all-namespaces", "a name is of one namespace; give -n"));
     }
-    Ok(Some(Wanted { targets, everywhere: select.all_namespaces, failed: select.failed }))
+    Ok(Some(PodSelection { targets, everywhere: select.all_namespaces, failed: select.failed }))
 }
 
 /// What a word may have meant that is neither a path nor an object of a cluster.
@@ -128,16 +128,16 @@ pub(crate) fn meant(word: &str) -> String {
 }
 
 /// The words of a command that takes nothing but a cluster's objects.
-pub(crate) fn of_cluster_only(words: &[String], select: &SelectArgs) -> Result<Wanted, Failure> {
+pub(crate) fn of_cluster_only(words: &[String], select: &SelectArgs) -> Result<PodSelection, Failure> {
     let word = words.iter().find(|w| Named::parse(w).is_none()).map_or("", String::as_str);
     wanted(words, select)?.ok_or_else(|| Failure::NoObject { word: word.to_owned(), hint: meant(word) })
 }
 
 /// Finds all pods.
-pub(crate) async fn find(api: &Api, wanted: &Wanted) -> Result<Vec<Found>, Failure> {
+pub(crate) async fn find(api: &Api, wanted: &PodSelection) -> Result<Vec<Found>, Failure> {
     let mut found = Vec::new();
     for target in &wanted.targets {
-        let which = if wanted.failed { Which::Failed } else { Which::All };
+        let which = if wanted.failed { PodFilter::Failed } else { PodFilter::All };
         let of_target = find::find(api, target, wanted.everywhere, which).await?;
         if of_target.cut {
             output::note(
@@ -150,7 +150,11 @@ pub(crate) async fn find(api: &Api, wanted: &Wanted) -> Result<Vec<Found>, Failu
 }
 
 /// Of a workload's or selector's pods those in trouble, if there are any: the healthy ones tell nothing.
-pub(crate) fn in_trouble(api: &Api, wanted: &Wanted, mut found: Vec<Found>) -> Result<Vec<Value>, Failure> {
+pub(crate) fn in_trouble(
+    api: &Api,
+    wanted: &PodSelection,
+    mut found: Vec<Found>,
+) -> Result<Vec<Value>, Failure> {
     let now = Timestamp::now();
     let mut pods: Vec<Value> = Vec::new();
     // A pod and its workload may both be named.
@@ -187,13 +191,13 @@ pub(crate) fn options(stores: &StoreArgs) -> Result<Options, Failure> {
 
 /// What captures need that takes milliseconds to build.
 #[derive(Debug)]
-pub(crate) struct Tools<'k> {
+pub(crate) struct CaptureTools<'k> {
     given: Option<&'k Knowledge>,
     loaded: OnceLock<Result<Knowledge, Failure>>,
     sifter: OnceLock<Option<Sifter>>,
 }
 
-impl Tools<'_> {
+impl CaptureTools<'_> {
     /// Waits until it is loaded; `None` where it cannot be, which [`with_tools`] says.
     fn knowledge(&self) -> Option<&Knowledge> {
         self.given.or_else(|| self.loaded.wait().as_ref().ok())
@@ -208,9 +212,9 @@ impl Tools<'_> {
 /// Runs `work` while a thread builds what it will need: the first requests are under way meanwhile.
 pub(crate) fn with_tools<T>(
     given: Option<&Knowledge>,
-    work: impl FnOnce(&Tools<'_>) -> Result<T, Failure>,
+    work: impl FnOnce(&CaptureTools<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let tools = Tools { given, loaded: OnceLock::new(), sifter: OnceLock::new() };
+    let tools = CaptureTools { given, loaded: OnceLock::new(), sifter: OnceLock::new() };
     let done = std::thread::scope(|scope| {
         scope.spawn(|| {
             if given.is_none() {
@@ -236,7 +240,7 @@ pub(crate) async fn capture(
     api: &Api,
     pods: Vec<Value>,
     options: &Options,
-    tools: &Tools<'_>,
+    tools: &CaptureTools<'_>,
     each: impl FnMut(Captured) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let Some(known) = tools.knowledge() else { return Ok(()) };

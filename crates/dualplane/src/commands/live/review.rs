@@ -6,8 +6,8 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use dualplane_core::change::{self, Mark, ObjectRef};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::text::printable;
-use dualplane_kube::api::{Api, Fault};
-use dualplane_kube::apply::{self, NotDone, Preview};
+use dualplane_kube::api::{Api, ApiError};
+use dualplane_kube::apply::{self, ApplyError, Preview};
 
 use crate::commands::Failure;
 
@@ -72,15 +72,15 @@ pub(crate) fn confirm(question: &str, yes: bool) -> Result<(), Failure> {
 }
 
 /// A fault before anything was sent, or the server's refusal of a dry run.
-pub(crate) fn refused(fault: Fault) -> Failure {
+pub(crate) fn refused(fault: ApiError) -> Failure {
     let hint = match &fault {
-        Fault::Forbidden { permission, .. } if !permission.is_empty() => Some(format!(
+        ApiError::Forbidden { permission, .. } if !permission.is_empty() => Some(format!(
             "ask for the permission to {permission}; the role dualplane-apply of deploy/rbac.yaml holds all that changing needs"
         )),
         _ => None,
     };
     match fault {
-        Fault::Forbidden { .. } | Fault::Status { .. } => {
+        ApiError::Forbidden { .. } | ApiError::Status { .. } => {
             Failure::NotChanged { why: format!("the server refuses this change: {fault}"), hint }
         }
         other => Failure::Cluster(other),
@@ -88,19 +88,19 @@ pub(crate) fn refused(fault: Fault) -> Failure {
 }
 
 /// Why a change that was sent was not made.
-pub(crate) fn not_done(e: NotDone) -> Failure {
+pub(crate) fn not_done(e: ApplyError) -> Failure {
     match e {
-        NotDone::Refused(fault) => match refused(fault) {
+        ApplyError::Refused(fault) => match refused(fault) {
             Failure::Cluster(fault) => {
                 Failure::NotChanged { why: format!("nothing was changed: {fault}"), hint: None }
             }
             failure => failure,
         },
-        NotDone::Moved => Failure::NotChanged {
+        ApplyError::Moved => Failure::NotChanged {
             why: "someone else changed the object since it was shown; nothing was changed".into(),
             hint: Some("run it again to see what would change now".into()),
         },
-        NotDone::Unknown(fault) => Failure::Unclear(format!(
+        ApplyError::Unknown(fault) => Failure::Unclear(format!(
             "the answer did not arrive, and the object does not tell whether it was changed: {fault}"
         )),
     }

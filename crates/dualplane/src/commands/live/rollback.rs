@@ -7,8 +7,8 @@ use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact;
 use dualplane_core::report::json::pretty;
 use dualplane_core::text::printable;
-use dualplane_kube::api::{Api, Fault};
-use dualplane_kube::apply::{self, Ask, Preview};
+use dualplane_kube::api::{Api, ApiError};
+use dualplane_kube::apply::{self, ChangeRequest, Preview};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ fn undo(args: &RollbackArgs, changes: &Changes, mut record: Record) -> Result<Co
     };
     block_on(async {
         let api = cluster(args, &record).await?;
-        let ask = Ask::Back(record.changes.clone(), policy);
+        let ask = ChangeRequest::Revert(record.changes.clone(), policy);
         let shown = apply::preview(&api, &record.object, &ask).await.map_err(|e| missing(e, &record))?;
         if shown.object.uid != record.object.uid {
             return Err(not(
@@ -121,7 +121,7 @@ async fn cluster(args: &RollbackArgs, record: &Record) -> Result<Api, Failure> {
     }
     let api = match connect(&wanted).await {
         // The context may have another name by now.
-        Err(Failure::Cluster(Fault::Access(_))) if args.cluster.context.is_none() => {
+        Err(Failure::Cluster(ApiError::Access(_))) if args.cluster.context.is_none() => {
             connect(&args.cluster).await?
         }
         other => other?,
@@ -135,9 +135,9 @@ async fn cluster(args: &RollbackArgs, record: &Record) -> Result<Api, Failure> {
     Ok(api)
 }
 
-fn missing(fault: Fault, record: &Record) -> Failure {
+fn missing(fault: ApiError, record: &Record) -> Failure {
     match fault {
-        Fault::NotFound(_) => Failure::NotChanged {
+        ApiError::NotFound(_) => Failure::NotChanged {
             why: format!("{} is not there any more", record.object),
             hint: Some("what was changed is gone with the object".into()),
         },

@@ -12,7 +12,7 @@ use dualplane_core::preflight::{self as core, Card};
 use dualplane_node::gpu::{Batch, Device, Fake, GpuGap, GpuThread, Gpus, Nvml};
 
 use super::Failure;
-use super::holders::Owners;
+use super::holders::ContainerLookup;
 
 /// A driver that is loaded late answers within seconds; one that hangs does not at all.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -66,7 +66,7 @@ impl Driver {
         let told = core::Driver { version: batch.driver.version.clone(), cuda: batch.driver.cuda };
         let answer = match &batch.gap {
             Some(g) => gap(g),
-            None => (Ok(cards(&batch, &mut Owners::new(host_proc))), told, false),
+            None => (Ok(cards(&batch, &mut ContainerLookup::new(host_proc))), told, false),
         };
         thread.done(batch);
         answer
@@ -99,7 +99,7 @@ fn load() -> Result<GpuThread, GpuGap> {
     start(Box::new(loaded?))
 }
 
-fn cards(batch: &Batch, owners: &mut Owners) -> Vec<Card> {
+fn cards(batch: &Batch, owners: &mut ContainerLookup) -> Vec<Card> {
     let readings: HashMap<usize, _> = batch.readings.iter().map(|r| (usize::from(r.device.0), r)).collect();
     let one = |(i, d): (usize, &Device)| {
         let r = readings.get(&i);

@@ -25,13 +25,13 @@ pub(super) fn pids(host_proc: Option<&Path>) -> Pids {
 }
 
 /// Looks processes up. The names of pods are read when the first container is met.
-pub(super) struct Owners {
+pub(super) struct ContainerLookup {
     root: PathBuf,
     pids: Pids,
     names: Option<cri::Names>,
 }
 
-impl Owners {
+impl ContainerLookup {
     pub(super) fn new(host_proc: Option<&Path>) -> Self {
         let root = host_proc.unwrap_or(Path::new("/proc")).to_owned();
         Self { root, pids: pids(host_proc), names: None }
@@ -53,7 +53,8 @@ impl Owners {
             Pids::Host => true,
             // Some drivers tell a container its own pids. One that is here and has a GPU open is meant.
             Pids::Own => {
-                seen.is_some_and(|l| l.life == node::Life::Runs) && uses_gpu(&self.root, pid) == Some(true)
+                seen.is_some_and(|l| l.life == node::ProcessState::Running)
+                    && uses_gpu(&self.root, pid) == Some(true)
             }
             Pids::Unknown => false,
         };
@@ -61,9 +62,9 @@ impl Owners {
             return h;
         }
         h.life = match seen.map(|l| l.life) {
-            Some(node::Life::Gone) => Life::Gone,
-            Some(node::Life::Ended) => Life::Ended,
-            Some(node::Life::Runs) | None => Life::Runs,
+            Some(node::ProcessState::Gone) => Life::Gone,
+            Some(node::ProcessState::Ended) => Life::Ended,
+            Some(node::ProcessState::Running) | None => Life::Runs,
         };
         h.age_seconds = seen.and_then(|l| l.age).map(|a| a.as_secs());
         if let Some(p) = cgroup_of(&self.root, pid) {

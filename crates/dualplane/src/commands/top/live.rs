@@ -23,18 +23,18 @@ use crate::args::TopArgs;
 use crate::commands::Failure;
 
 /// Verdicts that are shown.
-const MOST_INCIDENTS: usize = 20;
+const MAX_INCIDENTS: usize = 20;
 /// Files of the agent's state that are looked at; it keeps some hundreds.
-const MOST_FILES: usize = 4096;
+const MAX_FILES: usize = 4096;
 /// Bytes of a summary: some lines.
-const MOST_SUMMARY: u64 = 64 << 10;
+const MAX_SUMMARY: u64 = 64 << 10;
 /// Rounds between two looks at the verdicts.
 const INCIDENT_ROUNDS: u64 = 5;
 /// Rounds before one frame is printed, and how long engines may take.
-const MOST_ONCE: usize = 60;
+const MAX_ONCE: usize = 60;
 const ENGINE_WAIT: Duration = Duration::from_millis(1500);
 /// Characters of a command line that are kept.
-const MOST_COMMAND: usize = 4096;
+const MAX_COMMAND: usize = 4096;
 
 /// Processes of which containers are put into a frame.
 pub(crate) enum Focus<'a> {
@@ -115,7 +115,7 @@ impl<'k> Live<'k> {
         let began = Moment::now();
         self.round();
         // Some containers are listed in each round.
-        for _ in 0..self.observer.view().containers.len().min(MOST_ONCE) {
+        for _ in 0..self.observer.view().containers.len().min(MAX_ONCE) {
             self.round();
         }
         while (self.waits_for_engines() || self.observer.waits_for_kubelet())
@@ -337,7 +337,7 @@ fn process(p: &Proc, vram: Option<u64>, redactor: &mut Redactor<'_>) -> Process 
     Process {
         pid: p.pid,
         comm: p.comm.clone(),
-        command: dualplane_core::text::shorten(&words.join(" "), MOST_COMMAND).into_owned(),
+        command: dualplane_core::text::shorten(&words.join(" "), MAX_COMMAND).into_owned(),
         anon: n(p.anon),
         file: n(p.file),
         shmem: n(p.shmem),
@@ -354,19 +354,19 @@ fn pressure(p: Pressure) -> Option<f64> {
 fn incidents(state: &Path) -> Vec<Incident> {
     let entries = fs::read_dir(state.join("incidents")).into_iter().flatten().filter_map(Result::ok);
     let mut files: Vec<PathBuf> = entries
-        .take(MOST_FILES)
+        .take(MAX_FILES)
         .map(|e| e.path())
         .filter(|p| p.extension().is_some_and(|e| e == "json"))
         .collect();
     files.sort();
-    files.iter().rev().take(MOST_INCIDENTS).filter_map(|p| incident(p)).collect()
+    files.iter().rev().take(MAX_INCIDENTS).filter_map(|p| incident(p)).collect()
 }
 
 fn incident(path: &Path) -> Option<Incident> {
     let mut text = Vec::new();
     // A link or a pipe in the folder is none of the agent's.
     fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
-    fs::File::open(path).ok()?.take(MOST_SUMMARY).read_to_end(&mut text).ok()?;
+    fs::File::open(path).ok()?.take(MAX_SUMMARY).read_to_end(&mut text).ok()?;
     let s: Summary = serde_json::from_slice(&text).ok()?;
     let name = [&s.namespace, &s.pod, &s.container].into_iter().filter(|p| !p.is_empty());
     let name: Vec<&str> = name.map(String::as_str).collect();

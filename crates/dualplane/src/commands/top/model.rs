@@ -1,4 +1,4 @@
-//! The state of the screen: what is shown, selected and sorted. Pure: keys and frames go in, [`Ask`] comes out.
+//! The state of the screen: what is shown, selected and sorted. Pure: keys and frames go in, [`UiAction`] comes out.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -6,9 +6,9 @@ use super::frame::{Container, Frame};
 use crate::args::SortBy;
 
 /// Points of a trend: five minutes at a second.
-const MOST_POINTS: usize = 300;
+const MAX_POINTS: usize = 300;
 /// Characters of a filter.
-const MOST_FILTER: usize = 64;
+const MAX_FILTER: usize = 64;
 /// Rows of a page.
 const PAGE: isize = 10;
 
@@ -33,7 +33,7 @@ pub(crate) enum Key {
 
 /// What the screen wants of the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub(crate) enum UiAction {
     Nothing,
     Quit,
     /// A reading now, although it is paused.
@@ -156,16 +156,16 @@ impl Model {
     }
 
     /// Takes a key.
-    pub(crate) fn update(&mut self, key: Key) -> Ask {
+    pub(crate) fn update(&mut self, key: Key) -> UiAction {
         if key == Key::Stop {
-            return Ask::Quit;
+            return UiAction::Quit;
         }
         if self.typing {
             return self.type_filter(key);
         }
         if self.help {
             self.help = false;
-            return if key == Key::Char('q') { Ask::Quit } else { Ask::Nothing };
+            return if key == Key::Char('q') { UiAction::Quit } else { UiAction::Nothing };
         }
         if let Some(replay) = self.replay
             && let Some(ask) = self.seek(replay, key)
@@ -173,7 +173,7 @@ impl Model {
             return ask;
         }
         match key {
-            Key::Char('q') => return Ask::Quit,
+            Key::Char('q') => return UiAction::Quit,
             Key::Escape if self.detail => self.detail = false,
             Key::Escape if !self.filter.is_empty() => self.filter.clear(),
             Key::Escape => {}
@@ -190,12 +190,12 @@ impl Model {
             Key::Char('p') => self.paused = !self.paused,
             Key::Char(' ') => {
                 self.paused = true;
-                return Ask::Step;
+                return UiAction::Step;
             }
             Key::Enter => {
                 self.detail = !self.detail;
                 self.scroll = 0;
-                return Ask::Focus;
+                return UiAction::Focus;
             }
             Key::Up | Key::Char('k') => return self.go(-1),
             Key::Down | Key::Char('j') => return self.go(1),
@@ -205,10 +205,10 @@ impl Model {
             Key::End | Key::Char('G') => return self.go(isize::MAX),
             _ => {}
         }
-        Ask::Nothing
+        UiAction::Nothing
     }
 
-    fn type_filter(&mut self, key: Key) -> Ask {
+    fn type_filter(&mut self, key: Key) -> UiAction {
         match key {
             Key::Enter => self.typing = false,
             Key::Escape => {
@@ -218,15 +218,15 @@ impl Model {
             Key::Backspace => {
                 self.filter.pop();
             }
-            Key::Char(c) if !c.is_control() && self.filter.chars().count() < MOST_FILTER => {
+            Key::Char(c) if !c.is_control() && self.filter.chars().count() < MAX_FILTER => {
                 self.filter.extend(c.to_lowercase());
             }
             _ => {}
         }
-        Ask::Nothing
+        UiAction::Nothing
     }
 
-    fn seek(&mut self, r: Replay, key: Key) -> Option<Ask> {
+    fn seek(&mut self, r: Replay, key: Key) -> Option<UiAction> {
         let last = r.len.saturating_sub(1);
         let to = match key {
             Key::Left => r.at.saturating_sub(1),
@@ -236,16 +236,16 @@ impl Model {
             Key::Char('d') => r.death.unwrap_or(last),
             Key::Char('+') => {
                 self.speed(r.speed.saturating_mul(2));
-                return Some(Ask::Nothing);
+                return Some(UiAction::Nothing);
             }
             Key::Char('-') => {
                 self.speed(r.speed / 2);
-                return Some(Ask::Nothing);
+                return Some(UiAction::Nothing);
             }
             _ => return None,
         };
         self.paused = true;
-        Some(Ask::Show(to))
+        Some(UiAction::Show(to))
     }
 
     fn speed(&mut self, speed: u32) {
@@ -255,21 +255,21 @@ impl Model {
     }
 
     /// Moves the selection, in a detail the lines.
-    fn go(&mut self, by: isize) -> Ask {
+    fn go(&mut self, by: isize) -> UiAction {
         if self.detail {
             // A bound that no list of processes reaches; drawing cuts it to what is there.
             self.scroll = self.scroll.saturating_add_signed(by.clamp(-4096, 4096)).min(4096);
-            return Ask::Nothing;
+            return UiAction::Nothing;
         }
         let to = self.row().saturating_add_signed(by);
         let rows = self.rows();
         self.selected = rows.get(to.min(rows.len().saturating_sub(1))).map(|c| c.id.clone());
-        Ask::Focus
+        UiAction::Focus
     }
 }
 
 fn push(points: &mut VecDeque<Option<f64>>, value: Option<f64>) {
-    if points.len() == MOST_POINTS {
+    if points.len() == MAX_POINTS {
         points.pop_front();
     }
     points.push_back(value);

@@ -13,7 +13,7 @@ use crate::commands::Failure;
 use crate::target::{self, Sieve};
 
 /// Frames of one replay: an hour at a second.
-const MOST_FRAMES: usize = 3600;
+const MAX_FRAMES: usize = 3600;
 /// A value counts until its next sample, and no longer than this behind its last: Prometheus' own rule is 5 minutes.
 const STALE_MS: i64 = 300_000;
 const MIB: f64 = 1048576.0;
@@ -65,8 +65,8 @@ fn frames(bundle: &Bundle, died: Option<i64>, gaps: Vec<String>) -> Recording {
         .collect();
     samples.sort_by_key(|(at, _)| *at);
     let times: BTreeSet<i64> = samples.iter().map(|(at, _)| *at).collect();
-    let skip = times.len().saturating_sub(MOST_FRAMES);
-    let mut now = Now { gaps, ..Now::default() };
+    let skip = times.len().saturating_sub(MAX_FRAMES);
+    let mut now = LatestValues { gaps, ..LatestValues::default() };
     if skip > 0 {
         now.gaps.push(format!("the first {skip} of {} moments are left out", times.len()));
     }
@@ -173,12 +173,12 @@ type Who = (String, String, String);
 
 /// The newest value of everything.
 #[derive(Debug, Default)]
-struct Now {
+struct LatestValues {
     containers: BTreeMap<Who, BTreeMap<Gauge, Value>>,
     /// Engines' series tell the pod, seldom the container.
-    engines: BTreeMap<(String, String), Told>,
+    engines: BTreeMap<(String, String), EngineValues>,
     /// By index, UUID and MIG instance.
-    gpus: BTreeMap<(String, String, String), Card>,
+    gpus: BTreeMap<(String, String, String), GpuValues>,
     node: BTreeMap<String, Value>,
     name: String,
     gaps: Vec<String>,
@@ -186,14 +186,14 @@ struct Now {
 
 /// What an engine told.
 #[derive(Debug, Default)]
-struct Told {
+struct EngineValues {
     engine: String,
     model: Option<String>,
     values: BTreeMap<Gauge, Value>,
 }
 
 #[derive(Debug, Default)]
-struct Card {
+struct GpuValues {
     name: String,
     /// Pod that holds it, where the exporter tells.
     pod: Option<(String, String)>,
@@ -202,7 +202,7 @@ struct Card {
     held: BTreeMap<(String, String, String, u32), Value>,
 }
 
-impl Now {
+impl LatestValues {
     fn take(&mut self, at: i64, s: &Sample) {
         let about = |key: &str| s.about(key).unwrap_or_default().to_owned();
         let value = (at, s.value);

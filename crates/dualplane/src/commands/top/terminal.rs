@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::draw::{self, Theme};
-use super::model::{Ask, Key, Model};
+use super::model::{Key, Model, UiAction};
 use super::replay::Recording;
 use crate::commands::Failure;
 use crate::exit::{self, Code};
@@ -69,11 +69,11 @@ pub(super) fn run(source: &mut Source<'_>, model: &mut Model, theme: Theme) -> R
         dirty = event.is_ok();
         match event {
             Ok(Event::Key(k)) if k.kind != KeyEventKind::Release => match key(k).map(|k| model.update(k)) {
-                Some(Ask::Quit) => break,
-                Some(Ask::Show(at)) => source.show(model, at),
-                Some(Ask::Step) => source.go_on(model),
-                Some(Ask::Focus) => source.focus(model),
-                Some(Ask::Nothing) | None => {}
+                Some(UiAction::Quit) => break,
+                Some(UiAction::Show(at)) => source.show(model, at),
+                Some(UiAction::Step) => source.go_on(model),
+                Some(UiAction::Focus) => source.focus(model),
+                Some(UiAction::Nothing) | None => {}
             },
             Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,

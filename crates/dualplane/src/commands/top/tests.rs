@@ -5,7 +5,7 @@ use ratatui::backend::TestBackend;
 
 use super::draw::{self, Theme};
 use super::frame::{Container, Engine, Frame, Gpu, Holder, Incident, Node, Process, Vram};
-use super::model::{Ask, Key, Model, Replay};
+use super::model::{Key, Model, Replay, UiAction};
 use crate::args::SortBy;
 
 const GIB: u64 = 1 << 30;
@@ -175,7 +175,7 @@ fn many_gpus_and_containers_keep_the_selection_in_sight() {
 fn keys_sort_filter_pause_and_show_details() {
     let mut m = model();
     assert_eq!(m.focus().unwrap().name, "serving/llm-0/vllm");
-    assert_eq!(m.update(Key::Enter), Ask::Focus);
+    assert_eq!(m.update(Key::Enter), UiAction::Focus);
     let lines = drawn(&m, 100, 30);
     assert!(
         has(&lines, "vllm serve a/b") && has(&lines, "GPU 1") && has(&lines, "running 41  waiting 7"),
@@ -202,14 +202,14 @@ fn keys_sort_filter_pause_and_show_details() {
     assert_eq!(m.rows().len(), 3);
     m.update(Key::Char('p'));
     assert!(m.paused && has(&drawn(&m, 80, 24), "paused"));
-    assert_eq!(m.update(Key::Char(' ')), Ask::Step);
+    assert_eq!(m.update(Key::Char(' ')), UiAction::Step);
     m.update(Key::Char('?'));
     assert!(has(&drawn(&m, 80, 24), "Keys"));
-    assert_eq!(m.update(Key::Char('x')), Ask::Nothing);
+    assert_eq!(m.update(Key::Char('x')), UiAction::Nothing);
     assert!(!m.help);
-    assert_eq!(m.update(Key::Char('q')), Ask::Quit);
+    assert_eq!(m.update(Key::Char('q')), UiAction::Quit);
     m.typing = true;
-    assert_eq!(m.update(Key::Stop), Ask::Quit, "Ctrl-C quits whatever is typed");
+    assert_eq!(m.update(Key::Stop), UiAction::Quit, "Ctrl-C quits whatever is typed");
 }
 
 #[test]
@@ -236,9 +236,12 @@ fn a_replay_goes_where_it_is_told() {
     let mut m = model();
     m.replay = Some(Replay { at: 5, len: 10, death: Some(8), speed: 4 });
     let mut to = |k| m.update(k);
-    assert_eq!(to(Key::Left), Ask::Show(4));
-    assert_eq!(to(Key::Right), Ask::Show(6));
-    assert_eq!((to(Key::Home), to(Key::End), to(Key::Char('d'))), (Ask::Show(0), Ask::Show(9), Ask::Show(8)));
+    assert_eq!(to(Key::Left), UiAction::Show(4));
+    assert_eq!(to(Key::Right), UiAction::Show(6));
+    assert_eq!(
+        (to(Key::Home), to(Key::End), to(Key::Char('d'))),
+        (UiAction::Show(0), UiAction::Show(9), UiAction::Show(8))
+    );
     assert!(m.paused);
     for _ in 0..9 {
         m.update(Key::Char('+'));

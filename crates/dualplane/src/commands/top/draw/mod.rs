@@ -12,7 +12,7 @@ pub(crate) use self::parts::Theme;
 use super::model::Model;
 
 /// GPUs, verdicts and gaps that `--once` prints, which has no bottom.
-const MANY: usize = 64;
+const ONCE_ROWS: usize = 64;
 
 /// Draws onto a terminal.
 pub(crate) fn screen(model: &Model, theme: Theme, to: &mut Screen<'_>) {
@@ -57,10 +57,10 @@ pub(crate) fn lines(model: &Model, theme: Theme, width: usize, height: usize) ->
 pub(crate) fn once(model: &Model, theme: Theme, width: usize) -> Vec<Line<'static>> {
     let f = &model.frame;
     let mut out = vec![panels::title(model, theme, width), panels::node(f, theme, width)];
-    out.extend(panels::gpus(f, theme, width, MANY));
+    out.extend(panels::gpus(f, theme, width, ONCE_ROWS));
     out.extend(table::table(model, theme, width, model.rows().len().max(1) + 1, false));
-    out.extend(panels::incidents(f, theme, width, MANY));
-    out.extend(panels::gaps(f, theme, width, MANY));
+    out.extend(panels::incidents(f, theme, width, ONCE_ROWS));
+    out.extend(panels::gaps(f, theme, width, ONCE_ROWS));
     out
 }
 

@@ -9,7 +9,7 @@ use crate::access::chain;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum Fault {
+pub enum ApiError {
     /// No cluster is configured, or its credentials cannot be read.
     #[error("{0}")]
     Access(String),
@@ -56,7 +56,7 @@ pub enum Fault {
     },
     /// The connection broke inside an answer.
     #[error("the answer broke off: {why}")]
-    Broken {
+    Interrupted {
         /// Path.
         path: String,
         /// Reason.
@@ -75,7 +75,7 @@ pub enum Fault {
     },
     /// An answer that cannot be read.
     #[error("an odd answer: {why}")]
-    Odd {
+    InvalidResponse {
         /// Path.
         path: String,
         /// What is odd.
@@ -83,7 +83,7 @@ pub enum Fault {
     },
 }
 
-impl Fault {
+impl ApiError {
     /// Whether it only says that something does not exist here: an API group, a pod without metrics.
     #[must_use]
     pub fn is_absent(&self) -> bool {
@@ -99,7 +99,9 @@ impl Fault {
     pub(super) fn of_client(server: &str, path: &str, e: &kube_client::Error) -> Self {
         match e {
             kube_client::Error::Auth(e) => Self::Access(chain(e)),
-            kube_client::Error::HttpError(e) => Self::Odd { path: path.to_owned(), why: e.to_string() },
+            kube_client::Error::HttpError(e) => {
+                Self::InvalidResponse { path: path.to_owned(), why: e.to_string() }
+            }
             e => Self::Unreachable { server: server.to_owned(), why: chain(e) },
         }
     }
@@ -160,9 +162,9 @@ mod tests {
     fn the_missing_permission_is_named() {
         let why = r#"pods "x" is forbidden: User "system:serviceaccount:a:b" cannot get resource "pods/log" in API group "" in the namespace "ns""#;
         let body = serde_json::json!({"kind": "Status", "message": why}).to_string();
-        let fault = Fault::of_status("/x", StatusCode::FORBIDDEN, body.as_bytes());
+        let fault = ApiError::of_status("/x", StatusCode::FORBIDDEN, body.as_bytes());
         assert!(
-            matches!(&fault, Fault::Forbidden { permission, .. } if permission == "get pods/log"),
+            matches!(&fault, ApiError::Forbidden { permission, .. } if permission == "get pods/log"),
             "{fault:?}"
         );
         let why = r#"User "u" cannot list resource "horizontalpodautoscalers" in API group "autoscaling" at the cluster scope"#;
@@ -174,7 +176,8 @@ mod tests {
     fn a_kubelets_plain_text_is_kept_short() {
         assert!(clipped(&format!("{}: unknown field", "x".repeat(900))).ends_with(": unknown field"));
         let body = "container is not ready ".repeat(100);
-        let Fault::Status { status, why } = Fault::of_status("/x", StatusCode::BAD_GATEWAY, body.as_bytes())
+        let ApiError::Status { status, why } =
+            ApiError::of_status("/x", StatusCode::BAD_GATEWAY, body.as_bytes())
         else {
             panic!("another fault")
         };

@@ -10,13 +10,13 @@ use crate::incident::LoopKey;
 /// Deaths of a loop that are kept in any case: a loop's second death shows what repeats, its third that it does.
 const ALWAYS: u64 = 3;
 /// Later ones at most once in so long.
-const EVERY: Duration = Duration::from_secs(60);
+const MIN_INTERVAL: Duration = Duration::from_secs(60);
 /// Loops that are known.
-const MOST: usize = 8192;
+const MAX_LOOPS: usize = 8192;
 
 /// What is done with a death.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Admit {
+pub(super) enum Admission {
     /// The first of its loop.
     First,
     /// A later one that is kept.
@@ -27,19 +27,19 @@ pub(super) enum Admit {
 
 /// Deaths by loop.
 #[derive(Debug, Default)]
-pub(super) struct Loops {
+pub(super) struct CrashLoops {
     by: HashMap<LoopKey, (u64, Moment)>,
 }
 
-impl Loops {
+impl CrashLoops {
     /// Deaths that an earlier run kept.
     pub(super) fn known(&mut self, key: LoopKey) {
         self.by.entry(key).or_insert((0, Moment::default())).0 += 1;
     }
 
     /// A death now.
-    pub(super) fn admit(&mut self, key: &LoopKey, now: Moment) -> Admit {
-        if self.by.len() >= MOST && !self.by.contains_key(key) {
+    pub(super) fn admit(&mut self, key: &LoopKey, now: Moment) -> Admission {
+        if self.by.len() >= MAX_LOOPS && !self.by.contains_key(key) {
             // The loop that has been silent the longest is over.
             let oldest = self.by.iter().min_by_key(|(_, (_, at))| *at).map(|(k, _)| k.clone());
             if let Some(k) = oldest {
@@ -48,11 +48,11 @@ impl Loops {
         }
         let (deaths, kept) = self.by.entry(key.clone()).or_insert((0, Moment::default()));
         *deaths += 1;
-        if *deaths > ALWAYS && now.since(*kept) < EVERY {
-            return Admit::Skip;
+        if *deaths > ALWAYS && now.since(*kept) < MIN_INTERVAL {
+            return Admission::Skip;
         }
         *kept = now;
-        if *deaths == 1 { Admit::First } else { Admit::Later }
+        if *deaths == 1 { Admission::First } else { Admission::Later }
     }
 
     /// A death that was admitted turned out to be none.
@@ -69,20 +69,23 @@ mod tests {
 
     #[test]
     fn the_first_some_more_and_one_a_minute() {
-        let mut l = Loops::default();
+        let mut l = CrashLoops::default();
         let at = |ms: u64| Moment(60_000_000_000 + ms * 1_000_000);
         let key = ("u".to_owned(), "c".to_owned());
-        let first: Vec<Admit> = (0..5).map(|i| l.admit(&key, at(i * 300))).collect();
-        assert_eq!(first, [Admit::First, Admit::Later, Admit::Later, Admit::Skip, Admit::Skip]);
-        assert_eq!(l.admit(&key, at(61_000)), Admit::Later);
-        assert_eq!(l.admit(&key, at(61_300)), Admit::Skip);
+        let first: Vec<Admission> = (0..5).map(|i| l.admit(&key, at(i * 300))).collect();
+        assert_eq!(
+            first,
+            [Admission::First, Admission::Later, Admission::Later, Admission::Skip, Admission::Skip]
+        );
+        assert_eq!(l.admit(&key, at(61_000)), Admission::Later);
+        assert_eq!(l.admit(&key, at(61_300)), Admission::Skip);
         let other = ("v".to_owned(), "c".to_owned());
         l.known(other.clone());
-        assert_eq!(l.admit(&other, at(0)), Admit::Later, "an earlier run kept its first");
+        assert_eq!(l.admit(&other, at(0)), Admission::Later, "an earlier run kept its first");
         l.forget(&key);
         for i in 0..20_000 {
             l.admit(&(i.to_string(), String::new()), at(70_000 + i));
         }
-        assert!(l.by.len() <= MOST);
+        assert!(l.by.len() <= MAX_LOOPS);
     }
 }

@@ -7,7 +7,7 @@ use crate::view::ContainerView;
 
 /// A container by its names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Who {
+pub struct ContainerRef {
     /// Namespace; empty outside of Kubernetes.
     pub namespace: String,
     /// Pod; empty outside of Kubernetes.
@@ -22,7 +22,7 @@ pub struct Who {
     pub restart: Option<u32>,
 }
 
-impl Who {
+impl ContainerRef {
     /// Of a container as it was seen.
     #[must_use]
     pub fn of(c: &ContainerView) -> Self {

@@ -34,13 +34,13 @@ pub struct XidCount {
 
 /// Counts by kind within one boot.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Fold {
+pub struct XidCounts {
     counts: BTreeMap<XidKey, XidCount>,
     /// Lines of kinds beyond the limit.
     pub other: u64,
 }
 
-impl Fold {
+impl XidCounts {
     /// Takes one event in; says the how manieth of its kind it is.
     pub fn add(&mut self, event: &XidEvent, uuid: Option<&str>, number: u64, us: u64) -> u64 {
         let gpu = uuid.map(str::to_owned).or_else(|| pci_address(&event.pci));

@@ -9,17 +9,17 @@ use dualplane_core::knowledge::metrics::{Counts, EngineMetrics, engines};
 use dualplane_node::clock::Moment;
 
 use super::detect::Candidate;
-use super::http::{Client, Got};
-use super::sockets::{Listening, home, listening, owned, reach};
+use super::http::{Client, Response};
+use super::sockets::{ListeningSocket, home, listening, owned, reach};
 use crate::view::EngineSample;
 
 /// Ports of one container that are asked in one go.
-const MOST_PORTS: usize = 3;
+const MAX_PORTS: usize = 3;
 /// A port that answered with something else is left alone for so long.
-const STRANGER: Duration = Duration::from_secs(600);
-/// A port that does not answer is asked again after this, then twice as long, up to [`LONGEST`].
-const SILENT: Duration = Duration::from_secs(5);
-const LONGEST: Duration = Duration::from_secs(60);
+const UNUSABLE_PAUSE: Duration = Duration::from_secs(600);
+/// A port that does not answer is asked again after this, then twice as long, up to [`MAX_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// A port that was good may be silent so often before it is left alone: engines stall for seconds in a long step.
 const PATIENCE: u32 = 3;
 
@@ -37,13 +37,13 @@ struct Port {
 
 /// Everything about asking, owned by the thread.
 #[derive(Debug)]
-pub(super) struct Asker {
+pub(super) struct Poller {
     proc_root: PathBuf,
     client: Client,
     ports: HashMap<(u16, u16), Port>,
 }
 
-impl Asker {
+impl Poller {
     pub(super) fn new(proc_root: PathBuf) -> Self {
         Self { proc_root, client: Client::new(), ports: HashMap::new() }
     }
@@ -83,7 +83,7 @@ impl Asker {
             return Vec::new();
         }
         let home = home(&self.proc_root, *pid);
-        let place = |l: &Listening| {
+        let place = |l: &ListeningSocket| {
             let given = c.given.iter().position(|p| *p == l.port);
             let likely = c.likely.iter().position(|p| *p == l.port).map(|i| i + c.given.len());
             given.or(likely)
@@ -91,7 +91,7 @@ impl Asker {
         listening.sort_by_key(|l| (place(l).unwrap_or(usize::MAX), l.port));
         let mut out: Vec<(u16, IpAddr)> = Vec::new();
         for l in &listening {
-            if out.len() == MOST_PORTS {
+            if out.len() == MAX_PORTS {
                 break;
             }
             if out.iter().any(|(port, _)| *port == l.port) {
@@ -124,9 +124,9 @@ impl Asker {
         };
         for path in paths {
             match self.client.get(to, path) {
-                Got::Silent => {}
-                Got::Other => stranger = true,
-                Got::Page(page) => match read(&page, c.engine) {
+                Response::NoAnswer => {}
+                Response::Unusable => stranger = true,
+                Response::Page(page) => match read(&page, c.engine) {
                     None => stranger = true,
                     Some((engine, counts)) => {
                         *port = Port { good: Some((engine, path)), at: Some(ip), ..Port::default() };
@@ -137,11 +137,11 @@ impl Asker {
         }
         port.silent += 1;
         let wait = if stranger {
-            STRANGER
+            UNUSABLE_PAUSE
         } else if port.good.is_some() && port.silent <= PATIENCE {
             Duration::ZERO
         } else {
-            (SILENT * 2_u32.saturating_pow(port.silent - 1)).min(LONGEST)
+            (FIRST_PAUSE * 2_u32.saturating_pow(port.silent - 1)).min(MAX_PAUSE)
         };
         port.next = Moment::now().plus(wait);
         None

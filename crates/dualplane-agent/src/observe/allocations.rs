@@ -9,7 +9,7 @@ use dualplane_core::map::{device_id, is_uuid};
 use dualplane_node::clock::Moment;
 use dualplane_node::pod_resources::{Device, KubeletGap, PodDevices, PodResources};
 
-use crate::view::{ContainerView, Given, View};
+use crate::view::{AllocatedDevice, ContainerView, View};
 
 /// Between two questions while containers come that nobody has told of.
 const CHANGED_EVERY: Duration = Duration::from_secs(10);
@@ -22,12 +22,12 @@ type Names = (String, String, String);
 #[derive(Debug)]
 struct Known {
     uid: String,
-    given: Arc<[Given]>,
+    given: Arc<[AllocatedDevice]>,
 }
 
 /// What the kubelet told last.
 #[derive(Debug)]
-pub(super) struct GivenBook {
+pub(super) struct Allocations {
     kubelet: PodResources,
     known: HashMap<Names, Known>,
     /// Somebody came of whom it has not told.
@@ -35,7 +35,7 @@ pub(super) struct GivenBook {
     asked: Option<Moment>,
 }
 
-impl GivenBook {
+impl Allocations {
     pub(super) fn start(socket: PathBuf) -> std::io::Result<Self> {
         let kubelet = PodResources::start(socket)?;
         Ok(Self { kubelet, known: HashMap::new(), changed: false, asked: None })
@@ -111,13 +111,13 @@ fn who(c: &ContainerView) -> Option<(Names, String)> {
 
 /// Devices one by one. Only a UUID of the driver's is certain to be one GPU: an index or a name may count otherwise than
 /// the driver does.
-fn given(devices: &[Device]) -> Arc<[Given]> {
-    let mut all: Vec<Given> = Vec::new();
+fn given(devices: &[Device]) -> Arc<[AllocatedDevice]> {
+    let mut all: Vec<AllocatedDevice> = Vec::new();
     for d in devices {
         for raw in &d.ids {
             let id = device_id(raw);
             let uuid = is_uuid(&id.id).then_some(id.id);
-            all.push(Given { resource: d.resource.clone(), id: raw.clone(), uuid });
+            all.push(AllocatedDevice { resource: d.resource.clone(), id: raw.clone(), uuid });
         }
     }
     all.sort();
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_later_life_has_what_its_pod_was_given_and_another_pod_of_the_name_has_not() {
-        let mut book = GivenBook::start("/nowhere/kubelet.sock".into()).unwrap();
+        let mut book = Allocations::start("/nowhere/kubelet.sock".into()).unwrap();
         let mut view = View::default();
         view.containers.insert(1, container(1, "uid-1", 10));
         book.take(told(GPU), Moment(20), &mut view);
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn it_is_asked_at_once_then_once_a_minute_and_sooner_for_newcomers() {
-        let mut book = GivenBook::start("/nowhere/kubelet.sock".into()).unwrap();
+        let mut book = Allocations::start("/nowhere/kubelet.sock".into()).unwrap();
         let mut view = View::default();
         let second = |n: u64| Moment(n * 1_000_000_000);
         let mut asked = Vec::new();

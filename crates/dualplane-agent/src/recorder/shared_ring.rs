@@ -19,12 +19,12 @@ const BEFORE: Duration = Duration::from_secs(10 * 60);
 
 /// The ring, shared.
 #[derive(Debug, Clone)]
-pub(super) struct Tape {
+pub(super) struct SharedRing {
     pub(super) ring: Arc<Mutex<Ring>>,
     pub(super) node: String,
 }
 
-impl Tape {
+impl SharedRing {
     pub(super) fn ring(&self) -> MutexGuard<'_, Ring> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -59,7 +59,7 @@ pub(super) struct Notes {
 }
 
 /// Commands that are remembered masked.
-const MOST_MASKED: usize = 256;
+const MAX_MASKED: usize = 256;
 
 impl Notes {
     /// What the ring does not know yet. Commands are masked by the caller's function before they leave.
@@ -76,7 +76,7 @@ impl Notes {
                 continue;
             }
             let raw = words.cloned().unwrap_or_default();
-            if self.masked.len() >= MOST_MASKED {
+            if self.masked.len() >= MAX_MASKED {
                 self.masked.clear();
             }
             let command = self.masked.entry(raw.clone()).or_insert_with(|| mask(raw.clone())).clone();
