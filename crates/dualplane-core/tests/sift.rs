@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 
 use dualplane_core::evidence::{Bundle, RawFile};
 use dualplane_core::facts;
-use dualplane_core::knowledge::{Knowledge, Mark, Scope};
-use dualplane_core::sift::{AFTER, BEFORE, Merge, Sifted, Sifter};
+use dualplane_core::knowledge::{Knowledge, Mark, Match, Scope};
+use dualplane_core::report::{self, triage_all};
+use dualplane_core::sift::{AFTER, BEFORE, Feed, Merge, Reading, Sifted, Sifter, reading};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../knowledge")
@@ -155,4 +156,112 @@ fn one_endless_line_costs_no_more_than_its_head() {
     let sifted = sift(&sifter, text.as_bytes(), 128 << 10, 1 << 20);
     assert_eq!((sifted.lines, sifted.numbers.len()), (1, 1));
     assert!(sifted.text.len() <= (64 << 10) + 1, "{}", sifted.text.len());
+}
+
+/// Of head and tail so much is kept whole here; of a large log it is 128 times as much.
+const ENDS: usize = 2 << 10;
+/// More than what is kept around a find, so that no find keeps the next one.
+const TIMES: usize = 60;
+
+/// The log as a server writes it that says over days what it says here in minutes: each line that means nothing stands
+/// there many times. What a kernel writes of one kill stays together.
+fn blown_up(knowledge: &Knowledge, sifter: &Sifter, file: &RawFile) -> Option<RawFile> {
+    let head = &file.bytes[..file.bytes.len().min(64 << 10)];
+    let text = std::str::from_utf8(&file.bytes).ok()?;
+    if reading(&file.name, head) != Reading::Lines {
+        return None;
+    }
+    // What people paste around or instead of a log is read as a whole, and is never this large.
+    let read = Bundle::from_files(vec![file.clone()]);
+    if read.logs.len() != 1 || read.logs[0].bytes.len() + 1 < file.bytes.len() || !read.pods.is_empty() {
+        return None;
+    }
+    let kill = text.contains("invoked oom-killer");
+    // A prompt over several lines stays as its user wrote it, up to the next record.
+    let mut prompt = None;
+    let mut out = String::new();
+    for line in text.split_inclusive('\n') {
+        let begin: String = line.chars().take(4).collect();
+        let matches = knowledge.matches(line.trim_end(), |_| true);
+        let of_user = |m: &Match| knowledge.signature(m.id).is_some_and(|s| s.mark == Mark::UserText);
+        prompt = prompt.filter(|p| *p != begin);
+        let means_nothing = !kill
+            && prompt.is_none()
+            && !line.starts_with(char::is_whitespace)
+            && matches.is_empty()
+            && sift(sifter, line.as_bytes(), 1 << 20, 1 << 20).text.is_empty();
+        if matches.iter().any(of_user) {
+            prompt = Some(begin);
+        }
+        out.push_str(&line.repeat(if means_nothing { TIMES } else { 1 }));
+    }
+    let out = RawFile::new(file.name.clone(), out);
+    // Equal lines can look as if a terminal had broken one line into them; of a terminal nobody copies this much.
+    let joined = |f: &RawFile| {
+        Bundle::from_files(vec![f.clone()]).logs.iter().any(|l| l.bytes.len() + 1 < f.bytes.len())
+    };
+    (!joined(&out)).then_some(out)
+}
+
+fn sifted(sifter: &Sifter, file: &RawFile) -> RawFile {
+    let mut feed = Feed::new(sifter, 3 << 20).with_ends(ENDS);
+    feed.push(&file.bytes);
+    RawFile::sifted(file.name.clone(), feed.finish())
+}
+
+/// The files of a folder, without the label.
+fn evidence(folder: &Path, below: &Path, out: &mut Vec<RawFile>) {
+    for entry in fs::read_dir(below).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            evidence(folder, &path, out);
+        } else if !path.ends_with("truth.json") {
+            let name = path.strip_prefix(folder).unwrap().to_str().unwrap().replace('\\', "/");
+            out.push(RawFile::new(name, fs::read(&path).unwrap()));
+        }
+    }
+}
+
+#[test]
+fn an_incident_is_judged_alike_in_small_logs_and_in_large_ones() {
+    let knowledge = Knowledge::embedded().unwrap();
+    let sifter = Sifter::new(&knowledge).unwrap();
+    let style = report::Style { verbose: true, width: 100, ..report::Style::default() };
+    let (mut tried, mut shorter, mut other) = (0, 0, Vec::new());
+    for entry in fs::read_dir(root().join("../testdata/incidents")).unwrap() {
+        let folder = entry.unwrap().path();
+        if !folder.is_dir() {
+            continue;
+        }
+        let mut files = Vec::new();
+        evidence(&folder, &folder, &mut files);
+        files.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut large = Vec::new();
+        for file in &mut files {
+            let Some(log) = blown_up(&knowledge, &sifter, file) else {
+                large.push(file.clone());
+                continue;
+            };
+            *file = log;
+            large.push(sifted(&sifter, file));
+        }
+        tried += 1;
+        shorter += usize::from(large.iter().zip(&files).any(|(l, f)| l.bytes.len() < f.bytes.len()));
+        let told = |files: Vec<RawFile>| {
+            let reports = triage_all("incident", files, Vec::new(), &knowledge);
+            let text: String = reports.iter().map(|r| report::text(r, style)).collect();
+            text + &report::json::render(&reports).unwrap()
+        };
+        // Of a flood some lines are left out; the report then says that it counts at least so many.
+        let flood = large.iter().any(|f| f.sifted.as_ref().is_some_and(|s| s.omitted > 0));
+        let (small, large) = (told(files), told(large));
+        let first = |report: &str| report.lines().take(2).map(str::to_owned).collect::<Vec<_>>();
+        if if flood { first(&small) != first(&large) } else { small != large } {
+            let lines = small.lines().zip(large.lines()).filter(|(a, b)| a != b).take(3);
+            let lines: Vec<String> = lines.map(|(a, b)| format!("small {a}\nlarge {b}")).collect();
+            other.push(format!("{}\n{}", folder.display(), lines.join("\n")));
+        }
+    }
+    assert!(tried > 300 && shorter > 100, "{tried} incidents, {shorter} of them with lines left out");
+    assert!(other.is_empty(), "{} of {tried} differ:\n{}", other.len(), other.join("\n\n"));
 }

@@ -130,6 +130,8 @@ pub struct LogSource {
     pub numbers: Option<Arc<[u64]>>,
     /// Lines are missing between the lines of the content: what a line opens does not reach over a gap.
     pub sifted: bool,
+    /// Lines of the file, where lines are missing here.
+    pub written: u64,
     /// Content; shared where several pods of one pile read the same log.
     pub bytes: Arc<[u8]>,
 }
@@ -341,6 +343,7 @@ impl Bundle {
             prefix: prefix::of(export.text.as_bytes()),
             numbers: Some(export.numbers.iter().filter_map(of_file).collect()),
             sifted: from.is_some(),
+            written: from.map_or(0, |f| f.lines),
             bytes: export.text.into_bytes().into(),
             kernel: false,
         });
@@ -361,6 +364,7 @@ impl Bundle {
             prefix: prefix::of(&bytes),
             numbers: Some(from.numbers),
             sifted: true,
+            written: from.lines,
             bytes: bytes.into(),
             kernel,
         });
@@ -393,6 +397,7 @@ impl Bundle {
                 prefix,
                 numbers,
                 sifted: false,
+                written: 0,
                 bytes: bytes.into(),
             });
         }

@@ -35,7 +35,7 @@ impl KernelFeed {
         stamp: Option<Stamp>,
     ) -> Option<KernelEvent> {
         let place = || Place { file: source.to_owned(), line: Some(number) };
-        if text.starts_with("NVRM: ") || text.contains("nvswitch") {
+        if super::lines::is_of_driver(text) {
             if let Some(event) = xid::parse(&place(), raw, text, stamp) {
                 return Some(KernelEvent::Xid(event));
             }

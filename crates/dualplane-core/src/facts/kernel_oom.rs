@@ -8,6 +8,7 @@ use serde::Serialize;
 use dualplane_base::cgroup_path::{container_id, pod_uid};
 
 use super::Place;
+use super::openings::{BEHIND_AN_ERROR, Opening};
 use crate::time::Stamp;
 use crate::units::{Bytes, KIB};
 
@@ -154,6 +155,16 @@ impl OomRecord {
         self.pod_uid().is_some() || self.container_id().is_some()
     }
 }
+
+/// What opens or ends a record, in all spellings. The tasks of a node stand between the opening and the kill.
+pub(crate) const RECORDS: &[Opening] = &[
+    Opening::new(" invoked oom-killer: ", 3, 600),
+    Opening::new("oom-kill:constraint=", 3, BEHIND_AN_ERROR),
+    Opening::new("ut of memory: Kill", 3, BEHIND_AN_ERROR),
+    Opening::new("Killed process ", 3, BEHIND_AN_ERROR),
+    Opening::new(" killed as a result of limit of ", 3, 600),
+    Opening::new("are going to be killed due to memory.oom.group set", 3, BEHIND_AN_ERROR),
+];
 
 /// Assembles records from lines.
 #[derive(Debug, Default)]

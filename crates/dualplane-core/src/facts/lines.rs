@@ -1,7 +1,48 @@
 //! Small judgements on single lines that are no signatures: is it the kernel speaking, is it a violent end, is it a row of
 //! nvidia-smi's MIG table.
 
+use super::openings::{BEHIND_AN_ERROR, Opening, any};
 use crate::units::{Bytes, MIB};
+
+/// Words of a violent end: nothing healthy prints them. `FATAL` alone is too short to be found in a large log; as the level
+/// of a record something always stands behind it.
+pub(crate) const ENDS: &[Opening] = &[
+    Opening::new("terminate called after throwing", 2, BEHIND_AN_ERROR),
+    Opening::new("core dumped", 2, BEHIND_AN_ERROR),
+    // An engine says it of each request whose client has left.
+    Opening::new("Aborted", 1, BEHIND_AN_ERROR).unless(" request"),
+    Opening::new("panic: ", 2, 200),
+    Opening::new("Fatal Python error", 2, 200),
+    Opening::new("fatal error", 1, BEHIND_AN_ERROR),
+    Opening::new("FATAL ", 1, BEHIND_AN_ERROR),
+    Opening::new("FATAL:", 1, BEHIND_AN_ERROR),
+    Opening::new("FATAL]", 1, BEHIND_AN_ERROR),
+    Opening::new("FATAL|", 1, BEHIND_AN_ERROR),
+    Opening::new("FATAL,", 1, BEHIND_AN_ERROR),
+    Opening::new("FATAL\t", 1, BEHIND_AN_ERROR),
+    Opening::new("FATAL\"", 1, BEHIND_AN_ERROR),
+    Opening::new("*** Error in", 1, BEHIND_AN_ERROR),
+    Opening::new("double free or corruption", 1, BEHIND_AN_ERROR),
+    Opening::new("Assertion failed", 1, BEHIND_AN_ERROR),
+    Opening::new("GGML_ASSERT", 2, BEHIND_AN_ERROR),
+    Opening::new("killing latest task", 1, BEHIND_AN_ERROR),
+];
+
+/// Lines of the driver and of the switches between GPUs.
+pub(crate) const DRIVER: &[Opening] =
+    &[Opening::new("NVRM: ", 2, BEHIND_AN_ERROR), Opening::new("nvswitch", 1, BEHIND_AN_ERROR)];
+
+/// Of listings of GPUs and their slices.
+pub(crate) const LISTINGS: &[Opening] = &[
+    Opening::new("MIG devices", 1, 40),
+    Opening::new("(UUID: MIG-", 1, 2),
+    Opening::new("(UUID: GPU-", 1, 2),
+];
+
+/// Whether the kernel's message is the driver's, or a switch's.
+pub(crate) fn is_of_driver(message: &str) -> bool {
+    message.starts_with("NVRM: ") || message.contains("nvswitch")
+}
 
 /// A row of nvidia-smi's MIG table directly below its heading: `|  0    3   0   0  |  25MiB / 19968MiB  | …`.
 pub(super) fn mig_table_row(text: &str, previous: Option<&[u8]>) -> Option<Bytes> {
@@ -20,28 +61,11 @@ pub(super) fn mig_table_row(text: &str, previous: Option<&[u8]>) -> Option<Bytes
 
 /// Words of a violent end, and driver lines that report a failure: nothing healthy prints them.
 pub(crate) fn is_alarm(text: &str, kernel: bool) -> bool {
-    const ENDS: &[&str] = &[
-        "terminate called after throwing",
-        "core dumped",
-        "Aborted",
-        "panic: ",
-        "Fatal Python error",
-        "fatal error",
-        "FATAL",
-        "*** Error in",
-        "double free or corruption",
-        "Assertion failed",
-        "GGML_ASSERT",
-        "killing latest task",
-    ];
-    let driver = kernel
-        && !text.contains("NVRM: Xid (")
-        && (text.starts_with("NVRM: ") || text.contains("nvswitch"))
-        && {
-            let lower = text.to_ascii_lowercase();
-            ["timeout", "timed out", "error", "fail", "fatal"].iter().any(|w| lower.contains(w))
-        };
-    driver || ENDS.iter().any(|w| text.contains(w))
+    let driver = kernel && !text.contains("NVRM: Xid (") && is_of_driver(text) && {
+        let lower = text.to_ascii_lowercase();
+        ["timeout", "timed out", "error", "fail", "fatal"].iter().any(|w| lower.contains(w))
+    };
+    driver || any(ENDS, text)
 }
 
 /// The kernel's message, where the line is one: a whole kernel log, a journal's `kernel:` line, a stamped `dmesg` line

@@ -8,6 +8,7 @@ mod host_pools;
 pub mod kernel_feed;
 pub mod kernel_oom;
 pub(crate) mod lines;
+pub(crate) mod openings;
 pub(crate) mod quote;
 mod scan;
 mod summary;
@@ -20,7 +21,7 @@ pub use engine::{Engine, Flag};
 pub use hit::{Exception, Hit};
 pub use host_pools::{HostPool, host_pools, prompt_cache_in_use};
 pub use kernel_oom::{Constraint, OomRecord, Victim};
-pub(crate) use scan::KEPT_PER_SIGNATURE;
+pub(crate) use scan::{CONTEXT_LINES, KEPT_PER_SIGNATURE};
 pub use summary::LogSummary;
 pub use xid::{XidEvent, pci_address};
 

@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::kernel_oom::OomBuilder;
 use super::lines::{contains, is_alarm, kernel_text, mig_table_row};
+use super::openings::{Opening, any};
 use super::trace::{Traces, exception_name, message_of};
 use super::{Exception, Facts, Hit, LogSummary, Mig, Place, quote, xid};
 use crate::evidence::LogSource;
@@ -28,7 +29,10 @@ const KEPT_XIDS: usize = 4096;
 /// Longer lines are matched on their head only; the quoted text is cut there too.
 const MAX_LINE: usize = crate::evidence::MAX_LINE;
 /// How far back a signature's `context` looks.
-const CONTEXT_LINES: usize = 40;
+pub(crate) const CONTEXT_LINES: usize = 40;
+/// Answers that failed, as access logs write them.
+pub(crate) const FAILED_ANSWERS: &[Opening] =
+    &[Opening::new("HTTP/1.1\" 5", 0, 0), Opening::new("| 500 |", 0, 0), Opening::new("| 503 |", 0, 0)];
 
 /// Scans one log into the facts.
 pub(super) fn scan(log: &LogSource, knowledge: &Knowledge, facts: &mut Facts) {
@@ -328,7 +332,7 @@ impl<'a> Scan<'a> {
 
     /// Small things that are no signatures: failed answers and MIG listings.
     fn notice(&mut self, number: u64, text: &str, place: &Place) {
-        if text.contains("HTTP/1.1\" 5") || text.contains("| 500 |") || text.contains("| 503 |") {
+        if any(FAILED_ANSWERS, text) {
             self.summary.last_5xx = Some(number);
         }
         if self.summary.gpus.len() < xid::KEPT_GPUS

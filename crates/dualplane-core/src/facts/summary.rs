@@ -1,5 +1,7 @@
 //! What one log shows as a whole.
 
+use std::sync::Arc;
+
 use super::Mig;
 use crate::evidence::{LogSource, Role};
 use crate::time::Stamp;
@@ -14,8 +16,10 @@ pub struct LogSummary {
     pub role: Role,
     /// A kernel log.
     pub kernel: bool,
-    /// Number of lines.
+    /// Number of lines that were read.
     pub lines: u64,
+    /// Of a log that was too large to hold: all its lines, and the number of each that was read.
+    pub sifted: Option<(u64, Arc<[u64]>)>,
     /// First and last time stamp.
     pub first: Option<Stamp>,
     /// Last time stamp.
@@ -45,6 +49,22 @@ pub struct LogSummary {
 }
 
 impl LogSummary {
+    /// How many lines the log has, read or looked through.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.sifted.as_ref().map_or(self.lines, |(total, _)| *total)
+    }
+
+    /// How many lines stand behind the one that was read as number `line`.
+    #[must_use]
+    pub fn behind(&self, line: u64) -> u64 {
+        let of_file = self
+            .sifted
+            .as_ref()
+            .and_then(|(_, numbers)| numbers.get(usize::try_from(line.checked_sub(1)?).ok()?).copied());
+        self.total().saturating_sub(of_file.unwrap_or(line))
+    }
+
     /// Of a log that is not read yet.
     pub(super) fn of(log: &LogSource) -> Self {
         Self {
@@ -52,6 +72,7 @@ impl LogSummary {
             role: log.role,
             kernel: log.kernel,
             lines: 0,
+            sifted: log.numbers.clone().filter(|_| log.sifted).map(|numbers| (log.written, numbers)),
             first: None,
             last: None,
             phase: Phase::Unknown,

@@ -4,10 +4,18 @@ use std::collections::HashMap;
 
 use dualplane_base::Phase;
 
+use super::openings::{Opening, any};
+
 /// A traceback longer than this is not one any more.
 const MAX_LINES: u32 = 400;
 /// Processes that are followed at the same time.
 const MAX_PROCESSES: usize = 1024;
+
+/// What opens a traceback, of Python and of its fault handler. Deep ones have some hundred lines.
+pub(crate) const HEADINGS: &[Opening] = &[
+    Opening::new("Traceback (most recent call last)", 2, 200),
+    Opening::new("most recent call first", 2, 200),
+];
 
 #[derive(Debug, Default)]
 struct Trace {
@@ -27,8 +35,7 @@ pub(super) struct Traces {
 impl Traces {
     /// Names the process of a line and follows its traceback.
     pub(super) fn process(&mut self, tag: Option<&str>, text: &str) -> String {
-        let opens =
-            text.contains("Traceback (most recent call last)") || text.contains("most recent call first");
+        let opens = any(HEADINGS, text);
         let process = match tag {
             Some(tag) => tag.to_owned(),
             // SGLang and TGI print the frames bare behind a tagged heading.

@@ -1,6 +1,7 @@
 //! Xid lines of the NVIDIA driver.
 
 use super::Place;
+use super::openings::{BEHIND_AN_ERROR, Opening};
 use crate::time::Stamp;
 
 /// One `NVRM: Xid` line.
@@ -27,6 +28,14 @@ pub struct XidEvent {
     /// When.
     pub stamp: Option<Stamp>,
 }
+
+/// What a Xid line has, and the driver's list of its GPUs.
+pub(crate) const OPENINGS: &[Opening] = &[
+    Opening::new("NVRM: Xid (", 3, BEHIND_AN_ERROR),
+    Opening::new("NVRM: GPU at PCI:", 2, BEHIND_AN_ERROR),
+    // A row of nvidia-smi: the domain of the address.
+    Opening::new("|   0000", 1, 2),
+];
 
 /// A PCI address as the driver's Xid lines write it, `0000:4a:00`, from any of its spellings (`00000000:4A:00.0`, `4a:00.0`).
 #[must_use]

@@ -18,7 +18,7 @@ pub fn ends(budget: usize) -> usize {
 pub struct Feed<'s> {
     sifter: &'s Sifter,
     merge: Merge,
-    budget: usize,
+    ends: usize,
     buffer: Vec<u8>,
     /// Where the lines begin that are not judged yet; what stands before is context.
     start: usize,
@@ -29,7 +29,20 @@ impl<'s> Feed<'s> {
     /// Keeps at most about `budget` bytes of text.
     #[must_use]
     pub fn new(sifter: &'s Sifter, budget: usize) -> Self {
-        Self { sifter, merge: Merge::new(budget), budget, buffer: Vec::new(), start: 0, first: true }
+        Self {
+            sifter,
+            merge: Merge::new(budget),
+            ends: ends(budget),
+            buffer: Vec::new(),
+            start: 0,
+            first: true,
+        }
+    }
+
+    /// Keeps so much of head and tail whole instead: with little, a small log is treated as the middle of a large one is.
+    #[must_use]
+    pub fn with_ends(self, ends: usize) -> Self {
+        Self { ends, ..self }
     }
 
     /// The next piece.
@@ -55,11 +68,11 @@ impl<'s> Feed<'s> {
 
     /// The tail of the log must be at hand when its end is met.
     fn want(&self) -> usize {
-        self.start + BLOCK + AFTER.max(ENDS)
+        self.start + BLOCK + AFTER.max(ENDS).max(self.ends)
     }
 
     fn block(&mut self, ended: bool) {
-        let ends = ends(self.budget);
+        let ends = self.ends;
         let own = self.start..if ended { self.buffer.len() } else { self.start + BLOCK };
         let head = own.start..if self.first { (own.start + ends).min(own.end) } else { 0 };
         let tail = if ended { own.end.saturating_sub(ends).max(own.start) } else { own.end }..own.end;

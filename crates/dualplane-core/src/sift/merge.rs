@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use super::Sifted;
 use super::part::{Part, Passage};
 
-/// Of one word in a whole log, so many of the first finds and as many of the last are kept: `facts` keeps as many.
-const KEPT: usize = 64;
+/// Of one word in a whole log, so many of the first finds and as many of the last are kept: as many as `facts` keeps.
+const KEPT: usize = crate::facts::KEPT_PER_SIGNATURE;
 
 /// Parts of one log, so far.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use super::{MAX_LINE, Sifter};
 /// Of one word in one region, so many of the first finds and as many of the last are kept.
 const KEPT: usize = 8;
 /// Lines before a find that are kept: as far as `facts` looks back.
-const BEFORE_LINES: usize = 40;
+const BEFORE_LINES: usize = crate::facts::CONTEXT_LINES;
 /// And bytes.
 const BEFORE_BYTES: usize = 8 << 10;
 /// Bytes kept behind a find.
@@ -109,8 +109,13 @@ impl Sifter {
         let before = finds.words.len();
         let number = u32::try_from(finds.lines.len()).unwrap_or(u32::MAX);
         let mut after = 0;
-        for hit in self.automaton.find_overlapping_iter(region.get(cut).unwrap_or_default()) {
+        let text = region.get(cut).unwrap_or_default();
+        for hit in self.automaton.find_overlapping_iter(text) {
             let word = hit.pattern().as_u32();
+            let other = self.worth.get(word as usize).and_then(|w| w.unless);
+            if other.zip(text.get(hit.end()..)).is_some_and(|(o, behind)| behind.starts_with(o.as_bytes())) {
+                continue;
+            }
             if finds.words.get(before..).is_some_and(|w| !w.contains(&(word, number))) {
                 finds.words.push((word, number));
                 after = after.max(self.worth.get(word as usize).map_or(0, |w| w.after));

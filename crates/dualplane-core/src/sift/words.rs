@@ -1,42 +1,14 @@
-//! The words that select a line, and what each is worth.
+//! The words that select a line, and what each is worth: the literals of `knowledge/`, and the words by which the readers of
+//! `facts/` go besides.
 
 use std::collections::BTreeMap;
 
 use super::grams::MIN_WORD;
+use crate::facts::openings::{self, BEHIND_AN_ERROR};
 use crate::knowledge::{Knowledge, Mark, Scope};
 
 /// What healthy servers print all day.
 pub(super) const EVERYDAY: &str = include_str!("../../../../knowledge/everyday.log");
-
-/// Words that no signature has and that other readers of a log go by: tracebacks, violent ends, kernel records.
-const OTHERS: &[(&str, Worth)] = &[
-    ("Traceback (most recent call last)", Worth { rank: 2, after: 200 }),
-    ("most recent call first", Worth { rank: 2, after: 200 }),
-    ("invoked oom-killer", Worth { rank: 3, after: 600 }),
-    ("oom-kill:constraint=", Worth { rank: 3, after: AFTER }),
-    ("Out of memory: Kill", Worth { rank: 3, after: AFTER }),
-    ("Memory cgroup out of memory", Worth { rank: 3, after: AFTER }),
-    ("Killed process ", Worth { rank: 3, after: AFTER }),
-    ("NVRM: Xid (", Worth { rank: 3, after: AFTER }),
-    ("NVRM: GPU", Worth { rank: 2, after: AFTER }),
-    ("nvswitch", Worth { rank: 1, after: AFTER }),
-    ("terminate called after throwing", Worth { rank: 2, after: AFTER }),
-    ("core dumped", Worth { rank: 2, after: AFTER }),
-    ("panic: ", Worth { rank: 2, after: 200 }),
-    ("Fatal Python error", Worth { rank: 2, after: 200 }),
-    ("fatal error", Worth { rank: 1, after: AFTER }),
-    ("*** Error in", Worth { rank: 1, after: AFTER }),
-    ("double free or corruption", Worth { rank: 1, after: AFTER }),
-    ("Assertion failed", Worth { rank: 1, after: AFTER }),
-    ("GGML_ASSERT", Worth { rank: 2, after: AFTER }),
-    ("killing latest task", Worth { rank: 1, after: AFTER }),
-    ("HTTP/1.1\" 5", Worth { rank: 0, after: 0 }),
-    ("| 500 |", Worth { rank: 0, after: 0 }),
-    ("| 503 |", Worth { rank: 0, after: 0 }),
-];
-
-/// Lines behind a find: an error's numbers, hints and frames stand there.
-const AFTER: u32 = 48;
 
 /// How much a find matters where there is no room for all, and how many lines behind it belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,19 +16,27 @@ pub(super) struct Worth {
     /// 3 a cause, 2 what follows of it, 1 numbers, 0 a thing to count.
     pub(super) rank: u8,
     pub(super) after: u32,
+    /// With this directly behind it the word selects nothing.
+    pub(super) unless: Option<&'static str>,
+}
+
+const fn worth(rank: u8, after: u32) -> Worth {
+    Worth { rank, after, unless: None }
 }
 
 /// All words that select, each once, with their worth.
 pub(super) fn words(knowledge: &Knowledge) -> (Vec<String>, Vec<Worth>) {
-    let mut all: BTreeMap<String, Worth> = OTHERS.iter().map(|(w, v)| ((*w).to_owned(), *v)).collect();
+    let mut all: BTreeMap<String, Worth> = openings::all()
+        .map(|o| (o.word.to_owned(), Worth { rank: o.rank, after: o.after, unless: o.unless }))
+        .collect();
     for s in knowledge.signatures() {
         let worth = match s.mark {
             Mark::Fatal | Mark::Degraded | Mark::Suspect | Mark::Failure | Mark::Death => {
-                Worth { rank: 3, after: AFTER }
+                worth(3, BEHIND_AN_ERROR)
             }
-            Mark::Cascade => Worth { rank: 2, after: AFTER },
-            Mark::Info => Worth { rank: 1, after: 2 },
-            Mark::Phase if s.scope == Scope::Log => Worth { rank: 1, after: 2 },
+            Mark::Cascade => worth(2, BEHIND_AN_ERROR),
+            Mark::Info => worth(1, 2),
+            Mark::Phase if s.scope == Scope::Log => worth(1, 2),
             // Frames stand in tracebacks, which are kept whole; what is benign or a user's selects nothing.
             Mark::Phase | Mark::Benign | Mark::UserText => continue,
         };
@@ -65,8 +45,44 @@ pub(super) fn words(knowledge: &Knowledge) -> (Vec<String>, Vec<Worth>) {
         }
         for literal in s.literals.iter().filter(|l| l.len() >= MIN_WORD && !EVERYDAY.contains(l.as_str())) {
             let old = all.entry(literal.clone()).or_insert(worth);
-            *old = Worth { rank: old.rank.max(worth.rank), after: old.after.max(worth.after) };
+            // A signature that has the word judges for itself what stands behind it.
+            *old = Worth { rank: old.rank.max(worth.rank), after: old.after.max(worth.after), unless: None };
         }
     }
     all.into_iter().unzip()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::lines::is_alarm;
+    use crate::sift::{Feed, Sifter};
+
+    #[test]
+    fn what_readers_go_by_is_kept_wherever_it_stands() {
+        let sifter = Sifter::new(&Knowledge::embedded().unwrap()).unwrap();
+        for opening in openings::all() {
+            assert!(opening.word.len() >= MIN_WORD, "{opening:?}");
+            let line = format!("x {}1 of it\n", opening.word);
+            let mut feed = Feed::new(&sifter, 1 << 20).with_ends(0);
+            feed.push(format!("{}{line}{}", EVERYDAY.repeat(3), EVERYDAY.repeat(3)).as_bytes());
+            let kept = String::from_utf8(feed.finish().text).unwrap();
+            assert!(kept.contains(&line), "{opening:?}");
+        }
+    }
+
+    #[test]
+    fn an_aborted_request_is_no_violent_end_and_selects_nothing() {
+        let sifter = Sifter::new(&Knowledge::embedded().unwrap()).unwrap();
+        for (line, alarm) in [
+            ("INFO 11-21 12:00:03 [async_llm.py:420] Aborted request(s) chatcmpl-8f0a3c2b.\n", false),
+            ("run.sh: line 3: 12 Aborted\n", true),
+            ("2026-11-21 12:00:03\tFATAL\tserver\tcannot go on\n", true),
+        ] {
+            assert_eq!(is_alarm(line, false), alarm, "{line}");
+            let mut feed = Feed::new(&sifter, 1 << 20).with_ends(0);
+            feed.push(line.as_bytes());
+            assert_eq!(!feed.finish().text.is_empty(), alarm, "{line}");
+        }
+    }
 }

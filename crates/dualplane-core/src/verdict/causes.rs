@@ -228,7 +228,7 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
     });
     let logs: Vec<&crate::facts::LogSummary> =
         facts.logs.iter().filter(|l| !l.kernel && l.lines > 0).collect();
-    let lines: u64 = logs.iter().map(|l| l.lines).sum();
+    let lines: u64 = logs.iter().map(|l| l.total()).sum();
     match decided.class.plane() {
         Plane::Host if gpu_error.is_none() => {
             let mut against = Vec::new();

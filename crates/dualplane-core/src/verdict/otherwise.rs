@@ -164,8 +164,8 @@ fn phase_of(own: Phase, facts: &Facts) -> Phase {
 
 /// The failure stands near the end of its log: an early failed request does not explain a later SIGKILL.
 fn ends_log(hit: &Hit, facts: &Facts) -> bool {
-    let lines = facts.logs.iter().find(|l| l.file == hit.place.file).map_or(0, |l| l.lines);
-    hit.place.line.is_some_and(|line| line + 200 >= lines)
+    let log = facts.logs.iter().find(|l| l.file == hit.place.file);
+    hit.place.line.is_some_and(|line| log.is_none_or(|l| l.behind(line) <= 200))
 }
 
 /// Something died and nothing says why.
@@ -265,8 +265,10 @@ fn healthy(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Decided {
         } else {
             "log lines without a memory error or an abnormal end"
         };
-        supports
-            .push(Cited::at(format!("{} {what}", log.lines), &Place { file: log.file.clone(), line: None }));
+        supports.push(Cited::at(
+            format!("{} {what}", log.total()),
+            &Place { file: log.file.clone(), line: None },
+        ));
     }
     for x in facts.xids.iter().take(2) {
         supports.push(Cited::at(

@@ -29,7 +29,7 @@ pub fn why_not(
     let known = knowledge.signatures().iter().filter(|s| s.class == Some(class)).count();
     let hits: Vec<_> = facts.hits.iter().filter(|h| h.class == Some(class)).collect();
     if known > 0 && hits.is_empty() {
-        let lines: u64 = facts.logs.iter().map(|l| l.lines).sum();
+        let lines: u64 = facts.logs.iter().map(|l| l.total()).sum();
         out.push(Cited::plain(format!(
             "none of its {known} signatures stands in {lines} lines of {} log(s)",
             facts.logs.len()
