@@ -23,48 +23,23 @@ fn main() {
     collect(&root, &mut files);
     files.sort();
     let mut all = Map::new();
-    let mut models = Vec::new();
     for file in files {
         println!("cargo:rerun-if-changed={}", file.display());
         let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let doc: Value = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let name = file.strip_prefix(&root).expect("below root").with_extension("");
-        // Models are for plans only: they are looked up one by one, and never parsed by other commands.
+        // Models are for plans only, which embed them on their own.
         if name.starts_with("models") {
-            let entries = doc.get("model").and_then(Value::as_array).expect("a file of models");
-            models.extend(entries.iter().map(model));
             continue;
         }
         // The examples stay out.
         document::add(&mut all, doc, &name.to_string_lossy().replace('\\', "/"));
     }
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    let gpus = all.get("gpu").expect("cards").to_string();
-    fs::write(out.join("gpus.json"), gpus).expect("OUT_DIR is writable");
     // Only what asks engines needs these.
     let metrics = all.remove("engine_metrics").expect("metrics of engines").to_string();
     fs::write(out.join("engine_metrics.json"), metrics).expect("OUT_DIR is writable");
     fs::write(out.join("knowledge.json"), Value::Object(all).to_string()).expect("OUT_DIR is writable");
-    fs::write(out.join("models.rs"), format!("&[\n{}]\n", models.concat())).expect("OUT_DIR is writable");
-}
-
-/// One entry of `knowledge/models/` as Rust text.
-fn model(entry: &Value) -> String {
-    let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::trim);
-    let id = text("id").expect("a model has an id");
-    let aliases: Vec<&str> = entry
-        .get("aliases")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    format!(
-        "CatalogueEntry {{ id: {id:?}, aliases: &{aliases:?}, source: {:?}, config: {:?}, hf_quant_config: {:?} }},\n",
-        text("source").unwrap_or_else(|| panic!("{id}: no source")),
-        text("config").unwrap_or_else(|| panic!("{id}: no config")),
-        text("hf_quant_config"),
-    )
 }
 
 fn collect(dir: &Path, files: &mut Vec<PathBuf>) {

@@ -8,11 +8,16 @@ pub mod cgroup_path;
 mod class;
 pub mod command;
 pub mod device_id;
+pub mod gpu;
+pub mod json;
 pub mod metrics;
 mod place;
+pub mod style;
 pub mod text;
 pub mod time;
 pub mod units;
+pub mod writer;
+pub mod yaml;
 
 pub use class::{Class, Confidence, Phase, Plane};
 pub use place::Place;

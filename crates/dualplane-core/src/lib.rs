@@ -7,8 +7,7 @@
 //! - [`actions`] computes exact changes from the numbers in the evidence;
 //! - [`change`] computes what a patch changes on a live object, and the way back;
 //! - [`redact`] masks secrets and user text in what is quoted;
-//! - [`plan`] computes how a model server's memory will divide, before it runs;
-//! - [`preflight`] compares a plan with the machine as it is now;
+//! - [`planned`] reads launches in the evidence as `dualplane_plan` takes them;
 //! - [`report`] holds the versioned output structures and renders them.
 //!
 //! [`knowledge`] is the data that all of them consult. Nothing here does I/O, reads a clock or the environment, or
@@ -28,8 +27,7 @@ pub mod fuzzing {
 }
 pub mod knowledge;
 pub mod map;
-pub mod plan;
-pub mod preflight;
+pub mod planned;
 pub mod redact;
 pub mod report;
 pub mod sift;

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use dualplane_core::plan::Verdict;
-use dualplane_core::preflight::Outcome;
 use dualplane_core::verdict::Class;
+use dualplane_plan::Verdict;
+use dualplane_plan::preflight::Outcome;
 
 /// A documented exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

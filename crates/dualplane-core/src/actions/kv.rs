@@ -4,10 +4,11 @@ use super::vram::{utilization, utilization_flag};
 use super::{Action, Context, Stage, ceil_hundredth, promql};
 use crate::evidence::metrics::last_before;
 use crate::facts::Hit;
-use crate::plan::Plan;
-use crate::plan::repair::{Told, longest, needed, of_start};
+use crate::planned::{Told, of_start};
 use crate::units::{Bytes, thousands};
 use crate::verdict::Phase;
+use dualplane_plan::Plan;
+use dualplane_plan::repair::{longest, needed};
 
 /// Above this share the engine's own context and graphs have no room left.
 const MAX_UTILIZATION: f64 = 0.97;

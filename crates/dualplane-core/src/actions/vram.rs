@@ -2,10 +2,10 @@
 
 use super::{Action, Context, Stage, Workload, container_patch, floor_hundredth, names, on_node, workload};
 use crate::facts::vram::{self, VramOom};
-use crate::plan::Version;
-use crate::plan::repair::default_utilisation;
 use crate::units::{Bytes, GIB};
 use crate::verdict::Class;
+use dualplane_plan::Version;
+use dualplane_plan::repair::default_utilisation;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();

@@ -5,7 +5,6 @@
 mod check;
 pub mod document;
 mod gate;
-pub mod gpu;
 mod matcher;
 pub mod metrics;
 mod redaction;
@@ -14,8 +13,8 @@ mod xid;
 
 pub use check::{Problem, check};
 pub use document::Examples;
+pub use dualplane_base::gpu::{self, Gpu, MigProfile};
 pub(crate) use gate::{Gate, Owner};
-pub use gpu::{Gpu, MigProfile};
 pub use matcher::{Capture, Match};
 pub(crate) use redaction::Names;
 pub use redaction::{HarmlessName, Redaction, SecretName, UserField};

@@ -6,8 +6,8 @@ use super::model::Model;
 use super::pods;
 use super::told::{Attributes, Link};
 use crate::evidence::kube::{list, str_at};
-use crate::plan::cli;
 use dualplane_base::Confidence;
+use dualplane_plan::cli;
 
 /// A request to an engine, through the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]

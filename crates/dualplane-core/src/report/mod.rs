@@ -8,19 +8,15 @@ pub mod map;
 mod markdown;
 mod mask;
 mod overview;
+mod page;
 mod places;
-pub mod plan;
-pub mod preflight;
 mod split;
-mod style;
 mod text;
-mod writer;
-mod yaml;
 
+pub use dualplane_base::style::Style;
 pub use markdown::markdown;
 pub use mask::mask;
 pub use overview::overview;
-pub use style::Style;
 pub use text::text;
 
 use crate::actions::{self, Action};

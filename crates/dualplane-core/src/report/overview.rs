@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::Report;
-use super::style::Style;
-use super::writer::Writer;
+use crate::report::page::Page;
 use crate::text::{name, printable, shorten};
 use crate::verdict::Class;
+use dualplane_base::style::Style;
 
 /// Two lines a pod, grouped by class.
 #[must_use]
 pub fn overview(reports: &[Report], style: Style) -> String {
-    let mut w = Writer::new(style);
+    let mut w = Page::new(style);
     let mut by_class: BTreeMap<(u8, &str), Vec<&Report>> = BTreeMap::new();
     for r in reports {
         by_class.entry((order(r.verdict.class), r.verdict.class.as_str())).or_default().push(r);
@@ -37,10 +37,10 @@ pub fn overview(reports: &[Report], style: Style) -> String {
         w.out.push('\n');
         w.line(&hint);
     }
-    w.out
+    w.finish()
 }
 
-fn pod(w: &mut Writer, r: &Report) {
+fn pod(w: &mut Page, r: &Report) {
     let s = &r.verdict.subject;
     let mut about = vec![format!("phase {}, confidence {}", r.verdict.phase, r.verdict.confidence)];
     if let Some(c) = &s.container {

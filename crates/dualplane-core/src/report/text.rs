@@ -2,11 +2,11 @@
 
 use super::Report;
 use super::changes;
-use super::style::{Style, hard_wrap, wrap};
-use super::writer::Writer;
 use crate::actions::{Action, Stage};
+use crate::report::page::Page;
 use crate::text::{name, printable, shorten, without_kubelet_time};
 use crate::verdict::{Cause, Cited, Class, Trigger};
+use dualplane_base::style::{Style, hard_wrap, wrap};
 
 /// Without `-v`: citations of a cause, actions of a stage, commands of an action.
 const FEW: usize = 3;
@@ -18,7 +18,7 @@ const MANY: usize = 8;
 /// Renders one report.
 #[must_use]
 pub fn text(report: &Report, style: Style) -> String {
-    let mut w = Writer::new(style);
+    let mut w = Page::new(style);
     w.head(report);
     w.trigger(report);
     w.sequence(report);
@@ -27,10 +27,10 @@ pub fn text(report: &Report, style: Style) -> String {
     w.actions(report);
     w.missing(report);
     w.footer(report);
-    w.out
+    w.finish()
 }
 
-impl Writer {
+impl Page {
     fn head(&mut self, r: &Report) {
         let v = &r.verdict;
         let plane = v.class.plane();

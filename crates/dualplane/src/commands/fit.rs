@@ -1,10 +1,11 @@
 //! `dualplane fit`: settings and cards that hold a workload.
 
-use dualplane_core::knowledge::gpu;
-use dualplane_core::plan::card::place;
-use dualplane_core::plan::fit::{Template, Workload, alternatives, fit};
-use dualplane_core::plan::{EngineKind, Gpu, PlanError};
-use dualplane_core::report::plan as report;
+use dualplane_core::knowledge::KnowledgeError;
+use dualplane_plan::card;
+use dualplane_plan::card::place;
+use dualplane_plan::fit::{Template, Workload, alternatives, fit};
+use dualplane_plan::report::plan as report;
+use dualplane_plan::{EngineKind, Gpu, PlanError};
 
 use super::Failure;
 use super::plan::Question;
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<Code, Failure> {
         None => None,
     };
     // Cards whose totals were measured: what a bound rests on.
-    let cards = gpu::embedded()?;
+    let cards = card::embedded().map_err(KnowledgeError::from)?;
     let known: Vec<Gpu> = cards
         .iter()
         .filter(|c| c.torch_total_gib.is_some())

@@ -28,8 +28,8 @@ use std::io;
 use std::path::PathBuf;
 
 use dualplane_core::knowledge::KnowledgeError;
-use dualplane_core::plan::PlanError;
 use dualplane_kube::api::ApiError;
+use dualplane_plan::PlanError;
 
 use clap::CommandFactory;
 

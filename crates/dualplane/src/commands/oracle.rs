@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use dualplane_core::plan::model::ModelFiles;
-use dualplane_core::plan::{
-    self, Gpu, Launch, MaxModelLen, Model, Plan, PlanError, Prepared, Speculation, Speculative, Verdict,
-    Version,
+use dualplane_plan::model::ModelFiles;
+use dualplane_plan::{
+    self as plan, Gpu, Launch, MaxModelLen, Model, Plan, PlanError, Prepared, Speculation, Speculative,
+    Verdict, Version,
 };
 use serde_json::Value;
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use dualplane_core::plan::model::ModelFiles;
-use dualplane_core::plan::{At, Gpu, Launch, Model, Prepared, Verdict};
 use dualplane_core::units::GIB;
+use dualplane_plan::model::ModelFiles;
+use dualplane_plan::{At, Gpu, Launch, Model, Prepared, Verdict};
 
 use super::Failure;
 use crate::exit::{self, Code};
@@ -17,10 +17,8 @@ const RANKS: [u64; 4] = [1, 2, 4, 8];
 pub(crate) fn run(config: &Path, points: u64) -> Result<Code, Failure> {
     let text =
         fs::read_to_string(config).map_err(|source| Failure::Unreadable { path: config.into(), source })?;
-    let rejected = |why: dualplane_core::plan::PlanError| Failure::OwnKnowledge {
-        path: config.into(),
-        why: why.to_string(),
-    };
+    let rejected =
+        |why: dualplane_plan::PlanError| Failure::OwnKnowledge { path: config.into(), why: why.to_string() };
     let model = Model::read(&ModelFiles { config: &text, ..ModelFiles::default() }).map_err(rejected)?;
     let device_name = "NVIDIA H200".to_owned();
     let gpu = Gpu { name: "H200".into(), device_name, total_bytes: 140 * GIB, capability: (9, 0) };

@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use dualplane_core::plan::engines::llama_cpp::Gguf;
-use dualplane_core::plan::engines::llama_cpp::gguf::Trouble;
-use dualplane_core::plan::host::Checkpoint;
-use dualplane_core::plan::{Named, PlanError};
+use dualplane_plan::engines::llama_cpp::Gguf;
+use dualplane_plan::engines::llama_cpp::gguf::Trouble;
+use dualplane_plan::host::Checkpoint;
+use dualplane_plan::{Named, PlanError};
 
 use crate::commands::Failure;
 

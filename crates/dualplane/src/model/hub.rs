@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dualplane_core::plan::host::Checkpoint;
+use dualplane_plan::host::Checkpoint;
 
 use super::Texts;
 use crate::commands::Failure;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use dualplane_core::plan::host::Checkpoint;
+use dualplane_plan::host::Checkpoint;
 
 use super::Texts;
 use crate::commands::Failure;

@@ -6,11 +6,11 @@ mod local;
 
 use std::path::Path;
 
-use dualplane_core::plan::catalogue;
-use dualplane_core::plan::engines::llama_cpp::name_and_quant;
-use dualplane_core::plan::host::Checkpoint;
-use dualplane_core::plan::model::ModelFiles;
-use dualplane_core::plan::{Model, Named, Speculation};
+use dualplane_plan::catalogue;
+use dualplane_plan::engines::llama_cpp::name_and_quant;
+use dualplane_plan::host::Checkpoint;
+use dualplane_plan::model::ModelFiles;
+use dualplane_plan::{Model, Named, Speculation};
 
 use crate::commands::Failure;
 

@@ -13,8 +13,8 @@ type Graph = BTreeMap<String, BTreeSet<String>>;
 const CORE: &[&[&str]] = &[
     &["evidence", "knowledge"],
     &["facts", "sift"],
-    &["plan", "redact"],
-    &["change", "map", "preflight", "verdict"],
+    &["planned", "redact"],
+    &["change", "map", "verdict"],
     &["actions"],
     &["report"],
 ];

@@ -347,7 +347,7 @@ fn plans_follow_the_published_schema() {
     let schema: Value = serde_json::from_str(&text).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let mut seen = 0;
-    for entry in dualplane_core::plan::catalogue::CATALOGUE {
+    for entry in dualplane_plan::catalogue::CATALOGUE {
         for extra in [&["-tp", "8"][..], &["--kv-cache-dtype", "fp8", "--max-model-len", "8192"]] {
             let mut args = vec!["plan", "-o", "json", "--gpu", "B200", "--", "vllm", "serve", entry.id];
             args.extend(extra);

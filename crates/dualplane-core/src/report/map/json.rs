@@ -187,7 +187,7 @@ fn device(d: &Device) -> DeviceV1<'_> {
 /// # Errors
 /// Not on any map: the structures hold nothing that JSON cannot.
 pub fn json(map: &Map) -> Result<String, serde_json::Error> {
-    crate::report::json::pretty(&of(map))
+    dualplane_base::json::pretty(&of(map))
 }
 
 /// The same as YAML.
@@ -195,5 +195,5 @@ pub fn json(map: &Map) -> Result<String, serde_json::Error> {
 /// # Errors
 /// As [`json`].
 pub fn yaml(map: &Map) -> Result<String, serde_json::Error> {
-    Ok(crate::report::yaml::yaml(&serde_json::to_value(of(map))?))
+    Ok(dualplane_base::yaml::yaml(&serde_json::to_value(of(map))?))
 }

@@ -4,9 +4,9 @@ use super::tree::{Branch, Tone, draw};
 use crate::map::{
     Attribute, Attributes, ContainerMap, Device, End, Holder, Link, Map, NodeMap, PodMap, Process,
 };
-use crate::report::style::Style;
-use crate::report::writer::Writer;
+use crate::report::page::Page;
 use crate::verdict::Confidence;
+use dualplane_base::style::Style;
 
 /// Without `wide`: of a node only what decides about its GPUs.
 const FEW_OF_NODE: &[&str] =
@@ -18,7 +18,7 @@ const FEW: usize = 8;
 #[must_use]
 pub fn text(map: &Map, style: Style, wide: bool) -> String {
     let r = Render { map, wide };
-    let mut w = Writer::new(style);
+    let mut w = Page::new(style);
     let mut roots: Vec<Branch> = map.process.iter().map(process).collect();
     match map.from {
         End::Pods => roots.extend(map.pods.iter().map(|p| r.pod(p))),
@@ -38,7 +38,7 @@ pub fn text(map: &Map, style: Style, wide: bool) -> String {
     }
     w.contradictions(map);
     w.gaps(map);
-    w.out
+    w.finish()
 }
 
 fn process(p: &Process) -> Branch {
@@ -227,7 +227,7 @@ impl Render<'_> {
     }
 }
 
-impl Writer {
+impl Page {
     fn contradictions(&mut self, map: &Map) {
         if map.contradictions.is_empty() {
             return;

@@ -1,7 +1,7 @@
 //! A tree of lines with their sources. Everything printed here comes from a cluster, so it is made harmless here.
 
-use crate::report::style::Style;
 use crate::text::printable;
+use dualplane_base::style::Style;
 
 /// How a line is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

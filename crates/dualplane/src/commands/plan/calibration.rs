@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use dualplane_core::plan::Calibration;
+use dualplane_plan::Calibration;
 
 use super::Failure;
 

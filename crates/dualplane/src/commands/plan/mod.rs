@@ -5,10 +5,10 @@ mod question;
 
 pub(super) use question::Question;
 
-use dualplane_core::plan::card::Placed;
-use dualplane_core::plan::{Calibration, Launch, Measured, Plan, answer, compare, plan};
-use dualplane_core::report::plan as report;
 use dualplane_core::units::{Bytes, MIB, parse_memory};
+use dualplane_plan::card::Placed;
+use dualplane_plan::report::plan as report;
+use dualplane_plan::{Calibration, Launch, Measured, Plan, answer, compare, plan};
 
 use super::Failure;
 use crate::args::{EmitWhat, LaunchArgs, PlanArgs, PlanFormat};

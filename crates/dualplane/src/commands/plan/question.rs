@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use dualplane_core::evidence::Bundle;
 use dualplane_core::facts;
-use dualplane_core::knowledge::{Knowledge, gpu};
-use dualplane_core::plan::card::{Placed, place};
-use dualplane_core::plan::cli::{self, CommandLine};
-use dualplane_core::plan::manifest::{self, Workload};
-use dualplane_core::plan::startlog::{self, StartLog};
-use dualplane_core::plan::{Model, Named, PlanError, Speculation, Version};
+use dualplane_core::knowledge::{Knowledge, KnowledgeError};
+use dualplane_core::planned::manifest::{self, Workload};
+use dualplane_core::planned::startlog::{self, StartLog};
 use dualplane_core::units::Bytes;
+use dualplane_plan::card::{self, Placed, place};
+use dualplane_plan::cli::{self, CommandLine};
+use dualplane_plan::{Model, Named, PlanError, Speculation, Version};
 
 use super::super::Failure;
 use super::memory;
@@ -138,7 +138,10 @@ impl Found {
         let printed = log.as_ref().and_then(|l| l.printed.total).map(Bytes);
         let known = name.is_some() || total.is_some() || printed.is_some();
         let placed = known
-            .then(|| place(&gpu::embedded()?, name.as_deref(), total.or(printed)).map_err(Failure::from))
+            .then(|| {
+                place(&card::embedded().map_err(KnowledgeError::from)?, name.as_deref(), total.or(printed))
+                    .map_err(Failure::from)
+            })
             .transpose()?;
         Ok(Question { line, named, placed, log })
     }

@@ -8,8 +8,8 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
 
-use dualplane_core::preflight::{self as core, Card};
 use dualplane_node::gpu::{Batch, Device, Fake, GpuGap, GpuThread, Gpus, Nvml};
+use dualplane_plan::preflight::{self as core, Card};
 
 use super::Failure;
 use super::holders::ContainerLookup;

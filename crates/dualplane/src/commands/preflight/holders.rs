@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use dualplane_core::preflight::{Holder, Life, Names, Pids};
 use dualplane_core::units::Bytes;
 use dualplane_node::cri;
 use dualplane_node::node::{self, cgroup_of, host_pids, life, uses_gpu};
+use dualplane_plan::preflight::{Holder, Life, Names, Pids};
 
 const LINKS: &str = "/var/log/containers";
 const FOLDERS: &str = "/var/log/pods";

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use dualplane_core::map::of_path;
-use dualplane_core::plan::host::PodAsk;
-use dualplane_core::preflight::{MemoryLimit, Shm};
 use dualplane_core::units::{Bytes, MIB, parse_k8s_memory, parse_memory};
 use dualplane_node::cgroup::{Depth, Group, Hierarchy, Kind, Limit, Memory, Reader};
 use dualplane_node::node::{Machine, NodeReader, cgroup_of};
+use dualplane_plan::host::PodAsk;
+use dualplane_plan::preflight::{MemoryLimit, Shm};
 
 use super::Failure;
 

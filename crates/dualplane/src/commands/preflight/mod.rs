@@ -6,12 +6,13 @@ mod host;
 
 use std::time::{Duration, Instant};
 
-use dualplane_core::knowledge::gpu;
-use dualplane_core::plan::card::Placed;
-use dualplane_core::plan::{Calibration, PlanError};
-use dualplane_core::preflight::{Ask, Outcome, Preflight, Request, Seen, Visible, check};
-use dualplane_core::report::preflight as report;
+use dualplane_core::knowledge::KnowledgeError;
 use dualplane_core::units::Bytes;
+use dualplane_plan::card;
+use dualplane_plan::card::Placed;
+use dualplane_plan::preflight::{Ask, Outcome, Preflight, Request, Seen, Visible, check};
+use dualplane_plan::report::preflight as report;
+use dualplane_plan::{Calibration, PlanError};
 
 use self::gpus::Driver;
 use self::host::Limits;
@@ -31,7 +32,7 @@ pub(crate) fn run(args: &PreflightArgs) -> Result<Code, Failure> {
     let limits = Limits::read(args.memory_limit.as_deref(), subject.pod())?;
     subject.limited(limits.told());
     let mut driver = Driver::open(args.gpu_table.as_deref())?;
-    let known = gpu::embedded()?;
+    let known = card::embedded().map_err(KnowledgeError::from)?;
     let started = Instant::now();
     let mut said = String::new();
     let result = loop {
@@ -131,7 +132,7 @@ impl Subject {
         Ok(Self::Launch { question: Box::new(question), named_card, calibration: calibration.map(Box::new) })
     }
 
-    fn pod(&self) -> Option<&dualplane_core::plan::host::PodAsk> {
+    fn pod(&self) -> Option<&dualplane_plan::host::PodAsk> {
         match self {
             Self::Launch { question, .. } => Some(&question.line.host.pod).filter(|p| p.known),
             Self::Machine | Self::Unclear { .. } => None,

@@ -1,7 +1,7 @@
 //! How near a pool is after calibration from another start-up of the same machine.
 
-use dualplane_core::plan::{Calibration, Gpu, Launch, Plan};
 use dualplane_core::units::GIB;
+use dualplane_plan::{Calibration, Gpu, Launch, Plan};
 
 use super::Table;
 use super::row::{Row, text};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use dualplane_core::plan::catalogue;
+use dualplane_plan::catalogue;
 use serde_json::{Map, Value, json};
 
 /// A configuration for one row.

@@ -12,9 +12,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dualplane_core::plan::model::ModelFiles;
-use dualplane_core::plan::{self, EngineKind, Gpu, Launch, Model, Plan, Verdict};
 use dualplane_core::units::GIB;
+use dualplane_plan::model::ModelFiles;
+use dualplane_plan::{self as plan, EngineKind, Gpu, Launch, Model, Plan, Verdict};
 use serde_json::Value;
 
 use super::Failure;

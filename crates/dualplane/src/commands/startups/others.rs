@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use dualplane_core::plan::cli::CommandLine;
-use dualplane_core::plan::host::Checkpoint;
-use dualplane_core::plan::model::ModelFiles;
-use dualplane_core::plan::{EngineKind, Gpu, MaxModelLen, Model, Named, Plan, Version, answer, card::Placed};
 use dualplane_core::units::GIB;
+use dualplane_plan::cli::CommandLine;
+use dualplane_plan::host::Checkpoint;
+use dualplane_plan::model::ModelFiles;
+use dualplane_plan::{EngineKind, Gpu, MaxModelLen, Model, Named, Plan, Version, answer, card::Placed};
 use serde_json::Value;
 
 use super::row::{CARDS, Row, int, num, text};

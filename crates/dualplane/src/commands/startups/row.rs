@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use dualplane_core::plan::{EngineKind, Gpu, Launch, MaxModelLen, Version};
 use dualplane_core::units::GIB;
+use dualplane_plan::{EngineKind, Gpu, Launch, MaxModelLen, Version};
 
 /// Values by the names of their columns.
 pub(super) type Row = HashMap<String, String>;

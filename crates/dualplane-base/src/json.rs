@@ -1,0 +1,43 @@
+//! JSON as every report prints it.
+
+use serde::Serialize;
+
+/// A structure as every report prints it: indented, with a line end and without controls.
+///
+/// # Errors
+/// When a value cannot be written as JSON: a map whose keys are no strings.
+pub fn pretty(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    Ok(escape_controls(&serde_json::to_string_pretty(value)?) + "\n")
+}
+
+/// serde_json escapes controls below U+0020 only. C1 controls and bidirectional overrides stand only inside strings, so
+/// they can be written as `\uXXXX`: the value stays exact, and a terminal that shows the JSON stays unharmed.
+#[must_use]
+pub fn escape_controls(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c != '\n' && crate::text::is_unsafe(c) {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape_controls;
+
+    #[test]
+    fn controls_are_escaped_and_values_stay_exact() {
+        let value = "a\u{9b}31m\u{202e}\u{7f} ä 漢";
+        let json = serde_json::to_string(value).unwrap();
+        let safe = escape_controls(&json);
+        assert!(!safe.chars().any(char::is_control) && !safe.contains('\u{202e}'), "{safe:?}");
+        assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), value);
+    }
+}

@@ -1,0 +1,300 @@
+//! The plan: memory of a card divided, stage by stage, and what the engine would print.
+
+use super::drafter;
+use super::engines;
+use super::gpu::Gpu;
+use super::launch::Launch;
+use super::model::{Attention, Family, Model};
+use super::outcome::{GpuPlan, KvGroup, KvPlan, Plan, PlanError, Resolved, TensorClass, Verdict};
+use super::pool::{self, Blocks};
+use super::prepare::Prepared;
+use super::quantity::{Plane, Quantity, Term, Unknown};
+use super::version::{EngineKind, Version};
+
+/// The plan for one launch of a model on one kind of card.
+///
+/// # Errors
+/// [`PlanError::Contradiction`] where the engine rejects the configuration before it takes memory,
+/// [`PlanError::Unsupported`] where its arithmetic is not known here.
+pub fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, PlanError> {
+    match launch.engine {
+        EngineKind::Vllm => Prepared::new(model, launch, gpu)?.plan(model, launch, gpu),
+        EngineKind::Sglang => engines::sglang::plan(model, launch, gpu),
+        EngineKind::TensorrtLlm => engines::trtllm::plan(model, launch, gpu),
+        other => Err(PlanError::unsupported(format!("the GPU plane of {other}"))),
+    }
+}
+
+/// Share by which real weights differ from the sum of tensors: allocator rounding, small kernels' buffers.
+pub(crate) const WEIGHTS_BAND: f64 = 0.004;
+
+/// What is taken from a stage before the cache.
+struct Taken {
+    weights: Quantity,
+    activation: Term,
+    graphs: Term,
+    rest: Term,
+    available: Quantity,
+}
+
+impl Prepared {
+    /// The whole plan.
+    pub(crate) fn plan(&self, model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, PlanError> {
+        let requested = (gpu.total_bytes as f64 * self.settled.utilisation).ceil() as u64;
+        let taken: Vec<Taken> =
+            (0..self.stages.len()).map(|stage| self.taken(model, launch, gpu, requested, stage)).collect();
+        let given = launch.available_kv_bytes.or(launch.kv_cache_memory_bytes).map(Quantity::exact);
+        let available: Vec<Quantity> = taken.iter().map(|t| given.unwrap_or(t.available)).collect();
+        let bound = |f: fn(&Quantity) -> u64| -> Vec<u64> {
+            self.bytes_per_block
+                .iter()
+                .zip(&available)
+                .map(|(bytes, a)| {
+                    launch.num_gpu_blocks_override.map_or_else(|| f(a), |n| n.saturating_mul(*bytes))
+                })
+                .collect()
+        };
+        let pool = self.pool();
+        let expected = pool.cut(&bound(|q| q.expected), self.settled.fit_len);
+        let low = pool.cut(&bound(|q| q.low), self.settled.fit_len);
+        let high = pool.cut(&bound(|q| q.high), self.settled.fit_len);
+        let verdict = match (&low.refusal, &high.refusal) {
+            (None, _) => Verdict::Fits,
+            (Some(_), Some(_)) => Verdict::Refused,
+            (Some(_), None) => Verdict::Uncertain,
+        };
+        // The card is looked at before anything else.
+        let start = pool::check(launch, gpu, requested, self.settled.utilisation);
+        let (verdict, refusal, open) = match start {
+            Some(s) if s.refusal.is_some() => (s.verdict, s.refusal, s.unknown),
+            Some(s) if s.verdict == Verdict::Uncertain && verdict == Verdict::Fits => {
+                (s.verdict, None, s.unknown)
+            }
+            Some(s) => (verdict, expected.refusal.clone(), s.unknown),
+            None => (verdict, expected.refusal.clone(), None),
+        };
+        let tightest = self.tightest(&available);
+        let empty = || PlanError::unsupported("a launch without a pipeline stage");
+        let t = taken.get(tightest).ok_or_else(empty)?;
+        let kv = self.kv_plan(available.get(tightest).copied().unwrap_or_default(), &low, &expected, &high);
+        let separate = drafter::counted(model, launch).is_some();
+        let mut terms = self.weight_terms(tightest, separate);
+        terms.extend([t.activation.clone(), t.graphs.clone(), t.rest.clone()]);
+        Ok(Plan {
+            resolved: self.resolved(model),
+            gpu: GpuPlan {
+                total_bytes: gpu.total_bytes,
+                requested_bytes: requested,
+                weights_bytes: t.weights,
+                weights_by_class: self.weights_by_class(tightest),
+                activation_bytes: t.activation.quantity,
+                cuda_graph_bytes: t.graphs.quantity,
+                non_torch_bytes: t.rest.quantity,
+                kv_cache: kv,
+                tightest_stage: tightest as u64,
+            },
+            host: None,
+            verdict,
+            refusal,
+            printed: None,
+            terms,
+            unknown: self.unknown(model, launch, given.is_some()).into_iter().chain(open).collect(),
+        })
+    }
+
+    fn taken(&self, model: &Model, launch: &Launch, gpu: &Gpu, requested: u64, stage: usize) -> Taken {
+        let parts =
+            self.stages.get(stage).map_or([0; 4], |s| [s.total(), s.rounding(), s.lora(), s.drafter()]);
+        let bytes = parts.into_iter().fold(0, u64::saturating_add).saturating_sub(launch.cpu_offload_bytes);
+        let weights = Quantity::within(bytes, WEIGHTS_BAND);
+        let last = stage + 1 == self.stages.len();
+        let activation = pool::activation(model, launch, &self.settled, last);
+        let graphs = pool::cuda_graphs(model, launch, bytes);
+        let mut rest = pool::non_torch(model, launch, &self.settled, last, gpu.total_bytes);
+        let held = pool::held(launch, gpu);
+        if held > 0 {
+            rest.quantity = rest.quantity + Quantity::exact(held);
+            rest.formula =
+                format!("{} + {held} B that others hold, which this version counts too", rest.formula);
+        }
+        let sum: Quantity = [weights, activation.quantity, graphs.quantity, rest.quantity].into_iter().sum();
+        Taken { weights, activation, graphs, rest, available: Quantity::exact(requested).minus(sum) }
+    }
+
+    /// The stage with the fewest blocks.
+    fn tightest(&self, available: &[Quantity]) -> usize {
+        self.bytes_per_block
+            .iter()
+            .zip(available)
+            .enumerate()
+            .filter(|(_, (bytes, _))| **bytes > 0)
+            .min_by_key(|(i, (bytes, a))| (a.expected / **bytes, usize::MAX - i))
+            .map_or(0, |(i, _)| i)
+    }
+
+    /// Bytes of the weights of one rank of a stage, by class.
+    #[must_use]
+    pub fn weights_by_class(&self, stage: usize) -> Vec<(TensorClass, u64)> {
+        let Some(s) = self.stages.get(stage) else { return Vec::new() };
+        TensorClass::ALL.iter().map(|c| (*c, s.get(*c))).filter(|(_, b)| *b > 0).collect()
+    }
+
+    fn weight_terms(&self, stage: usize, separate: bool) -> Vec<Term> {
+        let mut terms = self.class_terms(stage);
+        let Some(s) = self.stages.get(stage) else { return terms };
+        let mut add = |name: &str, bytes: u64, formula: &str, source: &str| {
+            if bytes > 0 {
+                terms.push(Term {
+                    name: name.into(),
+                    plane: Plane::Gpu,
+                    quantity: Quantity::exact(bytes),
+                    formula: formula.into(),
+                    source: source.into(),
+                });
+            }
+        };
+        add(
+            "weights.allocator",
+            s.rounding(),
+            "what is left of a block of the allocator, up to 1 MiB, for each tensor above 1 MiB",
+            "torch c10/cuda/CUDACachingAllocator.cpp",
+        );
+        add(
+            "weights.lora",
+            s.lora(),
+            "slots x rank x (inputs + outputs) x 2 B over all linears",
+            "vLLM lora/layers/base_linear.py",
+        );
+        let (formula, source) = if separate {
+            (
+                "the drafter's layers, projection and head; the embedding is the model's, but for whole draft models",
+                "shapes of the drafter's config.json; vLLM model_executor/models/llama_eagle.py, llama_eagle3.py",
+            )
+        } else {
+            (
+                "the model's last layer for each layer of multi-token prediction, and its projection",
+                "vLLM model_executor/models/deepseek_mtp.py, qwen3_5_mtp.py",
+            )
+        };
+        add("weights.drafter", s.drafter(), formula, source);
+        terms
+    }
+
+    fn class_terms(&self, stage: usize) -> Vec<Term> {
+        self.weights_by_class(stage)
+            .into_iter()
+            .map(|(class, bytes)| Term {
+                name: format!("weights.{}", class.as_str()),
+                plane: Plane::Gpu,
+                quantity: Quantity::within(bytes, WEIGHTS_BAND),
+                formula: format!("sum of the tensors of pipeline stage {stage}, per rank"),
+                source: "shapes of config.json, cut as vLLM model_executor cuts them".into(),
+            })
+            .collect()
+    }
+
+    fn resolved(&self, model: &Model) -> Resolved {
+        let s = &self.settled;
+        Resolved {
+            architecture: model.architecture.clone(),
+            dtype: s.dtype.as_str().into(),
+            quantization: self.quantization.map(|q| q.as_str().into()),
+            kv_cache_dtype: s.kv_dtype.clone(),
+            attention_backend: s.backend.name.into(),
+            max_num_seqs: s.max_num_seqs,
+            max_num_batched_tokens: s.max_num_batched_tokens,
+            max_in_flight_tokens: s.in_flight,
+            prefix_caching: s.prefix_caching,
+        }
+    }
+
+    fn kv_plan(&self, available: Quantity, low: &Blocks, expected: &Blocks, high: &Blocks) -> KvPlan {
+        let pool = self.pool();
+        let need = super::kv::Need { len: expected.len, ..pool.need };
+        let hundredths = |b: &Blocks| (b.concurrency * 100.0).round_ties_even() as u64;
+        let groups = self.groups.groups.iter().filter_map(|g| {
+            let first = g.first()?;
+            Some(KvGroup {
+                layers: g.members.len() as u64,
+                kind: first.kind.as_str().into(),
+                block_size: first.block,
+                page_bytes: if g.is_mixed() { g.bytes(false, |_| true) } else { first.page },
+                blocks_per_request: g.blocks_printed(&need),
+            })
+        });
+        KvPlan {
+            available_bytes: available,
+            blocks: Quantity::band(low.blocks, expected.blocks, high.blocks),
+            tokens: Quantity::band(low.tokens, expected.tokens, high.tokens),
+            max_concurrency_hundredths: Quantity::band(
+                hundredths(low),
+                hundredths(expected),
+                hundredths(high),
+            ),
+            bytes_per_block: self.bytes_per_block.iter().copied().max().unwrap_or(0),
+            block_size: self.block_size,
+            needed_bytes: pool.needed_bytes(),
+            max_model_len: expected.len,
+            padding_layers: self.groups.padding,
+            groups: groups.collect(),
+        }
+    }
+
+    fn unknown(&self, model: &Model, launch: &Launch, pool_given: bool) -> Vec<Unknown> {
+        let mut out = Vec::new();
+        if !launch.version_known {
+            out.push(Unknown {
+                what: format!("the engine's version: {} {} is assumed", launch.engine, launch.version),
+                settle: "--engine-version, or an image with a version tag".into(),
+            });
+        }
+        if !pool_given {
+            out.push(Unknown {
+                what: "activations, CUDA graphs and memory outside of torch, which are estimated".into(),
+                settle: "start once and give the log with --from-log, or --available-kv with what it printed"
+                    .into(),
+            });
+        }
+        out.extend(model.unread());
+        out.extend(drafter::unknown(model, launch));
+        if let Some(what) = older_layout(model, launch) {
+            out.push(Unknown {
+                what: what.into(),
+                settle: "the start-up line `Model loading took`, or a version from 0.33.0 on".into(),
+            });
+        }
+        out
+    }
+}
+
+/// Layouts that are known for 0.33.0 and were other ones in 0.20.2; when they changed between is not known.
+fn older_layout(model: &Model, launch: &Launch) -> Option<&'static str> {
+    if launch.version >= Version(0, 33, 0) {
+        None
+    } else if model.family == Family::GptOss && model.quantization.is_some() {
+        Some(
+            "what kernels of FP4 experts held in this version: 0.20.2 held 5 to 7 % more than the weights say",
+        )
+    } else if model.layers.iter().any(|l| matches!(l.attention, Attention::Mla(m) if m.indexer.is_some())) {
+        Some(
+            "workspaces of sparse attention in this version: 0.20.2 held 0.2 to 0.3 % more than the weights say",
+        )
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ModelFiles;
+
+    #[test]
+    fn a_layout_that_is_not_known_is_said() {
+        let config = include_str!("../../../testdata/plan/configs/openai--gpt-oss-20b_config.json");
+        let model = Model::read(&ModelFiles { config, ..ModelFiles::default() }).unwrap();
+        let at = |version| older_layout(&model, &Launch { version, ..Launch::default() });
+        assert!(at(Version(0, 20, 2)).is_some_and(|w| w.contains("FP4")));
+        assert_eq!(at(Version(0, 33, 0)), None);
+    }
+}

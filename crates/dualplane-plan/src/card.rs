@@ -1,0 +1,222 @@
+//! The card that a name like `H100-80GB` or `A100-80GB:2g.20gb` means.
+
+use super::gpu::Gpu;
+use super::outcome::PlanError;
+use super::quantity::Unknown;
+use dualplane_base::gpu::{Gpu as Card, MigProfile, find};
+use dualplane_base::units::{Bytes, GIB};
+
+/// Where only a size is given, the attention kernels of the commonest server cards are taken.
+const ASSUMED_CAPABILITY: (u32, u32) = (9, 0);
+
+/// A card for a plan, and what is not known about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// The card.
+    pub gpu: Gpu,
+    /// What its figures leave open.
+    pub unknown: Vec<Unknown>,
+}
+
+/// The embedded cards.
+///
+/// # Errors
+/// When the embedded text does not parse, which the tests of this crate exclude.
+pub fn embedded() -> Result<Vec<Card>, serde_json::Error> {
+    serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/gpus.json")))
+}
+
+/// The card of a catalogue name, with a total of one's own where `memory` is given; or a nameless card of that size.
+///
+/// # Errors
+/// [`PlanError::Contradiction`] where the name is not known or the slice is none of the card's,
+/// [`PlanError::Unsupported`] where the card has no arithmetic here.
+pub fn place(cards: &[Card], name: Option<&str>, memory: Option<Bytes>) -> Result<Placed, PlanError> {
+    match (name, memory) {
+        (Some(name), _) => named(cards, name, memory),
+        (None, Some(Bytes(total_bytes))) => {
+            let capability = ASSUMED_CAPABILITY;
+            let label = format!("a card of {}", Bytes(total_bytes));
+            let unknown = Unknown {
+                what: format!("the card's compute capability: {}.{} is assumed", capability.0, capability.1),
+                settle: "name the card with --gpu as well".into(),
+            };
+            let gpu = Gpu { name: label.clone(), device_name: label, total_bytes, capability };
+            Ok(Placed { gpu, unknown: vec![unknown] })
+        }
+        (None, None) => Err(PlanError::contradiction("--gpu", "no card and no size is given")),
+    }
+}
+
+fn named(cards: &[Card], name: &str, memory: Option<Bytes>) -> Result<Placed, PlanError> {
+    let (base, slice) = match name.split_once(':') {
+        Some((base, slice)) => (base, Some(slice.trim())),
+        None => match name.split_once("-MIG-") {
+            Some((base, slice)) => (base, Some(slice)),
+            None => (name, None),
+        },
+    };
+    let Some(card) = find(cards, base) else {
+        return Err(PlanError::contradiction(
+            "--gpu",
+            format!("`{base}` is not in the catalogue{}", near(cards, base)),
+        ));
+    };
+    let capability = capability(card)?;
+    let profile = slice.map(|s| profile(card, s)).transpose()?;
+    let mut unknown = Vec::new();
+    let total_bytes = match (memory, profile) {
+        (Some(Bytes(given)), _) => given,
+        (None, Some(p)) => slice_bytes(card, p, &mut unknown)?,
+        (None, None) => card_bytes(card, &mut unknown)?,
+    };
+    if card.unified_memory {
+        unknown.push(Unknown {
+            what: format!(
+                "{} shares its memory with the host: what the host uses is not subtracted",
+                card.id
+            ),
+            settle: "give what cudaMemGetInfo reports as free with --gpu-memory".into(),
+        });
+    }
+    let device = card.names.first().unwrap_or(&card.id);
+    let (name, device_name) = match profile {
+        Some(p) => (format!("{}:{}", card.id, p.profile), format!("{device} MIG {}", p.profile)),
+        None => (card.id.clone(), device.clone()),
+    };
+    Ok(Placed { gpu: Gpu { name, device_name, total_bytes, capability }, unknown })
+}
+
+fn near(cards: &[Card], name: &str) -> String {
+    let letters: String = name.chars().filter(char::is_ascii_alphanumeric).take(2).collect();
+    let ids: Vec<&str> = cards
+        .iter()
+        .filter(|c| {
+            !letters.is_empty() && c.id.to_ascii_lowercase().starts_with(&letters.to_ascii_lowercase())
+        })
+        .map(|c| c.id.as_str())
+        .collect();
+    if ids.is_empty() {
+        "; give its size with --gpu-memory".into()
+    } else {
+        format!("; near: {}", ids.join(", "))
+    }
+}
+
+fn capability(card: &Card) -> Result<(u32, u32), PlanError> {
+    let text = card.compute_capability.as_deref().unwrap_or_default();
+    let parts = text.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    parts.ok_or_else(|| {
+        PlanError::unsupported(format!(
+            "{}: only CUDA cards have known arithmetic, this one is {text}",
+            card.id
+        ))
+    })
+}
+
+fn profile<'a>(card: &'a Card, name: &str) -> Result<&'a MigProfile, PlanError> {
+    let lower = name.to_ascii_lowercase();
+    let wanted = lower.trim_start_matches("mig-").trim_start_matches("mig ");
+    card.mig.iter().find(|p| p.profile.eq_ignore_ascii_case(wanted)).ok_or_else(|| {
+        let all: Vec<&str> = card.mig.iter().map(|p| p.profile.as_str()).collect();
+        let have = if all.is_empty() {
+            "it has no MIG".to_owned()
+        } else {
+            format!("its profiles are {}", all.join(", "))
+        };
+        PlanError::contradiction("--gpu", format!("{} has no MIG profile `{name}`: {have}", card.id))
+    })
+}
+
+fn card_bytes(card: &Card, unknown: &mut Vec<Unknown>) -> Result<u64, PlanError> {
+    if let Some(gib) = card.torch_total_gib {
+        if let Some((low, high)) = card.torch_total_seen_gib.filter(|(l, h)| h - l > 0.2) {
+            unknown.push(Unknown {
+                what: format!("the card's total: logs printed {low} to {high} GiB, {gib} is taken"),
+                settle: "--gpu-memory with what the engine or torch.cuda.mem_get_info() prints".into(),
+            });
+        }
+        return Ok((gib * GIB as f64) as u64);
+    }
+    let Some(Bytes(total)) = card.total() else {
+        return Err(PlanError::contradiction(
+            "--gpu",
+            format!("the catalogue has no size for {}; give --gpu-memory", card.id),
+        ));
+    };
+    unknown.push(Unknown {
+        what: format!(
+            "what CUDA reports as the total of {}: nvidia-smi's {} is taken, less what the driver keeps where that is known",
+            card.id,
+            Bytes(total)
+        ),
+        settle: "--gpu-memory with what torch.cuda.mem_get_info() prints; it is 0 to 1.5 % less".into(),
+    });
+    Ok(total.saturating_sub(card.reserved_mib.unwrap_or(0) << 20))
+}
+
+fn slice_bytes(card: &Card, profile: &MigProfile, unknown: &mut Vec<Unknown>) -> Result<u64, PlanError> {
+    if profile.mib.is_none() {
+        unknown.push(Unknown {
+            what: format!(
+                "the size of {}:{}: its slices of the card are taken, which is an upper bound",
+                card.id, profile.profile
+            ),
+            settle: "--gpu-memory with what nvidia-smi -L and torch.cuda.mem_get_info() print for it".into(),
+        });
+    }
+    card.mig_size(profile).map(|b| b.0).ok_or_else(|| {
+        PlanError::contradiction(
+            "--gpu",
+            format!("the size of {}:{} is not known; give --gpu-memory", card.id, profile.profile),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::embedded;
+
+    #[test]
+    fn names_are_forgiving_and_slices_have_their_own_size() {
+        let cards = embedded().unwrap();
+        let of = |name: &str| {
+            place(&cards, Some(name), None).map(|p| (p.gpu.name, p.gpu.total_bytes, p.gpu.capability))
+        };
+        assert_eq!(of("h100-80gb").unwrap(), ("H100-80GB".into(), (79.19 * GIB as f64) as u64, (9, 0)));
+        assert_eq!(of("NVIDIA H100 80GB HBM3").unwrap().0, "H100-80GB");
+        assert_eq!(of("A100-80GB:2g.20gb").unwrap(), ("A100-80GB:2g.20gb".into(), 19_968 << 20, (8, 0)));
+        assert_eq!(of("rtx pro 6000").unwrap().2, (12, 0));
+        for (bad, why) in [
+            ("H1000", "not in the catalogue"),
+            ("A100-80GB:9g.1gb", "its profiles are"),
+            ("L4:1g.1gb", "no MIG"),
+            ("MI300X", "gfx942"),
+        ] {
+            assert!(of(bad).unwrap_err().to_string().contains(why), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_size_of_ones_own_wins() {
+        let cards = embedded().unwrap();
+        let given = Some(Bytes(79 * GIB));
+        assert_eq!(place(&cards, Some("H100-80GB"), given).unwrap().gpu.total_bytes, 79 * GIB);
+        let nameless = place(&cards, None, given).unwrap();
+        assert_eq!((nameless.gpu.total_bytes, nameless.unknown.len()), (79 * GIB, 1));
+    }
+
+    #[test]
+    fn every_cuda_card_can_be_placed() {
+        for card in embedded().unwrap() {
+            let cards = [card];
+            let card = &cards[0];
+            if card.compute_capability.as_deref().is_some_and(|c| !c.starts_with("gfx"))
+                && card.total_mib.is_some()
+            {
+                assert!(place(&cards, Some(&card.id), None).is_ok(), "{}", card.id);
+            }
+        }
+    }
+}

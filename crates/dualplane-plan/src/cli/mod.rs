@@ -1,0 +1,312 @@
+//! Engines' own command lines: which engine, which model, and what was asked of it.
+
+mod llama_cpp;
+pub(crate) mod numbers;
+mod others;
+mod sglang;
+mod vllm;
+mod vllm_flags;
+pub(crate) mod words;
+
+use serde::Serialize;
+
+use super::engines::llama_cpp::LlamaCppAsk;
+use super::engines::tgi::TgiAsk;
+use super::host::HostAsk;
+use super::launch::Launch;
+use super::outcome::PlanError;
+use super::version::{EngineKind, Version};
+
+/// What a command line asks for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CommandLine {
+    /// The launch; its version is the newest known until one is found.
+    pub launch: Launch,
+    /// What only the host plane needs.
+    pub host: HostAsk,
+    /// What only llama.cpp is asked.
+    pub llama_cpp: LlamaCppAsk,
+    /// What only TGI is asked.
+    pub tgi: TgiAsk,
+    /// Model id or path, where one is named.
+    pub model: Option<String>,
+    /// Flags that this engine's table does not hold, as given, in order.
+    pub unknown_flags: Vec<String>,
+    /// Settings that are known to change memory and that no formula here follows.
+    pub not_followed: Vec<String>,
+}
+
+impl CommandLine {
+    /// A line of an engine on which nothing is given.
+    #[must_use]
+    pub fn of(engine: EngineKind) -> Self {
+        Self {
+            launch: Launch { engine, version: Version::newest(engine), ..Launch::default() },
+            host: HostAsk::default(),
+            llama_cpp: LlamaCppAsk::default(),
+            tgi: TgiAsk::default(),
+            model: None,
+            unknown_flags: Vec::new(),
+            not_followed: Vec::new(),
+        }
+    }
+}
+
+/// Reads a command line as words, or as one text that a shell would split.
+///
+/// `image` tells the engine where the words are arguments only; its tag may tell the version.
+///
+/// # Errors
+/// [`PlanError::Unsupported`] where no engine is recognised, [`PlanError::Contradiction`] naming the flag whose value is
+/// not what it takes.
+pub fn parse(
+    words: &[String],
+    env: &[(String, String)],
+    image: Option<&str>,
+) -> Result<CommandLine, PlanError> {
+    let commands = split(words, env);
+    let found = commands.iter().find_map(|c| Some((c, engine_of(c)?)));
+    let mut env = env.to_vec();
+    let mut image = image;
+    let (engine, args) = match found {
+        Some((command, (engine, at))) => {
+            env.extend(command.iter().take(at).filter_map(|w| assignment(w)));
+            (engine, command.get(at..).unwrap_or_default())
+        }
+        None => match commands.iter().find_map(|c| container(c)) {
+            Some(run) => {
+                env.extend(run.env);
+                image = Some(run.image);
+                (run.engine, run.args)
+            }
+            None => match image.and_then(engine_of_image) {
+                Some(engine) => (engine, commands.last().map_or(&[][..], Vec::as_slice)),
+                None => return Err(PlanError::unsupported(unrecognised(words))),
+            },
+        },
+    };
+    let mut line = match engine {
+        EngineKind::Vllm => vllm::parse(args)?,
+        EngineKind::LlamaCpp if ollama(&commands, image) => llama_cpp::ollama(args),
+        EngineKind::LlamaCpp => llama_cpp::parse(args)?,
+        other => others::parse(other, args)?,
+    };
+    environment(&mut line, &env);
+    if let Some(version) = image.and_then(image_version) {
+        line.launch.version = version;
+        line.launch.version_known = true;
+    }
+    Ok(line)
+}
+
+/// Whether Ollama is what starts llama.cpp.
+fn ollama(commands: &[Vec<String>], image: Option<&str>) -> bool {
+    image.is_some_and(|i| i.contains("ollama"))
+        || commands.iter().flatten().any(|w| w.rsplit('/').next() == Some("ollama"))
+}
+
+/// `NAME=value` before a command, or behind `-e`.
+fn assignment(word: &str) -> Option<(String, String)> {
+    let (name, value) = word.split_once('=')?;
+    let good =
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    good.then(|| (name.to_owned(), value.to_owned()))
+}
+
+/// An engine's image that a container tool runs.
+struct Run<'a> {
+    engine: EngineKind,
+    image: &'a str,
+    args: &'a [String],
+    env: Vec<(String, String)>,
+}
+
+/// `docker run -e A=b vllm/vllm-openai:v0.11.0 --model M`.
+fn container(command: &[String]) -> Option<Run<'_>> {
+    let tools = ["docker", "podman", "nerdctl"];
+    if !command.iter().any(|w| tools.contains(&w.as_str())) || !command.iter().any(|w| w == "run") {
+        return None;
+    }
+    let (at, engine) = command.iter().enumerate().find_map(|(i, w)| {
+        // An image has a path; options and mounted folders (`-v ~/vllm:/x`) stand behind a dash.
+        let image = w.contains('/') && !w.starts_with(['-', '/', '.', '~']) && !w.contains(":/");
+        Some((i, image.then(|| engine_of_image(w)).flatten()?))
+    })?;
+    Some(Run {
+        engine,
+        image: command.get(at)?,
+        args: command.get(at + 1..).unwrap_or_default(),
+        env: command.iter().take(at).filter_map(|w| assignment(w)).collect(),
+    })
+}
+
+fn unrecognised(words: &[String]) -> String {
+    let shown: String = words.join(" ").chars().take(60).collect();
+    format!(
+        "the command `{shown}`: no engine known to plan is named in it (vllm serve MODEL, python -m vllm.entrypoints.openai.api_server, sglang, text-generation-launcher, trtllm-serve, llama-server)"
+    )
+}
+
+/// A single text, or the text behind `sh -c`, is split as a shell would.
+fn split(words: &[String], env: &[(String, String)]) -> Vec<Vec<String>> {
+    let script = words.iter().position(|w| w.starts_with('-') && w.ends_with('c') && w.len() <= 4);
+    let shell_name =
+        words.first().is_some_and(|w| matches!(w.rsplit('/').next(), Some("sh" | "bash" | "ash" | "dash")));
+    if let (true, Some(at)) = (shell_name, script) {
+        let text = words.get(at + 1..).unwrap_or_default().join(" ");
+        return words::shell(&text, env);
+    }
+    if let [one] = words
+        && one.contains(char::is_whitespace)
+    {
+        return words::shell(one, env);
+    }
+    // Kubernetes expands $(NAME) in each word, and only that.
+    let expand = |w: &String| {
+        if w.contains("$(") { words::shell(&format!("\"{w}\""), env).concat().join("") } else { w.clone() }
+    };
+    vec![words.iter().take(words::MOST_WORDS).map(expand).collect()]
+}
+
+/// The engine and where its arguments begin.
+fn engine_of(command: &[String]) -> Option<(EngineKind, usize)> {
+    for (i, word) in command.iter().enumerate() {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        let next = command.get(i + 1).map(String::as_str);
+        let found = match name {
+            "vllm" if next == Some("serve") => Some((EngineKind::Vllm, i + 2)),
+            "sglang" if next == Some("serve") => Some((EngineKind::Sglang, i + 2)),
+            "text-generation-launcher" => Some((EngineKind::Tgi, i + 1)),
+            "trtllm-serve" if next == Some("serve") => Some((EngineKind::TensorrtLlm, i + 2)),
+            "trtllm-serve" => Some((EngineKind::TensorrtLlm, i + 1)),
+            "ollama" if matches!(next, Some("serve" | "run")) => Some((EngineKind::LlamaCpp, i + 2)),
+            "llama-server" | "llama-server.exe" => Some((EngineKind::LlamaCpp, i + 1)),
+            _ if name.starts_with("vllm.entrypoints") => Some((EngineKind::Vllm, i + 1)),
+            _ if name.starts_with("sglang.launch_server") || word.ends_with("sglang/launch_server.py") => {
+                Some((EngineKind::Sglang, i + 1))
+            }
+            _ => None,
+        };
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}
+
+/// Words of images that name an engine; the more specific stands first.
+const IMAGES: &[(&str, EngineKind)] = &[
+    ("sglang", EngineKind::Sglang),
+    ("text-generation-inference", EngineKind::Tgi),
+    ("tensorrt-llm", EngineKind::TensorrtLlm),
+    ("tensorrt_llm", EngineKind::TensorrtLlm),
+    ("llama.cpp", EngineKind::LlamaCpp),
+    ("ollama", EngineKind::LlamaCpp),
+    ("vllm", EngineKind::Vllm),
+];
+
+/// The engine that an image carries.
+#[must_use]
+pub fn engine_of_image(image: &str) -> Option<EngineKind> {
+    IMAGES.iter().find(|(word, _)| image.contains(word)).map(|(_, e)| *e)
+}
+
+/// `vllm/vllm-openai:v0.11.2-cu129` → 0.11.2; tags like `latest` tell nothing.
+#[must_use]
+pub fn image_version(image: &str) -> Option<Version> {
+    let name = image.rsplit_once('/').map_or(image, |(_, n)| n);
+    Version::parse(name.split_once('@').map_or(name, |(n, _)| n).split_once(':')?.1)
+}
+
+/// Environment values that change memory.
+fn environment(line: &mut CommandLine, env: &[(String, String)]) {
+    let on = |v: &str| !matches!(v.trim().to_ascii_lowercase().as_str(), "" | "0" | "false" | "no" | "off");
+    for (key, value) in env {
+        if llama_cpp::environment(line, key, value) {
+            continue;
+        }
+        match key.as_str() {
+            "VLLM_ATTENTION_BACKEND" => {
+                line.launch.attention_backend.get_or_insert_with(|| value.trim().to_owned());
+            }
+            "VLLM_USE_V2_MODEL_RUNNER" => line.launch.v2_runner = Some(on(value)),
+            "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN" => line.launch.allow_long_max_model_len = on(value),
+            "SGLANG_MAMBA_SSM_DTYPE" => line.launch.mamba_ssm_cache_dtype = Some(value.trim().to_owned()),
+            "VLLM_MQ_MAX_CHUNK_BYTES_MB" => line.host.queue_chunk_mib = numbers::human(value),
+            "LMCACHE_MAX_LOCAL_CPU_SIZE" => {
+                line.host.lmcache_bytes = value.trim().parse::<f64>().ok().and_then(gib_of);
+            }
+            "RUNAI_STREAMER_MEMORY_LIMIT" => line.host.streamer_bytes = numbers::human(value),
+            // Read by the shard at its start (server/text_generation_server/models/globals.py).
+            "TGI_WIGGLE_ROOM" => {
+                let share = value.trim().parse::<f64>().ok().filter(|s| *s > 0.0 && *s < 1.0);
+                line.tgi.room = share.map(|s| (s * 1000.0) as u64);
+            }
+            "VLLM_USE_V1" if !on(value) => line.not_followed.push(format!("{key}={value}")),
+            "VLLM_PP_LAYER_PARTITION"
+            | "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"
+            | "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
+            | "SGLANG_ENABLE_POST_CAPTURE_KV_SIZING"
+            | "VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE" => {
+                line.not_followed.push(format!("{key}={value}"));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn gib_of(gib: f64) -> Option<u64> {
+    (gib.is_finite() && (0.0..1e6).contains(&gib)).then_some((gib * dualplane_base::units::GIB as f64) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> CommandLine {
+        parse(&[text.to_owned()], &[], None).unwrap()
+    }
+
+    #[test]
+    fn engines_by_their_commands() {
+        for (text, engine, model) in [
+            ("vllm serve a/b --tp 2", EngineKind::Vllm, "a/b"),
+            ("python3 -m vllm.entrypoints.openai.api_server --model a/b", EngineKind::Vllm, "a/b"),
+            ("cd /x && exec /usr/bin/vllm serve --enforce-eager a/b", EngineKind::Vllm, "a/b"),
+            ("python -m sglang.launch_server --model-path a/b --tp 4", EngineKind::Sglang, "a/b"),
+            ("text-generation-launcher --model-id a/b --num-shard 2", EngineKind::Tgi, "a/b"),
+            ("trtllm-serve a/b --tp_size 2", EngineKind::TensorrtLlm, "a/b"),
+            ("llama-server -m /m.gguf -c 8192", EngineKind::LlamaCpp, "/m.gguf"),
+        ] {
+            let l = line(text);
+            assert_eq!((l.launch.engine, l.model.as_deref()), (engine, Some(model)), "{text}");
+        }
+        assert!(parse(&["sleep".into(), "1".into()], &[], None).is_err());
+    }
+
+    #[test]
+    fn containers_and_variables_before_the_command() {
+        let l = line(
+            "docker run --gpus all -v ~/.cache/vllm:/root/x -e VLLM_ATTENTION_BACKEND=FLASHINFER -p 8000:8000 vllm/vllm-openai:v0.11.2 --model a/b -tp 2",
+        );
+        assert_eq!((l.launch.tp, l.model.as_deref(), l.launch.version), (2, Some("a/b"), Version(0, 11, 2)));
+        assert_eq!(l.launch.attention_backend.as_deref(), Some("FLASHINFER"));
+        let l = line("VLLM_USE_V2_MODEL_RUNNER=0 vllm serve a/b");
+        assert_eq!(l.launch.v2_runner, Some(false));
+    }
+
+    #[test]
+    fn arguments_of_an_image_and_its_version() {
+        let words: Vec<String> = ["--model=$(M)", "--max-model-len", "32k"].map(str::to_owned).into();
+        let env = [
+            ("M".to_owned(), "a/b".to_owned()),
+            ("VLLM_ATTENTION_BACKEND".to_owned(), "FLASHINFER".to_owned()),
+        ];
+        let l = parse(&words, &env, Some("vllm/vllm-openai:v0.11.2-cu129")).unwrap();
+        assert_eq!(l.model.as_deref(), Some("a/b"));
+        assert_eq!((l.launch.version, l.launch.version_known), (Version(0, 11, 2), true));
+        assert_eq!(l.launch.max_model_len, crate::MaxModelLen::Tokens(32_000));
+        assert_eq!(l.launch.attention_backend.as_deref(), Some("FLASHINFER"));
+        assert_eq!(image_version("registry:5000/vllm@sha256:0"), None);
+    }
+}

@@ -1,0 +1,122 @@
+//! Which attention kernel serves a model on a card, as far as it decides the size of blocks.
+//!
+//! Source: vLLM 0.33.0 platforms/cuda.py `_get_backend_priorities` and `get_supported_kernel_block_sizes` of each backend.
+
+use crate::launch::Launch;
+use crate::model::{Attention, Family, Model};
+use crate::outcome::PlanError;
+use crate::version::Version;
+
+/// An attention backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Backend {
+    pub(crate) name: &'static str,
+    /// Block that the engine chooses where none is asked for.
+    pub(crate) preferred: u64,
+    /// Blocks are multiples of this.
+    pub(crate) grain: u64,
+}
+
+const fn b(name: &'static str, preferred: u64, grain: u64) -> Backend {
+    Backend { name, preferred, grain }
+}
+
+/// Whether a KV dtype has 8 bits or fewer.
+pub(crate) fn is_quantised(kv_dtype: &str) -> bool {
+    ["fp8", "nvfp4", "int8", "int4"].iter().any(|p| kv_dtype.starts_with(p))
+}
+
+/// The backend of a model's attention.
+pub(crate) fn choose(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
+    let mla = model.layers.iter().find_map(|l| match l.attention {
+        Attention::Mla(m) => Some(m),
+        _ => None,
+    });
+    if model.family == Family::DeepseekV4 {
+        return Ok(b("DEEPSEEK_SPARSE_SWA", 256, 128));
+    }
+    match mla {
+        Some(m) if m.indexer.is_some() => sparse(sm, kv_dtype),
+        Some(_) if is_quantised(kv_dtype) && sm < 89 => Err(PlanError::contradiction(
+            "--kv-cache-dtype",
+            format!(
+                "FP8 KV cache is not supported by the Triton MLA backend on compute capability {}.{}",
+                sm / 10,
+                sm % 10
+            ),
+        )),
+        Some(_) => Ok(latent(launch, sm, kv_dtype)),
+        None => per_head(model, launch, sm, kv_dtype),
+    }
+}
+
+fn sparse(sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
+    match (sm / 10, kv_dtype) {
+        (9, "auto" | "bfloat16" | "float16") => Ok(b("FLASH_ATTN_MLA_SPARSE", 64, 64)),
+        (9, "fp8" | "fp8_ds_mla") => Ok(b("FLASHMLA_SPARSE", 64, 64)),
+        (9, _) => Ok(b("FLASHINFER_MLA_SPARSE_SM90", 64, 64)),
+        (10, kv) if is_quantised(kv) => Ok(b("FLASHINFER_MLA_SPARSE", 64, 64)),
+        (10, _) => Ok(b("FLASHMLA_SPARSE", 64, 64)),
+        (12, _) => Ok(b("FLASHINFER_MLA_SPARSE_SM120", 64, 64)),
+        _ => Err(PlanError::contradiction(
+            "--gpu",
+            format!("no backend of sparse MLA runs on compute capability {}.{}", sm / 10, sm % 10),
+        )),
+    }
+}
+
+fn latent(launch: &Launch, sm: u32, kv_dtype: &str) -> Backend {
+    match sm / 10 {
+        9 if !is_quantised(kv_dtype) && launch.version >= Version(0, 20, 0) => b("FLASH_ATTN_MLA", 16, 16),
+        // The next in line takes smaller blocks.
+        9 if launch.block_size.is_some_and(|n| !n.is_multiple_of(64)) => b("TRITON_MLA", 16, 16),
+        9 => b("FLASHMLA", 64, 64),
+        10 if launch.version >= Version(0, 20, 0) => b("FLASHINFER_MLA", 32, 32),
+        10 => b("CUTLASS_MLA", 128, 128),
+        _ => b("TRITON_MLA", 16, 16),
+    }
+}
+
+/// vLLM `is_mm_prefix_lm`: image tokens see each other in both directions.
+pub(crate) fn sees_images_both_ways(model: &Model) -> bool {
+    model.encoder.is_some()
+        && match model.family {
+            Family::Gemma => true,
+            Family::Gemma4 => {
+                model.text.get("use_bidirectional_attention").and_then(serde_json::Value::as_str)
+                    == Some("vision")
+            }
+            _ => false,
+        }
+}
+
+fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
+    let quantised = is_quantised(kv_dtype);
+    let sinks = model.layers.iter().any(|l| matches!(l.attention, Attention::Gqa(g) if g.sinks));
+    let both_ways = sees_images_both_ways(model) && !launch.language_model_only;
+    let triton = |name| {
+        if quantised && sm < 89 {
+            return Err(PlanError::contradiction(
+                "--kv-cache-dtype",
+                format!(
+                    "the Triton backends read no FP8 cache on compute capability {}.{}",
+                    sm / 10,
+                    sm % 10
+                ),
+            ));
+        }
+        Ok(b(name, 16, 16))
+    };
+    match sm / 10 {
+        9 if both_ways => Ok(b("TRITON_FLASH_ATTN", if quantised { 64 } else { 16 }, 16)),
+        // FlashAttention 4 reads 8-bit pages of wide heads in tiles of 64 tokens.
+        9 if quantised && model.head_size() == 512 => Ok(b("FLASH_ATTN", 64, 64)),
+        9 => Ok(b("FLASH_ATTN", 16, 16)),
+        10 if both_ways => Ok(b("TRITON_FLASHINFER", 64, 64)),
+        10 => Ok(b("FLASHINFER", 16, 16)),
+        _ if both_ways || sinks => triton("TRITON_ATTN"),
+        _ if quantised => Ok(b("FLASHINFER", 16, 16)),
+        7 => Ok(b("FLASHINFER", 16, 16)),
+        _ => Ok(b("FLASH_ATTN", 16, 16)),
+    }
+}

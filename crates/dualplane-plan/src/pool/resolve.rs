@@ -1,0 +1,357 @@
+//! What the engine makes of flags that were left open, and what it rejects before it takes memory.
+
+use crate::gpu::Gpu;
+use crate::kv::Backend;
+use crate::kv::{backend_of, is_quantised};
+use crate::launch::{Launch, MaxModelLen};
+use crate::model::{Attention, Dtype, Family, Model, Reach};
+use crate::outcome::PlanError;
+use crate::version::Version;
+use dualplane_base::units::GIB;
+
+/// Everything settled.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Settled {
+    pub(crate) dtype: Dtype,
+    pub(crate) kv_dtype: String,
+    pub(crate) backend: Backend,
+    pub(crate) max_model_len: u64,
+    /// Whether the length may be shortened to fit.
+    pub(crate) fit_len: bool,
+    pub(crate) max_num_seqs: u64,
+    pub(crate) max_num_batched_tokens: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) utilisation: f64,
+    pub(crate) prefix_caching: bool,
+    /// Tokens proposed ahead.
+    pub(crate) ahead: u64,
+}
+
+/// Settles a launch.
+pub(crate) fn settle(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Settled, PlanError> {
+    divisible(model, launch)?;
+    let dtype = dtype(model, launch, gpu)?;
+    let kv_dtype = match (launch.kv_cache_dtype.as_str(), &model.declared_kv_dtype) {
+        // vLLM models/config.py: GLM's sparse attention reads 8 bits on these cards.
+        ("auto", _) if model.architecture == "GlmMoeDsaForCausalLM" && gpu.capability.0 == 10 => {
+            "fp8_e4m3".to_owned()
+        }
+        ("auto", Some(declared)) if launch.version >= Version(0, 15, 0) => declared.clone(),
+        (given, _) => given.to_owned(),
+    };
+    known_kv_dtype(&kv_dtype)?;
+    particular(model, launch, gpu, dtype, &kv_dtype)?;
+    let backend = backend_of(model, launch, gpu.sm(), &kv_dtype)?;
+    let (max_model_len, fit_len) = length(model, launch)?;
+    let (seqs, tokens) = batch(model, launch, gpu, max_model_len)?;
+    let hybrid = model
+        .layers
+        .iter()
+        .any(|l| matches!(l.attention, Attention::Mamba2(_) | Attention::GatedDelta(_) | Attention::Kda(_)));
+    // Off for hybrids in 0.26.0, on in 0.28.0 (vLLM engine/arg_utils.py, config/model.py).
+    let prefix_caching = launch.prefix_caching.unwrap_or(!hybrid || launch.version >= Version(0, 28, 0));
+    let ahead = launch.speculative.as_ref().map_or(0, |s| s.num_tokens);
+    Ok(Settled {
+        dtype,
+        kv_dtype,
+        backend,
+        max_model_len,
+        fit_len,
+        max_num_seqs: seqs,
+        max_num_batched_tokens: tokens,
+        in_flight: tokens.saturating_mul(concurrent_batches(launch)),
+        utilisation: utilisation(launch)?,
+        prefix_caching,
+        ahead,
+    })
+}
+
+/// vLLM config/model.py `verify_with_parallel_config` and the layers' own `divide`.
+fn divisible(model: &Model, launch: &Launch) -> Result<(), PlanError> {
+    for (flag, n) in [
+        ("--tensor-parallel-size", launch.tp),
+        ("--pipeline-parallel-size", launch.pp),
+        ("--data-parallel-size", launch.dp),
+        ("--decode-context-parallel-size", launch.dcp),
+    ] {
+        if n == 0 || n > 4096 {
+            return Err(PlanError::contradiction(flag, format!("{n} ranks")));
+        }
+    }
+    let tp = launch.tp;
+    if model.heads > 0 && !model.heads.is_multiple_of(tp) {
+        return Err(PlanError::contradiction(
+            "--tensor-parallel-size",
+            format!(
+                "Total number of attention heads ({}) must be divisible by tensor parallel size ({tp}).",
+                model.heads
+            ),
+        ));
+    }
+    for layer in &model.layers {
+        if let Attention::Gqa(g) = layer.attention {
+            let (more, fewer) = (g.kv_heads.max(tp), g.kv_heads.min(tp).max(1));
+            if !more.is_multiple_of(fewer) {
+                return Err(PlanError::contradiction(
+                    "--tensor-parallel-size",
+                    format!("{} KV heads cannot be divided among or copied to {tp} ranks", g.kv_heads),
+                ));
+            }
+        }
+        let heads = match layer.attention {
+            Attention::Mamba2(m) => m.heads,
+            Attention::GatedDelta(g) => crate::arith::gcd(g.k_heads, g.v_heads),
+            Attention::Kda(k) => k.heads,
+            _ => continue,
+        };
+        if !heads.is_multiple_of(tp) {
+            return Err(PlanError::contradiction(
+                "--tensor-parallel-size",
+                format!("{heads} state heads cannot be divided by {tp}"),
+            ));
+        }
+        if let Attention::Mamba2(m) = layer.attention
+            && !m.groups.is_multiple_of(tp)
+            && m.groups != 1
+        {
+            return Err(PlanError::contradiction(
+                "--tensor-parallel-size",
+                format!("{} state groups cannot be divided by {tp}; only a single group is copied", m.groups),
+            ));
+        }
+    }
+    context_parallel(model, launch)?;
+    if launch.pp > model.layers.len() as u64 {
+        return Err(PlanError::contradiction("--pipeline-parallel-size", "more stages than layers"));
+    }
+    let experts = model.layers.iter().any(|l| matches!(l.feed_forward, crate::model::FeedForward::Moe(_)));
+    if launch.expert_parallel && !experts {
+        return Err(PlanError::contradiction(
+            "--enable-expert-parallel",
+            "Number of experts in the model must be greater than 0 when expert parallelism is enabled.",
+        ));
+    }
+    Ok(())
+}
+
+/// vLLM config/model.py: ranks that share the tokens of a request must hold copies of the same heads.
+fn context_parallel(model: &Model, launch: &Launch) -> Result<(), PlanError> {
+    let (tp, dcp) = (launch.tp, launch.dcp);
+    if dcp == 1 {
+        return Ok(());
+    }
+    let flag = "--decode-context-parallel-size";
+    if !tp.is_multiple_of(dcp) {
+        return Err(PlanError::contradiction(
+            flag,
+            format!("tensor parallel size {tp} is not divisible by {dcp}"),
+        ));
+    }
+    let mut per_head = model.layers.iter().filter_map(|l| match l.attention {
+        Attention::Gqa(g) => Some(g),
+        _ => None,
+    });
+    if per_head.clone().any(|g| g.reach != Reach::Full) {
+        return Err(PlanError::contradiction(flag, "windows and chunks cannot be shared among ranks"));
+    }
+    if let Some(g) = per_head.next() {
+        let copies = tp / g.kv_heads.max(1);
+        if dcp > copies {
+            return Err(PlanError::contradiction(
+                flag,
+                format!("{dcp} exceeds the maximum of {copies} copies of a KV head"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What single families refuse.
+fn particular(
+    model: &Model,
+    launch: &Launch,
+    gpu: &Gpu,
+    dtype: Dtype,
+    kv_dtype: &str,
+) -> Result<(), PlanError> {
+    let sparse = model.layers.iter().any(|l| matches!(l.attention, Attention::Mla(m) if m.indexer.is_some()));
+    // FlashInfer's kernels of Blackwell take 16-bit floats of both kinds.
+    if sparse && dtype != Dtype::Bfloat16 && is_quantised(kv_dtype) && gpu.sm() / 10 != 10 {
+        return Err(PlanError::contradiction(
+            "--dtype",
+            "no backend of sparse MLA with an 8-bit cache takes anything but bfloat16",
+        ));
+    }
+    if model.family == Family::GptOss {
+        let quantised = model.quantization.is_some();
+        if quantised && dtype != Dtype::Bfloat16 {
+            let why =
+                format!("torch.{} is not supported for quantization method gpt_oss_mxfp4", dtype.as_str());
+            return Err(PlanError::contradiction("--dtype", why));
+        }
+        if model.kv_heads < launch.tp {
+            return Err(PlanError::contradiction(
+                "--tensor-parallel-size",
+                format!("gpt-oss does not copy its {} KV heads to {} ranks", model.kv_heads, launch.tp),
+            ));
+        }
+        let world = launch.tp * launch.pp;
+        let width = model.layers.iter().find_map(|l| match l.feed_forward {
+            crate::model::FeedForward::Moe(m) => Some(m.intermediate),
+            _ => None,
+        });
+        if width.is_some_and(|w| !w.is_multiple_of(world)) {
+            return Err(PlanError::contradiction(
+                "--tensor-parallel-size",
+                format!("gpt-oss wants its intermediate_size divisible by all {world} ranks"),
+            ));
+        }
+    }
+    let compressed = model.layers.iter().find_map(|l| match l.attention {
+        Attention::Compressed(c) => Some(c.heads),
+        _ => None,
+    });
+    if compressed.is_some_and(|h| h / launch.tp > 128) {
+        return Err(PlanError::contradiction(
+            "config.json: num_attention_heads",
+            "DeepSeek-V4's decode kernel takes at most 128 heads per rank",
+        ));
+    }
+    Ok(())
+}
+
+fn dtype(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Dtype, PlanError> {
+    let half = if gpu.sm() >= 80 { Dtype::Bfloat16 } else { Dtype::Float16 };
+    if launch.dtype == "auto" {
+        return Ok(match model.dtype {
+            // vLLM config/model.py: 32 bits are served in 16, and bfloat16 only where the card has it.
+            Dtype::Float32 | Dtype::Bfloat16 | Dtype::Fp8 => half,
+            Dtype::Float16 => Dtype::Float16,
+        });
+    }
+    let asked = Dtype::parse(&launch.dtype)
+        .ok_or_else(|| PlanError::contradiction("--dtype", format!("unknown dtype {}", launch.dtype)))?;
+    if asked == Dtype::Bfloat16 && gpu.sm() < 80 {
+        return Err(PlanError::contradiction(
+            "--dtype",
+            "Bfloat16 is only supported on GPUs with compute capability of at least 8.0",
+        ));
+    }
+    Ok(asked)
+}
+
+fn known_kv_dtype(kv_dtype: &str) -> Result<(), PlanError> {
+    let known = [
+        "auto",
+        "fp8_e5m2",
+        "fp8_inc",
+        "fp8_ds_mla",
+        "nvfp4",
+        "fp8_per_token_head",
+        "int8_per_token_head",
+        "int4_per_token_head",
+    ];
+    if known.contains(&kv_dtype) || Dtype::parse(kv_dtype).is_some() {
+        Ok(())
+    } else if is_quantised(kv_dtype) || kv_dtype.starts_with("turboquant") {
+        Err(PlanError::unsupported(format!("--kv-cache-dtype {kv_dtype}")))
+    } else {
+        Err(PlanError::contradiction("--kv-cache-dtype", format!("unknown dtype {kv_dtype}")))
+    }
+}
+
+fn length(model: &Model, launch: &Launch) -> Result<(u64, bool), PlanError> {
+    let asked =
+        launch.asked_len(model, "--max-model-len", "max_model_len", "VLLM_ALLOW_LONG_MAX_MODEL_LEN")?;
+    Ok((asked.unwrap_or(model.max_model_len), launch.max_model_len == MaxModelLen::Fit))
+}
+
+/// vLLM engine/arg_utils.py `get_batch_defaults`.
+fn batch(model: &Model, launch: &Launch, gpu: &Gpu, max_model_len: u64) -> Result<(u64, u64), PlanError> {
+    let a100 = gpu.device_name.to_ascii_lowercase().contains("a100") && launch.version >= Version(0, 10, 0);
+    let (tokens, seqs) = if launch.is_first_engine() {
+        (if first_in_chunks(model, launch, max_model_len) { 2048 } else { max_model_len.max(2048) }, 256)
+    } else if gpu.total_bytes >= 160 * GIB && launch.version >= Version(0, 28, 0) {
+        (16_384, 1024)
+    } else if gpu.total_bytes >= 70 * GIB && !a100 {
+        (8192, 1024)
+    } else {
+        (2048, 256)
+    };
+    let seqs = launch.max_num_seqs.unwrap_or(seqs);
+    let tokens = launch.max_num_batched_tokens.unwrap_or_else(|| {
+        let tokens = if launch.chunked_prefill == Some(false) { tokens.max(max_model_len) } else { tokens };
+        tokens.min(seqs.saturating_mul(max_model_len))
+    });
+    if seqs == 0 || tokens == 0 {
+        return Err(PlanError::contradiction("--max-num-seqs", "nothing can be scheduled"));
+    }
+    let seqs = if launch.max_num_seqs.is_none() { seqs.min(tokens) } else { seqs };
+    if tokens < seqs {
+        return Err(PlanError::contradiction(
+            "--max-num-batched-tokens",
+            format!(
+                "max_num_batched_tokens ({tokens}) must be greater than or equal to max_num_seqs ({seqs})."
+            ),
+        ));
+    }
+    if launch.chunked_prefill == Some(false) && tokens < max_model_len {
+        return Err(PlanError::contradiction(
+            "--max-num-batched-tokens",
+            format!(
+                "max_num_batched_tokens ({tokens}) is smaller than max_model_len ({max_model_len}) without chunked prefill"
+            ),
+        ));
+    }
+    Ok((seqs, tokens))
+}
+
+/// Whether the first engine cuts prompts into chunks: long ones, where nothing else forbids it.
+///
+/// Source: vLLM 0.7.3 and 0.8.1 engine/arg_utils.py. 0.7 forbade it to latent attention only after the budget was settled.
+fn first_in_chunks(model: &Model, launch: &Launch, max_model_len: u64) -> bool {
+    let whole = model.encoder.is_some()
+        || launch.speculative.is_some()
+        || launch.lora.is_some()
+        || model.layers.iter().any(|l| match l.attention {
+            Attention::Mla(_) => launch.version >= Version(0, 8, 0),
+            Attention::Gqa(g) => matches!(g.reach, Reach::Sliding(_)),
+            _ => false,
+        });
+    launch.chunked_prefill.unwrap_or(max_model_len > 32_768 && !whole)
+}
+
+/// vLLM config/vllm.py `max_concurrent_batches`.
+fn concurrent_batches(launch: &Launch) -> u64 {
+    if launch.version < Version(0, 26, 0) {
+        return 1;
+    }
+    let v2 = launch.v2_runner.unwrap_or(launch.version >= Version(0, 30, 0));
+    match (launch.async_scheduling.unwrap_or(true), v2) {
+        (true, true) => launch.pp + 1,
+        (true, false) if launch.pp == 1 => 2,
+        _ => launch.pp,
+    }
+}
+
+fn utilisation(launch: &Launch) -> Result<f64, PlanError> {
+    let u =
+        launch.gpu_memory_utilization.unwrap_or_else(|| crate::repair::default_utilisation(launch.version));
+    if u > 0.0 && u <= 1.0 {
+        Ok(u)
+    } else {
+        Err(PlanError::contradiction("--gpu-memory-utilization", format!("{u} is not in (0, 1]")))
+    }
+}
+
+/// Whether a family's architecture is one whose weights and cache are known for this version.
+pub(crate) const fn oldest(family: Family) -> Version {
+    match family {
+        Family::Decoder | Family::Opt | Family::Gemma => Version(0, 6, 0),
+        Family::Deepseek => Version(0, 7, 0),
+        Family::Llama4 | Family::NemotronH => Version(0, 8, 0),
+        Family::QwenHybrid | Family::GptOss => Version(0, 10, 0),
+        Family::MimoV2 => Version(0, 12, 0),
+        Family::KimiLinear | Family::Gemma4 | Family::DeepseekV4 => Version(0, 20, 0),
+    }
+}

@@ -1,0 +1,84 @@
+//! A plan for a ticket or a design document.
+
+use std::fmt::Write as _;
+
+use super::bar::shares;
+use super::{band, engine, times, word};
+use crate::Answer;
+use dualplane_base::text::{markdown_escape, printable};
+use dualplane_base::units::{Bytes, GIB, thousands};
+
+/// Renders an answer.
+#[must_use]
+pub fn plan_markdown(a: &Answer) -> String {
+    let safe = |t: &str| markdown_escape(&printable(t)).to_string();
+    let mut out = String::new();
+    // Writing into a String cannot fail.
+    let _ = writeln!(out, "# Memory plan: {} on {} × {}\n", safe(&a.model), a.gpus, safe(&a.gpu.name));
+    let _ = writeln!(out, "**{}** ({})\n", word(a.verdict()), safe(&engine(a)));
+    for line in a.message().lines() {
+        let _ = writeln!(out, "> {}", safe(line));
+    }
+    if let Ok(plan) = &a.plan {
+        let g = &plan.gpu;
+        let _ = writeln!(out, "\n## Each GPU\n\n| | expected | band |\n|---|---|---|");
+        let _ = writeln!(out, "| reported by the driver | {} | |", Bytes(g.total_bytes));
+        for s in shares(g) {
+            let q = s.quantity;
+            let spread = if q.is_exact() { String::new() } else { band(q) };
+            let _ = writeln!(out, "| {} | {} | {spread} |", s.name, Bytes(q.expected));
+        }
+        let kv = &g.kv_cache;
+        let _ = writeln!(
+            out,
+            "\n{} tokens, {} requests of {} tokens at once; block of {} tokens.",
+            thousands(kv.tokens.expected),
+            times(kv.max_concurrency_hundredths.expected),
+            thousands(kv.max_model_len),
+            kv.block_size
+        );
+    }
+    let h = &a.host;
+    let _ = writeln!(out, "\n## Pod RAM\n\n| | expected | band |\n|---|---|---|");
+    for (name, q) in [
+        ("load peak", h.plan.load_peak_bytes),
+        ("steady", h.plan.steady_bytes),
+        ("of it shared memory", h.plan.shm_bytes),
+        ("page cache (reclaimable)", h.plan.page_cache_bytes),
+    ] {
+        let _ = writeln!(out, "| {name} | {} | {} |", Bytes(q.expected), band(q));
+    }
+    let _ = writeln!(
+        out,
+        "\nRequest {}Gi, limit {}Gi, /dev/shm {}Gi.",
+        h.request_bytes / GIB,
+        h.limit_bytes / GIB,
+        h.shm_size_bytes / GIB
+    );
+    for f in &h.findings {
+        let _ = writeln!(out, "\n**Finding:** {}", safe(f));
+    }
+    let _ = writeln!(
+        out,
+        "\n## Terms\n\n| plane | term | expected | band | formula | source |\n|---|---|---|---|---|---|"
+    );
+    for t in a.plan.iter().flat_map(|p| &p.terms).chain(&h.terms) {
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} |",
+            t.plane,
+            safe(&t.name),
+            Bytes(t.quantity.expected),
+            band(t.quantity),
+            safe(&t.formula).replace('|', "\\|"),
+            safe(&t.source).replace('|', "\\|")
+        );
+    }
+    if !a.unknown.is_empty() {
+        let _ = writeln!(out, "\n## Not known\n");
+        for u in &a.unknown {
+            let _ = writeln!(out, "- {} ({})", safe(&u.what), safe(&u.settle));
+        }
+    }
+    out
+}

@@ -1,0 +1,227 @@
+//! Dense networks and experts.
+
+use super::tally::{Tally, matrix};
+use crate::arith::{ceil_div, gcd, mul, round_up};
+use crate::model::family;
+use crate::model::keys::number;
+use crate::model::{Family, FeedForward, LinearScheme, Model, Moe};
+use crate::outcome::PlanError;
+use crate::outcome::TensorClass::{self, Attention, Mlp, Moe as M};
+use crate::version::Version;
+
+pub(super) fn add(t: &mut Tally<'_>, model: &Model, f: &FeedForward) {
+    let traits = family::traits(&model.architecture);
+    let mlp = traits.map_or("mlp", |x| x.mlp);
+    match *f {
+        FeedForward::None => {}
+        FeedForward::Dense { intermediate, gated, bias } => {
+            let module = if model.family == family::Family::KimiLinear { "mlp" } else { mlp };
+            // The engine's names put Nemotron-H's dense layers with its mixers.
+            let class = if model.family == Family::NemotronH { Attention } else { Mlp };
+            dense(t, class, module, model.hidden_size, intermediate, gated, bias);
+        }
+        FeedForward::Moe(m) => {
+            if m.dense_beside > 0 {
+                dense(t, Mlp, "mlp", model.hidden_size, m.dense_beside, true, false);
+            }
+            experts(t, model, mlp, &m);
+        }
+    }
+}
+
+/// A network whose width is cut among ranks.
+fn dense(
+    t: &mut Tally<'_>,
+    class: TensorClass,
+    module: &str,
+    hidden: u64,
+    width: u64,
+    gated: bool,
+    bias: bool,
+) {
+    let width = t.cut(width, "intermediate size");
+    if gated {
+        t.linear(class, module, &[("gate_proj", width), ("up_proj", width)], hidden, bias);
+    } else {
+        t.linear(class, module, &[("up_proj", width)], hidden, bias);
+    }
+    t.linear(class, module, &[("down_proj", hidden)], width, bias);
+    // DeepSeek-V4 allows shared experts that are no whole tiles.
+    if t.model.family != Family::DeepseekV4 {
+        t.whole_tiles(module, "down_proj", Some(width), &[]);
+    }
+}
+
+fn experts(t: &mut Tally<'_>, model: &Model, mlp: &str, m: &Moe) {
+    let hidden = model.hidden_size;
+    let element = t.rank.element;
+    // Where no kernel mixes precisions, Nemotron-H keeps its router in 32 bits (vLLM layers/fused_moe GateLinear).
+    let wide = model.family == Family::NemotronH && !matches!(t.rank.sm / 10, 9 | 10);
+    let router_bytes = if m.router_bytes > 0 {
+        m.router_bytes
+    } else if wide {
+        4
+    } else {
+        element
+    };
+    t.add(M, [m.experts, hidden, router_bytes]);
+    if m.router_bias {
+        t.add(M, [m.experts, router_bytes]);
+    }
+    if m.router_correction {
+        t.add(M, [m.experts, m.correction_bytes]);
+    }
+    if m.hash_table_rows > 0 {
+        t.add(M, [m.hash_table_rows, m.top_k, 4]);
+    }
+    // Experts beside a dense network have no module around them.
+    let module = if m.dense_beside > 0 { "experts".to_owned() } else { format!("{mlp}.experts") };
+    routed(t, model, &module, m, m.latent.unwrap_or(hidden));
+    if let Some(latent) = m.latent {
+        let class = if model.family == Family::NemotronH { Attention } else { M };
+        t.linear(class, mlp, &[("fc1_latent_proj", latent)], hidden, false);
+        t.linear(class, mlp, &[("fc2_latent_proj", hidden)], latent, false);
+    }
+    if m.shared_intermediate > 0 {
+        let name = if m.shared_gate { "shared_expert" } else { "shared_experts" };
+        dense(t, M, &format!("{mlp}.{name}"), hidden, m.shared_intermediate, m.gated, false);
+        if m.shared_gate {
+            t.linear(M, mlp, &[("shared_expert_gate", 1)], hidden, false);
+        }
+    }
+}
+
+/// The experts that a rank holds: all of them cut, or some of them whole.
+fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) {
+    let local = if t.rank.ep > 1 {
+        ceil_div(m.experts.saturating_add(t.rank.redundant), t.rank.ep)
+    } else {
+        m.experts
+    };
+    let mut width =
+        if t.rank.ep > 1 { m.intermediate } else { t.cut(m.intermediate, "expert intermediate size") };
+    if model.family == Family::KimiLinear && t.rank.ep == 1 && t.rank.tp > 1 {
+        // Narrower shares are padded (vLLM models/kimi_k3).
+        let least = model.text.get("min_moe_intermediate_per_partition").and_then(number).unwrap_or(256);
+        width = width.max(least);
+    }
+    let element = t.rank.element;
+    let scheme = t.expert_scheme(module);
+    let up = if m.gated { 2 } else { 1 };
+    if model.family == Family::GptOss && scheme == LinearScheme::Mxfp4 {
+        return gpt_oss(t, local, width, hidden);
+    }
+    let scheme = match scheme {
+        LinearScheme::Fp8Block { rows, columns } => {
+            tiles(t, (rows, columns), m.intermediate, &mut width, hidden)
+        }
+        other => other,
+    };
+    let width = match scheme {
+        // FlashInfer's TRT-LLM kernels on Blackwell take unquantised experts in widths of 128.
+        LinearScheme::Plain if t.rank.sm / 10 == 10 => round_up(width, 128),
+        // vLLM fused_moe/oracle/mxfp4.py: Marlin and TRT-LLM want 128, the kernels of Hopper 64.
+        LinearScheme::Mxfp4 => round_up(width, if t.rank.sm / 10 == 9 { 64 } else { 128 }),
+        // flashinfer_fp4_moe.py: ungated experts' rows in whole 128.
+        LinearScheme::Nvfp4 { .. } if t.rank.sm >= 100 && !m.gated => round_up(width, 128),
+        _ => width,
+    };
+    let hidden = match scheme {
+        LinearScheme::Mxfp4 if t.rank.sm / 10 != 9 => round_up(hidden, 256),
+        _ => hidden,
+    };
+    let ups = [width, width];
+    let ups = if m.gated { &ups[..] } else { &ups[..1] };
+    // FlashInfer's CUTLASS kernels take per-tensor FP8 experts in widths of 128 (Hopper, SM120; vLLM fused_moe/oracle/fp8.py).
+    if matches!(scheme, LinearScheme::Fp8Tensor { .. }) && matches!(t.rank.sm / 10, 9 | 12) {
+        let width = round_up(width, 128);
+        let ups = mul([up, width]);
+        t.add(M, [local, hidden, ups.saturating_add(width)]);
+        return;
+    }
+    let (up_bytes, down_bytes) =
+        (matrix(scheme, ups, hidden, element), matrix(scheme, &[hidden], width, element));
+    let one = up_bytes.saturating_add(down_bytes);
+    // All experts of a layer lie in one tensor for the way up and one for the way down.
+    t.allocated(mul([local, up_bytes]), 1);
+    t.allocated(mul([local, down_bytes]), 1);
+    t.adapters(ups, hidden, local);
+    t.adapters(&[hidden], width, local);
+    t.add(M, [local, one]);
+    if m.bias {
+        t.add(M, [local, mul([up, width]).saturating_add(hidden), element]);
+    }
+}
+
+/// FP4 experts of gpt-oss in the layout of the kernels of each card.
+///
+/// Source: vLLM fused_moe/oracle/mxfp4.py `mxfp4_round_up_hidden_size_and_intermediate_size`; triton_kernels' layout of
+/// scales on Hopper (rows in 256, columns in 4).
+fn gpt_oss(t: &mut Tally<'_>, local: u64, width: u64, hidden: u64) {
+    let (width, hidden, triton) = match t.rank.sm / 10 {
+        9 => (round_up(width, 64), hidden, true),
+        _ => (round_up(width, 128), round_up(hidden, 256), false),
+    };
+    let ups = 2 * width;
+    let data = mul([ups, hidden]).saturating_add(mul([hidden, width])) / 2;
+    if !triton {
+        let scales = mul([ups, hidden / 32]).saturating_add(mul([hidden, width / 32]));
+        t.add(M, [local, data.saturating_add(scales)]);
+        let element = t.rank.element;
+        t.add(M, [local, ups.saturating_add(hidden), element]);
+        return;
+    }
+    let scale = |rows: u64, columns: u64| mul([round_up(rows, 256), round_up(ceil_div(columns, 32), 4)]);
+    let scales = scale(ups, hidden).saturating_add(scale(hidden, width));
+    // The kernels' own tensors belong to no module; the biases are kept in 32 bits.
+    t.add(TensorClass::Unattached, [local, data.saturating_add(scales)]);
+    t.add(M, [local, ups.saturating_add(hidden), 4]);
+}
+
+/// Tiles of FP8 experts whose share is no whole number of them: smaller tiles where kernels take them, else padding.
+///
+/// Source: vLLM fused_moe/oracle/fp8.py `refine_fp8_moe_block_shape`, `pad_tp_shard_to_weight_blocks`; before 0.30.0 an
+/// error.
+fn tiles(
+    t: &mut Tally<'_>,
+    (rows, columns): (u64, u64),
+    whole: u64,
+    width: &mut u64,
+    hidden: u64,
+) -> LinearScheme {
+    let native = LinearScheme::Fp8Block { rows, columns };
+    if width.is_multiple_of(rows) && (t.rank.tp == 1 || width.is_multiple_of(columns)) {
+        return native;
+    }
+    let flag = "--tensor-parallel-size";
+    if t.rank.version < Version(0, 30, 0) {
+        t.reject(PlanError::contradiction(
+            flag,
+            format!(
+                "The output_size of gate's and up's weight = {width} is not divisible by weight quantization block_n = \
+                 {rows}."
+            ),
+        ));
+    }
+    let tile = gcd(gcd(rows, columns), gcd(*width, hidden));
+    if tile >= 32 {
+        if t.rank.sm < 89 {
+            t.reject(PlanError::contradiction(
+                flag,
+                "No FP8 MoE backend supports the deployment configuration.",
+            ));
+        }
+        return LinearScheme::Fp8Block { rows: tile, columns: tile };
+    }
+    if t.rank.tp == 1 || t.rank.ep > 1 || !whole.is_multiple_of(rows) || !hidden.is_multiple_of(rows) {
+        t.reject(PlanError::contradiction(
+            flag,
+            format!(
+                "Block-aligned FP8 TP sharding requires {rows}-aligned global expert dimensions, pure TP, and no LoRA or \
+                 expert bias."
+            ),
+        ));
+    }
+    *width = round_up(*width, rows);
+    native
+}
