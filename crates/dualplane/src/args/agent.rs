@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
-use super::Colour;
+use super::{Colour, examples};
 
 /// Where the agent keeps what it records.
 pub(crate) const STATE: &str = "/var/lib/dualplane";
@@ -15,58 +15,58 @@ const POD_RESOURCES: &str = "/var/lib/kubelet/pod-resources/kubelet.sock";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AgentArgs {
-    /// Folder of the ring and the incidents
+    /// Directory for the ring buffer and the incidents
     #[arg(long, value_name = "DIR", default_value = STATE)]
     pub(crate) state: PathBuf,
-    /// Disk for both, the oldest goes first
+    /// Disk budget for both; the oldest data is deleted first
     #[arg(long, value_name = "SIZE", default_value = "64Mi")]
     pub(crate) disk: String,
-    /// Where /metrics, /healthz and /incidents answer; `none` for nowhere
+    /// Address that serves /metrics, /healthz and /incidents, or `none`
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10980")]
     pub(crate) listen: Listen,
-    /// Answer /incidents on an address that is not of this machine alone: bundles hold logs
+    /// Serve /incidents to other machines too; bundles contain logs
     #[arg(long)]
     pub(crate) serve_incidents: bool,
-    /// Name of the node
+    /// Node name
     #[arg(long, value_name = "NAME", env = "NODE_NAME")]
     pub(crate) node: Option<String>,
-    /// A unit of systemd to record besides containers: vllm.service; can be repeated
+    /// systemd unit to record in addition to containers, for example vllm.service; repeatable
     #[arg(long, value_name = "UNIT")]
     pub(crate) service: Vec<String>,
-    /// Root of the kubelet's groups, where it has one of its own; can be repeated
+    /// cgroup root of the kubelet, if it runs with --cgroup-root; repeatable
     #[arg(long, value_name = "GROUP")]
     pub(crate) cgroup_root: Vec<String>,
-    /// Ask the API server of this file; without it the account of the pod, where the agent runs in one
+    /// Kubeconfig for the API server [default: the service account of the agent's pod]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// Do not ask an API server, even in a pod that has an account
+    /// Do not contact an API server, even with a service account
     #[arg(long)]
     pub(crate) no_cluster: bool,
-    /// Copy each incident into a folder as well; can be repeated
+    /// Also copy each incident to this directory; repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) copy_to: Vec<PathBuf>,
-    /// Send each incident to a URL as well: {file}, {id}, {node}, {namespace} and {pod} are filled in; can be repeated
+    /// Also send each incident to this URL; {file}, {id}, {node}, {namespace} and {pod} are replaced; repeatable
     #[arg(long, value_name = "URL")]
     pub(crate) send_to: Vec<String>,
-    /// By PUT to a name of its own, or by POST to one address
+    /// HTTP method for --send-to
     #[arg(long, value_enum, default_value_t = SendMethod::Put, value_name = "METHOD", requires = "send_to")]
     pub(crate) send_method: SendMethod,
-    /// File with more headers for --send-to, one `Name: value` in a line: values are secrets, and are read at the start
+    /// File with extra headers for --send-to, one `Name: value` per line; read once at start-up, values are kept secret
     #[arg(long, value_name = "FILE", requires = "send_to")]
     pub(crate) send_headers: Option<PathBuf>,
-    /// File with the certificates (PEM) that --send-to trusts instead of the public ones
+    /// File with the CA certificates (PEM) that --send-to trusts instead of the public ones
     #[arg(long, value_name = "FILE", requires = "send_to")]
     pub(crate) send_ca: Option<PathBuf>,
-    /// File with the bearer token for --send-to, read anew each time
+    /// File with the bearer token for --send-to; read again before each request
     #[arg(long, value_name = "FILE", requires = "send_to")]
     pub(crate) send_token: Option<PathBuf>,
-    /// Send the token without TLS too, to another host than this
+    /// Allow sending the token to another host without TLS
     #[arg(long, requires = "send_token")]
     pub(crate) send_token_in_clear: bool,
-    /// The driver's library, where the loader does not find it
+    /// Path of the NVML library, if the loader cannot find it
     #[arg(long, value_name = "FILE")]
     pub(crate) nvml: Option<PathBuf>,
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", hide = true)]
     pub(crate) run_for: Option<u64>,
     #[command(flatten)]
@@ -76,31 +76,31 @@ pub(crate) struct AgentArgs {
 /// How incidents are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SendMethod {
-    /// The bundle, then its summary, each to a name of its own
+    /// PUT the bundle and its summary as two objects
     Put,
-    /// Both to one address
+    /// POST both to the same URL
     Post,
 }
 
 /// Where the host's files are, for an agent that sees them elsewhere, and for tests.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct HostArgs {
-    /// Where the host's control groups are
+    /// The host's cgroup file system
     #[arg(long, value_name = "DIR", default_value = "/sys/fs/cgroup", hide_short_help = true)]
     pub(crate) cgroups: PathBuf,
-    /// Where the host's /proc is
+    /// The host's /proc
     #[arg(long, value_name = "DIR", default_value = "/proc", hide_short_help = true)]
     pub(crate) proc_root: PathBuf,
-    /// Where the host's /var/log is
+    /// The host's /var/log
     #[arg(long, value_name = "DIR", default_value = "/var/log", hide_short_help = true)]
     pub(crate) var_log: PathBuf,
-    /// The kubelet's pod-resources socket, which tells the GPUs of a container; `none` to leave it alone
+    /// The kubelet's pod-resources socket, which lists the GPUs of each container, or `none`
     #[arg(long, value_name = "SOCKET", default_value = POD_RESOURCES, hide_short_help = true)]
     pub(crate) pod_resources: PathBuf,
-    /// The kernel's messages
+    /// The kernel log device
     #[arg(long, value_name = "FILE", default_value = "/dev/kmsg", hide_short_help = true)]
     pub(crate) kmsg: PathBuf,
-    /// Play a table of GPU samples instead of asking the driver
+    /// Replay GPU samples from a file instead of reading the driver
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) gpu_table: Option<PathBuf>,
 }
@@ -125,41 +125,44 @@ impl std::str::FromStr for Listen {
         let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
         full.parse()
             .map(Self::At)
-            .map_err(|_| "it is an address and a port, such as 127.0.0.1:10980 or :10980".into())
+            .map_err(|_| "expected an address and a port, such as 127.0.0.1:10980 or :10980".into())
     }
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum IncidentsCommand {
-    /// List what the agent kept
+    /// List the recorded incidents
+    #[command(after_help = examples::INCIDENTS_LS)]
     Ls {
-        /// Only of a namespace
+        /// Only this namespace
         #[arg(short, long, value_name = "NAME")]
         namespace: Option<String>,
-        /// Ends that nobody called a death as well, and incidents whose bundle had to go
+        /// Include containers that ended for an unknown reason, and incidents whose bundle was deleted
         #[arg(short, long)]
         all: bool,
         #[command(flatten)]
         common: IncidentsArgs,
     },
-    /// Judge an incident again and show the report
+    /// Judge an incident again and print the report
+    #[command(after_help = examples::INCIDENTS_SHOW)]
     Show {
-        /// Its id, or the beginning of it; `last` is the last one
+        /// Incident ID or a unique prefix of it, or `last`
         id: String,
-        /// Show all citations, actions and patches
+        /// Show every citation, action and patch
         #[arg(short, long)]
         verbose: bool,
-        /// When to colour
+        /// When to use colour
         #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
         color: Colour,
         #[command(flatten)]
         common: IncidentsArgs,
     },
-    /// Copy the bundle of an incident
+    /// Copy the bundle of an incident to a file
+    #[command(after_help = examples::INCIDENTS_EXPORT)]
     Export {
-        /// Its id, or the beginning of it; `last` is the last one
+        /// Incident ID or a unique prefix of it, or `last`
         id: String,
-        /// File to write, or - for standard output; else ID.tar.zst here
+        /// Output file, or - for standard output [default: ./ID.tar.zst]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
         #[command(flatten)]
@@ -169,7 +172,7 @@ pub(crate) enum IncidentsCommand {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct IncidentsArgs {
-    /// Folder of the agent
+    /// The agent's state directory
     #[arg(long, value_name = "DIR", default_value = STATE)]
     pub(crate) state: PathBuf,
     /// Output format
@@ -179,8 +182,8 @@ pub(crate) struct IncidentsArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum IncidentsFormat {
-    /// For people
+    /// A table or a report
     Text,
-    /// `ls`: dualplane.incidents/v1; `show`: dualplane.verdict/v1
+    /// dualplane.incidents/v1 (`ls`) or dualplane.verdict/v1 (`show`)
     Json,
 }

@@ -6,49 +6,50 @@ use super::{ClusterArgs, Colour};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ApplyArgs {
-    /// Report of `triage -o json`, or a patch (JSON or YAML); - for standard input
+    /// Report from `triage -o json`, or a patch in JSON or YAML; - for standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Which patch of the report, where it has several
+    /// Number of the patch, if the report contains several
     #[arg(long, value_name = "N")]
     pub(crate) action: Option<usize>,
-    /// What to change: deploy/NAME, sts/NAME, ds/NAME, lws/NAME, rs/NAME, pod/NAME; else what the patch or the report names
+    /// Object to change: deploy/NAME, sts/NAME, ds/NAME, lws/NAME, rs/NAME or pod/NAME [default: the one named in the
+    /// patch or report]
     #[arg(long, value_name = "KIND/NAME")]
     pub(crate) to: Option<String>,
-    /// Show what would change, and change nothing
+    /// Show what would change without changing it
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Do not ask; needed where nobody can be asked
+    /// Do not ask for confirmation; required without a terminal
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Change it although Helm, Argo CD, Flux or an operator will revert it
+    /// Change the object even if Helm, Argo CD, Flux or an operator will revert it
     #[arg(long)]
     pub(crate) force_managed: bool,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
-    /// When to colour
+    /// When to use colour
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct RollbackArgs {
-    /// The change to undo, by its id or the beginning of it; without, all changes are listed
+    /// ID of the change to undo, or a unique prefix; without it, all changes are listed
     #[arg(value_name = "ID", conflicts_with = "last")]
     pub(crate) id: Option<String>,
-    /// Undo the last change that was applied
+    /// Undo the most recent change
     #[arg(long)]
     pub(crate) last: bool,
-    /// Undo it although others changed the same values since: theirs are lost
+    /// Undo the change even if the values were modified since; overwrites those modifications
     #[arg(long, conflicts_with = "keep_changed")]
     pub(crate) force: bool,
-    /// Leave values that others changed since, and undo the rest
+    /// Keep values that were modified since and undo the rest
     #[arg(long)]
     pub(crate) keep_changed: bool,
-    /// Show what would change, and change nothing
+    /// Show what would change without changing it
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Do not ask; needed where nobody can be asked
+    /// Do not ask for confirmation; required without a terminal
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Output format of the list
@@ -56,7 +57,7 @@ pub(crate) struct RollbackArgs {
     pub(crate) output: ListFormat,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
-    /// When to colour
+    /// When to use colour
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
 }

@@ -8,22 +8,22 @@ use dualplane_kube::access::Access;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Cluster")]
 pub(crate) struct ClusterArgs {
-    /// Namespace
+    /// Kubernetes namespace
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
-    /// Context of the kubeconfig
+    /// Kubeconfig context
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
-    /// Kubeconfig file, instead of $KUBECONFIG and ~/.kube/config
+    /// Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// User to impersonate
     #[arg(long = "as", value_name = "USER")]
     pub(crate) impersonate: Option<String>,
-    /// Group to impersonate; may be repeated
+    /// Group to impersonate; repeatable
     #[arg(long = "as-group", value_name = "GROUP", requires = "impersonate")]
     pub(crate) impersonate_groups: Vec<String>,
-    /// Time for one request, logs included: 5s, 1m
+    /// Time limit for one request, including logs, for example 5s or 1m
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) request_timeout: Option<Duration>,
 }
@@ -46,16 +46,16 @@ impl ClusterArgs {
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(digits).unwrap_or((text, ""));
-    let number: u64 = number.parse().map_err(|_| format!("{text} is no time; give 5s, 1m or 500ms"))?;
+    let number: u64 = number.parse().map_err(|_| format!("{text} is not a duration; use a form such as 5s, 1m or 500ms"))?;
     let time = match unit {
         "" | "s" => Duration::from_secs(number),
         "ms" => Duration::from_millis(number),
         "m" => Duration::from_secs(number.saturating_mul(60)),
         "h" => Duration::from_secs(number.saturating_mul(3600)),
-        _ => return Err(format!("{text} is no time; give 5s, 1m or 500ms")),
+        _ => return Err(format!("{text} is not a duration; use a form such as 5s, 1m or 500ms")),
     };
     if time.is_zero() || time > Duration::from_secs(24 * 3600) {
-        return Err("a time from 1ms to 24h is needed".into());
+        return Err("the duration must be between 1ms and 24h".into());
     }
     Ok(time)
 }
@@ -64,10 +64,12 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Cluster")]
 pub(crate) struct StoreArgs {
-    /// Prometheus to ask for both planes around the death: http://HOST:9090 (token: $DUALPLANE_PROMETHEUS_TOKEN)
+    /// Prometheus to query for host RAM and VRAM around the failure, for example http://HOST:9090 (token in
+    /// $DUALPLANE_PROMETHEUS_TOKEN)
     #[arg(long, value_name = "URL")]
     pub(crate) prometheus: Option<String>,
-    /// Loki to ask for lines that the kubelet has dropped: http://HOST:3100 (token: $DUALPLANE_LOKI_TOKEN)
+    /// Loki to query for log lines that the kubelet no longer has, for example http://HOST:3100 (token in
+    /// $DUALPLANE_LOKI_TOKEN)
     #[arg(long, value_name = "URL")]
     pub(crate) loki: Option<String>,
 }
@@ -76,13 +78,13 @@ pub(crate) struct StoreArgs {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Cluster")]
 pub(crate) struct SelectArgs {
-    /// Pods with these labels
+    /// Label selector, for example app=vllm
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub(crate) selector: Option<String>,
-    /// All namespaces
+    /// Search all namespaces
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
-    /// Only pods that restarted, failed, or do not start
+    /// Only pods that restarted, failed or cannot start
     #[arg(long)]
     pub(crate) failed: bool,
 }

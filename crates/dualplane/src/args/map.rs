@@ -13,16 +13,16 @@ pub(crate) struct MapArgs {
         value_name = "TARGET"
     )]
     pub(crate) targets: Vec<String>,
-    /// Pods with these labels
+    /// Label selector, for example app=vllm
     #[arg(short = 'l', long, value_name = "SELECTOR", conflicts_with_all = ["node", "gpu", "pid"])]
     pub(crate) selector: Option<String>,
-    /// All GPUs of a node and who holds them; with --gpu, where to look
+    /// Show all GPUs of a node and the pods that use them; with --gpu, search only this node
     #[arg(long, value_name = "NODE")]
     pub(crate) node: Option<String>,
-    /// Who holds a GPU or MIG instance: its UUID, or a beginning that only it has
+    /// Show the pods that use a GPU or MIG instance, given its UUID or a unique prefix
     #[arg(long, value_name = "UUID")]
     pub(crate) gpu: Option<String>,
-    /// The pod of a process of this machine
+    /// Show the pod of a process on this machine
     #[arg(long, value_name = "PID", conflicts_with_all = ["node", "gpu"])]
     pub(crate) pid: Option<u32>,
     #[command(flatten)]
@@ -30,19 +30,19 @@ pub(crate) struct MapArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = MapFormat::Text)]
     pub(crate) output: MapFormat,
-    /// When to colour
+    /// When to use colour
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MapFormat {
-    /// A tree, each link with its source
+    /// A tree with the source of each link
     Text,
-    /// The same with every source and its confidence
+    /// A tree with every source and its confidence
     Wide,
     /// dualplane.map/v1
     Json,
-    /// The same as YAML
+    /// The JSON document as YAML
     Yaml,
 }

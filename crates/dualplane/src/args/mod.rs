@@ -3,6 +3,7 @@
 mod agent;
 mod change;
 mod cluster;
+mod examples;
 mod map;
 mod preflight;
 mod top;
@@ -20,10 +21,9 @@ pub(crate) use self::map::{MapArgs, MapFormat};
 pub(crate) use self::preflight::{CheckFormat, PreflightArgs};
 pub(crate) use self::top::{SortBy, TopArgs, TopFormat};
 
-/// Names the memory plane (host RAM or VRAM) that killed a GPU model-serving pod, the line that came first, why, and
-/// what to change.
+/// Find out which memory killed a GPU model-serving pod, host RAM or VRAM, which error came first, and what to change
 #[derive(Debug, Parser)]
-#[command(name = "dualplane", version, after_help = crate::exit::help(), max_term_width = 110)]
+#[command(name = "dualplane", version, after_help = examples::top_level(), max_term_width = 110)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -31,50 +31,64 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Judge a dead pod: from a cluster, or from files at hand
+    /// Find out which memory killed a pod, from files or from a live cluster
+    #[command(after_help = examples::TRIAGE)]
     Triage(TriageArgs),
-    /// Keep a pod's evidence in one file before a restart erases it
+    /// Save a pod's evidence to one file before a restart erases it
+    #[command(after_help = examples::CAPTURE)]
     Capture(CaptureArgs),
-    /// Who runs where: model, pod, container, GPU or MIG instance, node, driver, each link with its source
+    /// Show which model, pod and container uses which GPU, node and driver, with the source of each link
+    #[command(after_help = examples::MAP)]
     Map(MapArgs),
-    /// Both memories of each container of this machine, live; or the minutes before a death, replayed
+    /// Watch host RAM and VRAM of every container on this machine, or replay the minutes before a failure
+    #[command(after_help = examples::TOP)]
     Top(TopArgs),
-    /// Carry out a patch of a report on a cluster: shows it, asks, records it
+    /// Apply the fix from a report to a live workload, after a dry run and a confirmation
+    #[command(after_help = examples::APPLY)]
     Apply(ApplyArgs),
-    /// Undo a change that `apply` made, or list them
+    /// Undo a change made by `apply`, or list all such changes
+    #[command(after_help = examples::ROLLBACK)]
     Rollback(RollbackArgs),
-    /// Record both planes of this machine, and keep what a death leaves
+    /// Record host RAM and VRAM on this node and keep the evidence of every container that dies
+    #[command(after_help = examples::AGENT)]
     Agent(AgentArgs),
-    /// List, show and export what the agent of this machine kept
-    #[command(subcommand)]
+    /// List, show and export the incidents recorded by the agent on this machine
+    #[command(subcommand, after_help = examples::INCIDENTS)]
     Incidents(IncidentsCommand),
-    /// Divide a model server's memory on both planes before it runs
+    /// Predict how much VRAM and host RAM a model server needs, before it starts
+    #[command(after_help = examples::PLAN)]
     Plan(PlanArgs),
-    /// Whether a launch fits this machine now: go, wait, or cannot fit; also as an init container
+    /// Check whether a model server fits on this machine right now; also runs as an init container
+    #[command(after_help = examples::PREFLIGHT)]
     Preflight(PreflightArgs),
-    /// Settings and cards that hold a workload
+    /// Find the settings and GPUs that can carry a workload
+    #[command(after_help = examples::FIT)]
     Fit(FitArgs),
-    /// What is known of a class, an Xid or a signature, with sources
+    /// Explain a failure class, an Xid code or a log signature, with sources
+    #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArgs),
-    /// Check a team's own entries for `--knowledge`
-    #[command(subcommand)]
+    /// Work with your team's own knowledge files
+    #[command(subcommand, after_help = examples::KNOWLEDGE)]
     Knowledge(KnowledgeCommand),
-    /// Print a completion script for a shell
+    /// Print a shell completion script
+    #[command(after_help = examples::COMPLETIONS)]
     Completions {
-        /// Shell
+        /// Shell to generate the script for
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
-    /// Print the manual page
+    /// Print the manual page in roff format
+    #[command(after_help = examples::MAN)]
     Man,
-    /// For developers of dualplane
+    /// Tools for developers of dualplane
     #[command(subcommand, hide = true)]
     Dev(DevCommand),
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TriageArgs {
-    /// Directory, one or more files, or `-`; or pod/NAME, deploy/NAME, sts/NAME, job/NAME, lws/NAME of a cluster
+    /// A directory, an archive, files, or - for standard input; or a cluster object: pod/NAME, deploy/NAME, sts/NAME,
+    /// job/NAME, lws/NAME
     #[arg(required_unless_present_any = ["selector", "all_namespaces", "failed"], value_name = "TARGET")]
     pub(crate) targets: Vec<String>,
     #[command(flatten)]
@@ -86,22 +100,22 @@ pub(crate) struct TriageArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     pub(crate) output: Format,
-    /// Show all citations, actions and patches
+    /// Show every citation, action and patch
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// Let the class decide the exit code (table below `dualplane --help`)
+    /// Exit with the code of the failure class (see `dualplane --help`)
     #[arg(long)]
     pub(crate) exit_code: bool,
-    /// Say which evidence spoke against a class
+    /// Explain why this class was not chosen
     #[arg(long, value_name = "CLASS")]
     pub(crate) why_not: Option<String>,
-    /// Do not mask secrets and user prompts in quoted lines
+    /// Show secrets and user prompts in quoted lines instead of masking them
     #[arg(long)]
     pub(crate) show_secrets: bool,
-    /// Add or override knowledge with the TOML files of a folder
+    /// Directory of TOML files that add or override knowledge entries
     #[arg(long, value_name = "DIR")]
     pub(crate) knowledge: Option<PathBuf>,
-    /// When to colour
+    /// When to use colour
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
 }
@@ -130,7 +144,7 @@ pub(crate) struct CaptureArgs {
     /// pod/NAME, deploy/NAME, sts/NAME, job/NAME or lws/NAME
     #[arg(required_unless_present_any = ["selector", "all_namespaces", "failed"], value_name = "TARGET")]
     pub(crate) targets: Vec<String>,
-    /// File to write: a .tar.zst, or - for standard output; else dualplane-NAMESPACE-NAME-TIME.tar.zst here
+    /// Output file (.tar.zst), or - for standard output [default: ./dualplane-NAMESPACE-NAME-TIME.tar.zst]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -143,40 +157,40 @@ pub(crate) struct CaptureArgs {
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct LaunchArgs {
-    /// Card or MIG slice of the catalogue: H100-80GB, A100-80GB:2g.20gb
+    /// GPU model or MIG profile, for example H100-80GB or A100-80GB:2g.20gb
     #[arg(long, value_name = "NAME")]
     pub(crate) gpu: Option<String>,
-    /// What CUDA reports as the card's total: 79.18GiB
+    /// Total memory that CUDA reports for the GPU, for example 79.18GiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) gpu_memory: Option<String>,
-    /// Version of the engine; it decides the formulas
+    /// Engine version; the formulas depend on it
     #[arg(long, value_name = "V")]
     pub(crate) engine_version: Option<String>,
-    /// Model directory, config.json or id, where the command's path is not on this machine
+    /// Model directory, config.json or model ID, if the command's path does not exist on this machine
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Quantisation of a GGUF that is not at hand: Q4_K_M (llama.cpp, Ollama)
+    /// Quantisation of a GGUF model whose file is not available, for example Q4_K_M (llama.cpp, Ollama)
     #[arg(long, value_name = "TYPE")]
     pub(crate) quant: Option<String>,
-    /// Drafter's directory, config.json or id, where the one of --speculative-config is not on this machine
+    /// Draft model directory, config.json or ID, if the path in --speculative-config does not exist on this machine
     #[arg(long, value_name = "MODEL")]
     pub(crate) drafter: Option<String>,
-    /// Kubernetes manifest: command, image, environment, resources and volumes are read from it
+    /// Kubernetes manifest to read the command, image, environment, resources and volumes from
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
-    /// Take command and version out of a triage TARGET
+    /// Read the command and version from a `triage` target
     #[arg(long, value_name = "TARGET")]
     pub(crate) from_incident: Option<PathBuf>,
-    /// Start-up log of vLLM: compare it term by term, and calibrate with it
+    /// vLLM start-up log to compare with the prediction, term by term, and to calibrate it
     #[arg(long, value_name = "FILE")]
     pub(crate) from_log: Option<PathBuf>,
-    /// Residual of a start-up (TOML or JSON): written with --from-log, read without
+    /// Calibration file (TOML or JSON): written when --from-log is given, read otherwise
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
-    /// Fetch the model's configuration from Hugging Face (HF_ENDPOINT, HF_TOKEN)
+    /// Fetch the model configuration from Hugging Face (honours HF_ENDPOINT and HF_TOKEN)
     #[arg(long)]
     pub(crate) online: bool,
-    /// The engine's own command line, behind `--`
+    /// The engine's own command line, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }
@@ -185,25 +199,25 @@ pub(crate) struct LaunchArgs {
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) launch: LaunchArgs,
-    /// The pool that the engine printed: 41.60GiB
+    /// KV cache size that the engine printed, for example 41.60GiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) available_kv: Option<String>,
-    /// What is free on the card before the start: 12.18GiB
+    /// Free memory on the GPU before the start, for example 12.18GiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) free_gpu_memory: Option<String>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = PlanFormat::Text)]
     pub(crate) output: PlanFormat,
-    /// Print what to paste instead of the plan
+    /// Print flags, resources or Helm values to paste, instead of the plan
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) emit: Option<EmitWhat>,
     /// Show every term with its formula and source
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// Let the verdict decide the exit code: 0 fits, 10 uncertain, 32 refused
+    /// Exit with the code of the verdict: 0 fits, 10 uncertain, 32 refused
     #[arg(long)]
     pub(crate) exit_code: bool,
-    /// When to colour
+    /// When to use colour
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
 }
@@ -212,66 +226,66 @@ pub(crate) struct PlanArgs {
 pub(crate) struct FitArgs {
     #[command(flatten)]
     pub(crate) launch: LaunchArgs,
-    /// Tokens of a prompt: p50=1000,p99=8000, or one number
+    /// Prompt length in tokens: p50=1000,p99=8000, or one number
     #[arg(long, value_name = "TOKENS")]
     pub(crate) input_tokens: String,
-    /// Tokens of an answer, in the same way
+    /// Answer length in tokens, in the same form
     #[arg(long, value_name = "TOKENS")]
     pub(crate) output_tokens: String,
-    /// Requests at once
+    /// Concurrent requests
     #[arg(long, value_name = "N")]
     pub(crate) concurrency: u64,
-    /// How much is left to chance
+    /// How much headroom to plan for
     #[arg(long, value_enum, default_value_t = TemplateName::Safe)]
     pub(crate) template: TemplateName,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = FitFormat::Text)]
     pub(crate) output: FitFormat,
-    /// Show all alternatives
+    /// Show every alternative
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// When to colour
+    /// When to use colour
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TemplateName {
-    /// All requests at their longest at once, at the lower bound of the pool
+    /// Every request at its longest at the same time, with the KV cache at its lower bound
     Safe,
-    /// Requests of the usual length, at the expected pool
+    /// Requests of typical length, with the KV cache at its expected size
     Performance,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FitFormat {
-    /// One screen for people
+    /// One screen of text
     Text,
     /// dualplane.fit/v1
     Json,
-    /// For a ticket
+    /// Markdown for a ticket
     Markdown,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlanFormat {
-    /// One screen for people
+    /// One screen of text
     Text,
     /// dualplane.plan/v1
     Json,
-    /// The same as YAML
+    /// The JSON document as YAML
     Yaml,
-    /// For a ticket
+    /// Markdown for a ticket
     Markdown,
-    /// A picture
+    /// A diagram
     Svg,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EmitWhat {
-    /// The engine's flags
+    /// Engine flags
     Flags,
-    /// resources, volumeMounts and volumes
+    /// Kubernetes resources, volumeMounts and volumes
     Resources,
     /// Helm values
     Values,
@@ -279,33 +293,34 @@ pub(crate) enum EmitWhat {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
-    /// A class (host_oom_killed), an Xid (79, xid.79) or a signature id (vllm.free_memory_below_desired)
+    /// A class (host_oom_killed), an Xid (79, xid.79) or a signature (vllm.free_memory_below_desired)
     #[arg(value_name = "CLASS|XID|SIGNATURE")]
     pub(crate) subject: String,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     pub(crate) output: Format,
-    /// Add or override knowledge with the TOML files of a folder
+    /// Directory of TOML files that add or override knowledge entries
     #[arg(long, value_name = "DIR")]
     pub(crate) knowledge: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KnowledgeCommand {
-    /// Validate the entries of a folder and run their examples
+    /// Validate the entries of a directory and run their examples and near misses
+    #[command(after_help = examples::KNOWLEDGE_CHECK)]
     Check {
-        /// Folder of TOML files, laid out as `knowledge/`
+        /// Directory of TOML files, laid out like `knowledge/`
         dir: PathBuf,
     },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// One screen for people
+    /// One screen of text
     Text,
     /// dualplane.verdict/v1
     Json,
-    /// Hand-over note
+    /// Hand-over note in Markdown
     Markdown,
 }
 
@@ -321,79 +336,79 @@ pub(crate) enum Colour {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DevCommand {
-    /// Measure verdicts against a labelled corpus: confusion matrix, every miss, figures with bounds
+    /// Measure verdicts against labelled incidents: confusion matrix, every miss, and pass or fail
     Corpus(CorpusArgs),
-    /// Measure the arithmetic of plans against what the engine's own code answered
+    /// Compare plans with recorded answers of the engine's own code
     Oracle(OracleArgs),
-    /// Plan one model many times, for measuring how long that takes
+    /// Plan one model many times, to measure the speed
     Sweep {
         /// config.json
         config: PathBuf,
-        /// How many plans
+        /// Number of plans
         #[arg(long, default_value_t = 100_000)]
         points: u64,
     },
-    /// Measure plans against what real start-ups printed
+    /// Compare plans with the logs of real start-ups
     Startups(StartupsArgs),
-    /// Draw what `triage` prints as SVG, for documents
+    /// Render a `triage` report as SVG, for the documentation
     Picture {
         /// Target of `triage`
         target: PathBuf,
     },
-    /// Print the literals of all signatures, one a line, for `grep -F -f`
+    /// Print the literals of all signatures, one per line, for `grep -F -f`
     Literals,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct OracleArgs {
-    /// Answers, one JSON object a line
+    /// Recorded answers, one JSON object per line
     pub(crate) answers: PathBuf,
-    /// Folders of the configurations that the answers name; can be repeated
+    /// Directory of the model configurations that the answers name; repeatable
     #[arg(long, required = true)]
     pub(crate) configs: Vec<PathBuf>,
-    /// Least share of rows with equal blocks, tokens and concurrency, percent
+    /// Minimum percentage of rows with equal blocks, tokens and concurrency
     #[arg(long, default_value_t = 99.0)]
     pub(crate) min_kv: f64,
-    /// Least share of rows with weights within 0.1 %, percent
+    /// Minimum percentage of rows with weights within 0.1 %
     #[arg(long, default_value_t = 98.0)]
     pub(crate) min_weights: f64,
-    /// Print this many misses of each table
+    /// Number of misses to print per table
     #[arg(long, default_value_t = 20)]
     pub(crate) misses: usize,
-    /// Only rows whose id holds this text
+    /// Only rows whose ID contains this text
     #[arg(long)]
     pub(crate) only: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct StartupsArgs {
-    /// Start-ups, one row each (CSV)
+    /// Recorded start-ups (CSV), one per row
     pub(crate) rows: PathBuf,
-    /// Facts of their models (JSON)
+    /// Facts about their models (JSON)
     #[arg(long)]
     pub(crate) models: PathBuf,
-    /// Folders of configurations that the facts name; can be repeated
+    /// Directory of the model configurations that the facts name; repeatable
     #[arg(long)]
     pub(crate) configs: Vec<PathBuf>,
-    /// Least share of rows within 1 % in tokens and concurrency, percent
+    /// Minimum percentage of rows within 1 % in tokens and concurrency
     #[arg(long, default_value_t = 95.0)]
     pub(crate) min_kv: f64,
-    /// Least share of rows with weights within 0.4 %, and of pools within their band, percent
+    /// Minimum percentage of rows with weights within 0.4 %, and of pools within their band
     #[arg(long, default_value_t = 90.0)]
     pub(crate) min_weights: f64,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CorpusArgs {
-    /// Folder of incidents, each with a truth.json
+    /// Directory of incidents, each with a truth.json
     pub(crate) dir: PathBuf,
-    /// Least share of right classes, percent
+    /// Minimum percentage of correct classes
     #[arg(long, default_value_t = 97.0)]
     pub(crate) min_class: f64,
-    /// Least share of right trigger lines among the cases that have one, percent
+    /// Minimum percentage of correct trigger lines, among incidents that have one
     #[arg(long, default_value_t = 97.0)]
     pub(crate) min_trigger: f64,
-    /// Print misses of the phase as well
+    /// Also print incidents with a wrong phase
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

@@ -11,46 +11,46 @@ pub(crate) struct TopArgs {
     /// Only this namespace
     #[arg(short, long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
-    /// Only names that hold this text
+    /// Only containers whose name contains this text
     #[arg(short, long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
-    /// What comes first
+    /// Sort order
     #[arg(long, value_enum, default_value_t = SortBy::Memory)]
     pub(crate) sort: SortBy,
-    /// Time between two readings: 500ms, 1s, 5s
+    /// Time between two samples, for example 500ms, 1s or 5s
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     pub(crate) interval: std::time::Duration,
-    /// A unit of systemd besides containers: vllm.service; can be repeated
+    /// systemd unit to show in addition to containers, for example vllm.service; repeatable
     #[arg(long, value_name = "UNIT")]
     pub(crate) service: Vec<String>,
-    /// Print one frame and end; so it is where standard output is no terminal
+    /// Print one frame and exit; the default if standard output is not a terminal
     #[arg(long)]
     pub(crate) once: bool,
     /// Output format of one frame
     #[arg(short, long, value_enum, default_value_t = TopFormat::Text)]
     pub(crate) output: TopFormat,
-    /// Play the minutes before a death out of a bundle: a .tar.zst or a directory
+    /// Replay the minutes before a failure from a bundle (.tar.zst or directory)
     #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["service", "state", "host_root", "gpu_table"])]
     pub(crate) replay: Option<PathBuf>,
-    /// State of the node's agent, whose last verdicts are shown
+    /// State directory of the node's agent, to show its latest verdicts
     #[arg(long, value_name = "DIR", default_value = "/var/lib/dualplane")]
     pub(crate) state: PathBuf,
-    /// Where the host's root is mounted, inside of a container
+    /// Mount point of the host's root file system, when run in a container
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub(crate) host_root: PathBuf,
-    /// Play a table of GPU samples instead of asking the driver
+    /// Replay GPU samples from a file instead of reading the driver
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) gpu_table: Option<PathBuf>,
-    /// When to colour
+    /// When to use colour
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SortBy {
-    /// Share of the limit, else size of the working set
+    /// Share of the memory limit, or the working set if there is no limit
     Memory,
-    /// VRAM
+    /// VRAM in use
     Vram,
     /// KV cache in use
     Kv,
@@ -60,7 +60,7 @@ pub(crate) enum SortBy {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TopFormat {
-    /// As on the screen
+    /// The screen as text
     Text,
     /// dualplane.top/v1, one object
     Json,
@@ -74,6 +74,6 @@ fn interval(text: &str) -> Result<std::time::Duration, String> {
     let ms = number.trim().parse::<f64>().map(|n| n * factor);
     match ms {
         Ok(ms) if (100.0..=3_600_000.0).contains(&ms) => Ok(std::time::Duration::from_millis(ms as u64)),
-        _ => Err("give a time between 100ms and 3600s".into()),
+        _ => Err("the interval must be between 100ms and 3600s".into()),
     }
 }

@@ -1,0 +1,149 @@
+//! The examples at the end of each command's help. Every one of them is parsed by a test.
+
+/// Help of the program: examples, then the exit codes.
+pub(super) fn top_level() -> String {
+    format!("{PROGRAM}\n\n{}", crate::exit::help())
+}
+
+const PROGRAM: &str = "\
+Examples:
+  dualplane triage pod/llm-0 -n serving    find out why a pod died
+  dualplane plan --gpu H100-80GB -- vllm serve Qwen/Qwen3-8B    predict what it needs";
+
+pub(super) const TRIAGE: &str = "\
+Examples:
+  dualplane triage ./incident    logs, pod.json, events.json and kernel.log in a directory
+  kubectl logs llm-0 --previous | dualplane triage -
+  dualplane triage -A --failed --prometheus http://prometheus.monitoring:9090";
+
+pub(super) const CAPTURE: &str = "\
+Examples:
+  dualplane capture pod/llm-0 -n serving
+  dualplane capture -l app=vllm -n serving --failed --out evidence.tar.zst";
+
+pub(super) const MAP: &str = "\
+Examples:
+  dualplane map deploy/llm -n serving -o wide
+  dualplane map --node gpu-node-1    every GPU of a node and the pods that use it";
+
+pub(super) const TOP: &str = "\
+Examples:
+  sudo dualplane top --sort vram
+  dualplane top --replay incident.tar.zst";
+
+pub(super) const APPLY: &str = "\
+Examples:
+  dualplane triage deploy/llm -n serving -o json > report.json
+  dualplane apply report.json --dry-run
+  dualplane apply report.json --action 2";
+
+pub(super) const ROLLBACK: &str = "\
+Examples:
+  dualplane rollback    list all changes
+  dualplane rollback --last";
+
+pub(super) const AGENT: &str = "\
+Examples:
+  sudo dualplane agent --service vllm.service    a GPU host without Kubernetes
+  sudo dualplane agent --disk 256Mi --copy-to /mnt/incidents";
+
+pub(super) const INCIDENTS: &str = "\
+Examples:
+  dualplane incidents ls -n serving
+  dualplane incidents show last";
+
+pub(super) const INCIDENTS_LS: &str = "\
+Examples:
+  dualplane incidents ls --all
+  dualplane incidents ls -n serving -o json";
+
+pub(super) const INCIDENTS_SHOW: &str = "\
+Examples:
+  dualplane incidents show last
+  dualplane incidents show 20261121T2138 -v";
+
+pub(super) const INCIDENTS_EXPORT: &str = "\
+Examples:
+  dualplane incidents export last
+  dualplane incidents export 20261121T2138 --out incident.tar.zst";
+
+pub(super) const PLAN: &str = "\
+Examples:
+  dualplane plan --gpu H100-80GB --engine-version 0.11.0 -- vllm serve Qwen/Qwen3-8B --max-model-len 16384
+  dualplane plan --gpu A100-80GB --manifest deployment.yaml --emit resources";
+
+pub(super) const PREFLIGHT: &str = "\
+Examples:
+  dualplane preflight --wait 5m -- vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2
+  dualplane preflight    list the processes that use the GPUs of this machine";
+
+pub(super) const FIT: &str = "\
+Examples:
+  dualplane fit --gpu H100-80GB --input-tokens p50=1000,p99=8000 --output-tokens 500 --concurrency 64 -- vllm serve Qwen/Qwen3-8B
+  dualplane fit --input-tokens 2000 --output-tokens 300 --concurrency 16 --template performance -- vllm serve Qwen/Qwen3-8B";
+
+pub(super) const EXPLAIN: &str = "\
+Examples:
+  dualplane explain host_oom_killed
+  dualplane explain 79    an Xid code";
+
+pub(super) const KNOWLEDGE: &str = "\
+Examples:
+  dualplane knowledge check ./our-knowledge
+  dualplane triage ./incident --knowledge ./our-knowledge";
+
+pub(super) const KNOWLEDGE_CHECK: &str = KNOWLEDGE;
+
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  dualplane completions bash > /etc/bash_completion.d/dualplane
+  dualplane completions zsh > ~/.zfunc/_dualplane";
+
+pub(super) const MAN: &str = "\
+Examples:
+  dualplane man > /usr/local/share/man/man1/dualplane.1
+  dualplane man | man -l -";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::super::Args;
+
+    /// The words of an example: without what pipes into it, where it writes to, and what explains it.
+    fn words(line: &str) -> Vec<&str> {
+        let command = line.split("    ").next().unwrap();
+        let command = command.split('>').next().unwrap();
+        let own = command.split('|').find(|part| part.contains("dualplane ")).unwrap();
+        own.split_whitespace().skip_while(|w| *w == "sudo").collect()
+    }
+
+    fn check(command: &clap::Command, path: &str) {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let examples: Vec<&str> = help
+            .split_once("Examples:\n")
+            .unwrap_or_else(|| panic!("{path} has no examples"))
+            .1
+            .lines()
+            .take_while(|l| !l.is_empty())
+            .map(str::trim_start)
+            .collect();
+        assert!(examples.len() >= 2, "{path}: {examples:?}");
+        assert!(examples.iter().any(|e| e.contains(path)), "{path} is in none of its examples");
+        for example in examples {
+            if let Err(e) = Args::command().try_get_matches_from(words(example)) {
+                panic!("{path}: {example}\n{e}");
+            }
+        }
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        assert!(about.split_whitespace().count() >= 4, "{path} does not say what it is for");
+        for sub in command.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help") {
+            check(sub, &format!("{path} {}", sub.get_name()));
+        }
+    }
+
+    #[test]
+    fn every_command_says_what_it_is_for_and_ends_with_two_examples_that_parse() {
+        check(&Args::command(), "dualplane");
+    }
+}
