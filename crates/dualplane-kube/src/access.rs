@@ -66,7 +66,7 @@ impl Access {
                 if let Some(name) = chosen.as_ref().filter(|_| entry.is_none()) {
                     let there: Vec<&str> = file.contexts.iter().take(20).map(|c| c.name.as_str()).collect();
                     return Err(ApiError::Access(format!(
-                        "there is no context {name}; there are: {}",
+                        "there is no context {name}; available contexts: {}",
                         there.join(", ")
                     )));
                 }
@@ -82,7 +82,8 @@ impl Access {
             Err(e) if self.kubeconfig.is_none() && self.context.is_none() && is_missing(&e) => {
                 let config = Config::incluster().map_err(|_| {
                     ApiError::Access(
-                        "no kubeconfig: neither --kubeconfig nor KUBECONFIG nor ~/.kube/config, and this is no pod".into(),
+                        "no kubeconfig found: checked --kubeconfig, KUBECONFIG and ~/.kube/config, and \
+                        this is not a pod".into(),
                     )
                 })?;
                 Ok((config, Identity { context: None, user: Some("the pod's service account".into()) }))
@@ -141,7 +142,8 @@ fn discreet(e: &(dyn Error + 'static)) -> Option<String> {
         if let Some(KubeconfigError::Parse(why)) = e.downcast_ref::<KubeconfigError>() {
             // Below its first line it prints the lines around the place.
             let why = why.to_string();
-            return Some(format!("the kubeconfig is no YAML: {}", why.lines().next().unwrap_or_default()));
+            return Some(format!("the kubeconfig is not valid YAML: \
+            {}", why.lines().next().unwrap_or_default()));
         }
         match e.downcast_ref::<AuthError>() {
             Some(AuthError::AuthExecRun { status, out, .. }) => {

@@ -46,24 +46,24 @@ pub(crate) const CANNOT_TELL: Code = Code(13);
 
 /// All codes with their meaning, for help and docs.
 pub(crate) const TABLE: &[(Code, &str)] = &[
-    (OK, "a report was made (whatever its verdict)"),
+    (OK, "a report was printed, whatever the verdict"),
     (BUG, "a bug in dualplane"),
     (USAGE, "wrong command line"),
     (UNREADABLE, "the target does not exist or cannot be read"),
-    (NO_EVIDENCE, "the target holds nothing that can be used as evidence"),
+    (NO_EVIDENCE, "the target contains no usable evidence"),
     (
         BELOW_BOUND,
-        "a check found something: `knowledge check` a problem, `dev corpus` a figure below its bound",
+        "a check failed: `knowledge check` found a problem, or `dev corpus` a figure below its bound",
     ),
-    (UNSUPPORTED, "`plan` and `fit`: the arithmetic of this engine, version or architecture is not known"),
+    (UNSUPPORTED, "`plan` and `fit`: this engine, version or architecture is not supported"),
     (
         NOT_CHANGED,
-        "`apply` and `rollback`: nothing was changed: not confirmed, refused, or something stands against it",
+        "`apply` and `rollback`: nothing was changed: not confirmed, refused or not possible",
     ),
-    (UNCLEAR, "`apply` and `rollback`: the answer did not arrive; whether it was changed is not known"),
-    (WAIT, "`preflight`: wait; it would fit, and somebody holds memory now"),
-    (CANNOT_FIT, "`preflight`: it cannot fit here; what to change is in the report"),
-    (CANNOT_TELL, "`preflight`: unknown; a fact that decides is missing"),
+    (UNCLEAR, "`apply` and `rollback`: no response arrived, so the result is unknown"),
+    (WAIT, "`preflight`: wait; it would fit, but another process uses the memory now"),
+    (CANNOT_FIT, "`preflight`: it cannot fit on this machine; the report says what to change"),
+    (CANNOT_TELL, "`preflight`: unknown; a decisive fact is missing"),
 ];
 
 /// With `--exit-code`, the class of the verdict is the exit code; of several incidents, the highest.
@@ -110,7 +110,7 @@ pub(crate) fn help() -> String {
     for (code, meaning) in TABLE {
         out.push_str(&format!("  {:>3}  {meaning}\n", code.0));
     }
-    out.push_str("\nWith triage --exit-code instead:\n");
+    out.push_str("\nWith triage --exit-code:\n");
     for class in Class::ALL {
         out.push_str(&format!("  {:>3}  {class}\n", of_class(*class).0));
     }

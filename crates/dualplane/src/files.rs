@@ -9,7 +9,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // A link stays one; what it leads to is written.
     let led = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let path = led.as_path();
-    let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?.to_string_lossy();
+    let name = path.file_name().ok_or_else(|| io::Error::other("it does not name a file"))?.to_string_lossy();
     let partial = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
     let written = (|| {
         let mut options = File::options();

@@ -39,7 +39,7 @@ pub(crate) fn summary(dir: &Path, id: &str) -> Option<Summary> {
     serde_json::from_str::<Summary>(&bytes).ok().filter(|s| s.id == id)
 }
 
-/// All summaries, the oldest first, and how many cannot be read.
+/// All summaries, oldest first, and how many cannot be read.
 ///
 /// # Errors
 /// The folder cannot be listed.

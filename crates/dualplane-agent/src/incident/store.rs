@@ -30,7 +30,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// All that is there is worth more.
-    #[error("the budget of {0} bytes is used up by first deaths")]
+    #[error("first deaths use up the budget of {0} bytes")]
     Budget(u64),
 }
 
@@ -138,7 +138,7 @@ impl Store {
         self.dir.join(format!("{id}.json"))
     }
 
-    /// All summaries, the oldest first.
+    /// All summaries, oldest first.
     pub fn all(&self) -> impl Iterator<Item = &Summary> {
         self.index.values()
     }

@@ -20,7 +20,7 @@ pub struct Counts {
     pub incidents: BTreeMap<(String, String, &'static str), u64>,
     /// The folder of incidents.
     pub store: incident::Counts,
-    /// Time that all rounds took together.
+    /// Total time spent in sampling rounds.
     pub round_time: Duration,
     /// Rounds in which the GPU driver did not answer in time.
     pub gpu_late: u64,
@@ -43,13 +43,13 @@ pub struct Counts {
 pub struct SinkCounts {
     /// Its name.
     pub name: String,
-    /// Incidents that arrived.
+    /// Incidents delivered.
     pub delivered: u64,
     /// Attempts that failed and are repeated.
     pub failed: u64,
     /// Incidents that it refused for good.
     pub refused: u64,
-    /// Incidents whose bundle had to go before it was delivered.
+    /// Incidents whose bundle was deleted before delivery.
     pub lost: u64,
     /// Incidents that wait; no counter.
     pub pending: u64,

@@ -75,18 +75,19 @@ pub(super) fn files(
 fn log(freeze: &mut Freeze, redactor: &mut Redactor<'_>) -> (Option<RawFile>, Copied) {
     let what = "the dead instance's log";
     let Some(log) = freeze.log.take() else {
-        freeze.gaps.push(gap(what, "no folder of the kubelet is known for this container"));
+        freeze.gaps.push(gap(what, "the kubelet's log directory for this container is unknown"));
         return (None, Copied::default());
     };
     if log.is_empty() {
-        freeze.gaps.push(gap(what, "its files were gone, or could not be read, when the end was noticed"));
+        freeze.gaps.push(gap(what, "its log files were deleted or unreadable when the agent noticed the \
+        end"));
         return (None, Copied::default());
     }
     let mut bytes = Vec::new();
     // Writing to memory does not fail.
     let copied = log.copy(CopyLimits::default(), &mut bytes).unwrap_or_default();
     if copied.bytes == 0 {
-        freeze.gaps.push(gap(what, "its file is empty: the container wrote nothing"));
+        freeze.gaps.push(gap(what, "the log file is empty: the container wrote nothing"));
     }
     let when = if freeze.kind == Kind::Kill { "current" } else { "previous" };
     let name = format!("logs/{}.{when}.log", part(&freeze.who.container));

@@ -55,10 +55,10 @@ pub enum RecorderError {
     #[error("the embedded knowledge is broken: {0}")]
     Knowledge(#[from] KnowledgeError),
     /// The boot has no name: moments could not be told from those of another boot.
-    #[error("{0} cannot be read: is /proc mounted?")]
+    #[error("cannot read {0}: is /proc mounted?")]
     NoBoot(PathBuf),
     /// No thread can be started.
-    #[error("no thread can be started: {0}")]
+    #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
 

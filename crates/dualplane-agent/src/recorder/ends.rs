@@ -82,8 +82,9 @@ impl Recorder {
                 ..ContainerView::new(u16::MAX, r.group, at)
             };
             let gap = Gap {
-                what: "the moment of the end".into(),
-                why: "the container ended while no agent ran; its series end with the earlier run".into(),
+                what: "the exact time of the end".into(),
+                why: "the container ended while the agent was not running; its series end with the \
+                previous run".into(),
                 command: None,
             };
             if c.named.is_none() && c.group.identity.pod_uid.is_some() {
@@ -210,7 +211,8 @@ impl Recorder {
         };
         let gap = Gap {
             what: "the series of the dead instance".into(),
-            why: "it ended while no agent ran, or lived shorter than the agent looks; only its log is left"
+            why: "the container ended while the agent was not running, or between two samples; only its \
+            log is left"
                 .into(),
             command: None,
         };
@@ -239,16 +241,17 @@ impl Recorder {
         let mut gaps: Vec<Gap> = gap.into_iter().collect();
         if self.kernel.is_none() {
             gaps.push(Gap {
-                what: "the kernel's messages".into(),
-                why: format!("{} cannot be read (CAP_SYSLOG)", self.config.kmsg.display()),
+                what: "the kernel log".into(),
+                why: format!("cannot read {} (needs CAP_SYSLOG)", self.config.kmsg.display()),
                 command: Some("dmesg -T | grep -iE 'oom|xid'".into()),
             });
         }
         let unowned = self.records.unowned((at.0 / 1000).saturating_sub(HELD_BACK_US));
         if record.is_none() && unowned > 0 {
             gaps.push(Gap {
-                what: format!("whose {unowned} kills by the OOM killer were"),
-                why: "the kernel prints ten records in five seconds, of further kills a line without the container".into(),
+                what: format!("the containers of {unowned} OOM kills"),
+                why: "the kernel prints ten full records in five seconds; further kills get one line \
+                without the container".into(),
                 command: None,
             });
         }
@@ -259,7 +262,7 @@ impl Recorder {
             && !matches!(g, KubeletGap::NoSocket(_))
         {
             gaps.push(Gap {
-                what: "the GPUs that the container was given".into(),
+                what: "the GPUs allocated to the container".into(),
                 why: g.to_string(),
                 command: None,
             });

@@ -39,7 +39,7 @@ pub(super) enum KeeperEvent {
     NotADeath(LoopKey),
 }
 
-/// What could not be kept.
+/// Data that could not be kept, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeptCounts {
     /// Bundles that were written.

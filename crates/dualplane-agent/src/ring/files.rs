@@ -49,7 +49,7 @@ impl Files {
         lock.try_lock().map_err(|e| match e {
             fs::TryLockError::WouldBlock => io::Error::new(
                 io::ErrorKind::ResourceBusy,
-                format!("{}: another agent writes there; give this one a folder of its own", dir.display()),
+                format!("{}: another agent uses this directory; choose a different --state", dir.display()),
             ),
             fs::TryLockError::Error(e) => e,
         })?;

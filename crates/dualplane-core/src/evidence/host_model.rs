@@ -70,7 +70,7 @@ pub struct HostMemory {
     pub node: Option<String>,
     /// All of it.
     pub total: Option<Bytes>,
-    /// What a new process could get without swapping.
+    /// Memory available to a new process without swapping.
     pub available: Option<Bytes>,
     /// In use (`kubectl top node`: the working set).
     pub used: Option<Bytes>,

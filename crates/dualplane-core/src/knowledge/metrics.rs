@@ -57,11 +57,11 @@ struct Series {
 pub struct Counts {
     /// Name under which the model is served.
     pub model: Option<String>,
-    /// Share of the KV cache in use, 0 to 1.
+    /// Used share of the KV cache, 0 to 1.
     pub kv_use: Option<f64>,
-    /// Requests that run.
+    /// Running requests.
     pub running: Option<f64>,
-    /// Requests that wait.
+    /// Waiting requests.
     pub waiting: Option<f64>,
     /// Preemptions since the engine started.
     pub preemptions: Option<f64>,

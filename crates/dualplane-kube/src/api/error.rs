@@ -14,7 +14,7 @@ pub enum ApiError {
     #[error("{0}")]
     Access(String),
     /// Credentials are refused (401).
-    #[error("the API server does not accept these credentials ({0})")]
+    #[error("the API server rejected the credentials ({0})")]
     Unauthorized(String),
     /// A permission is missing (403).
     #[error("not allowed: {why}")]
@@ -36,7 +36,7 @@ pub enum ApiError {
         after: Option<Duration>,
     },
     /// A list's continuation is too old (410).
-    #[error("the list changed too much while it was read ({0})")]
+    #[error("the list changed too often while it was read ({0})")]
     Expired(String),
     /// Another answer.
     #[error("the server answered {status}: {why}")]
@@ -55,7 +55,7 @@ pub enum ApiError {
         why: String,
     },
     /// The connection broke inside an answer.
-    #[error("the answer broke off: {why}")]
+    #[error("the response was interrupted: {why}")]
     Interrupted {
         /// Path.
         path: String,
@@ -63,10 +63,10 @@ pub enum ApiError {
         why: String,
     },
     /// No answer in time.
-    #[error("no answer in time")]
+    #[error("timed out")]
     TimedOut(String),
     /// An answer beyond the bound.
-    #[error("the answer is larger than {} MiB", .bound >> 20)]
+    #[error("the response is larger than {} MiB", .bound >> 20)]
     TooLarge {
         /// Path.
         path: String,
@@ -74,7 +74,7 @@ pub enum ApiError {
         bound: usize,
     },
     /// An answer that cannot be read.
-    #[error("an odd answer: {why}")]
+    #[error("unexpected response: {why}")]
     InvalidResponse {
         /// Path.
         path: String,

@@ -354,5 +354,5 @@ fn retry_after(answer: &Response<Body>) -> Option<Duration> {
 /// An object out of an answer.
 pub(crate) fn parse(path: &str, bytes: &[u8]) -> Result<Value, ApiError> {
     serde_json::from_slice(bytes)
-        .map_err(|e| ApiError::InvalidResponse { path: path.to_owned(), why: format!("no JSON: {e}") })
+        .map_err(|e| ApiError::InvalidResponse { path: path.to_owned(), why: format!("not JSON: {e}") })
 }

@@ -47,7 +47,7 @@ pub enum ApplyError {
     #[error("the object was changed since it was shown")]
     Moved,
     /// Whether it was made is not known.
-    #[error("the answer did not arrive, and the object does not tell whether it was changed: {0}")]
+    #[error("no response arrived, and the object does not show whether the change was made: {0}")]
     Unknown(ApiError),
 }
 

@@ -23,7 +23,7 @@ pub fn unpack(bytes: &[u8]) -> io::Result<Vec<RawFile>> {
     for entry in archive.entries()? {
         let entry = entry?;
         if out.len() >= MAX_FILES {
-            return Err(odd("more files than a bundle has".into()));
+            return Err(odd("too many files for a bundle".into()));
         }
         if !entry.header().entry_type().is_file() {
             continue;
@@ -32,7 +32,7 @@ pub fn unpack(bytes: &[u8]) -> io::Result<Vec<RawFile>> {
             .path()?
             .to_str()
             .map(ToOwned::to_owned)
-            .ok_or_else(|| odd("a name that is no text".into()))?;
+            .ok_or_else(|| odd("a file name that is not valid text".into()))?;
         let mut content = Vec::new();
         entry.take(left).read_to_end(&mut content)?;
         left = left.saturating_sub(content.len() as u64);

@@ -87,7 +87,7 @@ async fn metrics(cx: &Context<'_>, port: u64) -> Result<SourceData, ApiError> {
         Err(ApiError::Unauthorized(_)) => {
             return Err(ApiError::Status {
                 status: 401,
-                why: "the engine asks for an API key, which the API server's proxy does not pass on".into(),
+                why: "the engine requires an API key, which the API server's proxy does not forward".into(),
             });
         }
         // Nobody listens there, or not with HTTP: there is nothing to miss.

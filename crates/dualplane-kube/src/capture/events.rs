@@ -56,7 +56,7 @@ pub(super) fn file(cx: &Context<'_>, name: &str, list: Listed) -> SourceData {
     if list.cut {
         read.gaps.push(Gap {
             what: format!("the rest of {name}"),
-            why: "there are more than are read, or the list changed too much meanwhile".into(),
+            why: "the list is too long or changed too often while it was read".into(),
             command: None,
         });
     }

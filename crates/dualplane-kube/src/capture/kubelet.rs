@@ -16,7 +16,7 @@ const MAX_LINES: usize = 2 << 20;
 
 pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
     let top = Missing {
-        what: "metrics-server's view of the pod".into(),
+        what: "the pod's metrics from metrics-server".into(),
         command: Some(format!("kubectl top pod {} -n {} --containers", cx.pod_name, cx.namespace)),
         wanted: false,
     };

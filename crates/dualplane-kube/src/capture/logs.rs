@@ -36,7 +36,7 @@ pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
     if more > 0 {
         let gap = Gap {
             what: format!("logs of {more} more containers"),
-            why: format!("those of {MAX_CONTAINERS} are read"),
+            why: format!("only {MAX_CONTAINERS} containers are read"),
             command: Some(format!("kubectl logs {} -n {} -c CONTAINER", cx.pod_name, cx.namespace)),
         };
         let missing = Missing { what: gap.what.clone(), command: None, wanted: true };
@@ -97,10 +97,10 @@ async fn one(
     if read && times_differ(&kept, status, previous) && has_moved(cx, status, previous).await {
         let gap = Gap {
             what: format!("the {which} log of container {container}"),
-            why: "what came is of another instance: the container was started again, or the pod made again, after \
-                  its state was read"
+            why: "this log belongs to another instance: the container restarted, or the pod was \
+            recreated, after its state was read"
                 .into(),
-            command: Some("run it again".into()),
+            command: Some("run the command again".into()),
         };
         return Ok(SourceData { files: Vec::new(), bytes, gaps: vec![gap] });
     }
@@ -114,14 +114,14 @@ async fn one(
             let mut tail = LogBuffer::new(cx.sifter);
             let ended = cx.api.stream(&path::with_query(&base, &query), TIME, |c| tail.push(c)).await;
             let mut files = vec![cx.text(&file, &kept)];
-            let mut why = format!("after {} MiB: {e}; what came before was used", bytes >> 20);
+            let mut why = format!("stopped after {} MiB: {e}; the part before that was used", bytes >> 20);
             if tail.bytes > 0 {
                 let name = format!("logs/{container}.{which}.tail.log");
                 files.push(cx.text(&name, &tail.finish()));
-                why.push_str(" with the last lines, which were asked for again");
+                why.push_str(" together with the last lines, fetched separately");
             }
             if let Err(e) = ended {
-                why.push_str(&format!("; the last lines could not be read: {e}"));
+                why.push_str(&format!("; could not read the last lines: {e}"));
             }
             let gap = Gap {
                 what: format!("the middle of the {which} log of container {container}"),

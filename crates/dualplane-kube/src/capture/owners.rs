@@ -46,7 +46,7 @@ async fn chain(cx: &Context<'_>) -> Result<SourceData, ApiError> {
         let found = match cx.api.object(&path::named(&list, &name)).await {
             // Deleted and made again, it is another one, whose template the pod never had.
             Ok(o) if !uid.is_empty() && text(&o, "/metadata/uid") != uid => Err(ApiError::NotFound(format!(
-                "{}/{name} was deleted and made again since it made the pod",
+                "{}/{name} was deleted and recreated after it created the pod",
                 kind.word()
             ))),
             other => other,

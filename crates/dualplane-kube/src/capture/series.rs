@@ -36,7 +36,7 @@ pub struct Access {
 /// [`ApiError::Access`] when the URL is none.
 pub fn store(url: &str, token: Option<String>) -> Result<Access, ApiError> {
     let odd =
-        |why: String| ApiError::Access(format!("{} is no URL of a store: {why}", without_password(url)));
+        |why: String| ApiError::Access(format!("{} is not a valid store URL: {why}", without_password(url)));
     let uri: Uri =
         url.trim_end_matches('/').parse().map_err(|e: http::uri::InvalidUri| odd(e.to_string()))?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {

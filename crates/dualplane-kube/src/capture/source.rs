@@ -150,7 +150,7 @@ fn end(name: String, missing: Missing, result: Result<SourceData, ApiError>) -> 
 pub(crate) fn gap(missing: Missing, fault: &ApiError) -> Gap {
     let why = match fault {
         ApiError::Forbidden { permission, .. } if !permission.is_empty() => {
-            format!("the permission to {permission} is missing (deploy/rbac.yaml says what each one buys)")
+            format!("missing permission to {permission} (see deploy/rbac.yaml)")
         }
         f => f.to_string(),
     };

@@ -36,7 +36,7 @@ pub async fn ask(api: &Api, pods: impl Iterator<Item = &Value>) -> (Vec<Answer>,
             Ok(body) => String::from_utf8_lossy(&body).into_owned(),
             Err(fault) => {
                 let what = format!(
-                    "what the engine of container {} of pod {namespace}/{pod} says",
+                    "answers of the engine in container {} of pod {namespace}/{pod}",
                     question.container
                 );
                 gaps.extend(unanswered(&what, &path, &fault));
@@ -56,7 +56,7 @@ fn unanswered(what: &str, path: &str, fault: &ApiError) -> Option<Gap> {
     match fault {
         ApiError::Unauthorized(_) => Some(Gap {
             what: what.to_owned(),
-            why: "it asks for an API key, which the API server's proxy does not pass on".into(),
+            why: "it requires an API key, which the API server's proxy does not forward".into(),
             command: None,
         }),
         ApiError::Forbidden { .. } | ApiError::TimedOut(_) | ApiError::Busy { .. } => {

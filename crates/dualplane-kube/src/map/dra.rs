@@ -29,7 +29,7 @@ pub(super) async fn fetch(
         Ok(group) => group,
         Err(e) => {
             let got =
-                Fetched::of(Err(e), "devices of ResourceClaims", "kubectl get resourceclaims -A -o yaml");
+                Fetched::of(Err(e), "devices from ResourceClaims", "kubectl get resourceclaims -A -o yaml");
             return Devices { gaps: got.gaps, ..Devices::default() };
         }
     };
@@ -38,8 +38,8 @@ pub(super) async fn fetch(
     let (slices, claims) =
         tokio::join!(slices(api, &group_version, nodes), claims(api, &group_version, namespaces));
     let slices =
-        Fetched::of(slices, "what ResourceSlices say of devices", "kubectl get resourceslices -o yaml");
-    let claims = Fetched::of(claims, "devices of ResourceClaims", "kubectl get resourceclaims -A -o yaml");
+        Fetched::of(slices, "device attributes from ResourceSlices", "kubectl get resourceslices -o yaml");
+    let claims = Fetched::of(claims, "devices from ResourceClaims", "kubectl get resourceclaims -A -o yaml");
     let gaps = slices.gaps.into_iter().chain(claims.gaps).collect();
     Devices { claims: claims.items, slices: slices.items, gaps }
 }

@@ -28,7 +28,7 @@ pub(super) async fn fetch(api: &Api, nodes: Option<&BTreeSet<String>>) -> (Vec<E
     if pods.len() > MAX_EXPORTERS {
         gaps.push(Gap {
             what: format!("{} of {} DCGM exporters", pods.len() - MAX_EXPORTERS, pods.len()),
-            why: format!("{MAX_EXPORTERS} are asked at once; name a node with --node"),
+            why: format!("at most {MAX_EXPORTERS} are queried at once; name a node with --node"),
             command: None,
         });
     }
@@ -45,7 +45,7 @@ pub(super) async fn fetch(api: &Api, nodes: Option<&BTreeSet<String>>) -> (Vec<E
                 exporters.push(Exporter { node, samples });
             }
             Ok(_) => {}
-            Err(e) => gaps.push(missing(&format!("GPUs of node {node} by its DCGM exporter {pod}"), &e)),
+            Err(e) => gaps.push(missing(&format!("GPUs of node {node} from its DCGM exporter {pod}"), &e)),
         }
     }
     (exporters, gaps)

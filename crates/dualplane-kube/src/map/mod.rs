@@ -49,7 +49,7 @@ pub async fn gather(api: &Api, scope: Scope) -> Result<Input, ApiError> {
             if of_pods.len() > MAX_NODES {
                 input.gaps.push(Gap {
                     what: format!("{} of {} nodes", of_pods.len() - MAX_NODES, of_pods.len()),
-                    why: format!("one map shows {MAX_NODES} nodes; ask about fewer pods"),
+                    why: format!("one map covers {MAX_NODES} nodes; select fewer pods"),
                     command: None,
                 });
                 of_pods = of_pods.into_iter().take(MAX_NODES).collect();

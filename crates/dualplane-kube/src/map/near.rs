@@ -42,7 +42,7 @@ pub(super) async fn neighbours(api: &Api, nodes: Option<&BTreeSet<String>>, aske
     for list in lists {
         let got = Fetched::of(
             list.map(|l| l.items),
-            "other holders of the same GPUs",
+            "other pods on the same GPUs",
             "kubectl get pods -A --field-selector spec.nodeName=NODE",
         );
         all.items.extend(got.items);

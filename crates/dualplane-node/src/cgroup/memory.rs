@@ -96,13 +96,13 @@ pub struct Memory {
     pub swap: Option<Bytes>,
     /// Anonymous.
     pub anon: Option<Bytes>,
-    /// Page cache, tmpfs in it.
+    /// Page cache, including tmpfs.
     pub file: Option<Bytes>,
     /// tmpfs, shared and pinned memory.
     pub shmem: Option<Bytes>,
     /// Kernel memory (v1: `memory.kmem` is not read; `None`).
     pub kernel: Option<Bytes>,
-    /// Page cache that is reclaimed first.
+    /// Inactive page cache, which the kernel reclaims first.
     pub inactive_file: Option<Bytes>,
     /// Page cache that was used again.
     pub active_file: Option<Bytes>,
@@ -110,7 +110,7 @@ pub struct Memory {
     pub unevictable: Option<Bytes>,
     /// Page faults that waited for a disk: the sign of thrashing below the limit.
     pub major_faults: Option<u64>,
-    /// How often the limit was touched; reclaim may have helped.
+    /// Times the limit was reached; reclaim may have freed memory.
     pub at_limit: Option<u64>,
     /// How often an allocation failed at the limit (v2).
     pub oom: Option<u64>,

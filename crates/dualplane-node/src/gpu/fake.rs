@@ -18,7 +18,7 @@ pub enum ScriptError {
     #[error("the table of GPU samples: {0}")]
     Form(#[from] serde_json::Error),
     /// Something names a device that the list has not.
-    #[error("the table of GPU samples names device {0}, and has {1} devices")]
+    #[error("the table of GPU samples names device {0}, but has only {1} devices")]
     Device(u16, usize),
 }
 

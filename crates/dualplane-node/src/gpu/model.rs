@@ -107,7 +107,7 @@ pub struct Health {
     pub ecc_corrected: Option<u64>,
     /// Uncorrected ones.
     pub ecc_uncorrected: Option<u64>,
-    /// PCIe packets that were sent again.
+    /// PCIe packets that were retransmitted.
     pub pcie_replays: Option<u32>,
     /// NVLinks that are up.
     pub nvlinks: Option<u32>,

@@ -13,11 +13,11 @@ use crate::number::{kilobytes, pairs, read_again};
 pub struct Machine {
     /// All of it.
     pub total: Option<Bytes>,
-    /// What a new process could get without swapping.
+    /// Memory available to a new process without swapping.
     pub available: Option<Bytes>,
     /// Unused.
     pub free: Option<Bytes>,
-    /// Page cache, tmpfs in it.
+    /// Page cache, including tmpfs.
     pub cached: Option<Bytes>,
     /// tmpfs, shared and pinned memory.
     pub shmem: Option<Bytes>,
@@ -31,7 +31,7 @@ pub struct Machine {
     pub hugetlb: Option<Bytes>,
     /// Swap space.
     pub swap_total: Option<Bytes>,
-    /// Of it unused.
+    /// Unused part of the huge pages.
     pub swap_free: Option<Bytes>,
     /// Processes that the OOM killer killed since boot, anywhere on the machine.
     pub oom_kill: Option<u64>,

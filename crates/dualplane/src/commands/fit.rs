@@ -27,7 +27,8 @@ pub(crate) fn run(args: &FitArgs) -> Result<Code, Failure> {
     let input = Tokens::parse("--input-tokens", &args.input_tokens)?;
     let outcome = Tokens::parse("--output-tokens", &args.output_tokens)?;
     if args.concurrency == 0 || args.concurrency > MAX_REQUESTS {
-        return Err(Failure::Flag { flag: "--concurrency", why: format!("is not in 1 to {MAX_REQUESTS}") });
+        return Err(Failure::Flag { flag: "--concurrency", why: format!("must be between 1 and \
+        {MAX_REQUESTS}") });
     }
     let ask = Workload {
         usual_tokens: input.usual + outcome.usual,
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<Code, Failure> {
     let model = &q.named.model;
     if ask.longest_tokens > model.max_model_len {
         let why =
-            format!("{} tokens are more than the {} of the model", ask.longest_tokens, model.max_model_len);
+            format!("{} tokens exceed the model's {}", ask.longest_tokens, model.max_model_len);
         return Err(Failure::Flag { flag: "--input-tokens", why });
     }
     let here = match &q.placed {
@@ -84,14 +85,14 @@ impl Tokens {
     fn parse(flag: &'static str, text: &str) -> Result<Self, Failure> {
         let wrong = |what: &str| Failure::Flag {
             flag,
-            why: format!("{what}; write it as p50=1000,p99=8000, or as one number"),
+            why: format!("{what}; use p50=1000,p99=8000 or one number"),
         };
         let number = |t: &str| {
             t.trim()
                 .parse::<u64>()
                 .ok()
                 .filter(|n| *n <= MAX_TOKENS)
-                .ok_or_else(|| wrong(&format!("`{t}` is no number of tokens")))
+                .ok_or_else(|| wrong(&format!("`{t}` is not a number of tokens")))
         };
         if !text.contains('=') {
             let n = number(text)?;

@@ -57,7 +57,8 @@ fn ls(namespace: Option<&str>, all: bool, common: &IncidentsArgs) -> Result<Code
     output::write(&table(&items))?;
     if left_out > 0 {
         output::note(&format!(
-            "{left_out} more with --all: ends that nobody called a death, and bundles that had to go"
+            "{left_out} more with --all: containers that ended for an unknown reason, and incidents whose \
+            bundle was deleted"
         ));
     }
     Ok(exit::OK)

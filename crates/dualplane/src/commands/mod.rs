@@ -71,7 +71,7 @@ pub(crate) enum Failure {
         hint: String,
     },
     /// A word that should name an object of a cluster does not.
-    #[error("{word} is not an object of a cluster, such as pod/NAME")]
+    #[error("{word} is not a cluster object such as pod/NAME")]
     NoObject {
         /// As given.
         word: String,
@@ -126,7 +126,7 @@ pub(crate) enum Failure {
         why: String,
     },
     /// Nobody knows the model.
-    #[error("{id} is neither a directory nor a config.json nor in the catalogue")]
+    #[error("{id} is not a directory, not a config.json and not in the catalogue")]
     NoModel {
         /// As given.
         id: String,
@@ -192,7 +192,7 @@ pub(crate) enum Failure {
         near: Vec<String>,
     },
     /// Only the summary of an incident is left.
-    #[error("{0}: its bundle had to go for later ones")]
+    #[error("{0}: its bundle was deleted to make room for later ones")]
     BundleGone(String),
     /// A command of a node, called on another system.
     #[cfg(not(target_os = "linux"))]
@@ -248,9 +248,9 @@ impl Failure {
                 "run as a user who may read it, or copy it somewhere readable".into()
             }
             Self::NoTarget { hint, .. } | Self::NoObject { hint, .. } => hint.clone(),
-            Self::Unwritable { .. } => "check that there is room, and that you may write there".into(),
+            Self::Unwritable { .. } => "check free space and write permission".into(),
             Self::NotAFile { path, .. } => {
-                format!("give its content on standard input: dualplane triage - < {}", path.display())
+                format!("pass its content on standard input: dualplane triage - < {}", path.display())
             }
             Self::NoEvidence(_) => {
                 "give logs (kubectl logs --previous), kubectl get pod/events -o json, dmesg, or metrics; \
@@ -260,12 +260,12 @@ impl Failure {
             Self::Cluster(fault) => cluster_hint(fault)?,
             Self::NotChanged { hint, .. } => hint.clone()?,
             Self::Unclear(_) => {
-                "its record is kept; `dualplane rollback` finds out what became of it and undoes it".into()
+                "the change is recorded; `dualplane rollback` checks whether it was made and undoes it".into()
             }
             Self::NoPods(_) => {
                 "check the namespace (-n), the selector (-l) and the context (--context)".into()
             }
-            Self::NoneFailed(_) => "name a pod (pod/NAME) to judge it all the same".into(),
+            Self::NoneFailed(_) => "name a pod (pod/NAME) to judge it anyway".into(),
             Self::NoneMapped(_) => {
                 "check the name and the namespace (-n); `dualplane map --node NODE` lists the GPUs of a node"
                     .into()
@@ -282,23 +282,24 @@ impl Failure {
             }
             Self::NotKnown { near, .. } => format!("did you mean: {}", near.join(", ")),
             Self::NoState { .. } => {
-                "check the path and that you may use it; the agent writes to /var/lib/dualplane unless --state says \
-                 otherwise, and one agent uses a folder at a time"
+                "check the path and its permissions; the agent uses /var/lib/dualplane unless --state is \
+                set, and only one agent can use a directory at a time"
                     .into()
             }
             #[cfg(not(target_os = "linux"))]
             Self::LinuxOnly(_) => {
-                "run it on the node (deploy/agent.yaml); its bundles are judged here with `dualplane triage`".into()
+                "run it on the node (deploy/agent.yaml); judge its bundles here with `dualplane \
+                triage`".into()
             }
             Self::NoIncident { near, .. } if near.is_empty() => {
-                "`dualplane incidents ls --all` lists them; `last` is the last one".into()
+                "`dualplane incidents ls --all` lists all incidents; `last` is the latest".into()
             }
             Self::BundleGone(_) => {
-                "`dualplane incidents ls --all -o json` shows what is left of it; the agent keeps more with a larger \
-                 --disk, and elsewhere with --copy-to or --send-to"
+                "`dualplane incidents ls --all -o json` shows its summary; to keep more, raise the \
+                agent's --disk or use --copy-to or --send-to"
                     .into()
             }
-            Self::NoIncident { near, .. } => format!("give more of the id: {}", near.join(", ")),
+            Self::NoIncident { near, .. } => format!("give more characters of the ID: {}", near.join(", ")),
             Self::NoModel { near, .. } => {
                 let near =
                     if near.is_empty() { String::new() } else { format!("; near: {}", near.join(", ")) };
@@ -307,13 +308,13 @@ impl Failure {
                 )
             }
             Self::Plan(PlanError::Contradiction { names, .. }) if OWN_FLAGS.contains(&names.as_str()) => {
-                format!("give {names} another value; `dualplane plan --help` says what it takes")
+                format!("correct the value of {names}; see `dualplane plan --help`")
             }
             Self::Plan(PlanError::Contradiction { .. }) => {
-                "the engine rejects this before it takes memory; change what is named".into()
+                "the engine rejects this at start; change the named setting".into()
             }
             Self::Plan(PlanError::Unsupported { .. }) => {
-                "its arithmetic is not known here, and is not guessed".into()
+                "dualplane does not know its arithmetic and does not guess".into()
             }
             _ => return None,
         })
@@ -324,14 +325,15 @@ impl Failure {
 fn cluster_hint(fault: &ApiError) -> Option<String> {
     Some(match fault {
         ApiError::Access(_) => {
-            "check --kubeconfig, --context and KUBECONFIG; `kubectl config get-contexts` lists what there is"
+            "check --kubeconfig, --context and KUBECONFIG; `kubectl config get-contexts` lists the contexts"
                 .into()
         }
         ApiError::Unauthorized(_) => {
             "log in again, or refresh the token; `kubectl auth whoami` shows who you are".into()
         }
         ApiError::Forbidden { permission, .. } if !permission.is_empty() => format!(
-            "ask for the permission to {permission}; deploy/rbac.yaml holds all that dualplane uses, and what each one buys"
+            "ask for permission to {permission}; deploy/rbac.yaml lists every permission that dualplane \
+            uses, with its purpose"
         ),
         ApiError::NotFound(_) => {
             "check the name and the namespace (-n); `kubectl get pods -A` lists them".into()
@@ -340,7 +342,7 @@ fn cluster_hint(fault: &ApiError) -> Option<String> {
             "check the network to the API server; `kubectl version` should answer".into()
         }
         ApiError::Busy { .. } => {
-            "the API server is overloaded; try again, or with a larger --request-timeout".into()
+            "the API server is overloaded; try again later or with a larger --request-timeout".into()
         }
         _ => return None,
     })

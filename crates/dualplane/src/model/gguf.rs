@@ -30,7 +30,8 @@ pub(super) fn read(id: &str, path: &Path) -> Result<Named, Failure> {
     let (mut gguf, mut bytes) = header(path)?;
     let mut largest = bytes;
     for i in 2..=gguf.files().min(MAX_FILES) {
-        let next = sibling(path, i, gguf.files()).ok_or_else(|| bad(path, "the other files of its split are not named as llama-gguf-split names them, or it is not the first".into()))?;
+        let next = sibling(path, i, gguf.files()).ok_or_else(|| bad(path, "it is not the first file of a \
+        split, or its parts do not follow the naming of llama-gguf-split".into()))?;
         let (more, size) = header(&next)?;
         gguf.extend(more);
         bytes = bytes.saturating_add(size);
@@ -38,7 +39,7 @@ pub(super) fn read(id: &str, path: &Path) -> Result<Named, Failure> {
     }
     let model = gguf.model()?;
     let files = Checkpoint { bytes: Some(bytes), largest_file: Some(largest), bin: false };
-    let source = format!("{}: header of the GGUF file", path.display());
+    let source = format!("{}: GGUF header", path.display());
     Ok(Named { id: id.into(), source, model, gguf: Some(gguf), files })
 }
 

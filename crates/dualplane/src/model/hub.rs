@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Fetches what decides memory; weights are never fetched. Returns the address too, as the source of the facts.
 pub(super) fn read(id: &str) -> Result<(Texts, String), Failure> {
     if !is_id(id) {
-        let why = "this is no id of Hugging Face (organisation/name)".into();
+        let why = "this is not a Hugging Face model ID (organisation/name)".into();
         return Err(Failure::Online { what: id.into(), why });
     }
     let var = |name: &str| std::env::var(name).ok().map(|v| v.trim().to_owned()).filter(|v| !v.is_empty());

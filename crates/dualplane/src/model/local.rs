@@ -46,7 +46,7 @@ fn text(path: &Path) -> Result<String, Failure> {
     let mut out = String::new();
     let file = fs::File::open(path).map_err(failed)?;
     if !file.metadata().map_err(failed)?.is_file() {
-        return Err(Failure::NotAFile { path: path.to_owned(), what: "no regular file" });
+        return Err(Failure::NotAFile { path: path.to_owned(), what: "not a regular file" });
     }
     let read = file.take(MAX_FILE + 1).read_to_string(&mut out).map_err(failed)?;
     if read as u64 > MAX_FILE {

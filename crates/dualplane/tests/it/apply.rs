@@ -231,7 +231,7 @@ fn what_was_shown_is_what_is_changed() {
     let fake = Fake::new(Mood::Changed);
     let o = fake.apply();
     assert_eq!((code(&o), fake.writes()), (7, 1), "{}", stderr(&o));
-    assert!(stderr(&o).contains("run it again"), "{}", stderr(&o));
+    assert!(stderr(&o).contains("run the command again"), "{}", stderr(&o));
     assert_eq!(fake.record()["state"], "failed");
 }
 

@@ -148,7 +148,7 @@ fn words(s: &Summary, knowledge: &Knowledge) -> Option<(Class, String)> {
         return None;
     }
     let what = match s.kind {
-        Kind::Kill => "processes were killed, the container lives on: ",
+        Kind::Kill => "processes were killed, the container is still running:  ",
         Kind::Death | Kind::End => "",
     };
     let mut message =

@@ -14,9 +14,9 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
 const INDEX: &str = "dualplane agent\n\n\
-    /metrics              both planes, verdicts and the agent's own cost, as Prometheus text\n\
-    /healthz              200 while rounds are taken\n\
-    /incidents            summaries, the oldest first\n\
+    /metrics              host RAM, VRAM, verdicts and the agent's own cost, as Prometheus text\n\
+    /healthz              200 while the agent is sampling\n\
+    /incidents            summaries, oldest first\n\
     /incidents/ID         one summary\n\
     /incidents/ID/bundle  its evidence: dualplane triage FILE\n";
 
@@ -42,7 +42,8 @@ pub(super) fn answer<B>(state: &Shared, peer: IpAddr, request: &Request<B>) -> A
         },
         ("incidents", rest @ (None | Some(_)), what, None) => {
             if !may_see(state.options.access, peer) {
-                let why = "incidents hold logs and are not served here: --serve-incidents, or kubectl port-forward\n";
+                let why = "incidents contain logs and are not served to other hosts: use \
+                --serve-incidents or kubectl port-forward\n";
                 return text(StatusCode::FORBIDDEN, why.into());
             }
             incidents(state, rest.filter(|r| !r.is_empty()), what)
@@ -92,7 +93,7 @@ fn json(value: &impl serde::Serialize) -> Answer {
 }
 
 fn not_here() -> Answer {
-    text(StatusCode::NOT_FOUND, "not here; / lists what is\n".into())
+    text(StatusCode::NOT_FOUND, "not found; / lists the endpoints\n".into())
 }
 
 fn text(status: StatusCode, body: String) -> Answer {

@@ -7,7 +7,7 @@ use crate::view::View;
 const INCIDENTS: Family = counter(
     "dualplane_incidents_total",
     "class plane kind",
-    "Incidents that this run of the agent noticed, by verdict.",
+    "Incidents noticed since the agent started, by verdict.",
 );
 
 /// A family and how its value is read.
@@ -16,26 +16,28 @@ type AgentMetric = (Family, fn(&View, &Counts) -> Option<f64>);
 const AGENT: &[AgentMetric] = &[
     (gauge("dualplane_incidents_kept", "", "Bundles on the disk."), |_, c| Some(c.store.bundles as f64)),
     (gauge("dualplane_incidents_kept_bytes", "", "Their bytes."), |_, c| Some(c.store.bytes as f64)),
-    (counter("dualplane_incidents_dropped_total", "", "Bundles that had to go for later ones."), |_, c| {
+    (counter("dualplane_incidents_dropped_total", "", "Bundles deleted to make room for later \
+    ones."), |_, c| {
         Some(c.store.dropped as f64)
     }),
-    (counter("dualplane_incidents_dropped_first_total", "", "First deaths of a loop among them."), |_, c| {
+    (counter("dualplane_incidents_dropped_first_total", "", "Deleted bundles that held the first death of \
+    a crash loop."), |_, c| {
         Some(c.store.dropped_firsts as f64)
     }),
-    (gauge("dualplane_incidents_unreadable", "", "Summaries in the folder that cannot be read."), |_, c| {
+    (gauge("dualplane_incidents_unreadable", "", "Incident summaries that cannot be read."), |_, c| {
         Some(c.store.unreadable as f64)
     }),
-    (counter("dualplane_agent_rounds_total", "", "Rounds of readings."), |v, _| {
+    (counter("dualplane_agent_rounds_total", "", "Sampling rounds."), |v, _| {
         Some((v.round?.number as f64) + 1.0)
     }),
-    (counter("dualplane_agent_round_seconds_total", "", "Time that all rounds took together."), |_, c| {
+    (counter("dualplane_agent_round_seconds_total", "", "Total time spent in sampling rounds."), |_, c| {
         Some(c.round_time.as_secs_f64())
     }),
     (
         gauge(
             "dualplane_agent_round_duration_seconds",
             "",
-            "Time that the last round took on the host's plane.",
+            "Time that the last round spent on host RAM.",
         ),
         |v, _| {
             let r = v.round?;
@@ -46,11 +48,11 @@ const AGENT: &[AgentMetric] = &[
         gauge(
             "dualplane_agent_plane_skew_seconds",
             "",
-            "The most that lies between the readings of the two planes in the last round.",
+            "Largest time difference between the host RAM and VRAM readings of the last round.",
         ),
         |v, _| Some(v.round?.skew()?.as_secs_f64()),
     ),
-    (gauge("dualplane_agent_last_round_timestamp_seconds", "", "When the last round began."), |v, _| {
+    (gauge("dualplane_agent_last_round_timestamp_seconds", "", "Start time of the last round."), |v, _| {
         v.round.map(|_| v.wall_ms as f64 / 1000.0)
     }),
     (
@@ -62,63 +64,64 @@ const AGENT: &[AgentMetric] = &[
         |_, c| Some(c.gpu_late as f64),
     ),
     (
-        gauge("dualplane_agent_containers", "", "Container groups that are sampled, sandboxes included."),
+        gauge("dualplane_agent_containers", "", "Sampled container cgroups, including pod sandboxes."),
         |v, _| Some(v.containers.len() as f64),
     ),
-    (gauge("dualplane_agent_ring_bytes", "", "Bytes of the ring of samples on the disk."), |_, c| {
+    (gauge("dualplane_agent_ring_bytes", "", "Size of the sample ring on disk."), |_, c| {
         c.ring_bytes.map(|b| b as f64)
     }),
-    (gauge("dualplane_agent_ring_span_seconds", "", "How far back the ring reaches."), |_, c| {
+    (gauge("dualplane_agent_ring_span_seconds", "", "Time span covered by the sample ring."), |_, c| {
         c.ring_span.map(|d| d.as_secs_f64())
     }),
     (
         counter(
             "dualplane_agent_kernel_records_lost_total",
             "",
-            "Kernel messages that were overwritten before they could be read.",
+            "Kernel messages overwritten before the agent could read them.",
         ),
         |_, c| Some(c.kernel_lost as f64),
     ),
 ];
 
-const LOST: Family = counter("dualplane_agent_lost_total", "what", "What could not be kept.");
+const LOST: Family = counter("dualplane_agent_lost_total", "what", "Data that could not be kept, by kind.");
 
 const SINK: &[Metric<SinkCounts>] = &[
-    (counter("dualplane_sink_delivered_total", "sink", "Incidents that arrived."), |s| {
+    (counter("dualplane_sink_delivered_total", "sink", "Incidents delivered."), |s| {
         Some(s.delivered as f64)
     }),
-    (counter("dualplane_sink_failed_total", "sink", "Attempts that failed; they are repeated."), |s| {
+    (counter("dualplane_sink_failed_total", "sink", "Failed delivery attempts; they are retried."), |s| {
         Some(s.failed as f64)
     }),
-    (counter("dualplane_sink_refused_total", "sink", "Incidents that were refused for good."), |s| {
+    (counter("dualplane_sink_refused_total", "sink", "Incidents permanently rejected by the receiver."), |s| {
         Some(s.refused as f64)
     }),
     (
         counter(
             "dualplane_sink_lost_total",
             "sink",
-            "Incidents whose bundle had to go before it was delivered.",
+            "Incidents whose bundle was deleted before delivery.",
         ),
         |s| Some(s.lost as f64),
     ),
-    (gauge("dualplane_sink_pending", "sink", "Incidents that wait to be delivered."), |s| {
+    (gauge("dualplane_sink_pending", "sink", "Incidents waiting for delivery."), |s| {
         Some(s.pending as f64)
     }),
 ];
 
-const INFO: Family = gauge("dualplane_agent_info", "version", "1, with the version.");
+const INFO: Family = gauge("dualplane_agent_info", "version", "Always 1; the label holds the version.");
 
 /// These have the names that all exporters use; `node` is on them too.
 const PROCESS: &[AgentMetric] = &[
-    (counter("process_cpu_seconds_total", "", "Time on processors."), |_, c| {
+    (counter("process_cpu_seconds_total", "", "CPU time."), |_, c| {
         c.cost.cpu.map(|d| d.as_secs_f64())
     }),
     (gauge("process_resident_memory_bytes", "", "Resident memory."), |_, c| {
         c.cost.resident.map(|b| b.0 as f64)
     }),
-    (gauge("process_open_fds", "", "Open descriptors."), |_, c| c.cost.open_fds.map(|n| n as f64)),
-    (gauge("process_max_fds", "", "Descriptors that may be open."), |_, c| c.cost.max_fds.map(|n| n as f64)),
-    (gauge("process_start_time_seconds", "", "When the agent started."), |_, c| {
+    (gauge("process_open_fds", "", "Open file descriptors."), |_, c| c.cost.open_fds.map(|n| n as f64)),
+    (gauge("process_max_fds", "", "Maximum number of open file \
+    descriptors."), |_, c| c.cost.max_fds.map(|n| n as f64)),
+    (gauge("process_start_time_seconds", "", "Start time of the agent."), |_, c| {
         c.cost.started_ms.map(|ms| ms as f64 / 1000.0)
     }),
 ];
@@ -126,7 +129,7 @@ const PROCESS: &[AgentMetric] = &[
 const LEFT_OUT: Family = gauge(
     "dualplane_agent_samples_left_out",
     "",
-    "Containers, devices and samples beyond the bounds of this page.",
+    "Containers, devices and samples omitted from this page.",
 );
 
 pub(super) fn families() -> impl Iterator<Item = &'static Family> {

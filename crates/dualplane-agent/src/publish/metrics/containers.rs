@@ -23,18 +23,18 @@ const ENGINE: &str = "namespace pod container engine model_name";
 const INFO: Family = gauge(
     "dualplane_container_info",
     "namespace pod container uid container_id qos runtime",
-    "1, with what else identifies the container.",
+    "Always 1; the labels identify the container.",
 );
 
 const HOST: &[Metric<ContainerView>] = &[
-    (gauge("dualplane_container_memory_usage_bytes", OWN, "Host RAM in use, page cache included."), |c| {
+    (gauge("dualplane_container_memory_usage_bytes", OWN, "Host RAM in use, including page cache."), |c| {
         bytes(c.memory.current)
     }),
     (
         gauge(
             "dualplane_container_memory_peak_bytes",
             OWN,
-            "The most that ever was in use (cgroup v1, and Linux 5.19 and later).",
+            "Peak host RAM usage (cgroup v1, or v2 on Linux 5.19 and later).",
         ),
         |c| bytes(c.memory.peak),
     ),
@@ -42,7 +42,7 @@ const HOST: &[Metric<ContainerView>] = &[
         gauge(
             "dualplane_container_memory_limit_bytes",
             OWN,
-            "The tightest limit of the container and the groups above it; absent without one.",
+            "Lowest memory limit of the container and its parent cgroups; absent without a limit.",
         ),
         |c| bytes(c.memory.limit.and_then(Limit::bytes)),
     ),
@@ -50,19 +50,19 @@ const HOST: &[Metric<ContainerView>] = &[
         gauge(
             "dualplane_container_memory_working_set_bytes",
             OWN,
-            "Usage without the page cache that is reclaimed first: what the kubelet evicts by.",
+            "Usage minus inactive page cache; the kubelet evicts by this value.",
         ),
         |c| bytes(c.memory.working_set()),
     ),
     (gauge("dualplane_container_memory_anon_bytes", OWN, "Anonymous memory."), |c| bytes(c.memory.anon)),
-    (gauge("dualplane_container_memory_file_bytes", OWN, "Page cache, tmpfs in it."), |c| {
+    (gauge("dualplane_container_memory_file_bytes", OWN, "Page cache, including tmpfs."), |c| {
         bytes(c.memory.file)
     }),
     (
         gauge(
             "dualplane_container_memory_shmem_bytes",
             OWN,
-            "tmpfs, shared memory and pinned host memory: not reclaimed without swap.",
+            "tmpfs, shared memory and pinned host memory; not reclaimable without swap.",
         ),
         |c| bytes(c.memory.shmem),
     ),
@@ -70,7 +70,8 @@ const HOST: &[Metric<ContainerView>] = &[
         bytes(c.memory.kernel)
     }),
     (
-        gauge("dualplane_container_memory_inactive_file_bytes", OWN, "Page cache that is reclaimed first."),
+        gauge("dualplane_container_memory_inactive_file_bytes", OWN, "Inactive page cache, which the \
+        kernel reclaims first."),
         |c| bytes(c.memory.inactive_file),
     ),
     (gauge("dualplane_container_memory_unevictable_bytes", OWN, "Locked memory."), |c| {
@@ -78,14 +79,14 @@ const HOST: &[Metric<ContainerView>] = &[
     }),
     (gauge("dualplane_container_memory_swap_bytes", OWN, "Swap in use."), |c| bytes(c.memory.swap)),
     (
-        counter("dualplane_container_memory_major_faults_total", OWN, "Page faults that waited for a disk."),
+        counter("dualplane_container_memory_major_faults_total", OWN, "Page faults that required disk I/O."),
         |c| number(c.memory.major_faults),
     ),
     (
         counter(
             "dualplane_container_memory_at_limit_total",
             OWN,
-            "How often the limit was touched; reclaim may have helped.",
+            "Times the limit was reached; reclaim may have freed memory.",
         ),
         |c| number(c.memory.at_limit),
     ),
@@ -93,18 +94,18 @@ const HOST: &[Metric<ContainerView>] = &[
         counter(
             "dualplane_container_memory_oom_total",
             OWN,
-            "How often an allocation failed at the limit (cgroup v2).",
+            "Allocations that failed at the limit (cgroup v2).",
         ),
         |c| number(c.memory.oom),
     ),
-    (counter("dualplane_container_oom_kills_total", OWN, "Processes that an OOM killer killed."), |c| {
+    (counter("dualplane_container_oom_kills_total", OWN, "Processes killed by the OOM killer."), |c| {
         number(c.memory.oom_kill)
     }),
     (
         counter(
             "dualplane_container_oom_group_kills_total",
             OWN,
-            "Times that the OOM killer killed the container as a whole (cgroup v2).",
+            "Times the OOM killer killed the whole container (cgroup v2).",
         ),
         |c| number(c.memory.oom_group_kill),
     ),
@@ -112,7 +113,7 @@ const HOST: &[Metric<ContainerView>] = &[
         counter(
             "dualplane_container_memory_pressure_waiting_seconds_total",
             OWN,
-            "Time in which some task waited for memory (PSI some).",
+            "Time in which at least one task waited for memory (PSI some).",
         ),
         |c| seconds(c.memory.pressure.some_us),
     ),
@@ -124,11 +125,12 @@ const HOST: &[Metric<ContainerView>] = &[
         ),
         |c| seconds(c.memory.pressure.full_us),
     ),
-    (gauge("dualplane_container_shm_size_bytes", OWN, "Size of /dev/shm of its pod."), |c| {
+    (gauge("dualplane_container_shm_size_bytes", OWN, "Size of the pod's /dev/shm."), |c| {
         bytes(c.shm.map(|s| s.size))
     }),
-    (gauge("dualplane_container_shm_used_bytes", OWN, "Of it in use."), |c| bytes(c.shm.map(|s| s.used))),
-    (gauge("dualplane_container_processes", OWN, "Processes when they were last listed."), |c| {
+    (gauge("dualplane_container_shm_used_bytes", OWN, "Used part of \
+    /dev/shm."), |c| bytes(c.shm.map(|s| s.used))),
+    (gauge("dualplane_container_processes", OWN, "Number of processes at the last listing."), |c| {
         let n = c.processes.processes.len() + c.processes.left_out;
         (n > 0).then_some(n as f64)
     }),
@@ -137,40 +139,41 @@ const HOST: &[Metric<ContainerView>] = &[
 const VRAM: Family = gauge(
     "dualplane_container_gpu_memory_used_bytes",
     "namespace pod container gpu UUID",
-    "VRAM that its processes hold on a device, where the driver tells.",
+    "VRAM used by the container's processes on a device, if the driver reports it.",
 );
 const ON_GPU: Family = gauge(
     "dualplane_container_gpu_processes",
     "namespace pod container gpu UUID",
-    "Its processes with memory on a device.",
+    "Processes of the container that use memory on a device.",
 );
 
 const GIVEN: Family = gauge(
     "dualplane_container_gpu_given",
     "namespace pod container gpu UUID resource device_id",
-    "1 for each GPU that the kubelet gave it, used or not; gpu and UUID where device_id tells them.",
+    "1 for each GPU that the kubelet allocated to the container, used or not; gpu and UUID if device_id \
+    identifies them.",
 );
 const KUBELET: Family = gauge(
     "dualplane_pod_resources_readable",
     "",
-    "1 where the kubelet tells which GPUs it gave, else 0; absent where it is not asked.",
+    "1 if the kubelet reports its GPU allocations, else 0; absent if it is not queried.",
 );
 
 const ENGINES: &[Metric<ContainerView>] = &[
-    (gauge("dualplane_engine_kv_cache_usage_ratio", ENGINE, "Share of the KV cache in use, 0 to 1."), |c| {
+    (gauge("dualplane_engine_kv_cache_usage_ratio", ENGINE, "Used share of the KV cache, 0 to 1."), |c| {
         c.engine.as_ref()?.kv_use
     }),
-    (gauge("dualplane_engine_requests_running", ENGINE, "Requests that run."), |c| {
+    (gauge("dualplane_engine_requests_running", ENGINE, "Running requests."), |c| {
         c.engine.as_ref()?.running
     }),
-    (gauge("dualplane_engine_requests_waiting", ENGINE, "Requests that wait."), |c| {
+    (gauge("dualplane_engine_requests_waiting", ENGINE, "Waiting requests."), |c| {
         c.engine.as_ref()?.waiting
     }),
     (
         counter(
             "dualplane_engine_preemptions_total",
             ENGINE,
-            "Requests that lost their place in the KV cache.",
+            "Requests preempted from the KV cache.",
         ),
         |c| c.engine.as_ref()?.preemptions,
     ),

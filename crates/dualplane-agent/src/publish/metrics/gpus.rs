@@ -14,32 +14,32 @@ fn share(percent: Option<u32>) -> Option<f64> {
 }
 
 const READABLE: Family =
-    gauge("dualplane_gpus_readable", "", "1 where GPUs of the node can be read, else 0.");
+    gauge("dualplane_gpus_readable", "", "1 if the node's GPUs can be read, else 0.");
 const INFO: Family = gauge(
     "dualplane_gpu_info",
     "gpu UUID model GPU_I_ID pci_bus_id mig",
-    "1, with what else identifies the device; mig: on, off, or device.",
+    "Always 1; the labels identify the device; mig is on, off or device.",
 );
 
 const DEVICE: &[Metric<GpuView>] = &[
-    (gauge("dualplane_gpu_memory_size_bytes", OWN, "All VRAM of the device."), |g| bytes(g.reading.total)),
+    (gauge("dualplane_gpu_memory_size_bytes", OWN, "Total VRAM of the device."), |g| bytes(g.reading.total)),
     (
         gauge(
             "dualplane_gpu_memory_used_bytes",
             OWN,
-            "VRAM in use by processes, without what the driver reserved.",
+            "VRAM used by processes, without the driver's reserve.",
         ),
         |g| bytes(g.reading.used),
     ),
     (gauge("dualplane_gpu_memory_free_bytes", OWN, "Unused VRAM."), |g| bytes(g.reading.free)),
-    (gauge("dualplane_gpu_memory_reserved_bytes", OWN, "VRAM that the driver keeps for itself."), |g| {
+    (gauge("dualplane_gpu_memory_reserved_bytes", OWN, "VRAM reserved by the driver."), |g| {
         bytes(g.reading.reserved)
     }),
     (
         gauge(
             "dualplane_gpu_memory_unassigned_bytes",
             OWN,
-            "VRAM of processes that belong to no container that is known; absent where no process is listed.",
+            "VRAM of processes outside any known container; absent if no process is listed.",
         ),
         |g| {
             let known = g.processes.iter().filter_map(|(p, slot)| Some((p.used?, slot)));
@@ -48,17 +48,18 @@ const DEVICE: &[Metric<GpuView>] = &[
             })
         },
     ),
-    (gauge("dualplane_gpu_processes", OWN, "Processes with memory on the device."), |g| {
+    (gauge("dualplane_gpu_processes", OWN, "Processes that use memory on the device."), |g| {
         Some(g.processes.len() as f64)
     }),
-    (gauge("dualplane_gpu_busy_ratio", OWN, "Share of time with a kernel running (not on MIG)."), |g| {
+    (gauge("dualplane_gpu_busy_ratio", OWN, "Share of time in which a GPU kernel was running (not with \
+    MIG)."), |g| {
         share(g.reading.busy)
     }),
     (
         gauge(
             "dualplane_gpu_memory_busy_ratio",
             OWN,
-            "Share of time in which VRAM was read or written; says nothing of how full it is.",
+            "Share of time in which VRAM was read or written; unrelated to how full it is.",
         ),
         |g| share(g.reading.memory_busy),
     ),
@@ -68,7 +69,7 @@ const DEVICE: &[Metric<GpuView>] = &[
     (gauge("dualplane_gpu_temperature_celsius", OWN, "Temperature of the chip."), |g| {
         g.reading.celsius.map(f64::from)
     }),
-    (counter("dualplane_gpu_pcie_replays_total", OWN, "PCIe packets that were sent again."), |g| {
+    (counter("dualplane_gpu_pcie_replays_total", OWN, "PCIe packets that were retransmitted."), |g| {
         g.health?.pcie_replays.map(f64::from)
     }),
     (gauge("dualplane_gpu_nvlinks_up", OWN, "NVLinks that are up."), |g| g.health?.nvlinks.map(f64::from)),
@@ -85,7 +86,7 @@ const DEVICE: &[Metric<GpuView>] = &[
 const THROTTLED: Family = gauge(
     "dualplane_gpu_throttled",
     "gpu UUID model GPU_I_ID reason",
-    "1 while clocks are low for a reason that is a fault.",
+    "1 while a fault limits the clocks.",
 );
 /// Bits of `nvmlClocksEventReasons`.
 const REASONS: [(&str, u64); 4] =
@@ -94,7 +95,7 @@ const REASONS: [(&str, u64); 4] =
 const ECC: Family = counter(
     "dualplane_gpu_ecc_errors_total",
     "gpu UUID model GPU_I_ID type",
-    "Memory errors since the driver was loaded, corrected or not.",
+    "Memory errors since the driver was loaded, by type.",
 );
 
 pub(super) fn families() -> impl Iterator<Item = &'static Family> {

@@ -9,11 +9,12 @@ use crate::view::View;
 const NODE: &[Metric<Machine>] = &[
     (gauge("dualplane_node_memory_size_bytes", "", "Host RAM of the node."), |m| bytes(m.total)),
     (
-        gauge("dualplane_node_memory_available_bytes", "", "What a new process could get without swapping."),
+        gauge("dualplane_node_memory_available_bytes", "", "Memory available to a new process without \
+        swapping."),
         |m| bytes(m.available),
     ),
     (gauge("dualplane_node_memory_free_bytes", "", "Unused."), |m| bytes(m.free)),
-    (gauge("dualplane_node_memory_cached_bytes", "", "Page cache, tmpfs in it."), |m| bytes(m.cached)),
+    (gauge("dualplane_node_memory_cached_bytes", "", "Page cache, including tmpfs."), |m| bytes(m.cached)),
     (gauge("dualplane_node_memory_shmem_bytes", "", "tmpfs, shared memory and pinned host memory."), |m| {
         bytes(m.shmem)
     }),
@@ -27,17 +28,17 @@ const NODE: &[Metric<Machine>] = &[
         gauge(
             "dualplane_node_memory_hugetlb_bytes",
             "",
-            "Reserved as huge pages: no container can have it otherwise.",
+            "Memory reserved for huge pages; not available for anything else.",
         ),
         |m| bytes(m.hugetlb),
     ),
     (gauge("dualplane_node_swap_size_bytes", "", "Swap space."), |m| bytes(m.swap_total)),
-    (gauge("dualplane_node_swap_free_bytes", "", "Of it unused."), |m| bytes(m.swap_free)),
+    (gauge("dualplane_node_swap_free_bytes", "", "Unused part of the huge pages."), |m| bytes(m.swap_free)),
     (
         counter(
             "dualplane_node_oom_kills_total",
             "",
-            "Processes that the OOM killer killed since boot, anywhere on the node.",
+            "Processes killed by the OOM killer on the node since boot.",
         ),
         |m| m.oom_kill.map(|n| n as f64),
     ),
@@ -45,7 +46,7 @@ const NODE: &[Metric<Machine>] = &[
         counter(
             "dualplane_node_memory_pressure_waiting_seconds_total",
             "",
-            "Time in which some task waited for memory (PSI some).",
+            "Time in which at least one task waited for memory (PSI some).",
         ),
         |m| seconds(m.pressure.some_us),
     ),

@@ -39,7 +39,7 @@ impl Sink for Directory {
 
     fn deliver(&mut self, summary: &Summary, bundle: &Path) -> Result<(), SinkError> {
         if !is_id(&summary.id) {
-            return Err(SinkError::Refused("its id is no name of a file".into()));
+            return Err(SinkError::Refused("its ID is not a valid file name".into()));
         }
         self.put(summary, bundle).map_err(|e| SinkError::Later(format!("{}: {e}", self.dir.display())))
     }

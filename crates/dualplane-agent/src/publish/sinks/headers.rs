@@ -4,7 +4,7 @@ use http::{HeaderName, HeaderValue};
 
 /// A line that is no header. The line itself is not shown: it may be a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("line {0} is no header: write Name: value")]
+#[error("line {0} is not a header: use Name: value")]
 pub struct NoHeader(usize);
 
 /// Names and values. Empty lines and those that begin with `#` say nothing.

@@ -66,10 +66,10 @@ impl std::fmt::Debug for WebConfig {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WebError {
     /// No URL with http or https and a host.
-    #[error("{0} is no URL of http or https")]
+    #[error("{0} is not an http or https URL")]
     Url(String),
     /// The token would be sent in the clear.
-    #[error("{0} has no TLS, and the token would be sent in the clear: use https, or allow it explicitly")]
+    #[error("{0} does not use TLS and would expose the token: use https or --send-token-in-clear")]
     Clear(String),
     /// Certificates cannot be read.
     #[error("certificates of {path}: {why}")]
@@ -191,9 +191,9 @@ impl Web {
             // This one will never be taken; everything else may be a matter of configuration.
             413 | 415 | 422 => Err(SinkError::Refused(why)),
             300..=399 => {
-                Err(SinkError::Later(format!("{why}: redirects are not followed, name the final URL")))
+                Err(SinkError::Later(format!("{why}: redirects are not followed; use the final URL")))
             }
-            401 | 403 => Err(SinkError::Later(format!("{why}: is the token valid for this place?"))),
+            401 | 403 => Err(SinkError::Later(format!("{why}: check the token"))),
             _ => Err(SinkError::Later(why)),
         }
     }
@@ -239,7 +239,7 @@ fn reason(e: &ureq::Error) -> String {
     match e {
         ureq::Error::Timeout(t) => format!("no answer in time ({t})"),
         ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
-            "the request cannot be made of this URL and these headers".into()
+            "the URL and headers do not form a valid request".into()
         }
         e => e.to_string(),
     }
@@ -254,5 +254,5 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, WebError> {
             all.push(c);
         }
     }
-    if all.is_empty() { Err(failed("there is none in it".into())) } else { Ok(all) }
+    if all.is_empty() { Err(failed("the file contains no certificate".into())) } else { Ok(all) }
 }

@@ -44,7 +44,7 @@ impl Judge for ChildJudge {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|e| format!("{} cannot be started: {e}", self.program.display()))?;
+            .map_err(|e| format!("cannot start {}: {e}", self.program.display()))?;
         let out = child.stdout.take();
         let (tell, told) = channel();
         let reader = std::thread::spawn(move || {
@@ -61,7 +61,7 @@ impl Judge for ChildJudge {
         let bytes = answer.ok().flatten().ok_or("the verdict took too long")?;
         let value: Value =
             serde_json::from_slice(&bytes).map_err(|e| format!("the verdict cannot be read: {e}"))?;
-        read(&value).ok_or_else(|| "the verdict has another form".to_owned())
+        read(&value).ok_or_else(|| "the verdict has an unexpected format".to_owned())
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Code, Failure> {
     let disk = parse_k8s_memory(&args.disk).map(|b| b.0).filter(|b| *b >= LEAST_DISK).ok_or_else(|| {
         Failure::Flag {
             flag: "--disk",
-            why: format!("{} is no amount of at least {} MiB, such as 64Mi", args.disk, LEAST_DISK >> 20),
+            why: format!("{} is not a size of at least {} MiB, such as 64Mi", args.disk, LEAST_DISK >> 20),
         }
     })?;
     let _ = dualplane_node::descriptors::raise();
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Code, Failure> {
     ));
     if recorder.counts().no_kernel {
         output::note(
-            "the kernel's messages cannot be read: OOM records and Xids will be missing (CAP_SYSLOG)",
+            "cannot read the kernel log: OOM records and Xids will be missing (needs CAP_SYSLOG)",
         );
     }
     if let Some(gap) = &recorder.view().gpu_gap {

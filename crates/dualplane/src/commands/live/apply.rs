@@ -40,7 +40,7 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
         let place = review::place(&shown.object, &api);
         if change::edits(&shown.live, &shown.after).is_empty() {
             output::write(&format!(
-                "Nothing to change: {} is already as the patch wants it.\n",
+                "Nothing to change: {} already matches the patch.\n",
                 printable(&place)
             ))?;
             return Ok(exit::OK);
@@ -57,7 +57,8 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
             let _ = writeln!(text, "warning: {} {}.", printable(&m.who), m.instead);
         }
         if managers.is_empty() && change::applied_by_hand(&shown.live) {
-            text.push_str("It was made with kubectl apply: change its manifest as well, or the next apply reverts this.\n");
+            text.push_str("This object was created with kubectl apply: update its manifest too, or the \
+            next apply reverts this change.\n");
         }
         output::write(&text)?;
         if args.dry_run {
@@ -65,8 +66,8 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
         }
         if let Some(m) = managers.first().filter(|_| !args.force_managed) {
             return Err(Failure::NotChanged {
-                why: format!("{} manages it and would revert this change", m.who),
-                hint: Some("change it there; --force-managed changes it here all the same".into()),
+                why: format!("{} manages this object and would revert the change", m.who),
+                hint: Some("make the change there, or use --force-managed to make it here anyway".into()),
             });
         }
         // Before the question: who answers y must not hear then that it cannot be recorded.
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
         output::write(&after(&record))?;
         // The change is made and its plan is kept; only that it ended could not be written.
         if let Err(e) = kept {
-            output::note(&format!("{e}; its record still says \"planned\", and rollback works all the same"));
+            output::note(&format!("{e}; the record still says \"planned\", but rollback works"));
         }
         Ok(exit::OK)
     })
@@ -109,8 +110,8 @@ fn chosen(mut offers: Vec<Offer>, action: Option<usize>) -> Result<Offer, Failur
     let not = |why: String, hint: String| Failure::NotChanged { why, hint: Some(hint) };
     if offers.is_empty() {
         return Err(not(
-            "no action of this report has a patch".into(),
-            "the report says what to measure or to change; write the change as a patch and name its object with --to"
+            "the report contains no patch".into(),
+            "follow the report's instructions, or write your own patch and name the object with --to"
                 .into(),
         ));
     }
@@ -129,14 +130,15 @@ fn chosen(mut offers: Vec<Offer>, action: Option<usize>) -> Result<Offer, Failur
         (Some(n), _) => {
             return Err(Failure::Flag {
                 flag: "--action",
-                why: format!("there is no patch {n}; there are:{list}"),
+                why: format!("there is no patch {n}; available patches:{list}"),
             });
         }
         (None, [one]) => *one,
         (None, fixes) => {
-            let how = if fixes.is_empty() { "none is of a fix" } else { "several are fixes" };
+            let how = if fixes.is_empty() { "none of the patches is a fix" } else { "several patches are \
+            fixes" };
             return Err(not(
-                format!("of the patches of this report {how}:{list}"),
+                format!("{how}:{list}"),
                 "choose one with --action N".into(),
             ));
         }
@@ -166,7 +168,8 @@ async fn target(
     if let (Some(asked), Some(said)) = (&args.cluster.namespace, said)
         && asked != said
     {
-        return Err(flag("--namespace", format!("it is {asked}, and {} says {said}", args.file.display())));
+        return Err(flag("--namespace", format!("you asked for {asked}, but {} says \
+        {said}", args.file.display())));
     }
     let namespace = said.map_or(api.namespace(), String::as_str);
     let patch = match (offer, document) {
@@ -177,7 +180,7 @@ async fn target(
     };
     if let Some(word) = &args.to {
         let named = Named::parse(word)
-            .ok_or_else(|| flag("--to", format!("{word} is no object such as deploy/NAME")))?;
+            .ok_or_else(|| flag("--to", format!("{word} is not an object such as deploy/NAME")))?;
         return Ok(Found { object: apply::named(&named, namespace), patch, role: None });
     }
     match (offer, document) {
@@ -188,18 +191,19 @@ async fn target(
             let Some(pod) = &offer.subject.pod else {
                 return Err(flag(
                     "--to",
-                    "the report names no pod; say what to change, such as --to deploy/NAME".into(),
+                    "the report names no pod; name the object to change, for example --to deploy/NAME".into(),
                 ));
             };
             let located = apply::of_pod(api, namespace, pod).await.map_err(|e| gone(e, pod, namespace))?;
             if located.by_name {
-                output::note(&format!("pod {pod} is gone; by its name it was of {}", located.object));
+                output::note(&format!("pod {pod} no longer exists; judging by its name, it belonged to \
+                {}", located.object));
             }
             Ok(Found { object: located.object, patch, role: located.role })
         }
         _ => Err(flag(
             "--to",
-            "the patch names no object; say what to change, such as --to deploy/NAME".into(),
+            "the patch names no object; name the object to change, for example --to deploy/NAME".into(),
         )),
     }
 }
@@ -209,7 +213,8 @@ fn gone(fault: ApiError, pod: &str, namespace: &str) -> Failure {
         ApiError::NotFound(_) => Failure::Flag {
             flag: "--to",
             why: format!(
-                "pod {pod} is not in namespace {namespace} any more; say what to change, such as --to deploy/NAME"
+                "pod {pod} no longer exists in namespace {namespace}; name the object to change, for \
+                example --to deploy/NAME"
             ),
         },
         other => Failure::Cluster(other),
@@ -226,30 +231,32 @@ async fn ask(api: &Api, found: &Found) -> Result<(ObjectRef, ChangeRequest), Fai
     let template = patch.pointer("/spec/template").is_some();
     if object.kind == Kind::Job.kind() && template {
         let hint = match maker {
-            Some(maker) => format!("change {maker}, which makes it; its next Job is made from that"),
-            None => "delete it and create it again with the new values".into(),
+            Some(maker) => format!("change {maker}, which creates it; the next Job will use the new \
+            template"),
+            None => "delete the Job and create it again with the new values".into(),
         };
-        return Err(not(format!("the pod template of a Job cannot be changed: {object}"), hint));
+        return Err(not(format!("Kubernetes does not allow changes to the pod template of a Job: \
+        {object}"), hint));
     }
     if object.kind == Kind::Pod.kind() {
         if let Some(maker) = maker {
             return Err(not(
-                format!("{object} is made by {maker}, whose pods follow it"),
+                format!("{object} is controlled by {maker}"),
                 "change it there".into(),
             ));
         }
         let again =
-            "keep its manifest (kubectl get pod -o yaml), change it, delete the pod and create it again";
+            "save its manifest (kubectl get pod -o yaml), edit it, then delete and recreate the pod";
         if template && !apply::resize_served(api).await? {
             return Err(not(
                 format!(
-                    "{object} has no workload, and this server cannot change the resources of a running pod"
+                    "{object} belongs to no workload, and this API server cannot resize a running pod"
                 ),
                 again.into(),
             ));
         }
         let patch = change::fit(&patch, &live, found.role).map_err(|e| {
-            not(format!("{object} has no workload that makes it again, and {e}"), again.into())
+            not(format!("{object} belongs to no workload that would recreate it, and {e}"), again.into())
         })?;
         if template {
             object.subresource = Some("resize".into());
@@ -333,8 +340,8 @@ mod tests {
         assert_eq!(chosen(offers(&["fix", "prevent"]), Some(2)).unwrap().stage, "prevent");
         for (stages, action, says) in [
             (&["fix", "fix"][..], None, "2  fix: do fix"),
-            (&["prevent"][..], None, "none is of a fix"),
-            (&[][..], None, "no action of this report has a patch"),
+            (&["prevent"][..], None, "none of the patches is a fix"),
+            (&[][..], None, "the report contains no patch"),
             (&["fix"][..], Some(2), "there is no patch 2"),
             (&["fix"][..], Some(0), "there is no patch 0"),
         ] {

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
             let pods = pods::in_trouble(&api, &wanted, found)?;
             if pods.len() > MAX_PODS {
                 output::note(&format!(
-                    "of {} pods the first {MAX_PODS} are captured; name the others",
+                    "captured the first {MAX_PODS} of {} pods; name the others to capture them",
                     pods.len()
                 ));
             }
@@ -80,26 +80,27 @@ fn place(out: &Path) -> Result<(), Failure> {
     if out.as_os_str() == "-" {
         if io::stdout().is_terminal() {
             return flag(
-                "a bundle is no text for a terminal; name a file, or send it into one: --out - > FILE".into(),
+                "a bundle is binary; name a file, or redirect it: --out - > FILE".into(),
             );
         }
         return Ok(());
     }
     if ["json", "yaml", "text", "wide", "markdown"].iter().any(|format| out.as_os_str() == *format) {
-        return flag(format!("-o names the file here, not a format; ./{} if it is one", out.display()));
+        return flag(format!("here, -o names the output file, not a format; use ./{} for a file of that \
+        name", out.display()));
     }
     let shown = out.display();
     match out.metadata() {
         Ok(is) if is.is_file() || is.is_dir() => return Ok(()),
         Ok(_) => {
             return flag(format!(
-                "{shown} is no file that could be replaced; --out - writes to standard output"
+                "{shown} is not a regular file; use --out - to write to standard output"
             ));
         }
         Err(_) => {}
     }
     let folder = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if folder.is_dir() { Ok(()) } else { flag(format!("there is no directory {}", folder.display())) }
+    if folder.is_dir() { Ok(()) } else { flag(format!("the directory {} does not exist", folder.display())) }
 }
 
 /// Names of namespaces and pods have up to 63 and 253 characters, a file's 255 bytes with what stands around it.

@@ -25,9 +25,9 @@ impl Changes {
             .or_else(|| env("LOCALAPPDATA"))
             .or_else(|| env("HOME").map(|home| home.join(".local/state")))
             .ok_or_else(|| Failure::NotChanged {
-                why: "there is no folder for the records of changes: neither XDG_STATE_HOME nor HOME is set"
+                why: "cannot store a record of the change: neither XDG_STATE_HOME nor HOME is set"
                     .into(),
-                hint: Some("what cannot be undone is not done; set one of them".into()),
+                hint: Some("set one of them; without a record, the change could not be undone".into()),
             })?;
         Ok(Self { folder: state.join("dualplane/changes") })
     }
@@ -80,7 +80,7 @@ impl Changes {
             let record = small.then(|| std::fs::read(&path).ok()).flatten().and_then(|b| Record::parse(&b));
             match record {
                 Some(record) if path == self.path(&record.id) => out.push(record),
-                _ => output::note(&format!("{} is no record of a change; it is left alone", path.display())),
+                _ => output::note(&format!("ignored {}: it is not a change record", path.display())),
             }
         }
         out.sort_by(|a, b| b.when.cmp(&a.when).then(b.id.cmp(&a.id)));
@@ -114,7 +114,8 @@ pub(crate) fn find(records: Vec<Record>, word: &str) -> Result<Record, Failure> 
     match ids.as_slice() {
         [_] => found.pop().ok_or_else(|| flag(String::new())),
         [] => {
-            Err(flag(format!("no change is called {word}; {} rollback lists them", crate::invoked::name())))
+            Err(flag(format!("no change has the ID {word}; `{} rollback` lists all \
+            changes", crate::invoked::name())))
         }
         many => Err(flag(format!("{word} may be {}", many.join(", ")))),
     }

@@ -95,11 +95,12 @@ fn assembled(input: &Input, asked: &Asked) -> Result<Map, Failure> {
             let gaps: Vec<&str> = input.gaps.iter().map(|g| g.what.as_str()).collect();
             let missing =
                 if gaps.is_empty() { String::new() } else { format!("; not read: {}", gaps.join(", ")) };
-            Failure::NoneMapped(format!("none of {known} known GPUs and MIG instances is {wanted}{missing}"))
+            Failure::NoneMapped(format!("none of the {known} known GPUs and MIG instances matches \
+            {wanted}{missing}"))
         } else {
             Failure::Flag {
                 flag: "--gpu",
-                why: format!("{wanted} is the beginning of several: {}", candidates.join(", ")),
+                why: format!("{wanted} matches several: {}", candidates.join(", ")),
             }
         }
     })
@@ -131,10 +132,10 @@ fn no_pod(process: &Process) -> Gap {
     Gap {
         what: format!("pod of process {}", process.pid),
         why: if own_view {
-            "its cgroup is seen from inside a cgroup namespace, which hides the path; ask on the node itself"
+            "a cgroup namespace hides the path of its cgroup; run the command on the node itself"
                 .into()
         } else {
-            format!("its cgroup {} is none of a pod", process.path)
+            format!("its cgroup {} does not belong to a pod", process.path)
         },
         command: own_view.then(|| format!("nsenter -t 1 -m -C -- cat /proc/{}/cgroup", process.pid)),
     }
@@ -150,10 +151,11 @@ async fn of_cluster(args: &MapArgs, process: &Process, host: &str, asked: &Asked
             "kubectl get pods -A -o custom-columns=NS:.metadata.namespace,POD:.metadata.name,UID:.metadata.uid | grep {uid}"
         )),
     };
-    let api = connect(&args.cluster).await.map_err(|e| gap(format!("no cluster was asked: {e}")))?;
+    let api = connect(&args.cluster).await.map_err(|e| gap(format!("could not query the cluster: {e}")))?;
     let pod = find_process(&api, process, host).await.map_err(|e| gap(e.to_string()))?;
     let pod =
-        pod.ok_or_else(|| gap(format!("the cluster has no pod of uid {uid}; it may be another cluster's")))?;
+        pod.ok_or_else(|| gap(format!("the cluster has no pod with UID {uid}; the pod may belong to \
+        another cluster")))?;
     whole(&api, vec![pod], asked).await.map_err(|e| gap(e.to_string()))
 }
 

@@ -76,7 +76,8 @@ pub(crate) fn wanted(words: &[String], select: &SelectArgs) -> Result<Option<Pod
                         return Err(flag(
                             "TARGET",
                             &format!(
-                                "{word} is not an object of a cluster, such as pod/NAME; files and a cluster are asked about apart"
+                                "{word} is not a cluster object such as pod/NAME; files and cluster \
+                                objects cannot be combined"
                             ),
                         ));
                     }
@@ -86,13 +87,13 @@ pub(crate) fn wanted(words: &[String], select: &SelectArgs) -> Result<Option<Pod
     }
     if let Some(selector) = &select.selector {
         if !targets.is_empty() {
-            return Err(flag("--selector", "it cannot stand beside a name"));
+            return Err(flag("--selector", "it cannot be combined with a name"));
         }
         targets.push(Target::Selector(selector.clone()));
     }
     if targets.is_empty() && (select.all_namespaces || select.failed) {
         if !select.failed {
-            return Err(flag("--all-namespaces", "give --failed with it, or -l SELECTOR"));
+            return Err(flag("--all-namespaces", "combine it with --failed or -l SELECTOR"));
         }
         targets.push(Target::Namespace);
     }
@@ -101,7 +102,7 @@ pub(crate) fn wanted(words: &[String], select: &SelectArgs) -> Result<Option<Pod
     }
     let one = targets.iter().any(|t| matches!(t, Target::One(_)));
     if one && select.all_namespaces {
-        return Err(flag("--all-namespaces", "a name is of one namespace; give -n"));
+        return Err(flag("--all-namespaces", "a name belongs to one namespace; use -n"));
     }
     Ok(Some(PodSelection { targets, everywhere: select.all_namespaces, failed: select.failed }))
 }
@@ -111,16 +112,18 @@ pub(crate) fn meant(word: &str) -> String {
     let kinds = "pod, deploy, rs, sts, ds, job, lws";
     match word.split_once('/') {
         None if is_name(word) && !word.contains('.') => {
-            format!("it is no file here; a pod of a cluster is pod/{word} (-n NAMESPACE), a workload deploy/{word}")
+            format!("there is no such file; for a pod in a cluster, use pod/{word} -n NAMESPACE, for a \
+            workload deploy/{word}")
         }
         Some((kind, name)) if Named::parse(word).is_some() => {
-            format!("files and a cluster are asked about apart; give {kind}/{name} alone")
+            format!("files and cluster objects cannot be combined; give {kind}/{name} alone")
         }
         Some((kind, name)) if Kind::of(kind).is_some() => format!(
-            "\"{name}\" is no name of an object: these are lower-case letters, digits, - and . ({kind}/NAME)"
+            "\"{name}\" is not a valid object name: use lower-case letters, digits, - and . ({kind}/NAME)"
         ),
         Some((kind, name)) if is_name(name) && is_name(kind) && !name.contains('.') => format!(
-            "\"{kind}\" is neither a directory here nor a kind that is known: {kinds}; pods of other kinds are found with -l SELECTOR"
+            "\"{kind}\" is neither a directory nor a known kind ({kinds}); find pods of other kinds with \
+            -l SELECTOR"
         ),
         _ => "check the path; a TARGET is a directory, one or more files, - for standard input, or pod/NAME of a cluster"
             .into(),
@@ -141,7 +144,7 @@ pub(crate) async fn find(api: &Api, wanted: &PodSelection) -> Result<Vec<Found>,
         let of_target = find::find(api, target, wanted.everywhere, which).await?;
         if of_target.cut {
             output::note(
-                "there are more pods than were read, or their list changed too much; name a namespace (-n)",
+                "the list of pods is incomplete: it is too long or changed too often; name a namespace (-n)",
             );
         }
         found.push(of_target);

@@ -58,8 +58,8 @@ pub(crate) fn confirm(question: &str, yes: bool) -> Result<(), Failure> {
     let not = |why: &str, hint: &str| Err(Failure::NotChanged { why: why.into(), hint: Some(hint.into()) });
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return not(
-            "nobody can be asked here, and --yes was not given",
-            "look at the diff, and run it again with --yes",
+            "cannot ask for confirmation without a terminal, and --yes was not given",
+            "review the diff and run the command again with --yes",
         );
     }
     let _ = write!(io::stderr().lock(), "{} [y/N] ", printable(question));
@@ -75,13 +75,14 @@ pub(crate) fn confirm(question: &str, yes: bool) -> Result<(), Failure> {
 pub(crate) fn refused(fault: ApiError) -> Failure {
     let hint = match &fault {
         ApiError::Forbidden { permission, .. } if !permission.is_empty() => Some(format!(
-            "ask for the permission to {permission}; the role dualplane-apply of deploy/rbac.yaml holds all that changing needs"
+            "ask for permission to {permission}; the role dualplane-apply in deploy/rbac.yaml lists \
+            everything that apply needs"
         )),
         _ => None,
     };
     match fault {
         ApiError::Forbidden { .. } | ApiError::Status { .. } => {
-            Failure::NotChanged { why: format!("the server refuses this change: {fault}"), hint }
+            Failure::NotChanged { why: format!("the API server rejected this change: {fault}"), hint }
         }
         other => Failure::Cluster(other),
     }
@@ -97,11 +98,11 @@ pub(crate) fn not_done(e: ApplyError) -> Failure {
             failure => failure,
         },
         ApplyError::Moved => Failure::NotChanged {
-            why: "someone else changed the object since it was shown; nothing was changed".into(),
-            hint: Some("run it again to see what would change now".into()),
+            why: "the object changed after it was shown; nothing was changed".into(),
+            hint: Some("run the command again to see the current difference".into()),
         },
         ApplyError::Unknown(fault) => Failure::Unclear(format!(
-            "the answer did not arrive, and the object does not tell whether it was changed: {fault}"
+            "no response arrived, and the object does not show whether the change was made: {fault}"
         )),
     }
 }

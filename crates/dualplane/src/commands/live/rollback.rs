@@ -28,7 +28,7 @@ pub(crate) fn run(args: &RollbackArgs) -> Result<Code, Failure> {
     let record = match &args.id {
         Some(id) => changes::find(records, id)?,
         None if args.last => changes::last(records).ok_or_else(|| Failure::NotChanged {
-            why: "there is no change that could be undone".into(),
+            why: "there is no change to undo".into(),
             hint: None,
         })?,
         None => {
@@ -47,15 +47,15 @@ fn undo(args: &RollbackArgs, changes: &Changes, mut record: Record) -> Result<Co
     let not = |why: String, hint: Option<String>| Failure::NotChanged { why, hint };
     match record.state {
         State::Failed => {
-            return Err(not(format!("{} was refused, so there is nothing to undo", record.id), record.why));
+            return Err(not(format!("{} was rejected, so there is nothing to undo", record.id), record.why));
         }
         State::RolledBack => {
             let when = record.rolled_back.unwrap_or_default();
-            output::write(&format!("{} was rolled back already, at {when}.\n", record.id))?;
+            output::write(&format!("{} was already rolled back at {when}.\n", record.id))?;
             return Ok(exit::OK);
         }
         State::Planned | State::Unknown => {
-            output::note("whether this change was made is not recorded; the object itself tells");
+            output::note("the record does not say whether this change was made; checking the object itself");
         }
         State::Applied => {}
     }
@@ -73,10 +73,10 @@ fn undo(args: &RollbackArgs, changes: &Changes, mut record: Record) -> Result<Co
         if shown.object.uid != record.object.uid {
             return Err(not(
                 format!(
-                    "{} is not the object that was changed: it was deleted and made again since",
+                    "{} is not the object that was changed: it was deleted and recreated since",
                     record.object
                 ),
-                Some("what was changed is gone with the object".into()),
+                Some("the change disappeared with the object".into()),
             ));
         }
         differences(&shown, policy, &knowledge)?;
@@ -85,7 +85,7 @@ fn undo(args: &RollbackArgs, changes: &Changes, mut record: Record) -> Result<Co
             let why = if all {
                 "all values are as before the change"
             } else {
-                "no value is left that could go back"
+                "no value is left to restore"
             };
             output::write(&format!("Nothing to undo: {why}.\n"))?;
             if all && !args.dry_run {
@@ -128,7 +128,7 @@ async fn cluster(args: &RollbackArgs, record: &Record) -> Result<Api, Failure> {
     };
     if api.server().trim_end_matches('/') != record.server.trim_end_matches('/') {
         return Err(Failure::NotChanged {
-            why: format!("{} was made at {}, and this is {}", record.id, record.server, api.server()),
+            why: format!("{} was made on {}, but this is {}", record.id, record.server, api.server()),
             hint: Some("name the context of that cluster with --context".into()),
         });
     }
@@ -138,8 +138,8 @@ async fn cluster(args: &RollbackArgs, record: &Record) -> Result<Api, Failure> {
 fn missing(fault: ApiError, record: &Record) -> Failure {
     match fault {
         ApiError::NotFound(_) => Failure::NotChanged {
-            why: format!("{} is not there any more", record.object),
-            hint: Some("what was changed is gone with the object".into()),
+            why: format!("{} no longer exists", record.object),
+            hint: Some("the change disappeared with the object".into()),
         },
         other => review::refused(other),
     }
@@ -161,7 +161,7 @@ fn differences(shown: &Preview, policy: Policy, knowledge: &Knowledge) -> Result
         .map(|d| {
             let place = d.place();
             format!(
-                "{place}: the change left {}, now it is {}",
+                "{place}: the change set {}, it is now {}",
                 value(&place, &d.left),
                 value(&place, &d.now)
             )
@@ -174,7 +174,7 @@ fn differences(shown: &Preview, policy: Policy, knowledge: &Knowledge) -> Result
         return Err(Failure::NotChanged {
             why: format!("someone else changed the same values since:\n    {}", lines.join("\n    ")),
             hint: Some(
-                "--keep-changed leaves these and undoes the rest; --force undoes these as well".into(),
+                "--keep-changed keeps these values and undoes the rest; --force overwrites them".into(),
             ),
         });
     }
@@ -194,7 +194,7 @@ fn done(changes: &Changes, record: &mut Record) {
 
 fn table(records: &[Record]) -> String {
     if records.is_empty() {
-        return "No changes were made from here.\n".into();
+        return "No changes have been made from this machine.\n".into();
     }
     let row = |r: &Record| {
         let namespace = r.object.namespace.as_ref().map_or(String::new(), |n| format!("{n}/"));

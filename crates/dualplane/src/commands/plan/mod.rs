@@ -24,7 +24,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Code, Failure> {
         let free = memory("--free-gpu-memory", size)?;
         if free > q.placed.gpu.total_bytes {
             let why =
-                format!("{} is more than the card's total {}", Bytes(free), Bytes(q.placed.gpu.total_bytes));
+                format!("{} exceeds the card's total of {}", Bytes(free), Bytes(q.placed.gpu.total_bytes));
             return Err(Failure::Flag { flag: "--free-gpu-memory", why });
         }
         q.line.launch.free_gpu_bytes = Some(free);
@@ -73,13 +73,13 @@ pub(super) fn residual<P>(
             let residual = Calibration::of(&predicted, launch, gpu, pool, log.printed.weights);
             if let Some(path) = &args.calibration {
                 calibration::write(path, &residual)?;
-                output::note(&format!("the residual is kept in {}", path.display()));
+                output::note(&format!("saved the calibration to {}", path.display()));
             }
             known = Some(residual);
         } else if args.calibration.is_some() {
             return Err(Failure::Flag {
                 flag: "--from-log",
-                why: "the log prints no pool, so there is no residual to keep".into(),
+                why: "the log contains no KV cache size, so there is nothing to calibrate with".into(),
             });
         }
     } else if let (None, Some(path)) = (&q.log, &args.calibration) {
@@ -90,7 +90,8 @@ pub(super) fn residual<P>(
 
 /// A size on the command line.
 pub(super) fn memory(flag: &'static str, text: &str) -> Result<u64, Failure> {
-    let why = |what: &str| Failure::Flag { flag, why: format!("`{text}` {what}; write it as 79.18GiB") };
+    let why = |what: &str| Failure::Flag { flag, why: format!("`{text}` {what}; use a form such as \
+    79.18GiB") };
     let Bytes(bytes) = parse_memory(text, None).filter(|b| b.0 > 0).ok_or_else(|| why("is no size"))?;
     // A number without its unit would be bytes, which nobody means here.
     if text.trim().parse::<f64>().is_ok() && bytes < MIB {

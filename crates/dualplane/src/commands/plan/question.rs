@@ -39,7 +39,7 @@ impl Question {
         let q = Question::without_card(args)?;
         let placed = q.placed.ok_or_else(|| Failure::Flag {
             flag: "--gpu",
-            why: "which card? for example --gpu H100-80GB, or --gpu-memory 79.18GiB".into(),
+            why: "name the GPU, for example --gpu H100-80GB or --gpu-memory 79.18GiB".into(),
         })?;
         Ok(Self { line: q.line, named: q.named, placed, log: q.log })
     }
@@ -102,7 +102,7 @@ impl Found {
             .map(|v| {
                 Version::parse(v).ok_or_else(|| Failure::Flag {
                     flag: "--engine-version",
-                    why: format!("`{v}` is no version"),
+                    why: format!("`{v}` is not a version"),
                 })
             })
             .transpose()?
@@ -113,7 +113,8 @@ impl Found {
             .or_else(|| from_log.clone())
             .ok_or_else(|| Failure::Flag {
                 flag: "COMMAND",
-                why: "nothing to plan: give the engine's command behind `--`, or --manifest, --from-incident, --from-log".into(),
+                why: "nothing to plan: give the engine's command after `--`, or use --manifest, \
+                --from-incident or --from-log".into(),
             })?;
         if let Some(v) = version {
             for l in std::iter::once(&mut line).chain(log.as_mut().map(|l| &mut l.line)) {
@@ -124,7 +125,7 @@ impl Found {
         let id = args.model.clone().or_else(|| line.model.clone()).or_else(|| from_log.and_then(|l| l.model));
         let id = id.ok_or_else(|| Failure::Flag {
             flag: "--model",
-            why: "neither the command nor the log names a model: give its directory, config.json or id"
+            why: "neither the command nor the log names a model: give its directory, config.json or ID"
                 .into(),
         })?;
         if let Some(quant) = &args.quant {

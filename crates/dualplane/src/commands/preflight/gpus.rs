@@ -37,7 +37,7 @@ impl Driver {
         let file = fs::File::open(path).map_err(unreadable)?;
         file.take(MAX_TABLE + 1).read_to_string(&mut text).map_err(unreadable)?;
         if text.len() as u64 > MAX_TABLE {
-            return Err(wrong("it is too large to be a table of GPU samples".into()));
+            return Err(wrong("the file is too large for a table of GPU samples".into()));
         }
         let fake = Fake::from_json(&text).map_err(|e| wrong(e.to_string()))?;
         Ok(Self { thread: start(Box::new(fake)) })

@@ -75,7 +75,7 @@ fn size(flag: &'static str, text: &str) -> Result<Bytes, Failure> {
     // Less than a MiB is a number whose unit was forgotten.
     bytes.filter(|b| b.0 >= MIB).ok_or_else(|| Failure::Flag {
         flag,
-        why: format!("`{text}` is no size; write it as 64Gi, or in bytes"),
+        why: format!("`{text}` is not a size; use a form such as 64Gi, or bytes"),
     })
 }
 

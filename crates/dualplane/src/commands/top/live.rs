@@ -197,9 +197,9 @@ impl<'k> Live<'k> {
         let mut out = Vec::new();
         let sampler = self.observer.sampler();
         if sampler.hierarchy().is_none() {
-            out.push("no memory controller of cgroups was found: containers cannot be read".to_owned());
+            out.push("found no cgroup memory controller: cannot read containers".to_owned());
         } else if view.containers.is_empty() {
-            out.push("no container was found; name a unit of systemd with --service UNIT".to_owned());
+            out.push("found no container; name a systemd unit with --service UNIT".to_owned());
         }
         if let Some(gap) = &view.gpu_gap {
             out.push(format!("GPUs: {gap}"));
@@ -207,12 +207,12 @@ impl<'k> Live<'k> {
         let (unread, unopened) = (sampler.containers().unread, sampler.containers().unopened);
         if unread + unopened > 0 {
             out.push(format!(
-                "{unread} groups and {unopened} of their files could not be read; run as root to see them"
+                "could not read {unread} cgroups and {unopened} cgroup files; run as root to see them"
             ));
         }
         let pids = view.gpus.iter().flat_map(|g| &g.processes).filter(|(_, slot)| slot.is_none()).count();
         if pids > 0 {
-            out.push(format!("{pids} processes on GPUs are in no container that is shown"));
+            out.push(format!("{pids} processes on GPUs belong to no container shown here"));
         }
         if sampler.gpu_late() > 2 {
             out.push(format!("the GPU driver was late {} times", sampler.gpu_late()));

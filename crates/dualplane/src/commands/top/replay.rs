@@ -36,7 +36,7 @@ pub(crate) fn read(path: &Path, knowledge: &Knowledge) -> Result<Recording, Fail
     let bundle = Bundle::from_files(incident.files);
     let recording = frames(&bundle, died, gaps);
     if recording.frames.is_empty() {
-        return Err(Failure::NoEvidence(format!("{}: it holds no series of either plane", path.display())));
+        return Err(Failure::NoEvidence(format!("{}: contains no memory series", path.display())));
     }
     Ok(recording)
 }
@@ -68,7 +68,7 @@ fn frames(bundle: &Bundle, died: Option<i64>, gaps: Vec<String>) -> Recording {
     let skip = times.len().saturating_sub(MAX_FRAMES);
     let mut now = LatestValues { gaps, ..LatestValues::default() };
     if skip > 0 {
-        now.gaps.push(format!("the first {skip} of {} moments are left out", times.len()));
+        now.gaps.push(format!("skipped the first {skip} of {} samples", times.len()));
     }
     let mut rest = samples.as_slice();
     let mut frames = Vec::new();

@@ -91,7 +91,7 @@ pub(super) fn detail(
         }
     } else if model.replay.is_none() {
         out.push(Line::styled(
-            fit("no process can be listed: run as root, in the host's pid namespace", width),
+            fit("cannot list processes: run as root in the host's PID namespace", width),
             theme.dim(),
         ));
     }

@@ -190,20 +190,20 @@ pub(super) fn keys(model: &Model, theme: Theme, width: usize) -> Line<'static> {
 /// All keys.
 pub(super) fn help(theme: Theme, width: usize) -> Vec<Line<'static>> {
     const TEXT: &[&str] = &[
-        "↑ ↓ j k      select a container, in a detail: scroll",
+        "↑ ↓ j k      select a container; in the detail view, scroll",
         "PgUp PgDn    ten rows;  g G Home End: first, last",
         "enter        processes of the selected container;  esc: back",
         "s            sort by share of the limit, VRAM, KV use, name",
         "/            filter by name;  enter: keep, esc: drop",
-        "p            pause and go on;  space: one reading",
+        "p            pause and resume;  space: one sample",
         "q  Ctrl-C    quit",
         "",
         "Replay:  ← → one moment, Home End, d: the death, p: play, + -: speed",
         "",
         "HOST RAM     █ working set, ░ page cache, ╎ peak, all against the limit",
-        "GPU MEMORY   of the container's GPUs; several: one column for each",
-        "other        VRAM that no listed process explains: the driver, other containers' contexts",
-        "PSI          time of the last 10 s in which all tasks waited for memory",
+        "GPU MEMORY   memory of the container's GPUs, one column per GPU",
+        "other        VRAM not used by any listed process: driver, contexts of other containers",
+        "PSI          share of the last 10 s in which all tasks waited for memory",
         "OOM          processes that the kernel killed in this container",
     ];
     let head = Line::styled(fit("Keys (any key closes this)", width), theme.head());
