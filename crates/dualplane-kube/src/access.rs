@@ -83,7 +83,8 @@ impl Access {
                 let config = Config::incluster().map_err(|_| {
                     ApiError::Access(
                         "no kubeconfig found: checked --kubeconfig, KUBECONFIG and ~/.kube/config, and \
-                        this is not a pod".into(),
+                        this is not a pod"
+                            .into(),
                     )
                 })?;
                 Ok((config, Identity { context: None, user: Some("the pod's service account".into()) }))
@@ -142,8 +143,11 @@ fn discreet(e: &(dyn Error + 'static)) -> Option<String> {
         if let Some(KubeconfigError::Parse(why)) = e.downcast_ref::<KubeconfigError>() {
             // Below its first line it prints the lines around the place.
             let why = why.to_string();
-            return Some(format!("the kubeconfig is not valid YAML: \
-            {}", why.lines().next().unwrap_or_default()));
+            return Some(format!(
+                "the kubeconfig is not valid YAML: \
+            {}",
+                why.lines().next().unwrap_or_default()
+            ));
         }
         match e.downcast_ref::<AuthError>() {
             Some(AuthError::AuthExecRun { status, out, .. }) => {

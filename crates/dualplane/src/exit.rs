@@ -56,10 +56,7 @@ pub(crate) const TABLE: &[(Code, &str)] = &[
         "a check failed: `knowledge check` found a problem, or `dev corpus` a figure below its bound",
     ),
     (UNSUPPORTED, "`plan` and `fit`: this engine, version or architecture is not supported"),
-    (
-        NOT_CHANGED,
-        "`apply` and `rollback`: nothing was changed: not confirmed, refused or not possible",
-    ),
+    (NOT_CHANGED, "`apply` and `rollback`: nothing was changed: not confirmed, refused or not possible"),
     (UNCLEAR, "`apply` and `rollback`: no response arrived, so the result is unknown"),
     (WAIT, "`preflight`: wait; it would fit, but another process uses the memory now"),
     (CANNOT_FIT, "`preflight`: it cannot fit on this machine; the report says what to change"),

@@ -79,8 +79,11 @@ fn log(freeze: &mut Freeze, redactor: &mut Redactor<'_>) -> (Option<RawFile>, Co
         return (None, Copied::default());
     };
     if log.is_empty() {
-        freeze.gaps.push(gap(what, "its log files were deleted or unreadable when the agent noticed the \
-        end"));
+        freeze.gaps.push(gap(
+            what,
+            "its log files were deleted or unreadable when the agent noticed the \
+        end",
+        ));
         return (None, Copied::default());
     }
     let mut bytes = Vec::new();

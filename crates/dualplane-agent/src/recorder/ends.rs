@@ -84,7 +84,8 @@ impl Recorder {
             let gap = Gap {
                 what: "the exact time of the end".into(),
                 why: "the container ended while the agent was not running; its series end with the \
-                previous run".into(),
+                previous run"
+                    .into(),
                 command: None,
             };
             if c.named.is_none() && c.group.identity.pod_uid.is_some() {
@@ -251,7 +252,8 @@ impl Recorder {
             gaps.push(Gap {
                 what: format!("the containers of {unowned} OOM kills"),
                 why: "the kernel prints ten full records in five seconds; further kills get one line \
-                without the container".into(),
+                without the container"
+                    .into(),
                 command: None,
             });
         }

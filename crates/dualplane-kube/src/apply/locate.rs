@@ -44,8 +44,11 @@ pub async fn whole(api: &Api, of: &Whole, namespace: &str) -> Result<ObjectRef, 
     let all = resources.get("resources").and_then(Value::as_array).into_iter().flatten();
     let found = all.into_iter().find(|r| text(r, "/kind") == of.kind && !text(r, "/name").contains('/'));
     let Some(found) = found else {
-        return Err(ApiError::NotFound(format!("the API server does not serve {} in \
-        {}", of.kind, of.api_version)));
+        return Err(ApiError::NotFound(format!(
+            "the API server does not serve {} in \
+        {}",
+            of.kind, of.api_version
+        )));
     };
     let namespaced = found.get("namespaced").and_then(Value::as_bool).unwrap_or(true);
     Ok(ObjectRef {

@@ -38,7 +38,8 @@ pub fn list(socket: &Path) -> Result<Vec<PodDevices>, KubeletGap> {
     if std::fs::symlink_metadata(socket).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
         return Err(KubeletGap::NoSocket(shown));
     }
-    let path = socket.to_str().ok_or_else(|| KubeletGap::Unreachable(format!("{shown} is not valid UTF-8")))?;
+    let path =
+        socket.to_str().ok_or_else(|| KubeletGap::Unreachable(format!("{shown} is not valid UTF-8")))?;
     let broken = |e: &dyn std::error::Error| KubeletGap::Unreachable(why(&e.to_string()));
     // A runtime for each question: with it goes all that a server that never answers would leave behind.
     let runtime =

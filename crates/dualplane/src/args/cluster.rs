@@ -5,26 +5,29 @@ use std::time::Duration;
 
 use dualplane_kube::access::Access;
 
+/// The heading of these flags. Each names it for itself: a heading for the next ones would go on over the flags of the
+/// command that takes these in.
+const CLUSTER: &str = "Cluster";
+
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Cluster")]
 pub(crate) struct ClusterArgs {
     /// Kubernetes namespace
-    #[arg(short, long, value_name = "NAMESPACE")]
+    #[arg(short, long, value_name = "NAMESPACE", help_heading = CLUSTER)]
     pub(crate) namespace: Option<String>,
     /// Kubeconfig context
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = CLUSTER)]
     pub(crate) context: Option<String>,
     /// Kubeconfig file [default: $KUBECONFIG, then ~/.kube/config]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = CLUSTER)]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// User to impersonate
-    #[arg(long = "as", value_name = "USER")]
+    #[arg(long = "as", value_name = "USER", help_heading = CLUSTER)]
     pub(crate) impersonate: Option<String>,
     /// Group to impersonate; repeatable
-    #[arg(long = "as-group", value_name = "GROUP", requires = "impersonate")]
+    #[arg(long = "as-group", value_name = "GROUP", requires = "impersonate", help_heading = CLUSTER)]
     pub(crate) impersonate_groups: Vec<String>,
     /// Time limit for one request, including logs, for example 5s or 1m
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = CLUSTER)]
     pub(crate) request_timeout: Option<Duration>,
 }
 
@@ -46,7 +49,9 @@ impl ClusterArgs {
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(digits).unwrap_or((text, ""));
-    let number: u64 = number.parse().map_err(|_| format!("{text} is not a duration; use a form such as 5s, 1m or 500ms"))?;
+    let number: u64 = number
+        .parse()
+        .map_err(|_| format!("{text} is not a duration; use a form such as 5s, 1m or 500ms"))?;
     let time = match unit {
         "" | "s" => Duration::from_secs(number),
         "ms" => Duration::from_millis(number),
@@ -62,30 +67,28 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// Stores to ask for the time before the death.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Cluster")]
 pub(crate) struct StoreArgs {
     /// Prometheus to query for host RAM and VRAM around the failure, for example http://HOST:9090 (token in
     /// $DUALPLANE_PROMETHEUS_TOKEN)
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help_heading = CLUSTER)]
     pub(crate) prometheus: Option<String>,
     /// Loki to query for log lines that the kubelet no longer has, for example http://HOST:3100 (token in
     /// $DUALPLANE_LOKI_TOKEN)
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help_heading = CLUSTER)]
     pub(crate) loki: Option<String>,
 }
 
 /// What of a cluster a command is about, besides its targets.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Cluster")]
 pub(crate) struct SelectArgs {
     /// Label selector, for example app=vllm
-    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    #[arg(short = 'l', long, value_name = "SELECTOR", help_heading = CLUSTER)]
     pub(crate) selector: Option<String>,
     /// Search all namespaces
-    #[arg(short = 'A', long)]
+    #[arg(short = 'A', long, help_heading = CLUSTER)]
     pub(crate) all_namespaces: bool,
     /// Only pods that restarted, failed or cannot start
-    #[arg(long)]
+    #[arg(long, help_heading = CLUSTER)]
     pub(crate) failed: bool,
 }
 

@@ -27,8 +27,13 @@ pub(crate) fn run(args: &FitArgs) -> Result<Code, Failure> {
     let input = Tokens::parse("--input-tokens", &args.input_tokens)?;
     let outcome = Tokens::parse("--output-tokens", &args.output_tokens)?;
     if args.concurrency == 0 || args.concurrency > MAX_REQUESTS {
-        return Err(Failure::Flag { flag: "--concurrency", why: format!("must be between 1 and \
-        {MAX_REQUESTS}") });
+        return Err(Failure::Flag {
+            flag: "--concurrency",
+            why: format!(
+                "must be between 1 and \
+        {MAX_REQUESTS}"
+            ),
+        });
     }
     let ask = Workload {
         usual_tokens: input.usual + outcome.usual,
@@ -41,8 +46,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<Code, Failure> {
     };
     let model = &q.named.model;
     if ask.longest_tokens > model.max_model_len {
-        let why =
-            format!("{} tokens exceed the model's {}", ask.longest_tokens, model.max_model_len);
+        let why = format!("{} tokens exceed the model's {}", ask.longest_tokens, model.max_model_len);
         return Err(Failure::Flag { flag: "--input-tokens", why });
     }
     let here = match &q.placed {
@@ -83,10 +87,8 @@ struct Tokens {
 
 impl Tokens {
     fn parse(flag: &'static str, text: &str) -> Result<Self, Failure> {
-        let wrong = |what: &str| Failure::Flag {
-            flag,
-            why: format!("{what}; use p50=1000,p99=8000 or one number"),
-        };
+        let wrong =
+            |what: &str| Failure::Flag { flag, why: format!("{what}; use p50=1000,p99=8000 or one number") };
         let number = |t: &str| {
             t.trim()
                 .parse::<u64>()

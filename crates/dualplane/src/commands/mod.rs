@@ -289,7 +289,8 @@ impl Failure {
             #[cfg(not(target_os = "linux"))]
             Self::LinuxOnly(_) => {
                 "run it on the node (deploy/agent.yaml); judge its bundles here with `dualplane \
-                triage`".into()
+                triage`"
+                    .into()
             }
             Self::NoIncident { near, .. } if near.is_empty() => {
                 "`dualplane incidents ls --all` lists all incidents; `last` is the latest".into()

@@ -30,8 +30,14 @@ pub(super) fn read(id: &str, path: &Path) -> Result<Named, Failure> {
     let (mut gguf, mut bytes) = header(path)?;
     let mut largest = bytes;
     for i in 2..=gguf.files().min(MAX_FILES) {
-        let next = sibling(path, i, gguf.files()).ok_or_else(|| bad(path, "it is not the first file of a \
-        split, or its parts do not follow the naming of llama-gguf-split".into()))?;
+        let next = sibling(path, i, gguf.files()).ok_or_else(|| {
+            bad(
+                path,
+                "it is not the first file of a \
+        split, or its parts do not follow the naming of llama-gguf-split"
+                    .into(),
+            )
+        })?;
         let (more, size) = header(&next)?;
         gguf.extend(more);
         bytes = bytes.saturating_add(size);

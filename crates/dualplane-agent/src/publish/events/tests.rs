@@ -209,8 +209,11 @@ fn a_message_is_bounded_masked_and_printable() {
     let events = api.events();
     let message = events[0]["message"].as_str().unwrap();
     assert!(
-        message.len() <= 1024 && message.starts_with("processes were killed, the container is still \
-        running:  "),
+        message.len() <= 1024
+            && message.starts_with(
+                "processes were killed, the container is still \
+        running:  "
+            ),
         "{message}"
     );
     assert!(!message.contains("abcdefghijklmnop") && !message.contains('\u{1b}'), "{message}");

@@ -16,14 +16,24 @@ type AgentMetric = (Family, fn(&View, &Counts) -> Option<f64>);
 const AGENT: &[AgentMetric] = &[
     (gauge("dualplane_incidents_kept", "", "Bundles on the disk."), |_, c| Some(c.store.bundles as f64)),
     (gauge("dualplane_incidents_kept_bytes", "", "Their bytes."), |_, c| Some(c.store.bytes as f64)),
-    (counter("dualplane_incidents_dropped_total", "", "Bundles deleted to make room for later \
-    ones."), |_, c| {
-        Some(c.store.dropped as f64)
-    }),
-    (counter("dualplane_incidents_dropped_first_total", "", "Deleted bundles that held the first death of \
-    a crash loop."), |_, c| {
-        Some(c.store.dropped_firsts as f64)
-    }),
+    (
+        counter(
+            "dualplane_incidents_dropped_total",
+            "",
+            "Bundles deleted to make room for later \
+    ones.",
+        ),
+        |_, c| Some(c.store.dropped as f64),
+    ),
+    (
+        counter(
+            "dualplane_incidents_dropped_first_total",
+            "",
+            "Deleted bundles that held the first death of \
+    a crash loop.",
+        ),
+        |_, c| Some(c.store.dropped_firsts as f64),
+    ),
     (gauge("dualplane_incidents_unreadable", "", "Incident summaries that cannot be read."), |_, c| {
         Some(c.store.unreadable as f64)
     }),
@@ -34,11 +44,7 @@ const AGENT: &[AgentMetric] = &[
         Some(c.round_time.as_secs_f64())
     }),
     (
-        gauge(
-            "dualplane_agent_round_duration_seconds",
-            "",
-            "Time that the last round spent on host RAM.",
-        ),
+        gauge("dualplane_agent_round_duration_seconds", "", "Time that the last round spent on host RAM."),
         |v, _| {
             let r = v.round?;
             Some((r.host.took() + r.node.took()).as_secs_f64())
@@ -86,51 +92,46 @@ const AGENT: &[AgentMetric] = &[
 const LOST: Family = counter("dualplane_agent_lost_total", "what", "Data that could not be kept, by kind.");
 
 const SINK: &[Metric<SinkCounts>] = &[
-    (counter("dualplane_sink_delivered_total", "sink", "Incidents delivered."), |s| {
-        Some(s.delivered as f64)
-    }),
+    (counter("dualplane_sink_delivered_total", "sink", "Incidents delivered."), |s| Some(s.delivered as f64)),
     (counter("dualplane_sink_failed_total", "sink", "Failed delivery attempts; they are retried."), |s| {
         Some(s.failed as f64)
     }),
-    (counter("dualplane_sink_refused_total", "sink", "Incidents permanently rejected by the receiver."), |s| {
-        Some(s.refused as f64)
-    }),
     (
-        counter(
-            "dualplane_sink_lost_total",
-            "sink",
-            "Incidents whose bundle was deleted before delivery.",
-        ),
+        counter("dualplane_sink_refused_total", "sink", "Incidents permanently rejected by the receiver."),
+        |s| Some(s.refused as f64),
+    ),
+    (
+        counter("dualplane_sink_lost_total", "sink", "Incidents whose bundle was deleted before delivery."),
         |s| Some(s.lost as f64),
     ),
-    (gauge("dualplane_sink_pending", "sink", "Incidents waiting for delivery."), |s| {
-        Some(s.pending as f64)
-    }),
+    (gauge("dualplane_sink_pending", "sink", "Incidents waiting for delivery."), |s| Some(s.pending as f64)),
 ];
 
 const INFO: Family = gauge("dualplane_agent_info", "version", "Always 1; the label holds the version.");
 
 /// These have the names that all exporters use; `node` is on them too.
 const PROCESS: &[AgentMetric] = &[
-    (counter("process_cpu_seconds_total", "", "CPU time."), |_, c| {
-        c.cost.cpu.map(|d| d.as_secs_f64())
-    }),
+    (counter("process_cpu_seconds_total", "", "CPU time."), |_, c| c.cost.cpu.map(|d| d.as_secs_f64())),
     (gauge("process_resident_memory_bytes", "", "Resident memory."), |_, c| {
         c.cost.resident.map(|b| b.0 as f64)
     }),
     (gauge("process_open_fds", "", "Open file descriptors."), |_, c| c.cost.open_fds.map(|n| n as f64)),
-    (gauge("process_max_fds", "", "Maximum number of open file \
-    descriptors."), |_, c| c.cost.max_fds.map(|n| n as f64)),
+    (
+        gauge(
+            "process_max_fds",
+            "",
+            "Maximum number of open file \
+    descriptors.",
+        ),
+        |_, c| c.cost.max_fds.map(|n| n as f64),
+    ),
     (gauge("process_start_time_seconds", "", "Start time of the agent."), |_, c| {
         c.cost.started_ms.map(|ms| ms as f64 / 1000.0)
     }),
 ];
 
-const LEFT_OUT: Family = gauge(
-    "dualplane_agent_samples_left_out",
-    "",
-    "Containers, devices and samples omitted from this page.",
-);
+const LEFT_OUT: Family =
+    gauge("dualplane_agent_samples_left_out", "", "Containers, devices and samples omitted from this page.");
 
 pub(super) fn families() -> impl Iterator<Item = &'static Family> {
     [&INCIDENTS]

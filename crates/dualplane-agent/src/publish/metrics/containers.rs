@@ -70,8 +70,12 @@ const HOST: &[Metric<ContainerView>] = &[
         bytes(c.memory.kernel)
     }),
     (
-        gauge("dualplane_container_memory_inactive_file_bytes", OWN, "Inactive page cache, which the \
-        kernel reclaims first."),
+        gauge(
+            "dualplane_container_memory_inactive_file_bytes",
+            OWN,
+            "Inactive page cache, which the \
+        kernel reclaims first.",
+        ),
         |c| bytes(c.memory.inactive_file),
     ),
     (gauge("dualplane_container_memory_unevictable_bytes", OWN, "Locked memory."), |c| {
@@ -128,8 +132,15 @@ const HOST: &[Metric<ContainerView>] = &[
     (gauge("dualplane_container_shm_size_bytes", OWN, "Size of the pod's /dev/shm."), |c| {
         bytes(c.shm.map(|s| s.size))
     }),
-    (gauge("dualplane_container_shm_used_bytes", OWN, "Used part of \
-    /dev/shm."), |c| bytes(c.shm.map(|s| s.used))),
+    (
+        gauge(
+            "dualplane_container_shm_used_bytes",
+            OWN,
+            "Used part of \
+    /dev/shm.",
+        ),
+        |c| bytes(c.shm.map(|s| s.used)),
+    ),
     (gauge("dualplane_container_processes", OWN, "Number of processes at the last listing."), |c| {
         let n = c.processes.processes.len() + c.processes.left_out;
         (n > 0).then_some(n as f64)
@@ -163,20 +174,11 @@ const ENGINES: &[Metric<ContainerView>] = &[
     (gauge("dualplane_engine_kv_cache_usage_ratio", ENGINE, "Used share of the KV cache, 0 to 1."), |c| {
         c.engine.as_ref()?.kv_use
     }),
-    (gauge("dualplane_engine_requests_running", ENGINE, "Running requests."), |c| {
-        c.engine.as_ref()?.running
+    (gauge("dualplane_engine_requests_running", ENGINE, "Running requests."), |c| c.engine.as_ref()?.running),
+    (gauge("dualplane_engine_requests_waiting", ENGINE, "Waiting requests."), |c| c.engine.as_ref()?.waiting),
+    (counter("dualplane_engine_preemptions_total", ENGINE, "Requests preempted from the KV cache."), |c| {
+        c.engine.as_ref()?.preemptions
     }),
-    (gauge("dualplane_engine_requests_waiting", ENGINE, "Waiting requests."), |c| {
-        c.engine.as_ref()?.waiting
-    }),
-    (
-        counter(
-            "dualplane_engine_preemptions_total",
-            ENGINE,
-            "Requests preempted from the KV cache.",
-        ),
-        |c| c.engine.as_ref()?.preemptions,
-    ),
 ];
 
 pub(super) fn families() -> impl Iterator<Item = &'static Family> {

@@ -13,8 +13,7 @@ fn share(percent: Option<u32>) -> Option<f64> {
     percent.map(|p| f64::from(p) / 100.0)
 }
 
-const READABLE: Family =
-    gauge("dualplane_gpus_readable", "", "1 if the node's GPUs can be read, else 0.");
+const READABLE: Family = gauge("dualplane_gpus_readable", "", "1 if the node's GPUs can be read, else 0.");
 const INFO: Family = gauge(
     "dualplane_gpu_info",
     "gpu UUID model GPU_I_ID pci_bus_id mig",
@@ -51,10 +50,15 @@ const DEVICE: &[Metric<GpuView>] = &[
     (gauge("dualplane_gpu_processes", OWN, "Processes that use memory on the device."), |g| {
         Some(g.processes.len() as f64)
     }),
-    (gauge("dualplane_gpu_busy_ratio", OWN, "Share of time in which a GPU kernel was running (not with \
-    MIG)."), |g| {
-        share(g.reading.busy)
-    }),
+    (
+        gauge(
+            "dualplane_gpu_busy_ratio",
+            OWN,
+            "Share of time in which a GPU kernel was running (not with \
+    MIG).",
+        ),
+        |g| share(g.reading.busy),
+    ),
     (
         gauge(
             "dualplane_gpu_memory_busy_ratio",
@@ -83,11 +87,8 @@ const DEVICE: &[Metric<GpuView>] = &[
     ),
 ];
 
-const THROTTLED: Family = gauge(
-    "dualplane_gpu_throttled",
-    "gpu UUID model GPU_I_ID reason",
-    "1 while a fault limits the clocks.",
-);
+const THROTTLED: Family =
+    gauge("dualplane_gpu_throttled", "gpu UUID model GPU_I_ID reason", "1 while a fault limits the clocks.");
 /// Bits of `nvmlClocksEventReasons`.
 const REASONS: [(&str, u64); 4] =
     [("hw_slowdown", 0x8), ("sw_thermal", 0x20), ("hw_thermal", 0x40), ("hw_power_brake", 0x80)];

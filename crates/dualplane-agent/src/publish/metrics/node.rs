@@ -9,8 +9,12 @@ use crate::view::View;
 const NODE: &[Metric<Machine>] = &[
     (gauge("dualplane_node_memory_size_bytes", "", "Host RAM of the node."), |m| bytes(m.total)),
     (
-        gauge("dualplane_node_memory_available_bytes", "", "Memory available to a new process without \
-        swapping."),
+        gauge(
+            "dualplane_node_memory_available_bytes",
+            "",
+            "Memory available to a new process without \
+        swapping.",
+        ),
         |m| bytes(m.available),
     ),
     (gauge("dualplane_node_memory_free_bytes", "", "Unused."), |m| bytes(m.free)),

@@ -59,9 +59,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Code, Failure> {
         args.state.display()
     ));
     if recorder.counts().no_kernel {
-        output::note(
-            "cannot read the kernel log: OOM records and Xids will be missing (needs CAP_SYSLOG)",
-        );
+        output::note("cannot read the kernel log: OOM records and Xids will be missing (needs CAP_SYSLOG)");
     }
     if let Some(gap) = &recorder.view().gpu_gap {
         output::note(&format!("no GPUs: {gap}"));

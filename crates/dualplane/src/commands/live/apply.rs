@@ -39,10 +39,7 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
         let shown = apply::preview(&api, &ask.0, &ask.1).await.map_err(review::refused)?;
         let place = review::place(&shown.object, &api);
         if change::edits(&shown.live, &shown.after).is_empty() {
-            output::write(&format!(
-                "Nothing to change: {} already matches the patch.\n",
-                printable(&place)
-            ))?;
+            output::write(&format!("Nothing to change: {} already matches the patch.\n", printable(&place)))?;
             return Ok(exit::OK);
         }
         let mut text = format!("{} ({})\n", printable(&place), printable(api.server()));
@@ -57,8 +54,10 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
             let _ = writeln!(text, "warning: {} {}.", printable(&m.who), m.instead);
         }
         if managers.is_empty() && change::applied_by_hand(&shown.live) {
-            text.push_str("This object was created with kubectl apply: update its manifest too, or the \
-            next apply reverts this change.\n");
+            text.push_str(
+                "This object was created with kubectl apply: update its manifest too, or the \
+            next apply reverts this change.\n",
+            );
         }
         output::write(&text)?;
         if args.dry_run {
@@ -111,8 +110,7 @@ fn chosen(mut offers: Vec<Offer>, action: Option<usize>) -> Result<Offer, Failur
     if offers.is_empty() {
         return Err(not(
             "the report contains no patch".into(),
-            "follow the report's instructions, or write your own patch and name the object with --to"
-                .into(),
+            "follow the report's instructions, or write your own patch and name the object with --to".into(),
         ));
     }
     let list: String = offers
@@ -135,12 +133,13 @@ fn chosen(mut offers: Vec<Offer>, action: Option<usize>) -> Result<Offer, Failur
         }
         (None, [one]) => *one,
         (None, fixes) => {
-            let how = if fixes.is_empty() { "none of the patches is a fix" } else { "several patches are \
-            fixes" };
-            return Err(not(
-                format!("{how}:{list}"),
-                "choose one with --action N".into(),
-            ));
+            let how = if fixes.is_empty() {
+                "none of the patches is a fix"
+            } else {
+                "several patches are \
+            fixes"
+            };
+            return Err(not(format!("{how}:{list}"), "choose one with --action N".into()));
         }
     };
     Ok(offers.swap_remove(at))
@@ -168,8 +167,14 @@ async fn target(
     if let (Some(asked), Some(said)) = (&args.cluster.namespace, said)
         && asked != said
     {
-        return Err(flag("--namespace", format!("you asked for {asked}, but {} says \
-        {said}", args.file.display())));
+        return Err(flag(
+            "--namespace",
+            format!(
+                "you asked for {asked}, but {} says \
+        {said}",
+                args.file.display()
+            ),
+        ));
     }
     let namespace = said.map_or(api.namespace(), String::as_str);
     let patch = match (offer, document) {
@@ -196,8 +201,11 @@ async fn target(
             };
             let located = apply::of_pod(api, namespace, pod).await.map_err(|e| gone(e, pod, namespace))?;
             if located.by_name {
-                output::note(&format!("pod {pod} no longer exists; judging by its name, it belonged to \
-                {}", located.object));
+                output::note(&format!(
+                    "pod {pod} no longer exists; judging by its name, it belonged to \
+                {}",
+                    located.object
+                ));
             }
             Ok(Found { object: located.object, patch, role: located.role })
         }
@@ -231,27 +239,28 @@ async fn ask(api: &Api, found: &Found) -> Result<(ObjectRef, ChangeRequest), Fai
     let template = patch.pointer("/spec/template").is_some();
     if object.kind == Kind::Job.kind() && template {
         let hint = match maker {
-            Some(maker) => format!("change {maker}, which creates it; the next Job will use the new \
-            template"),
+            Some(maker) => format!(
+                "change {maker}, which creates it; the next Job will use the new \
+            template"
+            ),
             None => "delete the Job and create it again with the new values".into(),
         };
-        return Err(not(format!("Kubernetes does not allow changes to the pod template of a Job: \
-        {object}"), hint));
+        return Err(not(
+            format!(
+                "Kubernetes does not allow changes to the pod template of a Job: \
+        {object}"
+            ),
+            hint,
+        ));
     }
     if object.kind == Kind::Pod.kind() {
         if let Some(maker) = maker {
-            return Err(not(
-                format!("{object} is controlled by {maker}"),
-                "change it there".into(),
-            ));
+            return Err(not(format!("{object} is controlled by {maker}"), "change it there".into()));
         }
-        let again =
-            "save its manifest (kubectl get pod -o yaml), edit it, then delete and recreate the pod";
+        let again = "save its manifest (kubectl get pod -o yaml), edit it, then delete and recreate the pod";
         if template && !apply::resize_served(api).await? {
             return Err(not(
-                format!(
-                    "{object} belongs to no workload, and this API server cannot resize a running pod"
-                ),
+                format!("{object} belongs to no workload, and this API server cannot resize a running pod"),
                 again.into(),
             ));
         }

@@ -79,23 +79,22 @@ fn place(out: &Path) -> Result<(), Failure> {
     let flag = |why: String| Err(Failure::Flag { flag: "--out", why });
     if out.as_os_str() == "-" {
         if io::stdout().is_terminal() {
-            return flag(
-                "a bundle is binary; name a file, or redirect it: --out - > FILE".into(),
-            );
+            return flag("a bundle is binary; name a file, or redirect it: --out - > FILE".into());
         }
         return Ok(());
     }
     if ["json", "yaml", "text", "wide", "markdown"].iter().any(|format| out.as_os_str() == *format) {
-        return flag(format!("here, -o names the output file, not a format; use ./{} for a file of that \
-        name", out.display()));
+        return flag(format!(
+            "here, -o names the output file, not a format; use ./{} for a file of that \
+        name",
+            out.display()
+        ));
     }
     let shown = out.display();
     match out.metadata() {
         Ok(is) if is.is_file() || is.is_dir() => return Ok(()),
         Ok(_) => {
-            return flag(format!(
-                "{shown} is not a regular file; use --out - to write to standard output"
-            ));
+            return flag(format!("{shown} is not a regular file; use --out - to write to standard output"));
         }
         Err(_) => {}
     }

@@ -25,8 +25,7 @@ impl Changes {
             .or_else(|| env("LOCALAPPDATA"))
             .or_else(|| env("HOME").map(|home| home.join(".local/state")))
             .ok_or_else(|| Failure::NotChanged {
-                why: "cannot store a record of the change: neither XDG_STATE_HOME nor HOME is set"
-                    .into(),
+                why: "cannot store a record of the change: neither XDG_STATE_HOME nor HOME is set".into(),
                 hint: Some("set one of them; without a record, the change could not be undone".into()),
             })?;
         Ok(Self { folder: state.join("dualplane/changes") })
@@ -113,10 +112,11 @@ pub(crate) fn find(records: Vec<Record>, word: &str) -> Result<Record, Failure> 
     let ids: Vec<&str> = found.iter().map(|r| r.id.as_str()).collect();
     match ids.as_slice() {
         [_] => found.pop().ok_or_else(|| flag(String::new())),
-        [] => {
-            Err(flag(format!("no change has the ID {word}; `{} rollback` lists all \
-            changes", crate::invoked::name())))
-        }
+        [] => Err(flag(format!(
+            "no change has the ID {word}; `{} rollback` lists all \
+            changes",
+            crate::invoked::name()
+        ))),
         many => Err(flag(format!("{word} may be {}", many.join(", ")))),
     }
 }

@@ -95,8 +95,10 @@ fn assembled(input: &Input, asked: &Asked) -> Result<Map, Failure> {
             let gaps: Vec<&str> = input.gaps.iter().map(|g| g.what.as_str()).collect();
             let missing =
                 if gaps.is_empty() { String::new() } else { format!("; not read: {}", gaps.join(", ")) };
-            Failure::NoneMapped(format!("none of the {known} known GPUs and MIG instances matches \
-            {wanted}{missing}"))
+            Failure::NoneMapped(format!(
+                "none of the {known} known GPUs and MIG instances matches \
+            {wanted}{missing}"
+            ))
         } else {
             Failure::Flag {
                 flag: "--gpu",
@@ -132,8 +134,7 @@ fn no_pod(process: &Process) -> Gap {
     Gap {
         what: format!("pod of process {}", process.pid),
         why: if own_view {
-            "a cgroup namespace hides the path of its cgroup; run the command on the node itself"
-                .into()
+            "a cgroup namespace hides the path of its cgroup; run the command on the node itself".into()
         } else {
             format!("its cgroup {} does not belong to a pod", process.path)
         },
@@ -153,9 +154,12 @@ async fn of_cluster(args: &MapArgs, process: &Process, host: &str, asked: &Asked
     };
     let api = connect(&args.cluster).await.map_err(|e| gap(format!("could not query the cluster: {e}")))?;
     let pod = find_process(&api, process, host).await.map_err(|e| gap(e.to_string()))?;
-    let pod =
-        pod.ok_or_else(|| gap(format!("the cluster has no pod with UID {uid}; the pod may belong to \
-        another cluster")))?;
+    let pod = pod.ok_or_else(|| {
+        gap(format!(
+            "the cluster has no pod with UID {uid}; the pod may belong to \
+        another cluster"
+        ))
+    })?;
     whole(&api, vec![pod], asked).await.map_err(|e| gap(e.to_string()))
 }
 

@@ -27,10 +27,8 @@ pub(crate) fn run(args: &RollbackArgs) -> Result<Code, Failure> {
     let records = changes.all()?;
     let record = match &args.id {
         Some(id) => changes::find(records, id)?,
-        None if args.last => changes::last(records).ok_or_else(|| Failure::NotChanged {
-            why: "there is no change to undo".into(),
-            hint: None,
-        })?,
+        None if args.last => changes::last(records)
+            .ok_or_else(|| Failure::NotChanged { why: "there is no change to undo".into(), hint: None })?,
         None => {
             let text = match args.output {
                 ListFormat::Text => table(&records),
@@ -82,11 +80,7 @@ fn undo(args: &RollbackArgs, changes: &Changes, mut record: Record) -> Result<Co
         differences(&shown, policy, &knowledge)?;
         if shown.inverse.operations.is_empty() {
             let all = shown.inverse.already == record.changes.len();
-            let why = if all {
-                "all values are as before the change"
-            } else {
-                "no value is left to restore"
-            };
+            let why = if all { "all values are as before the change" } else { "no value is left to restore" };
             output::write(&format!("Nothing to undo: {why}.\n"))?;
             if all && !args.dry_run {
                 done(changes, &mut record);
@@ -160,11 +154,7 @@ fn differences(shown: &Preview, policy: Policy, knowledge: &Knowledge) -> Result
         .iter()
         .map(|d| {
             let place = d.place();
-            format!(
-                "{place}: the change set {}, it is now {}",
-                value(&place, &d.left),
-                value(&place, &d.now)
-            )
+            format!("{place}: the change set {}, it is now {}", value(&place, &d.left), value(&place, &d.now))
         })
         .collect();
     if lines.is_empty() {

@@ -90,8 +90,13 @@ pub(super) fn residual<P>(
 
 /// A size on the command line.
 pub(super) fn memory(flag: &'static str, text: &str) -> Result<u64, Failure> {
-    let why = |what: &str| Failure::Flag { flag, why: format!("`{text}` {what}; use a form such as \
-    79.18GiB") };
+    let why = |what: &str| Failure::Flag {
+        flag,
+        why: format!(
+            "`{text}` {what}; use a form such as \
+    79.18GiB"
+        ),
+    };
     let Bytes(bytes) = parse_memory(text, None).filter(|b| b.0 > 0).ok_or_else(|| why("is no size"))?;
     // A number without its unit would be bytes, which nobody means here.
     if text.trim().parse::<f64>().is_ok() && bytes < MIB {

@@ -108,13 +108,14 @@ impl Found {
             .transpose()?
             .or_else(|| known(log.as_ref().map(|l| &l.line)));
         let from_log = log.as_ref().map(|l| l.line.clone());
-        let mut line = line
-            .or_else(|| workload.map(|w| w.line))
-            .or_else(|| from_log.clone())
-            .ok_or_else(|| Failure::Flag {
-                flag: "COMMAND",
-                why: "nothing to plan: give the engine's command after `--`, or use --manifest, \
-                --from-incident or --from-log".into(),
+        let mut line =
+            line.or_else(|| workload.map(|w| w.line)).or_else(|| from_log.clone()).ok_or_else(|| {
+                Failure::Flag {
+                    flag: "COMMAND",
+                    why: "nothing to plan: give the engine's command after `--`, or use --manifest, \
+                --from-incident or --from-log"
+                        .into(),
+                }
             })?;
         if let Some(v) = version {
             for l in std::iter::once(&mut line).chain(log.as_mut().map(|l| &mut l.line)) {
