@@ -8,6 +8,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use dualplane_agent::recorder::{Judge, Judged};
+use dualplane_core::evidence::framing::parse_kmsg;
 use serde_json::Value;
 
 use crate::commands::Failure;
@@ -69,6 +70,33 @@ impl Judge for ChildJudge {
 fn read(value: &Value) -> Option<Judged> {
     let one = value.pointer("/items/0").unwrap_or(value);
     let text = |p: &str| one.pointer(p).and_then(Value::as_str).map(ToOwned::to_owned);
-    let trigger = text("/trigger/text").map(|t| t.chars().take(TRIGGER).collect());
+    let trigger = text("/trigger/text").map(|t| said(&t).chars().take(TRIGGER).collect());
     Some(Judged { class: text("/verdict/class")?, plane: text("/verdict/plane")?, trigger })
+}
+
+/// What a kernel line says: the report quotes the record as it stands in the bundle's file (`4,8340,2756677836,-;…`), for
+/// whoever opens that; in an Event or a list its numbers help nobody.
+fn said(line: &str) -> &str {
+    parse_kmsg(line).map_or(line, |(_, text)| text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_record_is_quoted_by_its_text() {
+        let judged = |line: &str| {
+            let value = serde_json::json!({
+                "verdict": { "class": "host_oom_killed", "plane": "host" },
+                "trigger": { "text": line },
+            });
+            read(&value).and_then(|j| j.trigger)
+        };
+        let record = "4,8340,2756677836,-;java invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0";
+        let text = "java invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0";
+        assert_eq!(judged(record).as_deref(), Some(text));
+        let log = "ERROR 06-18; torch.OutOfMemoryError: CUDA out of memory";
+        assert_eq!(judged(log).as_deref(), Some(log));
+    }
 }
