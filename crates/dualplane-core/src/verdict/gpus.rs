@@ -2,6 +2,7 @@
 //! so free VRAM in it is no evidence, and a process in it only where it cannot be the dead server itself.
 
 use super::candidates::Candidate;
+use super::rules::first;
 use super::vram::TENANT_FLOOR;
 use super::{Cause, Cited, Class, Confidence, Decided, Phase, Plane};
 use crate::evidence::Bundle;
@@ -136,6 +137,7 @@ pub(super) fn neighbour(
     if !enough {
         return false;
     }
+    c.rule = first::vram_neighbour_listed::ID;
     c.class = Class::GpuCapacityConflict;
     c.confidence = if requested.is_some() { Confidence::Medium } else { Confidence::Low };
     c.phase = if c.phase == Phase::Unknown { Phase::Load } else { c.phase };

@@ -1,10 +1,11 @@
 //! Verdict: which plane failed, which line came first, what followed, how sure that is, what is missing.
 //!
-//! The order of judgement: candidates are collected from every source ([`candidates`]), put into causal order
-//! (`order`), VRAM errors are refined by arithmetic ([`vram`]), and where no memory error is left, the rules for
-//! "not memory" and "unknown" decide (`otherwise`).
+//! The order of judgement: candidates are collected from every source ([`candidates`]), VRAM errors among them refined by
+//! arithmetic ([`vram`]), and put into causal order (`order`). All this is a `case`, and the table of [`rules`] decides it:
+//! the first rule that holds.
 
 pub mod candidates;
+mod case;
 mod causes;
 mod deaths;
 mod gpus;
@@ -16,15 +17,16 @@ mod missing;
 pub(crate) use causes::{bearing_changes, memory_limit};
 pub(crate) use missing::Names;
 mod order;
-mod otherwise;
-mod outside;
+pub mod rules;
 mod series;
 pub mod vram;
 mod why_not;
 
 pub use candidates::{Candidate, From};
+use case::Case;
 pub use deaths::{Death, Subject};
 pub use dualplane_base::{Class, Confidence, Phase, Plane};
+use rules::{Ruled, Stage, symptoms};
 pub use why_not::why_not;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,6 +155,10 @@ pub struct Verdict {
     pub causes: Vec<Cause>,
     /// What is missing and how to get it.
     pub missing: Vec<Gap>,
+    /// Id of the rule that decided.
+    pub decided_by: &'static str,
+    /// How every rule went, in the order of the table.
+    pub trace: Vec<Ruled>,
     /// Whose death this is.
     pub subject: Subject,
 }
@@ -160,25 +166,24 @@ pub struct Verdict {
 /// Judges one incident.
 #[must_use]
 pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
-    let mut subject = deaths::subject(bundle, facts);
-    subject.kill = kills::own(bundle, facts, &subject);
-    let all = candidates::collect(bundle, facts, knowledge, &subject);
-    let chain = order::causal(&all, facts, &subject);
-    let mut decided =
-        if chain.is_empty() { otherwise::decide(bundle, facts, &all, &subject) } else { from_chain(&chain) };
+    let case = Case::new(bundle, facts, knowledge);
+    let (mut decided, trace) = rules::decide(&case);
+    let Case { ref subject, candidates: ref all, .. } = case;
+    tell_earlier_kill(&case, &mut decided);
+    tell_pressure(&case, &mut decided);
     // An init container runs before anything serves.
-    if decided.phase == Phase::Unknown && deaths::in_init_container(bundle, &subject) {
+    if decided.phase == Phase::Unknown && deaths::in_init_container(bundle, subject) {
         decided.phase = Phase::Load;
     }
-    order::tell_survived(&all, facts, &mut decided);
+    order::tell_survived(all, facts, &mut decided);
     deaths::tell_overcome(bundle, &mut decided);
-    order::tell_other_kills(bundle, facts, &subject, &mut decided);
-    memory::weigh(&mut decided, bundle, &subject);
-    series::weigh(&mut decided, bundle, facts, &subject);
+    order::tell_other_kills(bundle, facts, subject, &mut decided);
+    memory::weigh(&mut decided, bundle, subject);
+    series::weigh(&mut decided, bundle, facts, subject);
     gpus::weigh(&mut decided, bundle);
-    let mut causes = causes::rank(bundle, facts, &decided, &all, &subject);
-    causes.extend(identity::passed_over(bundle, facts, knowledge, &subject));
-    let missing = missing::list(bundle, facts, &decided, &subject);
+    let mut causes = causes::rank(bundle, facts, &decided, all, subject);
+    causes.extend(identity::passed_over(bundle, facts, knowledge, subject));
+    let missing = missing::list(bundle, facts, &decided, subject);
     Verdict {
         class: decided.class,
         phase: decided.phase,
@@ -189,13 +194,17 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
         cascade: cascade(facts),
         causes,
         missing,
-        subject,
+        decided_by: decided.by,
+        trace,
+        subject: case.subject,
     }
 }
 
 /// What the judge settled on, before causes are ranked.
 #[derive(Debug, Clone)]
 pub(crate) struct Decided {
+    /// Id of the rule.
+    pub by: &'static str,
     pub class: Class,
     pub phase: Phase,
     pub confidence: Confidence,
@@ -206,33 +215,27 @@ pub(crate) struct Decided {
     pub against: Vec<Cited>,
 }
 
-fn from_chain(chain: &[Candidate]) -> Decided {
-    let sequence: Vec<Step> = chain
-        .iter()
-        .map(|c| Step { class: c.class, phase: c.phase, what: c.what.clone(), trigger: c.trigger() })
-        .collect();
-    // `chain` is not empty: the caller asks first. An empty one would be "unknown", not a panic.
-    let Some(first) = chain.first() else {
-        return Decided {
-            class: Class::Unknown,
-            phase: Phase::Unknown,
-            confidence: Confidence::Low,
-            trigger: None,
-            summary: Class::Unknown.title().to_owned(),
-            sequence,
-            supports: Vec::new(),
-            against: Vec::new(),
-        };
-    };
-    Decided {
-        class: first.class,
-        phase: first.phase,
-        confidence: first.confidence,
-        trigger: first.trigger(),
-        summary: first.what.clone(),
-        sequence,
-        supports: first.supports.clone(),
-        against: first.against.clone(),
+/// A kill of a child earlier in the container's life makes an end from outside less sure.
+fn tell_earlier_kill(case: &Case<'_>, decided: &mut Decided) {
+    let outside = rules::rule(decided.by).is_some_and(|r| r.stage == Stage::Outside);
+    let by_itself = decided.by == "runtime_could_not_start";
+    if outside && !by_itself && case.death().is_some_and(Death::oom_killed) {
+        decided.confidence = Confidence::Medium;
+        decided.against.push(Cited::at(
+            "reason OOMKilled: some process of the container was OOM-killed earlier in its life; the kernel log tells which and when",
+            &case.pod_place(),
+        ));
+    }
+}
+
+/// Pressure that the engine lived with is told as a step beside another verdict.
+fn tell_pressure(case: &Case<'_>, decided: &mut Decided) {
+    let late = rules::rule(decided.by).is_some_and(|r| r.stage >= Stage::Symptom);
+    let lived = case.symptom().filter(|c| late && symptoms::lives_with_it(c, case));
+    if let Some(c) = lived {
+        let what = c.what.trim_end_matches('.');
+        let what = format!("{what}: an engine goes on with it, and nobody is killed over it");
+        decided.sequence.push(Step { class: c.class, phase: c.phase, what, trigger: c.trigger() });
     }
 }
 

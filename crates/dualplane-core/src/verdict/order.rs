@@ -156,30 +156,6 @@ pub(super) fn tell_other_kills(
     }
 }
 
-/// Symptoms with which the server goes on, first in print order; only asked where nothing fatal stands.
-pub(super) fn symptom<'a>(all: &'a [Candidate], facts: &Facts) -> Option<&'a Candidate> {
-    let mut degraded = all.iter().filter(|c| c.weight == Weight::Degraded);
-    // A fault of the GPU explains pressure in its cache, not the reverse.
-    if let Some(c) = degraded.clone().find(|c| c.class == Class::XidHardware) {
-        return Some(c);
-    }
-    if let Some(c) = degraded.clone().find(|c| c.from == From::Log).or_else(|| degraded.next()) {
-        return Some(c);
-    }
-    // A fall-back that was followed by a failed answer or a death was none.
-    all.iter().filter(|c| c.weight == Weight::Suspect).find(|c| {
-        let Some(place) = &c.place else { return false };
-        let failed = facts.logs.iter().any(|l| l.file == place.file && l.last_5xx > place.line);
-        let died = facts.hits.iter().any(|h| {
-            matches!(h.mark, Mark::Death | Mark::Cascade)
-                && h.place.file == place.file
-                && h.place.line > place.line
-        });
-        let kernel_only = c.from == From::Kernel;
-        failed || died || kernel_only
-    })
-}
-
 /// The first fault of a GPU; one that a program may have caused (an illegal access, a time-out) leads only where no fault
 /// of the same GPU's hardware came with it.
 fn first_fault<'a>(faults: &[&'a Candidate]) -> Option<&'a Candidate> {

@@ -1,6 +1,7 @@
 //! Refines a VRAM error by the numbers it prints: exhaustion, fragmentation, a neighbour, a MIG slice.
 
 use super::candidates::{Candidate, Weight};
+use super::rules::first;
 use super::{Cited, Class, Confidence, Phase};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Hit, Mig, vram};
@@ -21,6 +22,7 @@ const OWN_SLICE: f64 = 0.75;
 pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Facts) {
     let by_size = || instance_of_this_size(hit, bundle);
     if let Some(mig) = facts.mig.clone().or_else(by_size).filter(|_| slice_is_full(c, hit)) {
+        c.rule = first::mig_slice_full::ID;
         c.class = Class::MigSliceTooSmall;
         c.confidence = Confidence::Medium;
         c.supports.push(Cited::at(mig.text.clone(), &mig.place));
@@ -165,6 +167,7 @@ fn neighbour(c: &mut Candidate, oom: &vram::VramOom, bundle: &Bundle) -> bool {
     if others.share_of(total) < TENANT_FLOOR || others.saturating_add(free) < requested {
         return false;
     }
+    c.rule = first::vram_neighbour::ID;
     c.class = Class::GpuCapacityConflict;
     c.phase = if c.phase == Phase::Unknown { Phase::Load } else { c.phase };
     let place = c.place.clone().unwrap_or(crate::facts::Place { file: String::new(), line: None });
@@ -216,6 +219,7 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
         }
         return false;
     }
+    c.rule = first::vram_fragmented::ID;
     c.class = Class::Fragmentation;
     c.confidence = if idle.share_of(total) >= HOLES { Confidence::High } else { Confidence::Medium };
     c.what = format!(
@@ -244,6 +248,7 @@ fn exhausted(c: &mut Candidate, oom: &vram::VramOom) {
     .filter_map(|(name, b): (&str, Option<Bytes>)| Some(format!("{name} {}", b?)))
     .collect();
     let gpu = oom.gpu.map_or(String::new(), |g| format!(" on GPU {g}"));
+    c.rule = first::vram_exhausted::ID;
     c.what = format!("a VRAM allocation failed{gpu}: {}", parts.join(", "));
     if let Some(allowed) = oom.allowed {
         let place = c.place.clone();

@@ -6,6 +6,7 @@ use crate::evidence::host_model::{Cgroup, Counter};
 use crate::facts::{Facts, Place};
 use crate::units::Bytes;
 use crate::verdict::memory::{Whose, whose};
+use crate::verdict::rules::first;
 use crate::verdict::{Cited, Class, Confidence, Subject};
 
 /// `oom_kill` above zero, in a cgroup that can be the subject's.
@@ -48,7 +49,8 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts) -> O
         _ => format!("the cgroup counts {} OOM kill(s) at its memory limit{limit}", kills.count),
     };
     let at = Place { line: None, ..kills.place.clone() };
-    let mut out = Candidate::new(class, From::Cgroup, what, "cgroup.oom_kill").at(&at, "", None);
+    let mut out = Candidate::new(first::cgroup_oom_kill::ID, class, From::Cgroup, what, "cgroup.oom_kill")
+        .at(&at, "", None);
     out.phase = end_phase(facts);
     let sure =
         *whose == Whose::Dead && class == Class::HostOomKilled && c.oom.is_some() && pod_failed.is_none();

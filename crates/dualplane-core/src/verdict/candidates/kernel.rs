@@ -2,6 +2,7 @@
 
 use super::{Candidate, From, end_phase};
 use crate::facts::{Constraint, Facts, OomRecord};
+use crate::verdict::rules::first;
 use crate::verdict::{Cited, Class, Confidence, Subject};
 
 pub(super) fn oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &Facts) -> Candidate {
@@ -57,8 +58,8 @@ pub(super) fn oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &
         (_, s) => s,
     };
     let clock = clocks(oom, subject, own.is_some());
-    let mut c =
-        Candidate::new(class, From::Kernel, what, "kernel.oom_killer").at(&oom.place, &oom.text, stamp);
+    let mut c = Candidate::new(first::kernel_oom_kill::ID, class, From::Kernel, what, "kernel.oom_killer")
+        .at(&oom.place, &oom.text, stamp);
     c.confidence = if oom.constraint == Constraint::Unsaid { Confidence::Medium } else { sure };
     c.phase = end_phase(facts);
     c.supports = supports;

@@ -5,6 +5,7 @@ use crate::evidence::{Bundle, ContainerStatus};
 use crate::facts::{Facts, Hit, Place};
 use crate::knowledge::Mark;
 use crate::verdict::lives::recovered;
+use crate::verdict::rules::first;
 use crate::verdict::{Cited, Class, Confidence, Phase, Plane, vram};
 
 /// The line names a container, and it is none of the pods at hand.
@@ -91,6 +92,7 @@ pub(super) fn full_memory_volume(hit: &Hit, bundle: &Bundle) -> Option<Candidate
     })?;
     let size = size.map_or(String::new(), |s| format!(" of {}", s.k8s()));
     let mut c = Candidate::new(
+        first::memory_volume_full::ID,
         Class::HostAllocFailure,
         From::Log,
         format!(
@@ -111,9 +113,27 @@ pub(super) fn full_memory_volume(hit: &Hit, bundle: &Bundle) -> Option<Candidate
     Some(c)
 }
 
+/// Which rule a line of this class is of; the numbers of a VRAM error may make it another's.
+fn rule(class: Class, kernel: bool) -> &'static str {
+    match class {
+        Class::HostOomKilled | Class::HostNodeOom => first::node_killer::ID,
+        Class::HostAllocFailure if kernel => first::driver_line::ID,
+        Class::HostAllocFailure => first::host_refusal::ID,
+        Class::XidHardware => first::gpu_fault_line::ID,
+        Class::KvCacheCapacity => first::kv_capacity::ID,
+        Class::CudaOomLoad | Class::CudaOomRuntime => first::vram_unsized::ID,
+        Class::Fragmentation
+        | Class::GpuCapacityConflict
+        | Class::MigSliceTooSmall
+        | Class::NotMemory
+        | Class::Unknown => first::engine_refusal::ID,
+    }
+}
+
 pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, facts: &Facts) -> Candidate {
     let kernel = hit.kernel || hit.id.starts_with("kernel.");
     let mut c = Candidate::new(
+        rule(class, kernel),
         class,
         if kernel { From::Kernel } else { From::Log },
         hit.meaning.clone(),

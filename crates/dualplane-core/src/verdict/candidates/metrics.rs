@@ -5,15 +5,26 @@ use crate::evidence::metrics::{Sample, by_series};
 use crate::evidence::{Bundle, Container, Pod};
 use crate::facts::{Facts, Place};
 use crate::knowledge::{Knowledge, XidKind};
+use crate::verdict::rules::{first, symptoms};
 use crate::verdict::{Cited, Class, Confidence, Death, Phase, Subject};
 
 fn place(s: &Sample) -> Place {
     Place { file: s.file.clone(), line: Some(s.line) }
 }
 
-fn candidate(class: Class, weight: Weight, what: String, signature: &str, sample: &Sample) -> Candidate {
-    let mut c =
-        Candidate::new(class, From::Metrics, what, signature).at(&place(sample), &sample.text, sample.stamp);
+fn candidate(
+    rule: &'static str,
+    class: Class,
+    weight: Weight,
+    what: String,
+    signature: &str,
+    sample: &Sample,
+) -> Candidate {
+    let mut c = Candidate::new(rule, class, From::Metrics, what, signature).at(
+        &place(sample),
+        &sample.text,
+        sample.stamp,
+    );
     c.weight = weight;
     c.confidence = Confidence::Medium;
     c.supports.push(Cited::at(format!("{} {}", sample.name, sample.value), &place(sample)));
@@ -95,7 +106,14 @@ pub(super) fn preemptions(bundle: &Bundle, subject: &Subject, all: &mut Vec<Cand
         fullest * 100.0,
         count
     );
-    let mut c = candidate(Class::KvCacheCapacity, Weight::Degraded, what, "metrics.preemptions", first);
+    let mut c = candidate(
+        symptoms::preemption_counter::ID,
+        Class::KvCacheCapacity,
+        Weight::Degraded,
+        what,
+        "metrics.preemptions",
+        first,
+    );
     c.phase = Phase::Traffic;
     c.supports = preempted
         .iter()
@@ -159,7 +177,14 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts, all:
         sample.name,
         crate::text::name(sample.about("container").unwrap_or("?"))
     );
-    let mut c = candidate(Class::HostOomKilled, Weight::Fatal, what, "metrics.oom_killed", sample);
+    let mut c = candidate(
+        first::metrics_oom_kill::ID,
+        Class::HostOomKilled,
+        Weight::Fatal,
+        what,
+        "metrics.oom_killed",
+        sample,
+    );
     c.phase = end_phase(facts);
     c.against
         .push(Cited::plain("metrics tell neither which process nor whether the limit or the node was short"));
@@ -192,7 +217,8 @@ pub(super) fn xids(
         }
         let gpu = s.label("gpu").or_else(|| s.label("UUID")).unwrap_or("?");
         let what = format!("DCGM reports Xid {} on GPU {gpu}: {}", xid.code, xid.name);
-        let mut c = candidate(Class::XidHardware, Weight::Degraded, what, "metrics.xid", s);
+        let mut c =
+            candidate(symptoms::xid_gauge::ID, Class::XidHardware, Weight::Degraded, what, "metrics.xid", s);
         c.phase = end_phase(facts);
         c.against.push(Cited::plain(
             "the gauge keeps the last Xid: it may be older than this failure; the kernel log has the time",

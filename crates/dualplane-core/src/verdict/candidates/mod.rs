@@ -47,6 +47,8 @@ pub enum Weight {
 /// A possible first cause.
 #[derive(Debug, Clone)]
 pub struct Candidate {
+    /// Id of the rule that decides where this is the first cause.
+    pub rule: &'static str,
     /// Class.
     pub class: Class,
     /// Weight.
@@ -83,8 +85,15 @@ pub struct Candidate {
 
 impl Candidate {
     /// A fatal candidate without a line of its own, to be filled in by its source.
-    fn new(class: Class, from: From, what: impl Into<String>, signature: impl Into<String>) -> Self {
+    fn new(
+        rule: &'static str,
+        class: Class,
+        from: From,
+        what: impl Into<String>,
+        signature: impl Into<String>,
+    ) -> Self {
         Self {
+            rule,
             class,
             weight: Weight::Fatal,
             from,

@@ -3,6 +3,7 @@
 use super::{Candidate, From, Weight, end_phase};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Place};
+use crate::verdict::rules::symptoms;
 use crate::verdict::series;
 use crate::verdict::{Cited, Class, Confidence, Subject};
 
@@ -32,8 +33,14 @@ pub(super) fn at_limit(bundle: &Bundle, subject: &Subject, facts: &Facts) -> Opt
         point.limit
     );
     let at = Place { line: None, ..place.clone() };
-    let mut c =
-        Candidate::new(Class::HostOomKilled, From::Metrics, what, "series.at_limit").at(&at, "", None);
+    let mut c = Candidate::new(
+        symptoms::memory_at_limit::ID,
+        Class::HostOomKilled,
+        From::Metrics,
+        what,
+        "series.at_limit",
+    )
+    .at(&at, "", None);
     c.weight = Weight::Degraded;
     c.confidence = Confidence::Low;
     c.phase = end_phase(facts);

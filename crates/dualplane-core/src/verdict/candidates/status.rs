@@ -4,6 +4,7 @@ use super::{Candidate, From, Weight, end_phase};
 use crate::evidence::Bundle;
 use crate::facts::{Constraint, Facts, Hit, OomRecord, Place};
 use crate::knowledge::Mark;
+use crate::verdict::rules::first;
 use crate::verdict::{Cited, Class, Confidence, Phase, Subject};
 
 /// `reason: OOMKilled`: some process of the container was OOM-killed during its life.
@@ -59,7 +60,11 @@ pub(super) fn oom_killed(
         _ => format!("container {name} was OOM-killed{at}"),
     };
     let mut c =
-        Candidate::new(class, From::Status, what, "kubernetes.oom_killed").at(&place, "", death.finished);
+        Candidate::new(first::oom_killed_status::ID, class, From::Status, what, "kubernetes.oom_killed").at(
+            &place,
+            "",
+            death.finished,
+        );
     c.confidence = confidence;
     // The runtime's counter keeps a child's kill of hours ago: an end that was asked for is not of it. With the
     // kernel's record the time of the kill is known and speaks for itself.
@@ -98,8 +103,12 @@ pub(super) fn object(hit: &Hit, bundle: &Bundle, facts: &Facts, subject: &Subjec
             return;
         }
     }
-    let mut c =
-        Candidate::new(class, from, hit.meaning.clone(), hit.id.clone()).at(&hit.place, &hit.text, hit.stamp);
+    let rule = match class {
+        Class::HostAllocFailure => first::start_refused::ID,
+        _ => first::kubernetes_oom_event::ID,
+    };
+    let mut c = Candidate::new(rule, class, from, hit.meaning.clone(), hit.id.clone())
+        .at(&hit.place, &hit.text, hit.stamp);
     c.weight = if hit.mark == Mark::Fatal { Weight::Fatal } else { Weight::Degraded };
     c.phase = if hit.phase == Phase::Unknown { end_phase(facts) } else { hit.phase };
     c.supports = vec![Cited::at(crate::text::shorten(&hit.text, 240), &hit.place)];

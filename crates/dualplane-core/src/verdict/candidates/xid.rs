@@ -4,6 +4,7 @@ use super::{Candidate, From, end_phase};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, XidEvent};
 use crate::knowledge::{Knowledge, XidKind};
+use crate::verdict::rules::first;
 use crate::verdict::{Cited, Class, Confidence, Subject, identity};
 
 pub(super) fn collect(
@@ -33,6 +34,7 @@ pub(super) fn collect(
         let x = xids.iter().copied().find(|o| o.code == code).unwrap_or(x);
         let name = knowledge.xid(code).map_or("not in the catalogue", |k| k.name.as_str());
         let mut c = Candidate::new(
+            first::xid_behind_cleanup::ID,
             Class::XidHardware,
             From::Kernel,
             format!(
@@ -66,6 +68,7 @@ pub(super) fn collect(
             }
         }
         let mut c = Candidate::new(
+            first::xid::ID,
             Class::XidHardware,
             From::Kernel,
             format!("the GPU at {} reported Xid {}: {name}", x.pci, x.code),

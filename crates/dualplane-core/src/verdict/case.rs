@@ -1,0 +1,73 @@
+//! One incident as the rules see it: the evidence, whose death it is, what may have caused it, in causal order.
+
+use super::candidates::{self, Candidate};
+use super::rules::symptoms;
+use super::{Death, Phase, Subject, deaths, kills, order};
+use crate::evidence::{Bundle, Pod};
+use crate::facts::{Facts, Hit, Place};
+use crate::knowledge::Knowledge;
+
+/// What every rule is asked about.
+pub(super) struct Case<'a> {
+    pub(super) bundle: &'a Bundle,
+    pub(super) facts: &'a Facts,
+    /// Whose death is judged.
+    pub(super) subject: Subject,
+    /// What may have been the first cause, from every source.
+    pub(super) candidates: Vec<Candidate>,
+    /// Those that ended something, the first in cause first, each class once.
+    pub(super) chain: Vec<Candidate>,
+}
+
+impl<'a> Case<'a> {
+    pub(super) fn new(bundle: &'a Bundle, facts: &'a Facts, knowledge: &Knowledge) -> Self {
+        let mut subject = deaths::subject(bundle, facts);
+        subject.kill = kills::own(bundle, facts, &subject);
+        let candidates = candidates::collect(bundle, facts, knowledge, &subject);
+        let chain = order::causal(&candidates, facts, &subject);
+        Self { bundle, facts, subject, candidates, chain }
+    }
+
+    /// The end that is judged, as the API tells it.
+    pub(super) fn death(&self) -> Option<&Death> {
+        self.subject.death.as_ref()
+    }
+
+    pub(super) fn exit_code(&self) -> Option<i64> {
+        self.death().map(|d| d.exit_code)
+    }
+
+    pub(super) fn pod(&self) -> Option<&'a Pod> {
+        self.subject.pod_of(self.bundle)
+    }
+
+    /// The object that tells of the pod, as a place.
+    pub(super) fn pod_place(&self) -> Place {
+        Place { file: self.subject.file(self.bundle), line: None }
+    }
+
+    /// What the server was doing when the dead instance's log ended.
+    pub(super) fn end_phase(&self) -> Phase {
+        candidates::end_phase(self.facts)
+    }
+
+    /// A line's own phase, or that of the end.
+    pub(super) fn phase_or_end(&self, own: Phase) -> Phase {
+        if own == Phase::Unknown { self.end_phase() } else { own }
+    }
+
+    /// An event or status text of this pod (or of no pod in particular).
+    pub(super) fn of_subject(&self, hit: &Hit) -> bool {
+        hit.event(self.bundle).is_none_or(|e| self.subject.concerned_by(e, self.bundle))
+    }
+
+    /// The gravest error that the server went on after; of use where nothing fatal stands.
+    pub(super) fn symptom(&self) -> Option<&Candidate> {
+        symptoms::first(self)
+    }
+
+    /// The log's one memory error is known not to have been the end.
+    pub(super) fn survived(&self) -> bool {
+        self.symptom().is_some_and(|c| c.survived)
+    }
+}

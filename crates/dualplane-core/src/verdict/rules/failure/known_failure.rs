@@ -1,0 +1,66 @@
+//! A log line that is known to end a server for another cause than memory.
+
+use super::{BEATS, Judged, Rule, Stage, death, decided, quoted, unmet};
+use crate::facts::{Facts, Hit};
+use crate::knowledge::Mark;
+use crate::verdict::case::Case;
+use crate::verdict::{Class, Confidence};
+
+pub(in crate::verdict) const RULE: Rule = Rule {
+    id: "known_failure",
+    stage: Stage::Failure,
+    classes: &[Class::NotMemory],
+    when: "a log line is a known failure that is not memory, and no process is told to have died before it",
+    near_miss: "an early failed request before a SIGKILL; a failure that a process's death left behind",
+    beats: BEATS,
+    source: "signatures with the mark failure (knowledge/)",
+    judge,
+};
+
+/// So near the end of its log a failure explains a SIGKILL; an early failed request does not.
+const NEAR_END: u64 = 200;
+
+fn judge(case: &Case<'_>) -> Judged {
+    let facts = case.facts;
+    let hit = facts
+        .hits
+        .iter()
+        .find(|h| h.mark == Mark::Failure)
+        .ok_or_else(|| unmet("no line is a known failure that is not memory"))?;
+    // Behind a known failure a process that "died unexpectedly" died of it; before it, it did not.
+    let explains =
+        death(facts).is_none_or(|d| d.place.file != hit.place.file || d.place.line > hit.place.line);
+    if !explains {
+        return Err(unmet("a process died before the failure was printed"));
+    }
+    if case.exit_code() == Some(137) && !ends_log(hit, facts) {
+        return Err(unmet("the failure stands long before the end of its log, and the end is a SIGKILL"));
+    }
+    let phase = case.phase_or_end(hit.phase);
+    Ok(decided(Class::NotMemory, phase, Confidence::High, hit.meaning.clone(), vec![quoted(hit)]))
+}
+
+fn ends_log(hit: &Hit, facts: &Facts) -> bool {
+    let lines = facts.logs.iter().find(|l| l.file == hit.place.file).map_or(0, |l| l.lines);
+    hit.place.line.is_some_and(|line| line + NEAR_END >= lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{holds, log, near_miss, pod};
+
+    const ARGS: &str = "api_server.py: error: unrecognized arguments: --gpu-memory-utilisation\n";
+
+    #[test]
+    fn a_bad_flag_is_the_end() {
+        holds(&RULE, &[log(ARGS)]);
+    }
+
+    #[test]
+    fn long_before_a_kill_it_is_not() {
+        let mut lines = ARGS.to_owned();
+        (0..300).for_each(|i| lines.push_str(&format!("INFO step {i}\n")));
+        near_miss(&RULE, "killed", &[pod(137, "Error"), log(&lines)]);
+    }
+}

@@ -1,0 +1,74 @@
+//! A probe killed earlier runs of the container again and again: the last kill is most likely one more.
+//!
+//! In a crash loop the kubelet soon holds events back (25 of a pod at once, then one in five minutes), so that the last kill
+//! may have none.
+
+use super::{BEATS, Judged, Rule, Stage, decided, unmet};
+use crate::facts::Place;
+use crate::verdict::case::Case;
+use crate::verdict::{Cited, Class, Confidence};
+
+/// Once may have been something else.
+const TIMES: u64 = 2;
+
+pub(in crate::verdict) const RULE: Rule = Rule {
+    id: "probe_loop",
+    stage: Stage::Failure,
+    classes: &[Class::NotMemory],
+    when: "the end is a SIGKILL without OOMKilled, and earlier runs of this container were killed at least twice for a failed probe",
+    near_miss: "one probe kill of an earlier run",
+    beats: BEATS,
+    source: "client-go tools/record: EventSourceObjectSpamFilter; kubelet probe events",
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let death = case
+        .death()
+        .filter(|d| d.exit_code == 137 && !d.oom_killed())
+        .ok_or_else(|| unmet("the end is no SIGKILL without OOMKilled"))?;
+    let restarts = case.subject.restarts.ok_or_else(|| unmet("how often it restarted is not known"))?;
+    let killing = case
+        .bundle
+        .events
+        .iter()
+        .find(|e| {
+            e.reason == "Killing"
+                && (e.message.contains("failed liveness probe") || e.message.contains("failed startup probe"))
+                && e.count >= TIMES
+                && case.subject.is_of(e, case.bundle)
+        })
+        .ok_or_else(|| unmet("no event tells of repeated probe kills of this container"))?;
+    let place = Place { file: killing.file.clone(), line: killing.line };
+    let supports = vec![
+        Cited::at(format!("{} ({} times, of {restarts} restarts)", killing.message, killing.count), &place),
+        Cited::at(
+            format!("exit code {} with reason {}, not OOMKilled", death.exit_code, death.reason),
+            &case.pod_place(),
+        ),
+    ];
+    let summary = "the kubelet kills the container again and again because its probe fails";
+    let mut d = decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, supports);
+    d.against.push(Cited::plain(
+        "no event stands near the last end itself: in a loop the kubelet holds events back",
+    ));
+    Ok(d)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{earlier_event, holds, near_miss, pod};
+
+    const KILLING: &str = "Container vllm failed liveness probe, will be restarted";
+
+    #[test]
+    fn repeated_probe_kills_explain_one_more() {
+        holds(&RULE, &[pod(137, "Error"), earlier_event("Killing", KILLING, 7)]);
+    }
+
+    #[test]
+    fn one_does_not() {
+        near_miss(&RULE, "killed", &[pod(137, "Error"), earlier_event("Killing", KILLING, 1)]);
+    }
+}

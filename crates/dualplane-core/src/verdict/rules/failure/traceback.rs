@@ -1,0 +1,64 @@
+//! A traceback that ends in an exception which is no memory error.
+
+use super::{BEATS, Judged, Rule, Stage, death, decided, unmet};
+use crate::verdict::case::Case;
+use crate::verdict::{Cited, Class, Confidence, Phase};
+
+pub(in crate::verdict) const RULE: Rule = Rule {
+    id: "traceback",
+    stage: Stage::Failure,
+    classes: &[Class::NotMemory],
+    when: "a traceback ends in an exception that no signature knows, no process is told to have died, and the end is no SIGKILL",
+    near_miss: "the traceback of one request before a SIGKILL: an exception sends none",
+    beats: BEATS,
+    source: "CPython: the form of a traceback",
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    if case.exit_code() == Some(137) {
+        return Err(unmet("the end is a SIGKILL, which no exception sends"));
+    }
+    exception(case)
+}
+
+/// The first exception that no signature knows.
+pub(super) fn exception(case: &Case<'_>) -> Judged {
+    if death(case.facts).is_some() {
+        return Err(unmet("a process is told to have died"));
+    }
+    let exception = case
+        .facts
+        .exceptions
+        .first()
+        .ok_or_else(|| unmet("no traceback ends in an exception that no signature knows"))?;
+    let summary = format!(
+        "the traceback ends in {}, which is no memory error",
+        crate::text::shorten(&exception.message, 160)
+    );
+    let supports = vec![Cited::at(crate::text::shorten(exception.text.trim(), 240), &exception.place)];
+    let mut phase = case.phase_or_end(exception.phase);
+    // A module that cannot be imported is missed when the program begins.
+    if phase == Phase::Unknown && matches!(exception.name.as_str(), "ImportError" | "ModuleNotFoundError") {
+        phase = Phase::Load;
+    }
+    Ok(decided(Class::NotMemory, phase, Confidence::Medium, summary, supports))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{holds, log, near_miss, pod};
+
+    const TRACE: &str = "Traceback (most recent call last):\n  File \"/app/serve.py\", line 3, in <module>\n    main()\n  File \"/app/serve.py\", line 2, in main\n    table[key]\nZeroDivisionError: division by zero\n";
+
+    #[test]
+    fn an_exception_is_the_end() {
+        holds(&RULE, &[pod(1, "Error"), log(TRACE)]);
+    }
+
+    #[test]
+    fn beside_a_sigkill_it_is_not() {
+        near_miss(&RULE, "killed", &[pod(137, "Error"), log(TRACE)]);
+    }
+}

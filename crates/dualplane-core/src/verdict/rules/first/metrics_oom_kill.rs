@@ -1,0 +1,15 @@
+//! Metrics remember an OOM kill where nothing else does.
+
+use super::{Rule, first};
+use crate::verdict::Class;
+
+pub(in crate::verdict) const ID: &str = "metrics_oom_kill";
+
+pub(in crate::verdict) const RULE: Rule = first(
+    ID,
+    &[Class::HostOomKilled],
+    "kube-state-metrics calls the last end OOMKilled, or cAdvisor's counter of OOM events rose",
+    "the metric of another container; a counter that stood as high all the time",
+    "kube-state-metrics kube_pod_container_status_last_terminated_reason; cAdvisor container_oom_events_total",
+    |case| super::judge(case, ID, "no metric of this container tells of an OOM kill"),
+);

@@ -1,0 +1,29 @@
+//! The log tells of a violent end in words that no signature knows: that is no health.
+
+use super::{Beats, Judged, Rule, Stage, decided, unmet};
+use crate::facts::Place;
+use crate::verdict::case::Case;
+use crate::verdict::{Cited, Class, Confidence};
+
+pub(in crate::verdict) const RULE: Rule = Rule {
+    id: "unknown_alarm",
+    stage: Stage::Nothing,
+    classes: &[Class::Unknown],
+    when: "a line with the words of a violent end, known to no signature, stands behind the last sign that the server was up",
+    near_miss: "the same words before the server came up (again)",
+    beats: &[Beats::rule("nothing_failed", "an end that nothing here knows is no health")],
+    source: "words of signals and aborts (facts/lines.rs)",
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let alarm = case.facts.logs.iter().find_map(|l| {
+        let (line, text) = l.alarm.as_ref()?;
+        (l.last_ready.is_none_or(|r| r < *line)).then_some((l, *line, text))
+    });
+    let (log, line, text) = alarm.ok_or_else(|| unmet("no log ends in the words of a violent end"))?;
+    let place = Place { file: log.file.clone(), line: Some(line) };
+    let supports = vec![Cited::at(crate::text::shorten(text.trim(), 240), &place)];
+    let summary = "the log tells of a violent end in words that are not known here";
+    Ok(decided(Class::Unknown, case.end_phase(), Confidence::Low, summary, supports))
+}

@@ -1,0 +1,57 @@
+//! An event or status text says what ended it: a probe, an eviction for another resource, preemption.
+
+use super::{BEATS, Judged, Rule, Stage, can_be_stopped, decided, unmet};
+use crate::facts::Hit;
+use crate::knowledge::Mark;
+use crate::verdict::case::Case;
+use crate::verdict::{Cited, Class, Confidence};
+
+pub(in crate::verdict) const RULE: Rule = Rule {
+    id: "kubernetes_failure",
+    stage: Stage::Outside,
+    classes: &[Class::NotMemory],
+    when: "an event or status text of this pod names another end than memory (a probe, an eviction for another resource, preemption), and the exit code is one of being stopped",
+    near_miss: "a probe that failed beside an exit code that the program chose itself; an event of another pod or run",
+    beats: BEATS,
+    source: "kubelet events and status texts (knowledge/kubelet.toml)",
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let failure = |h: &&Hit| h.mark == Mark::Failure && case.of_subject(h);
+    let hit = case
+        .facts
+        .object_hits
+        .iter()
+        .find(failure)
+        .ok_or_else(|| unmet("no event or status text of this pod names another end than memory"))?;
+    // A probe kill explains 137 and 143, not an exit code that the program chose. An evicted pod is ended in any case.
+    let evicted = case.pod().is_some_and(|p| p.reason.is_some());
+    if !evicted && !can_be_stopped(case) {
+        return Err(unmet("the exit code is one that the program chose itself"));
+    }
+    let mut supports = vec![Cited::at(crate::text::shorten(&hit.text, 240), &hit.place)];
+    if let Some(d) = case.death() {
+        let text = format!("exit code {} with reason {}, not OOMKilled", d.exit_code, d.reason);
+        supports.push(Cited::at(text, &case.pod_place()));
+    }
+    Ok(decided(Class::NotMemory, case.end_phase(), Confidence::High, hit.meaning.clone(), supports))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{event, holds, near_miss, pod};
+
+    const KILLING: &str = "Container vllm failed startup probe, will be restarted";
+
+    #[test]
+    fn a_probe_kill_is_the_end() {
+        holds(&RULE, &[pod(137, "Error"), event("Killing", KILLING)]);
+    }
+
+    #[test]
+    fn the_program_s_own_exit_code_is_not() {
+        near_miss(&RULE, "exit_code", &[pod(1, "Error"), event("Killing", KILLING)]);
+    }
+}

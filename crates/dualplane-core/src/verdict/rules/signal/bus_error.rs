@@ -1,0 +1,64 @@
+//! Exit code 135 is SIGBUS: a mapped page could not be backed, in containers nearly always a full /dev/shm.
+
+use super::{Beats, Judged, Rule, Stage, decided, unmet};
+use crate::verdict::case::Case;
+use crate::verdict::{Cited, Class, Confidence};
+
+pub(in crate::verdict) const RULE: Rule = Rule {
+    id: "bus_error",
+    stage: Stage::Signal,
+    classes: &[Class::HostAllocFailure],
+    when: "the exit code is 135 (128 + SIGBUS)",
+    near_miss: "a SIGBUS that only a log line tells of: what that line says decides",
+    beats: &[
+        Beats::stage(Stage::Symptom, "pressure that the server lived with raises no SIGBUS"),
+        Beats::stage(Stage::Failure, "errors around a bus error are what the missing page left behind"),
+        Beats::stage(Stage::Unexplained, "the signal names its cause"),
+        Beats::stage(Stage::Nothing, "the end is explained"),
+    ],
+    source: "Linux tmpfs: SIGBUS where a page of a full file system is touched; container runtimes' 64 MiB of /dev/shm",
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let death = case
+        .death()
+        .filter(|d| d.exit_code == 135)
+        .ok_or_else(|| unmet("the exit code is not 135 (SIGBUS)"))?;
+    let container = case
+        .pod()
+        .and_then(|p| p.containers.iter().find(|c| Some(&c.name) == case.subject.container.as_ref()))
+        .ok_or_else(|| unmet("the container is not in the pod's object"))?;
+    let place = case.pod_place();
+    let mut supports = vec![Cited::at(format!("exit code {} = 128 + SIGBUS (7)", death.exit_code), &place)];
+    let has_shm = container.mounts.iter().any(|(_, p)| p == "/dev/shm");
+    supports.push(Cited::at(
+        if has_shm {
+            "a volume is mounted at /dev/shm; compare its size with what the ranks share".to_owned()
+        } else {
+            "no volume is mounted at /dev/shm, so it has the runtime's default of 64 MiB".to_owned()
+        },
+        &place,
+    ));
+    let summary = "the process died of SIGBUS: a shared-memory page could not be backed";
+    let confidence = if has_shm { Confidence::Low } else { Confidence::Medium };
+    let mut d = decided(Class::HostAllocFailure, case.end_phase(), confidence, summary, supports);
+    d.against.push(Cited::plain("a truncated memory-mapped weights file ends in SIGBUS as well"));
+    Ok(d)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{holds, near_miss, pod};
+
+    #[test]
+    fn sigbus_is_a_page_without_backing() {
+        holds(&RULE, &[pod(135, "Error")]);
+    }
+
+    #[test]
+    fn sigsegv_is_not() {
+        near_miss(&RULE, "segfault", &[pod(139, "Error")]);
+    }
+}

@@ -1,0 +1,47 @@
+//! A fall-back that was followed by a failed answer or a death was none.
+
+use super::{BEATS, Judged, Rule, Stage};
+use crate::knowledge::Mark;
+use crate::verdict::Class;
+use crate::verdict::candidates::{Candidate, From, Weight};
+use crate::verdict::case::Case;
+
+pub(in crate::verdict) const RULE: Rule = Rule {
+    id: "fallback_failed",
+    stage: Stage::Symptom,
+    classes: &[
+        Class::HostNodeOom,
+        Class::HostAllocFailure,
+        Class::CudaOomLoad,
+        Class::CudaOomRuntime,
+        Class::KvCacheCapacity,
+        Class::Fragmentation,
+        Class::GpuCapacityConflict,
+        Class::MigSliceTooSmall,
+        Class::XidHardware,
+    ],
+    when: "an error with a fall-back is followed by an answer with a 5xx status or a process's death in the same log, or only the kernel tells of it",
+    near_miss: "\"retrying with a smaller buffer\", and the server comes up",
+    beats: BEATS,
+    source: "signatures with the mark suspect (knowledge/)",
+    judge,
+};
+
+pub(super) fn pick(case: &Case<'_>) -> Option<usize> {
+    case.candidates.iter().position(|c| c.weight == Weight::Suspect && failed_of_it(c, case))
+}
+
+fn failed_of_it(c: &Candidate, case: &Case<'_>) -> bool {
+    let Some(place) = &c.place else { return false };
+    let failed = case.facts.logs.iter().any(|l| l.file == place.file && l.last_5xx > place.line);
+    let died = case.facts.hits.iter().any(|h| {
+        matches!(h.mark, Mark::Death | Mark::Cascade)
+            && h.place.file == place.file
+            && h.place.line > place.line
+    });
+    failed || died || c.from == From::Kernel
+}
+
+fn judge(case: &Case<'_>) -> Judged {
+    super::judge(case, pick(case), "no error with a fall-back was followed by a failure")
+}

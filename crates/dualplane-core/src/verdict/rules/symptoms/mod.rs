@@ -1,0 +1,57 @@
+//! Errors with which the server went on, where nothing fatal stands: in the order of the table, the gravest first.
+
+pub(in crate::verdict) mod fallback_failed;
+pub(in crate::verdict) mod memory_at_limit;
+pub(in crate::verdict) mod preemption_counter;
+pub(in crate::verdict) mod survived_error;
+pub(in crate::verdict) mod survived_fault;
+pub(in crate::verdict) mod survived_outside_log;
+pub(in crate::verdict) mod xid_gauge;
+
+use super::{Beats, Judged, Rule, Stage, from_chain, unmet};
+use crate::verdict::Class;
+use crate::verdict::candidates::{Candidate, Weight};
+use crate::verdict::case::Case;
+
+const BEATS: &[Beats] = &[
+    Beats::stage(Stage::Failure, "a shortage of memory that is shown goes before errors around it"),
+    Beats::stage(Stage::Unexplained, "the shortage is the best that is known of the end"),
+    Beats::stage(Stage::Nothing, "something was short"),
+];
+
+/// What each rule of this stage takes for its symptom, in the order of the table.
+const PICKS: &[fn(&Case<'_>) -> Option<usize>] = &[
+    survived_fault::pick,
+    xid_gauge::pick,
+    survived_error::pick,
+    survived_outside_log::pick,
+    preemption_counter::pick,
+    memory_at_limit::pick,
+    fallback_failed::pick,
+];
+
+/// The gravest symptom, whether or not an engine lives with it.
+pub(in crate::verdict) fn first<'c>(case: &'c Case<'_>) -> Option<&'c Candidate> {
+    PICKS.iter().find_map(|pick| case.candidates.get(pick(case)?))
+}
+
+/// A full KV cache makes requests wait or be put back; no SIGKILL comes of it.
+pub(in crate::verdict) fn lives_with_it(symptom: &Candidate, case: &Case<'_>) -> bool {
+    symptom.class == Class::KvCacheCapacity
+        && symptom.weight == Weight::Degraded
+        && case.exit_code() == Some(137)
+}
+
+/// The first degraded candidate of this kind.
+fn degraded(case: &Case<'_>, of: impl Fn(&Candidate) -> bool) -> Option<usize> {
+    case.candidates.iter().position(|c| c.weight == Weight::Degraded && of(c))
+}
+
+/// Holds with what the rule picks, unless an engine lives with it.
+fn judge(case: &Case<'_>, picked: Option<usize>, absent: &'static str) -> Judged {
+    let symptom = picked.and_then(|i| case.candidates.get(i)).ok_or_else(|| unmet(absent))?;
+    if lives_with_it(symptom, case) {
+        return Err(unmet("an engine lives with a full KV cache, and no SIGKILL comes of it"));
+    }
+    Ok(from_chain(symptom, &[]))
+}

@@ -1,0 +1,23 @@
+//! A line tells that a process died, and none says of what.
+
+use super::{Beats, Rule, Stage, unknown_line, unmet};
+use crate::knowledge::Mark;
+use crate::verdict::Class;
+use crate::verdict::case::Case;
+
+pub(in crate::verdict) const RULE: Rule = Rule {
+    id: "death_line",
+    stage: Stage::Unexplained,
+    classes: &[Class::Unknown],
+    when: "a log line tells that a process died, and no line says why",
+    near_miss: "the same line behind a known failure, of which the process died",
+    beats: &[
+        Beats::rule("failure_wrapper", "a process's death is nearer to the cause than a wrapper's words"),
+        Beats::stage(Stage::Nothing, "something died"),
+    ],
+    source: "signatures with the mark death (knowledge/)",
+    judge: |case: &Case<'_>| {
+        let died = case.facts.hits.iter().find(|h| h.mark == Mark::Death);
+        unknown_line(case, died.ok_or_else(|| unmet("no line tells that a process died"))?)
+    },
+};

@@ -1,0 +1,48 @@
+//! An exit code of the program's own choice, and no line that says why.
+
+use super::{Beats, Judged, Rule, Stage, unknown_end, unmet};
+use crate::verdict::Class;
+use crate::verdict::case::Case;
+
+pub(in crate::verdict) const RULE: Rule = Rule {
+    id: "exit_code",
+    stage: Stage::Unexplained,
+    classes: &[Class::Unknown],
+    when: "the container ended with another exit code than 137, 139 or 143, and no line says why",
+    near_miss: "exit code 0",
+    beats: &[
+        Beats::rule("death_line", "the exit code says how it ended"),
+        Beats::rule("failure_wrapper", "the exit code says how it ended"),
+        Beats::rule("restart_loop", "how the container ended is known"),
+        Beats::stage(Stage::Nothing, "something died"),
+    ],
+    source: "wait(2)",
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    let d = case
+        .death()
+        .filter(|d| !d.clean() && !matches!(d.exit_code, 137 | 139 | 143))
+        .ok_or_else(|| unmet("no container ended with an exit code of its own"))?;
+    let code = d.exit_code;
+    let summary =
+        format!("the container ended with exit code {code} and the evidence holds no line that says why");
+    unknown_end(case, d, summary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{holds, near_miss, pod};
+
+    #[test]
+    fn a_code_without_a_line_is_unknown() {
+        holds(&RULE, &[pod(1, "Error")]);
+    }
+
+    #[test]
+    fn a_clean_end_is_none() {
+        near_miss(&RULE, "nothing_failed", &[pod(0, "Completed")]);
+    }
+}

@@ -1,0 +1,44 @@
+//! Exit code 143 is a SIGTERM: somebody asked the container to stop.
+
+use super::{Beats, Judged, Rule, Stage, decided, end};
+use crate::verdict::case::Case;
+use crate::verdict::{Cited, Class, Confidence};
+
+pub(in crate::verdict) const RULE: Rule = Rule {
+    id: "terminated",
+    stage: Stage::Unexplained,
+    classes: &[Class::NotMemory],
+    when: "the exit code is 143 (128 + SIGTERM)",
+    near_miss: "137: a SIGKILL may be the OOM killer's",
+    beats: &[
+        Beats::rule("death_line", "the exit code says how it ended"),
+        Beats::rule("failure_wrapper", "the exit code says how it ended"),
+        Beats::stage(Stage::Nothing, "something died"),
+    ],
+    source: "signal(7); the OOM killer sends SIGKILL only",
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    end(case, 143, "the exit code is not 143 (SIGTERM)")?;
+    let text = "exit code 143 is a SIGTERM: something asked the container to stop, and the OOM killer never sends it";
+    let supports = vec![Cited::at(text, &case.pod_place())];
+    let summary = "the container was asked to stop (SIGTERM)";
+    Ok(decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, supports))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{holds, near_miss, pod};
+
+    #[test]
+    fn sigterm_is_a_request() {
+        holds(&RULE, &[pod(143, "Error")]);
+    }
+
+    #[test]
+    fn sigkill_is_not() {
+        near_miss(&RULE, "killed", &[pod(137, "Error")]);
+    }
+}
