@@ -2,7 +2,7 @@
 
 use super::candidates::{self, Candidate};
 use super::rules::symptoms;
-use super::{Death, Phase, Subject, deaths, kills, order};
+use super::{Death, Phase, Subject, chain, deaths, kills};
 use crate::evidence::{Bundle, Pod};
 use crate::facts::{Facts, Hit, Place};
 use crate::knowledge::Knowledge;
@@ -24,7 +24,7 @@ impl<'a> Case<'a> {
         let mut subject = deaths::subject(bundle, facts);
         subject.kill = kills::own(bundle, facts, &subject);
         let candidates = candidates::collect(bundle, facts, knowledge, &subject);
-        let chain = order::causal(&candidates, facts, &subject);
+        let chain = chain::causal(&candidates, facts, &subject);
         Self { bundle, facts, subject, candidates, chain }
     }
 

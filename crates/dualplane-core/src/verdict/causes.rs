@@ -22,18 +22,6 @@ pub(super) fn rank(
         supports: decided.supports.clone(),
         against: decided.against.clone(),
     }];
-    if let Some(first) = causes.first_mut() {
-        for log in facts.logs.iter().filter(|l| l.zone_ms.is_some()).take(4) {
-            let hours = log.zone_ms.unwrap_or_default() as f64 / -3_600_000.0;
-            let text = format!(
-                "the clock of this log is {hours:+} h from the API's: taken for a time zone, and taken off before times were compared"
-            );
-            first.against.push(Cited::at(text, &Place { file: log.file.clone(), line: None }));
-        }
-    }
-    if let Some(first) = causes.first_mut() {
-        first.supports.extend(rolled_out(bundle, decided.class, subject));
-    }
     if matches!(decided.class, Class::HostOomKilled | Class::HostNodeOom) {
         causes.extend(host_growth(bundle, facts, subject));
     }
@@ -88,17 +76,6 @@ pub(crate) fn bearing_changes<'b>(
         (!changes.is_empty()).then_some((r, changes))
     };
     bundle.rollouts.iter().filter(|r| !after(r)).filter_map(of).collect()
-}
-
-fn rolled_out(bundle: &Bundle, class: Class, subject: &Subject) -> Vec<Cited> {
-    let mut out = Vec::new();
-    for (r, changes) in bearing_changes(bundle, class, subject) {
-        let place = Place { file: r.file.clone(), line: None };
-        for c in changes.into_iter().take(4) {
-            out.push(Cited::at(format!("revision {} changed {} ({})", r.to, c.field, c.how()), &place));
-        }
-    }
-    out
 }
 
 /// Whether a field can make a death of this class. A flag of the engine can make any of them but a node's.

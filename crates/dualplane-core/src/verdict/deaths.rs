@@ -1,10 +1,8 @@
 //! Whose death is judged, and what the API says of it.
 
 use super::candidates::oom_counter;
-use super::{Class, Decided, Phase, Step};
 use crate::evidence::{Bundle, Container, ContainerKind, ContainerStatus, Event, Pod, State, Termination};
 use crate::facts::Facts;
-use crate::text::name;
 use crate::time::Stamp;
 use crate::units::Bytes;
 
@@ -182,20 +180,6 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
         memory_limit: container.memory_limit.or(pod.memory_limit),
         memory_request: container.memory_request,
         kill: None,
-    }
-}
-
-/// Init containers that were OOM-killed, ran again and completed are told, and explain nothing that came later.
-pub(super) fn tell_overcome(bundle: &Bundle, decided: &mut Decided) {
-    let all = bundle.pods.iter().flat_map(|p| &p.containers);
-    for (c, t) in all.filter_map(|c| Some((c, c.overcame().filter(|t| t.reason == "OOMKilled")?))) {
-        let at = t.finished.map_or(String::new(), |s| format!(" at {}", s.show()));
-        decided.sequence.push(Step {
-            class: Class::HostOomKilled,
-            phase: Phase::Load,
-            what: format!("init container {} was OOM-killed{at}, ran again and completed", name(&c.name)),
-            trigger: None,
-        });
     }
 }
 

@@ -4,7 +4,7 @@
 use super::candidates::Candidate;
 use super::rules::first;
 use super::vram::TENANT_FLOOR;
-use super::{Cause, Cited, Class, Confidence, Decided, Phase, Plane};
+use super::{Cause, Cited, Class, Confidence, Decided, Phase};
 use crate::evidence::Bundle;
 use crate::evidence::gpu_model::{Gpu, GpuProcess, GpuSnapshot};
 use crate::facts::{Facts, Place, vram};
@@ -13,7 +13,7 @@ use crate::units::Bytes;
 /// Without the size that was asked for, a stranger must hold half of the card to be the cause.
 const HALF: f64 = 0.5;
 /// Processes told of one card.
-const TOLD: usize = 4;
+pub(super) const TOLD: usize = 4;
 
 /// Names of processes that an engine runs as. What is none of them is somebody else's; `python3` may be either.
 const OWN: &[(&str, &[&str])] = &[
@@ -39,7 +39,7 @@ const ANY: &[&str] = &[
     "orted",
 ];
 
-fn place(file: &str, line: u64) -> Place {
+pub(super) fn place(file: &str, line: u64) -> Place {
     Place { file: file.to_owned(), line: Some(line) }
 }
 
@@ -55,7 +55,7 @@ fn foreign(p: &GpuProcess, facts: &Facts) -> bool {
 }
 
 /// Distinct cards of all printouts, those in MIG mode left out: their own figures are those of no workload.
-fn cards(bundle: &Bundle) -> Vec<(&GpuSnapshot, &Gpu)> {
+pub(super) fn cards(bundle: &Bundle) -> Vec<(&GpuSnapshot, &Gpu)> {
     let mut out: Vec<(&GpuSnapshot, &Gpu)> = Vec::new();
     for (s, g) in bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g))) {
         let same = |o: &Gpu| match (&o.uuid, &g.uuid, &o.pci, &g.pci) {
@@ -74,7 +74,7 @@ fn cards(bundle: &Bundle) -> Vec<(&GpuSnapshot, &Gpu)> {
 }
 
 /// The one card that can be the container's: the only one, or the one that its environment or the kubelet names.
-fn own_card(bundle: &Bundle) -> Option<(&GpuSnapshot, &Gpu)> {
+pub(super) fn own_card(bundle: &Bundle) -> Option<(&GpuSnapshot, &Gpu)> {
     let all = cards(bundle);
     if let [one] = all.as_slice() {
         // A card in MIG mode beside it may be ours as well.
@@ -96,7 +96,7 @@ fn own_card(bundle: &Bundle) -> Option<(&GpuSnapshot, &Gpu)> {
 }
 
 /// Processes on a card, each pid once, the largest first.
-fn on_card<'a>(bundle: &'a Bundle, card: &Gpu) -> Vec<(&'a GpuSnapshot, &'a GpuProcess)> {
+pub(super) fn on_card<'a>(bundle: &'a Bundle, card: &Gpu) -> Vec<(&'a GpuSnapshot, &'a GpuProcess)> {
     let here = |p: &GpuProcess| match &p.card {
         Some(name) => card.is_called(name),
         None => p.gpu.is_none() || p.gpu == card.index,
@@ -152,47 +152,10 @@ pub(super) fn neighbour(
     true
 }
 
-fn holds(s: &GpuSnapshot, p: &GpuProcess) -> String {
+pub(super) fn holds(s: &GpuSnapshot, p: &GpuProcess) -> String {
     let used = p.used.map_or_else(|| "an amount that is not told".to_owned(), |u| u.to_string());
     let when = s.stamp.map(|t| format!(", printed {}", t.show())).unwrap_or_default();
     format!("{} lists {} (host pid {}) with {used}{when}", s.tool, crate::text::shorten(&p.name, 80), p.pid)
-}
-
-/// Names the processes behind a verdict of the GPU plane, and says what a printout does not show.
-pub(super) fn weigh(decided: &mut Decided, bundle: &Bundle) {
-    if decided.class.plane() != Plane::Gpu || bundle.gpus.is_empty() {
-        return;
-    }
-    let oom = decided.trigger.as_ref().and_then(|t| vram::parse(&t.text));
-    let named: Vec<u64> = oom.iter().flat_map(|o| &o.processes).map(|(pid, _)| *pid).collect();
-    let all = bundle.gpus.iter().flat_map(|s| s.processes.iter().map(move |p| (s, p)));
-    for (s, p) in all.filter(|(_, p)| named.contains(&p.pid)).take(TOLD) {
-        let text = format!("{}: the pid that the message names", holds(s, p));
-        decided.supports.push(Cited::at(text, &place(&s.file, p.line)));
-    }
-    if decided.class == Class::GpuCapacityConflict && named.is_empty() {
-        let own = own_card(bundle);
-        let card = own.map(|(_, g)| on_card(bundle, g)).unwrap_or_default();
-        for (s, p) in card.into_iter().filter(|(_, p)| p.used.is_some()).take(TOLD) {
-            let at = place(&s.file, p.line);
-            if !decided.supports.iter().any(|c| c.place.as_ref() == Some(&at)) {
-                decided.supports.push(Cited::at(holds(s, p), &at));
-            }
-        }
-    }
-    let free = |g: &Gpu| g.free.or_else(|| Some(g.total?.saturating_sub(g.used?)));
-    let loose = cards(bundle)
-        .into_iter()
-        .find(|(_, g)| free(g).zip(oom.as_ref().and_then(|o| o.requested)).is_some_and(|(f, r)| f >= r));
-    if let Some((s, g)) = loose {
-        let text = format!(
-            "{} shows {} of {} free: it was taken at another moment, and what the dead process held is free since; it proves nothing about the failure",
-            s.tool,
-            free(g).unwrap_or_default(),
-            g.total.map_or_else(|| "the card".to_owned(), |t| t.to_string()),
-        );
-        decided.against.push(Cited::at(text, &place(&s.file, g.line)));
-    }
 }
 
 /// Causes that a printout suggests and that cannot be settled from it.

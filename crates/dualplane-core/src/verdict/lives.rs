@@ -1,7 +1,7 @@
 //! Which life of the server a line belongs to: one log may hold several, and a server lives on after many an error.
 
 use super::candidates::{Candidate, From, Weight};
-use super::order::LINKED_MS;
+use super::chain::LINKED_MS;
 use super::{Phase, Subject};
 use crate::facts::Facts;
 use crate::knowledge::Mark;

@@ -7,6 +7,7 @@
 pub mod candidates;
 mod case;
 mod causes;
+mod chain;
 mod deaths;
 mod gpus;
 mod identity;
@@ -16,17 +17,17 @@ mod memory;
 mod missing;
 pub(crate) use causes::{bearing_changes, memory_limit};
 pub(crate) use missing::Names;
-mod order;
 pub mod rules;
 mod series;
 pub mod vram;
+pub mod weighing;
 mod why_not;
 
 pub use candidates::{Candidate, From};
 use case::Case;
 pub use deaths::{Death, Subject};
 pub use dualplane_base::{Class, Confidence, Phase, Plane};
-use rules::{Ruled, Stage, symptoms};
+use rules::Ruled;
 pub use why_not::why_not;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -159,6 +160,8 @@ pub struct Verdict {
     pub decided_by: &'static str,
     /// How every rule went, in the order of the table.
     pub trace: Vec<Ruled>,
+    /// Ids of the weighing rules that added to it.
+    pub weighed: Vec<&'static str>,
     /// Whose death this is.
     pub subject: Subject,
 }
@@ -168,20 +171,9 @@ pub struct Verdict {
 pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
     let case = Case::new(bundle, facts, knowledge);
     let (mut decided, trace) = rules::decide(&case);
-    let Case { ref subject, candidates: ref all, .. } = case;
-    tell_earlier_kill(&case, &mut decided);
-    tell_pressure(&case, &mut decided);
-    // An init container runs before anything serves.
-    if decided.phase == Phase::Unknown && deaths::in_init_container(bundle, subject) {
-        decided.phase = Phase::Load;
-    }
-    order::tell_survived(all, facts, &mut decided);
-    deaths::tell_overcome(bundle, &mut decided);
-    order::tell_other_kills(bundle, facts, subject, &mut decided);
-    memory::weigh(&mut decided, bundle, subject);
-    series::weigh(&mut decided, bundle, facts, subject);
-    gpus::weigh(&mut decided, bundle);
-    let mut causes = causes::rank(bundle, facts, &decided, all, subject);
+    let weighed = weighing::weigh(&case, &mut decided);
+    let subject = &case.subject;
+    let mut causes = causes::rank(bundle, facts, &decided, &case.candidates, subject);
     causes.extend(identity::passed_over(bundle, facts, knowledge, subject));
     let missing = missing::list(bundle, facts, &decided, subject);
     Verdict {
@@ -196,6 +188,7 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
         missing,
         decided_by: decided.by,
         trace,
+        weighed,
         subject: case.subject,
     }
 }
@@ -213,30 +206,6 @@ pub(crate) struct Decided {
     pub sequence: Vec<Step>,
     pub supports: Vec<Cited>,
     pub against: Vec<Cited>,
-}
-
-/// A kill of a child earlier in the container's life makes an end from outside less sure.
-fn tell_earlier_kill(case: &Case<'_>, decided: &mut Decided) {
-    let outside = rules::rule(decided.by).is_some_and(|r| r.stage == Stage::Outside);
-    let by_itself = decided.by == "runtime_could_not_start";
-    if outside && !by_itself && case.death().is_some_and(Death::oom_killed) {
-        decided.confidence = Confidence::Medium;
-        decided.against.push(Cited::at(
-            "reason OOMKilled: some process of the container was OOM-killed earlier in its life; the kernel log tells which and when",
-            &case.pod_place(),
-        ));
-    }
-}
-
-/// Pressure that the engine lived with is told as a step beside another verdict.
-fn tell_pressure(case: &Case<'_>, decided: &mut Decided) {
-    let late = rules::rule(decided.by).is_some_and(|r| r.stage >= Stage::Symptom);
-    let lived = case.symptom().filter(|c| late && symptoms::lives_with_it(c, case));
-    if let Some(c) = lived {
-        let what = c.what.trim_end_matches('.');
-        let what = format!("{what}: an engine goes on with it, and nobody is killed over it");
-        decided.sequence.push(Step { class: c.class, phase: c.phase, what, trigger: c.trigger() });
-    }
 }
 
 /// Wrappers and fallout by signature, most frequent first.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Cited, Decided, Plane, Subject};
+use super::{Cited, Decided, Subject};
 use crate::evidence::Bundle;
 use crate::evidence::metrics::Sample;
 use crate::facts::{Facts, Place};
@@ -20,8 +20,6 @@ const SKEW_MS: i64 = 30_000;
 const SAME_MOMENT_MS: i64 = 60_000;
 /// Cards of one pod, or MIG instances; a node has at most 16 cards of 7.
 const MAX_CARDS: usize = 128;
-/// Below this share the limit was not near, and a scrape that missed a spike proves nothing.
-const NEAR_LIMIT: f64 = 0.9;
 
 /// A sample and what it is a share of.
 pub(super) struct Point<'a> {
@@ -42,16 +40,16 @@ impl Point<'_> {
         )
     }
 
-    fn place(&self) -> Place {
+    pub(super) fn place(&self) -> Place {
         place(self.sample)
     }
 }
 
-fn at(s: &Sample) -> String {
+pub(super) fn at(s: &Sample) -> String {
     s.stamp.map(|t| format!(" at {}", t.show())).unwrap_or_default()
 }
 
-fn place(s: &Sample) -> Place {
+pub(super) fn place(s: &Sample) -> Place {
     Place { file: s.file.clone(), line: Some(s.line) }
 }
 
@@ -114,21 +112,21 @@ pub(super) fn peak<'a>(
 }
 
 /// A card's VRAM at a moment.
-struct Vram<'a> {
-    gpu: String,
-    sample: &'a Sample,
-    used: Bytes,
-    total: Bytes,
+pub(super) struct Vram<'a> {
+    pub(super) gpu: String,
+    pub(super) sample: &'a Sample,
+    pub(super) used: Bytes,
+    pub(super) total: Bytes,
 }
 
 impl Vram<'_> {
-    fn share(&self) -> f64 {
+    pub(super) fn share(&self) -> f64 {
         self.used.share_of(self.total)
     }
 }
 
 /// VRAM of the subject's cards at a moment, or the fullest before the death.
-fn vram<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Stamp>) -> Vec<Vram<'a>> {
+pub(super) fn vram<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Stamp>) -> Vec<Vram<'a>> {
     const USED: &str = "DCGM_FI_DEV_FB_USED";
     let key = |s: &Sample| {
         let card = s.label("UUID").or_else(|| s.label("uuid")).or_else(|| s.label("gpu")).unwrap_or_default();
@@ -181,7 +179,7 @@ fn vram<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Stamp>) -> Vec
 }
 
 /// How full the KV cache was at that moment.
-fn kv<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Stamp>) -> Option<&'a Sample> {
+pub(super) fn kv<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Stamp>) -> Option<&'a Sample> {
     const USAGE: &[&str] = &[
         "vllm:kv_cache_usage_perc",
         "vllm:gpu_cache_usage_perc",
@@ -201,63 +199,11 @@ fn kv<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Stamp>) -> Optio
         .min_by_key(|s| gap(s))
 }
 
-/// Says from the samples where both planes stood.
-pub(super) fn weigh(decided: &mut Decided, bundle: &Bundle, facts: &Facts, subject: &Subject) {
-    if bundle.metrics.is_empty() {
-        return;
-    }
-    match decided.class.plane() {
-        Plane::Host => {
-            let host = peak(bundle, subject, facts, "container_memory_working_set_bytes");
-            let Some(host) = host.filter(|h| h.share >= NEAR_LIMIT) else { return };
-            let cards = vram(bundle, subject, host.sample.stamp);
-            let mut text = host.sentence("working set");
-            if let Some(worst) = fullest(&cards) {
-                text.push_str(&format!(
-                    ", while VRAM stood at {:.0} % (GPU {})",
-                    worst.share() * 100.0,
-                    worst.gpu
-                ));
-            }
-            if let Some(k) = kv(bundle, subject, host.sample.stamp) {
-                text.push_str(&format!(", the KV cache at {:.0} %", k.value * 100.0));
-            }
-            say(decided, Cited::at(text, &host.place()));
-            if let Some(v) = fullest(&cards) {
-                let text = format!("VRAM of GPU {}: {} of {}{}", v.gpu, v.used, v.total, at(v.sample));
-                decided.supports.push(Cited::at(text, &place(v.sample)));
-            }
-        }
-        Plane::Gpu => {
-            let moment = decided.trigger.as_ref().and_then(|t| t.stamp);
-            let cards = vram(bundle, subject, moment.filter(|m| m.has_year()));
-            let Some(v) = fullest(&cards) else { return };
-            let mut text = format!(
-                "VRAM of GPU {} stood at {:.1} % ({} of {}){}",
-                v.gpu,
-                v.share() * 100.0,
-                v.used,
-                v.total,
-                at(v.sample)
-            );
-            if let Some(h) = peak(bundle, subject, facts, "container_memory_working_set_bytes") {
-                text.push_str(&format!(
-                    ", and the container's working set never above {:.0} % of its limit {}",
-                    h.share * 100.0,
-                    h.limit
-                ));
-            }
-            say(decided, Cited::at(text, &place(v.sample)));
-        }
-        Plane::Hardware | Plane::None => {}
-    }
-}
-
-fn fullest<'v, 'a>(cards: &'v [Vram<'a>]) -> Option<&'v Vram<'a>> {
+pub(super) fn fullest<'v, 'a>(cards: &'v [Vram<'a>]) -> Option<&'v Vram<'a>> {
     cards.iter().max_by(|a, b| a.share().total_cmp(&b.share()))
 }
 
 /// Behind the sentence that decides, before those that only repeat it.
-fn say(decided: &mut Decided, cited: Cited) {
+pub(super) fn say(decided: &mut Decided, cited: Cited) {
     decided.supports.insert(decided.supports.len().min(1), cited);
 }

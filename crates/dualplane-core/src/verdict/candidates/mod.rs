@@ -185,3 +185,13 @@ pub(super) fn end_phase(facts: &Facts) -> Phase {
         .or_else(|| logs.next())
         .map_or(Phase::Unknown, |l| l.phase)
 }
+
+#[cfg(test)]
+pub(super) mod testing {
+    use super::{Candidate, Class, From};
+
+    /// A fatal candidate of a class and source, without a line.
+    pub(in crate::verdict) fn candidate(class: Class, from: From) -> Candidate {
+        Candidate::new("test", class, from, "", "")
+    }
+}

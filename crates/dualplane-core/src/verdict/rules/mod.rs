@@ -2,13 +2,13 @@
 //!
 //! Each rule is asked, in this order. The first that holds decides; one that holds behind it has lost to it, and one that
 //! does not hold says why. Rules of the stage [`Stage::FirstInCause`] hold for the first link of the causal chain
-//! (`order`), so that at most one of them holds. A rule is a file of this folder.
+//! (`chain`), so that at most one of them holds. A rule is a file of this folder.
 
 mod failure;
 pub(super) mod first;
 mod judged;
 mod nothing;
-mod outside;
+pub(super) mod outside;
 mod rule;
 mod signal;
 pub(super) mod symptoms;

@@ -41,8 +41,8 @@ fn judge(case: &Case<'_>) -> Judged {
 }
 
 fn ends_log(hit: &Hit, facts: &Facts) -> bool {
-    let lines = facts.logs.iter().find(|l| l.file == hit.place.file).map_or(0, |l| l.lines);
-    hit.place.line.is_some_and(|line| line + NEAR_END >= lines)
+    let log = facts.logs.iter().find(|l| l.file == hit.place.file);
+    hit.place.line.is_some_and(|line| log.is_none_or(|l| l.behind(line) <= NEAR_END))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The first memory error or GPU fault in cause: one rule for each way of knowing it.
 //!
-//! The candidates come from `candidates/`, each with the id of its rule; `order` puts those that ended something into
+//! The candidates come from `candidates/`, each with the id of its rule; `chain` puts those that ended something into
 //! causal order. A rule of this folder holds where its candidate is the first of them.
 
 pub(in crate::verdict) mod cgroup_oom_kill;

@@ -26,8 +26,10 @@ pub(in crate::verdict::rules) fn decide(case: &Case<'_>) -> Decided {
         } else {
             "log lines without a memory error or an abnormal end"
         };
-        supports
-            .push(Cited::at(format!("{} {what}", log.lines), &Place { file: log.file.clone(), line: None }));
+        supports.push(Cited::at(
+            format!("{} {what}", log.total()),
+            &Place { file: log.file.clone(), line: None },
+        ));
     }
     for x in facts.xids.iter().take(2) {
         supports.push(Cited::at(

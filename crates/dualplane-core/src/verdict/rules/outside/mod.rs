@@ -4,7 +4,7 @@ pub(super) mod container_stopped;
 pub(super) mod disruption;
 pub(super) mod kubernetes_failure;
 pub(super) mod pod_deleted;
-pub(super) mod runtime_could_not_start;
+pub(in crate::verdict) mod runtime_could_not_start;
 
 use super::{Beats, Judged, Rule, Stage, decided, unmet};
 use crate::verdict::case::Case;

@@ -1,0 +1,101 @@
+//! The causal chain: which of several memory errors came first, and what followed.
+//!
+//! Print order is not cause order: wrappers print first, clocks differ, a later restart prints into the same kernel log.
+//! Each source gives its first error (`first`), and one key puts these into order (`key`).
+
+mod first;
+mod key;
+
+use super::candidates::{Candidate, From, Weight};
+use super::lives::{before_the_start, before_this_run, lived_between, of_an_earlier_life};
+use super::{Class, Subject};
+use crate::facts::Facts;
+use key::Links;
+
+/// Two errors further apart than this did not cause one another.
+pub(super) const LINKED_MS: i64 = 15 * 60 * 1000;
+
+/// Candidates that are memory errors of this incident in causal order, each class once; empty where there is none.
+pub(super) fn causal(all: &[Candidate], facts: &Facts, subject: &Subject) -> Vec<Candidate> {
+    let fatal: Vec<&Candidate> = all
+        .iter()
+        .filter(|c| {
+            c.weight == Weight::Fatal && !of_an_earlier_life(c, facts) && !before_the_start(c, subject)
+        })
+        .collect();
+    let firsts = links(&fatal, facts).in_order(facts);
+    if firsts.is_empty() {
+        return Vec::new();
+    }
+    let mut out: Vec<Candidate> = firsts.into_iter().cloned().collect();
+    // Other classes that the same logs show later (a rank with another first error, KV pressure before the end).
+    for c in all.iter().filter(|c| c.weight <= Weight::Degraded) {
+        if !out.iter().any(|o| o.class == c.class) {
+            out.push(c.clone());
+        }
+    }
+    if let Some(earlier) = out.first().and_then(|first| first_sign(first, all)) {
+        out.insert(0, earlier.clone());
+    }
+    merge_same_class(&mut out);
+    out
+}
+
+/// One representative a kind of source: the first of it in time or print order.
+fn links<'a>(fatal: &[&'a Candidate], facts: &Facts) -> Links<'a> {
+    let is_kill = |c: &Candidate| matches!(c.class, Class::HostOomKilled | Class::HostNodeOom);
+    let of = |f: &dyn Fn(&Candidate) -> bool| -> Vec<&'a Candidate> {
+        fatal.iter().copied().filter(|c| f(c)).collect()
+    };
+    let mut faults = of(&|c| c.class == Class::XidHardware && c.from == From::Kernel);
+    // Xids and other driver lines of one kernel log were collected apart: the log's own order counts.
+    let later = of(&|c| c.class != Class::XidHardware);
+    faults.retain(|c| !before_this_run(c, facts) && !later.iter().any(|l| lived_between(c, l, facts)));
+    faults.sort_by_key(|c| c.place.clone());
+    Links {
+        fault: first::fault(&faults),
+        driver: of(&|c| c.from == From::Kernel && c.class == Class::HostAllocFailure).first().copied(),
+        log: first::in_logs(&of(&|c| c.from == From::Log)),
+        kill: first::kill(&of(&|c| is_kill(c) && c.from != From::Log)),
+        object: of(&|c| matches!(c.from, From::Event | From::Status) && !is_kill(c)).first().copied(),
+    }
+}
+
+/// The same shortage, met shortly before it ended the process: a bus error on a /dev/shm that was just said to be full.
+fn first_sign<'a>(first: &Candidate, all: &'a [Candidate]) -> Option<&'a Candidate> {
+    /// What is longer ago was another request's.
+    const SHORTLY_MS: i64 = 60_000;
+    let place =
+        first.place.as_ref().filter(|_| first.from == From::Log && first.class == Class::HostAllocFailure)?;
+    all.iter().find(|c| {
+        let before = c.place.as_ref().is_some_and(|p| p.file == place.file && p.line < place.line);
+        let apart = c.stamp.zip(first.stamp).and_then(|(c, f)| c.ms_until(f));
+        c.weight == Weight::Degraded
+            && c.class == first.class
+            && c.from == From::Log
+            && before
+            && apart.is_none_or(|ms| (0..=SHORTLY_MS).contains(&ms))
+    })
+}
+
+/// The same class told by kernel, event and status is one step; its evidence is joined.
+fn merge_same_class(chain: &mut Vec<Candidate>) {
+    let mut out: Vec<Candidate> = Vec::new();
+    for c in chain.drain(..) {
+        match out.iter_mut().find(|o| o.class == c.class) {
+            Some(first) => {
+                for s in c.supports {
+                    if first.supports.len() < 16 && !first.supports.contains(&s) {
+                        first.supports.push(s);
+                    }
+                }
+            }
+            None => out.push(c),
+        }
+    }
+    // A node OOM whose victim sits in a container shows as OOMKilled in the status: one death, not two.
+    if out.iter().any(|c| c.class == Class::HostNodeOom && c.from == From::Kernel) {
+        out.retain(|c| c.class != Class::HostOomKilled || c.from == From::Kernel);
+    }
+    *chain = out;
+}

@@ -1,0 +1,39 @@
+//! Both planes over time, where the verdict is of the host plane.
+
+use super::Weighing;
+use crate::verdict::case::Case;
+use crate::verdict::series::{at, fullest, kv, peak, place, say, vram};
+use crate::verdict::{Cited, Decided, Plane};
+
+/// Below this share the limit was not near, and a scrape that missed a spike proves nothing.
+const NEAR_LIMIT: f64 = 0.9;
+
+pub(in crate::verdict) const RULE: Weighing = Weighing {
+    id: "host_series",
+    adds: "the working set's peak before the end, with VRAM and the KV cache at that moment",
+    because: "the question is which of the two was full when it ended",
+    source: "cAdvisor container_memory_working_set_bytes; DCGM DCGM_FI_DEV_FB_USED; engines' metrics",
+    apply,
+};
+
+fn apply(case: &Case<'_>, decided: &mut Decided) {
+    if decided.class.plane() != Plane::Host {
+        return;
+    }
+    let (bundle, subject) = (case.bundle, &case.subject);
+    let host = peak(bundle, subject, case.facts, "container_memory_working_set_bytes");
+    let Some(host) = host.filter(|h| h.share >= NEAR_LIMIT) else { return };
+    let cards = vram(bundle, subject, host.sample.stamp);
+    let mut text = host.sentence("working set");
+    if let Some(worst) = fullest(&cards) {
+        text.push_str(&format!(", while VRAM stood at {:.0} % (GPU {})", worst.share() * 100.0, worst.gpu));
+    }
+    if let Some(k) = kv(bundle, subject, host.sample.stamp) {
+        text.push_str(&format!(", the KV cache at {:.0} %", k.value * 100.0));
+    }
+    say(decided, Cited::at(text, &host.place()));
+    if let Some(v) = fullest(&cards) {
+        let text = format!("VRAM of GPU {}: {} of {}{}", v.gpu, v.used, v.total, at(v.sample));
+        decided.supports.push(Cited::at(text, &place(v.sample)));
+    }
+}

@@ -1,0 +1,19 @@
+//! An init container runs before anything serves.
+
+use super::Weighing;
+use crate::verdict::case::Case;
+use crate::verdict::{Decided, Phase, deaths};
+
+pub(in crate::verdict) const RULE: Weighing = Weighing {
+    id: "init_container_loads",
+    adds: "the phase load, where the dead container is an init container and nothing tells the phase",
+    because: "an init container runs before anything serves",
+    source: "Kubernetes init containers",
+    apply,
+};
+
+fn apply(case: &Case<'_>, decided: &mut Decided) {
+    if decided.phase == Phase::Unknown && deaths::in_init_container(case.bundle, &case.subject) {
+        decided.phase = Phase::Load;
+    }
+}

@@ -1,0 +1,24 @@
+//! Pressure that the engine lived with is told as a step beside another verdict.
+
+use super::Weighing;
+use crate::verdict::case::Case;
+use crate::verdict::rules::{Stage, rule, symptoms};
+use crate::verdict::{Decided, Step};
+
+pub(in crate::verdict) const RULE: Weighing = Weighing {
+    id: "lived_with_pressure",
+    adds: "a step for a full KV cache beside a SIGKILL",
+    because: "an engine lives with a full cache, and nobody is killed over it; but it was there",
+    source: "vLLM, SGLang: preemption and retraction",
+    apply,
+};
+
+fn apply(case: &Case<'_>, decided: &mut Decided) {
+    let late = rule(decided.by).is_some_and(|r| r.stage >= Stage::Symptom);
+    let lived = case.symptom().filter(|c| late && symptoms::lives_with_it(c, case));
+    if let Some(c) = lived {
+        let what = c.what.trim_end_matches('.');
+        let what = format!("{what}: an engine goes on with it, and nobody is killed over it");
+        decided.sequence.push(Step { class: c.class, phase: c.phase, what, trigger: c.trigger() });
+    }
+}

@@ -1,0 +1,28 @@
+//! Names of the processes whose pids the message tells.
+
+use super::Weighing;
+use crate::facts::vram;
+use crate::verdict::case::Case;
+use crate::verdict::gpus::{TOLD, holds, place};
+use crate::verdict::{Cited, Decided, Plane};
+
+pub(in crate::verdict) const RULE: Weighing = Weighing {
+    id: "named_processes",
+    adds: "what a printout knows of the pids that the message names",
+    because: "the message names them at the moment of the failure",
+    source: "nvidia-smi and its like; PyTorch's allocator message",
+    apply,
+};
+
+fn apply(case: &Case<'_>, decided: &mut Decided) {
+    if decided.class.plane() != Plane::Gpu {
+        return;
+    }
+    let oom = decided.trigger.as_ref().and_then(|t| vram::parse(&t.text));
+    let named: Vec<u64> = oom.iter().flat_map(|o| &o.processes).map(|(pid, _)| *pid).collect();
+    let all = case.bundle.gpus.iter().flat_map(|s| s.processes.iter().map(move |p| (s, p)));
+    for (s, p) in all.filter(|(_, p)| named.contains(&p.pid)).take(TOLD) {
+        let text = format!("{}: the pid that the message names", holds(s, p));
+        decided.supports.push(Cited::at(text, &place(&s.file, p.line)));
+    }
+}

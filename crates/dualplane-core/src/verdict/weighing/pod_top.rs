@@ -1,0 +1,51 @@
+//! What `kubectl top pod` shows of the container.
+
+use super::Weighing;
+use crate::facts::Place;
+use crate::verdict::case::Case;
+use crate::verdict::{Cited, Decided, Plane};
+
+/// Below this share the limit was not near.
+const NEAR_LIMIT: f64 = 0.9;
+/// Rows that are told of.
+const TOLD: usize = 4;
+
+pub(in crate::verdict) const RULE: Weighing = Weighing {
+    id: "pod_top",
+    adds: "a working set of 90 % of the limit or more in kubectl top",
+    because: "the working set is what the kubelet and the limit go by; the printout has no time",
+    source: "kubectl top, metrics-server",
+    apply,
+};
+
+fn apply(case: &Case<'_>, decided: &mut Decided) {
+    if decided.class.plane() != Plane::Host {
+        return;
+    }
+    let (bundle, subject) = (case.bundle, &case.subject);
+    let limit = subject.memory_limit;
+    for t in bundle
+        .tops
+        .iter()
+        .filter(|t| {
+            Some(&t.pod) == subject.pod.as_ref()
+                && t.container.as_ref().zip(subject.container.as_ref()).is_none_or(|(a, b)| a == b)
+                && t.namespace.as_ref().zip(subject.namespace.as_ref()).is_none_or(|(a, b)| a == b)
+        })
+        .take(TOLD)
+    {
+        let Some(limit) = limit.filter(|l| l.0 > 0) else { continue };
+        let share = t.memory.share_of(limit);
+        let place = Place { file: t.file.clone(), line: Some(t.line) };
+        if share >= NEAR_LIMIT {
+            let text = format!(
+                "{} showed a working set of {} ({:.0} % of the limit {}), at a time that is not told",
+                t.tool,
+                t.memory,
+                share * 100.0,
+                limit.k8s()
+            );
+            decided.supports.push(Cited::at(text, &place));
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What a roll-out before the death changed, as far as it bears on the class.
+
+use super::Weighing;
+use crate::facts::Place;
+use crate::verdict::case::Case;
+use crate::verdict::causes::bearing_changes;
+use crate::verdict::{Cited, Decided};
+
+/// Changes of one roll-out that are told.
+const TOLD: usize = 4;
+
+pub(in crate::verdict) const RULE: Weighing = Weighing {
+    id: "rolled_out",
+    adds: "fields that the last roll-out changed and that can make a death of this class",
+    because: "what changed shortly before is the first thing people ask",
+    source: "Kubernetes ReplicaSets and ControllerRevisions",
+    apply,
+};
+
+fn apply(case: &Case<'_>, decided: &mut Decided) {
+    for (r, changes) in bearing_changes(case.bundle, decided.class, &case.subject) {
+        let place = Place { file: r.file.clone(), line: None };
+        for c in changes.into_iter().take(TOLD) {
+            let text = format!("revision {} changed {} ({})", r.to, c.field, c.how());
+            decided.supports.push(Cited::at(text, &place));
+        }
+    }
+}
