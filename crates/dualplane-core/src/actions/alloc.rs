@@ -1,6 +1,9 @@
 //! A host allocation was refused without a kill: /dev/shm, pinned memory, the engine's own check, overcommit.
 
-use super::{Action, Context, Stage, container_patch, names, on_node, supports};
+use serde_json::json;
+
+use super::patch::{pod_patch, quantity};
+use super::{Action, Context, Stage, names, on_node, supports};
 use crate::units::{Bytes, GIB, MIB};
 
 /// The container runtimes' default size of /dev/shm.
@@ -47,8 +50,11 @@ fn shared_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
     out.push(
         Action::new(Stage::Fix, format!("Mount a Memory-medium volume of {} at /dev/shm, and add as much to the memory limit: its pages are charged to the container", size.k8s()))
             .because(why)
-            .patch(container_patch(cx, "volumeMounts:\n- name: dshm\n  mountPath: /dev/shm\n")
-                + &format!("      volumes:\n      - name: dshm\n        emptyDir:\n          medium: Memory\n          sizeLimit: {}\n", size.k8s())),
+            .patch(&pod_patch(
+                cx,
+                json!({ "volumeMounts": [{ "name": "dshm", "mountPath": "/dev/shm" }] }),
+                json!({ "volumes": [{ "name": "dshm", "emptyDir": { "medium": "Memory", "sizeLimit": quantity(size) } }] }),
+            )),
     );
     out.push(
         Action::new(Stage::Verify, "At the peak /dev/shm stays below 80 % full")

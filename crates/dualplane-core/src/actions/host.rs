@@ -1,6 +1,9 @@
 //! The container or the node ran out of host RAM.
 
-use super::{Action, Context, Stage, Workload, container_patch, names, on_node, promql, workload};
+use serde_json::{Value, json};
+
+use super::patch::{container_patch, quantity};
+use super::{Action, Context, Stage, Workload, names, on_node, promql, workload};
 use crate::evidence::ContainerKind;
 use crate::evidence::metrics::last_before;
 use crate::facts::{HostPool, OomRecord, host_pools, prompt_cache_in_use};
@@ -68,7 +71,7 @@ fn keep_pools(cx: &Context<'_>, pools: &[HostPool], sum: Bytes, out: &mut Vec<Ac
             let a =
                 Action::new(Stage::Fix, format!("Or keep the pools and set the memory request and limit to {q}"))
                     .because(format!("pools {sum} + everything else {base} ({how}) = {all}; × {HEADROOM} headroom, rounded up to whole GiB = {q}"))
-                    .patch(resources_patch(cx, need));
+                    .patch(&resources_patch(cx, need));
             out.push(match workload(cx) {
                 Workload::Rolling(w) => a.run(format!("kubectl set resources {w} -n {} -c {} --requests=memory={q} --limits=memory={q}", n.ns, n.container)),
                 _ => a,
@@ -214,9 +217,9 @@ fn read_copy(cx: &Context<'_>) -> String {
     )
 }
 
-fn resources_patch(cx: &Context<'_>, need: Bytes) -> String {
-    let q = need.k8s();
-    container_patch(cx, &format!("resources:\n  requests:\n    memory: {q}\n  limits:\n    memory: {q}\n"))
+fn resources_patch(cx: &Context<'_>, need: Bytes) -> Value {
+    let memory = json!({ "memory": quantity(need) });
+    container_patch(cx, json!({ "resources": { "requests": memory, "limits": memory } }))
 }
 
 fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
@@ -251,14 +254,14 @@ fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
                 used.saturating_sub(request)
             ));
         }
-        out.push(a.patch(resources_patch(cx, used.scale(HEADROOM).round_up_to(GIB))));
+        out.push(a.patch(&resources_patch(cx, used.scale(HEADROOM).round_up_to(GIB))));
     } else if let Some(usage) = eviction_usage(cx) {
         let need = usage.scale(HEADROOM).round_up_to(GIB);
         let request = s.memory_request.map_or_else(|| "unset".to_owned(), |r| r.k8s());
         out.push(
             Action::new(Stage::Fix, format!("Set the memory request and limit to {}, so that the scheduler places it where it fits", need.k8s()))
                 .because(format!("the kubelet measured {usage} at the eviction, request {request}; × {HEADROOM} headroom, rounded up to whole GiB"))
-                .patch(resources_patch(cx, need)),
+                .patch(&resources_patch(cx, need)),
         );
     }
     for pool in pools {

@@ -8,6 +8,7 @@ mod host;
 mod kv;
 mod mig;
 mod other;
+mod patch;
 mod rollout;
 mod vram;
 mod xid;
@@ -15,7 +16,7 @@ mod xid;
 pub(crate) use dualplane_base::command::on_node;
 use serde::Serialize;
 
-use crate::evidence::{Bundle, ContainerKind};
+use crate::evidence::Bundle;
 use crate::facts::Facts;
 use crate::knowledge::Knowledge;
 use crate::verdict::{Class, Names, Verdict};
@@ -86,8 +87,8 @@ impl Action {
         self
     }
 
-    pub(crate) fn patch(mut self, patch: impl Into<String>) -> Self {
-        self.patch = Some(patch.into());
+    pub(crate) fn patch(mut self, patch: &serde_json::Value) -> Self {
+        self.patch = Some(patch::yaml(patch));
         self
     }
 }
@@ -132,24 +133,6 @@ pub(crate) fn supports(cx: &Context<'_>) -> String {
 /// Names of pod, container, namespace and node for commands.
 pub(crate) fn names(cx: &Context<'_>) -> Names {
     Names::of(&cx.verdict.subject)
-}
-
-/// A strategic merge patch of the dead container, `body` being YAML of its fields. An init container is in a list of its
-/// own: in the other one its name would be a new container.
-pub(crate) fn container_patch(cx: &Context<'_>, body: &str) -> String {
-    let list = if cx.verdict.subject.container_kind == ContainerKind::Init {
-        "initContainers"
-    } else {
-        "containers"
-    };
-    let mut out =
-        format!("spec:\n  template:\n    spec:\n      {list}:\n      - name: {}\n", names(cx).container);
-    for line in body.lines() {
-        out.push_str("        ");
-        out.push_str(line);
-        out.push('\n');
-    }
-    out
 }
 
 /// A PromQL expression as a comment, so that pasting it into a shell does nothing.

@@ -1,6 +1,9 @@
 //! Not memory, or unknown: no lever is turned; the next step is said.
 
-use super::{Action, Context, Stage, container_patch, names, supports};
+use serde_json::json;
+
+use super::patch::container_patch;
+use super::{Action, Context, Stage, names, supports};
 use crate::verdict::Class;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
@@ -67,7 +70,7 @@ fn probe(cx: &Context<'_>, summary: &str, out: &mut Vec<Action>) {
         match want {
             Some(t) => Action::new(Stage::Fix, format!("Give the start more time: startupProbe failureThreshold {t} at periodSeconds {period} ({} s), then measure the real load time and set 1.5 × that", t * period))
                 .because(format!("{lived_text}; 2 × that ÷ {period} s, rounded up = {t}"))
-                .patch(container_patch(cx, &format!("startupProbe:\n  failureThreshold: {t}\n  periodSeconds: {period}\n"))),
+                .patch(&container_patch(cx, json!({ "startupProbe": { "failureThreshold": t, "periodSeconds": period } }))),
             None => Action::new(Stage::Fix, "Give the start more time: a startupProbe whose failureThreshold × periodSeconds is 1.5 × the measured load time").because(lived_text),
         }
     } else {

@@ -1,6 +1,9 @@
 //! A roll-out came before the death: what it changed can be taken back while the cause is looked for.
 
-use super::{Action, Context, Stage, container_patch, names};
+use serde_json::json;
+
+use super::patch::{container_patch, quantity};
+use super::{Action, Context, Stage, names};
 use crate::evidence::{Change, Rollout};
 use crate::units::parse_k8s_memory;
 use crate::verdict::{Class, Names, bearing_changes};
@@ -54,15 +57,15 @@ fn limit(cx: &Context<'_>, rollout: &Rollout, changes: &[&Change]) -> Option<Act
     if was <= is {
         return None;
     }
-    let mut body = format!("resources:\n  limits:\n    memory: {}\n", was.k8s());
+    let mut resources = json!({ "limits": { "memory": quantity(was) } });
     let request = of("resources.requests.memory").and_then(|c| parse_k8s_memory(c.before.as_deref()?));
-    if let Some(request) = request {
-        body.push_str(&format!("  requests:\n    memory: {}\n", request.k8s()));
+    if let (Some(request), Some(resources)) = (request, resources.as_object_mut()) {
+        resources.insert("requests".into(), json!({ "memory": quantity(request) }));
     }
     let title = format!("Set the memory limit back to {}, which revision {} had", was.k8s(), rollout.from);
     Some(
         Action::new(Stage::Fix, title)
             .because(format!("revision {} lowered it from {} to {}", rollout.to, was.k8s(), is.k8s()))
-            .patch(container_patch(cx, &body)),
+            .patch(&container_patch(cx, json!({ "resources": resources }))),
     )
 }

@@ -1,6 +1,9 @@
 //! VRAM ran out: at load, while serving, by fragmentation or because of a neighbour.
 
-use super::{Action, Context, Stage, Workload, container_patch, floor_hundredth, names, on_node, workload};
+use serde_json::json;
+
+use super::patch::container_patch;
+use super::{Action, Context, Stage, Workload, floor_hundredth, names, on_node, workload};
 use crate::facts::vram::{self, VramOom};
 use crate::units::{Bytes, GIB};
 use crate::verdict::Class;
@@ -297,9 +300,9 @@ fn fragmentation(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
             "{idle} reserved but unallocated ≥ {requested} asked for: in one piece it would have been enough"
         ))
         .because("PyTorch 2.9.1 ignored the new name PYTORCH_ALLOC_CONF for this option; set the old name")
-        .patch(container_patch(
+        .patch(&container_patch(
             cx,
-            "env:\n- name: PYTORCH_CUDA_ALLOC_CONF\n  value: expandable_segments:True\n",
+            json!({ "env": [{ "name": "PYTORCH_CUDA_ALLOC_CONF", "value": "expandable_segments:True" }] }),
         )),
     );
     out.push(Action::new(Stage::StopTheBleeding, "Restart the server: a fresh allocator has no holes; time to the next failure tells how fast they grow"));
@@ -362,7 +365,9 @@ fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     }
     out.push(
         Action::new(Stage::Prevent, "On a rolling update let the old pod end before the new one starts: maxSurge 0, or strategy Recreate, and a pre-start check of free VRAM")
-            .patch("spec:\n  strategy:\n    type: RollingUpdate\n    rollingUpdate:\n      maxSurge: 0\n      maxUnavailable: 1\n"),
+            .patch(&json!({
+                "spec": { "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 0, "maxUnavailable": 1 } } }
+            })),
     );
     out.push(Action::new(Stage::Prevent, "Time-slicing (nvidia.com/gpu.shared, replicas) isolates no memory: use MIG or whole GPUs for servers that claim a fraction of the card"));
 }
