@@ -72,10 +72,10 @@ pub fn answer(
     if let (Some(method), None, true) = (&line.launch.quantization, &model.quantization, loads_16_bit) {
         unknown.push(Unknown {
             what: format!(
-                "the peak while --quantization {method} loads: 16-bit weights of a layer, in older versions of the whole \
-                 model, must fit first"
+                "the load peak of --quantization {method}: the 16-bit weights of one layer (in older \
+                versions, of the whole model) must fit first"
             ),
-            settle: "start once, or use a checkpoint that is quantised already".into(),
+            settle: "start once, or use a checkpoint that is already quantised".into(),
         });
     }
     let plan = match gpu_plane(named, line, gpu) {
@@ -90,8 +90,8 @@ pub fn answer(
                 }
                 Some((_, Some(why))) => {
                     unknown.push(Unknown {
-                        what: format!("the calibration is not used: {why}"),
-                        settle: "calibrate with a start-up of this engine, card and model".into(),
+                        what: format!("the calibration was not used: {why}"),
+                        settle: "calibrate with a start-up of the same engine, GPU and model".into(),
                     });
                     plan
                 }
@@ -177,17 +177,17 @@ fn of_line(line: &CommandLine) -> Vec<Unknown> {
     let mut out = Vec::new();
     if !line.unknown_flags.is_empty() {
         out.push(Unknown {
-            what: format!("flags that are not known and were passed over: {}", line.unknown_flags.join(", ")),
+            what: format!("unknown flags, ignored: {}", line.unknown_flags.join(", ")),
             settle: "check whether they change memory".into(),
         });
     }
     if !line.not_followed.is_empty() {
         out.push(Unknown {
             what: format!(
-                "settings that change memory and that no formula follows: {}",
+                "settings that change memory but have no formula: {}",
                 line.not_followed.join(", ")
             ),
-            settle: "start once and give the log with --from-log".into(),
+            settle: "start once, then use --from-log with the log".into(),
         });
     }
     out

@@ -21,7 +21,7 @@ pub fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, PlanError
         EngineKind::Vllm => Prepared::new(model, launch, gpu)?.plan(model, launch, gpu),
         EngineKind::Sglang => engines::sglang::plan(model, launch, gpu),
         EngineKind::TensorrtLlm => engines::trtllm::plan(model, launch, gpu),
-        other => Err(PlanError::unsupported(format!("the GPU plane of {other}"))),
+        other => Err(PlanError::unsupported(format!("GPU memory of {other}"))),
     }
 }
 
@@ -115,7 +115,7 @@ impl Prepared {
         if held > 0 {
             rest.quantity = rest.quantity + Quantity::exact(held);
             rest.formula =
-                format!("{} + {held} B that others hold, which this version counts too", rest.formula);
+                format!("{} + {held} B used by other processes, which this version counts too", rest.formula);
         }
         let sum: Quantity = [weights, activation.quantity, graphs.quantity, rest.quantity].into_iter().sum();
         Taken { weights, activation, graphs, rest, available: Quantity::exact(requested).minus(sum) }
@@ -156,7 +156,7 @@ impl Prepared {
         add(
             "weights.allocator",
             s.rounding(),
-            "what is left of a block of the allocator, up to 1 MiB, for each tensor above 1 MiB",
+            "unused rest of an allocator block, up to 1 MiB for each tensor above 1 MiB",
             "torch c10/cuda/CUDACachingAllocator.cpp",
         );
         add(
@@ -167,12 +167,13 @@ impl Prepared {
         );
         let (formula, source) = if separate {
             (
-                "the drafter's layers, projection and head; the embedding is the model's, but for whole draft models",
+                "the draft model's layers, projection and head; it shares the main model's embedding \
+                unless it is a complete model",
                 "shapes of the drafter's config.json; vLLM model_executor/models/llama_eagle.py, llama_eagle3.py",
             )
         } else {
             (
-                "the model's last layer for each layer of multi-token prediction, and its projection",
+                "one copy of the model's last layer per multi-token prediction layer, plus its projection",
                 "vLLM model_executor/models/deepseek_mtp.py, qwen3_5_mtp.py",
             )
         };
@@ -188,7 +189,7 @@ impl Prepared {
                 plane: Plane::Gpu,
                 quantity: Quantity::within(bytes, WEIGHTS_BAND),
                 formula: format!("sum of the tensors of pipeline stage {stage}, per rank"),
-                source: "shapes of config.json, cut as vLLM model_executor cuts them".into(),
+                source: "tensor shapes from config.json, sharded as in vLLM model_executor".into(),
             })
             .collect()
     }
@@ -244,14 +245,15 @@ impl Prepared {
         let mut out = Vec::new();
         if !launch.version_known {
             out.push(Unknown {
-                what: format!("the engine's version: {} {} is assumed", launch.engine, launch.version),
+                what: format!("the engine version; assumed {} {}", launch.engine, launch.version),
                 settle: "--engine-version, or an image with a version tag".into(),
             });
         }
         if !pool_given {
             out.push(Unknown {
-                what: "activations, CUDA graphs and memory outside of torch, which are estimated".into(),
-                settle: "start once and give the log with --from-log, or --available-kv with what it printed"
+                what: "activations, CUDA graphs and memory outside PyTorch are estimates".into(),
+                settle: "start once, then use --from-log with the log, or --available-kv with the printed \
+                size"
                     .into(),
             });
         }
@@ -260,7 +262,7 @@ impl Prepared {
         if let Some(what) = older_layout(model, launch) {
             out.push(Unknown {
                 what: what.into(),
-                settle: "the start-up line `Model loading took`, or a version from 0.33.0 on".into(),
+                settle: "the start-up line `Model loading took`, or version 0.33.0 or later".into(),
             });
         }
         out
@@ -273,11 +275,12 @@ fn older_layout(model: &Model, launch: &Launch) -> Option<&'static str> {
         None
     } else if model.family == Family::GptOss && model.quantization.is_some() {
         Some(
-            "what kernels of FP4 experts held in this version: 0.20.2 held 5 to 7 % more than the weights say",
+            "extra memory of the FP4 expert kernels in this version: 0.20.2 used 5 to 7 % more than the \
+            weights",
         )
     } else if model.layers.iter().any(|l| matches!(l.attention, Attention::Mla(m) if m.indexer.is_some())) {
         Some(
-            "workspaces of sparse attention in this version: 0.20.2 held 0.2 to 0.3 % more than the weights say",
+            "sparse attention workspaces in this version: 0.20.2 used 0.2 to 0.3 % more than the weights",
         )
     } else {
         None

@@ -85,12 +85,12 @@ impl Calibration {
             ("pipeline-parallel size", self.pp.to_string(), launch.pp.to_string()),
         ];
         if self.schema != CALIBRATION {
-            return Some(format!("it is no {CALIBRATION}"));
+            return Some(format!("it is not a {CALIBRATION} file"));
         }
         pairs
             .into_iter()
             .find(|(_, own, asked)| own != asked)
-            .map(|(what, own, asked)| format!("it is of another {what}: {own}, not {asked}"))
+            .map(|(what, own, asked)| format!("it was made for another {what}: {own}, not {asked}"))
     }
 
     /// The pool of a plan after this residual.

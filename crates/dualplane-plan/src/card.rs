@@ -38,13 +38,13 @@ pub fn place(cards: &[Card], name: Option<&str>, memory: Option<Bytes>) -> Resul
             let capability = ASSUMED_CAPABILITY;
             let label = format!("a card of {}", Bytes(total_bytes));
             let unknown = Unknown {
-                what: format!("the card's compute capability: {}.{} is assumed", capability.0, capability.1),
-                settle: "name the card with --gpu as well".into(),
+                what: format!("the GPU's compute capability; assumed {}.{}", capability.0, capability.1),
+                settle: "also name the GPU with --gpu".into(),
             };
             let gpu = Gpu { name: label.clone(), device_name: label, total_bytes, capability };
             Ok(Placed { gpu, unknown: vec![unknown] })
         }
-        (None, None) => Err(PlanError::contradiction("--gpu", "no card and no size is given")),
+        (None, None) => Err(PlanError::contradiction("--gpu", "neither a GPU nor a size was given")),
     }
 }
 
@@ -73,10 +73,10 @@ fn named(cards: &[Card], name: &str, memory: Option<Bytes>) -> Result<Placed, Pl
     if card.unified_memory {
         unknown.push(Unknown {
             what: format!(
-                "{} shares its memory with the host: what the host uses is not subtracted",
+                "{} shares its memory with the host; the host's own use is not subtracted",
                 card.id
             ),
-            settle: "give what cudaMemGetInfo reports as free with --gpu-memory".into(),
+            settle: "pass the free memory from cudaMemGetInfo with --gpu-memory".into(),
         });
     }
     let device = card.names.first().unwrap_or(&card.id);
@@ -108,7 +108,7 @@ fn capability(card: &Card) -> Result<(u32, u32), PlanError> {
     let parts = text.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
     parts.ok_or_else(|| {
         PlanError::unsupported(format!(
-            "{}: only CUDA cards have known arithmetic, this one is {text}",
+            "{}: only CUDA GPUs are supported; this one is {text}",
             card.id
         ))
     })
@@ -120,7 +120,7 @@ fn profile<'a>(card: &'a Card, name: &str) -> Result<&'a MigProfile, PlanError> 
     card.mig.iter().find(|p| p.profile.eq_ignore_ascii_case(wanted)).ok_or_else(|| {
         let all: Vec<&str> = card.mig.iter().map(|p| p.profile.as_str()).collect();
         let have = if all.is_empty() {
-            "it has no MIG".to_owned()
+            "it does not support MIG".to_owned()
         } else {
             format!("its profiles are {}", all.join(", "))
         };
@@ -132,8 +132,9 @@ fn card_bytes(card: &Card, unknown: &mut Vec<Unknown>) -> Result<u64, PlanError>
     if let Some(gib) = card.torch_total_gib {
         if let Some((low, high)) = card.torch_total_seen_gib.filter(|(l, h)| h - l > 0.2) {
             unknown.push(Unknown {
-                what: format!("the card's total: logs printed {low} to {high} GiB, {gib} is taken"),
-                settle: "--gpu-memory with what the engine or torch.cuda.mem_get_info() prints".into(),
+                what: format!("the GPU's total memory: logs show {low} to {high} GiB; assumed {gib}"),
+                settle: "--gpu-memory with the value printed by the engine or \
+                torch.cuda.mem_get_info()".into(),
             });
         }
         return Ok((gib * GIB as f64) as u64);
@@ -146,11 +147,13 @@ fn card_bytes(card: &Card, unknown: &mut Vec<Unknown>) -> Result<u64, PlanError>
     };
     unknown.push(Unknown {
         what: format!(
-            "what CUDA reports as the total of {}: nvidia-smi's {} is taken, less what the driver keeps where that is known",
+            "the total that CUDA reports for {}: assumed nvidia-smi's {}, minus the driver's reserve if \
+            known",
             card.id,
             Bytes(total)
         ),
-        settle: "--gpu-memory with what torch.cuda.mem_get_info() prints; it is 0 to 1.5 % less".into(),
+        settle: "--gpu-memory with the value from torch.cuda.mem_get_info(), which is 0 to 1.5 % \
+        lower".into(),
     });
     Ok(total.saturating_sub(card.reserved_mib.unwrap_or(0) << 20))
 }
@@ -159,16 +162,16 @@ fn slice_bytes(card: &Card, profile: &MigProfile, unknown: &mut Vec<Unknown>) ->
     if profile.mib.is_none() {
         unknown.push(Unknown {
             what: format!(
-                "the size of {}:{}: its slices of the card are taken, which is an upper bound",
+                "the size of {}:{}: computed from its slices, which is an upper bound",
                 card.id, profile.profile
             ),
-            settle: "--gpu-memory with what nvidia-smi -L and torch.cuda.mem_get_info() print for it".into(),
+            settle: "--gpu-memory with the values from nvidia-smi -L and torch.cuda.mem_get_info()".into(),
         });
     }
     card.mig_size(profile).map(|b| b.0).ok_or_else(|| {
         PlanError::contradiction(
             "--gpu",
-            format!("the size of {}:{} is not known; give --gpu-memory", card.id, profile.profile),
+            format!("the size of {}:{} is unknown; give --gpu-memory", card.id, profile.profile),
         )
     })
 }

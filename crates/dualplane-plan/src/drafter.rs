@@ -29,20 +29,20 @@ impl Model {
                 let mut config = parse("config.json", files.config)?;
                 let name = config.pointer("/architectures/0").and_then(Value::as_str).unwrap_or_default();
                 if !LLAMA.contains(&name) {
-                    return Err(PlanError::unsupported(format!("the drafter's architecture {name}")));
+                    return Err(PlanError::unsupported(format!("the draft model's architecture {name}")));
                 }
                 if let Some(object) = config.as_object_mut() {
                     object.insert("architectures".into(), json!(["LlamaForCausalLM"]));
                 }
                 Self::read(&ModelFiles { config: &config.to_string(), ..*files })?
             }
-            other => return Err(PlanError::unsupported(format!("a drafter's files for {other:?}"))),
+            other => return Err(PlanError::unsupported(format!("draft model files for {other:?}"))),
         };
         let known = model.layers.iter().all(|l| matches!(l.attention, Attention::Gqa(_)));
         if known && model.encoder.is_none() {
             Ok(model)
         } else {
-            Err(PlanError::unsupported("a drafter with other layers than keys and values per head"))
+            Err(PlanError::unsupported("a draft model with layers other than standard attention"))
         }
     }
 }
@@ -58,10 +58,10 @@ pub(crate) fn counted<'a>(model: &'a Model, launch: &Launch) -> Option<&'a Model
 /// What of speculative decoding is not counted.
 pub(crate) fn unknown(model: &Model, launch: &Launch) -> Option<Unknown> {
     let s = launch.speculative.as_ref()?;
-    let log = "start once and give the log with --from-log";
+    let log = "start once, then use --from-log with the log";
     let (what, settle) = match s.method {
         Speculation::Ngram => return None,
-        Speculation::Mtp if s.model.is_some() => ("the drafter's own layers and weights".to_owned(), log),
+        Speculation::Mtp if s.model.is_some() => ("the draft model's own layers and weights".to_owned(), log),
         Speculation::Mtp if model.mtp_layers == 0 => {
             ("layers of multi-token prediction: config.json declares none".to_owned(), log)
         }
@@ -69,11 +69,11 @@ pub(crate) fn unknown(model: &Model, launch: &Launch) -> Option<Unknown> {
         Speculation::Other => ("memory of this method of speculative decoding".to_owned(), log),
         _ if counted(model, launch).is_some() => return None,
         _ if launch.is_first_engine() => {
-            ("the drafter's own layers and weights, which the first engine held apart".to_owned(), log)
+            ("the draft model's own layers and weights, which the V0 engine kept separately".to_owned(), log)
         }
         _ => (
-            "the drafter's own layers and weights: its config.json was not read".to_owned(),
-            "--drafter with its directory, config.json or id",
+            "the draft model's own layers and weights: its config.json was not read".to_owned(),
+            "--drafter with its directory, config.json or ID",
         ),
     };
     Some(Unknown { what, settle: settle.into() })

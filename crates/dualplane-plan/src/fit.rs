@@ -187,7 +187,7 @@ fn remark(
         out.push("KV in fp8".to_owned());
     }
     if model.kv_heads > 0 && launch.tp > model.kv_heads {
-        out.push(format!("{} KV heads are copied to {} ranks", model.kv_heads, launch.tp));
+        out.push(format!("{} KV heads are replicated to {} ranks", model.kv_heads, launch.tp));
     }
     out.join("; ")
 }

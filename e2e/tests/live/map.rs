@@ -38,7 +38,7 @@ fn a_pod_leads_to_its_gpu_and_the_gpu_to_its_pod() {
 fn a_node_shows_all_its_gpus_and_who_holds_them() {
     let node = map(&["--node", "gpu-node-1"]).to_string();
     assert!(node.contains(&allocated("gpu")), "{node}");
-    // The other card is in use by nobody that a source names.
+    // The other card is in use by no user named by any source.
     assert!(node.contains("GPU-9c1b0f7e-2d3a-4e5f-8a6b-7c8d9e0f1a2b"), "{node}");
     let none = run(&["map", "--node", "none-such"]);
     assert_ne!(none.code, Some(0));

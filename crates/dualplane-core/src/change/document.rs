@@ -57,7 +57,7 @@ pub struct Whole {
 /// # Errors
 /// What it is instead, in words.
 pub fn read(bytes: &[u8]) -> Result<Document, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
     let mut documents = match serde_json::from_str::<Value>(text) {
         Ok(value) => vec![value],
         Err(_) => serde_saphyr::from_multiple_with_options::<Value>(text, yaml()).map_err(|e| {
@@ -68,7 +68,7 @@ pub fn read(bytes: &[u8]) -> Result<Document, String> {
     documents.retain(|d| !d.is_null());
     let value = documents.pop().ok_or("it is empty")?;
     if !documents.is_empty() {
-        return Err(format!("it holds {} documents; give them one by one", documents.len() + 1));
+        return Err(format!("it contains {} documents; pass them one at a time", documents.len() + 1));
     }
     let schema = value.get("schema").and_then(Value::as_str).unwrap_or_default();
     if schema.starts_with("dualplane.verdict") {
@@ -79,7 +79,7 @@ pub fn read(bytes: &[u8]) -> Result<Document, String> {
     }
     match &value {
         Value::Object(_) => Ok(whole(value)),
-        Value::Array(_) => Err("it is a list; give a merge patch, not a JSON patch".into()),
+        Value::Array(_) => Err("it is a list; use a merge patch, not a JSON patch".into()),
         _ => Err("it is neither a report nor a patch".into()),
     }
 }

@@ -15,7 +15,7 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
     /// The object has no such container; the patch would add one.
-    #[error("the patch is for container {container}, and the object has {}", .has.join(", "))]
+    #[error("the patch is for container {container}, but the object has {}", .has.join(", "))]
     NoContainer {
         /// Of the patch.
         container: String,
@@ -23,13 +23,13 @@ pub enum Misfit {
         has: Vec<String>,
     },
     /// A pod can change its resources only.
-    #[error("a running pod can be given other resources and nothing else; the patch also changes {0}")]
+    #[error("only the resources of a running pod can change; the patch also changes {0}")]
     MoreThanResources(String),
     /// Leader and workers both have the container, and nothing says whose it is.
-    #[error("leader and workers both have container {0}, and nothing says which of them to change")]
+    #[error("both leader and workers have a container {0}; it is unclear which one to change")]
     LeaderOrWorker(String),
     /// Kind without pods of its own.
-    #[error("the patch is for a pod template, and a {0} has none")]
+    #[error("the patch is for a pod template, but a {0} has none")]
     NoTemplate(String),
 }
 

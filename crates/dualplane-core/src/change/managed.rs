@@ -27,7 +27,7 @@ pub fn managers(object: &Value) -> Vec<Manager> {
         let who = format!("Flux (HelmRelease {ns}/{name})");
         add(
             who,
-            "reverts it when it reconciles the release; change the HelmRelease's values at their source",
+            "reverts it when it reconciles the release; change the values of the HelmRelease at their source",
         );
     } else if release.is_some() || label("app.kubernetes.io/managed-by") == Some("Helm") {
         let who = release.map_or_else(|| "Helm".to_owned(), |r| format!("Helm (release {r})"));
@@ -45,7 +45,7 @@ pub fn managers(object: &Value) -> Vec<Manager> {
         add(who, "reverts it at the next sync, at once with self-heal; change the manifest at its source");
     }
     if let Some(owner) = controller(metadata) {
-        add(owner, "made it and reverts it at its next reconciliation; change it there");
+        add(owner, "created it and reverts it at its next reconciliation; change it there");
     }
     out
 }

@@ -29,7 +29,7 @@ pub fn rollout(object: &Value, edits: &[Edit], budgets: &[Value]) -> Vec<String>
         return out;
     }
     if !touches_pods(edits) {
-        out.push("The pod template stays as it is: no pod restarts.".into());
+        out.push("The pod template does not change: no pod restarts.".into());
         return out;
     }
     let pods = object.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
@@ -40,15 +40,15 @@ pub fn rollout(object: &Value, edits: &[Edit], budgets: &[Value]) -> Vec<String>
             let pods = object.pointer("/status/desiredNumberScheduled").and_then(Value::as_u64).unwrap_or(0);
             if str_at(object, "/spec/updateStrategy/type") == "OnDelete" {
                 out.push(format!(
-                    "None of the {pods} pods restarts by itself (OnDelete): delete each to replace it."
+                    "No pod restarts by itself (OnDelete): delete each of the {pods} pods to replace it."
                 ));
             } else {
                 let most = value(object, "/spec/updateStrategy/rollingUpdate/maxUnavailable", "1");
-                out.push(format!("All {pods} pods restart, node by node ({most} at once unavailable)."));
+                out.push(format!("All {pods} pods restart, node by node (at most {most} unavailable)."));
             }
         }
         "ReplicaSet" => out.push(
-            "A ReplicaSet does not replace its pods: delete each to have it made from the new template."
+            "A ReplicaSet does not replace its pods: delete each pod to recreate it from the new template."
                 .into(),
         ),
         "LeaderWorkerSet" => {
@@ -58,12 +58,12 @@ pub fn rollout(object: &Value, edits: &[Edit], budgets: &[Value]) -> Vec<String>
                 value(object, "/spec/rolloutStrategy/rollingUpdateConfiguration/maxUnavailable", "1")
             ));
         }
-        _ => out.push(format!("What makes pods of a {kind} decides when they restart.")),
+        _ => out.push(format!("The controller of the {kind} decides when its pods restart.")),
     }
     let labels = object.pointer("/spec/template/metadata/labels").unwrap_or(&Value::Null);
     for budget in budgets.iter().filter(|b| selects(b, labels)) {
         out.push(format!(
-            "PodDisruptionBudget {} does not hold this back: it bounds evictions, not roll-outs.",
+            "PodDisruptionBudget {} does not delay this: it limits evictions, not rollouts.",
             str_at(budget, "/metadata/name")
         ));
     }
@@ -77,7 +77,7 @@ fn deployment(object: &Value, pods: u64, out: &mut Vec<String>) {
     }
     if str_at(object, "/spec/strategy/type") == "Recreate" {
         out.push(format!(
-            "{} at once, then new ones start (Recreate): nothing serves in between.",
+            "{} at once, then new ones start (Recreate): there is downtime in between.",
             all(pods, "end", "ends")
         ));
         return;
@@ -91,7 +91,7 @@ fn deployment(object: &Value, pods: u64, out: &mut Vec<String>) {
     let gpus = gpus(object);
     if surge != "0" && surge != "0%" && !gpus.is_empty() {
         out.push(format!(
-            "A new pod starts beside the old ones and needs {gpus} of its own until one of them ends."
+            "A new pod starts alongside the old ones and needs its own {gpus} until an old pod ends."
         ));
     }
 }
@@ -99,7 +99,7 @@ fn deployment(object: &Value, pods: u64, out: &mut Vec<String>) {
 fn stateful(object: &Value, pods: u64, out: &mut Vec<String>) {
     if str_at(object, "/spec/updateStrategy/type") == "OnDelete" {
         out.push(format!(
-            "None of the {} restarts by itself (OnDelete): delete each to replace it.",
+            "No pod restarts by itself (OnDelete): delete each of the {} to replace it.",
             count(pods)
         ));
         return;
@@ -108,15 +108,17 @@ fn stateful(object: &Value, pods: u64, out: &mut Vec<String>) {
         object.pointer("/spec/updateStrategy/rollingUpdate/partition").and_then(Value::as_u64).unwrap_or(0);
     out.push(if partition > 0 {
         format!(
-            "Of {} those from number {partition} on are replaced, the last first (partition).",
+            "Of {}, those with ordinal {partition} and above are replaced, highest ordinal first \
+            (partition).",
             count(pods)
         )
     } else {
-        format!("{}, one after another, the last first.", all(pods, "are replaced", "is replaced"))
+        format!("{}, one at a time, highest ordinal first.", all(pods, "are replaced", "is replaced"))
     });
     if str_at(object, "/spec/podManagementPolicy") != "Parallel" {
         out.push(
-            "A pod that is not ready can hold a StatefulSet's roll-out up (OrderedReady): if it does not move, delete that pod."
+            "A pod that is not ready can block the rollout of a StatefulSet (OrderedReady): if it stalls, \
+            delete that pod."
                 .into(),
         );
     }
@@ -142,7 +144,7 @@ fn resized(object: &Value, edits: &[Edit]) -> Vec<String> {
             Some(if restarts {
                 format!("Container {name} restarts with the new resources (its resizePolicy says so).")
             } else {
-                format!("Container {name} goes on running; the kubelet gives it the new resources in place.")
+                format!("Container {name} keeps running; the kubelet applies the new resources in place.")
             })
         })
         .collect()

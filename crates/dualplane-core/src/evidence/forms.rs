@@ -9,7 +9,7 @@ const MAX_GPU_ROWS: usize = 4096;
 const MAX_OTHERS: usize = 1024;
 
 const STACKS: &str =
-    "a py-spy dump is recognised: it shows where threads of a live process stood, and nothing of memory";
+    "it is a py-spy dump, which shows the stacks of a live process but nothing about memory";
 
 /// Reads the printouts of a block into the bundle; returns the lines they take, as (start, end).
 pub(super) fn read(
@@ -74,7 +74,7 @@ fn one(bundle: &mut Bundle, lines: &[&str], first: u64, file: &str, command: Opt
         say(
             bundle,
             file,
-            "it holds more printouts of GPU tools than are used; save those of the one node and time",
+            "it contains too much GPU tool output; save only that of the affected node and time",
         );
     }
     Some(p.lines)

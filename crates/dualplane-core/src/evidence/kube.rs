@@ -56,7 +56,8 @@ fn add_at(
                 .filter(|n| *n > MAX_CONTAINERS);
             if let Some(n) = many {
                 let why = format!(
-                    "the pod {} has {n} containers, of which the first {MAX_CONTAINERS} were read; save it with the one that died only",
+                    "pod {} has {n} containers; only the first {MAX_CONTAINERS} were read; save it with \
+                    only the container that died",
                     str_at(object, "/metadata/name").chars().take(253).collect::<String>()
                 );
                 bundle.gap(file, &why, None);

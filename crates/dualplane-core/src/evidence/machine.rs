@@ -55,7 +55,7 @@ fn free(bundle: &mut Bundle, lines: &[&str], first: u64, file: &str, command: Op
     let unknown = bare && command.is_none() && size(total, unit).is_some_and(|t| t < least);
     let taken = 2 + usize::from(lines.get(2).is_some_and(|l| l.trim_start().starts_with("Swap:")));
     if unknown {
-        let why = "free was printed in another unit than KiB and the command is not at hand, so its numbers are not used";
+        let why = "the output of free has an unknown unit, so its numbers are not used";
         bundle.gap(file, why, Some("free -b > free.txt"));
         return Some(taken);
     }

@@ -34,7 +34,7 @@ fn join(bundle: &mut Bundle, mut piece: Pod) {
             absorb(known, piece);
         }
         _ => {
-            let why = "it shows how a container ended, and not of which pod; several pods are at hand";
+            let why = "it shows how a container ended but not its pod, and the evidence covers several pods";
             bundle.gap(&piece.file, why, Some("kubectl get pod POD -o json > pod.json"));
         }
     }

@@ -208,7 +208,7 @@ impl Bundle {
             Kind::Kube(objects) => {
                 let text = String::from_utf8_lossy(&file.bytes);
                 if kube::add_all(self, &objects, &file.name, &text) == 0 {
-                    self.gap(&file.name, "holds no pod, node, event or workload that triage uses", None);
+                    self.gap(&file.name, "contains no pod, node, event or workload that triage uses", None);
                     return;
                 }
             }
@@ -228,7 +228,8 @@ impl Bundle {
             Kind::Log { kernel } => {
                 if let Some(container) = unavailable_log(&file.bytes) {
                     let why = format!(
-                        "it only says that the log of {container} could not be retrieved: the kubelet had dropped it"
+                        "it only contains kubectl's message that the log of {container} could not be \
+                        retrieved: the kubelet no longer has it"
                     );
                     let command = "on the node: ls -l /var/log/pods/*/*/ (the kubelet keeps at most the last dead instance)";
                     self.gap(&file.name, &why, Some(command));
@@ -237,7 +238,7 @@ impl Bundle {
                 if let Some(i) = file.bytes.split(|b| *b == b'\n').position(|l| l.len() >= MAX_LINE) {
                     let line = file.sifted.as_ref().and_then(|f| f.numbers.get(i)).copied();
                     let why = format!(
-                        "its line {} is longer than {} KiB; of such lines only the head was read",
+                        "line {} is longer than {} KiB; only the beginning of such lines was read",
                         line.unwrap_or(i as u64 + 1),
                         MAX_LINE >> 10
                     );
@@ -264,7 +265,7 @@ impl Bundle {
         }
         if nuls > 0 {
             let why = format!(
-                "it holds {nuls} NUL bytes, as a crash of the node leaves them; they were left out and the rest was used"
+                "it contains {nuls} NUL bytes, probably from a node crash; they were ignored"
             );
             self.gap(&file.name, &why, None);
         }
@@ -275,7 +276,7 @@ impl Bundle {
     fn listed(&mut self, name: String, listed: kube_list::Listed) {
         if let Some(e) = &listed.broken {
             let why = format!(
-                "its JSON ends or breaks at line {}, column {} ({e}); {} items before that were used",
+                "its JSON is broken at line {}, column {} ({e}); the {} items before that were used",
                 e.line(),
                 e.column(),
                 listed.used
@@ -284,7 +285,7 @@ impl Bundle {
         }
         if listed.dropped > 0 {
             let why = format!(
-                "{} of its events are beyond the bounds of one file and were not used",
+                "{} of its events exceed the limit for one file and were not used",
                 listed.dropped
             );
             self.gap(
@@ -294,7 +295,7 @@ impl Bundle {
             );
         }
         if listed.used == 0 {
-            self.gap(&name, "holds no pod, node, event or workload that triage uses", None);
+            self.gap(&name, "contains no pod, node, event or workload that triage uses", None);
             return;
         }
         self.files.push(name);
@@ -305,8 +306,8 @@ impl Bundle {
         let (samples, dropped) = metrics::parse(text, name);
         self.metrics.extend(samples);
         if dropped > 0 {
-            let why = format!("{dropped} of its samples are beyond the bounds of one file and were not used");
-            let command = "save the metrics of the one server or pod, for example with grep";
+            let why = format!("{dropped} of its samples exceed the limit for one file and were not used");
+            let command = "save only the metrics of the affected server or pod, for example with grep";
             self.gap(name, &why, Some(command));
         }
     }
@@ -317,17 +318,18 @@ impl Bundle {
         self.metrics.extend(read.samples);
         if read.dropped > 0 {
             let why = format!(
-                "{} of its samples are beyond the bounds of one file and were not used",
+                "{} of its samples exceed the limit for one file and were not used",
                 read.dropped
             );
-            self.gap(name, &why, Some("query a shorter range or a larger step, for the one pod"));
+            self.gap(name, &why, Some("query a shorter range or a larger step, for the affected pod only"));
         }
         if read.nameless > 0 {
             let why = format!(
-                "{} of its series have no metric name: they are results of an expression, and what they measure is not told",
+                "{} of its series have no metric name: they are results of an expression, so their \
+                meaning is unknown",
                 read.nameless
             );
-            self.gap(name, &why, Some("query the metrics by their names, without functions"));
+            self.gap(name, &why, Some("query the metrics by name, without functions"));
         }
     }
 
@@ -353,7 +355,7 @@ impl Bundle {
     fn sifted(&mut self, name: &str, bytes: Vec<u8>, kernel: bool, from: SiftedFrom) {
         if from.omitted > 0 {
             let why = format!(
-                "of its {} lines those that say something were read; {} more repeat what is read and were left out, so that counts of its lines are at least so many",
+                "of its {} lines, {} that repeat others were skipped; counts of its lines are lower bounds",
                 from.lines, from.omitted
             );
             self.gap(name, &why, None);
@@ -381,7 +383,8 @@ impl Bundle {
         if objects(self) == before
             && logs.iter().any(|(_, b)| stream::shows_a_pod(&String::from_utf8_lossy(b)))
         {
-            let why = "it shows a pod, but no object could be read from it; it was read as a log. Save the object by itself";
+            let why = "it mentions a pod but contains no readable object, so it was read as a log; save \
+            the object to its own file";
             self.gap(name, why, Some("kubectl get pod POD -o json > pod.json"));
         }
         for (kernel, bytes) in logs {

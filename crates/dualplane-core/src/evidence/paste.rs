@@ -62,7 +62,7 @@ pub(super) fn read(bundle: &mut Bundle, name: &str, bytes: Vec<u8>, kernel: bool
     let found = stream::read(&text);
     kube::add_all(bundle, &found.objects, name, &text);
     if let Some((line, error)) = found.broken {
-        let why = format!("its JSON ends or breaks at line {line} ({error}); save it again");
+        let why = format!("its JSON is broken at line {line} ({error}); save it again");
         bundle.gap(name, &why, Some("kubectl get pod,events,node -o json"));
     }
     for (from, to) in found.lines {

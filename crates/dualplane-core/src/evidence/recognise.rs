@@ -212,7 +212,8 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
             let kube = head.iter().any(|l| l.contains("\"apiVersion\"") || l.contains("\"kind\""));
             (named_json || kube).then(|| {
                 Kind::Unusable(format!(
-                    "its JSON ends or breaks at line {}, column {} ({error}); save it again, for example with kubectl get … -o json",
+                    "its JSON is broken at line {}, column {} ({error}); save it again, for example with \
+                    kubectl get … -o json",
                     error.line(),
                     error.column()
                 ))
@@ -249,7 +250,7 @@ fn looks_yaml(lower_name: &str, head: &[String]) -> bool {
 fn yaml(bytes: &[u8]) -> Kind {
     if bytes.len() > MAX_YAML {
         return Kind::Unusable(format!(
-            "it is YAML of {} MiB, more than the {} MiB that are parsed; save it with -o json",
+            "it is {} MiB of YAML, above the limit of {} MiB; save it with -o json",
             bytes.len() >> 20,
             MAX_YAML >> 20
         ));
@@ -270,7 +271,7 @@ fn yaml(bytes: &[u8]) -> Kind {
         Err(error) => {
             let first = error.to_string().lines().next().unwrap_or_default().to_owned();
             Kind::Unusable(format!(
-                "its YAML does not parse ({first}); save it again, for example with kubectl get … -o json"
+                "its YAML is invalid ({first}); save it again, for example with kubectl get … -o json"
             ))
         }
     }

@@ -68,7 +68,7 @@ impl Change {
 pub(super) fn read(value: &Value, file: &str) -> Result<Rollout, Gap> {
     let odd = || Gap {
         what: file.to_owned(),
-        why: format!("it says that it is {SCHEMA}, but holds no two revisions"),
+        why: format!("it claims to be {SCHEMA} but does not contain two revisions"),
         command: None,
     };
     let revisions = value.get("revisions").and_then(Value::as_array).ok_or_else(odd)?;

@@ -212,7 +212,7 @@ fn mig(bundle: &Bundle, facts: &Facts) -> Option<Mig> {
                 size: None,
                 card: Some(card.to_owned()),
                 place: Place { file: node.name.clone(), line: None },
-                text: format!("the node's label says nvidia.com/gpu.product={product}"),
+                text: format!("the node has the label nvidia.com/gpu.product={product}"),
             });
         }
     }

@@ -110,8 +110,8 @@ impl Assembly {
     /// Said where a bound was reached.
     pub(super) fn cut(&self) -> Option<Gap> {
         self.cut.then(|| Gap {
-            what: "the rest of the devices and their holders".into(),
-            why: format!("one map takes {MOST_DEVICES} devices and {MOST_HELD} words about their holders"),
+            what: "the remaining devices and their users".into(),
+            why: format!("one map covers {MOST_DEVICES} devices and {MOST_HELD} users of them"),
             command: Some("dualplane map --node NODE".into()),
         })
     }

@@ -101,7 +101,7 @@ fn visible(
     let mut told: Vec<Link> = given.iter().map(|h| naming(h)).collect();
     if told.is_empty() {
         told.push(Link::new(
-            "no GPU is asked for or known to be given",
+            "requests no GPU, and none is known to be allocated",
             "pod's spec and status",
             Confidence::Medium,
         ));

@@ -37,7 +37,7 @@ fn devices(pod: &PodMap, c: &ContainerMap) -> Option<Gap> {
     let Some(node) = &pod.node else {
         return Some(Gap {
             what,
-            why: "the pod is not scheduled, so nothing was handed out".into(),
+            why: "the pod is not scheduled, so it has no devices".into(),
             command: Some(format!("kubectl describe pod -n {} {}", pod.namespace, pod.name)),
         });
     };
@@ -45,7 +45,7 @@ fn devices(pod: &PodMap, c: &ContainerMap) -> Option<Gap> {
         return None;
     }
     if matches!(pod.phase.as_str(), "Succeeded" | "Failed") {
-        let why = "the pod ended and has given its devices back; logs and metrics of its time may name them";
+        let why = "the pod ended and released its devices; logs and metrics from its lifetime may name them";
         return Some(Gap { what, why: why.into(), command: None });
     }
     let list =
@@ -57,7 +57,8 @@ fn devices(pod: &PodMap, c: &ContainerMap) -> Option<Gap> {
     };
     Some(Gap {
         what,
-        why: "neither the pod's status (allocatedResourcesStatus: kubelet 1.31 and later, ResourceHealthStatus) nor a ResourceClaim nor a DCGM exporter names them".into(),
+        why: "not named by the pod's status (allocatedResourcesStatus: kubelet 1.31 and later, \
+        ResourceHealthStatus), a ResourceClaim or a DCGM exporter".into(),
         command: Some(command),
     })
 }
@@ -70,7 +71,7 @@ fn debug(node: &str) -> String {
 fn model(pod: &PodMap, c: &ContainerMap) -> Option<Gap> {
     c.models.is_empty().then(|| Gap {
         what: format!("model of container {} of pod {}", c.name, pod.full_name()),
-        why: "no engine answers, and its command line names none".into(),
+        why: "no engine responds, and the command line names no model".into(),
         command: Some(format!(
             "kubectl get --raw /api/v1/namespaces/{}/pods/{}:8000/proxy/v1/models",
             pod.namespace, pod.name
@@ -81,8 +82,9 @@ fn model(pod: &PodMap, c: &ContainerMap) -> Option<Gap> {
 fn unknown_user(d: &Device) -> Option<Gap> {
     let used = d.used.filter(|u| *u >= IN_USE && d.holders.is_empty())?;
     Some(Gap {
-        what: format!("who uses {used} of {}", d.id),
-        why: "no pod holds it: a process outside Kubernetes, one that outlived its pod, or a container with NVIDIA_VISIBLE_DEVICES; `dualplane map --pid PID` on the node tells".into(),
+        what: format!("the user of {used} on {}", d.id),
+        why: "no pod uses it: it belongs to a process outside Kubernetes, a process that outlived its \
+        pod, or a container with NVIDIA_VISIBLE_DEVICES; run `dualplane map --pid PID` on the node".into(),
         command: Some(format!(
             "{} chroot /host nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv",
             debug(d.node.as_deref().unwrap_or("NODE"))
@@ -92,9 +94,9 @@ fn unknown_user(d: &Device) -> Option<Gap> {
 
 fn identity(d: &Device) -> Option<Gap> {
     let (what, why) = if d.mig && d.attributes.get("parent").is_none() {
-        ("card", "no source names the card of this MIG instance")
+        ("card", "no source names the GPU of this MIG instance")
     } else if !d.mig && !id::is_uuid(&d.id) {
-        ("UUID", "the device plugin or driver gives a name of its own, and no source maps it to a UUID")
+        ("UUID", "the device plugin or driver uses its own name, and no source maps it to a UUID")
     } else {
         return None;
     };
@@ -108,7 +110,7 @@ fn identity(d: &Device) -> Option<Gap> {
 fn driver(n: &NodeMap) -> Option<Gap> {
     n.attributes.get("driver").is_none().then(|| Gap {
         what: format!("driver of node {}", n.name),
-        why: "no label of GPU feature discovery, no ResourceSlice and no DCGM exporter tells it".into(),
+        why: "not reported by GPU feature discovery labels, a ResourceSlice or a DCGM exporter".into(),
         command: Some(format!("{} cat /host/proc/driver/nvidia/version", debug(&n.name))),
     })
 }

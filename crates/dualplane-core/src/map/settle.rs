@@ -99,10 +99,11 @@ pub(super) fn sharing(a: &mut Assembly, strategy: impl Fn(&str) -> Option<String
         });
         d.shared = Some(if mps {
             format!(
-                "{how}: each replica may take an equal share of the memory, and one fault hits all its holders"
+                "{how}: each replica may use an equal share of the memory, and one fault affects all pods \
+                on the GPU"
             )
         } else {
-            format!("{how}: VRAM is not isolated, any holder may take all of it")
+            format!("{how}: VRAM is not isolated, and any pod may use all of it")
         });
     }
 }

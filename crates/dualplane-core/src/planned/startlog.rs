@@ -30,7 +30,7 @@ pub fn read(bundle: &Bundle, facts: &Facts) -> Result<StartLog, PlanError> {
     let args = arguments(bundle);
     let vllm = facts.hits.iter().any(|h| h.engine.as_deref() == Some("vllm"));
     if !vllm || (args.is_empty() && printed == Printed::default()) {
-        return Err(PlanError::unsupported("the log, which shows no start-up of vLLM"));
+        return Err(PlanError::unsupported("the log does not show a vLLM start-up"));
     }
     let mut line = cli::parse(&args, &[], Some("vllm"))?;
     if let Some(v) = facts.engine.version.as_deref().and_then(Version::parse) {

@@ -94,7 +94,7 @@ fn switch(given: &Given) -> Result<Option<bool>, PlanError> {
         "on" | "1" | "true" | "enabled" | "" => Ok(Some(true)),
         "off" | "0" | "false" | "disabled" => Ok(Some(false)),
         "auto" | "-1" => Ok(None),
-        _ => Err(wrong(given, "is none of on, off, auto")),
+        _ => Err(wrong(given, "must be on, off or auto")),
     }
 }
 
@@ -125,7 +125,7 @@ fn flag(given: &Given, line: &mut CommandLine) -> Result<(), PlanError> {
                 "layer" => Split::Layer,
                 "row" => Split::Row,
                 "tensor" => Split::Tensor,
-                _ => return Err(wrong(given, "is none of none, layer, row, tensor")),
+                _ => return Err(wrong(given, "must be none, layer, row or tensor")),
             }
         }
         "tensor-split" => {
@@ -133,7 +133,7 @@ fn flag(given: &Given, line: &mut CommandLine) -> Result<(), PlanError> {
             a.tensor_split = parts
                 .map(|p| p.trim().parse::<f64>().ok().filter(|s| s.is_finite() && (0.0..=1e9).contains(s)))
                 .collect::<Option<_>>()
-                .ok_or_else(|| wrong(given, "is no list of shares, as 3,1 is"))?;
+                .ok_or_else(|| wrong(given, "is not a list of shares such as 3,1"))?;
             l.pp = (a.tensor_split.len() as u64).max(1);
         }
         "ubatch-size" => a.ubatch = Some(count(given)?),
@@ -153,11 +153,11 @@ fn flag(given: &Given, line: &mut CommandLine) -> Result<(), PlanError> {
         "n-cpu-moe" => a.experts_in_ram = count(given)?,
         // MiB; -1 is without a limit, 0 none.
         "cache-ram" if automatic => {
-            line.not_followed.push("--cache-ram -1: the prompt cache is without a limit".into());
+            line.not_followed.push("--cache-ram -1: the prompt cache has no limit".into());
         }
         "cache-ram" => {
             let mib = human(given.value()).filter(|n| *n < 1 << 40);
-            h.prompt_cache_bytes = Some(mib.ok_or_else(|| wrong(given, "is no whole number"))? << 20);
+            h.prompt_cache_bytes = Some(mib.ok_or_else(|| wrong(given, "is not an integer"))? << 20);
         }
         "mlock" => h.locked = given.on,
         "mmap" => h.mapped = given.on,

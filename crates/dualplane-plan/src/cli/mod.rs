@@ -143,7 +143,8 @@ fn container(command: &[String]) -> Option<Run<'_>> {
 fn unrecognised(words: &[String]) -> String {
     let shown: String = words.join(" ").chars().take(60).collect();
     format!(
-        "the command `{shown}`: no engine known to plan is named in it (vllm serve MODEL, python -m vllm.entrypoints.openai.api_server, sglang, text-generation-launcher, trtllm-serve, llama-server)"
+        "the command `{shown}` does not start a supported engine (vllm serve MODEL, python -m \
+        vllm.entrypoints.openai.api_server, sglang, text-generation-launcher, trtllm-serve, llama-server)"
     )
 }
 

@@ -33,13 +33,13 @@ pub(crate) fn human(text: &str) -> Option<u64> {
 
 /// The value of a flag as a whole number.
 pub(crate) fn count(given: &Given) -> Result<u64, PlanError> {
-    human(given.value()).ok_or_else(|| wrong(given, "is no whole number"))
+    human(given.value()).ok_or_else(|| wrong(given, "is not an integer"))
 }
 
 /// The value of a flag as a number of at least zero.
 pub(crate) fn real(given: &Given) -> Result<f64, PlanError> {
     let value: Option<f64> = given.value().trim().parse().ok();
-    value.filter(|v| v.is_finite() && (0.0..=MOST).contains(v)).ok_or_else(|| wrong(given, "is no number"))
+    value.filter(|v| v.is_finite() && (0.0..=MOST).contains(v)).ok_or_else(|| wrong(given, "is not a number"))
 }
 
 /// The value of a flag in GiB as bytes.

@@ -126,7 +126,7 @@ pub(super) fn take(given: &Given, line: &mut CommandLine) -> Result<bool, PlanEr
         "max-prefill-tokens" => f.max_prefill_tokens = Some(count(given)?),
         "cuda-graph-bs" => {
             let sizes: Option<Vec<u64>> = given.values.iter().map(|v| human(v)).collect();
-            l.cuda_graphs.sizes = Some(sizes.ok_or_else(|| wrong(given, "is no list of batch sizes"))?);
+            l.cuda_graphs.sizes = Some(sizes.ok_or_else(|| wrong(given, "is not a list of batch sizes"))?);
         }
         "cuda-graph-backend-decode" => f.no_decode_graphs = given.value() == "disabled",
         "cuda-graph-backend-prefill" => f.no_prefill_graphs = given.value() == "disabled",
@@ -164,7 +164,8 @@ pub(super) fn take(given: &Given, line: &mut CommandLine) -> Result<bool, PlanEr
 /// The share of `--swa-full-tokens-ratio`, which the engine wants in (0, 1].
 fn share(given: &Given) -> Result<f64, PlanError> {
     let value = real(given)?;
-    if value > 0.0 && value <= 1.0 { Ok(value) } else { Err(wrong(given, "is not in (0, 1]")) }
+    if value > 0.0 && value <= 1.0 { Ok(value) } else { Err(wrong(given, "must be greater than 0 and at \
+    most 1")) }
 }
 
 fn speculation(line: &mut CommandLine) -> &mut Speculative {

@@ -172,7 +172,7 @@ fn graphs(given: &Given, line: &mut CommandLine) -> Result<bool, PlanError> {
 
 fn sizes(given: &Given) -> Result<Vec<u64>, PlanError> {
     let all = given.values.iter().flat_map(|v| v.split(',')).map(|v| human(v.trim_matches(['[', ']', ' '])));
-    all.collect::<Option<Vec<u64>>>().ok_or_else(|| wrong(given, "is no list of sizes"))
+    all.collect::<Option<Vec<u64>>>().ok_or_else(|| wrong(given, "is not a list of sizes"))
 }
 
 fn compose(given: &Given, parts: &mut Parts) -> Result<bool, PlanError> {
@@ -234,7 +234,7 @@ fn speculative(parts: &serde_json::Map<String, Value>) -> Result<Option<Speculat
         Some(v) => v.as_u64().filter(|n| *n <= 1024).ok_or_else(|| {
             PlanError::contradiction(
                 "--speculative-config",
-                format!("num_speculative_tokens {v} is no count"),
+                format!("num_speculative_tokens {v} is not a count"),
             )
         })?,
     };
@@ -286,7 +286,7 @@ fn object(given: &Given) -> Result<Option<serde_json::Map<String, Value>>, PlanE
                 .map(|(k, v)| (k.to_owned(), v.parse::<u64>().map_or(Value::Null, Value::from)))
                 .collect(),
         )),
-        _ => Err(wrong(given, "is no JSON object")),
+        _ => Err(wrong(given, "is not a JSON object")),
     }
 }
 
@@ -303,7 +303,7 @@ fn get(given: &Given, name: &str) -> Result<Option<Value>, PlanError> {
 
 fn member(given: &Given, name: &str) -> Result<Option<u64>, PlanError> {
     get(given, name)?
-        .map(|v| v.as_u64().ok_or_else(|| wrong(given, &format!("has a {name} that is no count"))))
+        .map(|v| v.as_u64().ok_or_else(|| wrong(given, &format!("has a {name} that is not a count"))))
         .transpose()
 }
 

@@ -91,7 +91,7 @@ impl Shapes {
             formula: formula.into(),
             source: source.into(),
         };
-        let shapes = "shapes of config.json, cut as the engine's layers cut them";
+        let shapes = "tensor shapes from config.json, sharded as in the engine's layers";
         let mut out: Vec<Term> = stage
             .by_class
             .iter()
@@ -101,7 +101,7 @@ impl Shapes {
             .collect();
         if stage.rounding > 0 {
             let formula =
-                "what is left of a block of the allocator, up to 1 MiB, for each tensor above 1 MiB";
+                "unused rest of an allocator block, up to 1 MiB for each tensor above 1 MiB";
             let source = "torch c10/cuda/CUDACachingAllocator.cpp";
             out.push(term("weights.allocator".into(), stage.rounding, formula, source));
         }
@@ -112,10 +112,11 @@ impl Shapes {
     pub(crate) fn unknown(&self) -> Option<Unknown> {
         (self.band > SAME_BAND).then(|| Unknown {
             what: format!(
-                "what this engine's kernels hold beside latent attention or experts of four bits: plus or minus {:.0} %",
+                "extra memory of this engine's kernels for latent attention or 4-bit experts: plus or \
+                minus {:.0} %",
                 self.band * 100.0
             ),
-            settle: "the start-up line that says what the weights took".into(),
+            settle: "the start-up line with the size of the weights".into(),
         })
     }
 }

@@ -41,7 +41,7 @@ fn shared(cx: &mut Cx<'_>) -> Vec<Part> {
                 When::Always,
                 Quantity::band(chunk, queue, queue + replies),
                 format!(
-                    "10 chunks × {} for the broadcast; replies up to 124 MiB for each of {ranks} ranks",
+                    "broadcast: 10 chunks × {}; replies: up to 124 MiB for each of {ranks} ranks",
                     Bytes(chunk)
                 ),
                 "vLLM distributed/device_communicators/shm_broadcast.py",
@@ -60,7 +60,7 @@ fn shared(cx: &mut Cx<'_>) -> Vec<Part> {
                 "shm.nccl",
                 When::Always,
                 Quantity::band(low, mid, high),
-                format!("segments of 9,637,888 B between {ranks} ranks where they cannot reach each other's memory"),
+                format!("segments of 9,637,888 B between {ranks} ranks without peer-to-peer access"),
                 "segment size measured: nccl#525, production-stack#276; their number is an estimate",
             )
             .shared(),
@@ -80,7 +80,7 @@ fn shared(cx: &mut Cx<'_>) -> Vec<Part> {
             ),
             None => cx.unknown(
                 "Ray's object store: 30 % of the pod's memory, in /dev/shm",
-                "set a memory limit, or --object-store-memory for Ray",
+                "set a memory limit, or --object-store-memory in Ray",
             ),
         }
     }
@@ -153,7 +153,7 @@ fn vllm(cx: &mut Cx<'_>) -> Vec<Part> {
             "pinned.sleep",
             When::Serving,
             Quantity::band(0, 0, all),
-            format!("while asleep at level 1: weights {} × {ranks} ranks", Bytes(gpu.weights_bytes.expected)),
+            format!("in sleep mode level 1: weights {} × {ranks} ranks", Bytes(gpu.weights_bytes.expected)),
             "vLLM device_allocator/cumem.py",
         ));
     }
@@ -176,7 +176,7 @@ fn multimodal(cx: &Cx<'_>) -> Option<Part> {
         format!("--mm-processor-cache-gb {} in one shared ring", Bytes(each))
     } else {
         format!(
-            "up to {} × ({} API servers + {} engines); fills with the images that are sent",
+            "up to {} × ({} API servers + {} engines); grows with the images received",
             Bytes(each),
             launch.api_servers.max(1),
             launch.dp.max(1)
@@ -239,8 +239,8 @@ fn hicache(cx: &mut Cx<'_>) -> Option<Part> {
     let ratio = ratio?;
     let Some(gpu) = cx.gpu() else {
         cx.unknown(
-            "the pinned pool of the hierarchical cache: --hicache-ratio times the KV pool of the GPU",
-            "give --hicache-size, or the pool that the engine printed",
+            "the pinned pool of the hierarchical cache, which is --hicache-ratio times the GPU's KV pool",
+            "set --hicache-size, or give the pool size that the engine printed",
         );
         return None;
     };
@@ -256,7 +256,7 @@ fn prompt_cache(cx: &Cx<'_>) -> Part {
         "cache.prompts",
         When::Serving,
         Quantity::band(0, cap, cap),
-        format!("--cache-ram {}; fills with prompts", Bytes(cap)),
+        format!("--cache-ram {}; grows with prompts", Bytes(cap)),
         "llama.cpp common/common.h; home-ops#13936",
     )
 }

@@ -23,7 +23,7 @@ pub(super) fn parts(cx: &mut Cx<'_>) -> Vec<Part> {
             "page_cache.checkpoint",
             When::Reclaimable,
             Quantity::band(0, bytes, bytes),
-            format!("{how}; mapped or read once, taken back under pressure"),
+            format!("{how}; mapped or read once, reclaimed under memory pressure"),
             "kernel: clean file pages are reclaimed before the OOM killer runs; vllm#3035",
         ));
     }
@@ -57,7 +57,7 @@ pub(super) fn parts(cx: &mut Cx<'_>) -> Vec<Part> {
         (f, _) if f.starts_with("runai") => out.push(streamer(cx)),
         (f, _) => {
             let what = format!("the buffers of --load-format {f}");
-            cx.unknown(&what, "watch memory.peak of the cgroup while it loads once");
+            cx.unknown(&what, "watch the cgroup's memory.peak during one load");
         }
     }
     out
@@ -86,7 +86,7 @@ fn checkpoint(cx: &Cx<'_>) -> Option<(u64, String)> {
 fn tensor(cx: &Cx<'_>) -> Part {
     let (each, how) = match cx.input.model {
         Some(m) => largest_tensor(m, cx.input.line.launch.tp.max(1)),
-        None => (Quantity::band(0, GIB, 4 * GIB), "one tensor, its size not known".to_owned()),
+        None => (Quantity::band(0, GIB, 4 * GIB), "one tensor of unknown size".to_owned()),
     };
     let formula = format!("{how} × {} ranks", cx.ranks);
     Part::new("loader.tensor_copy", When::Load, each * cx.ranks, formula, SOURCE)
@@ -106,7 +106,7 @@ fn largest_tensor(model: &Model, tp: u64) -> (Quantity, String) {
         .max()
         .unwrap_or(0);
     let formula = format!(
-        "a rank's cut of one tensor, at most the whole: embedding {} × {} × 2 B = {}{}",
+        "one rank's shard of a tensor, at most the whole tensor: embedding {} × {} × 2 B = {}{}",
         model.vocab_size,
         model.hidden_size,
         Bytes(embedding),
@@ -124,7 +124,7 @@ fn shards(cx: &Cx<'_>, name: &str, times: u64, what: &str) -> Part {
         Some(b) => (Quantity::exact(b), format!("the largest file, {}", Bytes(b))),
         None => (
             Quantity::band(SHARD.0, SHARD.1, SHARD.2),
-            format!("files of {} ({} to {}), not seen", Bytes(SHARD.1), Bytes(SHARD.0), Bytes(SHARD.2)),
+            format!("assumed files of {} ({} to {})", Bytes(SHARD.1), Bytes(SHARD.0), Bytes(SHARD.2)),
         ),
     };
     let formula = format!("{what}: {times} × {how} × {} ranks", cx.ranks);
@@ -140,7 +140,8 @@ fn streamer(cx: &mut Cx<'_>) -> Part {
         ),
         None => (
             Quantity::band(0, whole, whole.saturating_mul(cx.ranks)),
-            "without RUNAI_STREAMER_MEMORY_LIMIT up to the checkpoint, under Ray for each rank".to_owned(),
+            "without RUNAI_STREAMER_MEMORY_LIMIT, up to the size of the checkpoint; with Ray, for each \
+            rank".to_owned(),
         ),
     };
     Part::new("loader.streamer_buffer", When::Load, quantity, formula, "Run:ai model streamer; vllm#44430")

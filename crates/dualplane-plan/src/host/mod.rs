@@ -143,12 +143,14 @@ pub fn host(input: HostInput<'_>) -> HostReport {
     let shm = volumes::size(plan.shm_bytes);
     let arithmetic = vec![
         format!(
-            "request: the larger of load peak and steady, {} expected, × 1.{HEADROOM_PERCENT} + {} GiB, in whole GiB",
+            "request: the larger of load peak and steady, {} expected, × 1.{HEADROOM_PERCENT} + {} GiB, \
+            rounded up to whole GiB",
             dualplane_base::units::Bytes(need.expected),
             HEADROOM_BYTES / GIB
         ),
         format!(
-            "limit: the highest plausible {} + {} GiB, in whole GiB; page cache needs no room in it",
+            "limit: the highest plausible {} + {} GiB, rounded up to whole GiB; page cache needs no room \
+            in it",
             dualplane_base::units::Bytes(need.high),
             HEADROOM_BYTES / GIB
         ),

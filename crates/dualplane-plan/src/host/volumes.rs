@@ -19,11 +19,11 @@ pub(super) fn parts(cx: &mut Cx<'_>) -> Vec<Part> {
                 "volume.memory",
                 When::Serving,
                 Quantity::band(0, 0, limit),
-                format!("{path}: files in it count, up to its sizeLimit of {}", Bytes(limit)),
+                format!("{path}: its files count as memory, up to its sizeLimit of {}", Bytes(limit)),
                 SOURCE,
             )),
             None => cx.unknown(
-                &format!("what is written to the Memory volume {path}, which has no sizeLimit"),
+                &format!("the data written to the Memory volume {path}, which has no sizeLimit"),
                 "set sizeLimit, or put it on a disk",
             ),
         }
@@ -47,14 +47,15 @@ pub(super) fn judge(
     let verdict = pod.limit.map(|Bytes(limit)| {
         if limit < need.low {
             findings.push(format!(
-                "the memory limit of {} is below the least plausible need of {}: the kernel kills the container",
+                "the memory limit of {} is below the lowest plausible need of {}: the kernel will kill \
+                the container",
                 Bytes(limit),
                 Bytes(need.low)
             ));
             Verdict::Refused
         } else if limit < need.high {
             findings.push(format!(
-                "the memory limit of {} lies within the plausible need of {} to {}",
+                "the memory limit of {} is within the plausible need of {} to {}",
                 Bytes(limit),
                 Bytes(need.low),
                 Bytes(need.high)
@@ -69,7 +70,7 @@ pub(super) fn judge(
             Some((*size, format!("the volume on /dev/shm is limited to {}", Bytes(*size))))
         }
         (None, true) => {
-            Some((DEFAULT_SHM, "no volume is mounted on /dev/shm, which then has 64.00 MiB".to_owned()))
+            Some((DEFAULT_SHM, "no volume is mounted on /dev/shm, so its size is 64.00 MiB".to_owned()))
         }
         _ => None,
     };

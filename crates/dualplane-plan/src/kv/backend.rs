@@ -60,7 +60,7 @@ fn sparse(sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
         (12, _) => Ok(b("FLASHINFER_MLA_SPARSE_SM120", 64, 64)),
         _ => Err(PlanError::contradiction(
             "--gpu",
-            format!("no backend of sparse MLA runs on compute capability {}.{}", sm / 10, sm % 10),
+            format!("no sparse MLA backend supports compute capability {}.{}", sm / 10, sm % 10),
         )),
     }
 }
@@ -99,7 +99,7 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
             return Err(PlanError::contradiction(
                 "--kv-cache-dtype",
                 format!(
-                    "the Triton backends read no FP8 cache on compute capability {}.{}",
+                    "the Triton backends do not support an FP8 cache on compute capability {}.{}",
                     sm / 10,
                     sm % 10
                 ),

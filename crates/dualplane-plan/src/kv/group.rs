@@ -151,7 +151,7 @@ fn unify_pages(all: &mut [LayerSpec]) -> Result<(), PlanError> {
             }
             Kind::Mla | Kind::SlidingMla { .. } => {
                 return Err(PlanError::unsupported(
-                    "pages of latent attention that do not divide the largest page",
+                    "latent attention pages that do not divide the largest page",
                 ));
             }
             _ => s.page = largest,

@@ -178,8 +178,8 @@ impl Model {
     /// Keys that nothing here reads, as what is not known.
     pub(crate) fn unread(&self) -> Option<Unknown> {
         (!self.unknown_keys.is_empty()).then(|| Unknown {
-            what: format!("keys of config.json that nothing reads: {}", self.unknown_keys.join(", ")),
-            settle: "check whether they change the shape of the model".into(),
+            what: format!("unknown keys in config.json: {}", self.unknown_keys.join(", ")),
+            settle: "check whether they change the model's shape".into(),
         })
     }
 }

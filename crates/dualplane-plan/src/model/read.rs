@@ -314,6 +314,6 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Value, PlanError> {
     if value.is_object() {
         Ok(value)
     } else {
-        Err(PlanError::Unreadable { file: file.into(), why: "is no JSON object".into() })
+        Err(PlanError::Unreadable { file: file.into(), why: "is not a JSON object".into() })
     }
 }

@@ -44,13 +44,14 @@ pub(crate) fn activation(model: &Model, launch: &Launch, s: &Settled, last: bool
     let source = "fitted on public start-up logs; vLLM v1/worker/gpu_model_runner.py profile_run";
     let (name, quantity, mut formula) = if sampler.expected >= forward.expected {
         let formula = format!(
-            "{rows} rows x {} vocabulary x {:.1} B (sampler; the forward pass needs less)",
+            "{rows} rows x {} vocabulary x {:.1} B (sampler; larger than the forward pass)",
             model.vocab_size,
             mid as f64 / 10.0
         );
         ("activation.sampler", sampler.max(forward), formula)
     } else {
-        let formula = format!("forward pass of {} tokens (the sampler needs less)", s.max_num_batched_tokens);
+        let formula = format!("forward pass of {} tokens (larger than the \
+        sampler)", s.max_num_batched_tokens);
         ("activation.forward", forward.max(sampler), formula)
     };
     let quantity = match whole_prompts(model, launch, s) {
@@ -58,8 +59,8 @@ pub(crate) fn activation(model: &Model, launch: &Launch, s: &Settled, last: bool
         Some(whole) => {
             let _ = write!(
                 formula,
-                "; up to a step of a whole prompt of {} tokens, because this version settled latent attention's step \
-                 before it forbade chunks",
+                "; up to one step with a whole prompt of {} tokens, because this version fixes the step \
+                size of latent attention before it disables chunked prefill",
                 s.max_model_len
             );
             Quantity { high: quantity.high.max(whole.expected), ..quantity }
@@ -124,12 +125,12 @@ pub(crate) fn cuda_graphs(model: &Model, launch: &Launch, weights: u64) -> Term 
         return term(
             name,
             Quantity::default(),
-            "no graphs are captured".into(),
+            "no CUDA graphs are captured".into(),
             "--enforce-eager, cudagraph_mode",
         );
     }
     if launch.version < Version(0, 20, 0) {
-        let formula = "captured after the pool is sized, not subtracted".into();
+        let formula = "captured after the KV cache is sized, not subtracted".into();
         return term(name, Quantity::default(), formula, "vLLM before 0.20.0");
     }
     let v2 = second_runner(launch);

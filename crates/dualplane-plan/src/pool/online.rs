@@ -48,7 +48,8 @@ fn online(model: &Model, launch: &Launch) -> Result<Option<Quantization>, PlanEr
         "bitsandbytes" => Ok(Some(made(QuantMethod::Bitsandbytes, LinearScheme::Nf4))),
         "awq" | "awq_marlin" | "gptq" | "gptq_marlin" | "modelopt" | "modelopt_fp4"
         | "compressed-tensors" => {
-            Err(PlanError::contradiction(flag, format!("the checkpoint declares no {asked} quantisation")))
+            Err(PlanError::contradiction(flag, format!("the checkpoint does not declare {asked} \
+            quantisation")))
         }
         other => Err(PlanError::unsupported(format!("--quantization {other}"))),
     }

@@ -94,7 +94,7 @@ fn divisible(model: &Model, launch: &Launch) -> Result<(), PlanError> {
             if !more.is_multiple_of(fewer) {
                 return Err(PlanError::contradiction(
                     "--tensor-parallel-size",
-                    format!("{} KV heads cannot be divided among or copied to {tp} ranks", g.kv_heads),
+                    format!("{} KV heads cannot be split or replicated across {tp} ranks", g.kv_heads),
                 ));
             }
         }
@@ -152,7 +152,8 @@ fn context_parallel(model: &Model, launch: &Launch) -> Result<(), PlanError> {
         _ => None,
     });
     if per_head.clone().any(|g| g.reach != Reach::Full) {
-        return Err(PlanError::contradiction(flag, "windows and chunks cannot be shared among ranks"));
+        return Err(PlanError::contradiction(flag, "sliding windows and chunks cannot be sharded across \
+        ranks"));
     }
     if let Some(g) = per_head.next() {
         let copies = tp / g.kv_heads.max(1);
@@ -179,7 +180,7 @@ fn particular(
     if sparse && dtype != Dtype::Bfloat16 && is_quantised(kv_dtype) && gpu.sm() / 10 != 10 {
         return Err(PlanError::contradiction(
             "--dtype",
-            "no backend of sparse MLA with an 8-bit cache takes anything but bfloat16",
+            "sparse MLA backends with an 8-bit cache support only bfloat16",
         ));
     }
     if model.family == Family::GptOss {
@@ -192,7 +193,7 @@ fn particular(
         if model.kv_heads < launch.tp {
             return Err(PlanError::contradiction(
                 "--tensor-parallel-size",
-                format!("gpt-oss does not copy its {} KV heads to {} ranks", model.kv_heads, launch.tp),
+                format!("gpt-oss cannot replicate its {} KV heads to {} ranks", model.kv_heads, launch.tp),
             ));
         }
         let world = launch.tp * launch.pp;
@@ -203,7 +204,7 @@ fn particular(
         if width.is_some_and(|w| !w.is_multiple_of(world)) {
             return Err(PlanError::contradiction(
                 "--tensor-parallel-size",
-                format!("gpt-oss wants its intermediate_size divisible by all {world} ranks"),
+                format!("gpt-oss requires an intermediate_size divisible by all {world} ranks"),
             ));
         }
     }
@@ -340,7 +341,8 @@ fn utilisation(launch: &Launch) -> Result<f64, PlanError> {
     if u > 0.0 && u <= 1.0 {
         Ok(u)
     } else {
-        Err(PlanError::contradiction("--gpu-memory-utilization", format!("{u} is not in (0, 1]")))
+        Err(PlanError::contradiction("--gpu-memory-utilization", format!("{u} must be greater than 0 and \
+        at most 1")))
     }
 }
 

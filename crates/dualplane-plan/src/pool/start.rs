@@ -49,14 +49,14 @@ pub(crate) fn check(launch: &Launch, gpu: &Gpu, requested: u64, utilisation: f64
     let verdict = if free.saturating_sub(most) >= requested { Verdict::Fits } else { Verdict::Uncertain };
     let unknown = (verdict == Verdict::Uncertain).then(|| Unknown {
         what: format!(
-            "what the engine takes before it looks at the free memory: {} to {} GiB of the {} GiB that are free, and it \
-             asks for {} GiB",
+            "the engine's own use before it checks free memory: {} to {} GiB of {} GiB free; it requires \
+            {} GiB",
             gib(least),
             gib(most),
             gib(free),
             gib(requested)
         ),
-        settle: "free more, or lower --gpu-memory-utilization".into(),
+        settle: "free memory on the GPU, or lower --gpu-memory-utilization".into(),
     });
     Some(Start { verdict, refusal: None, unknown })
 }

@@ -56,7 +56,7 @@ fn share(ask: &Ask<'_>, gpu: &Gpu) -> Option<Change> {
     let more = Launch { gpu_memory_utilization: Some(most), ..launch.clone() };
     starts(ask, &more, gpu).then(|| Change {
         change: format!("--gpu-memory-utilization {most}"),
-        because: "the largest share that leaves room for what is outside of it, on a card of one's own"
+        because: "the largest share that leaves room for memory outside it, on a dedicated GPU"
             .into(),
     })
 }
@@ -73,7 +73,7 @@ pub(super) fn beside(ask: &Ask<'_>, gpu: &Gpu, free: u64) -> Option<Change> {
     let starts = plan(&ask.named.model, &less, gpu).is_ok_and(|p| p.verdict == Verdict::Fits);
     (share > 0.0 && starts).then(|| Change {
         change: format!("--gpu-memory-utilization {share}"),
-        because: format!("what {} free hold beside the others, with a smaller KV cache", Bytes(free)),
+        because: format!("fits the {} that are free now, with a smaller KV cache", Bytes(free)),
     })
 }
 
@@ -87,7 +87,7 @@ fn shorter(ask: &Ask<'_>, gpu: &Gpu) -> Option<Change> {
     let cut = Launch { max_model_len: MaxModelLen::Tokens(len), ..launch.clone() };
     (len > 0 && len < length(ask) && starts(ask, &cut, gpu)).then(|| Change {
         change: format!("--max-model-len {len}"),
-        because: format!("the longest that the least plausible KV cache of {} holds", Bytes(low)),
+        because: format!("the longest context that fits the smallest plausible KV cache of {}", Bytes(low)),
     })
 }
 
@@ -118,7 +118,7 @@ fn other(ask: &Ask<'_>, gpu: &Gpu, f: &Fitted, cards: u64, len: u64) -> Option<C
     (f.gpus <= cards && starts(ask, &to, gpu)).then(|| Change {
         change: flags.join(" "),
         because: format!(
-            "on {} × {}: weights {} a card, a request of {len} tokens fits the KV cache",
+            "on {} × {}: weights {} per GPU; a request of {len} tokens fits the KV cache",
             f.gpus,
             f.gpu,
             Bytes(f.weights_bytes.expected)
@@ -146,7 +146,7 @@ pub(super) fn slice(ask: &Ask<'_>, card: &str, now: u64, known: &[Known]) -> Opt
             Change {
                 change: format!("{}{flags}", p.gpu.name),
                 because: format!(
-                    "the smallest of this card, {}, on which it starts",
+                    "the smallest profile of this GPU on which it starts, {}",
                     Bytes(p.gpu.total_bytes)
                 ),
             }

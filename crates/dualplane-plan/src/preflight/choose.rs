@@ -37,12 +37,12 @@ pub(super) fn choose(cards: &[Card], visible: &Visible) -> Chosen {
 fn container(cards: &[Card], list: Option<&str>, all: Vec<usize>) -> Chosen {
     let every = |by: &str| Chosen { places: all.clone(), by: by.into(), lost: None };
     let Some(list) = list.map(str::trim).filter(|l| !l.is_empty()) else {
-        return every("all that the driver lists");
+        return every("all GPUs listed by the driver");
     };
     let by = format!("NVIDIA_VISIBLE_DEVICES={list}");
     // `void` is what a runtime with CDI or a volume list sets: the devices come another way.
     if matches!(list, "all" | "void") {
-        return every("all that the driver lists");
+        return every("all GPUs listed by the driver");
     }
     if list == "none" {
         return Chosen { places: Vec::new(), by, lost: None };
@@ -54,7 +54,7 @@ fn container(cards: &[Card], list: Option<&str>, all: Vec<usize>) -> Chosen {
     }
     let (places, lost) = pick(cards, list, None);
     // The ids of a device plugin that passes mounted paths mean nothing to the driver.
-    if places.is_empty() { every("all that the driver lists") } else { Chosen { places, by, lost } }
+    if places.is_empty() { every("all GPUs listed by the driver") } else { Chosen { places, by, lost } }
 }
 
 /// The devices of a list, up to the first entry that means none. `among`: indices count these, else the driver's cards.

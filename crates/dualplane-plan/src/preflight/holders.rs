@@ -49,10 +49,10 @@ pub(super) fn sentence(held: &[Held], rest: Option<Unexplained>) -> Option<Strin
     }
     parts.extend(rest.map(|u| match u.kind {
         UnexplainedKind::Orphan => {
-            format!("{} belong to no process: a context that outlived its own", u.bytes)
+            format!("{} belong to no process: an orphaned context", u.bytes)
         }
         UnexplainedKind::NotVisible => {
-            format!("{} are held by processes not visible from this pid namespace", u.bytes)
+            format!("{} are used by processes not visible from this PID namespace", u.bytes)
         }
         UnexplainedKind::Unsure => format!("{} are unexplained", u.bytes),
     }));
@@ -65,13 +65,13 @@ fn one(h: &Held) -> String {
     about.extend(h.holder.age_seconds.map(|s| format!("started {} ago", age(s))));
     let what = match h.holder.used {
         Some(b) => format!("holds {b}"),
-        None => "holds memory, the driver does not tell how much".into(),
+        None => "uses memory; the driver does not report how much".into(),
     };
     let who = match (h.holder.life, h.holder.comm.as_deref().filter(|c| !c.is_empty())) {
-        (Life::Gone, _) => "a process that is gone".to_owned(),
+        (Life::Gone, _) => "a process that no longer exists".to_owned(),
         (Life::Ended, Some(c)) => format!("{c}, which has ended"),
         (Life::Ended, None) => "a process that has ended".to_owned(),
-        (Life::NotVisible, _) => "a process not visible from this pid namespace".to_owned(),
+        (Life::NotVisible, _) => "a process not visible from this PID namespace".to_owned(),
         (Life::Runs, Some(c)) => c.to_owned(),
         (Life::Runs, None) => "a process".to_owned(),
     };
@@ -109,25 +109,25 @@ pub(super) fn settle(held: &[Held], rest: Option<Unexplained>, index: u32) -> St
     let orphan = held.iter().any(|h| h.orphan) || rest.is_some_and(|u| u.kind == UnexplainedKind::Orphan);
     if orphan {
         return format!(
-            "on the node, `fuser -v /dev/nvidia*` tells who still has the card open; where nobody has, drain the card and \
-             reset it: nvidia-smi --gpu-reset -i {index}"
+            "on the node, run `fuser -v /dev/nvidia*` to see which processes have the GPU open; if there \
+            are none, drain and reset it: nvidia-smi --gpu-reset -i {index}"
         );
     }
     let hidden = held.iter().any(|h| h.holder.life == Life::NotVisible)
         || rest.is_some_and(|u| u.kind == UnexplainedKind::NotVisible);
     if hidden {
-        return "wait, or find out who it is: run this with hostPID: true, with --host-proc, or on the node"
+        return "wait, or identify the process: run this with hostPID: true, with --host-proc, or on the node"
             .into();
     }
     match held.iter().find_map(|h| h.holder.names.as_ref()) {
         Some(n) => format!(
-            "wait until pod {}/{} has ended, or end it; two servers on one card need a share each \
-             (--gpu-memory-utilization)",
+            "wait until pod {}/{} ends, or stop it; two servers on one GPU each need their own share \
+            (--gpu-memory-utilization)",
             name(&n.namespace),
             name(&n.pod)
         ),
-        None => "wait until the holder has ended, or end it; two servers on one card need a share each \
-                 (--gpu-memory-utilization)"
+        None => "wait until that process ends, or stop it; two servers on one GPU each need their own \
+        share (--gpu-memory-utilization)"
             .into(),
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn compare(
                     (report.shm_size_bytes / GIB).max(1)
                 ),
                 because: format!(
-                    "shared memory between the ranks takes {} to {}; it counts against the memory limit",
+                    "the ranks share {} to {}, which counts towards the memory limit",
                     Bytes(report.plan.shm_bytes.low),
                     Bytes(report.plan.shm_bytes.high)
                 ),
@@ -58,15 +58,15 @@ pub(super) fn compare(
 
 fn limit(seen: &Seen, report: &HostReport, need: Quantity) -> Option<Finding> {
     let of = |outcome, what: String| Finding::new(outcome, Where::Host, what);
-    let enough = format!("limits.memory of {}Gi holds the highest plausible need", report.limit_bytes / GIB);
+    let enough = format!("limits.memory of {}Gi covers the highest plausible need", report.limit_bytes / GIB);
     match &seen.limit {
         MemoryLimit::Unlimited { .. } => None,
         MemoryLimit::Untold { own } => {
-            let here = own.map_or(String::new(), |b| format!("; the {b} here are those of this container"));
+            let here = own.map_or(String::new(), |b| format!("; {b} is the limit of this container"));
             Some(
                 of(
                     Outcome::Unknown,
-                    format!("the memory limit of the server's container is not known{here}"),
+                    format!("the memory limit of the server's container is unknown{here}"),
                 )
                 .settle(
                     "--memory-limit SIZE, DUALPLANE_MEMORY_LIMIT from the downward API, or --manifest FILE",
@@ -81,7 +81,8 @@ fn limit(seen: &Seen, report: &HostReport, need: Quantity) -> Option<Finding> {
                     of(
                         Outcome::CannotFit,
                         format!(
-                            "{said} is below the least plausible need of {}: the kernel would kill the server",
+                            "{said} is below the lowest plausible need of {}: the kernel would kill the \
+                            server",
                             Bytes(need.low)
                         ),
                     )
@@ -92,20 +93,21 @@ fn limit(seen: &Seen, report: &HostReport, need: Quantity) -> Option<Finding> {
                     of(
                         Outcome::Wait,
                         format!(
-                            "{said} leaves {}: other processes of this container hold {held}, and {} are needed",
+                            "{said} leaves {}: other processes in this container use {held}, and the \
+                            server needs {}",
                             Bytes(left),
                             Bytes(need.low)
                         ),
                     )
-                    .settle("wait until they have ended, or end them"),
+                    .settle("wait until they end, or stop them"),
                 )
             } else if left < need.high {
-                let held = if held.0 > 0 { format!(", less {held} that are held,") } else { String::new() };
+                let held = if held.0 > 0 { format!(", minus {held} in use,") } else { String::new() };
                 Some(
                     of(
                         Outcome::Unknown,
                         format!(
-                            "{said}{held} lies within the plausible need of {} to {}",
+                            "{said}{held} is within the plausible need of {} to {}",
                             Bytes(need.low),
                             Bytes(need.high)
                         ),
@@ -124,19 +126,19 @@ fn machine(seen: &Seen, need: Quantity) -> Option<Finding> {
     let (Some(total), Some(free)) = (seen.machine_total, seen.machine_available) else {
         return Some(of(
             Outcome::Unknown,
-            "the memory of the machine cannot be read from /proc/meminfo".into(),
+            "cannot read the machine's memory from /proc/meminfo".into(),
         ));
     };
     if total.0 < need.low {
-        let what = format!("the machine has {total} of RAM, and at least {} are needed", Bytes(need.low));
+        let what = format!("the machine has {total} of RAM; the server needs at least {}", Bytes(need.low));
         Some(of(Outcome::CannotFit, what).settle("another node"))
     } else if free.0 < need.low {
         let what =
-            format!("{free} of the machine's RAM are available, and at least {} are needed", Bytes(need.low));
-        Some(of(Outcome::Wait, what).settle("wait until others give RAM back, or another node"))
+            format!("the machine has {free} of RAM available; the server needs at least {}", Bytes(need.low));
+        Some(of(Outcome::Wait, what).settle("wait until other processes release RAM, or use another node"))
     } else if free.0 < need.high {
         let what = format!(
-            "{free} of the machine's RAM are available, within the plausible need of {} to {}",
+            "the machine has {free} of RAM available, which is within the plausible need of {} to {}",
             Bytes(need.low),
             Bytes(need.high)
         );
@@ -161,7 +163,7 @@ fn shm_of(seen: &Seen, pod: Option<&PodAsk>) -> Shared {
         None => Shared { shm: seen.shm, source: "as it is mounted here", here: true },
         Some(Some(Some(size))) => told(of(size), "the manifest's volume"),
         Some(Some(None)) => told(None, "the manifest's volume, which has no sizeLimit"),
-        Some(None) => told(of(Bytes(DEFAULT_SHM)), "the manifest has no volume there"),
+        Some(None) => told(of(Bytes(DEFAULT_SHM)), "the manifest mounts no volume there"),
     }
 }
 
@@ -175,27 +177,28 @@ fn shared(seen: &Seen, report: &HostReport, found: &Shared) -> Option<Finding> {
     let Some(shm) = shm else {
         return Some(of(
             Outcome::Unknown,
-            "/dev/shm is not mounted here, and the ranks share memory through it".into(),
+            "/dev/shm is not mounted here, but the ranks need it to share memory".into(),
         ));
     };
-    let needs = format!("shared memory between the ranks needs {} to {}", Bytes(need.low), Bytes(need.high));
+    let needs = format!("the ranks share {} to {}", Bytes(need.low), Bytes(need.high));
     let free = shm.size.saturating_sub(shm.used);
     // The default of a container: its server may have a volume that is not mounted here.
     let own = seen.kubernetes && shm.size.0 == DEFAULT_SHM && *here;
     if shm.size.0 < need.low && own {
         Some(
-            of(Outcome::Unknown, format!("/dev/shm has {} here, and {needs}", shm.size))
-                .settle("mount the server's volume on /dev/shm here too, or give --manifest FILE"),
+            of(Outcome::Unknown, format!("/dev/shm has {} here; {needs}", shm.size))
+                .settle("also mount the server's volume on /dev/shm here, or give --manifest FILE"),
         )
     } else if shm.size.0 < need.low {
-        Some(of(Outcome::CannotFit, format!("/dev/shm has {} ({source}), and {needs}", shm.size)))
+        Some(of(Outcome::CannotFit, format!("/dev/shm has {} ({source}); {needs}", shm.size)))
     } else if free.0 < need.low {
         Some(
-            of(Outcome::Wait, format!("{} of /dev/shm are in use, {free} are free, and {needs}", shm.used))
-                .settle("files in /dev/shm outlive a killed server: remove those of no process (fuser -v /dev/shm/*)"),
+            of(Outcome::Wait, format!("/dev/shm has {} in use and {free} free; {needs}", shm.used))
+                .settle("files in /dev/shm outlive a killed server: remove those that no process uses \
+                (fuser -v /dev/shm/*)"),
         )
     } else if free.0 < need.high {
-        Some(of(Outcome::Unknown, format!("/dev/shm has {free} free ({source}), and {needs}")))
+        Some(of(Outcome::Unknown, format!("/dev/shm has {free} free ({source}); {needs}")))
     } else {
         None
     }

@@ -158,19 +158,21 @@ pub(super) fn rule(launch: &Launch) -> String {
                 launch.gpu_memory_utilization.unwrap_or_else(|| crate::repair::default_utilisation(version));
             let (least, most) = own(launch);
             format!(
-                "vLLM {version} refuses where less is free than --gpu-memory-utilization {share:?} of the total, and looks after \
-                 it has taken {} to {} itself (v1/worker/utils.py request_memory, from 0.9.2 on)",
+                "vLLM {version} refuses to start if less than --gpu-memory-utilization {share:?} of the \
+                total is free; it checks after it has used {} to {} itself (v1/worker/utils.py \
+                request_memory, 0.9.2 and later)",
                 Bytes(least),
                 Bytes(most)
             )
         }
         EngineKind::Vllm => format!(
-            "vLLM {version} does not look at free memory: what others hold is subtracted from its KV cache (before 0.9.2, and \
-             in the first engine)"
+            "vLLM {version} does not check free memory: memory used by other processes reduces its KV \
+            cache (before 0.9.2, and in the V0 engine)"
         ),
         EngineKind::LlamaCpp => "llama.cpp allocates weights, KV cache and buffers when it starts".into(),
         other => {
-            format!("{other} takes a share of what is free when it starts: its plan is one of an empty card")
+            format!("{other} takes a share of the memory that is free at start; its plan assumes an empty \
+            GPU")
         }
     }
 }

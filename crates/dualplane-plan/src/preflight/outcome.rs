@@ -202,8 +202,8 @@ impl Preflight {
     pub fn summary(&self) -> String {
         match self.findings.first() {
             Some(f) => f.what.clone(),
-            None if self.asked.is_some() => "it fits, and nobody holds what it needs".into(),
-            None => "nobody holds memory of a GPU".into(),
+            None if self.asked.is_some() => "it fits, and no other process uses the memory it needs".into(),
+            None => "no process uses GPU memory".into(),
         }
     }
 }

@@ -17,7 +17,8 @@ const NEAR: f64 = 0.03;
 pub(super) fn of(card: &Card, parent: Option<&Card>, known: &[Known]) -> Result<Placed, String> {
     let Some(Bytes(total)) = card.total.filter(|t| t.0 > 0) else {
         return Err(format!(
-            "the driver does not tell the memory of {}: it shares the host's, or it does not answer",
+            "the driver does not report the memory of {}: the GPU shares host memory, or the driver does \
+            not respond",
             card.name
         ));
     };
@@ -36,11 +37,12 @@ pub(super) fn of(card: &Card, parent: Option<&Card>, known: &[Known]) -> Result<
             if near.is_none() {
                 unknown.push(Unknown {
                     what: format!(
-                        "what CUDA reports as the total of {}: the driver's {} is taken",
+                        "the total that CUDA reports for {}: assumed the driver's {}",
                         card.name,
                         Bytes(total)
                     ),
-                    settle: "--gpu-memory with what torch.cuda.mem_get_info() prints; it is 0 to 1.5 % less"
+                    settle: "--gpu-memory with the value from torch.cuda.mem_get_info(), which is 0 to \
+                    1.5 % lower"
                         .into(),
                 });
             }

@@ -59,8 +59,9 @@ impl<'a> Run<'a> {
                 self.find(
                     Outcome::Unknown,
                     Where::Gpu,
-                    format!("no GPU can be read: {why}"),
-                    "run it where the driver is: a container with a GPU of its own (resources, or runtimeClassName nvidia)",
+                    format!("cannot read any GPU: {why}"),
+                    "run it where the driver is available: in a container with its own GPU (resources, or \
+                    runtimeClassName nvidia)",
                 );
                 return Ok((Vec::new(), String::new(), None));
             }
@@ -68,8 +69,9 @@ impl<'a> Run<'a> {
         let chosen = choose(cards, &self.seen.visible);
         if let Some(lost) = &chosen.lost {
             self.unknown.push(Unknown {
-                what: format!("{}: `{lost}` means no device here, and the list ends there", chosen.by),
-                settle: "nvidia-smi -L lists what there is".into(),
+                what: format!("{}: `{lost}` matches no device here, and CUDA ignores the rest of the \
+                list", chosen.by),
+                settle: "nvidia-smi -L lists the devices".into(),
             });
         }
         let wanted =
@@ -121,7 +123,7 @@ impl<'a> Run<'a> {
             outcome: Outcome::Unknown,
         };
         if card.free.is_none() || card.used.is_none() {
-            self.gap(&row, "it does not tell its memory, or does not answer".into());
+            self.gap(&row, "it does not report its memory, or does not respond".into());
             return Ok((row, None));
         }
         let Some(ask) = self.ask else {
@@ -174,13 +176,13 @@ impl<'a> Run<'a> {
         {
             self.learn(&[Unknown {
                 what: format!(
-                    "{} has {}, and was named as {} of {}",
+                    "{} has {}, but was named as {} with {}",
                     title(row),
                     Bytes(here),
                     placed.gpu.name,
                     Bytes(named)
                 ),
-                settle: "leave --gpu and --gpu-memory away: the driver tells the card".into(),
+                settle: "omit --gpu and --gpu-memory: the driver identifies the GPU".into(),
             }]);
         }
     }
@@ -235,7 +237,7 @@ impl<'a> Run<'a> {
             Outcome::Go => return,
             Outcome::Wait => (
                 Outcome::Wait,
-                format!("{free} of {total} are free, and {need} are needed; {}", who()),
+                format!("{free} of {total} are free; the server needs {need}; {}", who()),
                 holders::settle(&row.holders, row.unexplained, row.index),
             ),
             Outcome::Unknown => {
@@ -243,20 +245,21 @@ impl<'a> Run<'a> {
                 (
                     Outcome::Unknown,
                     format!(
-                        "{free} of {total} are free, {need} are needed, and whether the launch fits lies within what its plan \
-                         does not know exactly{held}"
+                        "{free} of {total} are free and the server needs {need}; the uncertainty of the \
+                        plan is too large to decide{held}"
                     ),
-                    "one start-up settles it (dualplane plan --from-log, --calibration); or leave more room"
+                    "calibrate with one start-up (dualplane plan --from-log, --calibration), or leave \
+                    more room"
                         .into(),
                 )
             }
             Outcome::CannotFit => {
                 let what = match fit.too_little {
                     Some(may_take) => format!(
-                        "{need} are needed for weights, a step, and one request of the full length; of the empty card's \
-                         {total} the engine may take {may_take}"
+                        "weights, one step and one full-length request need {need}; of the empty GPU's \
+                        {total}, the engine may use {may_take}"
                     ),
-                    None => format!("{need} must be free, and the empty card has {total}"),
+                    None => format!("{need} must be free, but the empty GPU has only {total}"),
                 };
                 (Outcome::CannotFit, what, String::new())
             }
@@ -301,9 +304,9 @@ impl<'a> Run<'a> {
         if rows.len() < wanted {
             let undivided =
                 cards.iter().enumerate().any(|(i, c)| c.mig && !cards.iter().any(|d| d.parent == Some(i)));
-            let more = if undivided { "; MIG is on and a card has no instance" } else { "" };
+            let more = if undivided { "; MIG is enabled, but a GPU has no instance" } else { "" };
             let what = format!(
-                "the launch takes {wanted} GPUs, and {} are visible ({}){more}",
+                "the launch uses {wanted} GPUs, but {} are visible ({}){more}",
                 rows.len(),
                 chosen.by
             );
@@ -312,13 +315,13 @@ impl<'a> Run<'a> {
                     Outcome::Unknown,
                     Where::Gpu,
                     what,
-                    "its ranks may run on other nodes: check each of them",
+                    "its ranks may run on other nodes: check each node",
                 );
             } else {
                 self.find(Outcome::CannotFit, Where::Gpu, what, "");
                 self.changes.push(Change {
                     change: format!("resources.limits nvidia.com/gpu: {wanted}"),
-                    because: format!("tensor × pipeline × data parallel: {wanted} ranks, a GPU each"),
+                    because: format!("tensor × pipeline × data parallel: {wanted} ranks, one GPU each"),
                 });
                 if let Some(placed) = self.placed(rows, cards) {
                     self.changes_for(&placed, false);
@@ -329,8 +332,9 @@ impl<'a> Run<'a> {
             self.find(
                 Outcome::CannotFit,
                 Where::Gpu,
-                format!("{ranks} ranks on MIG instances: they cannot reach each other's memory, and CUDA shows a process one"),
-                "whole cards, or one rank on a larger instance",
+                format!("{ranks} ranks on MIG instances: instances cannot access each other's memory, and \
+                CUDA exposes only one to a process"),
+                "whole GPUs, or one rank on a larger instance",
             );
             let first = rows.iter().find(|r| r.mig).and_then(|r| r.card.clone());
             let known = self.known;
@@ -353,7 +357,8 @@ impl<'a> Run<'a> {
         let numbered = !self.seen.visible.cuda.as_deref().unwrap_or_default().contains('-');
         if numbered && rows.iter().any(|r| Some(&r.name) != first) {
             self.unknown.push(Unknown {
-                what: "the order of cards of several kinds: CUDA counts the fastest first, the driver by bus"
+                what: "the order of different GPU models: CUDA lists the fastest first, the driver sorts \
+                by PCI bus"
                     .into(),
                 settle: "CUDA_DEVICE_ORDER=PCI_BUS_ID, or UUIDs in CUDA_VISIBLE_DEVICES".into(),
             });
@@ -372,7 +377,7 @@ impl<'a> Run<'a> {
         if good.len() == wanted {
             self.changes.push(Change {
                 change: format!("CUDA_VISIBLE_DEVICES={}", good.join(",")),
-                because: "these are free now".into(),
+                because: "free now".into(),
             });
         }
         let least = taken().min_by_key(|r| r.free);

@@ -292,7 +292,7 @@ fn the_machine_alone() {
     assert_eq!(of(&seen(vec![h100(0, 3)])).outcome, Outcome::Go);
     let p = of(&Seen { pids: Pids::Own, ..seen(vec![h100(0, 3000)]) });
     assert_eq!(p.outcome, Outcome::Wait);
-    assert!(p.summary().contains("not visible from this pid namespace"), "{}", p.summary());
+    assert!(p.summary().contains("not visible from this PID namespace"), "{}", p.summary());
     assert_eq!(of(&seen(vec![])).outcome, Outcome::Unknown);
     assert_eq!(of(&Seen { gpus: Err("x".into()), ..seen(vec![]) }).outcome, Outcome::Unknown);
 }

@@ -76,7 +76,7 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, launch: &Launch) {
         (Family::Gemma4, _) => gemma4(t, model, e),
         (Family::Gemma, _) => siglip(t, model, e, cuts),
         _ => t.reject(PlanError::unsupported(format!(
-            "the encoder of {architecture}; --language-model-only leaves it out"
+            "the encoder of {architecture}; --language-model-only omits it"
         ))),
     }
 }
@@ -99,7 +99,7 @@ fn qwen3(t: &mut Tally<'_>, e: &Encoder, cuts: bool) {
     if cuts && t.rank.tp > 0 && !e.heads.is_multiple_of(t.rank.tp) {
         t.reject(PlanError::contradiction(
             "--tensor-parallel-size",
-            format!("{} encoder heads cannot be divided", e.heads),
+            format!("{} encoder heads cannot be split evenly", e.heads),
         ));
     }
     let (mut cut, mut whole) = blocks.elements();

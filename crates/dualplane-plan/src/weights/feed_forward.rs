@@ -178,7 +178,7 @@ fn gpt_oss(t: &mut Tally<'_>, local: u64, width: u64, hidden: u64) {
     t.add(M, [local, ups.saturating_add(hidden), 4]);
 }
 
-/// Tiles of FP8 experts whose share is no whole number of them: smaller tiles where kernels take them, else padding.
+/// Tiles of FP8 experts whose share is not an integer of them: smaller tiles where kernels take them, else padding.
 ///
 /// Source: vLLM fused_moe/oracle/fp8.py `refine_fp8_moe_block_shape`, `pad_tp_shard_to_weight_blocks`; before 0.30.0 an
 /// error.

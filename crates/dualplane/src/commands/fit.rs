@@ -22,7 +22,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<Code, Failure> {
     let q = Question::without_card(&args.launch)?;
     let launch = &q.line.launch;
     if launch.engine != EngineKind::Vllm {
-        return Err(PlanError::Unsupported { what: format!("the GPU plane of {}", launch.engine) }.into());
+        return Err(PlanError::Unsupported { what: format!("GPU memory of {}", launch.engine) }.into());
     }
     let input = Tokens::parse("--input-tokens", &args.input_tokens)?;
     let outcome = Tokens::parse("--output-tokens", &args.output_tokens)?;

@@ -76,7 +76,7 @@ impl Pile<'_> {
         match form {
             Form::Tar => return self.tar(name, &mut whole, level),
             Form::Gzip | Form::Zstd | Form::Zip => {
-                self.gap(name, "it is packed twice and was not read; unpack it once");
+                self.gap(name, "it is compressed twice and was not read; decompress it once");
             }
             Form::Plain | Form::Foreign(..) => self.keep(&names::unpacked(name), form, &mut whole),
         }
@@ -95,7 +95,7 @@ impl Pile<'_> {
         if level > MAX_NESTING {
             self.gap(
                 name,
-                "it is an archive inside an archive inside an archive and was not read; unpack it first",
+                "it is nested more than one archive deep and was not read; unpack it first",
             );
             return Held::File;
         }
@@ -114,7 +114,7 @@ impl Pile<'_> {
                 if let Some(odd) = odd {
                     self.gap(
                         &name,
-                        format!("its name in the archive holds {odd}; it was read under this name"),
+                        format!("its name in the archive contains {odd}; it was read under this name"),
                     );
                 }
                 self.feed(&name, content, level);
@@ -137,16 +137,19 @@ impl Pile<'_> {
         if let Form::Foreign(what, command) = form {
             return self.gap(
                 name,
-                format!("it is packed with {what}, which is not read; unpack it first: {command}"),
+                format!("it is compressed with {what}, which is not supported; decompress it first: \
+                {command}"),
             );
         }
         if !self.has_room() {
-            return self.gap(name, format!("more than {MAX_FILES} files; unpack what matters and pass that"));
+            return self.gap(name, format!("it contains more than {MAX_FILES} files; unpack it and pass \
+            only the relevant files"));
         }
         let look = WHOLE_STREAM.min(self.budget.whole.get()).max(LOOK);
         let mut head = Vec::new();
         if let Err(e) = from.take(look).read_to_end(&mut head) {
-            let why = format!("it breaks off after {} bytes ({e}); what stands before was used", head.len());
+            let why = format!("it is truncated after {} bytes ({e}); the part before that was \
+            used", head.len());
             self.gap(name, why);
             if !head.is_empty() {
                 self.hold(name, head);
@@ -191,12 +194,13 @@ impl Pile<'_> {
         let total = kept.total;
         let whole = result.is_ok();
         if let Err(e) = result {
-            self.gap(name, format!("it breaks off after {total} bytes ({e}); what stands before was used"));
+            self.gap(name, format!("it is truncated after {total} bytes ({e}); the part before that was \
+            used"));
         }
         if total > room && room < MAX_FILE {
             return self.gap(
                 name,
-                format!("the archives before it already hold {} MiB; unpack it", (MAX_TOTAL - room) >> 20),
+                format!("the archives before it already contain {} MiB; unpack it", (MAX_TOTAL - room) >> 20),
             );
         }
         if total > MAX_FILE {

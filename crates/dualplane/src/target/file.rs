@@ -48,14 +48,14 @@ pub(super) fn read(
 
 /// The gap of a log that could not be read to its end.
 pub(super) fn broken(lines: u64, error: &io::Error) -> String {
-    format!("it breaks off after {lines} lines ({error}); what stands before was used")
+    format!("it is truncated after {lines} lines ({error}); the part before that was used")
 }
 
 /// Reads a file that is held whole, as far as [`MAX_FILE`] goes.
 fn document(mut f: fs::File, size: u64, name: &str, incident: &mut Incident) -> io::Result<()> {
     let so_far = incident.held();
     if so_far + size.min(MAX_FILE) > MAX_TOTAL {
-        let why = format!("the files before it already hold {} MiB; pass it by itself", so_far >> 20);
+        let why = format!("the files before it already contain {} MiB; pass it separately", so_far >> 20);
         incident.gaps.push(gap(name, why));
         return Ok(());
     }

@@ -74,7 +74,7 @@ fn add_all(files: Files, incident: &mut Incident, sieve: &Sieve<'_>) {
         match content {
             Content::Path(path) => {
                 if let Err(e) = file::read(&path, &name, incident, sieve, room) {
-                    incident.gaps.push(gap(&name, format!("it cannot be read ({e})")));
+                    incident.gaps.push(gap(&name, format!("cannot read it ({e})")));
                 }
             }
             Content::Bytes(bytes) => unpacked(RawFile::new(name, bytes), incident),
@@ -87,7 +87,7 @@ fn add_all(files: Files, incident: &mut Incident, sieve: &Sieve<'_>) {
 pub(super) fn unpacked(file: RawFile, incident: &mut Incident) {
     let so_far = incident.held();
     if so_far + file.bytes.len() as u64 > MAX_TOTAL {
-        let why = format!("the files before it already hold {} MiB; pass it by itself", so_far >> 20);
+        let why = format!("the files before it already contain {} MiB; pass it separately", so_far >> 20);
         incident.gaps.push(gap(&file.name, why));
     } else {
         incident.files.push(file);

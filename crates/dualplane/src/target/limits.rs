@@ -72,7 +72,8 @@ pub(super) fn sifted_share(logs: usize) -> usize {
 /// The gap of a file of `size` bytes, more than [`MAX_FILE`].
 pub(super) fn cut(size: u64) -> String {
     format!(
-        "of its {} MiB only the first {} and the last {} MiB were read; line numbers behind the cut are too low",
+        "of its {} MiB, only the first {} and the last {} MiB were read; line numbers after the cut are \
+        too low",
         size >> 20,
         HEAD >> 20,
         (MAX_FILE - HEAD) >> 20

@@ -24,7 +24,7 @@ pub(super) fn left_out(component: &str) -> bool {
 /// A name as an archive holds it.
 pub(super) fn sanitise(raw: &[u8]) -> Name {
     if raw.len() > MAX_NAME {
-        return Name::Bad("its name is longer than a path can be");
+        return Name::Bad("its name exceeds the maximum path length");
     }
     let text = String::from_utf8_lossy(raw);
     let mut odd = None;
@@ -35,7 +35,7 @@ pub(super) fn sanitise(raw: &[u8]) -> Name {
     for part in text.split('/') {
         let drive = part.len() == 2 && part.ends_with(':') && parts.is_empty();
         if part == ".." || drive {
-            odd = Some(if drive { "a drive letter" } else { "a path that leads out of the archive" });
+            odd = Some(if drive { "a drive letter" } else { "a path outside the archive" });
         } else if part.contains('\0') {
             odd = Some("a NUL byte");
             parts.push(part.replace('\0', "\u{fffd}"));
@@ -47,7 +47,7 @@ pub(super) fn sanitise(raw: &[u8]) -> Name {
         return Name::Skip;
     }
     if parts.is_empty() {
-        return Name::Bad("its name is no file name");
+        return Name::Bad("its name is not a valid file name");
     }
     if parts.iter().any(|p| left_out(p)) {
         return Name::Skip;

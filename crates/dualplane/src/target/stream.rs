@@ -23,7 +23,8 @@ impl<R: Read> Read for Meter<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if self.left.get() == 0 {
             return Err(io::Error::other(format!(
-                "the archives of this target unpack to more than {} MiB; unpack what matters and pass that",
+                "the archives of this target unpack to more than {} MiB; unpack them and pass only the \
+                relevant files",
                 super::limits::MAX_UNPACKED >> 20
             )));
         }

@@ -13,7 +13,7 @@ use super::pile::Pile;
 pub(super) fn read(pile: &mut Pile, from: &mut dyn Read, level: u32) {
     let mut tar = Tar { from, at: 0 };
     if let Err(e) = tar.entries(pile, level) {
-        pile.gap("", format!("at byte {} of the archive: {e}; what stands before it was used", tar.at));
+        pile.gap("", format!("at byte {} of the archive: {e}; the part before that was used", tar.at));
     }
 }
 
@@ -36,7 +36,7 @@ impl Tar<'_> {
         loop {
             let at = self.at;
             let Some(block) = self.block()? else {
-                pile.gap("", format!("it ends at byte {at} without the mark of its end; it may be cut off"));
+                pile.gap("", format!("it ends at byte {at} without an end marker; it may be truncated"));
                 return Ok(());
             };
             if block.iter().all(|b| *b == 0) {
@@ -54,7 +54,7 @@ impl Tar<'_> {
             }
             if !pile.entry() {
                 return Err(io::Error::other(format!(
-                    "more than {MAX_ENTRIES} entries; unpack what matters and pass that"
+                    "it has more than {MAX_ENTRIES} entries; unpack it and pass only the relevant files"
                 )));
             }
             let header = Header::from_byte_slice(&block);
@@ -83,9 +83,9 @@ impl Tar<'_> {
                         b'6' => pile.entry_gap(&name, "it is a named pipe and was not read"),
                         b'S' => pile.entry_gap(
                             &name,
-                            "it is stored as a sparse file, which is not read; unpack the archive",
+                            "it is a sparse file, which is not supported; unpack the archive",
                         ),
-                        _ => pile.entry_gap(&name, "it is of a kind that is not read"),
+                        _ => pile.entry_gap(&name, "its entry type is not supported"),
                     }
                 }
             }

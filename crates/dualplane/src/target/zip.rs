@@ -40,7 +40,7 @@ pub(super) fn read(pile: &mut Pile, from: &mut dyn ReadSeek, level: u32) {
         Ok(None) => {
             pile.gap(
                 "",
-                "its directory at the end is missing (it may be cut off); what stands before it was used",
+                "its central directory is missing (it may be truncated); the part before that was used",
             );
             by_headers(pile, from, level)
         }
@@ -48,7 +48,7 @@ pub(super) fn read(pile: &mut Pile, from: &mut dyn ReadSeek, level: u32) {
     };
     if let Err(e) = result {
         let at = from.stream_position().unwrap_or_default();
-        pile.gap("", format!("near byte {at} of the archive: {e}; what stands before it was used"));
+        pile.gap("", format!("near byte {at} of the archive: {e}; the part before that was used"));
     }
 }
 
@@ -73,7 +73,7 @@ fn directory(from: &mut dyn ReadSeek) -> io::Result<Option<(Vec<u8>, u64)>> {
     }
     if size > MAX_ZIP_DIRECTORY {
         return Err(io::Error::other(format!(
-            "its directory is larger than {} MiB",
+            "its central directory is larger than {} MiB",
             MAX_ZIP_DIRECTORY >> 20
         )));
     }
@@ -109,7 +109,8 @@ fn by_directory(
         let at = base.saturating_add(entry.at);
         let local = bytes_at(from, at, 30)?;
         if !local.starts_with(LOCAL) {
-            pile.entry_gap(&entry.name, &format!("the directory places it at byte {at}, where it is not"));
+            pile.entry_gap(&entry.name, &format!("the central directory points to byte {at}, but the \
+            entry is not there"));
             continue;
         }
         let data = at + 30 + u64::from(u16_at(&local, 26)) + u64::from(u16_at(&local, 28));
@@ -120,7 +121,7 @@ fn by_directory(
     if rest.is_empty() {
         return Ok(());
     }
-    Err(io::Error::other("its directory is damaged"))
+    Err(io::Error::other("its central directory is damaged"))
 }
 
 /// One entry after another from the start.
@@ -149,7 +150,7 @@ fn by_headers(pile: &mut Pile, from: &mut dyn ReadSeek, level: u32) -> io::Resul
             // Its size stands behind it; deflate knows its own end.
             entry.read(pile, &mut from, level);
         } else {
-            pile.entry_gap(&entry.name, "without the directory its end is not known");
+            pile.entry_gap(&entry.name, "without the central directory its size is unknown");
         }
     }
     Ok(())

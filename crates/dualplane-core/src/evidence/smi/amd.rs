@@ -4,7 +4,8 @@ use super::{MAX_ROWS, Printout, address, boxed_rows};
 use crate::evidence::gpu_model::{Gpu, GpuSnapshot};
 use crate::units::{Bytes, MIB};
 
-const SHARES: &str = "the concise table of rocm-smi prints VRAM as a share and not in bytes; rocm-smi --showmeminfo vram prints both";
+const SHARES: &str = "the concise table of rocm-smi shows VRAM as a percentage only; use rocm-smi \
+--showmeminfo vram";
 
 pub(super) fn read(lines: &[&str], first: u64) -> Option<Printout> {
     let head = lines.first()?.trim();

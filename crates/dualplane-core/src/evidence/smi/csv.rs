@@ -6,7 +6,8 @@ use super::{MAX_ROWS, Printout, address, size};
 use crate::evidence::gpu_model::{Gpu, GpuProcess, GpuSnapshot};
 use crate::time::find_stamp;
 
-const UNCLEAR: &str = "these rows of nvidia-smi have no heading, so nothing tells which column is used, free or total; save it without noheader";
+const UNCLEAR: &str = "these nvidia-smi rows have no header, so the columns are unknown; save them \
+without noheader";
 
 pub(super) fn read(lines: &[&str], first: u64, command: Option<&str>) -> Option<Printout> {
     let head = lines.first()?;

@@ -23,7 +23,8 @@ pub(super) fn read(lines: &[&str], first: u64) -> Option<Printout> {
     if title.starts_with("| Health Monitor Report") {
         return Some(Printout {
             unclear: Some(
-                "dcgmi health is recognised, and its verdict is not used: the kernel log's Xid lines tell the fault and its time",
+                "the result of dcgmi health is not used; the Xid lines in the kernel log show the fault \
+                and its time",
             ),
             ..boxed(lines, first, "dcgmi health", |_, _, _| {})
         });

@@ -196,7 +196,7 @@ impl Render<'_> {
                 .push(Branch::new("", format!("and {} others; -o wide lists them", others.len() - most)));
         }
         if of.is_none() && d.holders.is_empty() {
-            b.children.push(Branch::new("held by", "nobody that a source names"));
+            b.children.push(Branch::new("held by", "no user named by any source"));
         }
         b
     }

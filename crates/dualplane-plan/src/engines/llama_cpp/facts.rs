@@ -77,7 +77,7 @@ impl Facts {
         };
         let blocks = need("block_count")?;
         if blocks > MOST_LAYERS {
-            return Err(unreadable(format!("{blocks} layers are more than any model has")));
+            return Err(unreadable(format!("{blocks} layers exceed any known model")));
         }
         let drafts = int("nextn_predict_layers").unwrap_or(0).min(blocks.saturating_sub(1));
         let n = blocks - drafts;
@@ -115,13 +115,13 @@ impl Facts {
             .collect::<Vec<_>>();
         if layers.iter().all(|l| l.k == 0 && l.state == 0) {
             return Err(PlanError::unsupported(format!(
-                "what layers of the GGUF architecture `{arch}` cache"
+                "the cache layout of the GGUF architecture `{arch}`"
             )));
         }
         if drafts > 0 {
             unknown.push(Unknown {
-                what: format!("{drafts} layers that draft tokens ahead, which are not counted"),
-                settle: "start once and compare the printed buffers".into(),
+                what: format!("{drafts} speculative (draft) layers, not counted"),
+                settle: "start once and compare with the printed buffers".into(),
             });
         }
         let kept = |t: &&Tensor| layer_of(&t.name).is_none_or(|il| il < n);
@@ -153,14 +153,15 @@ impl Facts {
     pub(super) fn of_config(model: &Model, quant: &str) -> Result<Self, PlanError> {
         if !matches!(model.family, Family::Decoder | Family::Gemma | Family::GptOss) {
             return Err(PlanError::unsupported(format!(
-                "the tensors of a GGUF of {} from its configuration; give the path of the .gguf file",
+                "the tensors of a GGUF file for {}, derived from its configuration; give the path of the \
+                .gguf file",
                 model.architecture
             )));
         }
         let recipe = recipe::Recipe::parse(quant).ok_or_else(|| {
             PlanError::contradiction(
                 "--quant",
-                format!("`{quant}` is no quantisation of llama.cpp, as Q4_K_M is"),
+                format!("`{quant}` is not a llama.cpp quantisation such as Q4_K_M"),
             )
         })?;
         let windowed = WINDOWED_MODELS.iter().any(|w| model.architecture.starts_with(w));
@@ -170,7 +171,7 @@ impl Facts {
         for layer in &model.layers {
             let Attention::Gqa(a) = layer.attention else {
                 return Err(PlanError::unsupported(
-                    "layers without keys and values per head from a configuration",
+                    "layers other than standard attention, derived from a configuration",
                 ));
             };
             let sliding = match a.reach {
@@ -190,22 +191,24 @@ impl Facts {
         }
         let mut unknown = vec![Unknown {
             what: format!(
-                "how the publisher mixed the types of {}: the recipe of llama-quantize is assumed, {:.0} % less to {:.0} % more",
+                "the publisher's mix of tensor types for {}; assumed the recipe of llama-quantize, {:.0} \
+                % less to {:.0} % more",
                 recipe.name,
                 recipe.off.0 * 100.0,
                 recipe.off.1 * 100.0
             ),
-            settle: "give the path of the .gguf file with -m or --model: its header says every tensor".into(),
+            settle: "give the path of the .gguf file with -m or --model: its header lists every \
+            tensor".into(),
         }];
         if model.encoder.is_some() {
             unknown.push(Unknown {
-                what: "the encoder, which is a file of its own (--mmproj)".into(),
-                settle: "add the size of that file to each plane that holds it".into(),
+                what: "the encoder, which is a separate file (--mmproj)".into(),
+                settle: "add the size of that file to host RAM or VRAM, wherever it is loaded".into(),
             });
         }
         if model.mtp_layers > 0 {
             unknown.push(Unknown {
-                what: "layers that draft tokens ahead, which are not counted".into(),
+                what: "speculative (draft) layers, not counted".into(),
                 settle: "give the path of the .gguf file".into(),
             });
         }
@@ -290,8 +293,8 @@ fn windows(g: &Gguf, arch: &str, n: u64, unknown: &mut Vec<Unknown>) -> (u64, Ve
         None => {
             if !WHOLE.contains(&arch) {
                 unknown.push(Unknown {
-                    what: format!("which layers of `{arch}` keep a window only: all are billed whole"),
-                    settle: "compare the printed KV buffer size".into(),
+                    what: format!("which layers of `{arch}` use a sliding window; all are counted in full"),
+                    settle: "compare with the printed KV buffer size".into(),
                 });
             }
             (0, Vec::new())

@@ -67,12 +67,12 @@ impl Gguf {
     pub fn read(bytes: &[u8]) -> Result<Self, Trouble> {
         let mut at = Cursor { bytes };
         if at.take(4)? != b"GGUF" {
-            return Err(Trouble::Bad("it does not begin with GGUF".into()));
+            return Err(Trouble::Bad("it does not start with the GGUF magic".into()));
         }
         let version = at.u32()?;
         if !(2..=3).contains(&version) {
             // Version 1 had 32-bit counts and is read by no current build; a swapped one is of a big-endian machine.
-            return Err(Trouble::Bad(format!("version {version} of the format is not known")));
+            return Err(Trouble::Bad(format!("GGUF version {version} is not supported")));
         }
         let tensors = at.bounded(MOST_TENSORS, "tensors")?;
         let keys = at.bounded(MOST_KEYS, "metadata")?;
@@ -143,7 +143,7 @@ impl<'a> Cursor<'a> {
 
     fn bounded(&mut self, most: u64, what: &str) -> Result<u64, Trouble> {
         let n = self.number(8)?;
-        if n > most { Err(Trouble::Bad(format!("{n} {what} are more than any model has"))) } else { Ok(n) }
+        if n > most { Err(Trouble::Bad(format!("{n} {what} exceed any known model"))) } else { Ok(n) }
     }
 
     fn text(&mut self, most: u64) -> Result<String, Trouble> {
@@ -176,7 +176,7 @@ impl<'a> Cursor<'a> {
                 Ok(Some(Value::Text(String::from_utf8_lossy(text).into_owned())))
             }
             9 => self.array(depth).map(Some),
-            other => Err(Trouble::Bad(format!("type {other} of a value is not known"))),
+            other => Err(Trouble::Bad(format!("value type {other} is unknown"))),
         }
     }
 
@@ -215,7 +215,7 @@ impl<'a> Cursor<'a> {
         let id = self.u32()?;
         self.number(8)?;
         let kind =
-            GgmlType::by_id(id).ok_or_else(|| Trouble::Bad(format!("tensor type {id} is not known")))?;
+            GgmlType::by_id(id).ok_or_else(|| Trouble::Bad(format!("tensor type {id} is unknown")))?;
         Ok(Tensor { name, shape, kind })
     }
 }

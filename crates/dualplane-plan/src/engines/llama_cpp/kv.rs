@@ -68,7 +68,7 @@ impl Types {
             kind.ok_or_else(|| {
                 PlanError::contradiction(
                     flag,
-                    format!("`{name}` is no type of the cache: {}", known.join(", ")),
+                    format!("`{name}` is not a cache type: {}", known.join(", ")),
                 )
             })
         };

@@ -74,13 +74,14 @@ pub fn plan(model: &Model, file: Option<&Gguf>, line: &CommandLine, gpu: &Gpu) -
         (None, Some(quant)) => Facts::of_config(model, quant)?,
         (None, None) => {
             return Err(PlanError::unsupported(
-                "llama.cpp without a .gguf file or a quantisation: give the path of the file, or --quant Q4_K_M",
+                "llama.cpp needs a .gguf file or a quantisation: give the path of the file, or --quant \
+                Q4_K_M",
             ));
         }
     };
     if matches!(ask.split, Split::Row | Split::Tensor) {
         return Err(PlanError::unsupported(
-            "--split-mode row and tensor: only whole layers are divided among cards",
+            "--split-mode row and tensor: only splitting by layer is supported",
         ));
     }
     let types = Types::of(ask)?;
@@ -167,10 +168,11 @@ fn settle(
         0,
         Unknown {
             what: format!(
-                "what --fit settles on: by expected sizes {on} of {all} layers on cards and a context of {context} tokens, {} MiB left free; older builds do not fit and fail",
+                "the choice of --fit: with expected sizes, {on} of {all} layers on GPUs and a context of \
+                {context} tokens, leaving {} MiB free; older builds have no --fit and fail",
                 target >> 20
             ),
-            settle: "give --n-gpu-layers and --ctx-size; nothing that is given is lowered".into(),
+            settle: "set --n-gpu-layers and --ctx-size; --fit does not lower explicit values".into(),
         },
     );
     Ok((layout, unknown))
@@ -226,20 +228,22 @@ fn assemble(
     if layers_in_ram > 0 && line.host.mapped && !line.host.locked {
         unknown.push(Unknown {
             what: format!(
-                "how fast {layers_in_ram} layers in RAM are: {} of the file are mapped, counted as reclaimable, and read for every token",
+                "the speed of {layers_in_ram} layers in RAM: {} of the file are memory-mapped \
+                (reclaimable) and read for every token",
                 dualplane_base::units::Bytes(l.weights.ram)
             ),
-            settle: "keep limits.memory above the steady memory and these bytes together".into(),
+            settle: "keep limits.memory above the sum of the steady memory and these bytes".into(),
         });
     }
     unknown.push(Unknown {
-        what: "the CUDA context and the compute buffer, which are estimated".into(),
-        settle: "start once: the log prints every buffer, nvidia-smi the rest".into(),
+        what: "the CUDA context and the compute buffer are estimates".into(),
+        settle: "start once: the log prints every buffer, nvidia-smi shows the rest".into(),
     });
     if !line.launch.version_known {
         unknown.push(Unknown {
-            what: "the build: defaults of early 2026 are assumed (four slots that share a cache, automatic flash attention, the output as the last layer)".into(),
-            settle: "give --parallel, --flash-attn and --n-gpu-layers".into(),
+            what: "the build; assumed the defaults of early 2026 (four slots sharing one cache, automatic \
+            flash attention, the output as the last layer)".into(),
+            settle: "set --parallel, --flash-attn and --n-gpu-layers".into(),
         });
     }
     let classes = l.weights.cards.get(at).cloned().unwrap_or_default();
@@ -250,7 +254,7 @@ fn assemble(
     Plan {
         resolved: Resolved {
             architecture: facts.architecture.clone(),
-            dtype: q.clone().unwrap_or_else(|| "as the file says".into()),
+            dtype: q.clone().unwrap_or_else(|| "from the file".into()),
             quantization: q.clone(),
             kv_cache_dtype: format!("{}/{}", types.k.name, types.v.name),
             attention_backend: if line.llama_cpp.flash_attention == Some(false) {
@@ -335,7 +339,7 @@ fn terms(
         source: source.into(),
     };
     let c = &l.cells;
-    let of = if facts.off == (0.0, 0.0) { "of the file" } else { "of the recipe" };
+    let of = if facts.off == (0.0, 0.0) { "from the file" } else { "from the recipe" };
     let mut out: Vec<Term> = classes
         .iter()
         .map(|(class, bytes)| {
@@ -346,7 +350,7 @@ fn terms(
                 bytes.saturating_add(off(facts.off.1)),
             );
             let formula = format!(
-                "tensors {of} on card {at}, {} of {} layers on cards",
+                "tensors {of} on GPU {at}, {} of {} layers on GPUs",
                 l.place.offloaded(),
                 facts.layers.len() + 1
             );
@@ -378,7 +382,7 @@ fn terms(
         "cuda_context",
         compute::context(),
         "CUDA context, cuBLAS and temporary pools".into(),
-        "estimate; no buffer of llama.cpp, so its log does not print it",
+        "estimate; not a llama.cpp buffer, so its log does not print it",
     ));
     out.extend(show::host_terms(facts, types, line, l));
     out

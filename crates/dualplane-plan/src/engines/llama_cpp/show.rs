@@ -96,7 +96,7 @@ pub(super) fn host_terms(facts: &Facts, types: Types, line: &CommandLine, l: &La
             "model_buffer",
             l.weights.ram,
             format!(
-                "tensors that are on no card: the input embedding and {} layers",
+                "tensors that are not on a GPU: the input embedding and {} layers",
                 (facts.layers.len() as u64 + 1).saturating_sub(l.place.offloaded())
             ),
             super::LOAD,
@@ -104,7 +104,7 @@ pub(super) fn host_terms(facts: &Facts, types: Types, line: &CommandLine, l: &La
         term(
             "kv_buffer",
             cache_in_ram(facts, types, line, l),
-            "KV cache of layers that are on no card".into(),
+            "KV cache of layers that are not on a GPU".into(),
             super::CACHE,
         ),
         term(

@@ -83,33 +83,34 @@ pub(super) fn unknown(
     let mut add = |what: String, settle: &str| out.push(Unknown { what, settle: settle.into() });
     if !launch.version_known {
         add(
-            format!("the engine's version: SGLang {} is assumed", launch.version),
+            format!("the engine version; assumed SGLang {}", launch.version),
             "--engine-version, or an image with a version tag",
         );
     } else if !defaults::READ.contains(&launch.version) {
         add(
-            format!("whether SGLang {} differs from the releases whose source was read", launch.version),
-            "start once and compare what it prints",
+            format!("whether SGLang {} differs from the supported releases", launch.version),
+            "start once and compare with the printed values",
         );
     }
     if !given {
         add(
-            "whether activations and graphs stay within the reserve: the engine does not measure them before it sizes \
-             the pool"
+            "whether activations and graphs fit the reserve: the engine does not measure them before it \
+            sizes the pool"
                 .into(),
-            "start once, and send the longest prompts; lower --mem-fraction-static on CUDA out of memory",
+            "start once and send the longest prompts; lower --mem-fraction-static if CUDA runs out of memory",
         );
     }
     let drafter = launch.speculative.as_ref();
     if drafter.is_some_and(|s| !matches!(s.method, Speculation::Mtp | Speculation::Ngram)) {
         add(
-            "the drafter's weights, and its layers where they are not like the model's".into(),
+            "the draft model's weights, and its layers if they differ from the main model's".into(),
             "start once and read \"Load weight end\"",
         );
     }
     if states {
         add(
-            "states per running request, which depend on the backend of linear attention: 5 with an extra buffer, 3 without"
+            "states per running request, which depend on the linear attention backend: 5 with an extra \
+            buffer, 3 without"
                 .into(),
             "the start-up line with max_running_requests",
         );

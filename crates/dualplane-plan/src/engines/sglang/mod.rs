@@ -105,7 +105,7 @@ pub(crate) fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, Pl
         terms.push(term(
             "weights.drafter",
             Quantity::within(drafter, shapes.band),
-            "the model's last layer for each layer of multi-token prediction, and its projection".into(),
+            "one copy of the model's last layer per multi-token prediction layer, plus its projection".into(),
             "SGLang models/deepseek_nextn.py, qwen3_next_mtp.py",
         ));
     }

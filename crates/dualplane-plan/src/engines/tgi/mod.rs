@@ -49,7 +49,7 @@ pub fn plan(model: &Model, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanEr
     if !(0.0..=1.0).contains(&fraction) || fraction == 0.0 {
         return Err(PlanError::contradiction(
             "--cuda-memory-fraction",
-            format!("{fraction} is no share of the card"),
+            format!("{fraction} is not a valid share of the GPU"),
         ));
     }
     let total = gpu.total_bytes;
@@ -77,20 +77,21 @@ pub fn plan(model: &Model, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanEr
     let pool = blocks.map(|b| b.saturating_mul(sizes.block_bytes));
     let concurrency = tokens.map(|t| t.saturating_mul(100) / sizes.len.max(1));
     let mut unknown = vec![Unknown {
-        what: "activations of the warm-up batch and memory outside of torch, which are estimated".into(),
+        what: "activations of the warm-up batch and memory outside PyTorch are estimates".into(),
         settle: "start once: the log prints `Setting max batch total tokens to N`".into(),
     }];
     if assumed {
         unknown.push(Unknown {
             what: format!(
-                "the prefill batch, which the launcher derives from the card: {PREFILL} tokens are assumed"
+                "the prefill batch, which the launcher derives from the GPU; assumed {PREFILL} tokens"
             ),
-            settle: "give --max-batch-prefill-tokens".into(),
+            settle: "set --max-batch-prefill-tokens".into(),
         });
     }
     if !launch.version_known {
         unknown.push(Unknown {
-            what: format!("the engine's version: TGI {NEWEST} is assumed; before 3.0 the share of the card was taken differently"),
+            what: format!("the engine version; assumed TGI {NEWEST} (before 3.0, the share of the GPU was \
+            computed differently)"),
             settle: "--engine-version, or an image with a version tag".into(),
         });
     }
@@ -221,7 +222,7 @@ impl Sizes {
             other => {
                 return Err(PlanError::contradiction(
                     "--kv-cache-dtype",
-                    format!("`{other}` is none of TGI: fp8_e4m3fn, fp8_e5m2"),
+                    format!("`{other}` is not a TGI cache type: fp8_e4m3fn, fp8_e5m2"),
                 ));
             }
         };

@@ -36,7 +36,7 @@ pub(crate) fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, Pl
     if !(share > 0.0 && share <= 1.0) {
         return Err(PlanError::contradiction(
             "--kv_cache_free_gpu_memory_fraction",
-            format!("{share} is not in (0, 1]"),
+            format!("{share} must be greater than 0 and at most 1"),
         ));
     }
     let block = launch.block_size.unwrap_or(BLOCK);

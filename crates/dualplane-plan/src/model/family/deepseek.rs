@@ -86,7 +86,7 @@ pub(super) fn compressed(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
             if !matches!(ratio, 0 | 1 | 4 | 128) {
                 return Err(PlanError::contradiction(
                     "config.json: compress_ratios",
-                    format!("a ratio of {ratio}; the engine compresses by 4 or 128"),
+                    format!("a ratio of {ratio}; the engine supports 4 and 128"),
                 ));
             }
             let mut moe = moe(cx)?;

@@ -319,7 +319,7 @@ impl Context<'_> {
 
 /// A key that is not there.
 pub(crate) fn missing(name: &str) -> PlanError {
-    PlanError::Unreadable { file: "config.json".into(), why: format!("{name} is missing or no number") }
+    PlanError::Unreadable { file: "config.json".into(), why: format!("{name} is missing or not a number") }
 }
 
 /// The layers of a model.

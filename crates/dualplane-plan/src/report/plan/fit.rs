@@ -64,7 +64,7 @@ pub fn fit_text(r: &FitReport<'_>, style: Style) -> String {
     let _ = writeln!(out, "{}  {}", style.bold(&printable(r.model)), style.dim(&r.engine));
     let _ = writeln!(
         out,
-        "  {} requests at once, usual {} tokens, longest {} tokens",
+        "    {} concurrent requests, typical {} tokens, longest {} tokens",
         thousands(w.concurrency),
         thousands(w.usual_tokens),
         thousands(w.longest_tokens)
@@ -72,22 +72,22 @@ pub fn fit_text(r: &FitReport<'_>, style: Style) -> String {
     if let Some(f) = r.here {
         let badge = match f.holds {
             Verdict::Fits => style.good("HOLDS"),
-            Verdict::Refused => style.bad("DOES NOT HOLD"),
+            Verdict::Refused => style.bad("DOES NOT FIT"),
             Verdict::Uncertain => style.bold("UNCERTAIN"),
         };
         let _ = writeln!(out, "\n{badge}  {} × {}  {}", f.gpus, printable(&f.gpu), printable(&f.remark));
         for (flag, value) in settings(f, w) {
             let _ = writeln!(out, "  --{flag} {value}");
         }
-        let _ = writeln!(out, "  the longest that starts: {} tokens", thousands(f.max_model_len));
+        let _ = writeln!(out, "  longest context that starts: {} tokens", thousands(f.max_model_len));
         let _ = writeln!(
             out,
-            "  weights {}, pool {} on each GPU",
+            "  weights {}, KV cache {} on each GPU",
             Bytes(f.weights_bytes.expected),
             band(f.pool_bytes)
         );
     }
-    let _ = writeln!(out, "\n{}", style.bold("Alternatives, by memory paid for"));
+    let _ = writeln!(out, "\n{}", style.bold("Alternatives, by total VRAM"));
     let _ = writeln!(
         out,
         "  {:<6} {:<15}{:>5}  {:<22}{:>6}{:>9}{:>8}  what it costs",
@@ -118,7 +118,8 @@ pub fn fit_text(r: &FitReport<'_>, style: Style) -> String {
     if r.alternatives.len() > most {
         let _ = writeln!(out, "  {} more with -v", r.alternatives.len() - most);
     }
-    let _ = writeln!(out, "\n{}", style.dim("tokens: the longest that starts; seqs: requests of the counted length at once; prices are not known here; fp8 loses accuracy"));
+    let _ = writeln!(out, "\n{}", style.dim("tokens: longest context that starts; seqs: concurrent \
+    requests of the planned length; prices are not considered; fp8 reduces accuracy"));
     out
 }
 
@@ -142,7 +143,9 @@ pub fn fit_markdown(r: &FitReport<'_>) -> String {
     let safe = |t: &str| markdown_escape(&printable(t)).replace('|', "\\|");
     let w = &r.workload;
     let mut out = format!(
-        "# Cards for {}\n\n{} requests at once, usual {} tokens, longest {} tokens ({}).\n\n| | card | GPUs | weights | KV | VRAM GiB | longest | sequences | costs |\n|---|---|---|---|---|---|---|---|---|\n",
+        "# Cards for {}\n\n  {} concurrent requests, typical {} tokens, longest {} tokens ({}).\n\n| | \
+        card | GPUs | weights | KV | VRAM GiB | longest | sequences | costs \
+        |\n|---|---|---|---|---|---|---|---|---|\n",
         safe(r.model),
         w.concurrency,
         thousands(w.usual_tokens),

@@ -31,7 +31,7 @@ pub fn plan_markdown(a: &Answer) -> String {
         let kv = &g.kv_cache;
         let _ = writeln!(
             out,
-            "\n{} tokens, {} requests of {} tokens at once; block of {} tokens.",
+            "\n{} tokens, {} concurrent requests of {} tokens; blocks of {} tokens.",
             thousands(kv.tokens.expected),
             times(kv.max_concurrency_hundredths.expected),
             thousands(kv.max_model_len),

@@ -112,7 +112,7 @@ pub fn plan_svg(a: &Answer) -> String {
     }
     c.y += 24.0;
     let cache =
-        format!("page cache {} is reclaimable and no requirement", Bytes(h.plan.page_cache_bytes.expected));
+        format!("page cache {} is reclaimable and not required", Bytes(h.plan.page_cache_bytes.expected));
     c.text(MARGIN, 13, "#8a93a5", &cache);
     let height = c.y + MARGIN;
     format!(

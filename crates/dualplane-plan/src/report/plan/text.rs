@@ -64,7 +64,7 @@ impl Page {
         if a.measured.is_empty() {
             return;
         }
-        self.heading("Predicted against printed");
+        self.heading("Predicted versus printed");
         for m in &a.measured {
             let show = |n: u64| match m.unit {
                 "bytes" => Bytes(n).to_string(),
@@ -73,7 +73,7 @@ impl Page {
             };
             let off = (m.predicted.expected as f64 - m.printed as f64) * 100.0 / (m.printed.max(1) as f64);
             let inside = m.predicted.is_exact() || (m.predicted.low..=m.predicted.high).contains(&m.printed);
-            let remark = if inside { "" } else { "  outside of the band" };
+            let remark = if inside { "" } else { "    outside the band" };
             self.line(&format!(
                 "  {:<25}{:>13} {:>13}  {off:+.2} %{remark}",
                 m.name,
@@ -91,7 +91,7 @@ impl Page {
             String::new()
         };
         self.heading(&format!(
-            "Each GPU  {} reported, the engine may take {}{rank}",
+            "Each GPU  {} reported, the engine may use {}{rank}",
             Bytes(g.total_bytes),
             Bytes(g.requested_bytes)
         ));
@@ -110,7 +110,7 @@ impl Page {
         }
         if let Some(c) = &a.calibration {
             let text = format!(
-                "calibrated with a start-up on {}: {:+.2} GiB off the formula",
+                "calibrated with a start-up on {}: {:+.2} GiB from the formula",
                 printable(&c.gpu),
                 -(c.pool_residual_bytes as f64) / GIB as f64
             );
@@ -134,7 +134,7 @@ impl Page {
             thousands(kv.max_model_len)
         ));
         self.line(&format!(
-            "  {} blocks of {} tokens and {}; one request of the full length needs {}",
+            "  {} blocks of {} tokens and {}; one full-length request needs {}",
             thousands(kv.blocks.expected),
             kv.block_size,
             Bytes(kv.bytes_per_block),
@@ -184,7 +184,7 @@ impl Page {
         }
         if h.plan.page_cache_bytes.high > 0 {
             let cache = format!(
-                "  {:<14}{} reclaimable, no requirement",
+                "  {:<14} {} reclaimable, not required",
                 "page cache",
                 Bytes(h.plan.page_cache_bytes.expected)
             );

@@ -149,8 +149,8 @@ impl Page {
         }
         if let Some(u) = row.unexplained {
             let what = match u.kind {
-                UnexplainedKind::Orphan => "of no process: an orphan context",
-                UnexplainedKind::NotVisible => "held by processes not visible from this pid namespace",
+                UnexplainedKind::Orphan => "used by no process: an orphaned context",
+                UnexplainedKind::NotVisible => "used by processes not visible from this PID namespace",
                 UnexplainedKind::Unsure => "unexplained",
             };
             self.wrapped(&format!("{} {what}", u.bytes), "     · ", "       ");
@@ -165,11 +165,12 @@ impl Page {
         }
         let limit = match &h.limit {
             MemoryLimit::At { bytes, source, held } => {
-                let held = if held.0 > 0 { format!(", {held} of it held") } else { String::new() };
+                let held = if held.0 > 0 { format!(", {held} of it in use") } else { String::new() };
                 format!("{bytes} ({source}){held}")
             }
             MemoryLimit::Unlimited { source } => format!("none ({source})"),
-            MemoryLimit::Untold { own: Some(own) } => format!("not told ({own} is this container's own)"),
+            MemoryLimit::Untold { own: Some(own) } => format!("unknown ({own} is the limit of this \
+            container)"),
             MemoryLimit::Untold { own: None } => "not told".into(),
         };
         self.wrapped(&limit, "  limit     ", "            ");
@@ -191,7 +192,7 @@ impl Page {
         if p.changes.is_empty() {
             return;
         }
-        self.heading("With one of these it would fit");
+        self.heading("One of these changes would make it fit");
         for c in &p.changes {
             let bold = self.style.bold(&printable(&c.change));
             self.line(&format!("  • {bold}"));
@@ -219,8 +220,8 @@ impl Page {
         }
         if hidden {
             self.wrapped(
-                "who holds a GPU: pids of the driver are those of the host, and this is another pid namespace; hostPID: true \
-                 or --host-proc shows them",
+                "the processes on the GPU: the driver reports host PIDs, and this is another PID \
+                namespace; use hostPID: true or --host-proc",
                 "  ? ",
                 "    ",
             );
@@ -233,14 +234,14 @@ fn held(h: &Held) -> String {
     let h = &h.holder;
     let life = match h.life {
         Life::Runs => None,
-        Life::Ended => Some("ended and not gone: an orphan"),
-        Life::Gone => Some("is gone: an orphan context"),
-        Life::NotVisible => Some("not visible from this pid namespace"),
+        Life::Ended => Some("ended but not reaped: an orphan"),
+        Life::Gone => Some("no longer exists: an orphaned context"),
+        Life::NotVisible => Some("not visible from this PID namespace"),
     };
     let mut parts = vec![format!("pid {}", h.pid)];
     parts.extend(life.map(str::to_owned));
     parts.extend(h.age_seconds.map(|s| format!("started {} ago", age(s))));
-    parts.push(h.used.map_or_else(|| "memory not told".to_owned(), |b| b.to_string()));
+    parts.push(h.used.map_or_else(|| "memory unknown".to_owned(), |b| b.to_string()));
     parts.extend(owner(h));
     match h.comm.as_deref().filter(|c| !c.is_empty()) {
         Some(comm) => format!("{comm}  {}", parts.join(", ")),
