@@ -251,7 +251,9 @@ impl Prepared {
         }
         if !pool_given {
             out.push(Unknown {
-                what: "activations, CUDA graphs and memory outside PyTorch are estimates".into(),
+                what: "the exact size of activations, CUDA graphs and memory outside PyTorch \
+                (estimated)"
+                    .into(),
                 settle: "start once, then use --from-log with the log, or --available-kv with the printed \
                 size"
                     .into(),
@@ -279,9 +281,7 @@ fn older_layout(model: &Model, launch: &Launch) -> Option<&'static str> {
             weights",
         )
     } else if model.layers.iter().any(|l| matches!(l.attention, Attention::Mla(m) if m.indexer.is_some())) {
-        Some(
-            "sparse attention workspaces in this version: 0.20.2 used 0.2 to 0.3 % more than the weights",
-        )
+        Some("sparse attention workspaces in this version: 0.20.2 used 0.2 to 0.3 % more than the weights")
     } else {
         None
     }

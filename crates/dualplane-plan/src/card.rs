@@ -107,10 +107,7 @@ fn capability(card: &Card) -> Result<(u32, u32), PlanError> {
     let text = card.compute_capability.as_deref().unwrap_or_default();
     let parts = text.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
     parts.ok_or_else(|| {
-        PlanError::unsupported(format!(
-            "{}: only CUDA GPUs are supported; this one is {text}",
-            card.id
-        ))
+        PlanError::unsupported(format!("{}: only CUDA GPUs are supported; this one is {text}", card.id))
     })
 }
 
@@ -134,7 +131,8 @@ fn card_bytes(card: &Card, unknown: &mut Vec<Unknown>) -> Result<u64, PlanError>
             unknown.push(Unknown {
                 what: format!("the GPU's total memory: logs show {low} to {high} GiB; assumed {gib}"),
                 settle: "--gpu-memory with the value printed by the engine or \
-                torch.cuda.mem_get_info()".into(),
+                torch.cuda.mem_get_info()"
+                    .into(),
             });
         }
         return Ok((gib * GIB as f64) as u64);
@@ -153,7 +151,8 @@ fn card_bytes(card: &Card, unknown: &mut Vec<Unknown>) -> Result<u64, PlanError>
             Bytes(total)
         ),
         settle: "--gpu-memory with the value from torch.cuda.mem_get_info(), which is 0 to 1.5 % \
-        lower".into(),
+        lower"
+            .into(),
     });
     Ok(total.saturating_sub(card.reserved_mib.unwrap_or(0) << 20))
 }

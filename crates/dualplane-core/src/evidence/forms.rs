@@ -8,8 +8,7 @@ const MAX_GPU_ROWS: usize = 4096;
 /// Machines and ledgers of one incident.
 const MAX_OTHERS: usize = 1024;
 
-const STACKS: &str =
-    "it is a py-spy dump, which shows the stacks of a live process but nothing about memory";
+const STACKS: &str = "it is a py-spy dump, which shows the stacks of a live process but nothing about memory";
 
 /// Reads the printouts of a block into the bundle; returns the lines they take, as (start, end).
 pub(super) fn read(

@@ -264,9 +264,7 @@ impl Bundle {
             }
         }
         if nuls > 0 {
-            let why = format!(
-                "it contains {nuls} NUL bytes, probably from a node crash; they were ignored"
-            );
+            let why = format!("it contains {nuls} NUL bytes, probably from a node crash; they were ignored");
             self.gap(&file.name, &why, None);
         }
         self.files.push(file.name);
@@ -284,10 +282,8 @@ impl Bundle {
             self.gap(&name, &why, Some("save it again, for example with kubectl get … -o json"));
         }
         if listed.dropped > 0 {
-            let why = format!(
-                "{} of its events exceed the limit for one file and were not used",
-                listed.dropped
-            );
+            let why =
+                format!("{} of its events exceed the limit for one file and were not used", listed.dropped);
             self.gap(
                 &name,
                 &why,
@@ -317,10 +313,8 @@ impl Bundle {
         let read = promql::read(value, text, name);
         self.metrics.extend(read.samples);
         if read.dropped > 0 {
-            let why = format!(
-                "{} of its samples exceed the limit for one file and were not used",
-                read.dropped
-            );
+            let why =
+                format!("{} of its samples exceed the limit for one file and were not used", read.dropped);
             self.gap(name, &why, Some("query a shorter range or a larger step, for the affected pod only"));
         }
         if read.nameless > 0 {

@@ -58,7 +58,8 @@ fn devices(pod: &PodMap, c: &ContainerMap) -> Option<Gap> {
     Some(Gap {
         what,
         why: "not named by the pod's status (allocatedResourcesStatus: kubelet 1.31 and later, \
-        ResourceHealthStatus), a ResourceClaim or a DCGM exporter".into(),
+        ResourceHealthStatus), a ResourceClaim or a DCGM exporter"
+            .into(),
         command: Some(command),
     })
 }
@@ -84,7 +85,8 @@ fn unknown_user(d: &Device) -> Option<Gap> {
     Some(Gap {
         what: format!("the user of {used} on {}", d.id),
         why: "no pod uses it: it belongs to a process outside Kubernetes, a process that outlived its \
-        pod, or a container with NVIDIA_VISIBLE_DEVICES; run `dualplane map --pid PID` on the node".into(),
+        pod, or a container with NVIDIA_VISIBLE_DEVICES; run `dualplane map --pid PID` on the node"
+            .into(),
         command: Some(format!(
             "{} chroot /host nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv",
             debug(d.node.as_deref().unwrap_or("NODE"))

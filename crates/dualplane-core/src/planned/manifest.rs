@@ -46,8 +46,7 @@ pub fn workload(bundle: &Bundle) -> Result<Workload, PlanError> {
             }
         }
     }
-    Err(failed
-        .unwrap_or_else(|| PlanError::unsupported("the manifest contains no model server container")))
+    Err(failed.unwrap_or_else(|| PlanError::unsupported("the manifest contains no model server container")))
 }
 
 /// Device plugin resources that are GPUs, with how many, and the profile where they are MIG slices.

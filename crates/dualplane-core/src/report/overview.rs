@@ -32,9 +32,11 @@ pub fn overview(reports: &[Report], style: Style) -> String {
         && let Some(pod) = &s.pod
     {
         let namespace = s.namespace.as_deref().map_or(String::new(), |n| format!(" -n {}", name(n)));
-        let hint =
-            w.style.dim(&format!("for one pod: dualplane triage pod/{}{namespace}; for all reports: \
-            -v", name(pod)));
+        let hint = w.style.dim(&format!(
+            "for one pod: dualplane triage pod/{}{namespace}; for all reports: \
+            -v",
+            name(pod)
+        ));
         w.out.push('\n');
         w.line(&hint);
     }

@@ -164,8 +164,15 @@ pub(super) fn take(given: &Given, line: &mut CommandLine) -> Result<bool, PlanEr
 /// The share of `--swa-full-tokens-ratio`, which the engine wants in (0, 1].
 fn share(given: &Given) -> Result<f64, PlanError> {
     let value = real(given)?;
-    if value > 0.0 && value <= 1.0 { Ok(value) } else { Err(wrong(given, "must be greater than 0 and at \
-    most 1")) }
+    if value > 0.0 && value <= 1.0 {
+        Ok(value)
+    } else {
+        Err(wrong(
+            given,
+            "must be greater than 0 and at \
+    most 1",
+        ))
+    }
 }
 
 fn speculation(line: &mut CommandLine) -> &mut Speculative {

@@ -100,8 +100,7 @@ impl Shapes {
             })
             .collect();
         if stage.rounding > 0 {
-            let formula =
-                "unused rest of an allocator block, up to 1 MiB for each tensor above 1 MiB";
+            let formula = "unused rest of an allocator block, up to 1 MiB for each tensor above 1 MiB";
             let source = "torch c10/cuda/CUDACachingAllocator.cpp";
             out.push(term("weights.allocator".into(), stage.rounding, formula, source));
         }

@@ -141,7 +141,8 @@ fn streamer(cx: &mut Cx<'_>) -> Part {
         None => (
             Quantity::band(0, whole, whole.saturating_mul(cx.ranks)),
             "without RUNAI_STREAMER_MEMORY_LIMIT, up to the size of the checkpoint; with Ray, for each \
-            rank".to_owned(),
+            rank"
+                .to_owned(),
         ),
     };
     Part::new("loader.streamer_buffer", When::Load, quantity, formula, "Run:ai model streamer; vllm#44430")

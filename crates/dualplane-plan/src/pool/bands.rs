@@ -50,8 +50,11 @@ pub(crate) fn activation(model: &Model, launch: &Launch, s: &Settled, last: bool
         );
         ("activation.sampler", sampler.max(forward), formula)
     } else {
-        let formula = format!("forward pass of {} tokens (larger than the \
-        sampler)", s.max_num_batched_tokens);
+        let formula = format!(
+            "forward pass of {} tokens (larger than the \
+        sampler)",
+            s.max_num_batched_tokens
+        );
         ("activation.forward", forward.max(sampler), formula)
     };
     let quantity = match whole_prompts(model, launch, s) {

@@ -47,10 +47,13 @@ fn online(model: &Model, launch: &Launch) -> Result<Option<Quantization>, PlanEr
         "fp8" => Ok(Some(made(QuantMethod::Fp8, LinearScheme::Fp8Tensor { static_input: false }))),
         "bitsandbytes" => Ok(Some(made(QuantMethod::Bitsandbytes, LinearScheme::Nf4))),
         "awq" | "awq_marlin" | "gptq" | "gptq_marlin" | "modelopt" | "modelopt_fp4"
-        | "compressed-tensors" => {
-            Err(PlanError::contradiction(flag, format!("the checkpoint does not declare {asked} \
-            quantisation")))
-        }
+        | "compressed-tensors" => Err(PlanError::contradiction(
+            flag,
+            format!(
+                "the checkpoint does not declare {asked} \
+            quantisation"
+            ),
+        )),
         other => Err(PlanError::unsupported(format!("--quantization {other}"))),
     }
 }

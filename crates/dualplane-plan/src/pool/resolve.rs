@@ -152,8 +152,11 @@ fn context_parallel(model: &Model, launch: &Launch) -> Result<(), PlanError> {
         _ => None,
     });
     if per_head.clone().any(|g| g.reach != Reach::Full) {
-        return Err(PlanError::contradiction(flag, "sliding windows and chunks cannot be sharded across \
-        ranks"));
+        return Err(PlanError::contradiction(
+            flag,
+            "sliding windows and chunks cannot be sharded across \
+        ranks",
+        ));
     }
     if let Some(g) = per_head.next() {
         let copies = tp / g.kv_heads.max(1);
@@ -341,8 +344,13 @@ fn utilisation(launch: &Launch) -> Result<f64, PlanError> {
     if u > 0.0 && u <= 1.0 {
         Ok(u)
     } else {
-        Err(PlanError::contradiction("--gpu-memory-utilization", format!("{u} must be greater than 0 and \
-        at most 1")))
+        Err(PlanError::contradiction(
+            "--gpu-memory-utilization",
+            format!(
+                "{u} must be greater than 0 and \
+        at most 1"
+            ),
+        ))
     }
 }
 

@@ -56,8 +56,7 @@ fn share(ask: &Ask<'_>, gpu: &Gpu) -> Option<Change> {
     let more = Launch { gpu_memory_utilization: Some(most), ..launch.clone() };
     starts(ask, &more, gpu).then(|| Change {
         change: format!("--gpu-memory-utilization {most}"),
-        because: "the largest share that leaves room for memory outside it, on a dedicated GPU"
-            .into(),
+        because: "the largest share that leaves room for memory outside it, on a dedicated GPU".into(),
     })
 }
 

@@ -124,10 +124,7 @@ fn limit(seen: &Seen, report: &HostReport, need: Quantity) -> Option<Finding> {
 fn machine(seen: &Seen, need: Quantity) -> Option<Finding> {
     let of = |outcome, what: String| Finding::new(outcome, Where::Host, what);
     let (Some(total), Some(free)) = (seen.machine_total, seen.machine_available) else {
-        return Some(of(
-            Outcome::Unknown,
-            "cannot read the machine's memory from /proc/meminfo".into(),
-        ));
+        return Some(of(Outcome::Unknown, "cannot read the machine's memory from /proc/meminfo".into()));
     };
     if total.0 < need.low {
         let what = format!("the machine has {total} of RAM; the server needs at least {}", Bytes(need.low));
@@ -192,11 +189,10 @@ fn shared(seen: &Seen, report: &HostReport, found: &Shared) -> Option<Finding> {
     } else if shm.size.0 < need.low {
         Some(of(Outcome::CannotFit, format!("/dev/shm has {} ({source}); {needs}", shm.size)))
     } else if free.0 < need.low {
-        Some(
-            of(Outcome::Wait, format!("/dev/shm has {} in use and {free} free; {needs}", shm.used))
-                .settle("files in /dev/shm outlive a killed server: remove those that no process uses \
-                (fuser -v /dev/shm/*)"),
-        )
+        Some(of(Outcome::Wait, format!("/dev/shm has {} in use and {free} free; {needs}", shm.used)).settle(
+            "files in /dev/shm outlive a killed server: remove those that no process uses \
+                (fuser -v /dev/shm/*)",
+        ))
     } else if free.0 < need.high {
         Some(of(Outcome::Unknown, format!("/dev/shm has {free} free ({source}); {needs}")))
     } else {

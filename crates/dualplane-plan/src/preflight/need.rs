@@ -171,8 +171,10 @@ pub(super) fn rule(launch: &Launch) -> String {
         ),
         EngineKind::LlamaCpp => "llama.cpp allocates weights, KV cache and buffers when it starts".into(),
         other => {
-            format!("{other} takes a share of the memory that is free at start; its plan assumes an empty \
-            GPU")
+            format!(
+                "{other} takes a share of the memory that is free at start; its plan assumes an empty \
+            GPU"
+            )
         }
     }
 }

@@ -69,8 +69,11 @@ impl<'a> Run<'a> {
         let chosen = choose(cards, &self.seen.visible);
         if let Some(lost) = &chosen.lost {
             self.unknown.push(Unknown {
-                what: format!("{}: `{lost}` matches no device here, and CUDA ignores the rest of the \
-                list", chosen.by),
+                what: format!(
+                    "{}: `{lost}` matches no device here, and CUDA ignores the rest of the \
+                list",
+                    chosen.by
+                ),
                 settle: "nvidia-smi -L lists the devices".into(),
             });
         }
@@ -332,8 +335,10 @@ impl<'a> Run<'a> {
             self.find(
                 Outcome::CannotFit,
                 Where::Gpu,
-                format!("{ranks} ranks on MIG instances: instances cannot access each other's memory, and \
-                CUDA exposes only one to a process"),
+                format!(
+                    "{ranks} ranks on MIG instances: instances cannot access each other's memory, and \
+                CUDA exposes only one to a process"
+                ),
                 "whole GPUs, or one rank on a larger instance",
             );
             let first = rows.iter().find(|r| r.mig).and_then(|r| r.card.clone());

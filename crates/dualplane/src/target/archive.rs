@@ -93,10 +93,7 @@ impl Pile<'_> {
 
     fn archive(&mut self, name: &str, level: u32, read: impl FnOnce(&mut Self)) -> Held {
         if level > MAX_NESTING {
-            self.gap(
-                name,
-                "it is nested more than one archive deep and was not read; unpack it first",
-            );
+            self.gap(name, "it is nested more than one archive deep and was not read; unpack it first");
             return Held::File;
         }
         let mut child = self.child();
@@ -137,19 +134,29 @@ impl Pile<'_> {
         if let Form::Foreign(what, command) = form {
             return self.gap(
                 name,
-                format!("it is compressed with {what}, which is not supported; decompress it first: \
-                {command}"),
+                format!(
+                    "it is compressed with {what}, which is not supported; decompress it first: \
+                {command}"
+                ),
             );
         }
         if !self.has_room() {
-            return self.gap(name, format!("it contains more than {MAX_FILES} files; unpack it and pass \
-            only the relevant files"));
+            return self.gap(
+                name,
+                format!(
+                    "it contains more than {MAX_FILES} files; unpack it and pass \
+            only the relevant files"
+                ),
+            );
         }
         let look = WHOLE_STREAM.min(self.budget.whole.get()).max(LOOK);
         let mut head = Vec::new();
         if let Err(e) = from.take(look).read_to_end(&mut head) {
-            let why = format!("it is truncated after {} bytes ({e}); the part before that was \
-            used", head.len());
+            let why = format!(
+                "it is truncated after {} bytes ({e}); the part before that was \
+            used",
+                head.len()
+            );
             self.gap(name, why);
             if !head.is_empty() {
                 self.hold(name, head);
@@ -194,8 +201,13 @@ impl Pile<'_> {
         let total = kept.total;
         let whole = result.is_ok();
         if let Err(e) = result {
-            self.gap(name, format!("it is truncated after {total} bytes ({e}); the part before that was \
-            used"));
+            self.gap(
+                name,
+                format!(
+                    "it is truncated after {total} bytes ({e}); the part before that was \
+            used"
+                ),
+            );
         }
         if total > room && room < MAX_FILE {
             return self.gap(

@@ -23,16 +23,26 @@ pub(super) fn walk(dir: &Path, prefix: &str, depth: usize, pile: &mut Pile<'_>) 
         let kind = entry.file_type()?;
         if kind.is_dir() {
             if depth >= MAX_DEPTH {
-                pile.gap(&full, format!("it is nested more than {MAX_DEPTH} directories deep; pass it \
-                separately"));
+                pile.gap(
+                    &full,
+                    format!(
+                        "it is nested more than {MAX_DEPTH} directories deep; pass it \
+                separately"
+                    ),
+                );
             } else if let Err(e) = walk(&entry.path(), &full, depth + 1, pile) {
                 pile.gap(&full, format!("cannot read the directory ({e})"));
             }
         } else if !kind.is_file() {
             pile.gap(&full, "it is a link or a device and was not followed");
         } else if !pile.has_room() {
-            pile.gap(&full, format!("it contains more than {MAX_FILES} files; pass the directory of one \
-            incident"));
+            pile.gap(
+                &full,
+                format!(
+                    "it contains more than {MAX_FILES} files; pass the directory of one \
+            incident"
+                ),
+            );
             return Ok(());
         } else if is_packed(&entry.path()) {
             if let Err(e) = pile.unpack_file(&full, &entry.path()) {

@@ -109,8 +109,13 @@ fn by_directory(
         let at = base.saturating_add(entry.at);
         let local = bytes_at(from, at, 30)?;
         if !local.starts_with(LOCAL) {
-            pile.entry_gap(&entry.name, &format!("the central directory points to byte {at}, but the \
-            entry is not there"));
+            pile.entry_gap(
+                &entry.name,
+                &format!(
+                    "the central directory points to byte {at}, but the \
+            entry is not there"
+                ),
+            );
             continue;
         }
         let data = at + 30 + u64::from(u16_at(&local, 26)) + u64::from(u16_at(&local, 28));

@@ -148,7 +148,7 @@ fn objects_that_are_not_one_pristine_value_are_read() {
 fn a_pod_that_cannot_be_read_is_a_gap() {
     let v = triage_files(&[("chat.txt", "look at this:\n  kind\nkind: Pod\nmetadata: [\nINFO fine\n")]);
     let gap = v["missing"].as_array().unwrap().iter().find(|g| g["what"] == "chat.txt").unwrap();
-    assert!(gap["why"].as_str().unwrap().contains("shows a pod"), "{gap}");
+    assert!(gap["why"].as_str().unwrap().contains("mentions a pod"), "{gap}");
 }
 
 /// Root reads everything: the binary runs as nobody to meet what it may not read.

@@ -114,7 +114,7 @@ fn a_flood_of_errors_is_counted_and_the_count_is_said_to_be_a_bound() {
     let d = dir(&[("a.log", text.as_bytes())]);
     let v = triage(d.path(), 350);
     assert_eq!(v["trigger"]["line"], 1);
-    assert!(v["missing"].to_string().contains("at least"), "{}", v["missing"]);
+    assert!(v["missing"].to_string().contains("lower bounds"), "{}", v["missing"]);
 }
 
 #[test]

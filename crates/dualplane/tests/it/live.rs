@@ -193,7 +193,7 @@ fn a_list_that_is_cut_is_said_to_be() {
     });
     // Healthy pods are not held: that none of them failed does not make the list whole.
     let o = api.run(&["triage", "-A", "--failed"]);
-    assert!(stderr(&o).contains("there are more pods than were read"), "{}", stderr(&o));
+    assert!(stderr(&o).contains("the list of pods is incomplete"), "{}", stderr(&o));
     assert!(stderr(&o).contains("neither restarted nor failed"), "{}", stderr(&o));
 }
 
@@ -219,7 +219,7 @@ fn files_of_kubeconfig_that_are_not_there_are_passed_over() {
     let o = api.run_with(&["triage", "pod/llm"], &format!("/nowhere/a:{}:", config.display()));
     assert_eq!(code(&o), 0, "{}", stderr(&o));
     let o = api.run(&["triage", "pod/llm", "--context", "d"]);
-    assert!(stderr(&o).contains("there is no context d; there are: c"), "{}", stderr(&o));
+    assert!(stderr(&o).contains("there is no context d; available contexts: c"), "{}", stderr(&o));
 }
 
 #[cfg(unix)]
@@ -242,7 +242,7 @@ fn no_error_shows_a_credential() {
     for (text, exit, says) in [
         (&exec, 1, "please log in"),
         (&exec, 0, "printed no ExecCredential"),
-        (&broken, 0, "the kubeconfig is no YAML"),
+        (&broken, 0, "the kubeconfig is not valid YAML"),
     ] {
         let script =
             format!("#!/bin/sh\necho '{{\"token\": \"geheim3\"'\necho 'please log in' >&2\nexit {exit}\n");
@@ -254,16 +254,23 @@ fn no_error_shows_a_credential() {
         assert!(!stderr(&o).contains("geheim"), "{}", stderr(&o));
     }
     let o = api.run(&["triage", "pod/llm", "--prometheus", "u:geheim@prom:9090"]);
-    assert!(stderr(&o).contains("prom:9090 is no URL") && !stderr(&o).contains("geheim"), "{}", stderr(&o));
+    assert!(
+        stderr(&o).contains(
+            "prom:9090 is not a valid store \
+    URL"
+        ) && !stderr(&o).contains("geheim"),
+        "{}",
+        stderr(&o)
+    );
 }
 
 #[test]
 fn where_a_bundle_cannot_go_is_said_before_anything_is_asked() {
     let api = FakeApi::new(|_| None);
     for (out, says) in [
-        ("/nowhere/b.tar.zst", "there is no directory /nowhere"),
-        ("/dev/null", "is no file that could be replaced"),
-        ("json", "-o names the file here"),
+        ("/nowhere/b.tar.zst", "the directory /nowhere does not exist"),
+        ("/dev/null", "is not a regular file"),
+        ("json", "-o names the output file"),
     ] {
         let o = api.run(&["capture", "pod/llm", "-o", out]);
         assert_eq!(code(&o), 2, "{out}: {}", stderr(&o));
@@ -291,8 +298,8 @@ fn what_was_meant_is_guessed() {
     let empty = tempfile::tempdir().unwrap();
     for (word, says) in [
         ("llm-0", "pod/llm-0"),
-        ("deploymnet/llm", "\"deploymnet\" is neither a directory here nor a kind"),
-        ("pod/Llm", "\"Llm\" is no name of an object"),
+        ("deploymnet/llm", "\"deploymnet\" is neither a directory nor a known kind"),
+        ("pod/Llm", "\"Llm\" is not a valid object name"),
         ("previous.log", "check the path"),
     ] {
         let o = dualplane().args(["triage", word]).current_dir(empty.path()).output().unwrap();

@@ -212,7 +212,7 @@ fn a_start_up_calibrates_the_next_question() {
         other.extend(["vllm", "serve", "openai/gpt-oss-20b"]);
         let o = plan(&other);
         assert!(o["calibration"].is_null());
-        assert!(o["unknown"].to_string().contains("the calibration is not used"), "{}", o["unknown"]);
+        assert!(o["unknown"].to_string().contains("the calibration was not used"), "{}", o["unknown"]);
     }
 }
 
@@ -438,7 +438,7 @@ fn a_card_that_is_taken_refuses_the_start() {
     assert_eq!(ask("23.5GiB")["verdict"], "fits");
     let near = ask("21.8GiB");
     assert_eq!(near["verdict"], "uncertain");
-    assert!(near["unknown"].to_string().contains("before it looks"), "{near}");
+    assert!(near["unknown"].to_string().contains("before it checks"), "{near}");
 }
 
 #[test]

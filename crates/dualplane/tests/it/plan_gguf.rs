@@ -118,7 +118,7 @@ fn broken_files_are_errors_that_say_why() {
     ]);
     for (name, why) in [
         ("cut.gguf", "does not end"),
-        ("hostile.gguf", "more than any model has"),
+        ("hostile.gguf", "exceed any known model"),
         ("alone-00001-of-00002.gguf", "00002-of-00002"),
     ] {
         let path = d.path().join(name).display().to_string();

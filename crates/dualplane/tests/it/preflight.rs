@@ -156,7 +156,7 @@ fn holders_have_a_name_an_age_and_a_pod_or_are_orphans() {
         "WAIT  Qwen/Qwen3-0.6B on 1 GPU",
         "pid 4711, started",
         "pod UID 9ebd9238",
-        "an orphan context",
+        "an orphaned context",
         "--gpu-reset -i 0",
     ] {
         assert!(text.contains(want), "{want}: {text}");

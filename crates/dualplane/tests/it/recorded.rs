@@ -95,7 +95,7 @@ fn what_is_not_there_is_said() {
     for (args, exit, said) in [
         (["show", "20261121"], 4, "several incidents"),
         (["show", "../x"], 4, "no incident"),
-        (["export", LATER], 4, "had to go for later ones"),
+        (["export", LATER], 4, "deleted to make room for later ones"),
     ] {
         let o = incidents(d.path(), &args);
         assert_eq!(code(&o), exit, "{args:?}: {}", stderr(&o));

@@ -198,7 +198,8 @@ impl Facts {
                 recipe.off.1 * 100.0
             ),
             settle: "give the path of the .gguf file with -m or --model: its header lists every \
-            tensor".into(),
+            tensor"
+                .into(),
         }];
         if model.encoder.is_some() {
             unknown.push(Unknown {

@@ -214,8 +214,7 @@ impl<'a> Cursor<'a> {
         }
         let id = self.u32()?;
         self.number(8)?;
-        let kind =
-            GgmlType::by_id(id).ok_or_else(|| Trouble::Bad(format!("tensor type {id} is unknown")))?;
+        let kind = GgmlType::by_id(id).ok_or_else(|| Trouble::Bad(format!("tensor type {id} is unknown")))?;
         Ok(Tensor { name, shape, kind })
     }
 }

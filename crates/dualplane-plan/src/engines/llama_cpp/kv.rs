@@ -66,10 +66,7 @@ impl Types {
             let name = name.unwrap_or("f16");
             let kind = GgmlType::by_name(name).filter(|t| known.contains(&t.name));
             kind.ok_or_else(|| {
-                PlanError::contradiction(
-                    flag,
-                    format!("`{name}` is not a cache type: {}", known.join(", ")),
-                )
+                PlanError::contradiction(flag, format!("`{name}` is not a cache type: {}", known.join(", ")))
             })
         };
         let types = Self {

@@ -236,13 +236,14 @@ fn assemble(
         });
     }
     unknown.push(Unknown {
-        what: "the CUDA context and the compute buffer are estimates".into(),
+        what: "the exact size of the CUDA context and the compute buffer (estimated)".into(),
         settle: "start once: the log prints every buffer, nvidia-smi shows the rest".into(),
     });
     if !line.launch.version_known {
         unknown.push(Unknown {
             what: "the build; assumed the defaults of early 2026 (four slots sharing one cache, automatic \
-            flash attention, the output as the last layer)".into(),
+            flash attention, the output as the last layer)"
+                .into(),
             settle: "set --parallel, --flash-attn and --n-gpu-layers".into(),
         });
     }

@@ -77,7 +77,9 @@ pub fn plan(model: &Model, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanEr
     let pool = blocks.map(|b| b.saturating_mul(sizes.block_bytes));
     let concurrency = tokens.map(|t| t.saturating_mul(100) / sizes.len.max(1));
     let mut unknown = vec![Unknown {
-        what: "activations of the warm-up batch and memory outside PyTorch are estimates".into(),
+        what: "the exact size of the warm-up batch's activations and memory outside PyTorch \
+        (estimated)"
+            .into(),
         settle: "start once: the log prints `Setting max batch total tokens to N`".into(),
     }];
     if assumed {
@@ -90,8 +92,10 @@ pub fn plan(model: &Model, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanEr
     }
     if !launch.version_known {
         unknown.push(Unknown {
-            what: format!("the engine version; assumed TGI {NEWEST} (before 3.0, the share of the GPU was \
-            computed differently)"),
+            what: format!(
+                "the engine version; assumed TGI {NEWEST} (before 3.0, the share of the GPU was \
+            computed differently)"
+            ),
             settle: "--engine-version, or an image with a version tag".into(),
         });
     }

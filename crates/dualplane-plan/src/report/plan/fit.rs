@@ -118,8 +118,14 @@ pub fn fit_text(r: &FitReport<'_>, style: Style) -> String {
     if r.alternatives.len() > most {
         let _ = writeln!(out, "  {} more with -v", r.alternatives.len() - most);
     }
-    let _ = writeln!(out, "\n{}", style.dim("tokens: longest context that starts; seqs: concurrent \
-    requests of the planned length; prices are not considered; fp8 reduces accuracy"));
+    let _ = writeln!(
+        out,
+        "\n{}",
+        style.dim(
+            "tokens: longest context that starts; seqs: concurrent \
+    requests of the planned length; prices are not considered; fp8 reduces accuracy"
+        )
+    );
     out
 }
 

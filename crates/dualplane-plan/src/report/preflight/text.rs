@@ -169,8 +169,10 @@ impl Page {
                 format!("{bytes} ({source}){held}")
             }
             MemoryLimit::Unlimited { source } => format!("none ({source})"),
-            MemoryLimit::Untold { own: Some(own) } => format!("unknown ({own} is the limit of this \
-            container)"),
+            MemoryLimit::Untold { own: Some(own) } => format!(
+                "unknown ({own} is the limit of this \
+            container)"
+            ),
             MemoryLimit::Untold { own: None } => "not told".into(),
         };
         self.wrapped(&limit, "  limit     ", "            ");
