@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use dualplane_core::evidence::RawFile;
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::report::{self, Style};
+use dualplane_report::{self as report, Style};
 use libfuzzer_sys::fuzz_target;
 
 static KNOWLEDGE: OnceLock<Knowledge> = OnceLock::new();

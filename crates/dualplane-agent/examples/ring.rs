@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use dualplane_agent::ring::{Note, Ring, RingLimits};
-use dualplane_core::map::of_path;
+use dualplane_base::process::of_path;
 use dualplane_core::units::Bytes;
 use dualplane_node::cgroup::{Depth, Group, Kind, Limit, Memory, Pressure};
 use dualplane_node::clock::{Moment, Span};

@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use dualplane_agent::ring::{Note, Ring, RingLimits, Window};
-use dualplane_core::map::of_path;
+use dualplane_base::process::of_path;
 use dualplane_core::units::Bytes;
 use dualplane_node::cgroup::{Depth, Group, Kind, Memory};
 use dualplane_node::clock::{Moment, Span};

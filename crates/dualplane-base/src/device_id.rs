@@ -46,6 +46,14 @@ pub fn is_uuid(id: &str) -> bool {
     id.strip_prefix("GPU-").or_else(|| id.strip_prefix("MIG-")).is_some_and(|r| r.len() >= 8)
 }
 
+/// Extended resources that are GPUs or parts of them.
+#[must_use]
+pub fn is_gpu(resource: &str) -> bool {
+    let nvidia = resource.strip_prefix("nvidia.com/");
+    nvidia.is_some_and(|r| ["gpu", "mig-", "pgpu", "vgpu"].iter().any(|p| r.starts_with(p)))
+        || ["amd.com/gpu", "gpu.intel.com/", "habana.ai/gaudi"].iter().any(|p| resource.starts_with(p))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
-//! JSON as every report prints it.
+//! JSON as every report prints it, and values of it by pointers.
 
 use serde::Serialize;
+use serde_json::Value;
 
 /// A structure as every report prints it: indented, with a line end and without controls.
 ///
@@ -26,6 +27,24 @@ pub fn escape_controls(json: &str) -> String {
         }
     }
     out
+}
+
+/// The text at a pointer; empty where there is none.
+#[must_use]
+pub fn str_at<'a>(v: &'a Value, pointer: &str) -> &'a str {
+    v.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The list at a pointer; empty where there is none.
+#[must_use]
+pub fn list<'a>(v: &'a Value, pointer: &str) -> &'a [Value] {
+    v.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Quantities are strings in JSON, but YAML turns `1` into a number.
+#[must_use]
+pub fn text_of(v: &Value) -> String {
+    v.as_str().map_or_else(|| v.to_string(), str::to_owned)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod gpu;
 pub mod json;
 pub mod metrics;
 mod place;
+pub mod process;
 pub mod style;
 pub mod text;
 pub mod time;

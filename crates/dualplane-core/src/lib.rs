@@ -1,20 +1,17 @@
-//! The pure core of dualplane: **evidence → facts → verdict → actions → report**.
+//! The pure core of dualplane: **evidence → facts → verdict**; `dualplane_report` makes
+//! actions and reports of it.
 //!
 //! - [`evidence`] recognises files and turns them into sources of lines and Kubernetes objects;
 //! - [`sift`] keeps of a log too large to hold the lines that say something;
 //! - [`facts`] extracts what those say, each with its place;
 //! - [`verdict`] puts memory errors into causal order and names the first;
-//! - [`actions`] computes exact changes from the numbers in the evidence;
 //! - [`change`] computes what a patch changes on a live object, and the way back;
-//! - [`redact`] masks secrets and user text in what is quoted;
-//! - [`planned`] reads launches in the evidence as `dualplane_plan` takes them;
-//! - [`report`] holds the versioned output structures and renders them.
+//! - [`redact`] masks secrets and user text in what is quoted.
 //!
 //! [`knowledge`] is the data that all of them consult. Nothing here does I/O, reads a clock or the environment, or
 //! fails on bad data: odd input becomes a gap or `unknown`.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
-pub mod actions;
 pub mod change;
 pub mod evidence;
 pub mod facts;
@@ -26,10 +23,7 @@ pub mod fuzzing {
     pub use crate::facts::fuzz::*;
 }
 pub mod knowledge;
-pub mod map;
-pub mod planned;
 pub mod redact;
-pub mod report;
 pub mod sift;
 pub mod verdict;
 

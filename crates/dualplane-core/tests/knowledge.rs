@@ -14,10 +14,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dualplane_core::evidence::RawFile;
+use dualplane_core::evidence::{Bundle, RawFile};
+use dualplane_core::facts::{Facts, extract};
 use dualplane_core::knowledge::{Examples, Knowledge, Mark, check, document};
-use dualplane_core::verdict::{Class, Plane};
-use dualplane_core::{redact, report};
+use dualplane_core::redact;
+use dualplane_core::verdict::{Class, Plane, Verdict, judge};
 
 fn files(dir: &Path, out: &mut Vec<PathBuf>) {
     for e in fs::read_dir(dir).unwrap() {
@@ -80,8 +81,7 @@ fn an_example_alone_never_ends_in_another_plane() {
             };
             let name = if signature.file == "kernel" { "kernel.log" } else { "previous.log" };
             let log = RawFile::new(name, format!("{line}\n").into_bytes());
-            let reports = report::triage_all("x", vec![log], Vec::new(), &k);
-            let class = reports[0].verdict.class;
+            let class = judged(log, &k).1.class;
             let wanted = signature.class.map_or(Plane::None, Class::plane);
             let ok = match signature.mark {
                 Mark::Fatal if signature.by_context() => true,
@@ -132,6 +132,14 @@ fn every_secret_is_masked_and_every_near_miss_stays() {
     assert!(!masked.contains("plan") && masked.contains("[redacted:user_text]"), "{masked}");
 }
 
+/// One file as the whole evidence.
+fn judged(file: RawFile, k: &Knowledge) -> (Facts, Verdict) {
+    let bundle = Bundle::from_files(vec![file]);
+    let facts = extract(&bundle, k);
+    let verdict = judge(&bundle, &facts, k);
+    (facts, verdict)
+}
+
 #[test]
 fn xids_and_cards_are_unique_and_xid_examples_parse() {
     let k = Knowledge::embedded().unwrap();
@@ -148,12 +156,12 @@ fn xids_and_cards_are_unique_and_xid_examples_parse() {
         let code = x["code"].as_integer().unwrap();
         for line in x["examples"].as_array().unwrap() {
             let log = RawFile::new("kernel.log", line.as_str().unwrap().as_bytes().to_vec());
-            let r = &report::triage_all("x", vec![log], Vec::new(), &k)[0];
-            assert_eq!(r.facts.xids.first().map(|e| i64::from(e.code)), Some(code), "{line}");
+            let (facts, verdict) = judged(log, &k);
+            assert_eq!(facts.xids.first().map(|e| i64::from(e.code)), Some(code), "{line}");
             assert!(
-                matches!(r.verdict.class, Class::XidHardware | Class::NotMemory),
+                matches!(verdict.class, Class::XidHardware | Class::NotMemory),
                 "{line}: {}",
-                r.verdict.class
+                verdict.class
             );
             lines += 1;
         }

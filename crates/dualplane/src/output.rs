@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use dualplane_core::report::Style;
+use dualplane_base::style::Style;
 
 use crate::args::Colour;
 use crate::commands::Failure;

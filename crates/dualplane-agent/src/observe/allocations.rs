@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dualplane_core::map::{device_id, is_uuid};
+use dualplane_base::device_id::{is_uuid, read as device_id};
 use dualplane_node::clock::Moment;
 use dualplane_node::pod_resources::{Device, KubeletGap, PodDevices, PodResources};
 
@@ -127,7 +127,7 @@ fn given(devices: &[Device]) -> Arc<[AllocatedDevice]> {
 
 #[cfg(test)]
 mod tests {
-    use dualplane_core::map::Process;
+    use dualplane_base::process::Process;
     use dualplane_node::cgroup::{Group, Kind};
     use dualplane_node::cri::Named;
 

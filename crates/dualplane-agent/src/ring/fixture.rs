@@ -1,6 +1,6 @@
 //! A machine of numbers for tests of the ring: containers, devices and rounds that look as real ones do.
 
-use dualplane_core::map::of_path;
+use dualplane_base::process::of_path;
 use dualplane_core::units::Bytes;
 use dualplane_node::cgroup::{Depth, Group, Kind, Limit, Memory, Pressure};
 use dualplane_node::clock::{Moment, Span};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dualplane_core::map::of_path;
+use dualplane_base::process::of_path;
 use dualplane_node::cgroup::{Group, Kind};
 use dualplane_node::clock::Moment;
 use dualplane_node::cri::Named;

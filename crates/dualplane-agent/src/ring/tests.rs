@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use dualplane_core::map::of_path;
+use dualplane_base::process::of_path;
 use dualplane_core::units::Bytes;
 use dualplane_node::cgroup::{Depth, Group, Kind, Memory};
 use dualplane_node::gpu::{DeviceId, GpuProcess, Health};

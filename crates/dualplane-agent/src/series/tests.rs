@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use dualplane_base::process::of_path;
 use dualplane_core::evidence::metrics::Sample;
 use dualplane_core::evidence::{Bundle, RawFile};
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::map::of_path;
-use dualplane_core::report;
 use dualplane_core::time::Stamp;
 use dualplane_core::units::Bytes;
 use dualplane_core::verdict::Class;
@@ -14,6 +13,7 @@ use dualplane_node::cgroup::{Depth, Group, Kind, Limit, Memory, Pressure};
 use dualplane_node::clock::{Moment, Span};
 use dualplane_node::gpu::{Device, DeviceId, GpuProcess, Health, Reading};
 use dualplane_node::node::{Machine, Shm};
+use dualplane_report as report;
 
 use super::*;
 use crate::ring::{Engine, Note, Ring, RingLimits};

@@ -28,7 +28,7 @@ impl Judge for OwnJudge {
                 f
             })
             .collect();
-        let reports = dualplane_core::report::triage_all("b", files, Vec::new(), &self.0);
+        let reports = dualplane_report::triage_all("b", files, Vec::new(), &self.0);
         let v = &reports[0].verdict;
         let word = |value: serde_json::Value| value.as_str().unwrap().to_owned();
         Ok(Judged {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::evidence::kube::str_at;
+use dualplane_base::json::str_at;
 
 use super::diff::Edit;
 use super::path::{Step, at};

@@ -4,10 +4,10 @@
 
 use serde_json::Value;
 
-use super::kube::str_at;
 use super::kube_model::{Container, ContainerStatus, Pod, State, Termination, Volume};
 use crate::time::{Stamp, parse_rfc3339};
 use crate::units::Bytes;
+use dualplane_base::json::str_at;
 
 /// Of one file.
 const MAX_CONTAINERS: usize = 1000;

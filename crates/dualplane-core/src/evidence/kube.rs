@@ -1,5 +1,6 @@
 //! Converts Kubernetes JSON (also from YAML) into our own words. Missing or odd fields are skipped, never an error.
 
+use dualplane_base::json::{list, str_at, text_of};
 use std::cell::Cell;
 
 use serde_json::Value;
@@ -92,25 +93,12 @@ fn add_at(
     true
 }
 
-pub(crate) fn str_at<'a>(v: &'a Value, pointer: &str) -> &'a str {
-    v.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
-
 pub(super) fn opt_at(v: &Value, pointer: &str) -> Option<String> {
     v.pointer(pointer).and_then(Value::as_str).filter(|s| !s.is_empty()).map(str::to_owned)
 }
 
-pub(crate) fn list<'a>(v: &'a Value, pointer: &str) -> &'a [Value] {
-    v.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
 fn time_at(v: &Value, pointer: &str) -> Option<Stamp> {
     v.pointer(pointer).and_then(Value::as_str).and_then(parse_rfc3339)
-}
-
-/// Quantities are strings in JSON, but YAML turns `1` into a number.
-pub(crate) fn text_of(v: &Value) -> String {
-    v.as_str().map_or_else(|| v.to_string(), str::to_owned)
 }
 
 fn memory_at(v: &Value, pointer: &str) -> Option<Bytes> {

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::Bundle;
 use super::host_model::{HostMemory, TopRow};
-use super::kube::{list, opt_at};
+use super::kube::opt_at;
 use crate::units::{Bytes, parse_k8s_memory};
+use dualplane_base::json::list;
 
 /// Pods of a summary, and containers of each.
 const MAX: usize = 500;

@@ -30,6 +30,7 @@ mod revisions;
 mod rotation;
 mod sifted;
 mod smi;
+mod split;
 mod status;
 mod stream;
 mod tables;
@@ -45,6 +46,7 @@ pub(crate) use recognise::is_document;
 pub use recognise::{Kind, recognise};
 pub use revisions::{Change, Rollout};
 pub use sifted::{MAX_LINE, Sifted, fold, is_folded, unfold};
+pub use split::by_pod;
 pub use torch::TorchSummary;
 
 use std::sync::Arc;

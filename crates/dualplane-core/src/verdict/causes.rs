@@ -60,7 +60,8 @@ pub(super) fn rank(
 
 /// Of each roll-out before the death the fields that bear on the class: what changed shortly before is the first thing
 /// people ask.
-pub(crate) fn bearing_changes<'b>(
+#[must_use]
+pub fn bearing_changes<'b>(
     bundle: &'b Bundle,
     class: Class,
     subject: &Subject,
@@ -194,7 +195,8 @@ fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> 
 }
 
 /// The limit that was hit, from the kernel or the pod.
-pub(crate) fn memory_limit(facts: &Facts, subject: &Subject) -> Option<Bytes> {
+#[must_use]
+pub fn memory_limit(facts: &Facts, subject: &Subject) -> Option<Bytes> {
     subject.kill_of(facts).and_then(|o| o.limit).or(subject.memory_limit)
 }
 

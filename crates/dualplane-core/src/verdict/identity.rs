@@ -186,8 +186,9 @@ mod tests {
                 RawFile::new("node/kernel/kmsg.log", kernel),
                 RawFile::new("logs/vllm.previous.log", "RuntimeError: something else\n"),
             ];
-            let reports = crate::report::triage_all("x", files, Vec::new(), &k);
-            reports[0].verdict.class
+            let bundle = Bundle::from_files(files);
+            let facts = crate::facts::extract(&bundle, &k);
+            crate::verdict::judge(&bundle, &facts, &k).class
         };
         assert_eq!(class(other), Class::XidHardware);
         assert_ne!(class(uuid), Class::XidHardware);

@@ -7,15 +7,22 @@ use crate::text::LONGEST_NAME;
 
 /// Names for commands, with placeholders where the evidence does not tell, or tells what no object can be called: commands
 /// are pasted into shells, and evidence may come from anybody.
-pub(crate) struct Names {
+#[derive(Debug)]
+pub struct Names {
+    /// Namespace.
     pub ns: String,
+    /// Pod.
     pub pod: String,
+    /// Container.
     pub container: String,
+    /// Node.
     pub node: String,
 }
 
 impl Names {
-    pub(crate) fn of(subject: &Subject) -> Self {
+    /// Names of a subject.
+    #[must_use]
+    pub fn of(subject: &Subject) -> Self {
         let or = |v: &Option<String>, placeholder: &str| Self::safe(v.as_deref(), placeholder);
         Self {
             ns: or(&subject.namespace, "NAMESPACE"),
@@ -26,12 +33,14 @@ impl Names {
     }
 
     /// A command to run in the container.
-    pub(crate) fn exec(&self, command: &str) -> String {
+    #[must_use]
+    pub fn exec(&self, command: &str) -> String {
         format!("kubectl exec -n {} {} -c {} -- {command}", self.ns, self.pod, self.container)
     }
 
     /// The name, where it is a DNS-1123 subdomain, else the placeholder. Such a name needs no quotes and is no flag.
-    pub(crate) fn safe(name: Option<&str>, placeholder: &str) -> String {
+    #[must_use]
+    pub fn safe(name: Option<&str>, placeholder: &str) -> String {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         let fits = |n: &&str| {
             n.len() <= LONGEST_NAME

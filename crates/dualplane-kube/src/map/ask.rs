@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dualplane_core::evidence::Gap;
-use dualplane_core::map::{Answer, questions};
+use dualplane_report::map::{Answer, questions};
 use futures_util::future::join_all;
 use serde_json::Value;
 

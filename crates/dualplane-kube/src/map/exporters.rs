@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use dualplane_core::evidence::{Gap, metrics};
-use dualplane_core::map::Exporter;
+use dualplane_report::map::Exporter;
 use futures_util::future::join_all;
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ mod process;
 use std::collections::BTreeSet;
 
 use dualplane_core::evidence::Gap;
-use dualplane_core::map::{Input, asks_for_gpu};
+use dualplane_report::map::{Input, asks_for_gpu};
 use futures_util::future::join_all;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dualplane_core::map::asks_for_gpu;
+use dualplane_report::map::asks_for_gpu;
 use futures_util::future::join_all;
 use serde_json::Value;
 

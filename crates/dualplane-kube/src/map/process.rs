@@ -1,6 +1,6 @@
 //! The pod of a process: by the uid and container id that its cgroup names.
 
-use dualplane_core::map::Process;
+use dualplane_base::process::Process;
 use serde_json::Value;
 
 use crate::api::{Api, ApiError, path};

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use dualplane_base::cgroup_path::container_id;
-use dualplane_core::map::of_path;
+use dualplane_base::process::of_path;
 
 use super::{Group, Hierarchy, Kind, Version, Watch};
 

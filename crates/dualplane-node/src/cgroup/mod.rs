@@ -10,7 +10,7 @@ mod watch;
 
 use std::path::{Path, PathBuf};
 
-use dualplane_core::map::Process;
+use dualplane_base::process::Process;
 
 pub use find::{Found, Wanted, find};
 pub use memory::{Limit, Memory, Pressure};

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use dualplane_core::map::{Process, process};
+use dualplane_base::process::{Process, process};
 use dualplane_core::units::Bytes;
 
 use crate::number::kilobytes;

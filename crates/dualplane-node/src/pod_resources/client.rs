@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use dualplane_core::map::is_gpu;
+use dualplane_base::device_id::is_gpu;
 use dualplane_core::text::printable;
 use http::uri::PathAndQuery;
 use tonic::client::Grpc;

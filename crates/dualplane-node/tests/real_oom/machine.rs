@@ -205,7 +205,7 @@ pub(crate) fn verdict(r: &OomRecord, kernel: &Kernel) -> Class {
     let text: String = kernel.recent().from(first).map(|(_, l)| format!("{l}\n")).collect();
     let file = RawFile { name: "kernel.log".into(), bytes: text.into_bytes(), sifted: None };
     let knowledge = Knowledge::embedded().unwrap();
-    let reports = dualplane_core::report::triage_all("real", vec![file], vec![], &knowledge);
+    let reports = dualplane_report::triage_all("real", vec![file], vec![], &knowledge);
     reports[0].verdict.class
 }
 

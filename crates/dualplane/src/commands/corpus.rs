@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::report::{self, Report};
 use dualplane_core::verdict::{Class, Phase, Plane};
+use dualplane_report::{self as report, Report};
 use serde::Deserialize;
 
 use super::Failure;

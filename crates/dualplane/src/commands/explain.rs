@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use dualplane_base::json::pretty;
 use dualplane_core::knowledge::{Knowledge, Signature, Xid};
-use dualplane_core::report::json::pretty;
 use dualplane_core::verdict::Class;
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use dualplane_agent::incident::{BUNDLE_SUFFIX, Kind, State, Summary, list};
 use dualplane_agent::recorder::incidents_dir;
-use dualplane_core::report::json::pretty;
+use dualplane_base::json::pretty;
 use dualplane_core::text::printable;
 use serde_json::json;
 

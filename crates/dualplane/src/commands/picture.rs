@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::report::{self, Style};
+use dualplane_report::{self as report, Style};
 
 use super::Failure;
 use crate::exit::{self, Code};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use dualplane_core::evidence::Bundle;
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::report::{self, Report};
 use dualplane_core::verdict::{self, Class};
+use dualplane_report::{self as report, Report};
 
 use super::Failure;
 use super::live::pods::{self, PodSelection};

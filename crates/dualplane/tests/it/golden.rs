@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use dualplane_base::style::Style;
 use dualplane_core::evidence::metrics;
-use dualplane_core::map::{Asked, Exporter, Input, assemble};
-use dualplane_core::report::Style;
+use dualplane_report::map::{Asked, Exporter, Input, assemble};
 use serde_json::Value;
 
 use crate::harness::{dualplane, incidents_dir, root, run, stderr, stdout};
@@ -124,7 +124,7 @@ fn map(file: &Path) -> String {
     let asked = word("pods").map(Asked::Pods).or_else(|| word("node").map(Asked::Node));
     let asked = asked.or_else(|| word("gpu").map(Asked::Gpu)).unwrap();
     match assemble(&input, &asked) {
-        Ok(map) => dualplane_core::report::map::text(&map, Style { width: 100, ..Style::default() }, true),
+        Ok(map) => dualplane_report::map::report::text(&map, Style { width: 100, ..Style::default() }, true),
         Err(several) => format!("{several:#?}\n"),
     }
 }

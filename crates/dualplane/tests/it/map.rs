@@ -1,6 +1,6 @@
 //! `map`: its arguments, a process of this machine, and its schema.
 
-use dualplane_core::map::{Asked, Exporter, Input, assemble};
+use dualplane_report::map::{Asked, Exporter, Input, assemble};
 use serde_json::{Value, json};
 
 use crate::harness::{code, root, run, stderr, stdout};
@@ -80,10 +80,10 @@ fn maps_follow_the_published_schema() {
     let validator = validator();
     for asked in [Asked::Pods("pod/p".into()), Asked::Node("n".into()), Asked::Gpu(uuid.into())] {
         let map = assemble(&input, &asked).unwrap();
-        let text = dualplane_core::report::map::json(&map).unwrap();
+        let text = dualplane_report::map::report::json(&map).unwrap();
         valid(&validator, &text);
         assert!(!text.contains('\u{202e}') && !text.chars().any(|c| c.is_control() && c != '\n'));
-        let tree = dualplane_core::report::map::text(&map, dualplane_core::report::Style::default(), true);
+        let tree = dualplane_report::map::report::text(&map, dualplane_base::style::Style::default(), true);
         assert!(!tree.chars().any(|c| c.is_control() && c != '\n') && !tree.contains('\u{202e}'), "{tree}");
         assert!(!map.contradictions.is_empty() || asked != Asked::Pods("pod/p".into()));
     }

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use dualplane_base::process::Process;
 use dualplane_core::evidence::metrics::{Sample, parse};
-use dualplane_core::map::Process;
 use dualplane_core::units::Bytes;
 use dualplane_node::cgroup::{Group, Kind, Limit, Memory, Pressure};
 use dualplane_node::clock::{Moment, Span};

@@ -127,7 +127,9 @@ mod tests {
             files.extend(group("", limit, oom, 1));
         }
         let knowledge = Knowledge::embedded().unwrap();
-        let verdict = crate::report::triage_all("c", files, vec![], &knowledge).remove(0).verdict;
+        let bundle = Bundle::from_files(files);
+        let facts = crate::facts::extract(&bundle, &knowledge);
+        let verdict = crate::verdict::judge(&bundle, &facts, &knowledge);
         let pod_in_doubt =
             verdict.causes.iter().any(|c| c.against.iter().any(|a| a.text.contains("whole pod")));
         (verdict.class, pod_in_doubt)

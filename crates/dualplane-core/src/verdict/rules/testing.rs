@@ -5,9 +5,10 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 
 use super::{Rule, Ruling};
-use crate::evidence::RawFile;
+use crate::evidence::{Bundle, RawFile};
+use crate::facts::extract;
 use crate::knowledge::Knowledge;
-use crate::report::Report;
+use crate::verdict::{Verdict, judge};
 
 /// A file of evidence: name and text.
 pub(in crate::verdict) type File = (&'static str, String);
@@ -81,17 +82,18 @@ pub(in crate::verdict) fn kernel(text: &str) -> File {
     ("kernel.log", text.to_owned())
 }
 
-pub(in crate::verdict) fn report(files: &[File]) -> Report {
+pub(in crate::verdict) fn judged(files: &[File]) -> Verdict {
     static KNOWLEDGE: OnceLock<Knowledge> = OnceLock::new();
     let knowledge = KNOWLEDGE.get_or_init(|| Knowledge::embedded().unwrap());
     let files = files.iter().map(|(n, t)| RawFile::new(*n, t.clone())).collect();
-    crate::report::triage_all("t", files, Vec::new(), knowledge).remove(0)
+    let bundle = Bundle::from_files(files);
+    judge(&bundle, &extract(&bundle, knowledge), knowledge)
 }
 
 /// The rule decides, for a class that it names.
 #[track_caller]
 pub(in crate::verdict) fn holds(rule: &Rule, files: &[File]) {
-    let v = report(files).verdict;
+    let v = judged(files);
     assert_eq!(v.decided_by, rule.id, "{:#?}", v.trace);
     assert!(rule.classes.contains(&v.class), "{} decides for {}", rule.id, v.class);
 }
@@ -99,7 +101,7 @@ pub(in crate::verdict) fn holds(rule: &Rule, files: &[File]) {
 /// The rule does not decide; this one does.
 #[track_caller]
 pub(in crate::verdict) fn near_miss(rule: &Rule, instead: &str, files: &[File]) {
-    let v = report(files).verdict;
+    let v = judged(files);
     assert_eq!(v.decided_by, instead, "{:#?}", v.trace);
     let ruled = v.trace.iter().find(|r| r.rule == rule.id).unwrap();
     match &ruled.ruling {

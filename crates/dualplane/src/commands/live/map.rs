@@ -5,10 +5,10 @@ use std::io::Read;
 use std::path::Path;
 
 use dualplane_core::evidence::Gap;
-use dualplane_core::map::{self, Asked, Input, Map, NotOne, Process};
-use dualplane_core::report::map as report;
 use dualplane_kube::api::Api;
 use dualplane_kube::map::{Scope, ask, find_process, gather};
+use dualplane_report::map::report;
+use dualplane_report::map::{self, Asked, Input, Map, NotOne, Process};
 use serde_json::Value;
 
 use super::{block_on, connect, pods};
@@ -112,7 +112,8 @@ fn assembled(input: &Input, asked: &Asked) -> Result<Map, Failure> {
 fn of_process(args: &MapArgs, pid: u32) -> Result<Map, Failure> {
     let dir = format!("/proc/{pid}");
     let cgroup = read(&format!("{dir}/cgroup"))?;
-    let process = map::process(pid, &read(&format!("{dir}/comm")).unwrap_or_default(), &cgroup);
+    let process =
+        dualplane_base::process::process(pid, &read(&format!("{dir}/comm")).unwrap_or_default(), &cgroup);
     let host = read("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
     block_on(async {
         let asked = Asked::Process(Box::new(process.clone()));

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use dualplane_core::evidence::Bundle;
 use dualplane_core::facts;
 use dualplane_core::knowledge::{Knowledge, KnowledgeError};
-use dualplane_core::planned::manifest::{self, Workload};
-use dualplane_core::planned::startlog::{self, StartLog};
 use dualplane_core::units::Bytes;
 use dualplane_plan::card::{self, Placed, place};
 use dualplane_plan::cli::{self, CommandLine};
 use dualplane_plan::{Model, Named, PlanError, Speculation, Version};
+use dualplane_report::planned::manifest::{self, Workload};
+use dualplane_report::planned::startlog::{self, StartLog};
 
 use super::super::Failure;
 use super::memory;

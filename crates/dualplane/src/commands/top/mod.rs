@@ -17,8 +17,8 @@ mod tests;
 
 use std::io::{self, IsTerminal};
 
+use dualplane_base::json::pretty;
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::report::json::pretty;
 
 use self::draw::Theme;
 use self::frame::Frame;

@@ -1,0 +1,80 @@
+//! Several pods in one pile of files: one bundle for each pod that died, with its own logs and the shared rest.
+
+use super::{Bundle, Pod, State};
+
+/// One bundle a dead pod; the whole bundle where at most one died, without the logs of pods that live.
+#[must_use]
+pub fn by_pod(mut bundle: Bundle) -> Vec<(Option<String>, Bundle)> {
+    let mut dead: Vec<Pod> = Vec::new();
+    for pod in bundle.pods.iter().filter(|p| died(p)) {
+        // A bundle may list a pod twice.
+        if !dead.iter().any(|d| d.full_name() == pod.full_name() && d.uid == pod.uid) {
+            dead.push(pod.clone());
+        }
+    }
+    if let [pod] = dead.as_slice() {
+        let pods = std::mem::take(&mut bundle.pods);
+        bundle.logs.retain(|l| l.kernel || belongs(&l.name, pod, &pods));
+        bundle.pods = pods;
+    }
+    if dead.len() < 2 {
+        return vec![(None, bundle)];
+    }
+    dead.iter().map(|pod| (Some(pod.full_name()), part(&bundle, pod))).collect()
+}
+
+/// Some container ended badly, or the pod was ended.
+fn died(pod: &Pod) -> bool {
+    pod.phase == "Failed"
+        || pod.reason.is_some()
+        || pod.containers.iter().filter(|c| c.overcame().is_none()).filter_map(|c| c.status.as_ref()).any(|s| {
+            s.terminations().any(|t| t.exit_code != 0 || t.reason == "OOMKilled")
+                || matches!(&s.state, State::Waiting { reason, .. } if reason == "CrashLoopBackOff" || reason.ends_with("Error"))
+        })
+}
+
+/// A log belongs to the pod whose name stands in its path; one that names no pod belongs to all.
+/// Of two pods of one name the namespace in the path decides.
+fn belongs(file: &str, pod: &Pod, pods: &[Pod]) -> bool {
+    let rank = |p: &Pod| {
+        let namespaced = file.split('/').any(|part| {
+            part.strip_prefix(p.namespace.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        });
+        (!p.name.is_empty() && file.contains(&p.name)).then_some((p.name.len(), namespaced))
+    };
+    let best = pods.iter().filter_map(rank).max();
+    best.is_none() || rank(pod) == best
+}
+
+/// What belongs to one pod.
+fn part(all: &Bundle, pod: &Pod) -> Bundle {
+    let mine = |file: &str| belongs(file, pod, &all.pods);
+    Bundle {
+        logs: all.logs.iter().filter(|l| l.kernel || mine(&l.name)).cloned().collect(),
+        pods: vec![pod.clone()],
+        events: all
+            .events
+            .iter()
+            .filter(|e| e.object.0 != "Pod" || e.object.1 == pod.name)
+            .cloned()
+            .collect(),
+        nodes: all.nodes.clone(),
+        metrics: all
+            .metrics
+            .iter()
+            .filter(|s| s.about("pod").is_none_or(|p| p == pod.name))
+            .filter(|s| s.about("namespace").is_none_or(|n| pod.namespace.is_empty() || n == pod.namespace))
+            .cloned()
+            .collect(),
+        gpus: all.gpus.clone(),
+        cgroups: all.cgroups.iter().filter(|c| mine(&c.file)).cloned().collect(),
+        machines: all.machines.clone(),
+        tops: all.tops.iter().filter(|t| t.pod == pod.name).cloned().collect(),
+        summaries: all.summaries.iter().filter(|s| mine(&s.file)).cloned().collect(),
+        files: all.files.iter().filter(|f| mine(f)).cloned().collect(),
+        rollouts: all.rollouts.clone(),
+        gaps: all.gaps.clone(),
+        ..Bundle::default()
+    }
+}

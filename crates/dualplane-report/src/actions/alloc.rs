@@ -1,0 +1,117 @@
+//! A host allocation was refused without a kill: /dev/shm, pinned memory, the engine's own check, overcommit.
+
+use serde_json::json;
+
+use super::patch::{pod_patch, quantity};
+use super::{Action, Context, Stage, names, on_node, supports};
+use dualplane_base::units::{Bytes, GIB, MIB};
+
+/// The container runtimes' default size of /dev/shm.
+const DEFAULT_SHM: Bytes = Bytes(64 * MIB);
+
+pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
+    let mut out = Vec::new();
+    let text = cx.verdict.trigger.as_ref().map_or("", |t| t.text.as_str());
+    let supports = supports(cx);
+    let all = format!("{text} {supports} {}", cx.verdict.summary);
+    let shm = ["shm", "shared memory", "Bus error", "SIGBUS", "signal 7", "exit code 135"]
+        .iter()
+        .any(|w| all.contains(w));
+    let pinned =
+        ["pin", "invalid argument", "page table", "cudaHost", "host_malloc"].iter().any(|w| all.contains(w));
+    if shm {
+        shared_memory(cx, &mut out);
+    } else if pinned {
+        pinned_memory(cx, &mut out);
+    } else {
+        refused(cx, &mut out);
+    }
+    out.push(Action::new(Stage::Avoid, "Do not touch VRAM flags for this: the refused memory is the host's, also where the message says CUDA"));
+    out
+}
+
+fn hit_memory(cx: &Context<'_>, groups: &[&str]) -> Option<Bytes> {
+    let t = cx.verdict.trigger.as_ref()?;
+    let hits = cx.facts.hits.iter().filter(|h| h.place == t.place);
+    hits.flat_map(|h| groups.iter().filter_map(|g| h.memory(g))).find(|b| b.0 > 0)
+}
+
+fn shared_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
+    let n = names(cx);
+    let asked = hit_memory(cx, &["requested", "needed", "size"]);
+    // One segment was refused; ranks and instances hold others. A GiB steps over the usual needs and costs nothing
+    // until used, but it counts against the container's memory limit.
+    let size = asked
+        .map_or(Bytes(GIB), |a| DEFAULT_SHM.saturating_add(a.scale(2.0)).max(Bytes(GIB)).round_up_to(GIB));
+    let why = asked.map_or_else(
+        || format!("/dev/shm is {DEFAULT_SHM} unless a volume is mounted there; how much is needed is not in the evidence: start with {} and measure", size.k8s()),
+        |a| format!("the default of {DEFAULT_SHM} did not hold another {a}; default + 2 × that, at least 1 GiB, in whole GiB = {}", size.k8s()),
+    );
+    out.push(
+        Action::new(Stage::Fix, format!("Mount a Memory-medium volume of {} at /dev/shm, and add as much to the memory limit: its pages are charged to the container", size.k8s()))
+            .because(why)
+            .patch(&pod_patch(
+                cx,
+                json!({ "volumeMounts": [{ "name": "dshm", "mountPath": "/dev/shm" }] }),
+                json!({ "volumes": [{ "name": "dshm", "emptyDir": { "medium": "Memory", "sizeLimit": quantity(size) } }] }),
+            )),
+    );
+    out.push(
+        Action::new(Stage::Verify, "At the peak /dev/shm stays below 80 % full")
+            .run(n.exec("df -h /dev/shm")),
+    );
+    out.push(Action::new(
+        Stage::Avoid,
+        "Do not look at the disk: \"No space left on device\" here means the tmpfs at /dev/shm",
+    ));
+}
+
+fn pinned_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
+    let n = names(cx);
+    let pools = dualplane_core::facts::host_pools(cx.bundle, cx.facts);
+    for p in &pools {
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Shrink {} (now {}){}",
+                    p.name,
+                    p.bytes,
+                    p.flag.map(|f| format!(" with {f}")).unwrap_or_default()
+                ),
+            )
+            .because(p.arithmetic.clone()),
+        );
+    }
+    out.push(
+        Action::new(Stage::Fix, "Pin less host memory: the driver refused it. Pinned pages must be resident, within the locked-memory limit, and page-table entries for them fit the driver")
+            .run(n.exec("sh -c 'ulimit -l; grep -E \"MemAvailable|Mlocked|Unevictable\" /proc/meminfo'"))
+            .run(on_node(&n.node, "dmesg -T | grep -E 'NVRM|page table' | tail")),
+    );
+    out.push(Action::new(Stage::Verify, "The start-up log goes past the line that allocates the host pool, and shmem in memory.stat shows its size").run(n.exec("grep -E '^(shmem|unevictable) ' /sys/fs/cgroup/memory.stat")));
+}
+
+fn refused(cx: &Context<'_>, out: &mut Vec<Action>) {
+    let n = names(cx);
+    let need = hit_memory(cx, &["needed", "requested", "desired"]);
+    let have = hit_memory(cx, &["available", "free"]);
+    match (need, have) {
+        (Some(need), Some(have)) => out.push(
+            Action::new(Stage::Fix, format!("Free or add {} of host RAM, or ask for less: {need} was wanted and {have} was there", need.saturating_sub(have)))
+                .because(format!("{need} − {have} = {}", need.saturating_sub(have))),
+        ),
+        (Some(need), None) => out.push(Action::new(Stage::Fix, format!("{need} of host memory were refused: lower the flag that asks for it or give the container that much more")).because("what was free is not in the evidence")),
+        _ => {}
+    }
+    out.push(
+        Action::new(Stage::Fix, "See which bound refused it: the cgroup's limit, overcommit, a ulimit, or the node itself")
+            .run(n.exec("sh -c 'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory.current; ulimit -v; cat /proc/sys/vm/overcommit_memory; free -m'")),
+    );
+    out.push(
+        Action::new(
+            Stage::Verify,
+            "The same start passes the line that failed, with at least a tenth of the limit free",
+        )
+        .run(n.exec("cat /sys/fs/cgroup/memory.current")),
+    );
+}

@@ -1,0 +1,231 @@
+//! The KV cache is too small for the longest request or for the traffic.
+
+use super::vram::{utilization, utilization_flag};
+use super::{Action, Context, Stage, ceil_hundredth, promql};
+use crate::planned::{Told, of_start};
+use dualplane_base::units::{Bytes, thousands};
+use dualplane_core::evidence::metrics::last_before;
+use dualplane_core::facts::Hit;
+use dualplane_core::verdict::Phase;
+use dualplane_plan::Plan;
+use dualplane_plan::repair::{longest, needed};
+
+/// Above this share the engine's own context and graphs have no room left.
+const MAX_UTILIZATION: f64 = 0.97;
+
+/// Tokens of a block where the log does not say: vLLM's default on GPUs.
+const BLOCK: u64 = 16;
+
+pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
+    let mut out = Vec::new();
+    let hit = cx
+        .verdict
+        .trigger
+        .as_ref()
+        .and_then(|t| cx.facts.hits.iter().find(|h| h.place == t.place && h.class.is_some()));
+    match cx.verdict.phase {
+        Phase::Load | Phase::Profile => start(cx, hit, &mut out),
+        _ => traffic(cx, &mut out),
+    }
+    out.push(Action::new(
+        Stage::Avoid,
+        "Do not raise the container's memory limit and do not lower the utilisation: the KV cache lives in VRAM and needs a larger share",
+    ));
+    out.push(Action::new(Stage::Prevent, "Alert on KV use above 95 % for 5 minutes and on any preemptions; route long prompts to a pool of their own"));
+    out
+}
+
+/// The engine refused to start: its pool cannot hold one longest request.
+fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
+    let num = |groups: &[&str]| hit.and_then(|h| groups.iter().find_map(|g| h.number(g)));
+    let memory = |group: &str| hit.and_then(|h| h.memory(group));
+    let max_len = num(&["max_model_len"]);
+    let told = Told {
+        max_model_len: max_len.map(|l| l as u64),
+        needed: memory("needed"),
+        available: memory("available"),
+    };
+    let plan = of_start(cx.bundle, cx.facts, cx.knowledge.gpus(), told);
+    let printed = num(&["estimated_max_len", "kv_tokens"]).filter(|t| *t >= 1.0).map(|t| t as u64);
+    let (fits, whose) = match (printed, plan.as_ref().and_then(|p| p.refusal.as_ref()?.estimated_max_len)) {
+        (Some(fit), _) => (Some(fit), ""),
+        (None, Some(fit)) => (Some(fit), " as planned for this model and pool"),
+        (None, None) => (None, ""),
+    };
+    let verify_len = fits;
+    if let (Some(len), Some(fit)) = (max_len, fits) {
+        // vLLM names whole blocks itself; others take blocks of 16 tokens and less.
+        let fit = if cx.facts.engine.is("vllm") { fit } else { fit / 16 * 16 };
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Set --max-model-len {fit} (from {}), if no request needs more",
+                    thousands(len as u64)
+                ),
+            )
+            .because(format!(
+                "the pool holds {} tokens{whose}, one request may ask for {}; whole blocks",
+                thousands(fits.unwrap_or(0)),
+                thousands(len as u64)
+            )),
+        );
+    }
+    // A message without an estimate (vLLM 0.8) still says what one request of the maximum length needs.
+    if let (None, Some(len), Some(need), Some(have)) = (fits, told.max_model_len, told.needed, told.available)
+        && have.0 > 0
+    {
+        let fit = longest(have, need, len, BLOCK);
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!("Set --max-model-len {fit} (from {}), if no request needs more", thousands(len)),
+            )
+            .because(format!(
+                "{} tokens x {have} ÷ {need}, in whole blocks; less where layers keep a window or a state",
+                thousands(len)
+            )),
+        );
+    }
+    raise(cx, hit, max_len, fits, plan.as_ref(), out);
+    if cx.facts.engine.is("sglang")
+        && let (Some((weights, _)), Some((u, from))) =
+            (cx.facts.last_memory("sglang.weights_end", "weights"), utilization(cx))
+    {
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!("Raise --mem-fraction-static above {u}: weights take {weights} of it"),
+            )
+            .because(from),
+        );
+    }
+    if out.is_empty() {
+        out.push(
+            Action::new(Stage::Fix, format!("Raise {} or shrink what comes before the KV cache (weights: quantise or more GPUs; activations: halve the tokens of a step)", utilization_flag(cx)))
+                .because("the message carries no sizes; the start-up lines above it do: weights, activation peak, available KV cache"),
+        );
+    }
+    let len = verify_len.map_or_else(|| "the new length".to_owned(), thousands);
+    out.push(Action::new(Stage::Verify, format!("The start-up log prints a KV cache of at least {len} tokens and \"Maximum concurrency\" of at least 1.00x")));
+}
+
+/// How much utilisation the missing KV bytes are.
+fn raise(
+    cx: &Context<'_>,
+    hit: Option<&Hit>,
+    max_len: Option<f64>,
+    fits: Option<u64>,
+    plan: Option<&Plan>,
+    out: &mut Vec<Action>,
+) {
+    let flag = utilization_flag(cx);
+    let told = hit.and_then(|h| h.memory("needed"));
+    let have = hit.and_then(|h| h.memory("available"));
+    let pool = cx.facts.hits.iter().rev().find_map(|h| {
+        h.memory("kv_size").or_else(|| h.memory("available").filter(|_| h.id == "vllm.kv_available"))
+    });
+    let (need, have, how) = match (told, have, max_len, fits, pool) {
+        (Some(n), Some(h), ..) => (n, h, "as the message prints them".to_owned()),
+        (_, _, Some(_), _, Some(pool)) if plan.is_some() => {
+            let need = plan.map_or(Bytes(0), |p| Bytes(p.gpu.kv_cache.needed_bytes));
+            (need, pool, "planned for this model and length".to_owned())
+        }
+        (_, _, Some(len), Some(fit), Some(pool)) if fit > 0 => {
+            let how = format!(
+                "{pool} ÷ {} tokens × {} tokens, in whole blocks of {BLOCK}",
+                thousands(fit),
+                thousands(len as u64)
+            );
+            (needed(pool, fit, len as u64, BLOCK), pool, how)
+        }
+        _ => return,
+    };
+    let short = need.saturating_sub(have);
+    let total = total(cx);
+    let Some(((u, from), (total, source))) = utilization(cx).zip(total) else {
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Or find {short} more VRAM for the KV cache: raise {flag} by {short} ÷ the card's total"
+                ),
+            )
+            .because(format!("needed {need} − available {have} = {short} ({how})"))
+            .run("nvidia-smi --query-gpu=memory.total --format=csv,noheader"),
+        );
+        return;
+    };
+    let want = ceil_hundredth(u + short.share_of(total));
+    let shown = format!(
+        "needed {need} − available {have} = {short} ({how}); {u} ({from}) + {short} ÷ {total} ({source}) = {:.4}",
+        u + short.share_of(total)
+    );
+    if want <= MAX_UTILIZATION {
+        out.push(
+            Action::new(Stage::Fix, format!("Or set {flag} {want} (from {u})"))
+                .because(format!("{shown}, rounded up")),
+        );
+    } else {
+        out.push(
+            Action::new(Stage::Fix, "Raising the utilisation alone is not enough: store KV in fp8 (--kv-cache-dtype fp8 halves its bytes) or shard over more GPUs")
+                .because(format!("{shown}, above the {MAX_UTILIZATION} that leaves room for context and graphs")),
+        );
+    }
+}
+
+/// The card's total: printed by the engine, or the catalogue's figure for a printed name.
+fn total(cx: &Context<'_>) -> Option<(Bytes, String)> {
+    let printed = cx.facts.hits.iter().rev().find_map(|h| h.memory("total").filter(|t| t.0 > 1 << 30));
+    if let Some(t) = printed {
+        return Some((t, "as the log prints it".to_owned()));
+    }
+    let label = cx
+        .bundle
+        .nodes
+        .iter()
+        .flat_map(|n| &n.labels)
+        .find(|(k, _)| k == "nvidia.com/gpu.product")
+        .map(|(_, v)| v.clone());
+    let card =
+        label.or_else(|| cx.bundle.metrics.iter().find_map(|s| s.label("modelName").map(str::to_owned)))?;
+    let gpu = cx.knowledge.gpu(&card)?;
+    Some((gpu.total()?, format!("catalogue, {}", gpu.id)))
+}
+
+/// Requests preempt or retract one another.
+fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
+    let e = &cx.facts.engine;
+    let find =
+        |groups: &[&str]| cx.facts.hits.iter().rev().find_map(|h| groups.iter().find_map(|g| h.number(g)));
+    let end = cx.verdict.subject.death.as_ref().and_then(|d| d.finished);
+    let metric = |names: &[&str]| {
+        let named = cx.bundle.metrics.iter().filter(|s| names.contains(&s.name.as_str()));
+        last_before(named, end).map(|s| s.value)
+    };
+    let running =
+        metric(&["vllm:num_requests_running", "sglang:num_running_reqs"]).or_else(|| find(&["running"]));
+    let flag = match e.name.as_deref() {
+        Some("sglang") => "--max-running-requests",
+        Some("llama_cpp" | "ollama") => "--parallel",
+        Some("tensorrt_llm" | "triton") => "max_batch_size",
+        _ => "--max-num-seqs",
+    };
+    match running.filter(|r| *r >= 2.0) {
+        Some(r) => {
+            // The pool is full at `r`; a tenth less leaves the blocks that running requests grow into.
+            let cap = (r * 0.9).floor() as u64;
+            out.push(
+                Action::new(Stage::Fix, format!("Set {flag} {cap}: requests then wait in the queue instead of evicting one another"))
+                    .because(format!("{r} running when the pool was full; 0.9 × {r} leaves a tenth of the pool for the tokens they still generate")),
+            );
+        }
+        None => out.push(Action::new(Stage::Fix, format!("Lower {flag} to 90 % of the number running when the pool is full (that number is not in the evidence)")).run("curl -s localhost:8000/metrics | grep -E 'num_requests_running|num_running_reqs|kv_cache_usage|token_usage'")),
+    }
+    match e.name.as_deref() {
+        Some("sglang") => out.push(Action::new(Stage::Fix, "Or enlarge the pool: raise --mem-fraction-static while VRAM stays free at the peak (available_gpu_mem in the start-up log), or --kv-cache-dtype fp8_e5m2")),
+        Some("llama_cpp" | "ollama") => out.push(Action::new(Stage::Fix, "Or raise --ctx-size (it is shared by all --parallel slots) while VRAM stays free, or store KV as q8_0 (--cache-type-k/-v)")),
+        _ => out.push(Action::new(Stage::Fix, "Or enlarge the pool: --kv-cache-dtype fp8 doubles its tokens; more GPUs or a quantised model free VRAM for it")),
+    }
+    out.push(Action::new(Stage::Verify, "Under the same traffic the preemption (retraction) counter stands still and KV use stays below 95 %").run(promql("rate(vllm:num_preemptions_total[5m]) == 0 and vllm:kv_cache_usage_perc < 0.95")));
+}

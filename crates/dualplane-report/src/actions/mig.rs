@@ -1,0 +1,98 @@
+//! The MIG instance is too small: the next profile of the same card that holds what is needed.
+
+use super::{Action, Context, Stage, names};
+use dualplane_base::units::{Bytes, MIB};
+use dualplane_core::facts::vram;
+
+pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
+    let mut out = Vec::new();
+    let mig = cx.facts.mig.as_ref();
+    let oom = cx.verdict.trigger.as_ref().and_then(|t| vram::parse(&t.text));
+    let need = oom.as_ref().and_then(|o| o.own().zip(o.requested)).map(|(own, req)| own.saturating_add(req));
+    let profile = mig.and_then(|m| m.profile.clone());
+    let card = mig
+        .and_then(|m| m.card.as_deref())
+        .and_then(|c| cx.knowledge.gpu(c))
+        .or_else(|| unique_card(cx, profile.as_deref()));
+    let size = mig.and_then(|m| m.size).or_else(|| {
+        let gpu = card?;
+        gpu.mig_size(gpu.mig.iter().find(|p| Some(p.profile.as_str()) == profile.as_deref())?)
+    });
+    match (card, size) {
+        (Some(gpu), Some(size)) => {
+            let at_least = need.unwrap_or(Bytes(size.0 + 1));
+            let mut larger: Vec<_> = gpu
+                .mig
+                .iter()
+                .filter_map(|p| Some((gpu.mig_size(p)?, p)))
+                .filter(|(s, p)| *s > size && *s >= at_least && !p.profile.contains('+'))
+                .collect();
+            larger.sort_by_key(|(s, p)| (*s, p.profile.len()));
+            if let Some((s, p)) = larger.first() {
+                let why = need.map_or_else(
+                    || format!("the instance holds {size}; the message carries no sizes, so {} is the next step and not a proven fit", p.profile),
+                    |n| format!("at least {n} is needed (this process + the request that failed); the instance holds {size}, {} holds {s}", p.profile),
+                );
+                out.push(
+                    Action::new(
+                        Stage::Fix,
+                        format!(
+                            "Request nvidia.com/mig-{} ({} MiB) instead of {} ({} MiB)",
+                            p.profile,
+                            s.0 / MIB,
+                            profile.as_deref().unwrap_or("the present instance"),
+                            size.0 / MIB
+                        ),
+                    )
+                    .because(why)
+                    .because(format!("profiles of {} as its driver reports them", gpu.id)),
+                );
+            } else {
+                out.push(Action::new(
+                    Stage::Fix,
+                    format!("Use a whole {}: no larger MIG profile holds what is needed", gpu.id),
+                ));
+            }
+        }
+        (_, size) => {
+            let have = size.map_or_else(
+                || "its size is not in the evidence".to_owned(),
+                |s| format!("the instance holds {s}"),
+            );
+            out.push(
+                Action::new(Stage::Fix, "Request the next larger MIG profile of this card, or a whole GPU")
+                    .because(format!("{have}; the card is not named in the evidence"))
+                    .run("nvidia-smi mig -lgip   # on the node: profiles and their real sizes"),
+            );
+        }
+    }
+    out.push(Action::new(
+        Stage::Fix,
+        "Or a model that fits: a quantised checkpoint, a shorter --max-model-len with fewer --max-num-seqs",
+    ));
+    let n = names(cx);
+    out.push(
+        Action::new(
+            Stage::Verify,
+            "In the new instance start-up completes and the engine prints a positive KV cache",
+        )
+        .run(format!(
+            "kubectl logs -n {} {} -c {} | grep -iE 'kv cache|#tokens|blocks'",
+            n.ns, n.pod, n.container
+        )),
+    );
+    out.push(Action::new(
+        Stage::Prevent,
+        "Plan with the driver's size, not the profile's name: 1g.18gb of an H200 holds 16384 MiB",
+    ));
+    out.push(Action::new(Stage::Avoid, "Do not raise the container's memory limit: it is host RAM, and do not read \"please report a bug to PyTorch\" as a bug: on MIG the allocator's out-of-memory report itself fails"));
+    out
+}
+
+/// The only card of the catalogue with this profile name and size.
+fn unique_card<'a>(cx: &Context<'a>, profile: Option<&str>) -> Option<&'a dualplane_core::knowledge::Gpu> {
+    let profile = profile?;
+    let mut it = cx.knowledge.gpus().iter().filter(|g| g.mig.iter().any(|p| p.profile == profile));
+    let first = it.next()?;
+    it.next().is_none().then_some(first)
+}

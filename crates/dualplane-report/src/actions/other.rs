@@ -1,0 +1,89 @@
+//! Not memory, or unknown: no lever is turned; the next step is said.
+
+use serde_json::json;
+
+use super::patch::container_patch;
+use super::{Action, Context, Stage, names, supports};
+use dualplane_core::verdict::Class;
+
+pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
+    if cx.verdict.class == Class::Unknown { unknown(cx) } else { not_memory(cx) }
+}
+
+fn unknown(cx: &Context<'_>) -> Vec<Action> {
+    let mut a = Action::new(
+        Stage::StopTheBleeding,
+        "Get the evidence that decides, before the next restart erases it",
+    );
+    for gap in &cx.verdict.missing {
+        if let Some(c) = &gap.command {
+            a.commands.push(c.clone());
+        }
+    }
+    vec![
+        a,
+        Action::new(
+            Stage::Avoid,
+            "Do not change memory settings on a guess: neither plane is shown to have failed",
+        ),
+    ]
+}
+
+fn not_memory(cx: &Context<'_>) -> Vec<Action> {
+    let mut out = Vec::new();
+    let n = names(cx);
+    let summary = supports(cx);
+    if summary.contains("failed startup probe") || summary.contains("failed liveness probe") {
+        probe(cx, &summary, &mut out);
+    } else if summary.contains("ephemeral-storage") || summary.contains("No space left on device") {
+        out.push(Action::new(Stage::Fix, "Free or bound the disk that filled up: give caches a volume with a size, or lower their limit").run(n.exec("df -h")));
+    }
+    out.push(Action::new(Stage::Avoid, "Do not change memory settings of either plane for this"));
+    out
+}
+
+/// A probe gave up on a start that takes longer than it allows.
+fn probe(cx: &Context<'_>, summary: &str, out: &mut Vec<Action>) {
+    let n = names(cx);
+    let pod = cx.verdict.subject.pod_of(cx.bundle);
+    let container = pod
+        .and_then(|p| p.containers.iter().find(|c| Some(&c.name) == cx.verdict.subject.container.as_ref()));
+    let startup = summary.contains("failed startup probe");
+    let spec = container.and_then(|c| if startup { c.startup } else { c.liveness });
+    let lived = cx
+        .verdict
+        .subject
+        .death
+        .as_ref()
+        .and_then(|d| d.started.zip(d.finished))
+        .and_then(|(a, b)| a.ms_until(b))
+        .map(|ms| ms / 1000);
+    let lived_text = lived.map_or_else(
+        || "how long a start takes is not in the evidence".to_owned(),
+        |s| format!("the run lasted {s} s from start to kill and was not ready by then"),
+    );
+    let allowed = spec.map(|p| p.initial_delay + p.period * p.failure_threshold);
+    let mut a = if startup || cx.verdict.phase != dualplane_core::verdict::Phase::Traffic {
+        // Twice what was not enough is a start for a measurement, not a promise.
+        let period = spec.map_or(10, |p| p.period.max(1));
+        let want = lived.map(|s| (s.max(60) as u64 * 2).div_ceil(period));
+        match want {
+            Some(t) => Action::new(Stage::Fix, format!("Give the start more time: startupProbe failureThreshold {t} at periodSeconds {period} ({} s), then measure the real load time and set 1.5 × that", t * period))
+                .because(format!("{lived_text}; 2 × that ÷ {period} s, rounded up = {t}"))
+                .patch(&container_patch(cx, json!({ "startupProbe": { "failureThreshold": t, "periodSeconds": period } }))),
+            None => Action::new(Stage::Fix, "Give the start more time: a startupProbe whose failureThreshold × periodSeconds is 1.5 × the measured load time").because(lived_text),
+        }
+    } else {
+        Action::new(Stage::Fix, "Find why /health did not answer in time (event loop blocked, engine stuck, overload) and only then loosen the liveness probe").because(lived_text)
+    };
+    if let Some(s) = allowed {
+        a = a.because(format!(
+            "the probe allows {s} s now (initialDelaySeconds + periodSeconds × failureThreshold)"
+        ));
+    }
+    out.push(a);
+    out.push(Action::new(Stage::Verify, "The pod becomes Ready without a Killing event").run(format!(
+        "kubectl get events -n {} --field-selector involvedObject.name={},reason=Killing",
+        n.ns, n.pod
+    )));
+}

@@ -1,0 +1,71 @@
+//! A roll-out came before the death: what it changed can be taken back while the cause is looked for.
+
+use serde_json::json;
+
+use super::patch::{container_patch, quantity};
+use super::{Action, Context, Stage, names};
+use dualplane_base::units::parse_k8s_memory;
+use dualplane_core::evidence::{Change, Rollout};
+use dualplane_core::verdict::{Class, Names, bearing_changes};
+
+/// Fields that are named in a title.
+const NAMED: usize = 4;
+
+pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
+    let mut out = Vec::new();
+    for (rollout, changes) in bearing_changes(cx.bundle, cx.verdict.class, &cx.verdict.subject) {
+        out.extend(back(cx, rollout, &changes));
+        if cx.verdict.class == Class::HostOomKilled {
+            out.extend(limit(cx, rollout, &changes));
+        }
+    }
+    out
+}
+
+/// The whole revision.
+fn back(cx: &Context<'_>, rollout: &Rollout, changes: &[&Change]) -> Option<Action> {
+    let (kind, name) = rollout.workload.split_once('/')?;
+    // Others are rolled back by their own controllers.
+    if !matches!(kind, "deployment" | "statefulset" | "daemonset") {
+        return None;
+    }
+    let mut fields: Vec<&str> = changes.iter().map(|c| c.field.as_str()).take(NAMED).collect();
+    if changes.len() > NAMED {
+        fields.push("more");
+    }
+    let title = format!(
+        "If revision {} served without dying, go back to it: revision {} changed {}",
+        rollout.from,
+        rollout.to,
+        fields.join(", ")
+    );
+    let command = format!(
+        "kubectl rollout undo {kind}/{} -n {} --to-revision={}",
+        Names::safe(Some(name), "NAME"),
+        names(cx).ns,
+        rollout.from
+    );
+    Some(Action::new(Stage::StopTheBleeding, title).run(command))
+}
+
+/// A limit that was lowered.
+fn limit(cx: &Context<'_>, rollout: &Rollout, changes: &[&Change]) -> Option<Action> {
+    let of = |field: &str| changes.iter().find(|c| c.field == field);
+    let limit = of("resources.limits.memory")?;
+    let (before, after) = (limit.before.as_deref()?, limit.after.as_deref()?);
+    let (was, is) = (parse_k8s_memory(before)?, parse_k8s_memory(after)?);
+    if was <= is {
+        return None;
+    }
+    let mut resources = json!({ "limits": { "memory": quantity(was) } });
+    let request = of("resources.requests.memory").and_then(|c| parse_k8s_memory(c.before.as_deref()?));
+    if let (Some(request), Some(resources)) = (request, resources.as_object_mut()) {
+        resources.insert("requests".into(), json!({ "memory": quantity(request) }));
+    }
+    let title = format!("Set the memory limit back to {}, which revision {} had", was.k8s(), rollout.from);
+    Some(
+        Action::new(Stage::Fix, title)
+            .because(format!("revision {} lowered it from {} to {}", rollout.to, was.k8s(), is.k8s()))
+            .patch(&container_patch(cx, json!({ "resources": resources }))),
+    )
+}

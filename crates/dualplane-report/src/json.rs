@@ -1,0 +1,263 @@
+//! `dualplane.verdict/v1` and `dualplane.verdicts/v1`. Documented in `docs/verdict.md` and `docs/verdict.schema.json`.
+
+use std::collections::BTreeMap;
+
+pub use dualplane_base::json::pretty;
+use serde::Serialize;
+
+use super::Report;
+use crate::actions::Action;
+use dualplane_core::evidence::Gap;
+use dualplane_core::facts::Place;
+use dualplane_core::knowledge::Capture;
+use dualplane_core::verdict::{Cause, Cited, Class, Collapsed, Confidence, Phase, Plane, Step, Trigger};
+
+/// Schema id of one verdict.
+pub const VERDICT: &str = "dualplane.verdict/v1";
+/// Schema id of several.
+pub const VERDICTS: &str = "dualplane.verdicts/v1";
+
+/// Several verdicts.
+#[derive(Debug, Serialize)]
+pub struct VerdictsV1<'a> {
+    schema: &'static str,
+    items: Vec<VerdictV1<'a>>,
+}
+
+/// One verdict.
+#[derive(Debug, Serialize)]
+pub struct VerdictV1<'a> {
+    schema: &'static str,
+    incident: &'a str,
+    verdict: Head<'a>,
+    trigger: Option<TriggerV1<'a>>,
+    sequence: Vec<StepV1<'a>>,
+    cascade: Vec<CollapsedV1<'a>>,
+    causes: Vec<CauseV1<'a>>,
+    actions: &'a [Action],
+    missing: &'a [Gap],
+    subject: SubjectV1<'a>,
+    figures: Vec<Figure<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<ChangeV1<'a>>,
+    evidence: &'a [String],
+}
+
+/// A field that the last roll-out changed.
+#[derive(Debug, Serialize)]
+struct ChangeV1<'a> {
+    workload: &'a str,
+    from_revision: i64,
+    to_revision: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<&'a str>,
+    field: &'a str,
+    before: Option<&'a str>,
+    after: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Head<'a> {
+    class: Class,
+    plane: Plane,
+    phase: Phase,
+    confidence: Confidence,
+    title: &'static str,
+    summary: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct TriggerV1<'a> {
+    text: &'a str,
+    file: &'a str,
+    line: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    signature: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct StepV1<'a> {
+    class: Class,
+    plane: Plane,
+    phase: Phase,
+    what: &'a str,
+    trigger: Option<TriggerV1<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct CollapsedV1<'a> {
+    signature: &'a str,
+    meaning: &'a str,
+    count: u64,
+    first: &'a Place,
+    text: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct CauseV1<'a> {
+    class: Class,
+    plane: Plane,
+    title: &'a str,
+    confidence: Confidence,
+    rejected: bool,
+    #[serde(rename = "for")]
+    supports: &'a [Cited],
+    against: &'a [Cited],
+}
+
+#[derive(Debug, Serialize)]
+struct SubjectV1<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pod: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    engine: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    engine_version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restarts: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    died_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_limit_bytes: Option<u64>,
+}
+
+/// Numbers that the trigger's and the start-up lines carry, memory in bytes.
+#[derive(Debug, Serialize)]
+struct Figure<'a> {
+    signature: &'a str,
+    place: &'a Place,
+    values: &'a BTreeMap<String, Capture>,
+}
+
+impl<'a> From<&'a Report> for VerdictV1<'a> {
+    fn from(r: &'a Report) -> Self {
+        let v = &r.verdict;
+        let s = &v.subject;
+        Self {
+            schema: VERDICT,
+            incident: &r.name,
+            verdict: Head {
+                class: v.class,
+                plane: v.class.plane(),
+                phase: v.phase,
+                confidence: v.confidence,
+                title: v.class.title(),
+                summary: &v.summary,
+            },
+            trigger: v.trigger.as_ref().map(trigger),
+            sequence: v.sequence.iter().map(step).collect(),
+            cascade: v.cascade.iter().map(collapsed).collect(),
+            causes: v.causes.iter().map(cause).collect(),
+            actions: &r.actions,
+            missing: &v.missing,
+            subject: SubjectV1 {
+                namespace: s.namespace.as_deref(),
+                pod: s.pod.as_deref(),
+                container: s.container.as_deref(),
+                node: s.node.as_deref(),
+                engine: r.facts.engine.name.as_deref(),
+                engine_version: r.facts.engine.version.as_deref(),
+                restarts: s.restarts,
+                exit_code: s.death.as_ref().map(|d| d.exit_code),
+                reason: s.death.as_ref().map(|d| d.reason.as_str()),
+                died_at: s.death.as_ref().and_then(|d| d.finished).map(|t| t.show()),
+                memory_limit_bytes: s.memory_limit.map(|b| b.0),
+            },
+            figures: figures(r),
+            changes: changes(r),
+            evidence: &r.files,
+        }
+    }
+}
+
+fn changes(r: &Report) -> Vec<ChangeV1<'_>> {
+    let pairs =
+        r.bundle.rollouts.iter().flat_map(|rollout| rollout.changes.iter().map(move |c| (rollout, c)));
+    pairs
+        .map(|(rollout, c)| ChangeV1 {
+            workload: &rollout.workload,
+            from_revision: rollout.from,
+            to_revision: rollout.to,
+            at: rollout.at.map(|t| t.show()),
+            container: c.container.as_deref(),
+            field: &c.field,
+            before: c.before.as_deref(),
+            after: c.after.as_deref(),
+        })
+        .collect()
+}
+
+/// The last of each signature that carries numbers, at most 32.
+fn figures(r: &Report) -> Vec<Figure<'_>> {
+    let mut last: BTreeMap<&str, Figure<'_>> = BTreeMap::new();
+    for h in r.facts.hits.iter().filter(|h| !h.captures.is_empty()) {
+        last.insert(&h.id, Figure { signature: &h.id, place: &h.place, values: &h.captures });
+    }
+    last.into_values().take(32).collect()
+}
+
+fn trigger(t: &Trigger) -> TriggerV1<'_> {
+    TriggerV1 {
+        text: &t.text,
+        file: &t.place.file,
+        line: t.place.line,
+        time: t.stamp.map(|s| s.show()),
+        signature: &t.signature,
+    }
+}
+
+fn step(s: &Step) -> StepV1<'_> {
+    StepV1 {
+        class: s.class,
+        plane: s.class.plane(),
+        phase: s.phase,
+        what: &s.what,
+        trigger: s.trigger.as_ref().map(trigger),
+    }
+}
+
+fn collapsed(c: &Collapsed) -> CollapsedV1<'_> {
+    CollapsedV1 {
+        signature: &c.signature,
+        meaning: &c.meaning,
+        count: c.count,
+        first: &c.first,
+        text: &c.text,
+    }
+}
+
+fn cause(c: &Cause) -> CauseV1<'_> {
+    CauseV1 {
+        class: c.class,
+        plane: c.class.plane(),
+        title: &c.title,
+        confidence: c.confidence,
+        rejected: c.rejected,
+        supports: &c.supports,
+        against: &c.against,
+    }
+}
+
+/// One report as the bare object, several as a list; pretty-printed, with a line end.
+///
+/// # Errors
+/// When a value cannot be written as JSON, which no value here can cause.
+pub fn render(reports: &[Report]) -> Result<String, serde_json::Error> {
+    match reports {
+        [one] => pretty(&VerdictV1::from(one)),
+        many => pretty(&VerdictsV1 { schema: VERDICTS, items: many.iter().map(VerdictV1::from).collect() }),
+    }
+}

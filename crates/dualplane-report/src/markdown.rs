@@ -1,0 +1,144 @@
+//! A hand-over note with a verification checklist.
+
+use std::fmt::Write as _;
+
+use super::Report;
+use super::changes;
+use crate::actions::Stage;
+use dualplane_base::text::{markdown_escape as esc, name, printable};
+use dualplane_core::verdict::Cited;
+
+/// Renders one report as Markdown.
+#[must_use]
+pub fn markdown(report: &Report) -> String {
+    let v = &report.verdict;
+    let mut out = String::new();
+    // Writing into a String cannot fail; `let _ =` keeps that out of every line.
+    let _ = writeln!(out, "# {}: {}\n", esc(&report.name), v.class.title());
+    let _ = writeln!(out, "{}.\n", esc(v.summary.trim_end_matches('.')));
+    let _ = writeln!(out, "| class | plane | phase | confidence |\n|---|---|---|---|");
+    let _ = writeln!(out, "| `{}` | {} | {} | {} |\n", v.class, v.class.plane(), v.phase, v.confidence);
+    subject(report, &mut out);
+    if let Some(t) = &v.trigger {
+        let line = t.place.line.map_or(String::new(), |l| format!(":{l}"));
+        let _ = writeln!(out, "## First error\n\n{}{line}\n", esc(&t.place.file));
+        let _ = writeln!(out, "{}\n", fence(&t.text));
+    }
+    if v.sequence.len() > 1 || !v.cascade.is_empty() {
+        let _ = writeln!(out, "## What followed\n");
+        for s in v.sequence.iter().skip(1) {
+            let _ = writeln!(out, "1. `{}`: {}", s.class, esc(&s.what));
+        }
+        for c in &v.cascade {
+            let line = c.first.line.map_or(String::new(), |l| format!(":{l}"));
+            let _ = writeln!(out, "- {}× {} ({}{line})", c.count, esc(&c.meaning), esc(&c.first.file));
+        }
+        out.push('\n');
+    }
+    let _ = writeln!(out, "## Causes\n");
+    for (i, c) in v.causes.iter().enumerate() {
+        let mark = if c.rejected { " — ruled out" } else { "" };
+        let _ = writeln!(out, "{}. **{}** (`{}`, {}){mark}", i + 1, esc(&c.title), c.class, c.confidence);
+        cites(&c.supports, "for", &mut out);
+        cites(&c.against, "against", &mut out);
+    }
+    out.push('\n');
+    for rollout in report.bundle.rollouts.iter().filter(|r| !r.changes.is_empty()) {
+        let _ = writeln!(out, "## Changed before\n\n{}\n", esc(&changes::headline(report, rollout)));
+        for c in &rollout.changes {
+            let _ = writeln!(out, "- {}", esc(&changes::change(c)));
+        }
+        out.push('\n');
+    }
+    actions(report, &mut out);
+    if !v.missing.is_empty() {
+        let _ = writeln!(out, "## Missing\n");
+        for g in &v.missing {
+            let _ = writeln!(out, "- {}: {}", esc(&g.what), esc(&g.why));
+            if let Some(c) = &g.command {
+                let _ = writeln!(out, "\n{}\n", indent(&fence(c)));
+            }
+        }
+    }
+    out
+}
+
+fn subject(report: &Report, out: &mut String) {
+    let s = &report.verdict.subject;
+    let engine = &report.facts.engine;
+    let rows = [
+        (
+            "pod",
+            s.pod
+                .as_ref()
+                .map(|p| format!("{}/{}", name(s.namespace.as_deref().unwrap_or_default()), name(p))),
+        ),
+        ("container", s.container.as_deref().map(|c| name(c).into_owned())),
+        ("node", s.node.as_deref().map(|n| name(n).into_owned())),
+        (
+            "engine",
+            engine.name.as_ref().map(|e| format!("{e} {}", engine.version.as_deref().unwrap_or_default())),
+        ),
+        ("death", s.death.as_ref().map(|d| format!("exit code {}, reason {}", d.exit_code, d.reason))),
+        ("restarts", s.restarts.map(|r| r.to_string())),
+    ];
+    for (key, value) in rows {
+        if let Some(value) = value {
+            let _ = writeln!(out, "- {key}: {}", esc(value.trim()));
+        }
+    }
+    out.push('\n');
+}
+
+fn actions(report: &Report, out: &mut String) {
+    for stage in Stage::ALL {
+        let of_stage: Vec<_> = report.actions.iter().filter(|a| a.stage == stage).collect();
+        if of_stage.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "## {}\n", stage.title());
+        for a in of_stage {
+            // What is to be checked gets a box.
+            let bullet = if stage == Stage::Avoid { "-" } else { "- [ ]" };
+            let _ = writeln!(out, "{bullet} {}", esc(&a.title));
+            for because in &a.arithmetic {
+                let _ = writeln!(out, "  - {}", esc(because));
+            }
+            if !a.commands.is_empty() {
+                let _ = writeln!(out, "\n{}\n", indent(&fence(&a.commands.join("\n"))));
+            }
+            if let Some(patch) = &a.patch {
+                let _ = writeln!(out, "\n{}\n", indent(&fence(patch)));
+            }
+        }
+        out.push('\n');
+    }
+}
+
+fn cites(cites: &[Cited], word: &str, out: &mut String) {
+    for c in cites {
+        let at = c.place.as_ref().map_or(String::new(), |p| match p.line {
+            Some(l) => format!(" ({}:{l})", esc(&p.file)),
+            None => format!(" ({})", esc(&p.file)),
+        });
+        let _ = writeln!(out, "   - {word}: {}{at}", esc(&c.text));
+    }
+}
+
+/// A code block whose fence is longer than any run of backticks inside.
+fn fence(text: &str) -> String {
+    let text: Vec<String> = text.lines().map(|l| printable(l).into_owned()).collect();
+    let text = text.join("\n");
+    let mut longest = 0;
+    let mut run = 0;
+    for c in text.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let ticks = "`".repeat(longest.max(2) + 1);
+    format!("{ticks}text\n{text}\n{ticks}")
+}
+
+fn indent(block: &str) -> String {
+    block.lines().map(|l| format!("  {l}")).collect::<Vec<_>>().join("\n")
+}

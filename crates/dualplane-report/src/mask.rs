@@ -1,0 +1,42 @@
+//! Secrets and user text are masked in what a report quotes.
+
+use std::borrow::Cow;
+
+use super::Report;
+use dualplane_core::knowledge::Knowledge;
+use dualplane_core::redact;
+use dualplane_core::verdict::{Cause, Cited, Trigger};
+
+/// Masks all quoted lines of a report in place.
+pub fn mask(report: &mut Report, knowledge: &Knowledge) {
+    let mask = |text: &mut String| {
+        if let Cow::Owned(masked) = redact::line(text, knowledge) {
+            *text = masked;
+        }
+    };
+    let v = &mut report.verdict;
+    let trigger = |t: &mut Option<Trigger>| {
+        if let Some(t) = t {
+            mask(&mut t.text);
+        }
+    };
+    let cites = |c: &mut Vec<Cited>| c.iter_mut().for_each(|c| mask(&mut c.text));
+    trigger(&mut v.trigger);
+    mask(&mut v.summary);
+    for s in &mut v.sequence {
+        mask(&mut s.what);
+        trigger(&mut s.trigger);
+    }
+    for c in &mut v.cascade {
+        mask(&mut c.text);
+    }
+    for Cause { title, supports, against, .. } in &mut v.causes {
+        mask(title);
+        cites(supports);
+        cites(against);
+    }
+    for a in &mut report.actions {
+        mask(&mut a.title);
+        a.arithmetic.iter_mut().for_each(mask);
+    }
+}
