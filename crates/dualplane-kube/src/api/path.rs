@@ -1,6 +1,9 @@
 //! Paths of the API. Names come from people and from objects; they never become a path of their own.
 
-use std::fmt::Write as _;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+
+/// All but the unreserved characters of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// One segment of a path, with everything else than unreserved characters encoded.
 #[must_use]
@@ -9,20 +12,11 @@ pub fn segment(name: &str) -> String {
     if name.chars().all(|c| c == '.') {
         return name.chars().map(|_| "%2E").collect();
     }
-    encode(name)
+    encode(name).to_string()
 }
 
-fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for b in text.bytes() {
-        if b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(b));
-        } else {
-            // Writing into a String cannot fail.
-            let _ = write!(out, "%{b:02X}");
-        }
-    }
-    out
+fn encode(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, RESERVED)
 }
 
 /// A path with its query.
@@ -31,9 +25,9 @@ pub fn with_query(base: &str, query: &[(&str, &str)]) -> String {
     let mut out = base.to_owned();
     for (i, (key, value)) in query.iter().enumerate() {
         out.push(if i == 0 { '?' } else { '&' });
-        out.push_str(&encode(key));
+        out.extend(encode(key));
         out.push('=');
-        out.push_str(&encode(value));
+        out.extend(encode(value));
     }
     out
 }

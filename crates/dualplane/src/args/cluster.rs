@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dualplane_kube::access::Access;
+use jiff::SignedDuration;
 
 /// The heading of these flags. Each names it for itself: a heading for the next ones would go on over the flags of the
 /// command that takes these in.
@@ -47,17 +48,11 @@ impl ClusterArgs {
 
 /// `500ms`, `5s`, `1m`, or seconds as a number, as kubectl takes them.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at_checked(digits).unwrap_or((text, ""));
-    let number: u64 = number
-        .parse()
-        .map_err(|_| format!("{text} is not a duration; use a form such as 5s, 1m or 500ms"))?;
-    let time = match unit {
-        "" | "s" => Duration::from_secs(number),
-        "ms" => Duration::from_millis(number),
-        "m" => Duration::from_secs(number.saturating_mul(60)),
-        "h" => Duration::from_secs(number.saturating_mul(3600)),
-        _ => return Err(format!("{text} is not a duration; use a form such as 5s, 1m or 500ms")),
+    let odd = || format!("{text} is not a duration; use a form such as 5s, 1m or 500ms");
+    // Bare digits are seconds.
+    let time = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => text.parse::<SignedDuration>().ok().and_then(|t| t.try_into().ok()).ok_or_else(odd)?,
     };
     if time.is_zero() || time > Duration::from_secs(24 * 3600) {
         return Err("the duration must be between 1ms and 24h".into());
@@ -102,7 +97,9 @@ mod tests {
         assert_eq!(duration("30"), Ok(Duration::from_secs(30)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        for bad in ["", "s", "5x", "-1s", "0", "99h", "1.5s"] {
+        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        for bad in ["", "s", "5x", "-1s", "0", "99h", "1d"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
     }

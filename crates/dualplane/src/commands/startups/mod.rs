@@ -34,7 +34,8 @@ pub(crate) fn run(args: &StartupsArgs) -> Result<Code, Failure> {
     let facts = facts.get("models").unwrap_or(&none);
     let mut all = ENGINES.map(|(_, engine)| Figures { engine, ..Figures::default() });
     let mut others = others::Others::default();
-    for row in rows(&read(&args.rows)?) {
+    let broken = |e: csv::Error| Failure::Unreadable { path: args.rows.clone(), source: e.into() };
+    for row in rows(&read(&args.rows)?).map_err(broken)? {
         if others.add(&row, facts, &args.configs) {
             continue;
         }

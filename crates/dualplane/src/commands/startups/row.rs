@@ -8,29 +8,9 @@ use dualplane_plan::{EngineKind, Gpu, Launch, MaxModelLen, Version};
 /// Values by the names of their columns.
 pub(super) type Row = HashMap<String, String>;
 
-/// Rows of a CSV with a header; quoted fields may hold commas and doubled quotes.
-pub(super) fn rows(text: &str) -> Vec<Row> {
-    let mut lines = text.lines().map(fields);
-    let Some(header) = lines.next() else { return Vec::new() };
-    lines.map(|l| header.iter().cloned().zip(l).collect()).collect()
-}
-
-fn fields(line: &str) -> Vec<String> {
-    let mut out = vec![String::new()];
-    let mut quoted = false;
-    let mut chars = line.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' if quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                out.last_mut().into_iter().for_each(|f| f.push('"'));
-            }
-            '"' => quoted = !quoted,
-            ',' if !quoted => out.push(String::new()),
-            c => out.last_mut().into_iter().for_each(|f| f.push(c)),
-        }
-    }
-    out
+/// Rows of a CSV with a header; a short row lacks its last columns.
+pub(super) fn rows(text: &str) -> Result<Vec<Row>, csv::Error> {
+    csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes()).deserialize().collect()
 }
 
 pub(super) fn text<'a>(row: &'a Row, key: &str) -> &'a str {
