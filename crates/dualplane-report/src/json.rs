@@ -66,6 +66,7 @@ struct Head<'a> {
     confidence: Confidence,
     title: &'static str,
     summary: &'a str,
+    decided_by: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -156,6 +157,7 @@ impl<'a> From<&'a Report> for VerdictV1<'a> {
                 confidence: v.confidence,
                 title: v.class.title(),
                 summary: &v.summary,
+                decided_by: v.decided_by,
             },
             trigger: v.trigger.as_ref().map(trigger),
             sequence: v.sequence.iter().map(step).collect(),

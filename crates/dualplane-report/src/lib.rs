@@ -19,6 +19,7 @@ mod overview;
 mod page;
 mod places;
 pub mod planned;
+pub mod rules;
 mod text;
 
 pub use dualplane_base::style::Style;

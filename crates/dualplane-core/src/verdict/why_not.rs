@@ -1,5 +1,6 @@
 //! `--why-not CLASS`: which evidence spoke against a class, or was missing for it.
 
+use super::rules::{self, Ruling};
 use super::{Cited, Class, Death, Plane, Verdict};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Place};
@@ -54,7 +55,26 @@ pub fn why_not(
         }
         Plane::None => {}
     }
+    by_rule(class, v, &mut out);
     out
+}
+
+/// How the rules went that could have decided for the class, in the order of their table.
+fn by_rule(class: Class, v: &Verdict, out: &mut Vec<Cited>) {
+    for asked in &v.trace {
+        let Some(rule) = rules::rule(asked.rule).filter(|r| r.classes.contains(&class)) else { continue };
+        let text = match &asked.ruling {
+            // Of a rule of several classes, which decided for another one.
+            Ruling::Held => format!("rule {} holds, and makes it {}", rule.id, v.class),
+            Ruling::NotMet(why) => format!("rule {} does not hold: {why}", rule.id),
+            Ruling::LostTo(winner) => {
+                let because = rules::rule(winner).and_then(|w| w.goes_before(rule));
+                let because = because.map(|b| format!(": {b}")).unwrap_or_default();
+                format!("rule {} holds as well, and {winner} goes before it{because}", rule.id)
+            }
+        };
+        out.push(Cited::plain(text));
+    }
 }
 
 fn host(class: Class, bundle: &Bundle, facts: &Facts, v: &Verdict, out: &mut Vec<Cited>) {

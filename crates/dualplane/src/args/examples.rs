@@ -85,7 +85,8 @@ Examples:
 pub(super) const EXPLAIN: &str = "\
 Examples:
   dualplane explain host_oom_killed
-  dualplane explain 79    an Xid code";
+  dualplane explain 79         an Xid code
+  dualplane explain --rules    how a verdict is reached";
 
 pub(super) const KNOWLEDGE: &str = "\
 Examples:

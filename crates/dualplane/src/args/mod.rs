@@ -64,7 +64,7 @@ pub(crate) enum Command {
     /// Find the settings and GPUs that can carry a workload
     #[command(after_help = examples::FIT)]
     Fit(FitArgs),
-    /// Explain a failure class, an Xid code or a log signature, with sources
+    /// Explain a failure class, a rule of the verdict, an Xid code or a log signature, with sources
     #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArgs),
     /// Work with your team's own knowledge files
@@ -293,9 +293,17 @@ pub(crate) enum EmitWhat {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
-    /// A class (host_oom_killed), an Xid (79, xid.79) or a signature (vllm.free_memory_below_desired)
-    #[arg(value_name = "CLASS|XID|SIGNATURE")]
-    pub(crate) subject: String,
+    /// A class (host_oom_killed), a rule (kernel_oom_kill), an Xid (79, xid.79) or a signature
+    /// (vllm.free_memory_below_desired)
+    #[arg(
+        value_name = "CLASS|RULE|XID|SIGNATURE",
+        required_unless_present = "rules",
+        conflicts_with = "rules"
+    )]
+    pub(crate) subject: Option<String>,
+    /// List the rules of a verdict in the order in which they are asked
+    #[arg(long)]
+    pub(crate) rules: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     pub(crate) output: Format,

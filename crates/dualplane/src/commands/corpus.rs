@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use dualplane_core::knowledge::Knowledge;
+use dualplane_core::verdict::rules::TABLE;
+use dualplane_core::verdict::weighing::WEIGHING;
 use dualplane_core::verdict::{Class, Phase, Plane};
 use dualplane_report::{self as report, Report};
 use serde::Deserialize;
@@ -41,6 +43,8 @@ struct Tally {
     phase: usize,
     not_memory_called_memory: usize,
     confusion: BTreeMap<(Class, Class), usize>,
+    /// Incidents that each rule decided, or weighed.
+    by_rule: BTreeMap<&'static str, usize>,
     misses: String,
 }
 
@@ -82,6 +86,9 @@ impl Tally {
     fn add(&mut self, name: &str, truth: &Truth, r: &Report, verbose: bool) {
         let v = &r.verdict;
         self.cases += 1;
+        for rule in std::iter::once(v.decided_by).chain(v.weighed.iter().copied()) {
+            *self.by_rule.entry(rule).or_default() += 1;
+        }
         *self.confusion.entry((truth.class, v.class)).or_default() += 1;
         let class_ok = truth.class == v.class;
         self.class += usize::from(class_ok);
@@ -158,6 +165,15 @@ impl Tally {
                 let right = self.confusion.get(&(*class, *class)).copied().unwrap_or(0);
                 let _ = writeln!(out, "  {class:<22} {right:>3}/{labelled}");
             }
+        }
+        let count = |id: &str| self.by_rule.get(id).copied().unwrap_or(0);
+        let _ = writeln!(out, "incidents that a rule decided:");
+        for rule in TABLE {
+            let _ = writeln!(out, "  {:<26} {:>3}", rule.id, count(rule.id));
+        }
+        let _ = writeln!(out, "incidents to which a weighing rule added:");
+        for rule in WEIGHING {
+            let _ = writeln!(out, "  {:<26} {:>3}", rule.id, count(rule.id));
         }
         if !self.misses.is_empty() {
             let _ = writeln!(out, "misses:\n{}", self.misses.trim_end());

@@ -1,10 +1,13 @@
-//! `dualplane explain CLASS|XID|SIGNATURE`: what is known of it, with sources.
+//! `dualplane explain CLASS|RULE|XID|SIGNATURE`: what is known of it, with sources; `--rules` lists all rules.
 
 use std::fmt::Write as _;
 
 use dualplane_base::json::pretty;
 use dualplane_core::knowledge::{Knowledge, Signature, Xid};
 use dualplane_core::verdict::Class;
+use dualplane_core::verdict::rules::{Rule, TABLE, rule};
+use dualplane_core::verdict::weighing::{WEIGHING, Weighing};
+use dualplane_report::rules;
 use serde_json::{Value, json};
 
 use super::Failure;
@@ -14,8 +17,11 @@ use crate::{output, own_knowledge};
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Code, Failure> {
     let k = own_knowledge::load(args.knowledge.as_deref())?;
-    let word = args.subject.trim();
+    let Some(subject) = &args.subject else { return all_rules(args.output) };
+    let word = subject.trim();
     let value = class(&k, word)
+        .or_else(|| rule(word).map(rule_value))
+        .or_else(|| WEIGHING.iter().find(|w| w.id == word).map(weighing_value))
         .or_else(|| xid(&k, word))
         .or_else(|| k.signatures().iter().find(|s| s.id == word).map(signature))
         .ok_or_else(|| Failure::NotKnown { word: word.to_owned(), near: near(&k, word) })?;
@@ -25,6 +31,39 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Code, Failure> {
     };
     output::write(&text)?;
     Ok(exit::OK)
+}
+
+/// Every rule in its order.
+fn all_rules(format: Format) -> Result<Code, Failure> {
+    let text = match format {
+        Format::Json => pretty(&json!({
+            "rules": TABLE.iter().map(rule_value).collect::<Vec<_>>(),
+            "weighing": WEIGHING.iter().map(weighing_value).collect::<Vec<_>>(),
+        }))?,
+        Format::Text => rules::list(),
+        Format::Markdown => rules::markdown(),
+    };
+    output::write(&text)?;
+    Ok(exit::OK)
+}
+
+fn rule_value(r: &Rule) -> Value {
+    json!({
+        "rule": r.id,
+        "stage": r.stage.id(),
+        "decides": r.classes.iter().map(|c| c.as_str()).collect::<Vec<_>>(),
+        "when": r.when,
+        "not": r.near_miss,
+        "goes_before": rules::reasons(r)
+            .iter()
+            .map(|reason| reason.trim_start_matches("goes before ").replace('`', ""))
+            .collect::<Vec<_>>(),
+        "source": r.source,
+    })
+}
+
+fn weighing_value(w: &Weighing) -> Value {
+    json!({"weighing": w.id, "adds": w.adds, "because": w.because, "source": w.source})
 }
 
 fn class(k: &Knowledge, word: &str) -> Option<Value> {
@@ -40,6 +79,7 @@ fn class(k: &Knowledge, word: &str) -> Option<Value> {
         "plane": class.plane().as_str(),
         "title": class.title(),
         "decided_by": class.decided_by(),
+        "rules": TABLE.iter().filter(|r| r.classes.contains(class)).map(|r| r.id).collect::<Vec<_>>(),
         "signatures": lines,
     }))
 }
@@ -85,8 +125,9 @@ fn signature(s: &Signature) -> Value {
 fn near(k: &Knowledge, word: &str) -> Vec<String> {
     let word = word.to_ascii_lowercase();
     let classes = Class::ALL.iter().map(|c| c.as_str().to_owned());
+    let rules = TABLE.iter().map(|r| r.id).chain(WEIGHING.iter().map(|w| w.id)).map(str::to_owned);
     let ids = k.signatures().iter().map(|s| s.id.clone());
-    classes.chain(ids).filter(|n| !word.is_empty() && n.contains(&word)).take(8).collect()
+    classes.chain(rules).chain(ids).filter(|n| !word.is_empty() && n.contains(&word)).take(8).collect()
 }
 
 /// Key and value a line; lists below their key.

@@ -35,6 +35,20 @@ impl Stage {
         Self::Nothing,
     ];
 
+    /// Stable id.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::FirstInCause => "first_in_cause",
+            Self::Outside => "outside",
+            Self::Signal => "signal",
+            Self::Symptom => "symptom",
+            Self::Failure => "failure",
+            Self::Unexplained => "unexplained",
+            Self::Nothing => "nothing",
+        }
+    }
+
     /// In words.
     #[must_use]
     pub fn title(self) -> &'static str {
@@ -101,7 +115,10 @@ pub struct Rule {
 impl Rule {
     /// Why it goes before another rule that holds as well; `None` where nothing is said.
     #[must_use]
-    pub fn beats(&self, other: &Self) -> Option<&'static str> {
+    pub fn goes_before(&self, other: &Self) -> Option<&'static str> {
+        if self.stage == Stage::FirstInCause && other.stage == self.stage {
+            return Some("its error came first in cause");
+        }
         let covers = |b: &&Beats| match b.over {
             Over::Stage(s) => s == other.stage,
             Over::Rule(id) => id == other.id,
