@@ -13,7 +13,6 @@ mod invoked;
 mod model;
 mod output;
 mod own_knowledge;
-mod target;
 
 use std::process::ExitCode;
 

@@ -16,7 +16,7 @@ use super::Failure;
 use crate::args::CorpusArgs;
 use crate::exit::{self, Code};
 use crate::output;
-use crate::target::{self, Sieve};
+use dualplane_input::{self as input, Sieve};
 
 /// The label of one case.
 #[derive(Debug, Deserialize)]
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &CorpusArgs) -> Result<Code, Failure> {
     for (name, dir) in cases(&args.dir)? {
         let Ok(label) = fs::read_to_string(dir.join("truth.json")) else { continue };
         let truth: Truth = serde_json::from_str(&label)?;
-        for incident in target::read(std::slice::from_ref(&dir), &Sieve::new(&knowledge))? {
+        for incident in input::read(std::slice::from_ref(&dir), &Sieve::new(&knowledge))? {
             let reports = report::triage_all(&name, incident.files, incident.gaps, &knowledge);
             if let Some(r) = reports.first() {
                 tally.add(&name, &truth, r, args.verbose);

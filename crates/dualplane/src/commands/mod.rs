@@ -28,6 +28,7 @@ use std::io;
 use std::path::PathBuf;
 
 use dualplane_core::knowledge::KnowledgeError;
+use dualplane_input::InputError;
 use dualplane_kube::api::ApiError;
 use dualplane_plan::PlanError;
 
@@ -201,6 +202,15 @@ pub(crate) enum Failure {
     /// A corpus folder without labels.
     #[error("{0} holds no incident with a truth.json")]
     NoLabels(PathBuf),
+}
+
+impl From<InputError> for Failure {
+    fn from(e: InputError) -> Self {
+        match e {
+            InputError::Unreadable { path, source } => Self::Unreadable { path, source },
+            InputError::NotAFile { path, what } => Self::NotAFile { path, what },
+        }
+    }
 }
 
 impl Failure {

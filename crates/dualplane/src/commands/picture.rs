@@ -9,7 +9,7 @@ use dualplane_report::{self as report, Style};
 use super::Failure;
 use crate::exit::{self, Code};
 use crate::output;
-use crate::target::{self, Sieve};
+use dualplane_input::{self as input, Sieve};
 
 /// Columns of the picture: a usual terminal of a wide screen.
 const COLUMNS: usize = 110;
@@ -22,7 +22,7 @@ pub(crate) fn run(path: &Path) -> Result<Code, Failure> {
     let style = Style { colour: true, verbose: false, width: COLUMNS };
     let mut text = String::new();
     let paths: [PathBuf; 1] = [path.to_owned()];
-    for incident in target::read(&paths, &Sieve::new(&knowledge))? {
+    for incident in input::read(&paths, &Sieve::new(&knowledge))? {
         for r in report::triage_all(&incident.name, incident.files, incident.gaps, &knowledge) {
             text.push_str(&report::text(&r, style));
         }

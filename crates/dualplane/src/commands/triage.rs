@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use dualplane_core::evidence::Bundle;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::verdict::{self, Class};
+use dualplane_input::{InputError, Sieve};
 use dualplane_report::{self as report, Report};
 
 use super::Failure;
@@ -14,7 +15,7 @@ use super::live::pods::{self, PodSelection};
 use super::live::{block_on, connect};
 use crate::args::{Format, TriageArgs};
 use crate::exit::{self, Code};
-use crate::{output, own_knowledge, target};
+use crate::{output, own_knowledge};
 
 pub(crate) fn run(args: &TriageArgs) -> Result<Code, Failure> {
     let knowledge = own_knowledge::load(args.knowledge.as_deref())?;
@@ -75,12 +76,12 @@ fn none_failed(args: &TriageArgs, why: &str) -> Result<Code, Failure> {
 fn of_files(args: &TriageArgs, knowledge: &Knowledge) -> Result<Vec<Report>, Failure> {
     let targets: Vec<PathBuf> = args.targets.iter().map(PathBuf::from).collect();
     let mut reports = Vec::new();
-    let read = target::read(&targets, &target::Sieve::new(knowledge)).map_err(|e| match e {
-        Failure::Unreadable { path, source } if source.kind() == io::ErrorKind::NotFound => {
+    let read = dualplane_input::read(&targets, &Sieve::new(knowledge)).map_err(|e| match e {
+        InputError::Unreadable { path, source } if source.kind() == io::ErrorKind::NotFound => {
             let hint = pods::meant(&path.to_string_lossy());
             Failure::NoTarget { path, source, hint }
         }
-        other => other,
+        other => other.into(),
     })?;
     for incident in read {
         reports.extend(report::triage_all(&incident.name, incident.files, incident.gaps, knowledge));

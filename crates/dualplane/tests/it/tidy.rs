@@ -50,7 +50,7 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
     let layer = |name: &str| match name {
         "dualplane-base" => 0,
         "dualplane-core" | "dualplane-plan" => 1,
-        "dualplane-report" => 2,
+        "dualplane-input" | "dualplane-report" => 2,
         "dualplane-node" | "dualplane-kube" => 3,
         "dualplane-agent" => 4,
         "dualplane" => 5,

@@ -15,7 +15,7 @@ use dualplane_report::planned::startlog::{self, StartLog};
 use super::super::Failure;
 use super::memory;
 use crate::args::LaunchArgs;
-use crate::{model, target};
+use crate::model;
 
 /// Everything that an answer needs; the card may be left open where cards are what is asked for.
 pub(crate) struct Question<P = Placed> {
@@ -179,7 +179,7 @@ fn known(line: Option<&CommandLine>) -> Option<Version> {
 
 fn bundle(path: &Path, knowledge: &Knowledge) -> Result<Bundle, Failure> {
     let paths: [PathBuf; 1] = [path.to_owned()];
-    let incidents = target::read(&paths, &target::Sieve::new(knowledge))?;
+    let incidents = dualplane_input::read(&paths, &dualplane_input::Sieve::new(knowledge))?;
     let files: Vec<_> = incidents.into_iter().next().map(|i| i.files).unwrap_or_default();
     if files.is_empty() {
         return Err(Failure::NoEvidence(path.display().to_string()));

@@ -10,7 +10,7 @@ use dualplane_core::time::{Stamp, parse_rfc3339};
 
 use super::frame::{Container, Engine, Frame, Gpu, Holder, Node, SCHEMA, Vram};
 use crate::commands::Failure;
-use crate::target::{self, Sieve};
+use dualplane_input::{self as input, Sieve};
 
 /// Frames of one replay: an hour at a second.
 const MAX_FRAMES: usize = 3600;
@@ -28,9 +28,9 @@ pub(crate) struct Recording {
 
 /// Reads a bundle.
 pub(crate) fn read(path: &Path, knowledge: &Knowledge) -> Result<Recording, Failure> {
-    let mut incidents = target::read(&[path.to_owned()], &Sieve::new(knowledge))?;
+    let mut incidents = input::read(&[path.to_owned()], &Sieve::new(knowledge))?;
     // A folder of several: the first, as names begin with the time or the pod.
-    let incident = if incidents.is_empty() { target::Incident::default() } else { incidents.swap_remove(0) };
+    let incident = if incidents.is_empty() { input::Incident::default() } else { incidents.swap_remove(0) };
     let died = died_at(&incident.files);
     let gaps = incident.gaps.iter().map(|g| format!("{}: {}", g.what, g.why)).collect();
     let bundle = Bundle::from_files(incident.files);

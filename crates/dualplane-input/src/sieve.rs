@@ -17,13 +17,16 @@ const MAX_THREADS: usize = 8;
 const PIECE: u64 = 128 << 10;
 
 /// The sifter for a knowledge, built when the first large log is met.
-pub(crate) struct Sieve<'k> {
+#[derive(Debug)]
+pub struct Sieve<'k> {
     knowledge: &'k Knowledge,
     built: OnceCell<Option<Sifter>>,
 }
 
 impl<'k> Sieve<'k> {
-    pub(crate) fn new(knowledge: &'k Knowledge) -> Self {
+    /// One that has met no large log yet.
+    #[must_use]
+    pub fn new(knowledge: &'k Knowledge) -> Self {
         Self { knowledge, built: OnceCell::new() }
     }
 

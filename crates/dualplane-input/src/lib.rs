@@ -1,4 +1,5 @@
-//! Reads a TARGET: which files belong to which incident. The only place of `triage` that touches the file system.
+//! Reads a TARGET from the file system: which files belong to which incident, unpacked in memory and within bounds.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod archive;
 mod bytes;
@@ -24,18 +25,38 @@ use dualplane_core::evidence::{Gap, RawFile};
 use self::archive::Held;
 use self::limits::Room;
 use self::pile::{Content, Pile};
-pub(crate) use self::sieve::Sieve;
-use crate::commands::Failure;
+pub use self::sieve::Sieve;
+
+/// Why a target could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// It is not there or cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Unreadable {
+        /// Path as given.
+        path: PathBuf,
+        /// Reason of the system.
+        source: io::Error,
+    },
+    /// Reading it could wait for ever.
+    #[error("{path} is {what}, not a file or a directory")]
+    NotAFile {
+        /// Path as given.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+}
 
 /// The files of one incident.
 #[derive(Debug, Default)]
-pub(crate) struct Incident {
+pub struct Incident {
     /// Name for reports.
-    pub(crate) name: String,
+    pub name: String,
     /// Files.
-    pub(crate) files: Vec<RawFile>,
+    pub files: Vec<RawFile>,
     /// What could not be read.
-    pub(crate) gaps: Vec<Gap>,
+    pub gaps: Vec<Gap>,
 }
 
 impl Incident {
@@ -46,7 +67,10 @@ impl Incident {
 }
 
 /// Reads all targets: each directory or archive gives one incident or several, all single files together one.
-pub(crate) fn read(targets: &[PathBuf], sieve: &Sieve<'_>) -> Result<Vec<Incident>, Failure> {
+///
+/// # Errors
+/// Where a target is not there, may not be read, or is no file. What is wrong inside of a target is a gap.
+pub fn read(targets: &[PathBuf], sieve: &Sieve<'_>) -> Result<Vec<Incident>, InputError> {
     let sizes = targets.iter().filter_map(|t| fs::metadata(t).ok()).filter(fs::Metadata::is_file);
     let room = Room::of(sizes.map(|m| m.len()).collect());
     let mut incidents = Vec::new();
@@ -54,7 +78,7 @@ pub(crate) fn read(targets: &[PathBuf], sieve: &Sieve<'_>) -> Result<Vec<Inciden
     let mut seen = BTreeSet::new();
     let mut again = Vec::new();
     for path in targets {
-        let failed = |source| Failure::Unreadable { path: path.clone(), source };
+        let failed = |source| InputError::Unreadable { path: path.clone(), source };
         // One file under two spellings is one piece of evidence. What cannot be resolved (a pipe) is read as it is given.
         if path.as_os_str() != "-" && !is_own_descriptor(path) {
             let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -78,7 +102,7 @@ pub(crate) fn read(targets: &[PathBuf], sieve: &Sieve<'_>) -> Result<Vec<Inciden
             stream(&unique(name, &single.files), &mut f, &mut single, &mut incidents, sieve);
         } else if !kind.is_file() {
             // Opening a pipe that nobody writes to would wait for ever.
-            return Err(Failure::NotAFile { path: path.clone(), what: what_kind(kind) });
+            return Err(InputError::NotAFile { path: path.clone(), what: what_kind(kind) });
         } else if walk::is_packed(path) {
             let mut pile = Pile::new(sieve);
             let held = pile.unpack_file(&name, path).map_err(failed)?;
@@ -99,8 +123,9 @@ pub(crate) fn read(targets: &[PathBuf], sieve: &Sieve<'_>) -> Result<Vec<Inciden
 
 /// Unpacks what `fuzz/` made up, as if it came through a pipe; how many files lay in it.
 #[cfg(feature = "fuzzing")]
-#[allow(dead_code, reason = "only fuzz/ calls it, which takes this module in by its path")]
-pub(crate) fn unpack(bytes: &[u8], sieve: &Sieve<'_>) -> usize {
+#[doc(hidden)]
+#[must_use]
+pub fn unpack(bytes: &[u8], sieve: &Sieve<'_>) -> usize {
     let (mut single, mut incidents) = (Incident::default(), Vec::new());
     stream("f", &mut io::Cursor::new(bytes), &mut single, &mut incidents, sieve);
     single.files.len() + incidents.iter().map(|i| i.files.len()).sum::<usize>()
