@@ -81,8 +81,9 @@ pub(crate) enum Command {
     #[command(after_help = examples::MAN)]
     Man,
     /// Tools for developers of dualplane
+    #[cfg(feature = "dev")]
     #[command(subcommand, hide = true)]
-    Dev(DevCommand),
+    Dev(dualplane_dev::Tool),
 }
 
 #[derive(Debug, clap::Args)]
@@ -340,83 +341,4 @@ pub(crate) enum Colour {
     Always,
     /// Never
     Never,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum DevCommand {
-    /// Measure verdicts against labelled incidents: confusion matrix, every miss, and pass or fail
-    Corpus(CorpusArgs),
-    /// Compare plans with recorded answers of the engine's own code
-    Oracle(OracleArgs),
-    /// Plan one model many times, to measure the speed
-    Sweep {
-        /// config.json
-        config: PathBuf,
-        /// Number of plans
-        #[arg(long, default_value_t = 100_000)]
-        points: u64,
-    },
-    /// Compare plans with the logs of real start-ups
-    Startups(StartupsArgs),
-    /// Render a `triage` report as SVG, for the documentation
-    Picture {
-        /// Target of `triage`
-        target: PathBuf,
-    },
-    /// Print the literals of all signatures, one per line, for `grep -F -f`
-    Literals,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct OracleArgs {
-    /// Recorded answers, one JSON object per line
-    pub(crate) answers: PathBuf,
-    /// Directory of the model configurations that the answers name; repeatable
-    #[arg(long, required = true)]
-    pub(crate) configs: Vec<PathBuf>,
-    /// Minimum percentage of rows with equal blocks, tokens and concurrency
-    #[arg(long, default_value_t = 99.0)]
-    pub(crate) min_kv: f64,
-    /// Minimum percentage of rows with weights within 0.1 %
-    #[arg(long, default_value_t = 98.0)]
-    pub(crate) min_weights: f64,
-    /// Number of misses to print per table
-    #[arg(long, default_value_t = 20)]
-    pub(crate) misses: usize,
-    /// Only rows whose ID contains this text
-    #[arg(long)]
-    pub(crate) only: Option<String>,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct StartupsArgs {
-    /// Recorded start-ups (CSV), one per row
-    pub(crate) rows: PathBuf,
-    /// Facts about their models (JSON)
-    #[arg(long)]
-    pub(crate) models: PathBuf,
-    /// Directory of the model configurations that the facts name; repeatable
-    #[arg(long)]
-    pub(crate) configs: Vec<PathBuf>,
-    /// Minimum percentage of rows within 1 % in tokens and concurrency
-    #[arg(long, default_value_t = 95.0)]
-    pub(crate) min_kv: f64,
-    /// Minimum percentage of rows with weights within 0.4 %, and of pools within their band
-    #[arg(long, default_value_t = 90.0)]
-    pub(crate) min_weights: f64,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct CorpusArgs {
-    /// Directory of incidents, each with a truth.json
-    pub(crate) dir: PathBuf,
-    /// Minimum percentage of correct classes
-    #[arg(long, default_value_t = 97.0)]
-    pub(crate) min_class: f64,
-    /// Minimum percentage of correct trigger lines, among incidents that have one
-    #[arg(long, default_value_t = 97.0)]
-    pub(crate) min_trigger: f64,
-    /// Also print incidents with a wrong phase
-    #[arg(short, long)]
-    pub(crate) verbose: bool,
 }

@@ -2,7 +2,6 @@
 
 #[cfg(target_os = "linux")]
 mod agent;
-mod corpus;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 mod explain;
@@ -10,16 +9,10 @@ mod fit;
 #[cfg(target_os = "linux")]
 mod incidents;
 mod knowledge;
-mod literals;
 pub(crate) mod live;
-mod oracle;
-mod picture;
 mod plan;
 #[cfg(target_os = "linux")]
 mod preflight;
-mod startups;
-mod sweep;
-mod table;
 #[cfg(target_os = "linux")]
 mod top;
 mod triage;
@@ -36,7 +29,7 @@ use clap::CommandFactory;
 
 #[cfg(not(target_os = "linux"))]
 use self::elsewhere::{agent, incidents, preflight, top};
-use crate::args::{Args, Command, DevCommand, KnowledgeCommand};
+use crate::args::{Args, Command, KnowledgeCommand};
 use crate::exit::{self, Code};
 
 /// Flags of our own that the plan names in its errors; all others are the engine's.
@@ -200,6 +193,7 @@ pub(crate) enum Failure {
     #[error("dualplane {0} reads cgroups, the kernel's messages and the GPU driver of a Linux machine")]
     LinuxOnly(&'static str),
     /// A corpus folder without labels.
+    #[cfg(feature = "dev")]
     #[error("{0} holds no incident with a truth.json")]
     NoLabels(PathBuf),
 }
@@ -209,6 +203,21 @@ impl From<InputError> for Failure {
         match e {
             InputError::Unreadable { path, source } => Self::Unreadable { path, source },
             InputError::NotAFile { path, what } => Self::NotAFile { path, what },
+        }
+    }
+}
+
+#[cfg(feature = "dev")]
+impl From<dualplane_dev::DevError> for Failure {
+    fn from(e: dualplane_dev::DevError) -> Self {
+        use dualplane_dev::DevError;
+        match e {
+            DevError::Unreadable { path, source } => Self::Unreadable { path, source },
+            DevError::Input(e) => e.into(),
+            DevError::Knowledge(e) => e.into(),
+            DevError::Json(e) => e.into(),
+            DevError::Rejected { path, why } => Self::OwnKnowledge { path, why },
+            DevError::NoLabels(path) => Self::NoLabels(path),
         }
     }
 }
@@ -237,8 +246,9 @@ impl Failure {
             Self::Plan(PlanError::Unsupported { .. }) => exit::UNSUPPORTED,
             Self::NotChanged { .. } => exit::NOT_CHANGED,
             Self::Unclear(_) => exit::UNCLEAR,
+            #[cfg(feature = "dev")]
+            Self::NoLabels(_) => exit::NO_EVIDENCE,
             Self::NoEvidence(_)
-            | Self::NoLabels(_)
             | Self::NoIncident { .. }
             | Self::BundleGone(_)
             | Self::NoPods(_)
@@ -387,11 +397,11 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
             crate::output::write(&String::from_utf8_lossy(&out))?;
             Ok(exit::OK)
         }
-        Command::Dev(DevCommand::Corpus(args)) => corpus::run(&args),
-        Command::Dev(DevCommand::Oracle(args)) => oracle::run(&args),
-        Command::Dev(DevCommand::Sweep { config, points }) => sweep::run(&config, points),
-        Command::Dev(DevCommand::Startups(args)) => startups::run(&args),
-        Command::Dev(DevCommand::Picture { target }) => picture::run(&target),
-        Command::Dev(DevCommand::Literals) => literals::run(),
+        #[cfg(feature = "dev")]
+        Command::Dev(tool) => {
+            let found = dualplane_dev::run(&tool)?;
+            crate::output::write(&found.text)?;
+            Ok(if found.good { exit::OK } else { exit::BELOW_BOUND })
+        }
     }
 }

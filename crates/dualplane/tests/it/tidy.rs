@@ -51,7 +51,7 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
         "dualplane-base" => 0,
         "dualplane-core" | "dualplane-plan" => 1,
         "dualplane-input" | "dualplane-report" => 2,
-        "dualplane-node" | "dualplane-kube" => 3,
+        "dualplane-dev" | "dualplane-node" | "dualplane-kube" => 3,
         "dualplane-agent" => 4,
         "dualplane" => 5,
         other => panic!("{other} is in no layer: give it one in ARCHITECTURE.md and here"),

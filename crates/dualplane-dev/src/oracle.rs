@@ -14,11 +14,8 @@ use dualplane_plan::{
 };
 use serde_json::Value;
 
-use super::Failure;
 use super::table::Table;
-use crate::args::OracleArgs;
-use crate::exit::{self, Code};
-use crate::output;
+use super::{DevError, Outcome};
 
 /// Names and totals (GiB) that stand for a capability where a request names none.
 const DEVICES: &[((u32, u32), &str, f64)] = &[
@@ -31,9 +28,30 @@ const DEVICES: &[((u32, u32), &str, f64)] = &[
     ((12, 0), "NVIDIA GeForce RTX 5090", 31.36),
 ];
 
-pub(crate) fn run(args: &OracleArgs) -> Result<Code, Failure> {
-    let text = fs::read_to_string(&args.answers)
-        .map_err(|source| Failure::Unreadable { path: args.answers.clone(), source })?;
+/// What is asked.
+#[derive(Debug, clap::Args)]
+pub struct OracleArgs {
+    /// Recorded answers, one JSON object per line
+    pub answers: PathBuf,
+    /// Directory of the model configurations that the answers name; repeatable
+    #[arg(long, required = true)]
+    pub configs: Vec<PathBuf>,
+    /// Minimum percentage of rows with equal blocks, tokens and concurrency
+    #[arg(long, default_value_t = 99.0)]
+    pub min_kv: f64,
+    /// Minimum percentage of rows with weights within 0.1 %
+    #[arg(long, default_value_t = 98.0)]
+    pub min_weights: f64,
+    /// Number of misses to print per table
+    #[arg(long, default_value_t = 20)]
+    pub misses: usize,
+    /// Only rows whose ID contains this text
+    #[arg(long)]
+    pub only: Option<String>,
+}
+
+pub(crate) fn run(args: &OracleArgs) -> Result<Outcome, DevError> {
+    let text = super::read(&args.answers)?;
     let mut figures = Figures::default();
     let mut models = HashMap::new();
     for line in text.lines().filter(|l| !l.trim().is_empty()) {
@@ -46,10 +64,9 @@ pub(crate) fn run(args: &OracleArgs) -> Result<Code, Failure> {
         figures.add(&row, model);
     }
     if figures.rows == 0 {
-        return Err(Failure::NoLabels(args.answers.clone()));
+        return Err(DevError::NoLabels(args.answers.clone()));
     }
-    output::write(&figures.show(args.misses))?;
-    Ok(if figures.good(args) { exit::OK } else { exit::BELOW_BOUND })
+    Ok(Outcome { text: figures.show(args.misses), good: figures.good(args) })
 }
 
 fn word<'a>(row: &'a Value, key: &str) -> &'a str {

@@ -12,10 +12,7 @@ use dualplane_core::verdict::{Class, Phase, Plane};
 use dualplane_report::{self as report, Report};
 use serde::Deserialize;
 
-use super::Failure;
-use crate::args::CorpusArgs;
-use crate::exit::{self, Code};
-use crate::output;
+use super::{DevError, Outcome};
 use dualplane_input::{self as input, Sieve};
 
 /// The label of one case.
@@ -48,7 +45,23 @@ struct Tally {
     misses: String,
 }
 
-pub(crate) fn run(args: &CorpusArgs) -> Result<Code, Failure> {
+/// What is asked.
+#[derive(Debug, clap::Args)]
+pub struct CorpusArgs {
+    /// Directory of incidents, each with a truth.json
+    pub dir: PathBuf,
+    /// Minimum percentage of correct classes
+    #[arg(long, default_value_t = 97.0)]
+    pub min_class: f64,
+    /// Minimum percentage of correct trigger lines, among incidents that have one
+    #[arg(long, default_value_t = 97.0)]
+    pub min_trigger: f64,
+    /// Also print incidents with a wrong phase
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+pub(crate) fn run(args: &CorpusArgs) -> Result<Outcome, DevError> {
     let knowledge = Knowledge::embedded()?;
     let mut tally = Tally::default();
     for (name, dir) in cases(&args.dir)? {
@@ -62,15 +75,14 @@ pub(crate) fn run(args: &CorpusArgs) -> Result<Code, Failure> {
         }
     }
     if tally.cases == 0 {
-        return Err(Failure::NoLabels(args.dir.clone()));
+        return Err(DevError::NoLabels(args.dir.clone()));
     }
     let good = tally.good(args);
-    output::write(&tally.show(args, good))?;
-    Ok(if good { exit::OK } else { exit::BELOW_BOUND })
+    Ok(Outcome { text: tally.show(args, good), good })
 }
 
-fn cases(dir: &Path) -> Result<Vec<(String, PathBuf)>, Failure> {
-    let unreadable = |source| Failure::Unreadable { path: dir.into(), source };
+fn cases(dir: &Path) -> Result<Vec<(String, PathBuf)>, DevError> {
+    let unreadable = |source| DevError::Unreadable { path: dir.into(), source };
     let mut out = Vec::new();
     for entry in fs::read_dir(dir).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;

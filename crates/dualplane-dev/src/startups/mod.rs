@@ -9,54 +9,64 @@ mod others;
 mod row;
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use dualplane_core::units::GIB;
 use dualplane_plan::model::ModelFiles;
 use dualplane_plan::{self as plan, EngineKind, Gpu, Launch, Model, Plan, Verdict};
 use serde_json::Value;
 
-use super::Failure;
-use super::table::Table;
-use crate::args::StartupsArgs;
-use crate::exit::{self, Code};
-use crate::output;
+use crate::table::Table;
+use crate::{DevError, Outcome};
 use calibrated::Start;
 use row::{Row, incomparable, launch, num, rows, text, unknown_format};
 
-pub(crate) fn run(args: &StartupsArgs) -> Result<Code, Failure> {
-    let read = |path: &Path| {
-        fs::read_to_string(path).map_err(|source| Failure::Unreadable { path: path.into(), source })
-    };
-    let facts: Value = serde_json::from_str(&read(&args.models)?)?;
+/// What is asked.
+#[derive(Debug, clap::Args)]
+pub struct StartupsArgs {
+    /// Recorded start-ups (CSV), one per row
+    pub rows: PathBuf,
+    /// Facts about their models (JSON)
+    #[arg(long)]
+    pub models: PathBuf,
+    /// Directory of the model configurations that the facts name; repeatable
+    #[arg(long)]
+    pub configs: Vec<PathBuf>,
+    /// Minimum percentage of rows within 1 % in tokens and concurrency
+    #[arg(long, default_value_t = 95.0)]
+    pub min_kv: f64,
+    /// Minimum percentage of rows with weights within 0.4 %, and of pools within their band
+    #[arg(long, default_value_t = 90.0)]
+    pub min_weights: f64,
+}
+
+pub(crate) fn run(args: &StartupsArgs) -> Result<Outcome, DevError> {
+    let facts: Value = serde_json::from_str(&crate::read(&args.models)?)?;
     let none = Value::Null;
     let facts = facts.get("models").unwrap_or(&none);
     let mut all = ENGINES.map(|(_, engine)| Figures { engine, ..Figures::default() });
     let mut others = others::Others::default();
-    let broken = |e: csv::Error| Failure::Unreadable { path: args.rows.clone(), source: e.into() };
-    for row in rows(&read(&args.rows)?).map_err(broken)? {
+    let broken = |e: csv::Error| DevError::Unreadable { path: args.rows.clone(), source: e.into() };
+    for row in rows(&crate::read(&args.rows)?).map_err(broken)? {
         if others.add(&row, facts, &args.configs) {
             continue;
         }
-        let name = text(&row, "engine");
+        let name = row::text(&row, "engine");
         let engine = ENGINES.iter().position(|(start, _)| name.starts_with(start));
         if let Some(figures) = engine.and_then(|i| all.get_mut(i)) {
             figures.add(&row, facts, &args.configs);
         }
     }
-    if others.rows > 0 {
-        output::write(&others.show())?;
-    }
+    let mut text = if others.rows > 0 { others.show() } else { String::new() };
     if all.iter().all(|f| f.rows == 0) && others.rows == 0 {
-        return Err(Failure::NoLabels(args.rows.clone()));
+        return Err(DevError::NoLabels(args.rows.clone()));
     }
     let mut good = true;
     for figures in all.iter_mut().filter(|f| f.rows > 0) {
-        output::write(&figures.show())?;
+        text.push_str(&figures.show());
         good &= figures.good(args);
     }
-    Ok(if good { exit::OK } else { exit::BELOW_BOUND })
+    Ok(Outcome { text, good })
 }
 
 /// Engines by how a row's name for them begins.

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_report::{self as report, Style};
 
-use super::Failure;
-use crate::exit::{self, Code};
-use crate::output;
+use super::{DevError, Outcome};
 use dualplane_input::{self as input, Sieve};
 
 /// Columns of the picture: a usual terminal of a wide screen.
@@ -17,7 +15,7 @@ const CHARACTER: f64 = 7.8;
 const LINE: f64 = 17.0;
 const MARGIN: f64 = 14.0;
 
-pub(crate) fn run(path: &Path) -> Result<Code, Failure> {
+pub(crate) fn run(path: &Path) -> Result<Outcome, DevError> {
     let knowledge = Knowledge::embedded()?;
     let style = Style { colour: true, verbose: false, width: COLUMNS };
     let mut text = String::new();
@@ -27,8 +25,7 @@ pub(crate) fn run(path: &Path) -> Result<Code, Failure> {
             text.push_str(&report::text(&r, style));
         }
     }
-    output::write(&svg(&text))?;
-    Ok(exit::OK)
+    Ok(Outcome::of(svg(&text)))
 }
 
 fn svg(text: &str) -> String {

@@ -4,15 +4,12 @@ use std::collections::BTreeSet;
 
 use dualplane_core::knowledge::Knowledge;
 
-use super::Failure;
-use crate::exit::{self, Code};
-use crate::output;
+use super::{DevError, Outcome};
 
-pub(crate) fn run() -> Result<Code, Failure> {
+pub(crate) fn run() -> Result<Outcome, DevError> {
     let knowledge = Knowledge::embedded()?;
     let logs = knowledge.signatures().iter().filter(|s| !s.of_objects());
     let all: BTreeSet<&str> = logs.flat_map(|s| &s.literals).map(String::as_str).collect();
     let text: String = all.into_iter().map(|l| format!("{l}\n")).collect();
-    output::write(&text)?;
-    Ok(exit::OK)
+    Ok(Outcome::of(text))
 }

@@ -1,24 +1,20 @@
 //! `dualplane dev sweep CONFIG.json`: many plans of one model, for measuring how long they take (`bench/sweep.sh`).
 
-use std::fs;
 use std::path::Path;
 
 use dualplane_core::units::GIB;
 use dualplane_plan::model::ModelFiles;
 use dualplane_plan::{At, Gpu, Launch, Model, Prepared, Verdict};
 
-use super::Failure;
-use crate::exit::{self, Code};
-use crate::output;
+use super::{DevError, Outcome};
 
 /// Ranks that are tried.
 const RANKS: [u64; 4] = [1, 2, 4, 8];
 
-pub(crate) fn run(config: &Path, points: u64) -> Result<Code, Failure> {
-    let text =
-        fs::read_to_string(config).map_err(|source| Failure::Unreadable { path: config.into(), source })?;
+pub(crate) fn run(config: &Path, points: u64) -> Result<Outcome, DevError> {
+    let text = super::read(config)?;
     let rejected =
-        |why: dualplane_plan::PlanError| Failure::OwnKnowledge { path: config.into(), why: why.to_string() };
+        |why: dualplane_plan::PlanError| DevError::Rejected { path: config.into(), why: why.to_string() };
     let model = Model::read(&ModelFiles { config: &text, ..ModelFiles::default() }).map_err(rejected)?;
     let device_name = "NVIDIA H200".to_owned();
     let gpu = Gpu { name: "H200".into(), device_name, total_bytes: 140 * GIB, capability: (9, 0) };
@@ -38,6 +34,5 @@ pub(crate) fn run(config: &Path, points: u64) -> Result<Code, Failure> {
             fit += u64::from(prepared.at(&model, &launch, &gpu, &at).verdict == Verdict::Fits);
         }
     }
-    output::write(&format!("{asked} plans, {fit} fit\n"))?;
-    Ok(exit::OK)
+    Ok(Outcome::of(format!("{asked} plans, {fit} fit\n")))
 }

@@ -1,0 +1,117 @@
+//! Tools of those who work on dualplane: verdicts against labels, plans against engines' own answers and start-ups.
+//!
+//! The binary has them as `dualplane dev`, behind its feature `dev`; what is published is built without.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+mod corpus;
+mod literals;
+mod oracle;
+mod picture;
+mod startups;
+mod sweep;
+mod table;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use dualplane_core::knowledge::KnowledgeError;
+use dualplane_input::InputError;
+
+pub use corpus::CorpusArgs;
+pub use oracle::OracleArgs;
+pub use startups::StartupsArgs;
+
+/// The tools.
+#[derive(Debug, Subcommand)]
+pub enum Tool {
+    /// Measure verdicts against labelled incidents: confusion matrix, every miss, and pass or fail
+    Corpus(corpus::CorpusArgs),
+    /// Compare plans with recorded answers of the engine's own code
+    Oracle(oracle::OracleArgs),
+    /// Plan one model many times, to measure the speed
+    Sweep {
+        /// config.json
+        config: PathBuf,
+        /// Number of plans
+        #[arg(long, default_value_t = 100_000)]
+        points: u64,
+    },
+    /// Compare plans with the logs of real start-ups
+    Startups(startups::StartupsArgs),
+    /// Render a `triage` report as SVG, for the documentation
+    Picture {
+        /// Target of `triage`
+        target: PathBuf,
+    },
+    /// Print the literals of all signatures, one per line, for `grep -F -f`
+    Literals,
+}
+
+/// What a tool found.
+#[derive(Debug)]
+pub struct Outcome {
+    /// For standard output.
+    pub text: String,
+    /// Whether all bounds were held.
+    pub good: bool,
+}
+
+impl Outcome {
+    /// A text without bounds.
+    fn of(text: String) -> Self {
+        Self { text, good: true }
+    }
+}
+
+/// What ends a tool without its result.
+#[derive(Debug, thiserror::Error)]
+pub enum DevError {
+    /// A file is not there or cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Unreadable {
+        /// Path as given.
+        path: PathBuf,
+        /// Reason of the system.
+        source: io::Error,
+    },
+    /// A target cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// Embedded knowledge is broken.
+    #[error(transparent)]
+    Knowledge(#[from] KnowledgeError),
+    /// A label or an answer is no JSON of its form.
+    #[error("not JSON of its form: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A configuration of which there is no plan.
+    #[error("{path}: {why}")]
+    Rejected {
+        /// File.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A folder or file without labels.
+    #[error("{0} holds no incident with a truth.json")]
+    NoLabels(PathBuf),
+}
+
+/// Runs a tool.
+///
+/// # Errors
+/// Where its files cannot be read, or hold nothing to measure.
+pub fn run(tool: &Tool) -> Result<Outcome, DevError> {
+    match tool {
+        Tool::Corpus(args) => corpus::run(args),
+        Tool::Oracle(args) => oracle::run(args),
+        Tool::Sweep { config, points } => sweep::run(config, *points),
+        Tool::Startups(args) => startups::run(args),
+        Tool::Picture { target } => picture::run(target),
+        Tool::Literals => literals::run(),
+    }
+}
+
+fn read(path: &Path) -> Result<String, DevError> {
+    std::fs::read_to_string(path).map_err(|source| DevError::Unreadable { path: path.into(), source })
+}
