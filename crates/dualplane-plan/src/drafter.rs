@@ -133,7 +133,7 @@ mod tests {
             let (own, block, unknown) = bytes(Speculation::Eagle3, Some(EAGLE3), tp);
             assert_eq!(own, (cut / tp + whole) * 2 + 32_000 * 8, "tp {tp}");
             assert_eq!(block, 33 * 16 * 2 * (8 / tp) * 128 * 2);
-            assert!(!unknown.iter().any(|u| u.contains("drafter")), "{unknown:?}");
+            assert!(!unknown.iter().any(|u| u.contains("draft model")), "{unknown:?}");
         }
     }
 
@@ -149,16 +149,16 @@ mod tests {
         assert_eq!(block, 64 * 16 * 2 * 8 * 128 * 2);
         let (own, block, unknown) = bytes(Speculation::Ngram, None, 1);
         assert_eq!((own, block), (0, 32 * 16 * 2 * 8 * 128 * 2));
-        assert!(!unknown.iter().any(|u| u.contains("drafter")));
+        assert!(!unknown.iter().any(|u| u.contains("draft model")));
     }
 
     #[test]
     fn what_is_not_read_is_said() {
         let (own, _, unknown) = bytes(Speculation::Eagle3, None, 1);
         assert_eq!(own, 0);
-        assert!(unknown.iter().any(|u| u.contains("drafter")), "{unknown:?}");
+        assert!(unknown.iter().any(|u| u.contains("draft model")), "{unknown:?}");
         let (.., unknown) = bytes(Speculation::Mtp, None, 1);
-        assert!(unknown.iter().any(|u| u.contains("drafter")), "{unknown:?}");
+        assert!(unknown.iter().any(|u| u.contains("draft model")), "{unknown:?}");
         let other = EAGLE3.replace("LlamaForCausalLMEagle3", "Eagle3DeepseekV2ForCausalLM");
         assert!(Model::read_drafter(&read(&other), Speculation::Eagle3).is_err());
     }

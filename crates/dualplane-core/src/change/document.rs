@@ -181,7 +181,7 @@ mod tests {
             (b"\"words\"", "neither"),
             (b"{\"schema\": \"dualplane.plan/v1\"}", "dualplane.plan/v1"),
             (b"a: [", "neither JSON nor YAML"),
-            (b"\xff\xfe", "no text"),
+            (b"\xff\xfe", "not text"),
         ] {
             let e = read(bytes).unwrap_err();
             assert!(e.contains(says), "{e}");

@@ -174,7 +174,7 @@ mod tests {
         let object = json!({"kind": "Deployment", "spec": {"template": {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}}}});
         assert_eq!(fit(&patch("a"), &object, None), Ok(patch("a")));
         let e = fit(&patch("x"), &object, None).unwrap_err();
-        assert_eq!(e.to_string(), "the patch is for container x, and the object has a, b");
+        assert_eq!(e.to_string(), "the patch is for container x, but the object has a, b");
         let mut added = patch("x");
         added["spec"]["template"]["spec"]["containers"][0]["image"] = json!("i");
         assert!(fit(&added, &object, None).is_ok());

@@ -187,6 +187,6 @@ mod tests {
     fn what_stands_before_the_break_is_used() {
         let b = list(60_000, ",{\"kind\":\"Ev");
         assert_eq!(b.events.len(), 100);
-        assert!(b.gaps[0].why.contains("breaks at line"), "{:?}", b.gaps);
+        assert!(b.gaps[0].why.contains("broken at line"), "{:?}", b.gaps);
     }
 }

@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(
             sentence(&all, None).unwrap(),
             "VLLM::Worker (pid 4711, pod s/old container c, started 90 s ago) holds 39.00 GiB; \
-             a process that is gone (pid 9, started 90 s ago) holds 1.00 GiB"
+             a process that no longer exists (pid 9, started 90 s ago) holds 1.00 GiB"
         );
         assert!(all[1].orphan && !all[0].orphan);
         assert!(settle(&all, None, 3).contains("--gpu-reset -i 3"));

@@ -308,11 +308,8 @@ impl<'a> Run<'a> {
             let undivided =
                 cards.iter().enumerate().any(|(i, c)| c.mig && !cards.iter().any(|d| d.parent == Some(i)));
             let more = if undivided { "; MIG is enabled, but a GPU has no instance" } else { "" };
-            let what = format!(
-                "the launch uses {wanted} GPUs, but {} are visible ({}){more}",
-                rows.len(),
-                chosen.by
-            );
+            let what =
+                format!("the launch uses {wanted} GPUs; visible here: {} ({}){more}", rows.len(), chosen.by);
             if elsewhere {
                 self.find(
                     Outcome::Unknown,

@@ -194,7 +194,7 @@ fn what_never_fits_names_a_change_that_does() {
 fn too_few_gpus_and_ranks_on_slices() {
     let p = of("vllm serve Qwen/Qwen3-8B -tp 2", "0.11.0", &seen(vec![h100(0, 0)]));
     assert_eq!(p.outcome, Outcome::CannotFit);
-    assert!(words(&p).contains("takes 2 GPUs, and 1 are visible"), "{}", words(&p));
+    assert!(words(&p).contains("uses 2 GPUs; visible here: 1"), "{}", words(&p));
     assert!(words(&p).contains("nvidia.com/gpu: 2") && words(&p).contains("--tensor-parallel-size 1"));
     // Other nodes may have the rest.
     let command = "vllm serve Qwen/Qwen3-8B -tp 2 --distributed-executor-backend ray";

@@ -220,7 +220,7 @@ fn a_device_is_found_by_its_beginning() {
     let map = of("GPU-BBBB").unwrap();
     assert_eq!((map.devices.len(), map.pods.len()), (1, 1));
     assert_eq!(of("aaaa").unwrap().devices[0].id, A);
-    assert!(of("aaaa").unwrap().gaps.iter().any(|g| g.what.starts_with("who uses 2.93 GiB")));
+    assert!(of("aaaa").unwrap().gaps.iter().any(|g| g.what.starts_with("the user of 2.93 GiB")));
     assert_eq!(of("GPU-").unwrap_err().candidates.len(), 2);
     assert_eq!(of("GPU-x").unwrap_err().known, 2);
     let node = assemble(&input, &Asked::Node("n".into())).unwrap();

@@ -64,7 +64,7 @@ pub fn fit_text(r: &FitReport<'_>, style: Style) -> String {
     let _ = writeln!(out, "{}  {}", style.bold(&printable(r.model)), style.dim(&r.engine));
     let _ = writeln!(
         out,
-        "    {} concurrent requests, typical {} tokens, longest {} tokens",
+        "  {} concurrent requests, typical {} tokens, longest {} tokens",
         thousands(w.concurrency),
         thousands(w.usual_tokens),
         thousands(w.longest_tokens)
@@ -149,7 +149,7 @@ pub fn fit_markdown(r: &FitReport<'_>) -> String {
     let safe = |t: &str| markdown_escape(&printable(t)).replace('|', "\\|");
     let w = &r.workload;
     let mut out = format!(
-        "# Cards for {}\n\n  {} concurrent requests, typical {} tokens, longest {} tokens ({}).\n\n| | \
+        "# GPUs for {}\n\n{} concurrent requests, typical {} tokens, longest {} tokens ({}).\n\n| | \
         card | GPUs | weights | KV | VRAM GiB | longest | sequences | costs \
         |\n|---|---|---|---|---|---|---|---|---|\n",
         safe(r.model),

@@ -43,7 +43,7 @@ pub fn plan_markdown(a: &Answer) -> String {
     for (name, q) in [
         ("load peak", h.plan.load_peak_bytes),
         ("steady", h.plan.steady_bytes),
-        ("of it shared memory", h.plan.shm_bytes),
+        ("shared memory (included above)", h.plan.shm_bytes),
         ("page cache (reclaimable)", h.plan.page_cache_bytes),
     ] {
         let _ = writeln!(out, "| {name} | {} | {} |", Bytes(q.expected), band(q));
@@ -75,7 +75,7 @@ pub fn plan_markdown(a: &Answer) -> String {
         );
     }
     if !a.unknown.is_empty() {
-        let _ = writeln!(out, "\n## Not known\n");
+        let _ = writeln!(out, "\n## Unknown\n");
         for u in &a.unknown {
             let _ = writeln!(out, "- {} ({})", safe(&u.what), safe(&u.settle));
         }

@@ -178,13 +178,13 @@ impl Page {
         for (name, q) in [
             ("load peak", h.plan.load_peak_bytes),
             ("steady", h.plan.steady_bytes),
-            ("of it shared", h.plan.shm_bytes),
+            ("shared memory", h.plan.shm_bytes),
         ] {
             self.line(&format!("  {name:<14}{}", amount(q)));
         }
         if h.plan.page_cache_bytes.high > 0 {
             let cache = format!(
-                "  {:<14} {} reclaimable, not required",
+                "  {:<14}{} reclaimable, not required",
                 "page cache",
                 Bytes(h.plan.page_cache_bytes.expected)
             );
@@ -211,7 +211,7 @@ impl Page {
         if a.unknown.is_empty() {
             return;
         }
-        self.heading("Not known");
+        self.heading("Unknown");
         let most = self.limit(FEW);
         for u in a.unknown.iter().take(most) {
             self.wrapped(&u.what, "  ? ", "    ");

@@ -207,7 +207,7 @@ impl Page {
         if p.unknown.is_empty() && !hidden {
             return;
         }
-        self.heading("Not known");
+        self.heading("Unknown");
         let few = self.limit(FEW);
         for u in p.unknown.iter().take(few) {
             self.wrapped(&u.what, "  ? ", "    ");
