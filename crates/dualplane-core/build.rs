@@ -36,9 +36,6 @@ fn main() {
         document::add(&mut all, doc, &name.to_string_lossy().replace('\\', "/"));
     }
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    // Only what asks engines needs these.
-    let metrics = all.remove("engine_metrics").expect("metrics of engines").to_string();
-    fs::write(out.join("engine_metrics.json"), metrics).expect("OUT_DIR is writable");
     fs::write(out.join("knowledge.json"), Value::Object(all).to_string()).expect("OUT_DIR is writable");
 }
 

@@ -17,8 +17,10 @@ pub mod style;
 pub mod text;
 pub mod time;
 pub mod units;
+pub mod version;
 pub mod writer;
 pub mod yaml;
 
 pub use class::{Class, Confidence, Phase, Plane};
 pub use place::Place;
+pub use version::Version;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use dualplane_core::evidence::{Bundle, RawFile};
 use dualplane_core::facts::{Facts, extract};
-use dualplane_core::knowledge::{Examples, Knowledge, Mark, check, document};
+use dualplane_core::knowledge::{Examples, Knowledge, Mark, check, check_heads, document};
 use dualplane_core::redact;
 use dualplane_core::verdict::{Class, Plane, Verdict, judge};
 
@@ -48,6 +48,34 @@ fn examples() -> Vec<Examples> {
     }
     assert!(out.len() > 500, "only {} signatures found", out.len());
     out
+}
+
+/// The documents of engines' files, by their stems.
+fn engine_files() -> Vec<(String, serde_json::Value)> {
+    let mut paths = Vec::new();
+    files(&root().join("engines"), &mut paths);
+    paths.sort();
+    let stem = |p: &PathBuf| p.file_stem().unwrap().to_string_lossy().into_owned();
+    paths.iter().map(|p| (stem(p), toml::from_str(&fs::read_to_string(p).unwrap()).unwrap())).collect()
+}
+
+/// Each engine is recognised by its images, commands and processes, and by no other's.
+#[test]
+fn every_engine_is_recognised() {
+    let k = Knowledge::embedded().unwrap();
+    let all = engine_files();
+    let heads: Vec<_> =
+        all.iter().map(|(stem, doc)| (stem, dualplane_engines::examples(doc).expect(stem))).collect();
+    assert!(heads.iter().all(|(stem, h)| **stem == h.id), "a head's id is its file's name");
+    assert_eq!(k.engines().iter().count(), heads.len());
+    let examples: Vec<_> = heads.into_iter().map(|(_, h)| h).collect();
+    let told: Vec<String> =
+        check_heads(&k, &examples).iter().map(|p| format!("{}: {}", p.id, p.what)).collect();
+    assert!(told.is_empty(), "{}", told.join("\n"));
+    let mut wrong = examples[0].clone();
+    wrong.images = [vec!["nginx:1".into()], Vec::new()];
+    wrong.commands[1] = wrong.commands[0].clone();
+    assert!(check_heads(&k, &[wrong]).len() >= 2, "the check finds what is wrong");
 }
 
 /// The rules are those that `--knowledge` holds a team's own entries to.
@@ -169,23 +197,23 @@ fn xids_and_cards_are_unique_and_xid_examples_parse() {
     assert!(lines >= 30, "{lines}");
 }
 
-/// Each page of `metrics.toml` is read as its entry says, and is no page of another engine.
+/// Each page of metrics is read as its engine's head says, and is no page of another engine.
 #[test]
 fn every_page_of_metrics_tells_what_its_entry_says() {
     use dualplane_core::knowledge::metrics::{Counts, engines};
-    let doc: toml::Table = toml::from_str(&fs::read_to_string(root().join("metrics.toml")).unwrap()).unwrap();
-    let entries = doc["engine_metrics"].as_array().unwrap();
-    assert_eq!(entries.len(), engines().len());
-    for entry in entries {
-        let name = entry["engine"].as_str().unwrap();
+    let mut told = 0;
+    for (name, doc) in engine_files() {
+        let Some(entry) = doc["engine"].get("metrics") else { continue };
+        told += 1;
+        let label = entry.get("label").and_then(|l| l.as_str()).unwrap_or(&name);
         assert!(entry.get("source").is_some(), "{name}: no source");
-        let pages = entry.get("examples").and_then(toml::Value::as_array);
+        let pages = entry.get("examples").and_then(|e| e.as_array());
         let pages = pages.unwrap_or_else(|| panic!("{name}: no examples"));
         for page in pages {
             let text = page["page"].as_str().unwrap();
-            let number = |key: &str| page.get(key).map(|v| v.as_float().expect("a number with a point"));
+            let number = |key: &str| page.get(key).map(|v| v.as_f64().expect("a number"));
             let want = Counts {
-                model: page.get("model").and_then(toml::Value::as_str).map(str::to_owned),
+                model: page.get("model").and_then(|m| m.as_str()).map(str::to_owned),
                 kv_use: number("kv_use"),
                 running: number("running"),
                 waiting: number("waiting"),
@@ -195,11 +223,12 @@ fn every_page_of_metrics_tells_what_its_entry_says() {
                 let got = e.read(text);
                 assert_eq!(
                     got,
-                    (e.engine == name).then(|| want.clone()),
+                    (e.engine == label).then(|| want.clone()),
                     "{} reads a page of {name}",
                     e.engine
                 );
             }
         }
     }
+    assert_eq!(told, engines().len());
 }

@@ -108,7 +108,7 @@ fn launch(row: &Value) -> (Launch, Gpu) {
     });
     let given = |key: &str| r.get(key).and_then(Value::as_str).map(str::to_owned);
     let launch = Launch {
-        version: Version::parse(word(row, "vllm")).unwrap_or(Version::NEWEST_VLLM),
+        version: Version::parse(word(row, "vllm")).unwrap_or(dualplane_plan::NEWEST_VLLM),
         version_known: true,
         tp: count(r, "tp").unwrap_or(1),
         pp: count(r, "pp").unwrap_or(1),

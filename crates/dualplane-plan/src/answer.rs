@@ -10,7 +10,8 @@ use super::host::{Checkpoint, HostInput, HostReport, host};
 use super::model::Model;
 use super::outcome::{Plan, PlanError, Verdict};
 use super::quantity::{Plane, Quantity, Unknown};
-use super::version::{EngineKind, Version};
+use super::version::EngineKind;
+use dualplane_base::Version;
 use dualplane_base::units::thousands;
 
 /// A model with where its facts come from.

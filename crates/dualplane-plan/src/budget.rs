@@ -9,7 +9,8 @@ use super::outcome::{GpuPlan, KvGroup, KvPlan, Plan, PlanError, Resolved, Tensor
 use super::pool::{self, Blocks};
 use super::prepare::Prepared;
 use super::quantity::{Plane, Quantity, Term, Unknown};
-use super::version::{EngineKind, Version};
+use super::version::EngineKind;
+use dualplane_base::Version;
 
 /// The plan for one launch of a model on one kind of card.
 ///

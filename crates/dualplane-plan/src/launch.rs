@@ -5,7 +5,8 @@ use serde::Serialize;
 use super::engines::SglangFlags;
 use super::model::Model;
 use super::outcome::PlanError;
-use super::version::{EngineKind, Version};
+use super::version::EngineKind;
+use dualplane_base::Version;
 
 /// `--max-model-len`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -215,7 +216,7 @@ impl Default for Launch {
     fn default() -> Self {
         Self {
             engine: EngineKind::Vllm,
-            version: Version::NEWEST_VLLM,
+            version: crate::NEWEST_VLLM,
             version_known: false,
             tp: 1,
             pp: 1,

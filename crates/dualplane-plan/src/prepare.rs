@@ -8,8 +8,8 @@ use super::launch::Launch;
 use super::model::{Model, QuantMethod};
 use super::outcome::PlanError;
 use super::pool::{self, Pool, Settled};
-use super::version::Version;
 use super::weights::{self, Stage};
+use dualplane_base::Version;
 
 /// A model on ranks.
 #[derive(Debug, Clone)]

@@ -1,12 +1,18 @@
 //! What a refused start needs: the arithmetic that plans and the advice of a verdict share.
 
-use super::version::Version;
+use dualplane_base::Version;
 use dualplane_base::units::Bytes;
 
 /// vLLM's `--gpu-memory-utilization` where it is not given (config/cache.py of 0.19.1 and 0.20.0).
 #[must_use]
 pub fn default_utilisation(version: Version) -> f64 {
     if version >= Version(0, 20, 0) { 0.92 } else { 0.9 }
+}
+
+/// The share of the card that an engine takes where none is given; `plan` is what its head names.
+#[must_use]
+pub fn default_share(plan: &str, version: Option<Version>) -> Option<f64> {
+    (plan == "vllm").then(|| version.map_or(0.9, default_utilisation))
 }
 
 /// Bytes that a request of `len` tokens takes of a pool that holds `tokens`: whole blocks of `block` tokens, of a model

@@ -1,10 +1,9 @@
 //! Which container runs an engine, and on which ports it likely tells its metrics.
 
 use dualplane_core::knowledge::metrics::{EngineMetrics, engines};
+use dualplane_engines::command_line as cmd;
 use dualplane_node::node::Proc;
 
-/// Words of a command line that may name the program: `python3 -X … -m vllm.entrypoints.openai.api_server`.
-const HEAD: usize = 8;
 /// Pids that are kept to say whose a socket is: the server that listens is one of the smaller processes of an engine.
 const MAX_PIDS: usize = 64;
 
@@ -32,10 +31,10 @@ pub fn candidate(slot: u16, processes: &[Proc], given: &[u16]) -> Option<Candida
     }
     let mut likely = Vec::new();
     if let Some(e) = engine {
-        likely.extend(processes.iter().flat_map(|p| flags(&p.words, &e.port_flags)));
+        likely.extend(processes.iter().flat_map(|p| ports(&p.words, e.port_flags)));
         // A port that was chosen leaves the usual one to others.
         if likely.is_empty() {
-            likely.extend(&e.ports);
+            likely.extend(e.ports);
         }
         likely.dedup();
     }
@@ -44,18 +43,20 @@ pub fn candidate(slot: u16, processes: &[Proc], given: &[u16]) -> Option<Candida
 }
 
 fn engine_of(p: &Proc) -> Option<&'static EngineMetrics> {
-    // Values behind flags are names of models and paths, not of the program.
-    let head = p.words.iter().take(HEAD).take_while(|w| !w.starts_with("--"));
-    let words = head.filter(|w| !w.starts_with('-')).map(String::as_str);
-    words.chain([p.comm.as_str()]).find_map(|w| engines().iter().find(|e| e.is_named_by(w)))
+    cmd::program_words(&p.words)
+        .chain([p.comm.as_str()])
+        .find_map(|w| engines().iter().find(|e| e.is_named_by(w)))
 }
 
-fn flags<'p>(words: &'p [String], names: &'p [String]) -> impl Iterator<Item = u16> + 'p {
-    words.iter().enumerate().filter_map(move |(i, word)| {
-        let (name, value) = word.split_once('=').map_or((word.as_str(), None), |(n, v)| (n, Some(v)));
-        names.iter().any(|n| n == name).then_some(())?;
-        value.or_else(|| words.get(i + 1).map(String::as_str))?.parse().ok().filter(|p| *p > 0)
-    })
+/// Every port that these flags name.
+fn ports(words: &[String], names: &[String]) -> Vec<u16> {
+    let names: Vec<String> = names.iter().map(|n| cmd::plain(n)).collect();
+    let given = cmd::flags(words, &[]).flags;
+    given
+        .iter()
+        .filter(|g| names.contains(&g.name))
+        .filter_map(|g| g.value().trim_matches(['"', '\'']).parse().ok().filter(|p| *p > 0))
+        .collect()
 }
 
 #[cfg(test)]
@@ -71,7 +72,7 @@ mod tests {
     fn engines_and_their_ports() {
         let of = |line: &str| {
             let c = candidate(0, &[process(7, "python3", line)], &[])?;
-            Some((c.engine?.engine.as_str(), c.likely))
+            Some((c.engine?.engine, c.likely))
         };
         assert_eq!(
             of("/usr/bin/python3 /usr/local/bin/vllm serve a/b --port 9000"),
@@ -94,7 +95,7 @@ mod tests {
         let all =
             [process(8, "VLLM::EngineCor", "VLLM::EngineCore"), process(7, "python3", "python3 serve.py")];
         let c = candidate(3, &all, &[]).unwrap();
-        assert_eq!((c.engine.unwrap().engine.as_str(), c.pids), ("vllm", vec![8, 7]));
+        assert_eq!((c.engine.unwrap().engine, c.pids), ("vllm", vec![8, 7]));
         assert!(candidate(3, &[process(7, "sleep", "sleep 1")], &[]).is_none());
         let c = candidate(3, &[process(7, "sleep", "sleep 1")], &[7000]).unwrap();
         assert!(c.engine.is_none() && c.given == [7000]);

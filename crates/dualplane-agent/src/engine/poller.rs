@@ -157,7 +157,7 @@ fn sample(engine: &'static EngineMetrics, port: u16, counts: Counts) -> EngineSa
     EngineSample {
         at: Moment::now(),
         port,
-        engine: engine.engine.as_str(),
+        engine: engine.engine,
         model: counts.model,
         kv_use: counts.kv_use,
         running: counts.running,

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use super::Facts;
 use crate::evidence::{Bundle, Container};
+use crate::knowledge::{Engines, Knowledge};
+use dualplane_base::version;
+use dualplane_engines::{Descriptor, Kind, command_line as cmd};
 
 /// A flag as it was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub struct Flag {
 /// The engine of an incident.
 #[derive(Debug, Clone, Default)]
 pub struct Engine {
-    /// `vllm`, `sglang`, `tgi`, `tensorrt_llm`, `triton`, `llama_cpp`, `ollama`, `ray`.
+    /// Id of its head in `knowledge/engines`.
     pub name: Option<String>,
     /// Version, where printed.
     pub version: Option<String>,
@@ -27,9 +30,17 @@ pub struct Engine {
     pub flags: Vec<Flag>,
     /// Environment values that matter for memory.
     pub env: Vec<(String, String)>,
+    /// All engines that are known.
+    pub all: Engines,
 }
 
 impl Engine {
+    /// What is known of this engine.
+    #[must_use]
+    pub fn head(&self) -> Option<&Descriptor> {
+        self.all.get(self.name.as_deref()?)
+    }
+
     /// A flag by any of its names.
     #[must_use]
     pub fn flag(&self, names: &[&str]) -> Option<&str> {
@@ -42,139 +53,129 @@ impl Engine {
         self.flag(names)?.parse().ok()
     }
 
+    /// A lever by any of its names, as heads spell them: a flag, else a variable of the environment.
+    #[must_use]
+    pub fn lever(&self, names: &[String]) -> Option<&str> {
+        let plain: Vec<String> = names.iter().map(|n| cmd::plain(n)).collect();
+        let flag = self.flags.iter().rev().find(|f| plain.contains(&f.name)).map(|f| f.value.as_str());
+        flag.or_else(|| self.env.iter().rev().find(|(k, _)| names.contains(k)).map(|(_, v)| v.as_str()))
+    }
+
+    /// A lever as a number.
+    #[must_use]
+    pub fn lever_number(&self, names: &[String]) -> Option<f64> {
+        self.lever(names)?.trim().parse().ok()
+    }
+
+    /// Over how many GPUs the weights are split, at least one.
+    #[must_use]
+    pub fn ranks(&self) -> f64 {
+        let names = self.head().or_else(|| self.all.usual()).map(|d| d.flags.tensor_parallel.as_slice());
+        self.lever_number(names.unwrap_or_default()).unwrap_or(1.0).max(1.0)
+    }
+
     /// Whether this engine is the one.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         self.name.as_deref() == Some(name)
     }
-
-    /// Version as numbers for comparison, `0.11.2rc1` → `[0, 11, 2]`.
-    #[must_use]
-    pub fn version_at_least(&self, wanted: &[u64]) -> Option<bool> {
-        let version = self.version.as_deref()?.trim_start_matches('v');
-        let have: Vec<u64> = version
-            .split('.')
-            .map(|p| p.chars().take_while(char::is_ascii_digit).collect::<String>())
-            .map_while(|p| p.parse().ok())
-            .collect();
-        (!have.is_empty()).then(|| have.as_slice() >= wanted)
-    }
 }
 
-/// Words of images that name an engine, the more specific first.
-const IMAGES: &[(&str, &str)] = &[
-    ("sglang", "sglang"),
-    ("text-generation-inference", "tgi"),
-    ("tensorrt-llm", "tensorrt_llm"),
-    ("tensorrt_llm", "tensorrt_llm"),
-    ("vllm", "vllm"),
-    ("tritonserver", "triton"),
-    ("llama.cpp", "llama_cpp"),
-    ("llama-cpp", "llama_cpp"),
-    ("ollama", "ollama"),
-    ("rayproject", "ray"),
-];
-
-const ENGINES: &[&str] = &["vllm", "sglang", "tgi", "tensorrt_llm", "triton", "llama_cpp", "ollama", "ray"];
-
-pub(super) fn engine(bundle: &Bundle, facts: &Facts) -> Engine {
-    let mut engine = Engine::default();
+pub(super) fn engine(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Engine {
+    let all = knowledge.engines();
+    let mut engine = Engine { all: all.clone(), ..Engine::default() };
     let containers: Vec<(&str, &Container)> =
         bundle.pods.iter().flat_map(|p| p.containers.iter().map(|c| (p.file.as_str(), c))).collect();
+    let mut by_words = Vec::new();
     for (file, c) in &containers {
-        engine.flags.extend(flags(&c.args, file));
-        engine
-            .env
-            .extend(c.env.iter().filter(|(k, _)| k.contains("ALLOC_CONF") || k.contains("MEM")).cloned());
+        let (flags, named) = command(c, file, all);
+        engine.flags.extend(flags);
+        engine.env.extend(c.env.iter().filter(|(k, _)| matters(k, all)).cloned());
+        by_words.push(named);
     }
     // Lines vote: an engine's own messages outnumber those of what it runs on.
     let mut votes: BTreeMap<&str, u64> = BTreeMap::new();
     for hit in &facts.hits {
-        if let Some(e) =
-            hit.engine.as_deref().and_then(|e| ENGINES.iter().find(|known| **known == canonical(e)))
-        {
-            *votes.entry(e).or_default() += hit.count.min(20);
+        let head = hit.engine.as_deref().and_then(|e| all.get(e));
+        if let Some(d) = head.filter(|d| d.kind != Kind::Helper) {
+            *votes.entry(&d.id).or_default() += hit.count.min(20);
         }
     }
-    // Ray and Triton host other engines: they count only where no engine proper speaks.
-    let proper = votes.iter().filter(|(e, _)| !matches!(**e, "ray" | "triton")).max_by_key(|(_, n)| **n);
+    // What hosts engines counts only where no engine proper speaks.
+    let hosts = |id: &str| all.get(id).is_some_and(|d| d.kind == Kind::Host);
+    let proper = votes.iter().filter(|(e, _)| !hosts(e)).max_by_key(|(_, n)| **n);
     engine.name = proper.or_else(|| votes.iter().max_by_key(|(_, n)| **n)).map(|(e, _)| (*e).to_owned());
-    let own = facts.hits.iter().filter(|h| h.engine.as_deref().map(canonical) == engine.name);
-    engine.version = own
+    let own = |h: &&super::Hit| {
+        let id = h.engine.as_deref().and_then(|e| all.get(e)).map(|d| d.id.as_str());
+        id.is_some() && id == engine.name.as_deref()
+    };
+    engine.version = facts
+        .hits
+        .iter()
+        .filter(own)
         .filter_map(|h| h.word("version"))
         .find(|v| v.trim_start_matches(['v', 'b']).starts_with(|c: char| c.is_ascii_digit()));
-    for (_, c) in &containers {
-        let by_image = IMAGES.iter().find(|(word, _)| c.image.contains(word));
-        let by_args =
-            ENGINES.iter().find(|e| c.args.iter().any(|a| a == *e || a.starts_with(&format!("{e}."))));
-        if let Some(name) = by_image.map(|(_, n)| *n).or(by_args.copied()) {
-            engine.name.get_or_insert_with(|| name.to_owned());
-            if engine.version.is_none()
-                && engine.name.as_deref() == Some(name)
-                && !c.image.contains("lmcache")
-            {
-                engine.version = tag_version(&c.image);
-            }
+    for ((_, c), by_words) in containers.iter().zip(by_words) {
+        let by_image = all.by_image(&c.image);
+        let Some(found) = by_image.map(|n| n.engine).or(by_words) else { continue };
+        engine.name.get_or_insert_with(|| found.id.clone());
+        let of_it = by_image.is_some_and(|n| n.alone) && engine.name.as_deref() == Some(&found.id);
+        if engine.version.is_none() && of_it {
+            engine.version = tag_version(&c.image);
         }
     }
     engine
 }
 
-fn canonical(engine: &str) -> String {
-    match engine {
-        "llama.cpp" | "llamacpp" => "llama_cpp".into(),
-        "tensorrt-llm" | "trtllm" => "tensorrt_llm".into(),
-        e => e.replace('-', "_"),
-    }
+/// Whose command a container runs, with its flags. Beside the engine's own command a script has others, whose flags are
+/// theirs.
+fn command<'k>(c: &Container, file: &str, all: &'k Engines) -> (Vec<Flag>, Option<&'k Descriptor>) {
+    let commands = cmd::split(&c.args, &c.env);
+    let named = |words: &Vec<String>| {
+        all.by_command(words).map(|(d, _)| d).or_else(|| all.by_program(cmd::program_words(words)))
+    };
+    let own = commands.iter().find_map(|words| Some((words, named(words)?)));
+    let flags = match own {
+        Some((words, _)) => flags(words, file),
+        None => commands.iter().flat_map(|words| flags(words, file)).collect(),
+    };
+    (flags, own.map(|(_, d)| d))
+}
+
+fn flags(words: &[String], file: &str) -> Vec<Flag> {
+    let one = |g: cmd::Given| {
+        let value = g.values.first().map(|v| v.trim_matches(['"', '\'']).to_owned()).unwrap_or_default();
+        let name = g.path.map(|p| format!("{}.{p}", g.name)).unwrap_or(g.name);
+        Flag { name, value, file: file.to_owned() }
+    };
+    cmd::flags(words, &[]).flags.into_iter().map(one).collect()
+}
+
+/// Environment values that matter for memory: the allocators', and those that heads name as levers.
+fn matters(name: &str, all: &Engines) -> bool {
+    name.contains("ALLOC_CONF") || name.contains("MEM") || all.iter().any(|d| d.names(name))
 }
 
 /// `vllm/vllm-openai:v0.11.2` → `0.11.2`; tags like `latest` or `nightly` tell nothing.
 fn tag_version(image: &str) -> Option<String> {
-    let tag = image.rsplit_once('/').map_or(image, |(_, t)| t).split_once(':')?.1;
-    let version = tag.trim_start_matches('v').split(['-', '_', '+']).next()?;
+    let version = version::tag(image)?.trim_start_matches('v').split(['-', '_', '+']).next()?;
     (version.starts_with(|c: char| c.is_ascii_digit()) && version.contains('.')).then(|| version.to_owned())
-}
-
-/// `--a=b`, `--a b`, `-a b`, `--switch`; a shell line in one argument is split at blanks.
-fn flags(args: &[String], file: &str) -> Vec<Flag> {
-    let words: Vec<&str> = args
-        .iter()
-        .flat_map(|a| if a.contains(" --") { a.split_whitespace().collect() } else { vec![a.as_str()] })
-        .collect();
-    let mut out = Vec::new();
-    let mut it = words.iter().peekable();
-    while let Some(word) = it.next() {
-        let Some(name) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).filter(|n| !n.is_empty())
-        else {
-            continue;
-        };
-        if name.parse::<f64>().is_ok() {
-            continue;
-        }
-        let (name, value) = match name.split_once('=') {
-            Some((n, v)) => (n, v.to_owned()),
-            None => match it.peek().filter(|next| !next.starts_with('-') || next.parse::<f64>().is_ok()) {
-                Some(next) => {
-                    let value = (**next).to_owned();
-                    it.next();
-                    (name, value)
-                }
-                None => (name, String::new()),
-            },
-        };
-        let value = value.trim_matches(['"', '\'']).to_owned();
-        out.push(Flag { name: name.replace('_', "-"), value, file: file.to_owned() });
-    }
-    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn of(args: &[&str]) -> (Engine, Option<String>) {
+        let all = Engines::embedded();
+        let c = Container { args: args.iter().map(|a| (*a).to_owned()).collect(), ..Container::default() };
+        let (flags, named) = command(&c, "pod.json", all);
+        (Engine { flags, all: all.clone(), ..Engine::default() }, named.map(|d| d.id.clone()))
+    }
+
     #[test]
     fn flags_of_all_spellings() {
-        let args: Vec<String> = [
+        let (e, named) = of(&[
             "serve",
             "m",
             "--max_model_len=4096",
@@ -185,26 +186,33 @@ mod tests {
             "--enforce-eager",
             "--x",
             "-1",
-        ]
-        .map(str::to_owned)
-        .into();
-        let e = Engine { flags: flags(&args, "pod.json"), ..Engine::default() };
+        ]);
+        assert_eq!(named, None);
         assert_eq!(e.number(&["max-model-len"]), Some(4096.0));
         assert_eq!(e.flag(&["tensor-parallel-size", "tp"]), Some("2"));
         assert_eq!(e.flag(&["enforce-eager"]), Some(""));
         assert_eq!(e.flag(&["x"]), Some("-1"));
-        let shell = flags(&["vllm serve m --max-num-seqs 16".to_owned()], "f");
-        assert_eq!(shell[0].value, "16");
+        assert_eq!(e.ranks(), 2.0);
     }
 
     #[test]
-    fn versions() {
+    fn a_script_s_other_commands_have_flags_of_their_own() {
+        let (e, named) = of(&[
+            "bash",
+            "-c",
+            "pip install --upgrade x --port 1; vllm serve m --max-num-seqs '16' \\\n --port 9000",
+        ]);
+        assert_eq!((named.as_deref(), e.number(&["max-num-seqs"])), (Some("vllm"), Some(16.0)));
+        assert_eq!(e.flags.iter().filter(|f| f.name == "port").count(), 1);
+        assert_eq!(of(&["text-embeddings-router", "--model-id", "m"]).1.as_deref(), Some("tei"));
+        assert_eq!(of(&["python3", "train.py", "--name", "vllm"]).1, None);
+    }
+
+    #[test]
+    fn versions_of_tags() {
         assert_eq!(tag_version("vllm/vllm-openai:v0.11.2").as_deref(), Some("0.11.2"));
         assert_eq!(tag_version("lmsysorg/sglang:v0.5.8-cu126").as_deref(), Some("0.5.8"));
         assert_eq!(tag_version("localhost:5000/vllm"), None);
         assert_eq!(tag_version("rocm/vllm-dev:nightly"), None);
-        let e = Engine { version: Some("0.11.1rc7".into()), ..Engine::default() };
-        assert_eq!(e.version_at_least(&[0, 11]), Some(true));
-        assert_eq!(e.version_at_least(&[0, 20, 2]), Some(false));
     }
 }

@@ -95,7 +95,7 @@ pub fn extract(bundle: &Bundle, knowledge: &Knowledge) -> Facts {
     for log in 0..facts.logs.len() {
         take_zone_off(bundle, &mut facts, log);
     }
-    facts.engine = engine::engine(bundle, &facts);
+    facts.engine = engine::engine(bundle, &facts, knowledge);
     facts.mig = mig(bundle, &facts);
     facts
 }

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::signature::{Mark, Signature, compile};
-use super::{Examples, Knowledge, Match};
+use super::{Examples, HeadExamples, Knowledge, Match};
 use crate::text::strip_ansi;
 use dualplane_base::Class;
+use dualplane_engines::command_line::{program_words, shell};
+use dualplane_engines::{Descriptor, Engines, Kind};
 
 /// Shorter literals hit everywhere and make the prefilter useless.
 const SHORTEST_LITERAL: usize = 4;
@@ -48,6 +50,67 @@ pub fn check(knowledge: &Knowledge, examples: &[Examples]) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// Checks engines' heads with their examples.
+#[must_use]
+pub fn check_heads(knowledge: &Knowledge, examples: &[HeadExamples]) -> Vec<Problem> {
+    let engines = knowledge.engines();
+    let mut problems = Vec::new();
+    for e in examples {
+        let mut say = |what: String| problems.push(Problem { id: format!("engine {}", e.id), what });
+        let Some(head) = engines.iter().find(|d| d.id == e.id) else {
+            say("the head was not loaded".into());
+            continue;
+        };
+        head_of(head, engines, &mut say);
+        let image =
+            |i: &String| engines.by_image(i).is_some_and(|n| n.engine.id == e.id || n.server.id == e.id);
+        let command = |c: &String| {
+            let words = shell(c, &[]).concat();
+            let found = engines.by_command(&words).map(|(d, _)| d);
+            found.or_else(|| engines.by_program(program_words(&words))).is_some_and(|d| d.id == e.id)
+        };
+        let process = |p: &String| engines.serves_models(p) && engines.may_own(Some(head), p);
+        each("image", &e.images, image, &mut say);
+        each("command", &e.commands, command, &mut say);
+        each("process", &e.processes, process, &mut say);
+        if head.kind != Kind::Helper && e.images[0].is_empty() && e.commands[0].is_empty() {
+            say("it has no examples: give an image or a command".into());
+        }
+    }
+    problems
+}
+
+fn each(
+    what: &str,
+    [hits, misses]: &[Vec<String>; 2],
+    is: impl Fn(&String) -> bool,
+    say: &mut impl FnMut(String),
+) {
+    for x in hits.iter().filter(|x| !is(x)) {
+        say(format!("its {what} is not recognised: {x}"));
+    }
+    for x in misses.iter().filter(|x| is(x)) {
+        say(format!("a near miss is recognised by its {what}: {x}"));
+    }
+}
+
+fn head_of(head: &Descriptor, engines: &Engines, say: &mut impl FnMut(String)) {
+    if head.parent.as_deref().is_some_and(|p| engines.get(p).is_none_or(|d| d.parent.is_some())) {
+        say("its parent is no engine, or has a parent itself".into());
+    }
+    let lower = |w: &&String| w.chars().any(char::is_uppercase);
+    if let Some(word) = head.images.iter().chain(&head.processes).chain(&head.helpers).find(lower) {
+        say(format!("{word:?} is compared in small letters"));
+    }
+    let pools = head.host_pool.iter();
+    for p in pools.filter(|p| !p.flags.is_empty() && crate::units::unit_bytes(&p.unit).is_none()) {
+        say(format!("the unit {:?} of {} is none", p.unit, p.name));
+    }
+    if engines.iter().filter(|d| d.usual).count() > 1 {
+        say("only one engine can be the usual one".into());
+    }
 }
 
 fn entry(s: &Signature, say: &mut impl FnMut(String)) {

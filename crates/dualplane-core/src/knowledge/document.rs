@@ -18,7 +18,11 @@ pub struct Examples {
 pub fn add(all: &mut Map<String, Value>, doc: Value, file: &str) -> Vec<Examples> {
     let mut examples = Vec::new();
     let Value::Object(doc) = doc else { return examples };
-    let engine = doc.get("engine").cloned().unwrap_or(Value::Null);
+    let engine = match doc.get("engine") {
+        Some(Value::Object(head)) => head.get("id").cloned().unwrap_or(Value::Null),
+        Some(name) => name.clone(),
+        None => Value::Null,
+    };
     for (key, value) in doc {
         let Value::Array(entries) = value else { continue };
         for mut entry in entries {
@@ -32,12 +36,17 @@ pub fn add(all: &mut Map<String, Value>, doc: Value, file: &str) -> Vec<Examples
                     examples.push(Examples { id, hits, misses });
                 }
             }
-            if let Value::Array(into) = all.entry(key.clone()).or_insert_with(|| Value::Array(Vec::new())) {
-                into.push(entry);
-            }
+            push(all, &key, entry);
         }
     }
     examples
+}
+
+/// Adds one entry.
+pub fn push(all: &mut Map<String, Value>, key: &str, entry: Value) {
+    if let Value::Array(into) = all.entry(key).or_insert_with(|| Value::Array(Vec::new())) {
+        into.push(entry);
+    }
 }
 
 fn strings(value: Option<Value>) -> Vec<String> {

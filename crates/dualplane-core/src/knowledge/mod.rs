@@ -6,14 +6,14 @@ mod check;
 pub mod document;
 mod gate;
 mod matcher;
-pub mod metrics;
 mod redaction;
 mod signature;
 mod xid;
 
-pub use check::{Problem, check};
+pub use check::{Problem, check, check_heads};
 pub use document::Examples;
 pub use dualplane_base::gpu::{self, Gpu, MigProfile};
+pub use dualplane_engines::{Engines, HeadExamples, metrics};
 pub(crate) use gate::{Gate, Owner};
 pub use matcher::{Capture, Match};
 pub(crate) use redaction::Names;
@@ -52,6 +52,9 @@ struct Document {
     harmless_name: Vec<HarmlessName>,
     #[serde(default)]
     user_field: Vec<UserField>,
+    /// Heads of a team's own engines; the embedded ones stand apart.
+    #[serde(default)]
+    engine: Vec<dualplane_engines::Descriptor>,
 }
 
 /// Everything in `knowledge/`, ready to match.
@@ -64,6 +67,7 @@ pub struct Knowledge {
     redactions: Vec<Redaction>,
     names: Names,
     gate: OnceLock<Option<Gate>>,
+    engines: Engines,
 }
 
 impl Knowledge {
@@ -93,6 +97,7 @@ impl Knowledge {
             redactions: doc.redaction,
             names: Names { secret: doc.secret_name, harmless: doc.harmless_name, fields: doc.user_field },
             gate: OnceLock::new(),
+            engines: Engines::embedded().with(doc.engine),
         })
     }
 
@@ -118,6 +123,7 @@ impl Knowledge {
         all.harmless_name.extend(own.harmless_name);
         all.user_field.retain(|r| own.user_field.iter().all(|o| o.id != r.id));
         all.user_field.extend(own.user_field);
+        all.engine = own.engine;
         Self::from_document(all)
     }
 
@@ -170,6 +176,12 @@ impl Knowledge {
     /// The literals of all that is masked; built when something is masked first.
     pub(crate) fn gate(&self) -> Option<&Gate> {
         self.gate.get_or_init(|| Gate::new(&self.redactions, &self.names, &self.signatures)).as_ref()
+    }
+
+    /// All known engines.
+    #[must_use]
+    pub fn engines(&self) -> &Engines {
+        &self.engines
     }
 
     /// All known cards.

@@ -15,43 +15,19 @@ const HALF: f64 = 0.5;
 /// Processes told of one card.
 pub(super) const TOLD: usize = 4;
 
-/// Names of processes that an engine runs as. What is none of them is somebody else's; `python3` may be either.
-const OWN: &[(&str, &[&str])] = &[
-    ("llama_cpp", &["llama"]),
-    ("ollama", &["ollama", "llama"]),
-    ("tgi", &["text-generation", "python", "pt_main"]),
-];
-/// Any engine's, for those that are not in the list.
-const ANY: &[&str] = &[
-    "python",
-    "vllm",
-    "sglang",
-    "ray",
-    "pt_main",
-    "llama",
-    "ollama",
-    "text-generation",
-    "triton",
-    "trtllm",
-    "tensorrt",
-    "lmdeploy",
-    "mpi",
-    "orted",
-];
-
 pub(super) fn place(file: &str, line: u64) -> Place {
     Place { file: file.to_owned(), line: Some(line) }
 }
 
-/// The name tells that the process is none of this engine's own. What the driver hides tells nothing.
+/// The name tells that the process is none of this engine's own; `python3` may be either. What the driver hides tells
+/// nothing.
 fn foreign(p: &GpuProcess, facts: &Facts) -> bool {
     let lower = p.name.to_ascii_lowercase();
     let name = lower.split_whitespace().next().unwrap_or_default();
     let base = name.rsplit('/').next().unwrap_or(name);
     let hidden =
         base.is_empty() || base.starts_with(['[', '-', '.']) || base == "n/a" || base.contains("mps-server");
-    let own = OWN.iter().find(|(engine, _)| facts.engine.is(engine)).map_or(ANY, |(_, names)| names);
-    !hidden && !own.iter().any(|o| base.contains(o))
+    !hidden && !facts.engine.all.may_own(facts.engine.head(), base)
 }
 
 /// Distinct cards of all printouts, those in MIG mode left out: their own figures are those of no workload.

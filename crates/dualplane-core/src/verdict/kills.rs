@@ -94,8 +94,8 @@ pub(super) fn relevant<'a>(
     // A headless record is the rest of an older one: it only speaks where no whole record is left.
     out.sort_by_key(|(rank, oom, _)| (*rank, oom.headless()));
     // Without a pod to go by, a record about a model server speaks before one about its neighbours.
-    if pod.is_none() && out.iter().any(|(_, o, _)| serves_models(o)) {
-        out.retain(|(_, o, _)| serves_models(o));
+    if pod.is_none() && out.iter().any(|(_, o, _)| serves_models(o, facts)) {
+        out.retain(|(_, o, _)| serves_models(o, facts));
     }
     // With a record of the very instance, those of other instances only repeat the loop.
     let best = out.first().map(|(r, ..)| *r);
@@ -103,22 +103,9 @@ pub(super) fn relevant<'a>(
 }
 
 /// A victim's or invoker's name is that of a model server or of what it runs on (at most 15 characters of it).
-fn serves_models(oom: &OomRecord) -> bool {
-    const NAMES: &[&str] = &[
-        "vllm",
-        "sglang",
-        "python",
-        "llama",
-        "ollama",
-        "text-generation",
-        "triton",
-        "trtllm",
-        "ray::",
-        "lmdeploy",
-        "pt_main_thread",
-    ];
-    let comms = oom.victims.iter().map(|v| v.comm.as_str()).chain(oom.invoker.as_deref());
-    comms.map(str::to_lowercase).any(|c| NAMES.iter().any(|n| c.contains(n)))
+fn serves_models(oom: &OomRecord, facts: &Facts) -> bool {
+    let mut comms = oom.victims.iter().map(|v| v.comm.as_str()).chain(oom.invoker.as_deref());
+    comms.any(|c| facts.engine.all.serves_models(c))
 }
 
 /// The limit was that of a cgroup that is no pod's (a service of the node), and we know our own pod's.

@@ -9,6 +9,7 @@ use super::{Cited, Decided, Subject};
 use crate::evidence::Bundle;
 use crate::evidence::metrics::Sample;
 use crate::facts::{Facts, Place};
+use crate::knowledge::metrics::Metrics;
 use crate::time::Stamp;
 use crate::units::{Bytes, MIB};
 
@@ -179,20 +180,21 @@ pub(super) fn vram<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Sta
 }
 
 /// How full the KV cache was at that moment.
-pub(super) fn kv<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Stamp>) -> Option<&'a Sample> {
-    const USAGE: &[&str] = &[
-        "vllm:kv_cache_usage_perc",
-        "vllm:gpu_cache_usage_perc",
-        "sglang:token_usage",
-        "trtllm_kv_cache_utilization",
-    ];
+pub(super) fn kv<'a>(
+    bundle: &'a Bundle,
+    facts: &Facts,
+    subject: &Subject,
+    moment: Option<Stamp>,
+) -> Option<&'a Sample> {
+    let told = facts.engine.all.iter().filter_map(|d| d.metrics.as_ref());
+    let usage: Vec<&str> = told.flat_map(Metrics::kv_use_names).collect();
     let gap = |s: &Sample| s.stamp.zip(moment).and_then(|(a, b)| a.ms_until(b)).map(i64::abs);
-    let only: Vec<Option<&str>> = USAGE.iter().map(|name| only_pod(bundle, name)).collect();
+    let only: Vec<Option<&str>> = usage.iter().map(|name| only_pod(bundle, name)).collect();
     bundle
         .metrics
         .iter()
         .filter(|s| {
-            let only = USAGE.iter().position(|n| *n == s.name).and_then(|i| only.get(i));
+            let only = usage.iter().position(|n| *n == s.name).and_then(|i| only.get(i));
             only.is_some_and(|o| of_pod(s, subject, *o))
         })
         .filter(|s| gap(s).is_some_and(|g| g <= SAME_MOMENT_MS))

@@ -64,7 +64,7 @@ pub(super) fn launch(row: &Row, engine: EngineKind) -> (Launch, Gpu) {
     // A main branch of 2026 lies between the releases whose arithmetic is known.
     let newest = match engine {
         EngineKind::Vllm if version.starts_with("2026") => Version(0, 28, 0),
-        engine => Version::newest(engine),
+        engine => engine.newest(),
     };
     let launch = Launch {
         engine,

@@ -1,5 +1,9 @@
 //! The engine's own metrics and the DCGM exporter's, through the API server: no port is opened and no shell is run.
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use dualplane_core::knowledge::Engines;
 use serde_json::Value;
 
 use super::SHORT;
@@ -8,9 +12,6 @@ use super::source::{Missing, SourceData, Work};
 use crate::api::{Api, ApiError, path};
 use crate::find::text;
 
-/// Ports on which engines answer `/metrics` unless told otherwise: vLLM and Triton's HTTP, SGLang, TGI and llama.cpp,
-/// Triton's metrics, Ollama, Ray Serve.
-const PORTS: &[u64] = &[8000, 30000, 8080, 8002, 11434, 8265];
 /// Of one page of metrics: a busy engine's has some hundred KiB.
 pub(crate) const MAX_METRICS: usize = 4 << 20;
 /// Ports of one pod that are asked.
@@ -60,14 +61,32 @@ pub(crate) fn ports(pod: &Value) -> Vec<u64> {
         .flatten()
         .filter_map(|p| p.get("containerPort")?.as_u64())
         .collect();
+    let usual = usual_ports(pod);
     if ports.is_empty() {
         // A port that is not declared may be listened on all the same; one guess costs one short request.
-        ports.extend(PORTS.first());
+        ports.extend(usual.first());
     }
-    ports.sort_by_key(|p| PORTS.iter().position(|k| k == p).unwrap_or(PORTS.len()));
+    ports.sort_by_key(|p| usual.iter().position(|k| k == p).unwrap_or(usual.len()));
     ports.dedup();
     ports.truncate(MAX_PORTS);
     ports
+}
+
+/// Ports on which engines answer `/metrics` unless told otherwise: those of the engine that an image names, then the ports
+/// that most engines have.
+fn usual_ports(pod: &Value) -> Vec<u64> {
+    let containers = pod.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten();
+    let engines = Engines::embedded();
+    let named = containers.filter_map(|c| engines.by_image(c.get("image")?.as_str()?));
+    let mut ports: Vec<u16> = named.flat_map(|n| n.server.metrics_ports()).copied().collect();
+    let mut all: Vec<u16> =
+        engines.iter().flat_map(|d| d.metrics_ports().iter().chain(&d.ports)).copied().collect();
+    let count = all.clone();
+    all.sort_by_key(|p| Reverse(count.iter().filter(|c| *c == p).count()));
+    ports.extend(all);
+    let mut seen = BTreeSet::new();
+    ports.retain(|p| seen.insert(*p));
+    ports.into_iter().map(u64::from).collect()
 }
 
 fn asks_for_gpu(pod: &Value) -> bool {
@@ -155,6 +174,7 @@ mod tests {
             json!({"spec": {"containers": [{"ports": [{"containerPort": 22}, {"containerPort": 30000}]}]}});
         assert_eq!(of(declared), [30000, 22]);
         assert_eq!(of(json!({})), [8000]);
+        assert_eq!(of(json!({"spec": {"containers": [{"image": "lmsysorg/sglang:v0.5.8"}]}})), [30000]);
     }
 
     #[test]

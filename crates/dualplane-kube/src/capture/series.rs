@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dualplane_core::knowledge::Engines;
 use http::Uri;
 use jiff::Timestamp;
 use kube_client::config::Config;
@@ -92,7 +93,7 @@ const QUERIES: &[Query] = &[
     Query {
         file: "engine",
         what: "the engine's KV cache and queue over time",
-        expression: r#"{__name__=~"(vllm:|sglang:|trtllm_|nv_trt_llm_|tgi_|llamacpp:).*(cache|token_usage|preempt|requests_running|requests_waiting|num_running_reqs|num_queue_reqs|queue_size|kv_).*",__name__!~".*_bucket",namespace="{ns}",pod="{pod}"}"#,
+        expression: r#"{__name__=~"({prefixes}).*(cache|token_usage|preempt|requests_running|requests_waiting|num_running_reqs|num_queue_reqs|queue_size|kv_).*",__name__!~".*_bucket",namespace="{ns}",pod="{pod}"}"#,
     },
     Query {
         file: "node",
@@ -128,6 +129,9 @@ pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
 fn fill(expression: &str, cx: &Context<'_>) -> String {
     let regex = expression.contains("=~\"{node}");
     let node = if regex { cx.node.replace('.', "[.]") } else { cx.node.clone() };
+    let prefixes: Vec<&str> =
+        Engines::embedded().iter().flat_map(|d| &d.metrics_prefixes).map(String::as_str).collect();
+    let expression = expression.replace("{prefixes}", &prefixes.join("|"));
     expression.replace("{ns}", &cx.namespace).replace("{pod}", &cx.pod_name).replace("{node}", &node)
 }
 

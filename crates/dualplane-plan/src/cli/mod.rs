@@ -6,7 +6,6 @@ mod others;
 mod sglang;
 mod vllm;
 mod vllm_flags;
-pub(crate) mod words;
 
 use serde::Serialize;
 
@@ -15,7 +14,11 @@ use super::engines::tgi::TgiAsk;
 use super::host::HostAsk;
 use super::launch::Launch;
 use super::outcome::PlanError;
-use super::version::{EngineKind, Version};
+use super::version::EngineKind;
+use dualplane_base::Version;
+use dualplane_engines::Engines;
+pub(crate) use dualplane_engines::command_line as words;
+use dualplane_engines::command_line::{assignment, split};
 
 /// What a command line asks for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -41,7 +44,7 @@ impl CommandLine {
     #[must_use]
     pub fn of(engine: EngineKind) -> Self {
         Self {
-            launch: Launch { engine, version: Version::newest(engine), ..Launch::default() },
+            launch: Launch { engine, version: engine.newest(), ..Launch::default() },
             host: HostAsk::default(),
             llama_cpp: LlamaCppAsk::default(),
             tgi: TgiAsk::default(),
@@ -92,7 +95,7 @@ pub fn parse(
         other => others::parse(other, args)?,
     };
     environment(&mut line, &env);
-    if let Some(version) = image.and_then(image_version) {
+    if let Some(version) = image.and_then(Version::of_image) {
         line.launch.version = version;
         line.launch.version_known = true;
     }
@@ -103,14 +106,6 @@ pub fn parse(
 fn ollama(commands: &[Vec<String>], image: Option<&str>) -> bool {
     image.is_some_and(|i| i.contains("ollama"))
         || commands.iter().flatten().any(|w| w.rsplit('/').next() == Some("ollama"))
-}
-
-/// `NAME=value` before a command, or behind `-e`.
-fn assignment(word: &str) -> Option<(String, String)> {
-    let (name, value) = word.split_once('=')?;
-    let good =
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
-    good.then(|| (name.to_owned(), value.to_owned()))
 }
 
 /// An engine's image that a container tool runs.
@@ -148,75 +143,16 @@ fn unrecognised(words: &[String]) -> String {
     )
 }
 
-/// A single text, or the text behind `sh -c`, is split as a shell would.
-fn split(words: &[String], env: &[(String, String)]) -> Vec<Vec<String>> {
-    let script = words.iter().position(|w| w.starts_with('-') && w.ends_with('c') && w.len() <= 4);
-    let shell_name =
-        words.first().is_some_and(|w| matches!(w.rsplit('/').next(), Some("sh" | "bash" | "ash" | "dash")));
-    if let (true, Some(at)) = (shell_name, script) {
-        let text = words.get(at + 1..).unwrap_or_default().join(" ");
-        return words::shell(&text, env);
-    }
-    if let [one] = words
-        && one.contains(char::is_whitespace)
-    {
-        return words::shell(one, env);
-    }
-    // Kubernetes expands $(NAME) in each word, and only that.
-    let expand = |w: &String| {
-        if w.contains("$(") { words::shell(&format!("\"{w}\""), env).concat().join("") } else { w.clone() }
-    };
-    vec![words.iter().take(words::MOST_WORDS).map(expand).collect()]
-}
-
 /// The engine and where its arguments begin.
 fn engine_of(command: &[String]) -> Option<(EngineKind, usize)> {
-    for (i, word) in command.iter().enumerate() {
-        let name = word.rsplit('/').next().unwrap_or(word);
-        let next = command.get(i + 1).map(String::as_str);
-        let found = match name {
-            "vllm" if next == Some("serve") => Some((EngineKind::Vllm, i + 2)),
-            "sglang" if next == Some("serve") => Some((EngineKind::Sglang, i + 2)),
-            "text-generation-launcher" => Some((EngineKind::Tgi, i + 1)),
-            "trtllm-serve" if next == Some("serve") => Some((EngineKind::TensorrtLlm, i + 2)),
-            "trtllm-serve" => Some((EngineKind::TensorrtLlm, i + 1)),
-            "ollama" if matches!(next, Some("serve" | "run")) => Some((EngineKind::LlamaCpp, i + 2)),
-            "llama-server" | "llama-server.exe" => Some((EngineKind::LlamaCpp, i + 1)),
-            _ if name.starts_with("vllm.entrypoints") => Some((EngineKind::Vllm, i + 1)),
-            _ if name.starts_with("sglang.launch_server") || word.ends_with("sglang/launch_server.py") => {
-                Some((EngineKind::Sglang, i + 1))
-            }
-            _ => None,
-        };
-        if found.is_some() {
-            return found;
-        }
-    }
-    None
+    let (head, at) = Engines::embedded().by_command(command)?;
+    Some((EngineKind::named(head.plan.as_deref()?)?, at))
 }
 
-/// Words of images that name an engine; the more specific stands first.
-const IMAGES: &[(&str, EngineKind)] = &[
-    ("sglang", EngineKind::Sglang),
-    ("text-generation-inference", EngineKind::Tgi),
-    ("tensorrt-llm", EngineKind::TensorrtLlm),
-    ("tensorrt_llm", EngineKind::TensorrtLlm),
-    ("llama.cpp", EngineKind::LlamaCpp),
-    ("ollama", EngineKind::LlamaCpp),
-    ("vllm", EngineKind::Vllm),
-];
-
-/// The engine that an image carries.
+/// The engine that an image carries, where its arithmetic is known.
 #[must_use]
 pub fn engine_of_image(image: &str) -> Option<EngineKind> {
-    IMAGES.iter().find(|(word, _)| image.contains(word)).map(|(_, e)| *e)
-}
-
-/// `vllm/vllm-openai:v0.11.2-cu129` → 0.11.2; tags like `latest` tell nothing.
-#[must_use]
-pub fn image_version(image: &str) -> Option<Version> {
-    let name = image.rsplit_once('/').map_or(image, |(_, n)| n);
-    Version::parse(name.split_once('@').map_or(name, |(n, _)| n).split_once(':')?.1)
+    EngineKind::named(Engines::embedded().by_image(image)?.engine.plan.as_deref()?)
 }
 
 /// Environment values that change memory.
@@ -308,6 +244,5 @@ mod tests {
         assert_eq!((l.launch.version, l.launch.version_known), (Version(0, 11, 2), true));
         assert_eq!(l.launch.max_model_len, crate::MaxModelLen::Tokens(32_000));
         assert_eq!(l.launch.attention_backend.as_deref(), Some("FLASHINFER"));
-        assert_eq!(image_version("registry:5000/vllm@sha256:0"), None);
     }
 }

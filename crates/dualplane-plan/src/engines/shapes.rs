@@ -7,7 +7,7 @@ use crate::model::{Attention, Dtype, LinearScheme, Model};
 use crate::outcome::{PlanError, TensorClass};
 use crate::pool;
 use crate::quantity::{Plane, Quantity, Term, Unknown};
-use crate::version::{EngineKind, Version};
+use crate::version::EngineKind;
 use crate::weights;
 
 /// Shapes are the same in every engine. These read the driver's free memory before and after, which moves by whole
@@ -140,7 +140,7 @@ fn like(model: &Model, launch: &Launch) -> Launch {
     let mtp = launch.speculative.as_ref().is_some_and(|s| s.method == Speculation::Mtp);
     Launch {
         engine: EngineKind::Vllm,
-        version: Version::NEWEST_VLLM,
+        version: crate::NEWEST_VLLM,
         version_known: true,
         tp: launch.tp,
         pp: launch.pp,

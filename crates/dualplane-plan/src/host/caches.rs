@@ -5,7 +5,8 @@ use crate::arith::mul;
 use crate::launch::Lora;
 use crate::model::{FeedForward, Model};
 use crate::quantity::Quantity;
-use crate::version::{EngineKind, Version};
+use crate::version::EngineKind;
+use dualplane_base::Version;
 use dualplane_base::units::{Bytes, GIB, MIB};
 
 pub(super) fn parts(cx: &mut Cx<'_>) -> Vec<Part> {

@@ -5,7 +5,7 @@
 use crate::launch::Launch;
 use crate::model::{Attention, Family, Model};
 use crate::outcome::PlanError;
-use crate::version::Version;
+use dualplane_base::Version;
 
 /// An attention backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

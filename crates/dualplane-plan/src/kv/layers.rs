@@ -6,7 +6,7 @@ use crate::arith::{ceil_div, floor_div, lcm, mul, round_up};
 use crate::launch::{Launch, Speculation};
 use crate::model::{Attention, CompressedMla, Dtype, Gqa, Model, Reach};
 use crate::outcome::PlanError;
-use crate::version::Version;
+use dualplane_base::Version;
 
 /// The caches of one layer: most have one, some none, sparse and compressed ones several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

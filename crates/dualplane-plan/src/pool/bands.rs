@@ -9,7 +9,7 @@ use crate::arith::{floor_div, mul};
 use crate::launch::Launch;
 use crate::model::{Attention, FeedForward, Model, QkNorm};
 use crate::quantity::{Plane, Quantity, Term};
-use crate::version::Version;
+use dualplane_base::Version;
 use dualplane_base::units::{GIB, MIB};
 
 /// Whether the second model runner serves this version by default (vLLM config/vllm.py `use_v2_model_runner`).

@@ -2,7 +2,7 @@
 
 use crate::kv::{Groups, Need};
 use crate::outcome::Refusal;
-use crate::version::Version;
+use dualplane_base::Version;
 use dualplane_base::units::GIB;
 
 /// What a pool is cut into.

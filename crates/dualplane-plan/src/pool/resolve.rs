@@ -6,7 +6,7 @@ use crate::kv::{backend_of, is_quantised};
 use crate::launch::{Launch, MaxModelLen};
 use crate::model::{Attention, Dtype, Family, Model, Reach};
 use crate::outcome::PlanError;
-use crate::version::Version;
+use dualplane_base::Version;
 use dualplane_base::units::GIB;
 
 /// Everything settled.

@@ -5,7 +5,7 @@ use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::outcome::{Refusal, Verdict};
 use crate::quantity::Unknown;
-use crate::version::Version;
+use dualplane_base::Version;
 use dualplane_base::units::MIB;
 
 /// The check at start compares what is free with what was asked for (vLLM v1/worker/utils.py `request_memory`). Before, and

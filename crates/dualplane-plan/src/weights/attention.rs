@@ -8,7 +8,7 @@ use crate::model::{
     Attention, CompressedMla, Family, GatedDelta, Gqa, Kda, LinearScheme, Mamba2, Mla, Model, QkNorm,
 };
 use crate::outcome::TensorClass::{self, Attention as A, Mlp, Norms};
-use crate::version::Version;
+use dualplane_base::Version;
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, attention: &Attention) {
     match attention {

@@ -7,7 +7,7 @@ use crate::model::keys::number;
 use crate::model::{Family, FeedForward, LinearScheme, Model, Moe};
 use crate::outcome::PlanError;
 use crate::outcome::TensorClass::{self, Attention, Mlp, Moe as M};
-use crate::version::Version;
+use dualplane_base::Version;
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, f: &FeedForward) {
     let traits = family::traits(&model.architecture);

@@ -16,7 +16,7 @@ use super::model::family::{Everywhere, traits};
 use super::model::{Family, Model, RotaryTable};
 use super::outcome::{PlanError, TensorClass};
 use super::pool::{Settled, stage_of};
-use super::version::Version;
+use dualplane_base::Version;
 use tally::Tally;
 
 /// The weights of one rank of each pipeline stage.

@@ -8,7 +8,7 @@ use crate::model::quant::Quantization;
 use crate::model::{LinearScheme, Model};
 use crate::outcome::{PlanError, TensorClass};
 use crate::pool::Settled;
-use crate::version::Version;
+use dualplane_base::Version;
 
 /// What one rank is.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@ use crate::model::keys::number;
 use crate::model::{Attention, Model};
 use crate::outcome::TensorClass::{Other, Unattached};
 use crate::pool::Settled;
-use crate::version::Version;
+use dualplane_base::Version;
 use dualplane_base::units::MIB;
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, settled: &Settled, stage: u64, stages: u64, of: &[u64]) {

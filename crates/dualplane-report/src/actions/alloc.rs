@@ -77,7 +77,7 @@ fn pinned_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
                     "Shrink {} (now {}){}",
                     p.name,
                     p.bytes,
-                    p.flag.map(|f| format!(" with {f}")).unwrap_or_default()
+                    p.flag.as_ref().map(|f| format!(" with {f}")).unwrap_or_default()
                 ),
             )
             .because(p.arithmetic.clone()),

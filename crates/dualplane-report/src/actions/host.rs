@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::patch::{container_patch, quantity};
 use super::{Action, Context, Stage, Workload, names, on_node, promql, workload};
-use dualplane_base::units::{Bytes, GIB, MIB};
+use dualplane_base::units::{Bytes, GIB};
 use dualplane_core::evidence::ContainerKind;
 use dualplane_core::evidence::metrics::last_before;
 use dualplane_core::facts::{HostPool, OomRecord, host_pools, prompt_cache_in_use};
@@ -120,7 +120,7 @@ fn base_use(cx: &Context<'_>, pools: &[HostPool]) -> Option<(Bytes, String)> {
 
 /// The largest size of one pool that fits beside the others.
 fn shrink(cx: &Context<'_>, pool: &HostPool, all: &[HostPool], limit: Bytes, out: &mut Vec<Action>) {
-    let Some(flag) = pool.flag else { return };
+    let Some(flag) = &pool.flag else { return };
     let rest = all
         .iter()
         .filter(|p| p.name != pool.name && !p.bound)
@@ -129,12 +129,7 @@ fn shrink(cx: &Context<'_>, pool: &HostPool, all: &[HostPool], limit: Bytes, out
     let base = base_use(cx, all);
     let room = base.as_ref().map_or(ceiling, |(b, _)| ceiling.saturating_sub(*b));
     let each = Bytes(room.0 / pool.ranks.max(1));
-    let (value, unit) = match flag {
-        "--cache-ram" => (each.0 / MIB, "MiB"),
-        "--hicache-size" => (each.0 / 1_000_000_000, "GB of 10^9 bytes, per rank"),
-        "--cpu-offload-gb" => (each.0 / GIB, "GiB per GPU"),
-        _ => (each.0 / GIB, "GiB"),
-    };
+    let (value, unit) = (each.0 / pool.unit.max(1), &pool.unit_words);
     let others = if rest.0 > 0 { format!(" − other pools {rest}") } else { String::new() };
     let by_rank = if pool.ranks > 1 { format!("; ÷ {} ranks = {each}", pool.ranks) } else { String::new() };
     let now = format!("now: {}", pool.arithmetic);
@@ -324,10 +319,13 @@ fn prevent(cx: &Context<'_>, out: &mut Vec<Action>) {
 }
 
 fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
-    out.push(Action::new(
-        Stage::Avoid,
-        "Do not touch --gpu-memory-utilization, --mem-fraction-static or --max-model-len for this: they move VRAM, and this was host RAM",
-    ));
+    let flags: Vec<&str> = [cx.flag(|f| &f.share), cx.flag(|f| &f.length)].into_iter().flatten().collect();
+    let title = if flags.is_empty() {
+        "Do not change how much VRAM the server takes: this was host RAM".to_owned()
+    } else {
+        format!("Do not touch {} for this: they move VRAM, and this was host RAM", flags.join(" or "))
+    };
+    out.push(Action::new(Stage::Avoid, title));
     let shm =
         cx.bundle.pods.iter().any(|p| p.volumes.iter().any(|v| v.memory_medium && v.size_limit.is_none()));
     if shm {

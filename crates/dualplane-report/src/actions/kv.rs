@@ -1,6 +1,6 @@
 //! The KV cache is too small for the longest request or for the traffic.
 
-use super::vram::{utilization, utilization_flag};
+use super::vram::{pool, pool_start, utilization, utilization_flag};
 use super::{Action, Context, Stage, ceil_hundredth, promql};
 use crate::planned::{Told, of_start};
 use dualplane_base::units::{Bytes, thousands};
@@ -53,16 +53,15 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
         (None, None) => (None, ""),
     };
     let verify_len = fits;
+    let length = cx.flag(|f| &f.length).unwrap_or("the longest request");
     if let (Some(len), Some(fit)) = (max_len, fits) {
-        // vLLM names whole blocks itself; others take blocks of 16 tokens and less.
-        let fit = if cx.facts.engine.is("vllm") { fit } else { fit / 16 * 16 };
+        // A length that the engine estimates is in whole blocks; of a pool's tokens blocks of 16 are whole everywhere.
+        let estimated = num(&["estimated_max_len"]).is_some() || printed.is_none();
+        let fit = if estimated { fit } else { fit / 16 * 16 };
         out.push(
             Action::new(
                 Stage::Fix,
-                format!(
-                    "Set --max-model-len {fit} (from {}), if no request needs more",
-                    thousands(len as u64)
-                ),
+                format!("Set {length} {fit} (from {}), if no request needs more", thousands(len as u64)),
             )
             .because(format!(
                 "the pool holds {} tokens{whose}, one request may ask for {}; whole blocks",
@@ -79,7 +78,7 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
         out.push(
             Action::new(
                 Stage::Fix,
-                format!("Set --max-model-len {fit} (from {}), if no request needs more", thousands(len)),
+                format!("Set {length} {fit} (from {}), if no request needs more", thousands(len)),
             )
             .because(format!(
                 "{} tokens x {have} ÷ {need}, in whole blocks; less where layers keep a window or a state",
@@ -88,23 +87,12 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
         );
     }
     raise(cx, hit, max_len, fits, plan.as_ref(), out);
-    if cx.facts.engine.is("sglang")
-        && let (Some((weights, _)), Some((u, from))) =
-            (cx.facts.last_memory("sglang.weights_end", "weights"), utilization(cx))
-    {
-        out.push(
-            Action::new(
-                Stage::Fix,
-                format!("Raise --mem-fraction-static above {u}: weights take {weights} of it"),
-            )
-            .because(from),
-        );
-    }
+    pool_start(cx, out);
     if out.is_empty() {
-        out.push(
-            Action::new(Stage::Fix, format!("Raise {} or shrink what comes before the KV cache (weights: quantise or more GPUs; activations: halve the tokens of a step)", utilization_flag(cx)))
-                .because("the message carries no sizes; the start-up lines above it do: weights, activation peak, available KV cache"),
-        );
+        let before = "what comes before the KV cache (weights: quantise or more GPUs; activations: halve the tokens of a step)";
+        let title = utilization_flag(cx)
+            .map_or_else(|| format!("Shrink {before}"), |flag| format!("Raise {flag} or shrink {before}"));
+        out.push(Action::new(Stage::Fix, title).because("the message carries no sizes; the start-up lines above it do: weights, activation peak, available KV cache"));
     }
     let len = verify_len.map_or_else(|| "the new length".to_owned(), thousands);
     out.push(Action::new(Stage::Verify, format!("The start-up log prints a KV cache of at least {len} tokens and \"Maximum concurrency\" of at least 1.00x")));
@@ -119,7 +107,7 @@ fn raise(
     plan: Option<&Plan>,
     out: &mut Vec<Action>,
 ) {
-    let flag = utilization_flag(cx);
+    let flag = utilization_flag(cx).unwrap_or("the engine's share of the card");
     let told = hit.and_then(|h| h.memory("needed"));
     let have = hit.and_then(|h| h.memory("available"));
     let pool = cx.facts.hits.iter().rev().find_map(|h| {
@@ -156,6 +144,8 @@ fn raise(
         );
         return;
     };
+    let kv_type = cx.engine().and_then(|d| d.flags.kv_type.as_ref());
+    let kv_type = kv_type.map(|t| format!(" ({t} halves its bytes)")).unwrap_or_default();
     let want = ceil_hundredth(u + short.share_of(total));
     let shown = format!(
         "needed {need} − available {have} = {short} ({how}); {u} ({from}) + {short} ÷ {total} ({source}) = {:.4}",
@@ -168,7 +158,7 @@ fn raise(
         );
     } else {
         out.push(
-            Action::new(Stage::Fix, "Raising the utilisation alone is not enough: store KV in fp8 (--kv-cache-dtype fp8 halves its bytes) or shard over more GPUs")
+            Action::new(Stage::Fix, format!("Raising the utilisation alone is not enough: store KV in fp8{kv_type} or shard over more GPUs"))
                 .because(format!("{shown}, above the {MAX_UTILIZATION} that leaves room for context and graphs")),
         );
     }
@@ -195,7 +185,6 @@ fn total(cx: &Context<'_>) -> Option<(Bytes, String)> {
 
 /// Requests preempt or retract one another.
 fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
-    let e = &cx.facts.engine;
     let find =
         |groups: &[&str]| cx.facts.hits.iter().rev().find_map(|h| groups.iter().find_map(|g| h.number(g)));
     let end = cx.verdict.subject.death.as_ref().and_then(|d| d.finished);
@@ -203,14 +192,17 @@ fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
         let named = cx.bundle.metrics.iter().filter(|s| names.contains(&s.name.as_str()));
         last_before(named, end).map(|s| s.value)
     };
-    let running =
-        metric(&["vllm:num_requests_running", "sglang:num_running_reqs"]).or_else(|| find(&["running"]));
-    let flag = match e.name.as_deref() {
-        Some("sglang") => "--max-running-requests",
-        Some("llama_cpp" | "ollama") => "--parallel",
-        Some("tensorrt_llm" | "triton") => "max_batch_size",
-        _ => "--max-num-seqs",
-    };
+    let all: Vec<&str> = cx
+        .facts
+        .engine
+        .all
+        .iter()
+        .filter_map(|d| d.metrics.as_ref())
+        .flat_map(dualplane_engines::metrics::Metrics::running_names)
+        .collect();
+    let running = metric(&all).or_else(|| find(&["running"]));
+    let flag = cx.flag(|f| &f.batch).unwrap_or("the number of requests at a time");
+    let watched = cx.engine().and_then(|d| Some((d, d.metrics.as_ref()?)));
     match running.filter(|r| *r >= 2.0) {
         Some(r) => {
             // The pool is full at `r`; a tenth less leaves the blocks that running requests grow into.
@@ -220,12 +212,36 @@ fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
                     .because(format!("{r} running when the pool was full; 0.9 × {r} leaves a tenth of the pool for the tokens they still generate")),
             );
         }
-        None => out.push(Action::new(Stage::Fix, format!("Lower {flag} to 90 % of the number running when the pool is full (that number is not in the evidence)")).run("curl -s localhost:8000/metrics | grep -E 'num_requests_running|num_running_reqs|kv_cache_usage|token_usage'")),
+        None => {
+            let title = format!(
+                "Lower {flag} to 90 % of the number running when the pool is full (that number is not in the evidence)"
+            );
+            let a = Action::new(Stage::Fix, title);
+            out.push(match watched {
+                Some((d, m)) => {
+                    let names: Vec<&str> = m.running_names().chain(m.kv_use_names()).collect();
+                    let port = d.ports.first().copied().unwrap_or(8000);
+                    a.run(format!("curl -s localhost:{port}/metrics | grep -E '{}'", names.join("|")))
+                }
+                None => a,
+            });
+        }
     }
-    match e.name.as_deref() {
-        Some("sglang") => out.push(Action::new(Stage::Fix, "Or enlarge the pool: raise --mem-fraction-static while VRAM stays free at the peak (available_gpu_mem in the start-up log), or --kv-cache-dtype fp8_e5m2")),
-        Some("llama_cpp" | "ollama") => out.push(Action::new(Stage::Fix, "Or raise --ctx-size (it is shared by all --parallel slots) while VRAM stays free, or store KV as q8_0 (--cache-type-k/-v)")),
-        _ => out.push(Action::new(Stage::Fix, "Or enlarge the pool: --kv-cache-dtype fp8 doubles its tokens; more GPUs or a quantised model free VRAM for it")),
-    }
-    out.push(Action::new(Stage::Verify, "Under the same traffic the preemption (retraction) counter stands still and KV use stays below 95 %").run(promql("rate(vllm:num_preemptions_total[5m]) == 0 and vllm:kv_cache_usage_perc < 0.95")));
+    pool(cx, out).unwrap_or_else(|| {
+        let kv_type = cx.engine().and_then(|d| d.flags.kv_type.as_ref());
+        let kv_type = kv_type.map(|t| format!("{t} doubles its tokens; ")).unwrap_or_default();
+        out.push(Action::new(
+            Stage::Fix,
+            format!("Or enlarge the pool: {kv_type}more GPUs or a quantised model free VRAM for it"),
+        ));
+    });
+    let counter =
+        "Under the same traffic the preemption (retraction) counter stands still and KV use stays below 95 %";
+    let [usage, .., preempted] = watched.map(|(_, m)| m.names()).unwrap_or_default();
+    let a = Action::new(Stage::Verify, counter);
+    out.push(match (preempted, usage) {
+        (Some(p), Some(u)) => a.run(promql(&format!("rate({p}[5m]) == 0 and {u} < 0.95"))),
+        (None, Some(u)) => a.run(promql(&format!("{u} < 0.95"))),
+        _ => a,
+    });
 }

@@ -66,10 +66,15 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
             );
         }
     }
-    out.push(Action::new(
-        Stage::Fix,
-        "Or a model that fits: a quantised checkpoint, a shorter --max-model-len with fewer --max-num-seqs",
-    ));
+    let smaller: Vec<String> = [
+        cx.flag(|f| &f.length).map(|f| format!("a shorter {f}")),
+        cx.flag(|f| &f.batch).map(|f| format!("fewer {f}")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let smaller = if smaller.is_empty() { String::new() } else { format!(", {}", smaller.join(" with ")) };
+    out.push(Action::new(Stage::Fix, format!("Or a model that fits: a quantised checkpoint{smaller}")));
     let n = names(cx);
     out.push(
         Action::new(

@@ -6,6 +6,7 @@
 mod alloc;
 mod host;
 mod kv;
+mod levers;
 mod mig;
 mod other;
 mod patch;

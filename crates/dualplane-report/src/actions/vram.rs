@@ -7,8 +7,9 @@ use super::{Action, Context, Stage, Workload, floor_hundredth, names, on_node, w
 use dualplane_base::units::{Bytes, GIB};
 use dualplane_core::facts::vram::{self, VramOom};
 use dualplane_core::verdict::Class;
+use dualplane_engines::{Advice, Counsel, Descriptor, Lever, Step};
 use dualplane_plan::Version;
-use dualplane_plan::repair::default_utilisation;
+use dualplane_plan::repair::default_share;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
@@ -29,51 +30,33 @@ fn is_share(u: f64) -> bool {
     u > 0.0 && u <= 1.0
 }
 
-/// The engine's share of the card: flag, else the default of its version (0.9, from vLLM 0.20.0 on 0.92).
+/// The engine's share of the card: flag, else as the log prints it, else the default of its version.
 pub(super) fn utilization(cx: &Context<'_>) -> Option<(f64, String)> {
     let e = &cx.facts.engine;
-    match e.name.as_deref() {
-        Some("vllm") => {
-            const FLAGS: &[&str] = &["gpu-memory-utilization", "device-memory-utilization"];
-            if e.flag(FLAGS).is_some() {
-                // A value that is no share (a template's placeholder) is not the default either.
-                let u = e.number(FLAGS).filter(|u| is_share(*u))?;
-                return Some((u, format!("--gpu-memory-utilization {u} of the pod")));
-            }
-            if let Some(u) =
-                cx.facts.hits.iter().rev().find_map(|h| h.number("utilization")).filter(|u| is_share(*u))
-            {
-                return Some((u, format!("utilisation {u} as the log prints it")));
-            }
-            let version = e.version.as_deref().and_then(Version::parse);
-            let u = version.map_or(0.9, default_utilisation);
-            let of = e
-                .version
-                .as_deref()
-                .map_or("an unknown version; check it".to_owned(), |v| format!("vLLM {v}"));
-            Some((u, format!("default {u} of {of}")))
-        }
-        Some("sglang") => {
-            let printed = || {
-                cx.facts
-                    .hits
-                    .iter()
-                    .rev()
-                    .find_map(|h| h.number("utilization"))
-                    .filter(|u| is_share(*u))
-                    .map(|u| (u, format!("mem_fraction_static {u} as the log prints it")))
-            };
-            e.number(&["mem-fraction-static"])
-                .filter(|u| is_share(*u))
-                .map(|u| (u, format!("--mem-fraction-static {u} of the pod")))
-                .or_else(printed)
-        }
-        _ => None,
+    let head = e.head()?;
+    let flag = head.flags.share.first()?;
+    if e.lever(&head.flags.share).is_some() {
+        // A value that is no share (a template's placeholder) is not the default either.
+        let u = e.lever_number(&head.flags.share).filter(|u| is_share(*u))?;
+        return Some((u, format!("{flag} {u} of the pod")));
     }
+    let printed = cx.facts.hits.iter().rev().find_map(|h| h.number("utilization")).filter(|u| is_share(*u));
+    if let Some(u) = printed {
+        let name = head.printed.share_words.as_deref().unwrap_or("share");
+        return Some((u, format!("{name} {u} as the log prints it")));
+    }
+    let version = e.version.as_deref().and_then(Version::parse);
+    let u = default_share(head.plan.as_deref()?, version)?;
+    let of = e
+        .version
+        .as_deref()
+        .map_or("an unknown version; check it".to_owned(), |v| format!("{} {v}", head.name));
+    Some((u, format!("default {u} of {of}")))
 }
 
-pub(super) fn utilization_flag(cx: &Context<'_>) -> &'static str {
-    if cx.facts.engine.is("sglang") { "--mem-fraction-static" } else { "--gpu-memory-utilization" }
+/// The flag of the share; none for an engine without one.
+pub(super) fn utilization_flag<'a>(cx: &Context<'a>) -> Option<&'a str> {
+    cx.flag(|f| &f.share)
 }
 
 fn load(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
@@ -84,85 +67,108 @@ fn load(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
                 .because(format!("this process {} + the request that failed {} = {need}, a lower bound: loading was not finished", oom.own().unwrap_or_default(), oom.requested.unwrap_or_default())),
         );
     }
-    ggml(cx, oom, out);
-    match cx.facts.engine.name.as_deref() {
-        Some("vllm") => {
-            tensor_parallel(cx, "--tensor-parallel-size", out);
-            out.push(Action::new(Stage::Fix, "Or a quantised checkpoint of the same model (FP8 halves, AWQ/GPTQ 4 bit quarters the bytes of BF16 weights)"));
-            if matches!(cx.verdict.phase, dualplane_core::verdict::Phase::Profile) {
-                out.push(batched_tokens(cx));
-            }
+    counsel(cx, |a| &a.load, oom, out).unwrap_or_else(|| {
+        out.push(Action::new(Stage::Fix, "Shard the model over more GPUs, or load quantised weights"))
+    });
+}
+
+/// What the engine's head advises; `None` where it says nothing of this.
+fn counsel(
+    cx: &Context<'_>,
+    of: impl Fn(&Advice) -> &[Counsel],
+    oom: &VramOom,
+    out: &mut Vec<Action>,
+) -> Option<()> {
+    let heads: Vec<_> = cx.advisors().collect();
+    let of_head = |d: &&Descriptor| of(&d.advice).iter().any(|c| cx.concerns(c));
+    let head = heads.into_iter().find(of_head)?;
+    for c in of(&head.advice).iter().filter(|c| cx.concerns(c)) {
+        out.extend(c.say.as_ref().map(|text| Action::new(Stage::Fix, text.clone())));
+        match c.lever {
+            Some(Lever::TensorParallel) => out.push(tensor_parallel(cx)),
+            Some(Lever::Step) => out.extend(head.step.as_ref().map(|s| step(cx, s, c.or))),
+            Some(Lever::Layers) => out.push(layers(cx, oom)),
+            Some(Lever::ShareAboveWeights) => out.extend(above_weights(cx)),
+            None => {}
         }
-        Some("sglang") => {
-            tensor_parallel(cx, "--tp-size", out);
-            out.push(Action::new(Stage::Fix, "Or a quantised checkpoint; for an error in graph capture lower --cuda-graph-max-bs and --mem-fraction-static instead"));
-        }
-        Some("tgi") => {
-            out.push(prefill_tokens(cx));
-            out.push(Action::new(Stage::Fix, "Or shard over more GPUs (--num-shard) or load quantised weights (--quantize)"));
-        }
-        Some("tensorrt_llm" | "triton") if trigger_id(cx).starts_with("tensorrt_llm.") => out.push(Action::new(
-            Stage::Fix,
-            "Lower kv_cache_config.free_gpu_memory_fraction, max_num_tokens or max_batch_size, or raise tensor_parallel_size; the component named in the message says which of them did not fit",
-        )),
-        Some("llama_cpp" | "ollama") => {}
-        _ => out.push(Action::new(Stage::Fix, "Shard the model over more GPUs, or load quantised weights")),
     }
+    Some(())
 }
 
-fn trigger_id<'a>(cx: &Context<'a>) -> &'a str {
-    cx.verdict.trigger.as_ref().map_or("", |t| t.signature.as_str())
+fn tensor_parallel(cx: &Context<'_>) -> Action {
+    let flag = cx.flag(|f| &f.tensor_parallel).unwrap_or("the tensor-parallel size");
+    let now = cx.facts.engine.ranks() as u64;
+    Action::new(
+        Stage::Fix,
+        format!(
+            "Set {flag} {} (and the GPU count of the pod with it): the weights of each rank halve",
+            now * 2
+        ),
+    )
+    .because(format!("{flag} is {now} now; each doubling halves the sharded weights per GPU"))
 }
 
-fn tensor_parallel(cx: &Context<'_>, flag: &str, out: &mut Vec<Action>) {
-    let e = &cx.facts.engine;
-    let now = e.number(&["tensor-parallel-size", "tp-size", "tp"]).unwrap_or(1.0).max(1.0) as u64;
-    out.push(
-        Action::new(
-            Stage::Fix,
-            format!(
-                "Set {flag} {} (and the GPU count of the pod with it): the weights of each rank halve",
-                now * 2
-            ),
-        )
-        .because(format!("{flag} is {now} now; each doubling halves the sharded weights per GPU")),
-    );
-}
-
-/// llama.cpp prints the weights of all layers and how many there are: the number that fits can be computed.
-fn ggml(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
-    if !matches!(cx.facts.engine.name.as_deref(), Some("llama_cpp" | "ollama")) {
-        return;
-    }
+/// Where the log prints the weights of all layers and how many there are, the number that fits can be computed.
+fn layers(cx: &Context<'_>, oom: &VramOom) -> Action {
+    let flag = cx.flag(|f| &f.layers).unwrap_or("the number of layers on the GPU");
     let layers = cx.facts.hits.iter().rev().find_map(|h| h.number("layers_gpu"));
     // Device lines say "NVIDIA GeForce RTX 3090"; the catalogue knows the card's driver-reported total.
     let card = cx.facts.hits.iter().find_map(|h| h.word("gpu"));
     let total =
         card.as_deref().and_then(|c| cx.knowledge.gpu(c)).and_then(dualplane_core::knowledge::Gpu::total);
-    if let (Some(layers), Some(requested), Some(total)) = (layers.filter(|l| *l >= 1.0), oom.requested, total)
-    {
-        let per_layer = requested.0 as f64 / layers;
-        // A tenth of the card stays for KV cache, compute buffers and the context; the log does not tell their sizes.
-        let fit = ((total.0 as f64 * 0.9) / per_layer).floor();
-        out.push(
-            Action::new(Stage::Fix, format!("Set --n-gpu-layers {fit} (of {layers}); the rest runs on the CPU"))
-                .because(format!("{requested} ÷ {layers} layers = {} a layer", Bytes::from_f64(per_layer)))
-                .because(format!("0.9 × {total} ({}) ÷ that = {fit}; the tenth left is for KV cache, compute buffers and context", card.unwrap_or_default())),
+    let known = layers.filter(|l| *l >= 1.0).zip(oom.requested).zip(total);
+    let Some(((layers, requested), total)) = known else {
+        let length = cx.flag(|f| &f.length).unwrap_or("the context size");
+        return Action::new(
+            Stage::Fix,
+            format!(
+                "Lower {flag}, {length} or --ubatch-size, in this order of effect for a weights, KV or compute buffer"
+            ),
         );
-    } else {
-        out.push(Action::new(Stage::Fix, "Lower --n-gpu-layers, --ctx-size or --ubatch-size, in this order of effect for a weights, KV or compute buffer"));
-    }
+    };
+    let per_layer = requested.0 as f64 / layers;
+    // A tenth of the card stays for KV cache, compute buffers and the context; the log does not tell their sizes.
+    let fit = ((total.0 as f64 * 0.9) / per_layer).floor();
+    Action::new(Stage::Fix, format!("Set {flag} {fit} (of {layers}); the rest runs on the CPU"))
+        .because(format!("{requested} ÷ {layers} layers = {} a layer", Bytes::from_f64(per_layer)))
+        .because(format!(
+            "0.9 × {total} ({}) ÷ that = {fit}; the tenth left is for KV cache, compute buffers and context",
+            card.unwrap_or_default()
+        ))
+}
+
+/// The share must be above what the weights take of it.
+fn above_weights(cx: &Context<'_>) -> Option<Action> {
+    let (weights, (u, from)) = cx.weights().zip(utilization(cx))?;
+    let flag = utilization_flag(cx)?;
+    Some(
+        Action::new(Stage::Fix, format!("Raise {flag} above {u}: weights take {weights} of it"))
+            .because(from),
+    )
+}
+
+/// What the engine's head advises where the pool cannot hold one request.
+pub(super) fn pool_start(cx: &Context<'_>, out: &mut Vec<Action>) {
+    counsel(cx, |a| &a.pool_start, &VramOom::default(), out).unwrap_or_default();
+}
+
+/// What the engine's head advises where the pool cannot hold the traffic.
+pub(super) fn pool(cx: &Context<'_>, out: &mut Vec<Action>) -> Option<()> {
+    counsel(cx, |a| &a.pool, &VramOom::default(), out)
 }
 
 fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
-    let flag = utilization_flag(cx);
-    if let (Some((u, from)), Some(requested), Some(total)) = (utilization(cx), oom.requested, oom.total) {
+    // The share of an engine that is not known is not known either.
+    let flag = cx.facts.engine.head().and_then(|d| d.flags.share.first());
+    if let (Some(flag), Some((u, from)), Some(requested), Some(total)) =
+        (flag, utilization(cx), oom.requested, oom.total)
+    {
         let short = requested.saturating_sub(oom.free.unwrap_or_default());
         // The same request again as margin: the next longer prompt asks for more than this one.
         let give = short.saturating_add(requested);
         let lower = floor_hundredth(u - give.share_of(total));
         // The share must hold the weights, and something of a KV pool beside them.
-        let weights = cx.facts.last_memory("vllm.weights", "weights").map(|(b, _)| b.share_of(total));
+        let weights = cx.weights().map(|b| b.share_of(total));
         let least = weights.unwrap_or_default().max(0.05);
         let sum = format!(
             "asked for {requested} − free {} = {short} short; + {requested} margin for the next larger step = {give}",
@@ -178,37 +184,14 @@ fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
                 .because(sum)
                 .because(format!("{rest}: less than the weights and a KV pool need"))
         });
-    } else if matches!(cx.facts.engine.name.as_deref(), Some("vllm" | "sglang")) {
+    } else if let Some(flag) = flag {
         out.push(
             Action::new(Stage::Fix, format!("Lower {flag} by what the failed step lacked: that size, or the fraction now in use, is not in the evidence"))
                 .because("measure: the peak of nvidia-smi's used memory in the failing step, less its value when idle, divided by the total")
                 .run("nvidia-smi --query-gpu=timestamp,memory.used,memory.free,memory.total --format=csv -lms 200"),
         );
     }
-    match cx.facts.engine.name.as_deref() {
-        Some("vllm") => out.push(batched_tokens(cx)),
-        Some("sglang") => {
-            let now = cx.facts.hits.iter().rev().find_map(|h| h.number("chunked_prefill"));
-            let now = cx.facts.engine.number(&["chunked-prefill-size"]).or(now);
-            out.push(halve(
-                "Or ",
-                "--chunked-prefill-size",
-                "the memory of a prefill step's activations",
-                now,
-                "",
-            ));
-        }
-        Some("tgi") => out.push(prefill_tokens(cx)),
-        Some("llama_cpp" | "ollama") => out.push(Action::new(
-            Stage::Fix,
-            "Lower --ubatch-size or --ctx-size, or --n-gpu-layers by one, until the compute buffer fits",
-        )),
-        Some("triton") => out.push(Action::new(
-            Stage::Fix,
-            "Lower max_batch_size or the instance count in config.pbtxt: each instance has its own buffers",
-        )),
-        _ => {}
-    }
+    counsel(cx, |a| &a.runtime, oom, out).unwrap_or_default();
     serve_again(cx, out);
 }
 
@@ -247,18 +230,12 @@ fn serve_again(cx: &Context<'_>, out: &mut Vec<Action>) {
     });
 }
 
-fn batched_tokens(cx: &Context<'_>) -> Action {
-    let now = cx.facts.engine.number(&["max-num-batched-tokens"]).map(|n| (n, "the pod's flag"));
-    let printed = cx
-        .facts
-        .hits
-        .iter()
-        .rev()
-        .filter(|h| h.id == "vllm.max_num_batched_tokens")
-        .find_map(|h| h.number("tokens"))
-        .map(|n| (n, "as the log prints it"));
-    let (now, from) = now.or(printed).unzip();
-    halve("Or ", "--max-num-batched-tokens", "the activation peak of a step", now, from.unwrap_or_default())
+fn step(cx: &Context<'_>, step: &Step, or: bool) -> Action {
+    let given = cx.facts.engine.lever_number(&step.flags).map(|n| (n, step.flag_words.as_str()));
+    let printed = || cx.printed(&step.printed).map(|n| (n, step.printed_words.as_str()));
+    let (now, from) = given.or_else(printed).unzip();
+    let flag = step.flags.first().map_or("", String::as_str);
+    halve(if or { "Or " } else { "" }, flag, &step.moves, now, from.unwrap_or_default())
 }
 
 /// Half of a number of tokens: what is in proportion to it halves with it. A number below two has no half.
@@ -276,17 +253,6 @@ fn halve(or: &str, flag: &str, effect: &str, now: Option<f64>, from: &str) -> Ac
             format!("{or}{halve} {flag}: {effect} is in proportion to it (its value is not in the evidence)"),
         ),
     }
-}
-
-fn prefill_tokens(cx: &Context<'_>) -> Action {
-    let flag = cx.facts.engine.number(&["max-batch-prefill-tokens"]);
-    let printed = cx
-        .facts
-        .hits
-        .iter()
-        .filter(|h| h.id.starts_with("tgi."))
-        .find_map(|h| h.number("prefill_tokens").or_else(|| h.number("tokens")));
-    halve("", "--max-batch-prefill-tokens", "the memory of warm-up and prefill batches", flag.or(printed), "")
 }
 
 fn fragmentation(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
@@ -332,14 +298,12 @@ fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
             Action::new(Stage::Fix, format!("Free {} on the card for this server: {held} is held by others before it starts", desired.saturating_sub(free)))
                 .because(format!("wanted {desired} − free {free} = {} short; total {total} − free {free} = {held} held by others", desired.saturating_sub(free))),
         );
-        let weights = cx.facts.last_memory("vllm.weights", "weights").map(|(b, _)| b);
-        if held.share_of(total) < 0.25 && weights.is_none_or(|w| w < free) {
+        let shares = held.share_of(total) < 0.25 && cx.weights().is_none_or(|w| w < free);
+        if let Some(flag) = utilization_flag(cx).filter(|_| shares) {
             out.push(
                 Action::new(
                     Stage::Fix,
-                    format!(
-                        "Or share the card on purpose: --gpu-memory-utilization {fit} fits what is free now"
-                    ),
+                    format!("Or share the card on purpose: {flag} {fit} fits what is free now"),
                 )
                 .because(format!("{free} ÷ {total} = {:.4}, rounded down", free.share_of(total))),
             );

@@ -10,6 +10,7 @@ use super::told::Link;
 use dualplane_base::Confidence;
 use dualplane_base::json::{list, str_at, text_of};
 use dualplane_core::evidence::metrics;
+use dualplane_engines::{Answer, Engines};
 
 /// Models of one answer that are kept: a server of many adapters lists them all.
 const MOST_MODELS: usize = 64;
@@ -24,13 +25,8 @@ pub(super) fn hear(c: &mut ContainerMap, question: &Question, body: &str) {
     let mut heard = Heard { c, value: &value, source: &source };
     match question.path {
         "v1/models" => heard.models(),
-        "version" | "api/version" => heard.keep(&[("/version", "version")]),
-        "server_info" | "get_server_info" => heard.sglang(),
-        "info" => heard.tgi(),
-        "props" => heard.llama_cpp(),
-        "api/ps" => heard.ollama(),
-        "v2" => heard.triton(),
-        _ => {}
+        "version" | "api/version" => heard.keep("/version", "version"),
+        path => heard.answer(path),
     }
 }
 
@@ -41,11 +37,9 @@ struct Heard<'a> {
 }
 
 impl Heard<'_> {
-    fn keep(&mut self, keys: &[(&str, &'static str)]) {
-        for (pointer, name) in keys {
-            if let Some(v) = self.value.pointer(pointer).filter(|v| !v.is_null() && !v.is_object()) {
-                self.c.engine.tell(name, &text_of(v), self.source, Confidence::High);
-            }
+    fn keep(&mut self, pointer: &str, name: &'static str) {
+        if let Some(v) = self.value.pointer(pointer).filter(|v| !v.is_null() && !v.is_object()) {
+            self.c.engine.tell(name, &text_of(v), self.source, Confidence::High);
         }
     }
 
@@ -74,99 +68,61 @@ impl Heard<'_> {
 
     fn models(&mut self) {
         for m in list(self.value, "/data").iter().take(MOST_MODELS) {
-            let by = match str_at(m, "/owned_by") {
-                "vllm" => "vLLM",
-                "sglang" => "SGLang",
-                "llamacpp" => "llama.cpp",
-                "tensorrt_llm" => "TensorRT-LLM",
-                "library" => "Ollama",
-                _ => "",
-            };
-            self.engine(by);
+            let owner = str_at(m, "/owned_by");
+            let by = Engines::embedded().iter().find(|d| d.owned_by.iter().any(|o| o == owner));
+            self.engine(by.map_or("", |d| &d.name));
             let max_len = m.get("max_model_len").and_then(Value::as_u64);
             self.model(str_at(m, "/id"), str_at(m, "/root"), max_len);
         }
     }
 
-    fn sglang(&mut self) {
-        if self.value.get("model_path").is_none() {
+    /// An answer of a path that only some engines have: the first head that knows it.
+    fn answer(&mut self, path: &str) {
+        let heads = Engines::embedded().iter();
+        let all = heads.flat_map(|d| d.answer.iter().filter(|a| a.path == path).map(move |a| (d, a)));
+        for (d, a) in all {
+            let Some(known) = self.value.pointer(&a.known_by) else { continue };
+            let other = a.unless.as_ref().is_some_and(|p| self.value.pointer(p).is_some());
+            if other || a.known_as.as_ref().is_some_and(|text| known.as_str() != Some(text)) {
+                continue;
+            }
+            self.engine(&d.name);
+            for (pointer, name) in &a.keep {
+                self.keep(pointer, name);
+            }
+            match &a.list {
+                Some(items) => {
+                    for item in list(self.value, items).iter().take(MOST_MODELS) {
+                        self.model_of(a, item);
+                    }
+                }
+                None => self.model_of(a, self.value),
+            }
             return;
         }
-        self.engine("SGLang");
-        self.keep(&[
-            ("/version", "version"),
-            ("/tp_size", "tensor parallel"),
-            ("/mem_fraction_static", "mem_fraction_static"),
-            ("/max_total_num_tokens", "KV cache tokens"),
-            ("/kv_cache_dtype", "KV cache dtype"),
-            ("/context_length", "context length"),
-        ]);
-        let root = str_at(self.value, "/model_path");
-        let served = str_at(self.value, "/served_model_name");
-        self.model(if served.is_empty() { root } else { served }, root, None);
     }
 
-    fn tgi(&mut self) {
-        if self.value.get("model_id").is_none() {
-            return;
-        }
-        self.engine("TGI");
-        self.keep(&[
-            ("/version", "version"),
-            ("/max_total_tokens", "max_total_tokens"),
-            ("/max_concurrent_requests", "max_concurrent_requests"),
-        ]);
-        let max_len = self.value.get("max_total_tokens").and_then(Value::as_u64);
-        self.model(str_at(self.value, "/model_id"), "", max_len);
-    }
-
-    fn llama_cpp(&mut self) {
-        if self.value.get("default_generation_settings").is_none() {
-            return;
-        }
-        self.engine("llama.cpp");
-        self.keep(&[
-            ("/build_info", "build"),
-            ("/total_slots", "slots"),
-            ("/default_generation_settings/n_ctx", "context of a slot"),
-        ]);
-        let root = str_at(self.value, "/model_path");
-        let alias = str_at(self.value, "/model_alias");
-        self.model(if alias.is_empty() { root } else { alias }, root, None);
-    }
-
-    fn ollama(&mut self) {
-        self.engine("Ollama");
-        for m in list(self.value, "/models").iter().take(MOST_MODELS) {
-            let max_len = m.get("context_length").and_then(Value::as_u64);
-            self.model(str_at(m, "/name"), "", max_len);
-        }
-    }
-
-    fn triton(&mut self) {
-        if str_at(self.value, "/name") == "triton" {
-            self.engine("Triton");
-            self.keep(&[("/version", "version")]);
-        }
+    fn model_of(&mut self, a: &Answer, item: &Value) {
+        let id = a.model.iter().map(|p| str_at(item, p)).find(|id| !id.is_empty()).unwrap_or_default();
+        let root = a.root.as_ref().map_or("", |p| str_at(item, p));
+        let max_len = a.max_len.as_ref().and_then(|p| item.pointer(p)?.as_u64());
+        self.model(id, root, max_len);
     }
 }
 
-/// `vllm:cache_config_info` carries the cache's settings as labels.
+/// A series may carry an engine's settings as labels.
 fn metrics_of(c: &mut ContainerMap, source: &str, body: &str) {
     let (samples, _) = metrics::parse(body, "metrics");
-    if samples.iter().any(|s| s.name.starts_with("vllm:")) {
-        c.engine.tell("engine", "vLLM", source, Confidence::High);
-    }
-    let Some(info) = samples.iter().find(|s| s.name == "vllm:cache_config_info") else { return };
-    for (label, name) in [
-        ("gpu_memory_utilization", "gpu_memory_utilization"),
-        ("num_gpu_blocks", "KV cache blocks"),
-        ("block_size", "tokens of a block"),
-        ("kv_cache_size_tokens", "KV cache tokens"),
-        ("cache_dtype", "KV cache dtype"),
-    ] {
-        let value = info.label(label).filter(|v| *v != "None").unwrap_or_default();
-        c.engine.tell(name, value, source, Confidence::High);
+    let heads = Engines::embedded().iter();
+    for (d, a) in heads.flat_map(|d| d.answer.iter().filter(|a| a.path == "metrics").map(move |a| (d, a))) {
+        if samples.iter().any(|s| s.name.starts_with(&a.known_by)) {
+            c.engine.tell("engine", &d.name, source, Confidence::High);
+        }
+        let Some(info) = samples.iter().find(|s| Some(&s.name) == a.series.as_ref()) else { continue };
+        for (label, name) in &a.keep {
+            let value = info.label(label).filter(|v| *v != "None").unwrap_or_default();
+            c.engine.tell(name, value, source, Confidence::High);
+        }
     }
 }
 

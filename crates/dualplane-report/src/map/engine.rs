@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::model::Model;
 use super::pods;
 use super::told::{Attributes, Link};
-use dualplane_base::Confidence;
 use dualplane_base::json::{list, str_at};
+use dualplane_base::{Confidence, Version};
+use dualplane_engines::{Descriptor, Engines, Kind, command_line as cmd};
 use dualplane_plan::cli;
 
 /// A request to an engine, through the API server.
@@ -35,11 +36,22 @@ pub struct Answer {
 
 /// Ports of one container that are asked.
 const MOST_PORTS: usize = 3;
-/// Servers whose arithmetic is not planned, by a word of their image.
-const OTHER_IMAGES: &[(&str, &str)] = &[("tritonserver", "Triton"), ("ollama", "Ollama")];
+/// What is asked where the engine is not known: what servers answer most.
+const USUAL: [&str; 6] = ["v1/models", "version", "info", "props", "api/version", "v2"];
+/// Port unless told otherwise: most servers'.
+const USUAL_PORT: u64 = 8000;
+/// Flags of the API's port, where the engine is not known.
+const PORT_FLAGS: [&str; 2] = ["--port", "--http-port"];
+
+/// An engine by its container's spec.
+pub(super) struct Spec {
+    head: &'static Descriptor,
+    pub(super) attributes: Attributes,
+    pub(super) models: Vec<Model>,
+}
 
 /// The engine as far as the pod's spec tells it, and its models; none where the container is no engine.
-pub(super) fn of_spec(container: &Value) -> Option<(Attributes, Vec<Model>)> {
+pub(super) fn of_spec(container: &Value) -> Option<Spec> {
     let image = str_at(container, "/image");
     let words = words(container);
     let env: Vec<(String, String)> = list(container, "/env")
@@ -47,18 +59,18 @@ pub(super) fn of_spec(container: &Value) -> Option<(Attributes, Vec<Model>)> {
         .map(|e| (str_at(e, "/name").to_owned(), str_at(e, "/value").to_owned()))
         .collect();
     let line = cli::parse(&words, &env, Some(image).filter(|i| !i.is_empty())).ok();
-    let other = OTHER_IMAGES.iter().find(|(word, _)| image.contains(word)).map(|(_, name)| *name);
-    let by_image = other.map(str::to_owned).or_else(|| Some(cli::engine_of_image(image)?.to_string()));
-    if line.is_none() && by_image.is_none() {
-        return None;
-    }
+    let by_command = by_command(&words, &env);
+    let by_image = Engines::embedded().by_image(image).map(|n| n.server);
+    let head = by_command.or(by_image)?;
     let mut a = Attributes::default();
     let command = "command line in the pod's spec";
-    match (&line, other) {
-        (Some(l), None) => a.tell("engine", &l.launch.engine.to_string(), command, Confidence::Medium),
-        _ => a.tell("engine", &by_image.unwrap_or_default(), "name of the image", Confidence::Low),
+    // Arguments of an image that its engine takes speak for that engine as well.
+    if by_command.is_some() || (line.is_some() && head.kind == Kind::Engine) {
+        a.tell("engine", &head.name, command, Confidence::Medium);
+    } else {
+        a.tell("engine", &head.name, "name of the image", Confidence::Low);
     }
-    if let Some(version) = cli::image_version(image) {
+    if let Some(version) = Version::of_image(image) {
         a.tell("version", &version.to_string(), "tag of the image", Confidence::Medium);
     }
     let root = line.and_then(|l| l.model);
@@ -68,7 +80,12 @@ pub(super) fn of_spec(container: &Value) -> Option<(Attributes, Vec<Model>)> {
         id: Link::new(&id, command, Confidence::Medium),
         max_len: None,
     });
-    Some((a, models.into_iter().collect()))
+    Some(Spec { head, attributes: a, models: models.into_iter().collect() })
+}
+
+fn by_command(words: &[String], env: &[(String, String)]) -> Option<&'static Descriptor> {
+    let commands = cmd::split(words, env);
+    commands.iter().find_map(|c| Some(Engines::embedded().by_command(c)?.0))
 }
 
 fn words(container: &Value) -> Vec<String> {
@@ -76,30 +93,10 @@ fn words(container: &Value) -> Vec<String> {
     of("/command").chain(of("/args")).collect()
 }
 
-/// The value of a flag: `--port 8000` or `--port=8000`, also inside one word for a shell.
+/// The value of a flag, also behind a shell.
 fn flag(words: &[String], names: &[&str]) -> Option<String> {
-    let mut split = words.iter().flat_map(|w| w.split_whitespace());
-    while let Some(word) = split.next() {
-        let (name, value) = word.split_once('=').map_or((word, None), |(n, v)| (n, Some(v)));
-        if names.contains(&name) {
-            return value.or_else(|| split.next()).map(|v| v.trim_matches(['"', '\'']).to_owned());
-        }
-    }
-    None
-}
-
-/// Port unless told otherwise, and what to ask there.
-fn endpoints(engine: Option<&str>) -> (u64, &'static [&'static str]) {
-    match engine {
-        Some("vLLM") => (8000, &["version", "v1/models", "metrics"]),
-        Some("SGLang") => (30000, &["server_info", "get_server_info", "v1/models"]),
-        Some("TGI") => (80, &["info"]),
-        Some("TensorRT-LLM") => (8000, &["version", "v1/models"]),
-        Some("llama.cpp") => (8080, &["props", "v1/models"]),
-        Some("Ollama") => (11434, &["api/version", "api/ps"]),
-        Some("Triton") => (8000, &["v2"]),
-        _ => (8000, &["v1/models", "version", "info", "props", "api/version", "v2"]),
-    }
+    let given = cmd::flags(&cmd::split(words, &[]).concat(), &[]);
+    cmd::value(&given, names).map(str::to_owned)
 }
 
 /// What is worth asking a pod's engines; nothing of a container that does not run, or is neither engine nor has a GPU.
@@ -114,8 +111,17 @@ pub fn questions(pod: &Value) -> Vec<Question> {
         if !runs || (spec.is_none() && !gpu) {
             continue;
         }
-        let (usual, paths) = endpoints(spec.as_ref().and_then(|(a, _)| a.value("engine")));
-        let given = flag(&words(c), &["--port", "--http-port"]).and_then(|p| p.parse().ok());
+        let head = spec.as_ref().map(|s| s.head);
+        let usual = head.and_then(|d| d.ports.first()).map_or(USUAL_PORT, |p| u64::from(*p));
+        let paths = match head {
+            Some(d) if !d.asks.is_empty() => d.asks.iter().map(String::as_str).collect(),
+            _ => USUAL.to_vec(),
+        };
+        let flags = match head {
+            Some(d) if !d.port_flags.is_empty() => d.port_flags.iter().map(String::as_str).collect(),
+            _ => PORT_FLAGS.to_vec(),
+        };
+        let given = flag(&words(c), &flags).and_then(|p| p.parse().ok());
         let declared = list(c, "/ports").iter().filter_map(|p| p.get("containerPort")?.as_u64());
         let mut ports: Vec<u64> = match given {
             Some(port) => vec![port],

@@ -95,7 +95,7 @@ fn container(pod: &Value, c: &Value) -> ContainerMap {
             }
         }
     }
-    let (engine, models) = engine::of_spec(c).unwrap_or_default();
+    let (engine, models) = engine::of_spec(c).map(|s| (s.attributes, s.models)).unwrap_or_default();
     ContainerMap {
         name: name.to_owned(),
         id: status.map(|s| str_at(s, "/containerID").to_owned()).unwrap_or_default(),

@@ -10,8 +10,9 @@ use crate::exit::{self, Code};
 use crate::{output, own_knowledge};
 
 pub(crate) fn check(dir: &Path) -> Result<Code, Failure> {
-    let (all, examples) = own_knowledge::read(dir)?;
-    let problems = knowledge::check(&all, &examples);
+    let own = own_knowledge::read(dir)?;
+    let mut problems = knowledge::check(&own.knowledge, &own.examples);
+    problems.extend(knowledge::check_heads(&own.knowledge, &own.heads));
     let mut out = String::new();
     for p in &problems {
         // Writing into a String cannot fail.
@@ -22,7 +23,7 @@ pub(crate) fn check(dir: &Path) -> Result<Code, Failure> {
             dualplane_core::text::printable(&p.what)
         );
     }
-    let _ = writeln!(out, "{} signatures checked, {} problems", examples.len(), problems.len());
+    let _ = writeln!(out, "{} signatures checked, {} problems", own.examples.len(), problems.len());
     output::write(&out)?;
     Ok(if problems.is_empty() { exit::OK } else { exit::BELOW_BOUND })
 }

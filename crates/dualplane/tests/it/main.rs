@@ -13,6 +13,7 @@ mod apply;
 mod archive;
 mod deploy;
 mod docs;
+mod engines;
 mod fake_api;
 mod golden;
 mod harness;

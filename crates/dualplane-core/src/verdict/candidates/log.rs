@@ -50,7 +50,7 @@ pub(super) fn of_other_cgroup(hit: &Hit, bundle: &Bundle) -> bool {
     }
 }
 
-/// A load that failed and then went on was no end: llama.cpp retries with smaller buffers and comes up.
+/// A load that failed and then went on was no end: some engines retry with smaller buffers and come up.
 pub(super) fn weigh_recovery(hit: &Hit, weight: Weight, facts: &Facts) -> Weight {
     // TensorRT's builder tries tactics: one that does not fit is skipped, and the next lines say so.
     const TACTIC_LINES: u64 = 5;
@@ -64,7 +64,7 @@ pub(super) fn weigh_recovery(hit: &Hit, weight: Weight, facts: &Facts) -> Weight
     if skipped {
         return Weight::Suspect;
     }
-    let retries = hit.id.starts_with("llama_cpp.") || hit.id.starts_with("ollama.");
+    let retries = hit.engine.as_deref().and_then(|e| facts.engine.all.get(e)).is_some_and(|d| d.retries_load);
     if weight != Weight::Fatal || !retries || hit.class != Some(Class::CudaOomLoad) {
         return weight;
     }

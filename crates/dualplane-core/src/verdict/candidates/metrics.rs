@@ -4,6 +4,7 @@ use super::{Candidate, From, Weight, end_phase};
 use crate::evidence::metrics::{Sample, by_series};
 use crate::evidence::{Bundle, Container, Pod};
 use crate::facts::{Facts, Place};
+use crate::knowledge::metrics::Metrics;
 use crate::knowledge::{Knowledge, XidKind};
 use crate::verdict::rules::{first, symptoms};
 use crate::verdict::{Cited, Class, Confidence, Death, Phase, Subject};
@@ -70,30 +71,18 @@ fn rose<'a>(series: &[&'a Sample]) -> Option<&'a Sample> {
     })
 }
 
-/// A recompute storm prints nothing in vLLM V1: only the counter and a full cache show it.
-pub(super) fn preemptions(bundle: &Bundle, subject: &Subject, all: &mut Vec<Candidate>) {
+/// A recompute storm may print nothing: only the counter and a full cache show it.
+pub(super) fn preemptions(bundle: &Bundle, subject: &Subject, facts: &Facts, all: &mut Vec<Candidate>) {
     /// A cache this full has no room to admit another sequence without evicting one.
     const FULL: f64 = 0.95;
-    const PREEMPTED: &[&str] = &[
-        "vllm:num_preemptions_total",
-        "vllm:num_preemptions",
-        "sglang:num_retracted_reqs",
-        "sglang:num_retracted_reqs_total",
-        "sglang:num_retracted_requests_total",
-    ];
-    const USAGE: &[&str] = &[
-        "vllm:kv_cache_usage_perc",
-        "vllm:gpu_cache_usage_perc",
-        "sglang:token_usage",
-        "trtllm_kv_cache_utilization",
-    ];
+    let told = || facts.engine.all.iter().filter_map(|d| d.metrics.as_ref());
     let find = |names: &[&str]| {
         let of = |s: &&Sample| names.contains(&s.name.as_str()) && s.value.is_finite() && of_pod(s, subject);
         bundle.metrics.iter().filter(of).collect::<Vec<_>>()
     };
-    let preempted = find(PREEMPTED);
-    let usage = find(USAGE);
-    let waiting = find(&["vllm:num_requests_waiting", "sglang:num_queue_reqs"]);
+    let preempted = find(&told().flat_map(Metrics::preempted_names).collect::<Vec<_>>());
+    let usage = find(&told().flat_map(Metrics::kv_use_names).collect::<Vec<_>>());
+    let waiting = find(&told().flat_map(Metrics::waiting_names).collect::<Vec<_>>());
     let counters = by_series(preempted.iter().copied());
     let growth = counters.iter().map(|c| (c, grown(c))).find(|(_, n)| *n > 0.0);
     let Some((first, count)) = growth.and_then(|(c, n)| Some((*c.first()?, n))) else { return };

@@ -169,7 +169,7 @@ pub(super) fn collect(
     for hit in facts.hits.iter().filter(|h| h.mark == Mark::Failure) {
         all.extend(log::full_memory_volume(hit, bundle));
     }
-    metrics::preemptions(bundle, subject, &mut all);
+    metrics::preemptions(bundle, subject, facts, &mut all);
     metrics::oom_killed(bundle, subject, facts, &mut all);
     metrics::xids(bundle, knowledge, facts, subject, &mut all);
     all.extend(cgroup::oom_killed(bundle, subject, facts));

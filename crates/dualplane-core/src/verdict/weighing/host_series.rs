@@ -28,7 +28,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     if let Some(worst) = fullest(&cards) {
         text.push_str(&format!(", while VRAM stood at {:.0} % (GPU {})", worst.share() * 100.0, worst.gpu));
     }
-    if let Some(k) = kv(bundle, subject, host.sample.stamp) {
+    if let Some(k) = kv(bundle, case.facts, subject, host.sample.stamp) {
         text.push_str(&format!(", the KV cache at {:.0} %", k.value * 100.0));
     }
     say(decided, Cited::at(text, &host.place()));

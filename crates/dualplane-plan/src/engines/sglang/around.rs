@@ -6,7 +6,7 @@ use crate::launch::{Launch, Speculation};
 use crate::model::{Attention, Model};
 use crate::outcome::PlanError;
 use crate::quantity::{Quantity, Term, Unknown};
-use crate::version::Version;
+use dualplane_base::Version;
 use dualplane_base::units::MIB;
 
 /// Ranks that share the heads.

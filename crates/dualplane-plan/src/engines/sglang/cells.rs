@@ -8,7 +8,7 @@ use crate::kv::kv_heads;
 use crate::launch::{Launch, Speculation};
 use crate::model::{Attention, Dtype, Gqa, Mla, Model, Reach};
 use crate::outcome::PlanError;
-use crate::version::Version;
+use dualplane_base::Version;
 
 /// Layers of one kind, in bytes per token over all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@
 use crate::launch::{Launch, Speculation};
 use crate::model::{Attention, Encoder, Model};
 use crate::quantity::Quantity;
-use crate::version::Version;
+use dualplane_base::Version;
 use dualplane_base::units::MIB;
 
 /// Releases whose source was read.

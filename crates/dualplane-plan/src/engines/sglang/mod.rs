@@ -24,7 +24,7 @@ use crate::launch::Launch;
 use crate::model::Model;
 use crate::outcome::{GpuPlan, KvGroup, KvPlan, Plan, PlanError, Resolved, Verdict};
 use crate::quantity::{Plane, Quantity, Term};
-use crate::version::Version;
+use dualplane_base::Version;
 
 /// The oldest release whose arithmetic was read.
 const OLDEST: Version = Version(0, 4, 3);

@@ -5,7 +5,7 @@ use super::states::States;
 use crate::arith::floor_div;
 use crate::launch::Launch;
 use crate::outcome::Refusal;
-use crate::version::Version;
+use dualplane_base::Version;
 use dualplane_base::units::GIB;
 
 /// What a pool is cut by.

@@ -6,7 +6,7 @@ use crate::arith::{floor_div, mul};
 use crate::launch::Launch;
 use crate::model::{Attention, Dtype, Model};
 use crate::outcome::PlanError;
-use crate::version::Version;
+use dualplane_base::Version;
 
 /// Part of the rest that states get for each part of the KV pool.
 const RATIO: f64 = 0.9;

@@ -25,7 +25,7 @@ fn card(gib: f64, capability: (u32, u32)) -> Gpu {
 fn launch() -> Launch {
     Launch {
         engine: crate::EngineKind::Sglang,
-        version: Version::NEWEST_SGLANG,
+        version: crate::NEWEST_SGLANG,
         version_known: true,
         ..Launch::default()
     }

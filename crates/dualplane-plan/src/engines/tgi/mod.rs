@@ -7,7 +7,8 @@ use super::super::launch::{Launch, MaxModelLen};
 use super::super::model::{Attention, Dtype, FeedForward, Model};
 use super::super::outcome::{GpuPlan, KvGroup, KvPlan, Plan, PlanError, Refusal, Resolved, Verdict};
 use super::super::quantity::{Plane, Quantity, Term, Unknown};
-use super::super::version::{EngineKind, Version};
+use super::super::version::EngineKind;
+use dualplane_base::Version;
 use dualplane_base::units::MIB;
 
 /// The newest release whose source was read.
@@ -173,7 +174,7 @@ pub fn plan(model: &Model, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanEr
 fn weights(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, PlanError> {
     let as_vllm = Launch {
         engine: EngineKind::Vllm,
-        version: Version::NEWEST_VLLM,
+        version: crate::NEWEST_VLLM,
         version_known: true,
         tp: launch.tp,
         dtype: launch.dtype.clone(),

@@ -6,6 +6,7 @@ use dualplane_core::evidence::Bundle;
 use dualplane_core::facts;
 use dualplane_core::knowledge::{Knowledge, KnowledgeError};
 use dualplane_core::units::Bytes;
+use dualplane_engines::Engines;
 use dualplane_plan::card::{self, Placed, place};
 use dualplane_plan::cli::{self, CommandLine};
 use dualplane_plan::{Model, Named, PlanError, Speculation, Version};
@@ -55,7 +56,9 @@ impl Question<Option<Placed>> {
             found.evidence(args, k)?;
         }
         if !args.command.is_empty() {
-            let image = found.workload.as_ref().map(|_| "vllm");
+            // Flags alone are the most used engine's, where the workload says the rest.
+            let usual = found.workload.as_ref().and_then(|_| Engines::embedded().usual());
+            let image = usual.map(|d| d.id.as_str());
             found.line = Some(cli::parse(&args.command, &[], image)?);
         }
         found.ask(args)

@@ -7,6 +7,7 @@ use dualplane_core::evidence::metrics::Sample;
 use dualplane_core::evidence::{Bundle, RawFile};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::time::{Stamp, parse_rfc3339};
+use dualplane_engines::Engines;
 
 use super::frame::{Container, Engine, Frame, Gpu, Holder, Node, SCHEMA, Vram};
 use crate::commands::Failure;
@@ -139,28 +140,16 @@ impl Gauge {
     /// As the engines name them; the agent writes what it asked under the same names, and under its own where an engine has
     /// none.
     fn of_engine(name: &str) -> Option<Self> {
+        let told = || Engines::embedded().iter().filter_map(|d| d.metrics.as_ref());
         Some(match name {
-            "vllm:kv_cache_usage_perc"
-            | "vllm:gpu_cache_usage_perc"
-            | "sglang:token_usage"
-            | "trtllm_kv_cache_utilization"
-            | "llamacpp:kv_cache_usage_ratio"
-            | "dualplane_engine_kv_cache_usage_ratio" => Self::KvUse,
-            "vllm:num_requests_running"
-            | "sglang:num_running_reqs"
-            | "tgi_batch_current_size"
-            | "trtllm_num_requests_running"
-            | "llamacpp:requests_processing"
-            | "dualplane_engine_requests_running" => Self::Running,
-            "vllm:num_requests_waiting"
-            | "sglang:num_queue_reqs"
-            | "tgi_queue_size"
-            | "trtllm_num_requests_waiting"
-            | "llamacpp:requests_deferred"
-            | "dualplane_engine_requests_waiting" => Self::Waiting,
-            "vllm:num_preemptions_total"
-            | "sglang:num_retracted_requests_total"
-            | "dualplane_engine_preemptions_total" => Self::Preemptions,
+            "dualplane_engine_kv_cache_usage_ratio" => Self::KvUse,
+            "dualplane_engine_requests_running" => Self::Running,
+            "dualplane_engine_requests_waiting" => Self::Waiting,
+            "dualplane_engine_preemptions_total" => Self::Preemptions,
+            _ if told().any(|m| m.kv_use_names().any(|n| n == name)) => Self::KvUse,
+            _ if told().any(|m| m.running_names().any(|n| n == name)) => Self::Running,
+            _ if told().any(|m| m.waiting_names().any(|n| n == name)) => Self::Waiting,
+            _ if told().any(|m| m.preemption_names().any(|n| n == name)) => Self::Preemptions,
             _ => return None,
         })
     }

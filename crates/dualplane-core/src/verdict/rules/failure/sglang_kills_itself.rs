@@ -16,8 +16,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
         if case.exit_code() != Some(137) {
             return Err(unmet("the end is no SIGKILL"));
         }
-        if !case.facts.engine.is("sglang") {
-            return Err(unmet("the engine is not SGLang, which kills its own process tree"));
+        if !case.facts.engine.head().is_some_and(|d| d.kills_itself) {
+            return Err(unmet("the engine does not kill its own process tree"));
         }
         traceback::exception(case)
     },

@@ -9,37 +9,48 @@ use serde::Deserialize;
 
 use dualplane_base::metrics::sample;
 
+use super::{Descriptor, Engines};
+
 /// Series of one name that are taken: ranks and models of one engine are some tens.
 const MOST_SERIES: usize = 512;
 /// Longest name of a model that is kept, characters.
 const LONGEST_MODEL: usize = 200;
 
-/// One engine of `knowledge/metrics.toml`.
-#[derive(Debug, Clone, Deserialize)]
-pub struct EngineMetrics {
-    /// `vllm`.
-    pub engine: String,
-    programs: Vec<String>,
-    /// Where it listens unless told otherwise.
-    pub ports: Vec<u16>,
-    /// Flags that tell otherwise.
-    pub port_flags: Vec<String>,
-    /// Paths to ask, in this order.
-    pub paths: Vec<String>,
-    #[serde(default)]
+/// `[engine.metrics]` of `knowledge/engines/NAME.toml`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Metrics {
+    /// Name under which the agent tells of the engine, where that is not its id.
+    label: Option<String>,
+    ports: Vec<u16>,
+    port_flags: Vec<String>,
+    paths: Vec<String>,
     model_labels: Vec<String>,
-    #[serde(default)]
     copies: Vec<String>,
-    #[serde(default)]
     only_empty: Vec<String>,
-    #[serde(default)]
     kv_use: Vec<Series>,
-    #[serde(default)]
     running: Vec<Series>,
-    #[serde(default)]
     waiting: Vec<Series>,
-    #[serde(default)]
     preemptions: Vec<Series>,
+    /// More counters and gauges of preempted requests, which only stored series are searched for.
+    preempted: Vec<String>,
+    /// Where it was read.
+    source: String,
+}
+
+/// An engine that tells metrics.
+#[derive(Debug)]
+pub struct EngineMetrics {
+    /// Name under which the agent tells of it: `vllm`.
+    pub engine: &'static str,
+    /// Where it listens unless told otherwise.
+    pub ports: &'static [u16],
+    /// Flags that tell otherwise.
+    pub port_flags: &'static [String],
+    /// Paths to ask, in this order.
+    pub paths: &'static [String],
+    descriptor: &'static Descriptor,
+    metrics: &'static Metrics,
 }
 
 /// A series, or the quotient of two.
@@ -50,6 +61,13 @@ struct Series {
     labels: BTreeMap<String, String>,
     #[serde(default)]
     over: Option<Box<Series>>,
+}
+
+impl Series {
+    /// The name alone is the number.
+    fn is_plain(&self) -> bool {
+        self.over.is_none() && self.labels.is_empty()
+    }
 }
 
 /// What a page told; `None` where it does not.
@@ -81,37 +99,87 @@ struct Point {
     value: f64,
 }
 
-/// All engines; empty only if the embedded text does not parse, which the tests of this crate exclude.
+/// All engines that tell metrics.
 #[must_use]
 pub fn engines() -> &'static [EngineMetrics] {
     static ALL: OnceLock<Vec<EngineMetrics>> = OnceLock::new();
-    ALL.get_or_init(|| {
-        serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/engine_metrics.json")))
-            .unwrap_or_default()
-    })
+    ALL.get_or_init(|| Engines::embedded().iter().filter_map(EngineMetrics::of).collect())
+}
+
+/// What an engine says in `metrics`, else what its head says of its API.
+const fn or<'a, T>(own: &'a [T], head: &'a [T]) -> &'a [T] {
+    if own.is_empty() { head } else { own }
 }
 
 impl EngineMetrics {
+    fn of(descriptor: &'static Descriptor) -> Option<Self> {
+        let metrics = descriptor.metrics.as_ref()?;
+        Some(Self {
+            engine: metrics.label.as_deref().unwrap_or(&descriptor.id),
+            ports: or(&metrics.ports, &descriptor.ports),
+            port_flags: or(&metrics.port_flags, &descriptor.port_flags),
+            paths: &metrics.paths,
+            descriptor,
+            metrics,
+        })
+    }
+
     /// A word of a command line or a process title names this engine.
     #[must_use]
     pub fn is_named_by(&self, word: &str) -> bool {
-        let base = word.rsplit('/').next().unwrap_or(word);
-        self.programs.iter().any(|p| {
-            let (head, rest) = match base.split_at_checked(p.len()) {
-                Some(parts) => parts,
-                None => return false,
-            };
-            head.eq_ignore_ascii_case(p) && !rest.starts_with(|c: char| c.is_alphanumeric())
-        })
+        self.descriptor.is_named_by(word)
+    }
+
+    /// As [`Metrics::names`].
+    #[must_use]
+    pub fn names(&self) -> [Option<&'static str>; 4] {
+        self.metrics.names()
+    }
+
+    /// As [`Metrics::read`].
+    #[must_use]
+    pub fn read(&self, page: &str) -> Option<Counts> {
+        self.metrics.read(page)
+    }
+}
+
+impl Metrics {
+    /// Where they are, `api` being where the API is.
+    pub(super) fn ports_or<'a>(&'a self, api: &'a [u16]) -> &'a [u16] {
+        or(&self.ports, api)
     }
 
     /// Under which names the numbers stand: share of the KV cache in use, requests that run, that wait, preemptions. `None`
     /// where the engine has none, or where the name alone would be another number: a quotient, one of several labels.
     #[must_use]
     pub fn names(&self) -> [Option<&str>; 4] {
-        let plain = |s: &Series| s.over.is_none() && s.labels.is_empty();
         [&self.kv_use, &self.running, &self.waiting, &self.preemptions]
-            .map(|all| all.first().filter(|s| plain(s)).map(|s| s.name.as_str()))
+            .map(|all| all.first().filter(|s| s.is_plain()).map(|s| s.name.as_str()))
+    }
+
+    /// Names of the share of the KV cache in use, of all releases.
+    pub fn kv_use_names(&self) -> impl Iterator<Item = &str> {
+        self.kv_use.iter().filter(|s| s.is_plain()).map(|s| s.name.as_str())
+    }
+
+    /// Names of what counts preempted requests, of all releases.
+    pub fn preempted_names(&self) -> impl Iterator<Item = &str> {
+        self.preemption_names().chain(self.preempted.iter().map(String::as_str))
+    }
+
+    /// Names of the counter of preemptions, of all releases.
+    pub fn preemption_names(&self) -> impl Iterator<Item = &str> {
+        self.preemptions.iter().filter(|s| s.is_plain()).map(|s| s.name.as_str())
+    }
+
+    /// Names of the number of requests that run, of all releases.
+    pub fn running_names(&self) -> impl Iterator<Item = &str> {
+        self.running.iter().filter(|s| s.is_plain()).map(|s| s.name.as_str())
+    }
+
+    /// Names of the number of requests that wait, of all releases.
+    pub fn waiting_names(&self) -> impl Iterator<Item = &str> {
+        self.waiting.iter().filter(|s| s.is_plain()).map(|s| s.name.as_str())
     }
 
     /// Reads a page of metrics; `None` where it is not one of this engine.
@@ -196,7 +264,7 @@ mod tests {
     #[test]
     fn engines_by_words() {
         let named = |word: &str| {
-            engines().iter().filter(|e| e.is_named_by(word)).map(|e| e.engine.as_str()).collect::<Vec<_>>()
+            engines().iter().filter(|e| e.is_named_by(word)).map(|e| e.engine).collect::<Vec<_>>()
         };
         assert_eq!(named("/usr/local/bin/vllm"), ["vllm"]);
         assert_eq!(named("vllm.entrypoints.openai.api_server"), ["vllm"]);

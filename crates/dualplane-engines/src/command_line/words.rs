@@ -1,11 +1,11 @@
 //! Words of a command line: what a shell would make of a text, and flags with their values.
 
 /// No command line has more words; a longer one is broken or hostile.
-pub(crate) const MOST_WORDS: usize = 4096;
+pub const MOST_WORDS: usize = 4096;
 
 /// How many values a flag takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Take {
+pub enum Take {
     /// None; `--no-<name>` turns it off.
     Switch,
     /// One.
@@ -15,47 +15,52 @@ pub(crate) enum Take {
 }
 
 /// A flag of an engine: its name with dashes, other names, and what it takes.
-pub(crate) type Known = (&'static str, &'static [&'static str], Take);
+pub type Known = (&'static str, &'static [&'static str], Take);
 
 /// A flag as it was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Given {
+pub struct Given {
     /// The engine's own name for it, or as given where it is not known.
-    pub(crate) name: String,
+    pub name: String,
     /// What stands behind a dot: `num_speculative_tokens` of `--speculative-config.num_speculative_tokens`.
-    pub(crate) path: Option<String>,
+    pub path: Option<String>,
     /// Values.
-    pub(crate) values: Vec<String>,
+    pub values: Vec<String>,
     /// Turned on or off, where it is a switch.
-    pub(crate) on: bool,
+    pub on: bool,
     /// Whether the engine's table holds it.
-    pub(crate) known: bool,
+    pub known: bool,
 }
 
 impl Given {
     /// The first value.
-    pub(crate) fn value(&self) -> &str {
+    #[must_use]
+    pub fn value(&self) -> &str {
         self.values.first().map_or("", String::as_str)
     }
 
     /// As a person would find it.
-    pub(crate) fn flag(&self) -> String {
+    #[must_use]
+    pub fn flag(&self) -> String {
         format!("--{}", self.name)
     }
 }
 
 /// Flags and the words that are none.
 #[derive(Debug, Default)]
-pub(crate) struct Words {
-    pub(crate) flags: Vec<Given>,
-    pub(crate) loose: Vec<String>,
+pub struct Words {
+    /// Flags in the order in which they were given.
+    pub flags: Vec<Given>,
+    /// Words that neither are flags nor belong to one.
+    pub loose: Vec<String>,
 }
 
 /// Splits words into flags and loose words by an engine's table.
 ///
 /// Dashes and underscores are one, `--a=b` and `--a b` too; a prefix that only one known flag has is that flag, as
 /// Python's argparse reads it.
-pub(crate) fn flags(words: &[String], table: &[Known]) -> Words {
+#[must_use]
+pub fn flags(words: &[String], table: &[Known]) -> Words {
     let mut out = Words::default();
     let mut rest = words.iter().take(MOST_WORDS).peekable();
     while let Some(word) = rest.next() {
@@ -120,7 +125,8 @@ fn resolve(raw: &str, table: &[Known]) -> (String, Option<Take>, bool) {
 
 /// Splits a text as a shell does: blanks, quotes, backslashes, `$NAME`, `${NAME}` and Kubernetes' `$(NAME)` from
 /// `env`. Commands end at `;`, `&&`, `||`, `|` and line ends; each is a list of its own.
-pub(crate) fn shell(text: &str, env: &[(String, String)]) -> Vec<Vec<String>> {
+#[must_use]
+pub fn shell(text: &str, env: &[(String, String)]) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let mut word = String::new();
     let mut begun = false;

@@ -1,0 +1,137 @@
+//! An engine's levers and what helps it, as its head says them.
+
+use serde::Deserialize;
+
+use dualplane_base::Phase;
+
+/// Levers by what they move. The first of a list is named in advice, with its dashes; the others are read, too. A name
+/// without dashes is a variable of the environment or a setting of a file.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Flags {
+    /// Share of the whole card's memory.
+    pub share: Vec<String>,
+    /// Over how many GPUs the weights are split.
+    pub tensor_parallel: Vec<String>,
+    /// The longest request.
+    pub length: Vec<String>,
+    /// Requests at a time.
+    pub batch: Vec<String>,
+    /// Layers on the GPU.
+    pub layers: Vec<String>,
+    /// Makes the KV cache smaller, with its value.
+    pub kv_type: Option<String>,
+}
+
+/// The lever on the size of one step.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// As in [`Flags`].
+    pub flags: Vec<String>,
+    /// What it halves.
+    pub moves: String,
+    /// Messages that print its value.
+    #[serde(default)]
+    pub printed: Vec<Numbers>,
+    /// Where a printed value comes from, in words.
+    #[serde(default)]
+    pub printed_words: String,
+    /// Where a flag's value comes from, in words.
+    #[serde(default)]
+    pub flag_words: String,
+}
+
+/// A number of a message.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Numbers {
+    /// Id of the signature, or its beginning up to a dot.
+    pub signature: String,
+    /// Named group.
+    pub group: String,
+}
+
+impl Numbers {
+    /// Whether a hit of this id carries it.
+    #[must_use]
+    pub fn is_of(&self, id: &str) -> bool {
+        id == self.signature || (self.signature.ends_with('.') && id.starts_with(&self.signature))
+    }
+}
+
+/// Messages that carry numbers which advice computes with.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Printed {
+    /// Bytes of the weights.
+    pub weights: Vec<Numbers>,
+    /// The name under which the log prints the share.
+    pub share_words: Option<String>,
+}
+
+/// What helps, in this order.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Advice {
+    /// Loading ran out of VRAM.
+    pub load: Vec<Counsel>,
+    /// A step ran out of VRAM.
+    pub runtime: Vec<Counsel>,
+    /// The KV cache cannot hold one request, and the message may print no sizes.
+    pub pool_start: Vec<Counsel>,
+    /// The KV cache cannot hold the traffic.
+    pub pool: Vec<Counsel>,
+}
+
+/// One piece of advice: a lever whose value is computed, or a sentence.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Counsel {
+    /// What is computed.
+    pub lever: Option<Lever>,
+    /// What is said.
+    pub say: Option<String>,
+    /// It is the second choice of two.
+    pub or: bool,
+    /// Only in this phase.
+    pub phase: Option<Phase>,
+    /// Only where the first error is a signature whose id begins so.
+    pub of: Option<String>,
+}
+
+/// What code computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lever {
+    /// Twice the GPUs.
+    TensorParallel,
+    /// Half a step.
+    Step,
+    /// As many layers as fit.
+    Layers,
+    /// A share above what the weights take.
+    ShareAboveWeights,
+}
+
+/// Host memory that an engine takes beside its heap.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostPool {
+    /// What it is.
+    pub name: String,
+    /// As in [`Flags`].
+    pub flags: Vec<String>,
+    /// Unit of a flag's value.
+    pub unit: String,
+    /// The same in words, where they say more.
+    pub unit_words: Option<String>,
+    /// The value is for each GPU.
+    pub per_gpu: bool,
+    /// How a flag's value becomes the size; `{value}` and `{ranks}` are filled in.
+    pub arithmetic: String,
+    /// It may grow up to this, and need not.
+    pub bound: bool,
+    /// Messages that print its size: each rank its own, or a bound again and again.
+    pub printed: Vec<Numbers>,
+}
