@@ -11,7 +11,7 @@ type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// The core: each row may use the rows above it. Modules of one row do not know each other.
 const CORE: &[&[&str]] =
-    &[&["evidence", "knowledge"], &["facts", "sift"], &["redact"], &["change", "verdict"]];
+    &[&["evidence", "knowledge"], &["facts"], &["redact", "sift"], &["change", "verdict"]];
 
 /// What is told of a verdict.
 const REPORT: &[&[&str]] = &[
