@@ -179,7 +179,9 @@ pub struct Bundle {
 impl Bundle {
     /// Reads files into a bundle. Never fails: what cannot be read is a gap.
     #[must_use]
-    pub fn from_files(files: Vec<RawFile>) -> Self {
+    pub fn from_files(mut files: Vec<RawFile>) -> Self {
+        // In which order they were named must not matter: of several that say the same, the first is cited.
+        files.sort_by(|a, b| a.name.cmp(&b.name));
         let mut bundle = Self::default();
         for file in files {
             bundle.add(file);

@@ -57,10 +57,8 @@ pub const TABLE: &[Rule] = &[
     signal::orderly_stop::RULE,
     signal::kernel_saw_crash::RULE,
     // An error with which the server went on.
-    symptoms::survived_fault::RULE,
     symptoms::xid_gauge::RULE,
     symptoms::survived_error::RULE,
-    symptoms::survived_outside_log::RULE,
     symptoms::preemption_counter::RULE,
     symptoms::memory_at_limit::RULE,
     symptoms::fallback_failed::RULE,

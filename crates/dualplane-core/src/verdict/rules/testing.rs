@@ -82,6 +82,12 @@ pub(in crate::verdict) fn kernel(text: &str) -> File {
     ("kernel.log", text.to_owned())
 }
 
+/// A file by name.
+pub(in crate::verdict) fn file(name: &'static str, text: &str) -> File {
+    (name, text.to_owned())
+}
+
+/// What is judged of these files.
 pub(in crate::verdict) fn judged(files: &[File]) -> Verdict {
     static KNOWLEDGE: OnceLock<Knowledge> = OnceLock::new();
     let knowledge = KNOWLEDGE.get_or_init(|| Knowledge::embedded().unwrap());

@@ -13,3 +13,23 @@ pub(in crate::verdict) const RULE: Rule = first(
     "NVIDIA driver: NVRM lines in the kernel log",
     |case| super::judge(case, ID, "the kernel log holds no line of the driver about refused host memory"),
 );
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{holds, kernel, near_miss};
+
+    #[test]
+    fn a_page_table_that_was_refused_decides() {
+        holds(&RULE, &[kernel("[Mon Jul 20 16:03:40 2026] NVRM: failed to allocate page table!\n")]);
+    }
+
+    #[test]
+    fn a_file_private_alone_is_only_suspect() {
+        near_miss(
+            &RULE,
+            "fallback_failed",
+            &[kernel("[Mon Jul 20 16:03:40 2026] NVRM: failed to allocate file private!\n")],
+        );
+    }
+}

@@ -13,3 +13,19 @@ pub(in crate::verdict) const RULE: Rule = first(
     "CUDA error texts (cudaGetErrorString), NVRM lines",
     |case| super::judge(case, ID, "no log line names a fault of the GPU"),
 );
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{holds, log, near_miss};
+
+    #[test]
+    fn an_illegal_access_decides() {
+        holds(&RULE, &[log("RuntimeError: CUDA error: an illegal memory access was encountered\n")]);
+    }
+
+    #[test]
+    fn memory_that_ran_out_does_not() {
+        near_miss(&RULE, "vram_unsized", &[log("RuntimeError: CUDA error: out of memory\n")]);
+    }
+}

@@ -13,3 +13,29 @@ pub(in crate::verdict) const RULE: Rule = first(
     "Linux mm/oom_kill.c: dump_header, oom_kill_process (\"invoked oom-killer\", \"oom-kill:constraint=\")",
     |case| super::judge(case, ID, "no OOM-killer record of this pod stands in the evidence"),
 );
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, holds, kernel, near_miss, pod};
+
+    fn record(pod: &str, id: char) -> File {
+        let (pod, id) = (pod.replace('-', "_"), id.to_string().repeat(64));
+        let memcg = format!("/kubepods.slice/kubepods-pod{pod}.slice/cri-containerd-{id}.scope");
+        kernel(&format!(
+            "[54120.881204] python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=903\n\
+             [54120.881300] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=x,mems_allowed=0,oom_memcg={memcg},task_memcg={memcg},task=python3,pid=4242,uid=0\n\
+             [54120.881400] Memory cgroup out of memory: Killed process 4242 (python3) total-vm:99999999kB, anon-rss:67000000kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:133000kB oom_score_adj:903\n"
+        ))
+    }
+
+    #[test]
+    fn a_record_of_the_dead_container_decides() {
+        holds(&RULE, &[pod(137, "Error"), record("651fc813-479c-4184-8be1-cf5e4ec41ec3", 'b')]);
+    }
+
+    #[test]
+    fn one_of_another_pod_does_not() {
+        near_miss(&RULE, "killed", &[pod(137, "Error"), record("0e1d2c3b-479c-4184-8be1-cf5e4ec41ec3", 'c')]);
+    }
+}

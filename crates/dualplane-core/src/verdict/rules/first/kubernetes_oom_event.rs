@@ -19,3 +19,38 @@ pub(in crate::verdict) const RULE: Rule = first(
         )
     },
 );
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{event, holds, near_miss, pod};
+
+    #[test]
+    fn an_eviction_for_memory_decides() {
+        holds(
+            &RULE,
+            &[
+                pod(137, "Error"),
+                event(
+                    "Evicted",
+                    "The node was low on resource: memory. Threshold quantity: 100Mi, available: 83412Ki. Container server was using 117900024Ki, request is 8Gi, has larger consumption of memory. ",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn one_for_another_resource_does_not() {
+        near_miss(
+            &RULE,
+            "kubernetes_failure",
+            &[
+                pod(137, "Error"),
+                event(
+                    "Evicted",
+                    "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 8Gi. ",
+                ),
+            ],
+        );
+    }
+}

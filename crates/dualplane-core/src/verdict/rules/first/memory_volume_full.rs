@@ -13,3 +13,34 @@ pub(in crate::verdict) const RULE: Rule = first(
     "Kubernetes emptyDir with medium Memory; tmpfs ENOSPC",
     |case| super::judge(case, ID, "no line says \"No space left on device\" below a Memory-medium volume"),
 );
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, holds, log, near_miss, pod_with};
+
+    fn volume(medium: &str) -> File {
+        pod_with(1, "Error", |p| {
+            p["spec"]["volumes"] = serde_json::json!([{"name": "cache", "emptyDir": {"medium": medium}}]);
+            p["spec"]["containers"][0]["volumeMounts"] =
+                serde_json::json!([{"name": "cache", "mountPath": "/cache"}]);
+        })
+    }
+
+    #[test]
+    fn a_full_tmpfs_is_host_ram() {
+        holds(
+            &RULE,
+            &[volume("Memory"), log("OSError: [Errno 28] No space left on device: '/cache/shard-1'\n")],
+        );
+    }
+
+    #[test]
+    fn a_full_disk_is_not() {
+        near_miss(
+            &RULE,
+            "known_failure",
+            &[volume(""), log("OSError: [Errno 28] No space left on device: '/cache/shard-1'\n")],
+        );
+    }
+}

@@ -13,3 +13,38 @@ pub(in crate::verdict) const RULE: Rule = first(
     "kube-state-metrics kube_pod_container_status_last_terminated_reason; cAdvisor container_oom_events_total",
     |case| super::judge(case, ID, "no metric of this container tells of an OOM kill"),
 );
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{file, holds, near_miss, pod};
+
+    #[test]
+    fn the_reason_in_metrics_decides() {
+        holds(
+            &RULE,
+            &[
+                pod(137, "Error"),
+                file(
+                    "m.prom",
+                    "kube_pod_container_status_last_terminated_reason{namespace=\"serve\",pod=\"llm-0\",container=\"vllm\",reason=\"OOMKilled\"} 1\n",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn that_of_another_pod_does_not() {
+        near_miss(
+            &RULE,
+            "killed",
+            &[
+                pod(137, "Error"),
+                file(
+                    "m.prom",
+                    "kube_pod_container_status_last_terminated_reason{namespace=\"serve\",pod=\"llm-9\",container=\"vllm\",reason=\"OOMKilled\"} 1\n",
+                ),
+            ],
+        );
+    }
+}

@@ -15,3 +15,30 @@ pub(in crate::verdict) const RULE: Rule = first(
         super::judge(case, ID, "no line of systemd-oomd, earlyoom or Ray's memory monitor tells of a kill")
     },
 );
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{holds, kernel, near_miss};
+
+    #[test]
+    fn oomd_that_killed_a_service_decides() {
+        holds(
+            &RULE,
+            &[kernel(
+                "Feb 15 17:10:20 node7 systemd-oomd[949]: Killed /system.slice/vllm.service due to memory pressure for /system.slice being 51.23% > 50.00% for > 20s with reclaim activity\n",
+            )],
+        );
+    }
+
+    #[test]
+    fn oomd_that_only_considers_does_not() {
+        near_miss(
+            &RULE,
+            "nothing_failed",
+            &[kernel(
+                "Feb 15 17:10:20 node7 systemd-oomd[1261]: Considered 60 cgroups for killing, top candidates were:\n",
+            )],
+        );
+    }
+}

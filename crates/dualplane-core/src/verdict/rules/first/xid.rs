@@ -13,3 +13,30 @@ pub(in crate::verdict) const RULE: Rule = first(
     "NVIDIA Xid catalogue (knowledge/xid.toml)",
     |case| super::judge(case, ID, "no Xid of this pod's GPU that ends work stands in the evidence"),
 );
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{holds, kernel, near_miss};
+
+    #[test]
+    fn a_gpu_off_the_bus_decides() {
+        holds(
+            &RULE,
+            &[kernel(
+                "[171903.002214] NVRM: Xid (PCI:0000:4a:00): 79, pid=1919440, name=python3, GPU has fallen off the bus.\n",
+            )],
+        );
+    }
+
+    #[test]
+    fn a_cleanup_does_not() {
+        near_miss(
+            &RULE,
+            "nothing_failed",
+            &[kernel(
+                "[171903.002214] NVRM: Xid (PCI:0007:01:00): 45, pid=1919440, name=python3, Ch 00000001\n",
+            )],
+        );
+    }
+}

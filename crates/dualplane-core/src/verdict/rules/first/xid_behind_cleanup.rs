@@ -13,3 +13,30 @@ pub(in crate::verdict) const RULE: Rule = first(
     "NVIDIA driver: \"caused by previous Xid\"",
     |case| super::judge(case, ID, "no clean-up names a fault whose own line is lost"),
 );
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{holds, kernel, near_miss};
+
+    #[test]
+    fn the_named_cause_decides() {
+        holds(
+            &RULE,
+            &[kernel(
+                "[171903.002214] NVRM: Xid (PCI:0007:01:00): 45, pid=1919440, name=python3, Ch 00000001 caused by previous Xid 149\n",
+            )],
+        );
+    }
+
+    #[test]
+    fn a_cleanup_without_a_cause_does_not() {
+        near_miss(
+            &RULE,
+            "nothing_failed",
+            &[kernel(
+                "[171903.002214] NVRM: Xid (PCI:0007:01:00): 45, pid=1919440, name=python3, Ch 00000001\n",
+            )],
+        );
+    }
+}

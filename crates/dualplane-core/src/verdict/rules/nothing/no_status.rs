@@ -8,7 +8,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "no_status",
     stage: Stage::Nothing,
     classes: &[Class::Unknown],
-    when: "only objects of pods without a status are at hand",
+    when: "only the pod's object is at hand, and it has no status",
     near_miss: "the same object beside an event or a log",
     beats: &[Beats::rule("nothing_failed", "a manifest cannot show that nothing failed")],
     source: "Kubernetes API: PodStatus",
@@ -16,9 +16,9 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let pods = &case.bundle.pods;
-    let told = pods.iter().any(|p| p.containers.iter().any(|c| c.status.is_some()) || p.reason.is_some());
-    if case.facts.has_life() || pods.is_empty() || told || !case.bundle.events.is_empty() {
+    let pod = case.pod().ok_or_else(|| unmet("no pod is at hand"))?;
+    let told = pod.containers.iter().any(|c| c.status.is_some()) || pod.reason.is_some();
+    if case.facts.has_life() || told || !case.bundle.events.is_empty() {
         return Err(unmet("a log, an event or a status is at hand"));
     }
     let summary = "the pod's object carries no status, so it says nothing of how it went";

@@ -1,6 +1,6 @@
 //! The condition DisruptionTarget: the scheduler, a taint, an eviction or a garbage collector ended the pod.
 
-use super::{BEATS, Judged, Rule, Stage, decided, unmet};
+use super::{Beats, FAILURE, Judged, NOTHING, Rule, SIGNAL, SYMPTOM, Stage, UNEXPLAINED, decided, unmet};
 use crate::verdict::case::Case;
 use crate::verdict::{Cited, Class, Confidence};
 
@@ -10,7 +10,15 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     classes: &[Class::NotMemory],
     when: "the pod has the condition DisruptionTarget, and its message does not name memory",
     near_miss: "DisruptionTarget of an eviction for memory",
-    beats: BEATS,
+    beats: &[
+        Beats::rule("pod_deleted", "the condition says who had the pod deleted"),
+        Beats::rule("container_stopped", "the condition says why the container is stopped"),
+        SIGNAL,
+        SYMPTOM,
+        FAILURE,
+        UNEXPLAINED,
+        NOTHING,
+    ],
     source: "Kubernetes pod conditions: DisruptionTarget (PreemptionByScheduler, DeletionByTaintManager, EvictionByEvictionAPI, TerminationByKubelet)",
     judge,
 };

@@ -1,6 +1,9 @@
 //! An event or status text says what ended it: a probe, an eviction for another resource, preemption.
 
-use super::{BEATS, Judged, Rule, Stage, can_be_stopped, decided, unmet};
+use super::{
+    Beats, FAILURE, Judged, NOTHING, Rule, SIGNAL, SYMPTOM, Stage, UNEXPLAINED, can_be_stopped, decided,
+    unmet,
+};
 use crate::facts::Hit;
 use crate::knowledge::Mark;
 use crate::verdict::case::Case;
@@ -12,7 +15,17 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     classes: &[Class::NotMemory],
     when: "an event or status text of this pod names another end than memory (a probe, an eviction for another resource, preemption), and the exit code is one of being stopped",
     near_miss: "a probe that failed beside an exit code that the program chose itself; an event of another pod or run",
-    beats: BEATS,
+    beats: &[
+        Beats::rule("disruption", "the event says what the condition only sums up"),
+        Beats::rule("pod_deleted", "a pod that is evicted or preempted is deleted for that"),
+        Beats::rule("container_stopped", "the stop is carried out for that reason"),
+        Beats::rule("runtime_could_not_start", "the event is of the end that is judged"),
+        SIGNAL,
+        SYMPTOM,
+        FAILURE,
+        UNEXPLAINED,
+        NOTHING,
+    ],
     source: "kubelet events and status texts (knowledge/kubelet.toml)",
     judge,
 };

@@ -10,13 +10,15 @@ use super::{Beats, Judged, Rule, Stage, decided, unmet};
 use crate::verdict::case::Case;
 
 /// What is known to have ended it needs no guess from the log.
-const BEATS: &[Beats] = &[
-    Beats::stage(Stage::Signal, "who sent the signal is known"),
-    Beats::stage(Stage::Symptom, "the server went on after the symptom, and was ended by something else"),
-    Beats::stage(Stage::Failure, "an error in the log around an end that was asked for comes of it"),
-    Beats::stage(Stage::Unexplained, "the end is explained"),
-    Beats::stage(Stage::Nothing, "the end is explained"),
-];
+const BEATS: &[Beats] = &[SIGNAL, SYMPTOM, FAILURE, UNEXPLAINED, NOTHING];
+
+const SIGNAL: Beats = Beats::stage(Stage::Signal, "who sent the signal is known");
+const SYMPTOM: Beats =
+    Beats::stage(Stage::Symptom, "the server went on after the symptom, and was ended by something else");
+const FAILURE: Beats =
+    Beats::stage(Stage::Failure, "an error in the log around an end that was asked for comes of it");
+const UNEXPLAINED: Beats = Beats::stage(Stage::Unexplained, "the end is explained");
+const NOTHING: Beats = Beats::stage(Stage::Nothing, "the end is explained");
 
 /// SIGKILL, SIGTERM or SIGINT (also as Python reports them), a clean end, or an end that nobody saw: what comes of being
 /// stopped. Any other code the program chose itself.

@@ -1,6 +1,8 @@
 //! Somebody deleted the pod: the grace period ends in SIGKILL.
 
-use super::{BEATS, Judged, Rule, Stage, decided, fits_a_stop, unmet};
+use super::{
+    Beats, FAILURE, Judged, NOTHING, Rule, SIGNAL, SYMPTOM, Stage, UNEXPLAINED, decided, fits_a_stop, unmet,
+};
 use crate::verdict::case::Case;
 use crate::verdict::{Cited, Class, Confidence};
 
@@ -10,7 +12,14 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     classes: &[Class::NotMemory],
     when: "the pod has a deletionTimestamp, and the exit code fits a stop (137, 143)",
     near_miss: "a crash in a pod that is deleted afterwards",
-    beats: BEATS,
+    beats: &[
+        Beats::rule("container_stopped", "the container is stopped because the pod was deleted"),
+        SIGNAL,
+        SYMPTOM,
+        FAILURE,
+        UNEXPLAINED,
+        NOTHING,
+    ],
     source: "Kubernetes pod lifecycle: termination of pods",
     judge,
 };

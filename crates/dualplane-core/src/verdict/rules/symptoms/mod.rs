@@ -4,8 +4,6 @@ pub(in crate::verdict) mod fallback_failed;
 pub(in crate::verdict) mod memory_at_limit;
 pub(in crate::verdict) mod preemption_counter;
 pub(in crate::verdict) mod survived_error;
-pub(in crate::verdict) mod survived_fault;
-pub(in crate::verdict) mod survived_outside_log;
 pub(in crate::verdict) mod xid_gauge;
 
 use super::{Beats, Judged, Rule, Stage, from_chain, unmet};
@@ -21,10 +19,8 @@ const BEATS: &[Beats] = &[
 
 /// What each rule of this stage takes for its symptom, in the order of the table.
 const PICKS: &[fn(&Case<'_>) -> Option<usize>] = &[
-    survived_fault::pick,
     xid_gauge::pick,
     survived_error::pick,
-    survived_outside_log::pick,
     preemption_counter::pick,
     memory_at_limit::pick,
     fallback_failed::pick,

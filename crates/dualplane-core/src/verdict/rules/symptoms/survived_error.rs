@@ -1,4 +1,4 @@
-//! A memory error in the log with which the server went on.
+//! An error with which the server went on.
 
 use super::{BEATS, Judged, Rule, Stage, degraded};
 use crate::verdict::Class;
@@ -11,6 +11,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: ID,
     stage: Stage::Symptom,
     classes: &[
+        Class::HostOomKilled,
         Class::HostNodeOom,
         Class::HostAllocFailure,
         Class::CudaOomLoad,
@@ -19,8 +20,9 @@ pub(in crate::verdict) const RULE: Rule = Rule {
         Class::Fragmentation,
         Class::GpuCapacityConflict,
         Class::MigSliceTooSmall,
+        Class::XidHardware,
     ],
-    when: "a log line tells of a memory error or of pressure with which the server goes on, and nothing graver stands anywhere",
+    when: "a line tells of a memory error, a fault or pressure with which the server goes on, and nothing graver stands anywhere",
     near_miss: "a full KV cache beside a SIGKILL: an engine lives with it, and nobody kills it for that",
     beats: BEATS,
     source: "signatures with the mark degraded (knowledge/)",
@@ -28,9 +30,12 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 };
 
 pub(super) fn pick(case: &Case<'_>) -> Option<usize> {
-    degraded(case, |c| c.from == From::Log)
+    // A fault of the GPU explains pressure in its cache, not the reverse; a log says more than an object.
+    degraded(case, |c| c.class == Class::XidHardware && c.from != From::Metrics)
+        .or_else(|| degraded(case, |c| c.from == From::Log))
+        .or_else(|| degraded(case, |c| c.from != From::Metrics))
 }
 
 fn judge(case: &Case<'_>) -> Judged {
-    super::judge(case, pick(case), "no log line tells of a memory error that the server survived")
+    super::judge(case, pick(case), "no line tells of an error that the server survived")
 }
