@@ -2,46 +2,31 @@
 //!
 //! Nothing here judges. What could not be read becomes a [`Gap`] with its reason; it is never a zero.
 
-mod cgroup;
-mod describe;
-mod describe_pod;
-mod encoding;
-mod exports;
 mod forms;
-pub mod framing;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzz;
-pub mod gpu_model;
-pub mod host_model;
-mod inspect;
-pub(crate) mod kube;
-mod kube_list;
-mod kube_model;
-mod kubelet;
-mod machine;
-mod manifest;
-mod merge;
-mod paste;
-pub mod prefix;
-mod promql;
-mod prose;
+mod gpu;
+mod host;
+mod kube;
+mod lines;
+pub mod metrics;
 mod recognise;
-mod revisions;
-mod rotation;
-mod sifted;
-mod smi;
-mod split;
-mod status;
-mod stream;
-mod tables;
-mod torch;
-mod wrap;
 
-pub use dualplane_base::metrics;
 pub(crate) use encoding::without_nuls;
+pub use gpu::model as gpu_model;
+use gpu::{smi, torch};
+pub use host::model as host_model;
+use host::{cgroup, machine};
+use kube::{
+    describe, describe_pod, inspect, kubelet, list as kube_list, merge, model as kube_model, revisions,
+    split, status, tables,
+};
 pub use kube_model::{
     Condition, Container, ContainerKind, ContainerStatus, Event, Node, Pod, Probe, State, Termination, Volume,
 };
+use lines::{encoding, paste, prose, rotation, sifted, stream, wrap};
+pub use lines::{framing, prefix};
+use metrics::{exports, promql};
 pub(crate) use recognise::is_document;
 pub use recognise::{Kind, recognise};
 pub use revisions::{Change, Rollout};

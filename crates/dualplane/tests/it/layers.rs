@@ -18,7 +18,7 @@ const REPORT: &[&[&str]] = &[
     &["page", "planned"],
     &["actions", "map"],
     &["changes", "mask", "places"],
-    &["json", "markdown", "overview", "text"],
+    &["json", "markdown", "overview", "rules", "text"],
 ];
 
 #[test]

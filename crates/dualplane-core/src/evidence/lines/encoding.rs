@@ -43,7 +43,7 @@ pub(crate) fn without_nuls(bytes: &mut Vec<u8>) -> Option<usize> {
 }
 
 /// Text as it was meant. What is not one of the known encodings stays as it is.
-pub(super) fn plain(bytes: Vec<u8>) -> Vec<u8> {
+pub(in crate::evidence) fn plain(bytes: Vec<u8>) -> Vec<u8> {
     let bytes = match bytes.strip_prefix(b"\xef\xbb\xbf") {
         Some(rest) => rest.to_vec(),
         None => utf16(&bytes).unwrap_or(bytes),
@@ -52,7 +52,7 @@ pub(super) fn plain(bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// Whether the bytes begin as UTF-16 does.
-pub(super) fn is_utf16(head: &[u8]) -> bool {
+pub(in crate::evidence) fn is_utf16(head: &[u8]) -> bool {
     utf16(head.get(..head.len().min(HEAD)).unwrap_or(head)).is_some()
 }
 

@@ -3,7 +3,7 @@
 //! A break is only believed where the whole text has one width: no line is longer, several are exactly as long, and what
 //! stands below these nearly always goes on in the middle of a line.
 
-use super::paste::MAX_PASTE;
+use crate::evidence::paste::MAX_PASTE;
 use crate::time::find_stamp;
 
 /// Widths of terminals, in characters.
@@ -14,7 +14,7 @@ const LEAST_FULL: usize = 3;
 const MAX_LINE: usize = 64 << 10;
 
 /// The text with whole lines, and the line of the original for each; `None` where nothing was broken.
-pub(super) fn join(bytes: &[u8]) -> Option<(Vec<u8>, Vec<u64>)> {
+pub(in crate::evidence) fn join(bytes: &[u8]) -> Option<(Vec<u8>, Vec<u64>)> {
     if bytes.len() > MAX_PASTE {
         return None;
     }

@@ -1,9 +1,9 @@
 //! Orders rotated files of one log: oldest first.
 
-use super::LogSource;
+use crate::evidence::LogSource;
 
 /// Sorts logs by base name; within one base older rotations come first and the live file last.
-pub(super) fn order(logs: &mut [LogSource]) {
+pub(in crate::evidence) fn order(logs: &mut [LogSource]) {
     logs.sort_by_cached_key(|log| key(&log.name));
 }
 

@@ -10,17 +10,17 @@ const FIRST_KEYS: &[&str] = &["apiVersion", "kind", "metadata", "items", "spec"]
 
 /// What a text holds.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(in crate::evidence) struct Found {
     /// Objects, in order.
-    pub(super) objects: Vec<Value>,
+    pub(in crate::evidence) objects: Vec<Value>,
     /// The lines they take, from 0: first, and one behind the last.
-    pub(super) lines: Vec<(usize, usize)>,
+    pub(in crate::evidence) lines: Vec<(usize, usize)>,
     /// Line and reason of the first one that does not parse.
-    pub(super) broken: Option<(usize, String)>,
+    pub(in crate::evidence) broken: Option<(usize, String)>,
 }
 
 /// Looks through a text. Takes one pass, and at most one more for each of the few objects that may be broken.
-pub(super) fn read(text: &str) -> Found {
+pub(in crate::evidence) fn read(text: &str) -> Found {
     let mut found = Found::default();
     if !text.contains("\"kind\"") {
         return found;
@@ -74,7 +74,7 @@ fn ends(text: &str, from: usize, to: usize) -> usize {
 }
 
 /// The text shows a pod, as JSON or YAML.
-pub(super) fn shows_a_pod(text: &str) -> bool {
+pub(in crate::evidence) fn shows_a_pod(text: &str) -> bool {
     // Most logs hold no such word: one search, and no walk over their lines.
     text.contains("kind")
         && text.lines().any(|line| {

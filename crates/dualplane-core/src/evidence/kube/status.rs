@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::describe::{indent, key_value};
+use crate::evidence::describe::{indent, key_value};
 
 /// Lines around a state that belong to its container.
 const REACH: usize = 60;
@@ -11,7 +11,7 @@ const REACH: usize = 60;
 const MAX_PIECES: usize = 50;
 
 /// The pod that a status stands for; it has no name.
-pub(super) fn as_pod(value: &Value) -> Option<Value> {
+pub(in crate::evidence) fn as_pod(value: &Value) -> Option<Value> {
     let statuses = match value {
         Value::Object(map) if map.contains_key("kind") || map.contains_key("apiVersion") => return None,
         Value::Object(map) if map.contains_key("containerStatuses") => {
@@ -38,14 +38,14 @@ fn is_status(v: &Value) -> bool {
 }
 
 /// Whether a text begins as the YAML of a status does.
-pub(super) fn opens_yaml(line: &str) -> bool {
+pub(in crate::evidence) fn opens_yaml(line: &str) -> bool {
     ["lastState:", "state:", "containerStatuses:", "- containerID:"].iter().any(|k| line.trim_end() == *k)
         || line.starts_with("- containerID: ")
         || line.starts_with("containerID: ")
 }
 
 /// Pieces of `kubectl describe pod` that begin below the pod's name; each as (start, end, lines of a described pod).
-pub(super) fn described(lines: &[&str]) -> Vec<(usize, usize, Vec<String>)> {
+pub(in crate::evidence) fn described(lines: &[&str]) -> Vec<(usize, usize, Vec<String>)> {
     let mut out: Vec<(usize, usize, Vec<String>)> = Vec::new();
     let mut at = 0;
     while let Some(found) = lines.iter().skip(at).position(|l| is_state(l)).map(|i| at + i) {

@@ -51,7 +51,7 @@ struct Record {
 }
 
 /// Reads an export; `None` where the JSON is something else.
-pub(super) fn read(value: &Value, text: &str) -> Option<Export> {
+pub(in crate::evidence) fn read(value: &Value, text: &str) -> Option<Export> {
     let mut records = Vec::new();
     collect(value, &mut records);
     if records.is_empty() {
@@ -62,7 +62,7 @@ pub(super) fn read(value: &Value, text: &str) -> Option<Export> {
 }
 
 /// Reads JSON lines of `logcli -o jsonl`, Datadog or Cloud Logging. Application logs have other keys.
-pub(super) fn read_lines(text: &str) -> Option<Export> {
+pub(in crate::evidence) fn read_lines(text: &str) -> Option<Export> {
     let mut records = Vec::new();
     for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
         let value: Option<Value> = serde_json::from_str(line).ok();

@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use super::LogSource;
-use super::framing::{Unwrapped, unwrap_kernel, unwrap_line};
+use crate::evidence::LogSource;
+use crate::evidence::framing::{Unwrapped, unwrap_kernel, unwrap_line};
 use crate::text::strip_ansi;
 use crate::time::parse_rfc3339;
 

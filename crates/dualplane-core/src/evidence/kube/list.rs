@@ -7,27 +7,27 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::kube_model::Event;
-use super::{Bundle, kube};
+use crate::evidence::kube_model::Event;
+use crate::evidence::{Bundle, kube};
 
 /// Smaller lists are read at once, with the line of each event.
-pub(super) const LARGE: usize = 8 << 20;
+pub(in crate::evidence) const LARGE: usize = 8 << 20;
 /// Events that differ by more than their time and count.
 const MAX_EVENTS: usize = 100_000;
 
 /// What a list held.
 #[derive(Debug, Default)]
-pub(super) struct Listed {
+pub(in crate::evidence) struct Listed {
     /// Items that triage uses.
-    pub(super) used: usize,
+    pub(in crate::evidence) used: usize,
     /// Events beyond [`MAX_EVENTS`].
-    pub(super) dropped: usize,
+    pub(in crate::evidence) dropped: usize,
     /// What broke it off.
-    pub(super) broken: Option<serde_json::Error>,
+    pub(in crate::evidence) broken: Option<serde_json::Error>,
 }
 
 /// Reads a list into the bundle; `None` where the text is something else.
-pub(super) fn read(bundle: &mut Bundle, bytes: &[u8], file: &str) -> Option<Listed> {
+pub(in crate::evidence) fn read(bundle: &mut Bundle, bytes: &[u8], file: &str) -> Option<Listed> {
     let first = bytes.iter().find(|b| !b.is_ascii_whitespace());
     if bytes.len() < LARGE || first != Some(&b'{') {
         return None;

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Gap;
+use crate::evidence::Gap;
 use crate::time::{Stamp, parse_rfc3339};
 
 /// Schema of the file.
-pub(super) const SCHEMA: &str = "dualplane.revisions/v1";
+pub(in crate::evidence) const SCHEMA: &str = "dualplane.revisions/v1";
 /// Leaves of one template; a pod spec has some hundred.
 const MAX_LEAVES: usize = 5000;
 /// Changes that are kept.
@@ -65,7 +65,7 @@ impl Change {
 }
 
 /// Reads the file.
-pub(super) fn read(value: &Value, file: &str) -> Result<Rollout, Gap> {
+pub(in crate::evidence) fn read(value: &Value, file: &str) -> Result<Rollout, Gap> {
     let odd = || Gap {
         what: file.to_owned(),
         why: format!("it claims to be {SCHEMA} but does not contain two revisions"),

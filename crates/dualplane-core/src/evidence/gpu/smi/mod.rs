@@ -9,22 +9,22 @@ mod query;
 mod scroll;
 mod table;
 
-use super::gpu_model::GpuSnapshot;
+use crate::evidence::gpu_model::GpuSnapshot;
 use crate::units::{Bytes, parse_memory};
 
 /// Rows kept of one printout; a node has at most 16 cards, and a loop of `dmon` may run for days.
 const MAX_ROWS: usize = 4096;
 
 /// A printout: how many lines it takes, and what it says.
-pub(super) struct Printout {
-    pub(super) lines: usize,
-    pub(super) snapshot: GpuSnapshot,
+pub(in crate::evidence) struct Printout {
+    pub(in crate::evidence) lines: usize,
+    pub(in crate::evidence) snapshot: GpuSnapshot,
     /// It was recognised, but part of it could not be understood.
-    pub(super) unclear: Option<&'static str>,
+    pub(in crate::evidence) unclear: Option<&'static str>,
 }
 
 /// Reads the printout that begins with the first of these lines. `command` is what stood behind the prompt above it.
-pub(super) fn read(lines: &[&str], first: u64, command: Option<&str>) -> Option<Printout> {
+pub(in crate::evidence) fn read(lines: &[&str], first: u64, command: Option<&str>) -> Option<Printout> {
     let head = lines.first()?.trim_start();
     // Nearly all lines of a log end here.
     let may = match head.bytes().next()? {

@@ -1,13 +1,13 @@
 //! What people write around the logs that they paste. A title that quotes an error is no line of a log.
 
-use super::framing::process_of;
+use crate::evidence::framing::process_of;
 use crate::time::find_stamp;
 
 /// So many lines inside fences must look like a log's before what stands outside is taken for prose.
 const ENOUGH: usize = 3;
 
 /// Which lines are prose: those outside of fences that do not begin as a log's do, in a text whose logs stand in fences.
-pub(super) fn lines(text: &[&str]) -> Option<Vec<bool>> {
+pub(in crate::evidence) fn lines(text: &[&str]) -> Option<Vec<bool>> {
     let mut open: Option<&str> = None;
     let mut closed = 0;
     let mut logged = 0;

@@ -4,9 +4,9 @@
 
 use serde_json::Value;
 
-use super::Bundle;
-use super::host_model::{HostMemory, TopRow};
-use super::kube::opt_at;
+use crate::evidence::Bundle;
+use crate::evidence::host_model::{HostMemory, TopRow};
+use crate::evidence::kube::opt_at;
 use crate::units::{Bytes, parse_k8s_memory};
 use dualplane_base::json::list;
 
@@ -14,12 +14,12 @@ use dualplane_base::json::list;
 const MAX: usize = 500;
 
 /// Whether it is a kubelet's summary.
-pub(super) fn is_summary(value: &Value) -> bool {
+pub(in crate::evidence) fn is_summary(value: &Value) -> bool {
     value.pointer("/node/nodeName").is_some() && value.get("pods").is_some_and(Value::is_array)
 }
 
 /// The node's memory and the working set of each container.
-pub(super) fn summary(bundle: &mut Bundle, value: &Value, file: &str) {
+pub(in crate::evidence) fn summary(bundle: &mut Bundle, value: &Value, file: &str) {
     let amount = |v: &Value, p: &str| v.pointer(p).and_then(Value::as_u64).map(Bytes);
     if let Some(node) = value.get("node") {
         let used = amount(node, "/memory/workingSetBytes");
@@ -53,7 +53,7 @@ pub(super) fn summary(bundle: &mut Bundle, value: &Value, file: &str) {
 }
 
 /// A `PodMetrics` object.
-pub(super) fn pod_metrics(bundle: &mut Bundle, object: &Value, file: &str) -> bool {
+pub(in crate::evidence) fn pod_metrics(bundle: &mut Bundle, object: &Value, file: &str) -> bool {
     let Some(name) = opt_at(object, "/metadata/name") else { return false };
     for container in list(object, "/containers").iter().take(MAX) {
         let usage = opt_at(container, "/usage/memory");

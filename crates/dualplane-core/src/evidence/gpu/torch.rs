@@ -24,7 +24,7 @@ pub struct TorchSummary {
 }
 
 /// Reads the summary that begins with the first of these lines, and how many it takes.
-pub(super) fn summary(lines: &[&str], first: u64, file: &str) -> Option<(usize, TorchSummary)> {
+pub(in crate::evidence) fn summary(lines: &[&str], first: u64, file: &str) -> Option<(usize, TorchSummary)> {
     let rule = |l: &str| l.starts_with("|==") || l.starts_with("|--");
     let title = |l: &str| l.contains("CUDA memory summary, device ID ");
     let head = lines.first()?.trim();
@@ -78,7 +78,7 @@ fn size(text: &str) -> Option<Bytes> {
 }
 
 /// `py-spy dump`: `Process 123: python3 …`, `Python v3.12.3 (…)`, threads with their frames. Returns the lines it takes.
-pub(super) fn py_spy(lines: &[&str]) -> Option<usize> {
+pub(in crate::evidence) fn py_spy(lines: &[&str]) -> Option<usize> {
     let (pid, _) = lines.first()?.strip_prefix("Process ")?.split_once(": ")?;
     if pid.parse::<u64>().is_err() || !lines.get(1)?.starts_with("Python v") {
         return None;

@@ -1,14 +1,14 @@
 //! The memory of a machine: `free`, `/proc/meminfo`, `kubectl top node`; and `kubectl top pod`.
 
-use super::Bundle;
-use super::host_model::{HostMemory, TopRow};
+use crate::evidence::Bundle;
+use crate::evidence::host_model::{HostMemory, TopRow};
 use crate::units::{Bytes, parse_k8s_memory, parse_memory};
 
 /// Rows of `kubectl top` in one text.
 const MAX_ROWS: usize = 20_000;
 
 /// Reads the form that begins with the first of these lines; returns how many it takes.
-pub(super) fn read(
+pub(in crate::evidence) fn read(
     bundle: &mut Bundle,
     lines: &[&str],
     first: u64,

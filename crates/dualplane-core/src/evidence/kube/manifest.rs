@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Bundle, Gap};
+use crate::evidence::{Bundle, Gap};
 
 /// Gaps of one manifest, and characters of each of their texts.
 const MAX_GAPS: usize = 200;
@@ -12,7 +12,7 @@ const MAX_GIVEN: usize = 128;
 
 impl Bundle {
     /// What the capture could not get is missing here, too.
-    pub(super) fn manifest(&mut self, value: &Value) {
+    pub(in crate::evidence) fn manifest(&mut self, value: &Value) {
         let text = |gap: &Value, key: &str| {
             let text = gap.get(key)?.as_str()?;
             Some(crate::text::shorten(text, MAX_GAP).into_owned())

@@ -3,11 +3,11 @@
 //! Fences and prompts cut the text into blocks. Each block is recognised by itself. What a parser has read is blanked,
 //! line by line, so that the rest is a log whose line numbers are those of the file.
 
-use super::recognise::{Kind, is_kernel_line, mostly, recognise_structured};
-use super::{Bundle, describe, forms, inspect, kube, prose, stream, tables};
+use crate::evidence::recognise::{Kind, is_kernel_line, mostly, recognise_structured};
+use crate::evidence::{Bundle, describe, forms, inspect, kube, prose, stream, tables};
 
 /// Larger texts are logs: nobody pastes them, and they are not looked through for objects.
-pub(super) const MAX_PASTE: usize = 16 << 20;
+pub(in crate::evidence) const MAX_PASTE: usize = 16 << 20;
 /// Blocks in one text; the rest is one block.
 const MAX_BLOCKS: usize = 2000;
 
@@ -45,7 +45,12 @@ const COMMANDS: &[&str] = &[
 ];
 
 /// Reads the objects of a text into the bundle and returns what is left: logs, each with whether it is a kernel's.
-pub(super) fn read(bundle: &mut Bundle, name: &str, bytes: Vec<u8>, kernel: bool) -> Vec<(bool, Vec<u8>)> {
+pub(in crate::evidence) fn read(
+    bundle: &mut Bundle,
+    name: &str,
+    bytes: Vec<u8>,
+    kernel: bool,
+) -> Vec<(bool, Vec<u8>)> {
     if bytes.len() > MAX_PASTE {
         return vec![(kernel, bytes)];
     }
@@ -174,7 +179,7 @@ fn blocks(lines: &[&str]) -> (Vec<(usize, usize)>, Vec<Owner>) {
     (blocks, owner)
 }
 
-pub(super) fn is_bound(line: &str) -> bool {
+pub(in crate::evidence) fn is_bound(line: &str) -> bool {
     let line = line.trim_start_matches(['>', ' ']);
     if let Some(rest) = line.strip_prefix("```").or_else(|| line.strip_prefix("~~~")) {
         return rest.len() < 24 && !rest.trim().contains(' ');

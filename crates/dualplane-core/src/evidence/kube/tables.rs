@@ -3,9 +3,9 @@
 //!
 //! A row tells a pod's state, not its limits, exit code or containers: such a pod is `status_only`.
 
-use super::describe::{container_in, repeats};
-use super::kube_model::{Container, ContainerStatus, Event, Pod, State, Termination};
-use super::{Bundle, describe};
+use crate::evidence::describe::{container_in, repeats};
+use crate::evidence::kube_model::{Container, ContainerStatus, Event, Pod, State, Termination};
+use crate::evidence::{Bundle, describe};
 
 /// Rows of one text; a list of all pods of a large cluster fits.
 const MAX_ROWS: usize = 20_000;
@@ -30,7 +30,12 @@ const PLAIN: &[&str] = &["Running", "Completed", "Pending", "Terminating", "Cont
 type Heading = Vec<(usize, String)>;
 
 /// Reads rows into the bundle; returns the lines they take, as (start, end).
-pub(super) fn read(bundle: &mut Bundle, lines: &[&str], first: u64, file: &str) -> Vec<(usize, usize)> {
+pub(in crate::evidence) fn read(
+    bundle: &mut Bundle,
+    lines: &[&str],
+    first: u64,
+    file: &str,
+) -> Vec<(usize, usize)> {
     let mut taken: Vec<(usize, usize)> = Vec::new();
     let mut heading: Option<Heading> = None;
     let headless = ["NAME", "READY", "STATUS", "RESTARTS", "AGE"];

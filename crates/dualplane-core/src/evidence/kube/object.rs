@@ -5,8 +5,8 @@ use std::cell::Cell;
 
 use serde_json::Value;
 
-use super::Bundle;
-use super::kube_model::{
+use crate::evidence::Bundle;
+use crate::evidence::kube_model::{
     Condition, Container, ContainerKind, ContainerStatus, Event, Node, Pod, Probe, State, Termination, Volume,
 };
 use crate::time::{Stamp, parse_rfc3339};
@@ -20,13 +20,13 @@ const MAX_CONTAINERS: usize = 1000;
 const MAX_SOUGHT: usize = 256 << 20;
 
 /// Adds several objects of one text, which is walked over once; the number of those that triage uses.
-pub(super) fn add_all(bundle: &mut Bundle, objects: &[Value], file: &str, text: &str) -> usize {
+pub(in crate::evidence) fn add_all(bundle: &mut Bundle, objects: &[Value], file: &str, text: &str) -> usize {
     let lines = LineIndex::new(text);
     objects.iter().filter(|o| add_at(bundle, o, "", file, &lines, 0)).count()
 }
 
 /// Adds one object without the lines of its events; false where triage does not use it.
-pub(super) fn add_item(bundle: &mut Bundle, object: &Value, kind: &str, file: &str) -> bool {
+pub(in crate::evidence) fn add_item(bundle: &mut Bundle, object: &Value, kind: &str, file: &str) -> bool {
     add_at(bundle, object, kind, file, &LineIndex::new(""), 1)
 }
 
@@ -70,7 +70,7 @@ fn add_at(
         }
         "Event" => bundle.events.push(event(object, file, lines)),
         "Node" => bundle.nodes.push(node(object)),
-        "PodMetrics" => return super::kubelet::pod_metrics(bundle, object, file),
+        "PodMetrics" => return crate::evidence::kubelet::pod_metrics(bundle, object, file),
         // What bounds or moves pods is kept in a bundle for people; no verdict rests on it.
         "ResourceQuota" | "LimitRange" | "HorizontalPodAutoscaler" | "PodDisruptionBudget" => {}
         // A workload's template tells the same about limits and flags as its pods do; it only stands in for them.
@@ -93,7 +93,7 @@ fn add_at(
     true
 }
 
-pub(super) fn opt_at(v: &Value, pointer: &str) -> Option<String> {
+pub(in crate::evidence) fn opt_at(v: &Value, pointer: &str) -> Option<String> {
     v.pointer(pointer).and_then(Value::as_str).filter(|s| !s.is_empty()).map(str::to_owned)
 }
 

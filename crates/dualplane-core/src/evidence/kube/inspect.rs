@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::kube_model::{Container, ContainerStatus, Pod, State, Termination, Volume};
+use crate::evidence::kube_model::{Container, ContainerStatus, Pod, State, Termination, Volume};
 use crate::time::{Stamp, parse_rfc3339};
 use crate::units::Bytes;
 use dualplane_base::json::str_at;
@@ -17,7 +17,7 @@ const DEFAULT_SHM: u64 = 64 << 20;
 const ZERO_TIME: &str = "0001-01-01";
 
 /// Whether a JSON value is the answer of an inspect command.
-pub(super) fn is_inspect(value: &Value) -> bool {
+pub(in crate::evidence) fn is_inspect(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(|v| is_docker(v) || is_cri(v)),
         v => is_docker(v) || is_cri(v),
@@ -35,7 +35,7 @@ fn is_cri(v: &Value) -> bool {
 }
 
 /// The containers of an inspect answer, those of one pod together.
-pub(super) fn pods(value: &Value, file: &str) -> Vec<Pod> {
+pub(in crate::evidence) fn pods(value: &Value, file: &str) -> Vec<Pod> {
     let one = std::slice::from_ref(value);
     let items = value.as_array().map_or(one, Vec::as_slice);
     items

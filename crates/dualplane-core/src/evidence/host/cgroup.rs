@@ -3,7 +3,7 @@
 //!
 //! Source: Linux `Documentation/admin-guide/cgroup-v2.rst`, "Memory Interface Files", and `cgroup-v1/memory.rst`.
 
-use super::host_model::{Cgroup, Counter, Reading};
+use crate::evidence::host_model::{Cgroup, Counter, Reading};
 use crate::units::Bytes;
 use dualplane_base::Place;
 
@@ -44,7 +44,7 @@ fn dir(name: &str) -> &str {
 }
 
 /// One file of a cgroup: by its name and fitting content.
-pub(super) fn is_file(name: &str, head: &[String]) -> bool {
+pub(in crate::evidence) fn is_file(name: &str, head: &[String]) -> bool {
     known(name).is_some_and(|(file, _)| {
         let mut lines = head.iter().map(|l| l.trim()).filter(|l| !l.is_empty());
         lines.clone().next().is_some() && lines.all(|l| fits(file, l))
@@ -68,7 +68,7 @@ fn is_key(key: &str) -> bool {
 }
 
 /// Reads a whole file.
-pub(super) fn file(all: &mut Vec<Cgroup>, text: &str, name: &str) {
+pub(in crate::evidence) fn file(all: &mut Vec<Cgroup>, text: &str, name: &str) {
     let Some((file, suffix)) = known(name) else { return };
     for (i, line) in text.lines().enumerate() {
         take(all, name, (dir(name), suffix), file, line.trim(), i as u64 + 1);
@@ -76,7 +76,7 @@ pub(super) fn file(all: &mut Vec<Cgroup>, text: &str, name: &str) {
 }
 
 /// Reads the form that begins with the first of these lines; returns how many it takes.
-pub(super) fn read(
+pub(in crate::evidence) fn read(
     all: &mut Vec<Cgroup>,
     lines: &[&str],
     first: u64,
@@ -117,7 +117,7 @@ pub(super) fn read(
 }
 
 /// The text is of a cgroup, though keys and numbers look like metrics.
-pub(super) fn looks_like(head: &[String]) -> bool {
+pub(in crate::evidence) fn looks_like(head: &[String]) -> bool {
     let mut lines = head.iter().map(|l| l.trim()).filter(|l| !l.is_empty()).peekable();
     let first = lines.peek().copied().unwrap_or_default();
     let named = first

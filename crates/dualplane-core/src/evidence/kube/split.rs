@@ -1,6 +1,6 @@
 //! Several pods in one pile of files: one bundle for each pod that died, with its own logs and the shared rest.
 
-use super::{Bundle, Pod, State};
+use crate::evidence::{Bundle, Pod, State};
 
 /// One bundle a dead pod; the whole bundle where at most one died, without the logs of pods that live.
 #[must_use]

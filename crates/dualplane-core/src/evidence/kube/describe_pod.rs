@@ -1,14 +1,16 @@
 //! The part of `kubectl describe pod` that only pods have: containers with their states, and volumes.
 
-use super::describe::{conditions, indent, key_value, section, stamp, value};
-use super::kube_model::{Container, ContainerKind, ContainerStatus, Pod, Probe, State, Termination, Volume};
+use crate::evidence::describe::{conditions, indent, key_value, section, stamp, value};
+use crate::evidence::kube_model::{
+    Container, ContainerKind, ContainerStatus, Pod, Probe, State, Termination, Volume,
+};
 use crate::units::{parse_k8s_memory, parse_k8s_quantity};
 
 /// Of one pod; the API server allows fewer.
 const MAX_CONTAINERS: usize = 1000;
 
 /// Reads one described pod. `body` holds its lines without the common indent.
-pub(super) fn pod(body: &[&str], file: &str) -> Pod {
+pub(in crate::evidence) fn pod(body: &[&str], file: &str) -> Pod {
     let text = |key: &str| value(body, key).map(str::to_owned);
     let mut containers = Vec::new();
     for (key, kind) in [

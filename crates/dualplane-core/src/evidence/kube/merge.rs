@@ -1,11 +1,11 @@
 //! One pod told several times (as JSON, described, inspected, a row of a table) becomes one: the fullest form stays, and
 //! takes from the others what it lacks.
 
-use super::Bundle;
-use super::kube_model::{Container, ContainerKind, Pod, State};
+use crate::evidence::Bundle;
+use crate::evidence::kube_model::{Container, ContainerKind, Pod, State};
 
 /// Moves pasted pods to the pods of the bundle, or into those that are there already.
-pub(super) fn pasted(bundle: &mut Bundle) {
+pub(in crate::evidence) fn pasted(bundle: &mut Bundle) {
     let (full, thin): (Vec<Pod>, Vec<Pod>) =
         std::mem::take(&mut bundle.pasted).into_iter().partition(|p| !p.status_only);
     let (named, nameless): (Vec<Pod>, Vec<Pod>) =

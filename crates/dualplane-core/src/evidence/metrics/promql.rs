@@ -6,20 +6,20 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::metrics::{MAX_OF_NAME, MAX_SAMPLES, Sample, at_ms};
+use crate::evidence::metrics::{MAX_OF_NAME, MAX_SAMPLES, Sample, at_ms};
 
 /// What an answer holds.
 #[derive(Debug, Default)]
-pub(super) struct Read {
-    pub(super) samples: Vec<Sample>,
+pub(in crate::evidence) struct Read {
+    pub(in crate::evidence) samples: Vec<Sample>,
     /// Samples beyond the bounds.
-    pub(super) dropped: usize,
+    pub(in crate::evidence) dropped: usize,
     /// Series without a name.
-    pub(super) nameless: usize,
+    pub(in crate::evidence) nameless: usize,
 }
 
 /// It is an answer with series. An answer of Loki has `streams`.
-pub(super) fn is_answer(value: &Value) -> bool {
+pub(in crate::evidence) fn is_answer(value: &Value) -> bool {
     let kind = value.pointer("/data/resultType").and_then(Value::as_str);
     kind.is_some_and(|k| matches!(k, "vector" | "matrix"))
         || value.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(is_series))
@@ -32,7 +32,7 @@ fn is_series(value: &Value) -> bool {
 }
 
 /// Reads the samples, in the order of the text.
-pub(super) fn read(value: &Value, text: &str, file: &str) -> Read {
+pub(in crate::evidence) fn read(value: &Value, text: &str, file: &str) -> Read {
     let list = value.pointer("/data/result").unwrap_or(value);
     let mut out = Read::default();
     let mut names: HashMap<String, usize> = HashMap::new();

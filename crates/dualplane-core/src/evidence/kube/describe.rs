@@ -3,10 +3,10 @@
 //!
 //! kubectl indents by two spaces a level and separates columns by two or more. What a person cut off is simply missing.
 
-use super::Bundle;
-use super::describe_pod;
-use super::kube_model::{Condition, Event, Node};
-use super::status;
+use crate::evidence::Bundle;
+use crate::evidence::describe_pod;
+use crate::evidence::kube_model::{Condition, Event, Node};
+use crate::evidence::status;
 use crate::time::Stamp;
 use crate::units::parse_k8s_memory;
 
@@ -34,7 +34,12 @@ struct Block {
 }
 
 /// Reads every described pod and node of a text into the bundle; returns the lines they take, as (start, end).
-pub(super) fn read(bundle: &mut Bundle, lines: &[&str], first: u64, file: &str) -> Vec<(usize, usize)> {
+pub(in crate::evidence) fn read(
+    bundle: &mut Bundle,
+    lines: &[&str],
+    first: u64,
+    file: &str,
+) -> Vec<(usize, usize)> {
     let mut taken = Vec::new();
     let mut at = 0;
     while let Some(block) = next(lines, at).filter(|_| taken.len() < MAX_OBJECTS) {
@@ -140,30 +145,33 @@ fn is_event_row(line: &str) -> bool {
     ["Type ", "---- ", "Normal ", "Warning "].iter().any(|w| line.trim_start().starts_with(w))
 }
 
-pub(super) fn indent(line: &str) -> usize {
+pub(in crate::evidence) fn indent(line: &str) -> usize {
     line.bytes().take_while(|b| *b == b' ').count()
 }
 
 /// `Key:   value`; the value may be empty.
-pub(super) fn key_value(line: &str) -> Option<(&str, &str)> {
+pub(in crate::evidence) fn key_value(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.trim().split_once(':')?;
     (value.is_empty() || value.starts_with(' ')).then(|| (key.trim(), value.trim()))
 }
 
 /// Cells of a row: separated by two or more spaces.
-pub(super) fn cells(row: &str) -> Vec<&str> {
+pub(in crate::evidence) fn cells(row: &str) -> Vec<&str> {
     row.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect()
 }
 
 /// `Fri, 03 Jul 2026 22:40:06 +0200`
-pub(super) fn stamp(text: &str) -> Option<Stamp> {
+pub(in crate::evidence) fn stamp(text: &str) -> Option<Stamp> {
     let at = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()?;
     // "Mon, 01 Jan 0001" is Go's zero time: nothing was recorded.
     (at.as_second() > 0).then_some(Stamp::Wall { ms: at.as_millisecond(), zoned: true, year: true })
 }
 
 /// Rows below a first-level key, up to the next one.
-pub(super) fn section<'a>(body: &'a [&'a str], key: &str) -> impl Iterator<Item = (usize, &'a str)> {
+pub(in crate::evidence) fn section<'a>(
+    body: &'a [&'a str],
+    key: &str,
+) -> impl Iterator<Item = (usize, &'a str)> {
     let start = body.iter().position(|l| indent(l) == 0 && key_value(l).is_some_and(|(k, _)| k == key));
     let from = start.map_or(body.len(), |s| s + 1);
     (from..body.len())
@@ -172,7 +180,7 @@ pub(super) fn section<'a>(body: &'a [&'a str], key: &str) -> impl Iterator<Item 
 }
 
 /// The value of a first-level key, without `<none>`.
-pub(super) fn value<'a>(body: &[&'a str], key: &str) -> Option<&'a str> {
+pub(in crate::evidence) fn value<'a>(body: &[&'a str], key: &str) -> Option<&'a str> {
     body.iter()
         .filter(|l| indent(l) == 0)
         .filter_map(|l| key_value(l))
@@ -180,7 +188,7 @@ pub(super) fn value<'a>(body: &[&'a str], key: &str) -> Option<&'a str> {
         .map(|(_, v)| v)
 }
 
-pub(super) fn conditions(body: &[&str]) -> Vec<Condition> {
+pub(in crate::evidence) fn conditions(body: &[&str]) -> Vec<Condition> {
     section(body, "Conditions")
         .filter_map(|(_, row)| {
             let cells = cells(row);
@@ -224,14 +232,14 @@ fn events(bundle: &mut Bundle, body: &[&str], first: u64, file: &str, object: (&
 }
 
 /// `2m9s (x25 over 10m)`: 25.
-pub(super) fn repeats(age: &str) -> u64 {
+pub(in crate::evidence) fn repeats(age: &str) -> u64 {
     age.split_once("(x")
         .and_then(|(_, r)| r.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
         .unwrap_or(1)
 }
 
 /// Events as text have no field path; some messages name the container.
-pub(super) fn container_in(message: &str) -> Option<String> {
+pub(in crate::evidence) fn container_in(message: &str) -> Option<String> {
     let rest = ["Container ", "Stopping container ", "Started container ", "restarting failed container "]
         .iter()
         .find_map(|p| message.split_once(p).map(|(_, r)| r))?;

@@ -1,0 +1,5 @@
+//! What cgroups and a machine's tools say of host RAM.
+
+pub(in crate::evidence) mod cgroup;
+pub(in crate::evidence) mod machine;
+pub mod model;

@@ -1,0 +1,17 @@
+//! What Kubernetes and its runtimes say of pods, events and nodes, in every form that they print it.
+
+pub(in crate::evidence) mod describe;
+pub(in crate::evidence) mod describe_pod;
+pub(in crate::evidence) mod inspect;
+pub(in crate::evidence) mod kubelet;
+pub(in crate::evidence) mod list;
+pub(in crate::evidence) mod manifest;
+pub(in crate::evidence) mod merge;
+pub(in crate::evidence) mod model;
+mod object;
+pub(in crate::evidence) mod revisions;
+pub(in crate::evidence) mod split;
+pub(in crate::evidence) mod status;
+pub(in crate::evidence) mod tables;
+
+pub(in crate::evidence) use object::{add_all, add_item, opt_at};
