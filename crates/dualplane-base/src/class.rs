@@ -130,34 +130,44 @@ impl Class {
                 "an OOM-killer record of the whole node (CONSTRAINT_NONE, global_oom) or of all pods together, a memory eviction, systemd-oomd, earlyoom, Talos' controller, or Ray's memory monitor"
             }
             Self::HostAllocFailure => {
-                "a refused host allocation without a kill: /dev/shm full (ENOSPC, SIGBUS), a pinned buffer that the driver refused, an engine's own check of RAM, malloc"
+                "a failed host allocation without a kill: /dev/shm full (ENOSPC, SIGBUS), a pinned buffer \
+                that the driver could not allocate, an engine's own RAM check, malloc"
             }
             Self::CudaOomLoad => {
-                "a VRAM allocation error while loading, profiling or capturing graphs, with this process holding most of the card"
+                "a VRAM allocation error while loading, profiling or capturing graphs, while this process \
+                uses most of the GPU"
             }
             Self::CudaOomRuntime => {
-                "a VRAM allocation error while serving, with this process holding most of the card"
+                "a VRAM allocation error while serving, while this process uses most of the GPU"
             }
             Self::KvCacheCapacity => {
-                "the engine's own statement that its KV pool is too small: refusal to start, preemption, retraction, no free blocks; no allocation failed"
+                "a message from the engine that its KV cache is too small: refusal to start, preemption, \
+                retraction, no free blocks; no allocation failed"
             }
             Self::Fragmentation => {
-                "reserved but unallocated memory of this process at least as large as the request (or with free memory, where it is a tenth of the card), while tensors hold less than 95 % of the card"
+                "this process has reserved but unallocated memory of at least the requested size (or \
+                together with free memory, if it is a tenth of the GPU), while tensors use less than 95 % \
+                of the GPU"
             }
             Self::GpuCapacityConflict => {
-                "others hold at least 15 % of the card and the request would have fitted without them, or the engine found less free memory at its start than it may use"
+                "other processes use at least 15 % of the GPU and the request would fit without them, or \
+                the engine found less free memory at start than its configured share"
             }
             Self::MigSliceTooSmall => {
-                "a VRAM error on a MIG instance that this process fills, or the allocator's NVML assertion there"
+                "a VRAM error on a MIG instance that this process fills, or the allocator's NVML \
+                assertion on a MIG instance"
             }
             Self::XidHardware => {
-                "an Xid that is no cleanup or information, a GPU lost from the bus, an uncorrectable ECC error, an illegal access or launch failure"
+                "an Xid other than a clean-up or information, a GPU lost from the bus, an uncorrectable \
+                ECC error, an illegal access or launch failure"
             }
             Self::NotMemory => {
-                "another cause stands in the evidence (probe, eviction for disk, crash, bad flag, time-out, client error), or nothing failed"
+                "the evidence shows another cause (probe, eviction for disk, crash, invalid flag, \
+                timeout, client error), or nothing failed"
             }
             Self::Unknown => {
-                "something died and the evidence does not say why: SIGKILL without a record, a process gone without a word"
+                "a process died and the evidence does not show why: SIGKILL without a kernel record, a \
+                process that disappeared without an error message"
             }
         }
     }
@@ -171,13 +181,13 @@ impl Class {
             Self::HostAllocFailure => "a host memory allocation failed (no kernel kill)",
             Self::CudaOomLoad => "VRAM ran out while the model was loading",
             Self::CudaOomRuntime => "VRAM ran out while serving",
-            Self::KvCacheCapacity => "the KV cache is too small for what was asked",
-            Self::Fragmentation => "VRAM is fragmented: enough is reserved, not in one piece",
-            Self::GpuCapacityConflict => "somebody else holds VRAM on this GPU",
+            Self::KvCacheCapacity => "the KV cache is too small for the requests",
+            Self::Fragmentation => "VRAM is fragmented: enough is reserved, but not in one piece",
+            Self::GpuCapacityConflict => "another process uses VRAM on this GPU",
             Self::MigSliceTooSmall => "the MIG slice is too small for this model",
             Self::XidHardware => "the GPU or its driver reported a fault",
             Self::NotMemory => "not a memory failure",
-            Self::Unknown => "the evidence does not decide",
+            Self::Unknown => "the evidence is not sufficient to decide",
         }
     }
 }

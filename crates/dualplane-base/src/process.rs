@@ -3,7 +3,7 @@
 use crate::cgroup_path::{container_id, pod_uid};
 
 /// Characters of `/proc/PID/cgroup` that are read: cgroup v1 has a dozen lines of some hundred characters.
-const MOST: usize = 64 << 10;
+const MAX_CGROUP: usize = 64 << 10;
 
 /// What the cgroup of a process says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Process {
 /// Reads `/proc/PID/cgroup`: one line `0::PATH` for v2, `N:CONTROLLERS:PATH` for v1, both on hybrid machines.
 #[must_use]
 pub fn process(pid: u32, comm: &str, cgroup: &str) -> Process {
-    let text = crate::text::shorten(cgroup, MOST);
+    let text = crate::text::shorten(cgroup, MAX_CGROUP);
     let lines: Vec<(u8, &str, &str)> = text
         .lines()
         .filter_map(|l| {

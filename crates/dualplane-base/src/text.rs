@@ -92,6 +92,18 @@ pub fn shorten(text: &str, max: usize) -> Cow<'_, str> {
     }
 }
 
+/// A count with its noun: `1 citation`, `2 citations`, `2 processes`.
+#[must_use]
+pub fn counted(n: impl TryInto<u64> + std::fmt::Display + Copy, noun: &str) -> String {
+    let one = n.try_into().is_ok_and(|n: u64| n == 1);
+    let ending = match noun {
+        _ if one => "",
+        n if n.ends_with('s') || n.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{n} {noun}{ending}")
+}
+
 /// Longest name of a Kubernetes object, characters (DNS-1123 subdomain).
 pub const LONGEST_NAME: usize = 253;
 
@@ -123,6 +135,16 @@ pub fn markdown_escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_count_agrees_with_its_noun() {
+        assert_eq!(counted(1_usize, "citation"), "1 citation");
+        assert_eq!(counted(0_u64, "citation"), "0 citations");
+        assert_eq!(
+            (counted(2_u32, "process"), counted(3_u8, "batch")),
+            ("2 processes".into(), "3 batches".into())
+        );
+    }
 
     #[test]
     fn colours_go_also_mangled_ones() {

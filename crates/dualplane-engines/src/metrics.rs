@@ -12,7 +12,7 @@ use dualplane_base::metrics::sample;
 use super::{Descriptor, Engines};
 
 /// Series of one name that are taken: ranks and models of one engine are some tens.
-const MOST_SERIES: usize = 512;
+const MAX_SERIES: usize = 512;
 /// Longest name of a model that is kept, characters.
 const LONGEST_MODEL: usize = 200;
 
@@ -246,7 +246,7 @@ fn points(page: &str, names: &[&str]) -> Vec<Point> {
             continue;
         }
         let Some((name, labels, value, _)) = sample(line) else { continue };
-        if value.is_finite() && value >= 0.0 && out.len() < MOST_SERIES {
+        if value.is_finite() && value >= 0.0 && out.len() < MAX_SERIES {
             out.push(Point { name: name.to_owned(), labels, value });
         }
     }
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!((counts.running, counts.kv_use), (Some(1.0), None));
         let flood: String =
             (0..5000).map(|i| format!("vllm:num_requests_running{{e=\"{i}\"}} 1\n")).collect();
-        assert_eq!(vllm.read(&flood).unwrap().running, Some(MOST_SERIES as f64));
+        assert_eq!(vllm.read(&flood).unwrap().running, Some(MAX_SERIES as f64));
         let long = format!("vllm:num_requests_running{{model_name=\"{}\"}} 1", "m".repeat(9000));
         assert_eq!(vllm.read(&long).unwrap().model.unwrap().len(), LONGEST_MODEL);
     }

@@ -10,7 +10,7 @@ use super::quantity::Quantity;
 use dualplane_base::units::MIB;
 
 /// More sequences at once are no setting that anybody runs.
-const MOST_SEQS: u64 = 4096;
+const MAX_SEQS: u64 = 4096;
 
 /// How much is left to chance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -153,7 +153,7 @@ pub fn fit(model: &Model, launch: &Launch, gpu: &Gpu, ask: &Workload) -> Result<
 
 /// The largest number for which a falling predicate holds; 0: none.
 fn most(enough: impl Fn(u64) -> bool) -> u64 {
-    let (mut low, mut high) = (0, MOST_SEQS);
+    let (mut low, mut high) = (0, MAX_SEQS);
     while low < high {
         let mid = low + (high - low).div_ceil(2);
         if enough(mid) {

@@ -5,7 +5,7 @@ use super::changes;
 use crate::actions::{Action, Stage};
 use crate::page::Page;
 use dualplane_base::style::{Style, hard_wrap, wrap};
-use dualplane_base::text::{name, printable, shorten, without_kubelet_time};
+use dualplane_base::text::{counted, name, printable, shorten, without_kubelet_time};
 use dualplane_core::verdict::{Cause, Cited, Class, Trigger};
 
 /// Without `-v`: citations of a cause, actions of a stage, commands of an action.
@@ -64,7 +64,7 @@ impl Page {
             about.push(format!("node {}", name(n)));
         }
         if let Some(e) = &r.facts.engine.name {
-            about.push(format!("{e} {}", r.facts.engine.version.as_deref().unwrap_or("(version not seen)")));
+            about.push(format!("{e} {}", r.facts.engine.version.as_deref().unwrap_or("(version unknown)")));
         }
         if let Some(d) = &s.death {
             about.push(format!("exit {} {}", d.exit_code, d.reason));
@@ -109,8 +109,9 @@ impl Page {
         }
         if v.cascade.len() > self.limit(FEWER) {
             let t = self.style.dim(&format!(
-                "    {total} fallout lines of {} kinds in all; -v lists them",
-                v.cascade.len()
+                "    {} of {} in total; -v lists them",
+                counted(total, "fallout line"),
+                counted(v.cascade.len(), "kind")
             ));
             self.line(&t);
         }
@@ -228,8 +229,9 @@ impl Page {
 fn footer_text(report: &Report) -> String {
     let cites: usize = report.verdict.causes.iter().map(|c| c.supports.len() + c.against.len()).sum();
     format!(
-        "-v: all {cites} citations, {} actions and their patches; -o markdown: hand-over note; -o json: for programs",
-        report.actions.len()
+        "-v: {}, {} and patches; -o markdown: hand-over note; -o json: for programs",
+        counted(cites, "citation"),
+        counted(report.actions.len(), "action")
     )
 }
 

@@ -29,7 +29,7 @@ pub fn check(knowledge: &Knowledge, examples: &[Examples]) -> Vec<Problem> {
     for e in examples {
         let mut say = |what: String| problems.push(Problem { id: e.id.clone(), what });
         if !seen.insert(e.id.as_str()) {
-            say("the id is used twice".into());
+            say("the ID is used twice".into());
         }
         let Some(s) = knowledge.signatures().iter().rev().find(|s| s.id == e.id) else {
             say("the entry was not loaded".into());
@@ -37,16 +37,16 @@ pub fn check(knowledge: &Knowledge, examples: &[Examples]) -> Vec<Problem> {
         };
         entry(s, &mut say);
         if e.hits.is_empty() {
-            say("it has no examples: give at least one real line".into());
+            say("it has no examples: add at least one real line".into());
         }
         if e.misses.is_empty() {
-            say("it has no near_misses: give at least one line that looks alike and must not hit".into());
+            say("it has no near_misses: add at least one similar line that must not match".into());
         }
         for line in e.hits.iter().filter(|l| !hits(knowledge, &e.id, l, true)) {
-            say(format!("its example does not hit: {line}"));
+            say(format!("its example does not match: {line}"));
         }
         for line in e.misses.iter().filter(|l| hits(knowledge, &e.id, l, false)) {
-            say(format!("its near miss hits: {line}"));
+            say(format!("its near miss matches: {line}"));
         }
     }
     problems
@@ -116,10 +116,10 @@ fn head_of(head: &Descriptor, engines: &Engines, say: &mut impl FnMut(String)) {
 fn entry(s: &Signature, say: &mut impl FnMut(String)) {
     let stem = s.file.rsplit('/').next().unwrap_or_default();
     if !s.id.starts_with(&format!("{stem}.")) {
-        say(format!("its id must begin with its file's name: {stem}.…"));
+        say(format!("its ID must begin with the file name: {stem}.…"));
     }
     if s.literals.is_empty() {
-        say("it has no literals: they are what finds the line".into());
+        say("it has no literals: they are the prefilter for its lines".into());
     }
     for l in s.literals.iter().filter(|l| l.len() < SHORTEST_LITERAL) {
         say(format!("its literal {l:?} is shorter than {SHORTEST_LITERAL} bytes"));

@@ -2,7 +2,7 @@
 
 use super::candidates::{self, Candidate};
 use super::rules::symptoms;
-use super::{Death, Phase, Subject, chain, deaths, kills};
+use super::{Death, Phase, Subject, chain, deaths, oom_records};
 use crate::evidence::{Bundle, Pod};
 use crate::facts::{Facts, Hit, Place};
 use crate::knowledge::Knowledge;
@@ -22,7 +22,7 @@ pub(super) struct Case<'a> {
 impl<'a> Case<'a> {
     pub(super) fn new(bundle: &'a Bundle, facts: &'a Facts, knowledge: &Knowledge) -> Self {
         let mut subject = deaths::subject(bundle, facts);
-        subject.kill = kills::own(bundle, facts, &subject);
+        subject.kill = oom_records::own(bundle, facts, &subject);
         let candidates = candidates::collect(bundle, facts, knowledge, &subject);
         let chain = chain::causal(&candidates, facts, &subject);
         Self { bundle, facts, subject, candidates, chain }

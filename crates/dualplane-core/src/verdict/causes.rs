@@ -5,6 +5,7 @@ use super::{Cause, Cited, Class, Confidence, Death, Decided, Plane, Step, Subjec
 use crate::evidence::metrics::last_before;
 use crate::evidence::{Bundle, Change, Rollout};
 use crate::facts::{Facts, Place, host_pools};
+use crate::text::counted;
 use crate::units::Bytes;
 
 pub(super) fn rank(
@@ -47,7 +48,10 @@ pub(super) fn rank(
                 confidence: Confidence::Low,
                 rejected: true,
                 supports: c.supports.clone(),
-                against: vec![Cited::plain("the engine has a fall-back for it, and nothing failed of it")],
+                against: vec![Cited::plain(
+                    "the engine has a fallback for it, and nothing failed as a \
+                result",
+                )],
             });
         }
     }
@@ -101,7 +105,7 @@ fn in_other_containers(bundle: &Bundle, subject: &Subject) -> Vec<Cause> {
         Some(Cause {
             class: Class::HostOomKilled,
             title: format!(
-                "besides: {} says that a process of container {} was OOM-killed",
+                "in addition, {} reports an OOM kill in container {}",
                 sample.name,
                 crate::text::name(&c.name)
             ),
@@ -109,7 +113,7 @@ fn in_other_containers(bundle: &Bundle, subject: &Subject) -> Vec<Cause> {
             rejected: false,
             supports: vec![Cited::at(format!("{} {}", sample.name, sample.value), &at)],
             against: vec![Cited::plain(
-                "metrics tell neither when nor which process; it is another container's limit",
+                "metrics show neither the time nor the process; the limit is another container's",
             )],
         })
     });
@@ -137,7 +141,7 @@ fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> 
         let names: Vec<&str> = pools.iter().map(|p| p.name.as_str()).collect();
         out.push(Cause {
             class: Class::HostOomKilled,
-            title: format!("{} may take {sum} together, more than the limit of {limit}", names.join(" + ")),
+            title: format!("{} may use {sum} in total, more than the limit of {limit}", names.join(" + ")),
             confidence: if pools.iter().any(|p| p.bound) { Confidence::Medium } else { Confidence::High },
             rejected: false,
             supports: pools
@@ -149,7 +153,7 @@ fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> 
                 .filter(|p| p.bound)
                 .map(|p| {
                     Cited::plain(format!(
-                        "{} is an upper bound; how full it was is not in the evidence",
+                        "{} is an upper bound; the evidence does not show how full it was",
                         p.name
                     ))
                 })
@@ -162,12 +166,12 @@ fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> 
                 .unwrap_or_default();
             out.push(Cause {
                 class: Class::HostOomKilled,
-                title: format!("{} takes up to {}{share} of host RAM", p.name, p.bytes),
+                title: format!("{} uses up to {}{share} of host RAM", p.name, p.bytes),
                 confidence: Confidence::Low,
                 rejected: false,
                 supports: vec![Cited::at(p.arithmetic.clone(), &p.place)],
                 against: limit
-                    .map(|_| Cited::plain("by itself it stays below the limit"))
+                    .map(|_| Cited::plain("on its own it stays below the limit"))
                     .into_iter()
                     .collect(),
             });
@@ -181,7 +185,10 @@ fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> 
     {
         out.push(Cause {
             class: Class::HostOomKilled,
-            title: format!("pinned or shared memory ({shmem}) dominated the victim, not its heap ({anon})"),
+            title: format!(
+                "most of the killed process was pinned or shared memory ({shmem}), not heap \
+            ({anon})"
+            ),
             confidence: Confidence::Medium,
             rejected: false,
             supports: vec![Cited::at(
@@ -213,8 +220,9 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
             let mut against = Vec::new();
             if lines > 0 {
                 against.push(Cited::plain(format!(
-                    "no VRAM error stands in {lines} log lines of {} file(s)",
-                    logs.len()
+                    "no VRAM error in {} of {}",
+                    counted(lines, "log line"),
+                    counted(logs.len(), "file")
                 )));
             }
             let usage = bundle.metrics.iter().filter(|s| {
@@ -223,7 +231,7 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
             let usage = last_before(usage, subject.death.as_ref().and_then(|d| d.finished));
             if let Some(s) = usage {
                 let at = Place { file: s.file.clone(), line: Some(s.line) };
-                against.push(Cited::at(format!("the KV cache stood at {:.1} %", s.value * 100.0), &at));
+                against.push(Cited::at(format!("the KV cache was at {:.1} %", s.value * 100.0), &at));
             }
             (!against.is_empty()).then(|| Cause {
                 class: Class::CudaOomRuntime,
@@ -242,7 +250,7 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
                 against.push(Cited::at(text, &Place { file, line: None }));
             }
             if facts.logs.iter().any(|l| l.kernel) && facts.ooms.is_empty() {
-                against.push(Cited::plain("the kernel log holds no OOM-killer record"));
+                against.push(Cited::plain("the kernel log contains no OOM-killer record"));
             }
             (!against.is_empty()).then(|| Cause::no_kill(against))
         }

@@ -8,6 +8,7 @@ use super::{Cause, Cited, Class, Confidence, Decided, Phase};
 use crate::evidence::Bundle;
 use crate::evidence::gpu_model::{Gpu, GpuProcess, GpuSnapshot};
 use crate::facts::{Facts, Place, vram};
+use crate::text::counted;
 use crate::units::Bytes;
 
 /// Without the size that was asked for, a stranger must hold half of the card to be the cause.
@@ -117,19 +118,20 @@ pub(super) fn neighbour(
     c.class = Class::GpuCapacityConflict;
     c.confidence = if requested.is_some() { Confidence::Medium } else { Confidence::Low };
     c.phase = if c.phase == Phase::Unknown { Phase::Load } else { c.phase };
-    let asked = requested.map(|r| format!("; {r} was asked for")).unwrap_or_default();
-    c.what = format!("other processes hold {held} of this GPU's {total}{asked}");
+    let asked = requested.map(|r| format!("; this process requested {r}")).unwrap_or_default();
+    c.what = format!("other processes use {held} of this GPU's {total}{asked}");
     for (s, p) in strangers.iter().take(TOLD) {
         c.supports.push(Cited::at(holds(s, p), &place(&s.file, p.line)));
     }
     c.against.push(Cited::plain(
-        "the printout shows another moment than the failure: that these processes were there already is likely, not proven",
+        "this output is from a different time than the failure; these processes were probably, but not \
+        certainly, already running",
     ));
     true
 }
 
 pub(super) fn holds(s: &GpuSnapshot, p: &GpuProcess) -> String {
-    let used = p.used.map_or_else(|| "an amount that is not told".to_owned(), |u| u.to_string());
+    let used = p.used.map_or_else(|| "an unknown amount".to_owned(), |u| u.to_string());
     let when = s.stamp.map(|t| format!(", printed {}", t.show())).unwrap_or_default();
     format!("{} lists {} (host pid {}) with {used}{when}", s.tool, crate::text::shorten(&p.name, 80), p.pid)
 }
@@ -151,12 +153,12 @@ pub(super) fn hints(bundle: &Bundle, facts: &Facts, decided: &Decided) -> Vec<Ca
             bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g))).find(|(_, g)| faulty(g))
     {
         let what = g.ecc_uncorrected.filter(|n| *n > 0).map_or_else(
-            || "rows wait to be remapped at the next reset".to_owned(),
-            |n| format!("{n} uncorrected ECC error(s) since the driver was loaded"),
+            || "rows will be remapped at the next reset".to_owned(),
+            |n| format!("{} since the driver was loaded", counted(n, "uncorrected ECC error")),
         );
         let name = g.index.map_or_else(|| g.pci.clone().unwrap_or_default(), |i| i.to_string());
         let at = Cited::at(format!("{}: {what}", s.tool), &place(&s.file, g.line));
-        let against = "the counter has no time, and no Xid stands in the evidence; the kernel log would tell";
+        let against = "the counter has no timestamp and the evidence contains no Xid; check the kernel log";
         out.push(cause(Class::XidHardware, format!("GPU {name} reports a memory fault"), vec![at], against));
     }
     let oom = matches!(decided.class, Class::CudaOomLoad | Class::CudaOomRuntime);
@@ -174,8 +176,8 @@ pub(super) fn hints(bundle: &Bundle, facts: &Facts, decided: &Decided) -> Vec<Ca
             .map(|(_, (s, p))| Cited::at(holds(s, p), &place(&s.file, p.line)))
             .collect();
         if !strangers.is_empty() {
-            let title = "somebody else holds a card of this node".to_owned();
-            let against = "which of the node's cards the container had is not in the evidence";
+            let title = "another process uses a GPU of this node".to_owned();
+            let against = "the evidence does not show which of the node's GPUs the container used";
             out.push(cause(Class::GpuCapacityConflict, title, strangers, against));
         }
     }

@@ -116,7 +116,7 @@ pub(super) fn other_line(line: &str, own: &[(String, Place)], bundle: &Bundle, s
 fn of_host(host: &str, subject: &Subject, place: &Place) -> Cited {
     let node = crate::text::name(subject.node.as_deref().unwrap_or_default());
     Cited::at(
-        format!("the line is of host {}, and the pod ran on node {node}", crate::text::name(host)),
+        format!("the line is from host {}, but the pod ran on node {node}", crate::text::name(host)),
         place,
     )
 }

@@ -66,8 +66,14 @@ pub(super) fn no_kill(
             let text = match w {
                 Whose::Dead => "the cgroup of the dead instance counts no OOM kill",
                 Whose::Pod => "the pod's cgroup counts no OOM kill in any of its containers",
-                Whose::Running => "the cgroup of the instance that runs now counts no OOM kill: its counters began after the death and say nothing of it",
-                _ => "a cgroup counts no OOM kill; a container that was started again has new counters, and nothing tells which instance this is of",
+                Whose::Running => {
+                    "the cgroup of the running instance counts no OOM kill: its counters \
+                started after the death, so this is not evidence"
+                }
+                _ => {
+                    "a cgroup counts no OOM kill, but a restarted container has new counters, and the \
+                instance is unknown"
+                }
             };
             Cited::at(text, &k.place)
         })

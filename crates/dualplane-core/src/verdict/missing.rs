@@ -58,10 +58,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
     for log in facts.logs.iter().filter(|l| l.dropped_xids > 0) {
         out.push(Gap {
             what: log.file.clone(),
-            why: format!(
-                "{} more Xid lines of codes and GPUs that it already holds many of were not used",
-                log.dropped_xids
-            ),
+            why: format!("{} more Xid lines with the same codes and GPUs were not used", log.dropped_xids),
             command: None,
         });
     }
@@ -81,14 +78,15 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
     {
         add(
             "the pod's status",
-            "exit code, reason (OOMKilled or not), limits and restarts decide between a host kill and everything else",
+            "exit code, reason (OOMKilled or not), limits and restarts distinguish a host RAM kill from \
+            everything else",
             format!("kubectl get pod {} -n {} -o json > pod.json", n.pod, n.ns),
         );
     }
     if !container_log {
         add(
             "the dead instance's log",
-            "the engine's own error, if it printed one, came before the kill",
+            "if the engine printed an error, it came before the kill",
             format!("kubectl logs {} -n {} -c {} --previous > previous.log", n.pod, n.ns, n.container),
         );
     }
@@ -96,8 +94,8 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
         add(
             "the node's kernel log",
             match decided.class {
-                Class::XidHardware => "the driver's Xid names the fault and the vendor's action",
-                _ => "the OOM killer's record names the victim and whose limit was hit",
+                Class::XidHardware => "the Xid identifies the fault and the vendor's recommended action",
+                _ => "the OOM killer's record names the killed process and the limit that was hit",
             },
             dualplane_base::command::on_node(&n.node, "dmesg -T > kernel.log"),
         );
@@ -106,7 +104,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
     if no_events && decided.class == Class::Unknown {
         add(
             "events of the pod and its node",
-            "probe kills, evictions, preemption and SystemOOM stand there, for about one hour",
+            "they show probe kills, evictions, preemption and SystemOOM, for about one hour",
             format!(
                 "kubectl get events -n {} --field-selector involvedObject.name={} -o json > events.json",
                 n.ns, n.pod
@@ -116,7 +114,8 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
     if host && !memory_metrics && decided.class != Class::HostAllocFailure {
         add(
             "the container's memory over time",
-            "the working set before the death tells a slow leak from a load spike (a 15 s scrape can miss the spike)",
+            "the working set before the death distinguishes a slow leak from a load spike (a 15 s scrape \
+            can miss the spike)",
             format!(
                 "kubectl get --raw /api/v1/nodes/{}/proxy/metrics/cadvisor | grep 'pod=\"{}\"' > metrics.prom",
                 n.node, n.pod
@@ -125,8 +124,8 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
     }
     match decided.class {
         Class::GpuCapacityConflict => add(
-            "who holds the GPU",
-            "the processes on the card, with their host pids",
+            "which processes use the GPU",
+            "the processes on the GPU, with their host PIDs",
             dualplane_base::command::on_node(
                 &n.node,
                 "nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv",
@@ -134,7 +133,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
         ),
         Class::MigSliceTooSmall => add(
             "the size of the MIG instance",
-            "the profile's name is rounded; the driver tells the real size",
+            "the profile's name is rounded; the driver reports the real size",
             n.exec("sh -c 'nvidia-smi -L; nvidia-smi'"),
         ),
         Class::Unknown if subject.death.is_none() && bundle.pods.is_empty() => add(

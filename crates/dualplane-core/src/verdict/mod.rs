@@ -11,10 +11,10 @@ mod chain;
 mod deaths;
 mod gpus;
 mod identity;
-mod kills;
-mod lives;
 mod memory;
 mod missing;
+mod oom_records;
+mod server_runs;
 pub use causes::{bearing_changes, memory_limit};
 pub use missing::Names;
 pub mod rules;
@@ -23,7 +23,7 @@ pub mod vram;
 pub mod weighing;
 mod why_not;
 
-pub use candidates::{Candidate, From};
+pub use candidates::{Candidate, Source};
 use case::Case;
 pub use deaths::{Death, Subject};
 pub use dualplane_base::{Class, Confidence, Phase, Plane};
@@ -126,7 +126,7 @@ impl Cause {
     fn no_kill(against: Vec<Cited>) -> Self {
         Self {
             class: Class::HostOomKilled,
-            title: "the kernel killed it over host RAM".into(),
+            title: "the kernel killed it for exceeding host RAM".into(),
             confidence: Confidence::Low,
             rejected: true,
             supports: Vec::new(),

@@ -52,7 +52,7 @@ pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Fact
     } else {
         c.confidence = Confidence::Medium;
         c.against.push(Cited::at(
-            "the message carries no sizes, so a neighbour or fragmentation cannot be excluded",
+            "the message contains no sizes, so another process or fragmentation cannot be ruled out",
             &hit.place,
         ));
     }
@@ -71,7 +71,15 @@ fn from_ledger(oom: &mut vram::VramOom, c: &mut Candidate, hit: &Hit, bundle: &B
     let (Some(allocated), Some(reserved)) = (s.allocated, s.reserved) else { return false };
     (oom.allocated, oom.reserved) = (Some(allocated), Some(reserved));
     let place = crate::facts::Place { file: s.file.clone(), line: Some(s.line) };
-    let held = s.unreleasable.map(|u| format!(", of it {u} in pieces of blocks in use")).unwrap_or_default();
+    let held = s
+        .unreleasable
+        .map(|u| {
+            format!(
+                ", including {u} in fragments of used \
+    blocks"
+            )
+        })
+        .unwrap_or_default();
     let idle = reserved.saturating_sub(allocated);
     c.supports.push(Cited::at(
         format!(
@@ -81,7 +89,8 @@ fn from_ledger(oom: &mut vram::VramOom, c: &mut Candidate, hit: &Hit, bundle: &B
         &place,
     ));
     c.against.push(Cited::at(
-        "the summary was printed after the failure: tensors that the exception released no longer count in it",
+        "the summary was printed after the failure and no longer includes tensors that the exception \
+        released",
         &place,
     ));
     true
@@ -95,17 +104,19 @@ fn say_numbers(c: &mut Candidate, hit: &Hit) {
     {
         let held = total.saturating_sub(free);
         c.what = format!(
-            "the server wants {desired} of a card of {total}, but others already hold {held} and {free} is free"
+            "the server needs {desired} of a GPU with {total}, but other processes already use {held} and \
+            only {free} is free"
         );
     } else if let (Some(needed), Some(available)) = (hit.memory("needed"), hit.memory("available")) {
         let len =
             tokens("max_model_len").map_or(String::new(), |l| format!(" for one request of {l} tokens"));
-        c.what = format!("the KV cache needs {needed}{len} and has {available}");
+        c.what = format!("the KV cache needs {needed}{len} but has only {available}");
     } else if let (Some(len), Some(have)) = (tokens("max_model_len"), tokens("kv_tokens")) {
-        c.what = format!("one request may ask for {len} tokens, and the KV cache holds {have}");
+        c.what = format!("one request may use {len} tokens, but the KV cache holds only {have}");
     } else if let (Some(initial), Some(current)) = (hit.memory("initial"), hit.memory("current")) {
         c.what = format!(
-            "free VRAM changed from {initial} to {current} while the server profiled: somebody else released or took memory"
+            "free VRAM changed from {initial} to {current} while the server was profiling: another \
+            process released or allocated memory"
         );
     }
 }
@@ -132,7 +143,7 @@ fn instance_of_this_size(hit: &Hit, bundle: &Bundle) -> Option<Mig> {
             card: instance.card.clone(),
             place: crate::facts::Place { file: s.file.clone(), line: Some(instance.line) },
             text: format!(
-                "{} lists a MIG instance of {}, the capacity that the error names",
+                "{} lists a MIG instance of {}, the capacity named in the error",
                 s.tool,
                 instance.total.unwrap_or_default()
             ),
@@ -175,10 +186,14 @@ fn neighbour(c: &mut Candidate, oom: &vram::VramOom, bundle: &Bundle) -> bool {
     c.confidence =
         if printed || others.share_of(total) >= 0.4 { Confidence::High } else { Confidence::Medium };
     c.what = format!(
-        "others hold {others} of this GPU's {total}; this process holds {own} and asked for {requested}"
+        "other processes use {others} of this GPU's {total}; this process uses {own} and requested \
+        {requested}"
     );
     c.supports.push(Cited::at(
-        format!("total {total} − free {free} − this process {own} = {others} held by others; {requested} was asked for"),
+        format!(
+            "total {total} − free {free} − this process {own} = {others} used by other processes; \
+        this process requested {requested}"
+        ),
         &place,
     ));
     for pod in &bundle.pods {
@@ -211,7 +226,8 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
             let at = c.place.clone();
             c.against.push(Cited {
                 text: format!(
-                    "reserved but unallocated {idle} would cover the {requested} asked for, but tensors fill {:.1} % of the device: capacity, not fragmentation",
+                    "reserved but unallocated {idle} would cover the requested {requested}, but tensors \
+                    fill {:.1} % of the device: a lack of capacity, not fragmentation",
                     allocated.share_of(total) * 100.0
                 ),
                 place: at,
@@ -223,13 +239,18 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
     c.class = Class::Fragmentation;
     c.confidence = if idle.share_of(total) >= HOLES { Confidence::High } else { Confidence::Medium };
     c.what = format!(
-        "{requested} was asked for while {idle} lay reserved but unallocated in this process's own allocator"
+        "this process requested {requested} while its own allocator had {idle} reserved but unallocated"
     );
     let place = c.place.clone();
     c.supports.push(Cited {
         text: format!(
-            "reserved but unallocated {idle} {} requested {requested}; tensors hold {allocated} of {total} ({:.1} %)",
-            if idle >= requested { "≥".to_owned() } else { format!("+ free {} ≥", oom.free.unwrap_or_default()) },
+            "reserved but unallocated {idle} {} requested {requested}; tensors use {allocated} of {total} \
+            ({:.1} %)",
+            if idle >= requested {
+                "≥".to_owned()
+            } else {
+                format!("+ free {} ≥", oom.free.unwrap_or_default())
+            },
             allocated.share_of(total) * 100.0
         ),
         place,
@@ -239,7 +260,7 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
 
 fn exhausted(c: &mut Candidate, oom: &vram::VramOom) {
     let parts: Vec<String> = [
-        ("asked for", oom.requested),
+        ("requested", oom.requested),
         ("free", oom.free),
         ("this process", oom.own().filter(|_| oom.reserved.is_some() || oom.this_process.is_some())),
         ("total", oom.total),
@@ -252,8 +273,7 @@ fn exhausted(c: &mut Candidate, oom: &vram::VramOom) {
     c.what = format!("a VRAM allocation failed{gpu}: {}", parts.join(", "));
     if let Some(allowed) = oom.allowed {
         let place = c.place.clone();
-        c.supports
-            .push(Cited { text: format!("the process is capped at {allowed} by a memory fraction"), place });
+        c.supports.push(Cited { text: format!("a memory fraction limits the process to {allowed}"), place });
     }
 }
 
@@ -273,8 +293,7 @@ fn by_phase(c: &mut Candidate) {
         }
         Phase::Unknown => {
             c.confidence = Confidence::Medium;
-            c.against
-                .push(Cited::plain("nothing in the log tells whether the server was loading or serving"));
+            c.against.push(Cited::plain("the log does not show whether the server was loading or serving"));
             c.class
         }
     };

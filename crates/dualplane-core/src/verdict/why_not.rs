@@ -5,6 +5,7 @@ use super::{Cited, Class, Death, Plane, Verdict};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Place};
 use crate::knowledge::{Knowledge, Mark};
+use crate::text::counted;
 
 /// Reasons, the strongest first.
 #[must_use]
@@ -21,7 +22,7 @@ pub fn why_not(
     }
     if let Some(i) = v.sequence.iter().position(|s| s.class == class) {
         let what = v.sequence.get(i).map_or("", |s| s.what.as_str());
-        out.push(Cited::plain(format!("it happened too, but {} came first: {what}", v.class)));
+        out.push(Cited::plain(format!("it also happened, but {} came first: {what}", v.class)));
     }
     for c in v.causes.iter().filter(|c| c.class == class && c.rejected) {
         out.extend(c.against.iter().cloned());
@@ -32,25 +33,30 @@ pub fn why_not(
     if known > 0 && hits.is_empty() {
         let lines: u64 = facts.logs.iter().map(|l| l.total()).sum();
         out.push(Cited::plain(format!(
-            "none of its {known} signatures stands in {lines} lines of {} log(s)",
-            facts.logs.len()
+            "none of its {} matches in {} of {}",
+            counted(known, "signature"),
+            counted(lines, "line"),
+            counted(facts.logs.len(), "log")
         )));
     }
     for h in hits.iter().take(3) {
         let why = match h.mark {
-            Mark::Suspect => "the engine has a fall-back for it and nothing failed of it",
-            Mark::Degraded => "the server goes on after it, and something graver stands elsewhere",
-            _ => "another error is first in cause, or the numbers of the line speak for another class",
+            Mark::Suspect => "the engine has a fallback for it, and nothing failed as a result",
+            Mark::Degraded => "the server continues after it, and the evidence shows a more severe error",
+            _ => {
+                "another error comes first in causal order, or the numbers in the line indicate another \
+            class"
+            }
         };
         out.push(Cited::at(format!("{}: {why}", h.id), &h.place));
     }
     match class.plane() {
         Plane::Host => host(class, bundle, facts, v, &mut out),
         Plane::Gpu => gpu(class, facts, v, &mut out),
-        Plane::Hardware if facts.xids.is_empty() => out.push(Cited::plain("no Xid stands in the evidence")),
+        Plane::Hardware if facts.xids.is_empty() => out.push(Cited::plain("the evidence contains no Xid")),
         Plane::Hardware => {
             for x in facts.xids.iter().take(3) {
-                out.push(Cited::at(format!("Xid {} is a consequence or informs only", x.code), &x.place));
+                out.push(Cited::at(format!("Xid {} is a consequence or informational", x.code), &x.place));
             }
         }
         Plane::None => {}
@@ -70,7 +76,7 @@ fn by_rule(class: Class, v: &Verdict, out: &mut Vec<Cited>) {
             Ruling::LostTo(winner) => {
                 let because = rules::rule(winner).and_then(|w| w.goes_before(rule));
                 let because = because.map(|b| format!(": {b}")).unwrap_or_default();
-                format!("rule {} holds as well, and {winner} goes before it{because}", rule.id)
+                format!("rule {} also holds, but {winner} takes precedence{because}", rule.id)
             }
         };
         out.push(Cited::plain(text));
@@ -81,9 +87,9 @@ fn host(class: Class, bundle: &Bundle, facts: &Facts, v: &Verdict, out: &mut Vec
     let kernel_log = facts.logs.iter().any(|l| l.kernel);
     if facts.ooms.is_empty() {
         out.push(Cited::plain(if kernel_log {
-            "the kernel log holds no OOM-killer record"
+            "the kernel log contains no OOM-killer record"
         } else {
-            "there is no kernel log among the evidence, which would settle it"
+            "the evidence contains no kernel log, which would settle it"
         }));
     }
     if let Some(o) = v.subject.kill_of(facts) {
@@ -99,7 +105,7 @@ fn host(class: Class, bundle: &Bundle, facts: &Facts, v: &Verdict, out: &mut Vec
 fn gpu(class: Class, facts: &Facts, v: &Verdict, out: &mut Vec<Cited>) {
     let oom = v.trigger.as_ref().and_then(|t| crate::facts::vram::parse(&t.text).map(|o| (o, &t.place)));
     if class == Class::MigSliceTooSmall && facts.mig.is_none() {
-        out.push(Cited::plain("nothing in the evidence shows a MIG instance"));
+        out.push(Cited::plain("the evidence shows no MIG instance"));
     }
     let Some((oom, place)) = oom else { return };
     match class {
@@ -108,12 +114,18 @@ fn gpu(class: Class, facts: &Facts, v: &Verdict, out: &mut Vec<Cited>) {
                 (oom.reserved_unallocated(), oom.requested, oom.allocated, oom.total)
             {
                 let share = allocated.share_of(total) * 100.0;
-                out.push(Cited::at(format!("reserved but unallocated {idle} against {requested} asked for; tensors hold {share:.1} % of the card"), place));
+                out.push(Cited::at(
+                    format!(
+                        "reserved but unallocated {idle} versus requested {requested}; \
+                tensors use {share:.1} % of the GPU"
+                    ),
+                    place,
+                ));
             }
         }
         Class::GpuCapacityConflict => {
             if let (Some(others), Some(total)) = (oom.others(), oom.total) {
-                out.push(Cited::at(format!("others hold {others} of {total}"), place));
+                out.push(Cited::at(format!("other processes use {others} of {total}"), place));
             }
         }
         _ => {}

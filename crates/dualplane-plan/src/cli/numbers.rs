@@ -6,7 +6,7 @@ use dualplane_base::units::GIB;
 use super::words::Given;
 
 /// Sizes above this are typing errors: a pebibyte.
-const MOST: f64 = (1_u64 << 50) as f64;
+const MAX_NUMBER: f64 = (1_u64 << 50) as f64;
 
 /// `32768`, `32k` (thousands), `32K` (1,024 each), `1.5G`.
 ///
@@ -28,7 +28,7 @@ pub(crate) fn human(text: &str) -> Option<u64> {
         _ => return None,
     };
     let value = digits.replace('_', "").parse::<f64>().ok()? * factor;
-    (value.is_finite() && (0.0..=MOST).contains(&value)).then_some(value as u64)
+    (value.is_finite() && (0.0..=MAX_NUMBER).contains(&value)).then_some(value as u64)
 }
 
 /// The value of a flag as a whole number.
@@ -39,12 +39,14 @@ pub(crate) fn count(given: &Given) -> Result<u64, PlanError> {
 /// The value of a flag as a number of at least zero.
 pub(crate) fn real(given: &Given) -> Result<f64, PlanError> {
     let value: Option<f64> = given.value().trim().parse().ok();
-    value.filter(|v| v.is_finite() && (0.0..=MOST).contains(v)).ok_or_else(|| wrong(given, "is not a number"))
+    value
+        .filter(|v| v.is_finite() && (0.0..=MAX_NUMBER).contains(v))
+        .ok_or_else(|| wrong(given, "is not a number"))
 }
 
 /// The value of a flag in GiB as bytes.
 pub(crate) fn gib(given: &Given) -> Result<u64, PlanError> {
-    Ok((real(given)?.min(MOST / GIB as f64) * GIB as f64) as u64)
+    Ok((real(given)?.min(MAX_NUMBER / GIB as f64) * GIB as f64) as u64)
 }
 
 /// An error that names the flag.

@@ -131,9 +131,9 @@ pub(crate) struct Patterns {
 }
 
 /// More patterns than any checkpoint has.
-const MOST_REGEXES: usize = 256;
+const MAX_REGEXES: usize = 256;
 /// As above; each is tried on each module.
-const MOST_WILDCARDS: usize = 4096;
+const MAX_WILDCARDS: usize = 4096;
 
 /// One spelling of a module's name for what models, checkpoints and quantisers call it.
 pub(crate) fn canonical(name: &str) -> String {
@@ -151,13 +151,13 @@ impl Patterns {
         for p in patterns {
             if let Some(re) = p.strip_prefix("re:") {
                 // Python's `re.match` is anchored at the start only.
-                if out.regexes.len() < MOST_REGEXES
+                if out.regexes.len() < MAX_REGEXES
                     && let Ok(re) = Regex::new(&format!("^(?:{re})"))
                 {
                     out.regexes.push(re);
                 }
             } else if p.contains('*') {
-                if out.wildcards.len() < MOST_WILDCARDS {
+                if out.wildcards.len() < MAX_WILDCARDS {
                     out.wildcards.push(canonical(p));
                 }
             } else {

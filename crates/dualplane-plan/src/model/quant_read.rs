@@ -16,7 +16,7 @@ pub(super) struct Read {
 }
 
 /// More entries than any checkpoint has.
-const MOST: usize = 100_000;
+const MAX_ENTRIES: usize = 100_000;
 
 /// Reads the block of the config, else the file beside it. A block in the config wins, even one without a method.
 pub(super) fn read(
@@ -42,7 +42,7 @@ fn str<'a>(q: &'a Value, key: &str) -> Option<&'a str> {
 }
 
 fn strings<'a>(q: &'a Value, key: &str) -> impl Iterator<Item = &'a str> {
-    q.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).take(MOST)
+    q.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).take(MAX_ENTRIES)
 }
 
 fn make(method: QuantMethod, default: LinearScheme, ignored: Patterns) -> Quantization {
@@ -145,7 +145,7 @@ fn of_modelopt(q: &Value, file: &str) -> Result<Read, PlanError> {
     if name == "MIXED_PRECISION" {
         let mut by_module = HashMap::new();
         for (module, entry) in
-            q.get("quantized_layers").and_then(Value::as_object).into_iter().flatten().take(MOST)
+            q.get("quantized_layers").and_then(Value::as_object).into_iter().flatten().take(MAX_ENTRIES)
         {
             let own = entry.get("group_size").and_then(number).filter(|g| *g > 0).unwrap_or(group);
             if let Some(scheme) = str(entry, "quant_algo").and_then(|a| algo(a, own)) {

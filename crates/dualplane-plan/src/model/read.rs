@@ -9,7 +9,7 @@ use crate::arith::floor_div;
 use crate::outcome::PlanError;
 
 /// No model has more; a config that says so is broken or hostile.
-pub(crate) const MOST_LAYERS: usize = 2048;
+pub(crate) const MAX_LAYERS: usize = 2048;
 
 /// Keys that say nothing about memory: token ids, training, generation, bookkeeping.
 const IRRELEVANT: &[&str] = &[
@@ -175,7 +175,7 @@ impl Model {
                 })
                 .ok_or_else(|| family::missing("num_hidden_layers"))?,
         };
-        if layers > MOST_LAYERS as u64 {
+        if layers > MAX_LAYERS as u64 {
             return Err(unreadable(&format!("{layers} layers")));
         }
         let cx =

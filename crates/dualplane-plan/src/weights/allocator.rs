@@ -15,9 +15,9 @@ pub(super) struct Allocator {
 }
 
 /// More free blocks than matter.
-const MOST_FREE: usize = 64;
+const MAX_FREE: usize = 64;
 /// More tensors of one shape than any layer has.
-const MOST_TENSORS: u64 = 4096;
+const MAX_TENSORS: u64 = 4096;
 
 impl Allocator {
     /// Allocates so many tensors of one size.
@@ -25,7 +25,7 @@ impl Allocator {
         if bytes <= MIB {
             return;
         }
-        for _ in 0..count.min(MOST_TENSORS) {
+        for _ in 0..count.min(MAX_TENSORS) {
             self.one(round_up(bytes, 512));
         }
     }
@@ -45,7 +45,7 @@ impl Allocator {
         };
         let rest = block.saturating_sub(bytes);
         if rest > MIB {
-            if self.free.len() < MOST_FREE {
+            if self.free.len() < MAX_FREE {
                 self.free.push(rest);
             }
         } else {

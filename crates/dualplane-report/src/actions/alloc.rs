@@ -26,7 +26,11 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     } else {
         refused(cx, &mut out);
     }
-    out.push(Action::new(Stage::Avoid, "Do not touch VRAM flags for this: the refused memory is the host's, also where the message says CUDA"));
+    out.push(Action::new(
+        Stage::Avoid,
+        "Do not change VRAM flags for this: host memory ran out, even if \
+    the message mentions CUDA",
+    ));
     out
 }
 
@@ -44,11 +48,24 @@ fn shared_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
     let size = asked
         .map_or(Bytes(GIB), |a| DEFAULT_SHM.saturating_add(a.scale(2.0)).max(Bytes(GIB)).round_up_to(GIB));
     let why = asked.map_or_else(
-        || format!("/dev/shm is {DEFAULT_SHM} unless a volume is mounted there; how much is needed is not in the evidence: start with {} and measure", size.k8s()),
-        |a| format!("the default of {DEFAULT_SHM} did not hold another {a}; default + 2 × that, at least 1 GiB, in whole GiB = {}", size.k8s()),
+        || {
+            format!(
+                "/dev/shm is {DEFAULT_SHM} unless a volume is mounted there; the evidence does not \
+        show the required size: start with {} and measure",
+                size.k8s()
+            )
+        },
+        |a| {
+            format!(
+                "the default of {DEFAULT_SHM} had no room for another {a}; default + 2 × that, at \
+        least 1 GiB, rounded up to whole GiB = {}",
+                size.k8s()
+            )
+        },
     );
     out.push(
-        Action::new(Stage::Fix, format!("Mount a Memory-medium volume of {} at /dev/shm, and add as much to the memory limit: its pages are charged to the container", size.k8s()))
+        Action::new(Stage::Fix, format!("Mount a Memory volume of {} at /dev/shm and raise the memory \
+        limit by the same amount: its pages are charged to the container", size.k8s()))
             .because(why)
             .patch(&pod_patch(
                 cx,
@@ -57,12 +74,11 @@ fn shared_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
             )),
     );
     out.push(
-        Action::new(Stage::Verify, "At the peak /dev/shm stays below 80 % full")
-            .run(n.exec("df -h /dev/shm")),
+        Action::new(Stage::Verify, "At peak load, /dev/shm stays below 80 %").run(n.exec("df -h /dev/shm")),
     );
     out.push(Action::new(
         Stage::Avoid,
-        "Do not look at the disk: \"No space left on device\" here means the tmpfs at /dev/shm",
+        "Do not look for a full disk: \"No space left on device\" refers to the tmpfs at /dev/shm",
     ));
 }
 
@@ -84,11 +100,25 @@ fn pinned_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
         );
     }
     out.push(
-        Action::new(Stage::Fix, "Pin less host memory: the driver refused it. Pinned pages must be resident, within the locked-memory limit, and page-table entries for them fit the driver")
-            .run(n.exec("sh -c 'ulimit -l; grep -E \"MemAvailable|Mlocked|Unevictable\" /proc/meminfo'"))
-            .run(on_node(&n.node, "dmesg -T | grep -E 'NVRM|page table' | tail")),
+        Action::new(
+            Stage::Fix,
+            "Pin less host memory: the driver could not allocate it. Pinned pages \
+        must be resident, within the locked memory limit, and within the driver's page table limits",
+        )
+        .run(n.exec("sh -c 'ulimit -l; grep -E \"MemAvailable|Mlocked|Unevictable\" /proc/meminfo'"))
+        .run(on_node(&n.node, "dmesg -T | grep -E 'NVRM|page table' | tail")),
     );
-    out.push(Action::new(Stage::Verify, "The start-up log goes past the line that allocates the host pool, and shmem in memory.stat shows its size").run(n.exec("grep -E '^(shmem|unevictable) ' /sys/fs/cgroup/memory.stat")));
+    out.push(
+        Action::new(
+            Stage::Verify,
+            "The start-up log continues past the allocation of the host pool, \
+    and shmem in memory.stat shows its size",
+        )
+        .run(n.exec(
+            "grep -E '^(shmem|unevictable) ' \
+    /sys/fs/cgroup/memory.stat",
+        )),
+    );
 }
 
 fn refused(cx: &Context<'_>, out: &mut Vec<Action>) {
@@ -97,20 +127,38 @@ fn refused(cx: &Context<'_>, out: &mut Vec<Action>) {
     let have = hit_memory(cx, &["available", "free"]);
     match (need, have) {
         (Some(need), Some(have)) => out.push(
-            Action::new(Stage::Fix, format!("Free or add {} of host RAM, or ask for less: {need} was wanted and {have} was there", need.saturating_sub(have)))
-                .because(format!("{need} − {have} = {}", need.saturating_sub(have))),
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Free or add {} of host RAM, or request less: {need} was \
+            requested, {have} was available",
+                    need.saturating_sub(have)
+                ),
+            )
+            .because(format!("{need} − {have} = {}", need.saturating_sub(have))),
         ),
-        (Some(need), None) => out.push(Action::new(Stage::Fix, format!("{need} of host memory were refused: lower the flag that asks for it or give the container that much more")).because("what was free is not in the evidence")),
+        (Some(need), None) => out.push(
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "An allocation of {need} of host \
+        memory failed: lower the flag that requests it, or give the container that much \
+        more"
+                ),
+            )
+            .because("the evidence does not show how much was free"),
+        ),
         _ => {}
     }
     out.push(
-        Action::new(Stage::Fix, "See which bound refused it: the cgroup's limit, overcommit, a ulimit, or the node itself")
+        Action::new(Stage::Fix, "Find the limit that was hit: the cgroup, overcommit, a ulimit, or the \
+        node itself")
             .run(n.exec("sh -c 'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory.current; ulimit -v; cat /proc/sys/vm/overcommit_memory; free -m'")),
     );
     out.push(
         Action::new(
             Stage::Verify,
-            "The same start passes the line that failed, with at least a tenth of the limit free",
+            "The same start gets past the failed step with at least a tenth of the limit free",
         )
         .run(n.exec("cat /sys/fs/cgroup/memory.current")),
     );

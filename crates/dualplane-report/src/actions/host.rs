@@ -39,8 +39,12 @@ fn container(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
     if cx.verdict.summary.contains("too low to start") || cx.verdict.summary.contains("could not even start")
     {
         out.push(
-            Action::new(Stage::StopTheBleeding, "Delete the pod so that its Memory-medium volumes are emptied: their pages stay charged to the pod across restarts")
-                .run(format!("kubectl delete pod {} -n {}", n.pod, n.ns)),
+            Action::new(
+                Stage::StopTheBleeding,
+                "Delete the pod to empty its Memory volumes: their pages \
+            stay charged to the pod across restarts",
+            )
+            .run(format!("kubectl delete pod {} -n {}", n.pod, n.ns)),
         );
     }
     let Some(limit) = limit else {
@@ -79,7 +83,8 @@ fn keep_pools(cx: &Context<'_>, pools: &[HostPool], sum: Bytes, out: &mut Vec<Ac
         }
         None => out.push(
             Action::new(Stage::Fix, format!("Or keep the pools and set the memory request and limit to ({sum} + the server's use without them) × {HEADROOM}"))
-                .because("the server's use without its pools is not in the evidence; measured as above"),
+                .because("the evidence does not show the server's use without its pools; measure it as \
+                above"),
         ),
     }
 }
@@ -101,7 +106,7 @@ fn base_use(cx: &Context<'_>, pools: &[HostPool]) -> Option<(Bytes, String)> {
     // Pinned pools count as shmem, so that anonymous memory is what the processes hold beside them.
     let pinned = pools.iter().all(|p| !p.bound);
     if let Some(rss) = metric("container_memory_rss").filter(|_| pinned) {
-        return Some((rss, "container_memory_rss, which counts no pinned memory".to_owned()));
+        return Some((rss, "container_memory_rss, which excludes pinned memory".to_owned()));
     }
     let oom = record(cx).filter(|_| pinned)?;
     // The cgroup's own statistics at the kill, where the kernel printed them (v2 `anon`, v1 `total_rss`).
@@ -137,7 +142,7 @@ fn shrink(cx: &Context<'_>, pool: &HostPool, all: &[HostPool], limit: Bytes, out
         out.push(
             Action::new(
                 Stage::Fix,
-                format!("Turn off {}: under the limit of {limit} no room is left for it", pool.name),
+                format!("Disable {}: the limit of {limit} leaves no room for it", pool.name),
             )
             .because(now)
             .because(format!("limit {limit} ÷ {HEADROOM} headroom{others} leaves {room}")),
@@ -146,25 +151,40 @@ fn shrink(cx: &Context<'_>, pool: &HostPool, all: &[HostPool], limit: Bytes, out
     }
     let n = names(cx);
     out.push(match base {
-        Some((b, how)) => Action::new(Stage::Fix, format!("Set {flag} {value} ({unit}), so that {} fits the limit of {limit}", pool.name))
-            .because(now)
-            .because(format!("limit {limit} ÷ {HEADROOM} headroom{others} − everything else {b} ({how}) = {room}{by_rank}")),
-        None => Action::new(Stage::Fix, format!("Set {flag} to {value} ({unit}) less what the server takes without {}", pool.name))
-            .because(now)
-            .because(format!("limit {limit} ÷ {HEADROOM} headroom{others} = {room}{by_rank}; what the server takes beside it is not in the evidence: measure it idle, right after a start"))
-            .run(n.exec("cat /sys/fs/cgroup/memory.current")),
+        Some((b, how)) => Action::new(
+            Stage::Fix,
+            format!("Set {flag} {value} ({unit}), so that {} fits the limit of {limit}", pool.name),
+        )
+        .because(now)
+        .because(format!(
+            "limit {limit} ÷ {HEADROOM} headroom{others} − everything else {b} ({how}) = {room}{by_rank}"
+        )),
+        None => Action::new(
+            Stage::Fix,
+            format!(
+                "Set {flag} to {value} ({unit}) minus what the server \
+        uses without {}",
+                pool.name
+            ),
+        )
+        .because(now)
+        .because(format!(
+            "limit {limit} ÷ {HEADROOM} headroom{others} = {room}{by_rank}; the evidence \
+            does not show the server's other memory use: measure it idle, right after a start"
+        ))
+        .run(n.exec("cat /sys/fs/cgroup/memory.current")),
     });
 }
 
 fn measure(cx: &Context<'_>, out: &mut Vec<Action>) {
     let limit = memory_limit(cx.facts, &cx.verdict.subject);
     let known = limit.map_or_else(
-        || "the limit is not in the evidence".to_owned(),
-        |l| format!("the need was at least {l} when it was killed; how much more is not in the evidence"),
+        || "the evidence does not show the limit".to_owned(),
+        |l| format!("it needed at least {l} when it was killed; the evidence does not show how much more"),
     );
     let phase = match cx.verdict.phase {
-        Phase::Load | Phase::Profile => "through one whole start-up",
-        _ => "through one peak of traffic",
+        Phase::Load | Phase::Profile => "during one complete start-up",
+        _ => "during one traffic peak",
     };
     out.push(
         Action::new(Stage::Fix, format!("Measure the peak {phase} on a copy of the pod without a limit (or with the node's allocatable as limit), then set request and limit to that peak × {HEADROOM}"))
@@ -230,21 +250,30 @@ fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
         out.push(
             Action::new(
                 Stage::Fix,
-                "The request already covers what it used: find what runs on the node above its request or without one, and give that a request (or the node's system a larger reservation)",
+                "The request already covers its use: find pods on the node that exceed their request or \
+                have none, and give them a request (or reserve more for the system)",
             )
-            .because(format!("it used {measured}, the request is {}: the scheduler counted all of it", request.k8s()))
+            .because(format!("it used {measured} and requested {}: the scheduler accounted for all of \
+            it", request.k8s()))
             .run(format!("kubectl top pod -A --sort-by=memory --field-selector spec.nodeName={}", n.node))
             .run(format!("kubectl get node {} -o jsonpath='{{.status.capacity.memory}} {{.status.allocatable.memory}}'", n.node)),
         );
     } else if let Some((used, comm)) = &used {
         let mut a = Action::new(
             Stage::Fix,
-            format!("Set the memory request (and limit) to what the process really used, {}, so that the scheduler counts it", used.scale(HEADROOM).round_up_to(GIB).k8s()),
+            format!(
+                "Set the memory request (and limit) to the process's actual use, {}, so that the \
+            scheduler accounts for it",
+                used.scale(HEADROOM).round_up_to(GIB).k8s()
+            ),
         )
-        .because(format!("{comm} held anon + shmem = {used} when it was killed; × {HEADROOM} headroom, rounded up to whole GiB"));
+        .because(format!(
+            "{comm} used anon + shmem = {used} when it was killed; × {HEADROOM} headroom, \
+        rounded up to whole GiB"
+        ));
         if let Some(request) = s.memory_request {
             a = a.because(format!(
-                "the request is {}: the scheduler left {} uncounted",
+                "the request is {}: the scheduler did not account for {}",
                 request.k8s(),
                 used.saturating_sub(request)
             ));
@@ -264,7 +293,7 @@ fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
             Action::new(
                 Stage::Fix,
                 format!(
-                    "Count {} ({}) into the request: it is host RAM that the node must have",
+                    "Include {} ({}) in the request: it is host RAM that the node must provide",
                     pool.name, pool.bytes
                 ),
             )
@@ -274,7 +303,7 @@ fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
     out.push(
         Action::new(
             Stage::StopTheBleeding,
-            "Take load off the node: see what runs there and move what has no request",
+            "Reduce the load on the node: list its pods and move those without a request",
         )
         .run(format!("kubectl cordon {}", n.node))
         .run(format!("kubectl describe node {} | sed -n '/Allocated resources/,$p'", n.node))
@@ -298,7 +327,8 @@ fn verify(cx: &Context<'_>, out: &mut Vec<Action>) {
     let statuses = if init { "initContainerStatuses" } else { "containerStatuses" };
     let below = limit.map_or_else(|| "the new limit".to_owned(), |_| "90 % of the new limit".to_owned());
     out.push(
-        Action::new(Stage::Verify, format!("After the change: no restart through a load and a traffic peak, oom_kill stays 0, and memory.peak stays below {below}"))
+        Action::new(Stage::Verify, format!("After the change: no restart during loading and a traffic \
+        peak, oom_kill stays 0, and memory.peak stays below {below}"))
             .run(format!("kubectl get pod {} -n {} -o jsonpath='{{range .status.{statuses}[*]}}{{.name}} {{.restartCount}} {{.lastState.terminated.reason}}{{\"\\n\"}}{{end}}'", n.pod, n.ns)),
     );
     // Nothing can be run in an init container that is done.
@@ -321,9 +351,9 @@ fn prevent(cx: &Context<'_>, out: &mut Vec<Action>) {
 fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
     let flags: Vec<&str> = [cx.flag(|f| &f.share), cx.flag(|f| &f.length)].into_iter().flatten().collect();
     let title = if flags.is_empty() {
-        "Do not change how much VRAM the server takes: this was host RAM".to_owned()
+        "Do not change the server's VRAM settings: host RAM ran out".to_owned()
     } else {
-        format!("Do not touch {} for this: they move VRAM, and this was host RAM", flags.join(" or "))
+        format!("Do not change {} for this: they control VRAM, but host RAM ran out", flags.join(" or "))
     };
     out.push(Action::new(Stage::Avoid, title));
     let shm =
@@ -331,7 +361,7 @@ fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
     if shm {
         out.push(Action::new(
             Stage::Avoid,
-            "Do not leave the Memory-medium volume without a sizeLimit: its pages count against this very limit",
+            "Do not leave the Memory volume without a sizeLimit: its pages count towards this limit",
         ));
     }
 }

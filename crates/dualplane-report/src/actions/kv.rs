@@ -2,7 +2,7 @@
 
 use super::vram::{pool, pool_start, utilization, utilization_flag};
 use super::{Action, Context, Stage, ceil_hundredth, promql};
-use crate::planned::{Told, of_start};
+use crate::planned::{RefusedStart, of_start};
 use dualplane_base::units::{Bytes, thousands};
 use dualplane_core::evidence::metrics::last_before;
 use dualplane_core::facts::Hit;
@@ -29,9 +29,14 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     }
     out.push(Action::new(
         Stage::Avoid,
-        "Do not raise the container's memory limit and do not lower the utilisation: the KV cache lives in VRAM and needs a larger share",
+        "Do not raise the container's memory limit or lower the GPU memory utilisation: the KV cache is \
+        in VRAM and needs a larger share",
     ));
-    out.push(Action::new(Stage::Prevent, "Alert on KV use above 95 % for 5 minutes and on any preemptions; route long prompts to a pool of their own"));
+    out.push(Action::new(
+        Stage::Prevent,
+        "Alert on KV use above 95 % for 5 minutes and on any \
+    preemptions; route long prompts to a separate pool",
+    ));
     out
 }
 
@@ -40,7 +45,7 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
     let num = |groups: &[&str]| hit.and_then(|h| groups.iter().find_map(|g| h.number(g)));
     let memory = |group: &str| hit.and_then(|h| h.memory(group));
     let max_len = num(&["max_model_len"]);
-    let told = Told {
+    let told = RefusedStart {
         max_model_len: max_len.map(|l| l as u64),
         needed: memory("needed"),
         available: memory("available"),
@@ -64,7 +69,7 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
                 format!("Set {length} {fit} (from {}), if no request needs more", thousands(len as u64)),
             )
             .because(format!(
-                "the pool holds {} tokens{whose}, one request may ask for {}; whole blocks",
+                "the KV cache holds {} tokens{whose}, one request may use {}; in whole blocks",
                 thousands(fits.unwrap_or(0)),
                 thousands(len as u64)
             )),
@@ -89,10 +94,14 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
     raise(cx, hit, max_len, fits, plan.as_ref(), out);
     pool_start(cx, out);
     if out.is_empty() {
-        let before = "what comes before the KV cache (weights: quantise or more GPUs; activations: halve the tokens of a step)";
+        let before = "what is allocated before the KV cache (weights: quantise or use more GPUs; \
+        activations: halve the tokens per step)";
         let title = utilization_flag(cx)
             .map_or_else(|| format!("Shrink {before}"), |flag| format!("Raise {flag} or shrink {before}"));
-        out.push(Action::new(Stage::Fix, title).because("the message carries no sizes; the start-up lines above it do: weights, activation peak, available KV cache"));
+        out.push(Action::new(Stage::Fix, title).because(
+            "the message contains no sizes; see the start-up \
+        lines above it: weights, activation peak, available KV cache",
+        ));
     }
     let len = verify_len.map_or_else(|| "the new length".to_owned(), thousands);
     out.push(Action::new(Stage::Verify, format!("The start-up log prints a KV cache of at least {len} tokens and \"Maximum concurrency\" of at least 1.00x")));
@@ -107,14 +116,14 @@ fn raise(
     plan: Option<&Plan>,
     out: &mut Vec<Action>,
 ) {
-    let flag = utilization_flag(cx).unwrap_or("the engine's share of the card");
+    let flag = utilization_flag(cx).unwrap_or("the engine's share of the GPU");
     let told = hit.and_then(|h| h.memory("needed"));
     let have = hit.and_then(|h| h.memory("available"));
     let pool = cx.facts.hits.iter().rev().find_map(|h| {
         h.memory("kv_size").or_else(|| h.memory("available").filter(|_| h.id == "vllm.kv_available"))
     });
     let (need, have, how) = match (told, have, max_len, fits, pool) {
-        (Some(n), Some(h), ..) => (n, h, "as the message prints them".to_owned()),
+        (Some(n), Some(h), ..) => (n, h, "from the message".to_owned()),
         (_, _, Some(_), _, Some(pool)) if plan.is_some() => {
             let need = plan.map_or(Bytes(0), |p| Bytes(p.gpu.kv_cache.needed_bytes));
             (need, pool, "planned for this model and length".to_owned())
@@ -136,7 +145,7 @@ fn raise(
             Action::new(
                 Stage::Fix,
                 format!(
-                    "Or find {short} more VRAM for the KV cache: raise {flag} by {short} ÷ the card's total"
+                    "Or find {short} more VRAM for the KV cache: raise {flag} by {short} ÷ the GPU's total"
                 ),
             )
             .because(format!("needed {need} − available {have} = {short} ({how})"))
@@ -158,8 +167,17 @@ fn raise(
         );
     } else {
         out.push(
-            Action::new(Stage::Fix, format!("Raising the utilisation alone is not enough: store KV in fp8{kv_type} or shard over more GPUs"))
-                .because(format!("{shown}, above the {MAX_UTILIZATION} that leaves room for context and graphs")),
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Raising the utilisation alone is not enough: store the KV \
+            cache in fp8{kv_type} or shard over more GPUs"
+                ),
+            )
+            .because(format!(
+                "{shown}, above the {MAX_UTILIZATION} that leaves room for the CUDA \
+                context and graphs"
+            )),
         );
     }
 }
@@ -168,7 +186,7 @@ fn raise(
 fn total(cx: &Context<'_>) -> Option<(Bytes, String)> {
     let printed = cx.facts.hits.iter().rev().find_map(|h| h.memory("total").filter(|t| t.0 > 1 << 30));
     if let Some(t) = printed {
-        return Some((t, "as the log prints it".to_owned()));
+        return Some((t, "from the log".to_owned()));
     }
     let label = cx
         .bundle
@@ -208,13 +226,23 @@ fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
             // The pool is full at `r`; a tenth less leaves the blocks that running requests grow into.
             let cap = (r * 0.9).floor() as u64;
             out.push(
-                Action::new(Stage::Fix, format!("Set {flag} {cap}: requests then wait in the queue instead of evicting one another"))
-                    .because(format!("{r} running when the pool was full; 0.9 × {r} leaves a tenth of the pool for the tokens they still generate")),
+                Action::new(
+                    Stage::Fix,
+                    format!(
+                        "Set {flag} {cap}: requests then wait in the queue \
+                instead of preempting each other"
+                    ),
+                )
+                .because(format!(
+                    "{r} were running when the KV cache was full; 0.9 × {r} leaves a \
+                    tenth of it for tokens still to be generated"
+                )),
             );
         }
         None => {
             let title = format!(
-                "Lower {flag} to 90 % of the number running when the pool is full (that number is not in the evidence)"
+                "Lower {flag} to 90 % of the number of requests running when the KV cache is full (the \
+                evidence does not show that number)"
             );
             let a = Action::new(Stage::Fix, title);
             out.push(match watched {
@@ -232,11 +260,11 @@ fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
         let kv_type = kv_type.map(|t| format!("{t} doubles its tokens; ")).unwrap_or_default();
         out.push(Action::new(
             Stage::Fix,
-            format!("Or enlarge the pool: {kv_type}more GPUs or a quantised model free VRAM for it"),
+            format!("Or enlarge the KV cache: {kv_type}more GPUs or a quantised model free VRAM for it"),
         ));
     });
-    let counter =
-        "Under the same traffic the preemption (retraction) counter stands still and KV use stays below 95 %";
+    let counter = "Under the same traffic, the preemption (retraction) counter does not increase and KV cache use \
+        stays below 95 %";
     let [usage, .., preempted] = watched.map(|(_, m)| m.names()).unwrap_or_default();
     let a = Action::new(Stage::Verify, counter);
     out.push(match (preempted, usage) {

@@ -30,8 +30,20 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
             larger.sort_by_key(|(s, p)| (*s, p.profile.len()));
             if let Some((s, p)) = larger.first() {
                 let why = need.map_or_else(
-                    || format!("the instance holds {size}; the message carries no sizes, so {} is the next step and not a proven fit", p.profile),
-                    |n| format!("at least {n} is needed (this process + the request that failed); the instance holds {size}, {} holds {s}", p.profile),
+                    || {
+                        format!(
+                            "the instance has {size}; the message contains no sizes, so {} is the next \
+                    larger profile, not a proven fit",
+                            p.profile
+                        )
+                    },
+                    |n| {
+                        format!(
+                            "at least {n} is needed (this process + the failed request); the instance \
+                    has {size}, {} has {s}",
+                            p.profile
+                        )
+                    },
                 );
                 out.push(
                     Action::new(
@@ -40,28 +52,28 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
                             "Request nvidia.com/mig-{} ({} MiB) instead of {} ({} MiB)",
                             p.profile,
                             s.0 / MIB,
-                            profile.as_deref().unwrap_or("the present instance"),
+                            profile.as_deref().unwrap_or("the current instance"),
                             size.0 / MIB
                         ),
                     )
                     .because(why)
-                    .because(format!("profiles of {} as its driver reports them", gpu.id)),
+                    .because(format!("profiles of {} as reported by the driver", gpu.id)),
                 );
             } else {
                 out.push(Action::new(
                     Stage::Fix,
-                    format!("Use a whole {}: no larger MIG profile holds what is needed", gpu.id),
+                    format!("Use a whole {}: no larger MIG profile is sufficient", gpu.id),
                 ));
             }
         }
         (_, size) => {
             let have = size.map_or_else(
-                || "its size is not in the evidence".to_owned(),
-                |s| format!("the instance holds {s}"),
+                || "the evidence does not show its size".to_owned(),
+                |s| format!("the instance has {s}"),
             );
             out.push(
-                Action::new(Stage::Fix, "Request the next larger MIG profile of this card, or a whole GPU")
-                    .because(format!("{have}; the card is not named in the evidence"))
+                Action::new(Stage::Fix, "Request the next larger MIG profile of this GPU, or a whole GPU")
+                    .because(format!("{have}; the evidence does not name the GPU"))
                     .run("nvidia-smi mig -lgip   # on the node: profiles and their real sizes"),
             );
         }
@@ -74,12 +86,12 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     .flatten()
     .collect();
     let smaller = if smaller.is_empty() { String::new() } else { format!(", {}", smaller.join(" with ")) };
-    out.push(Action::new(Stage::Fix, format!("Or a model that fits: a quantised checkpoint{smaller}")));
+    out.push(Action::new(Stage::Fix, format!("Or use a model that fits: a quantised checkpoint{smaller}")));
     let n = names(cx);
     out.push(
         Action::new(
             Stage::Verify,
-            "In the new instance start-up completes and the engine prints a positive KV cache",
+            "On the new instance, start-up completes and the engine prints a positive KV cache size",
         )
         .run(format!(
             "kubectl logs -n {} {} -c {} | grep -iE 'kv cache|#tokens|blocks'",
@@ -88,7 +100,8 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     );
     out.push(Action::new(
         Stage::Prevent,
-        "Plan with the driver's size, not the profile's name: 1g.18gb of an H200 holds 16384 MiB",
+        "Plan with the size reported by the driver, not with the profile's name: 1g.18gb of an H200 has \
+        16384 MiB",
     ));
     out.push(Action::new(Stage::Avoid, "Do not raise the container's memory limit: it is host RAM, and do not read \"please report a bug to PyTorch\" as a bug: on MIG the allocator's out-of-memory report itself fails"));
     out

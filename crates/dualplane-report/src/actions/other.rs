@@ -11,10 +11,8 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
 }
 
 fn unknown(cx: &Context<'_>) -> Vec<Action> {
-    let mut a = Action::new(
-        Stage::StopTheBleeding,
-        "Get the evidence that decides, before the next restart erases it",
-    );
+    let mut a =
+        Action::new(Stage::StopTheBleeding, "Get the decisive evidence before the next restart erases it");
     for gap in &cx.verdict.missing {
         if let Some(c) = &gap.command {
             a.commands.push(c.clone());
@@ -24,7 +22,7 @@ fn unknown(cx: &Context<'_>) -> Vec<Action> {
         a,
         Action::new(
             Stage::Avoid,
-            "Do not change memory settings on a guess: neither plane is shown to have failed",
+            "Do not change memory settings on a guess: there is no proof that host RAM or VRAM failed",
         ),
     ]
 }
@@ -36,9 +34,16 @@ fn not_memory(cx: &Context<'_>) -> Vec<Action> {
     if summary.contains("failed startup probe") || summary.contains("failed liveness probe") {
         probe(cx, &summary, &mut out);
     } else if summary.contains("ephemeral-storage") || summary.contains("No space left on device") {
-        out.push(Action::new(Stage::Fix, "Free or bound the disk that filled up: give caches a volume with a size, or lower their limit").run(n.exec("df -h")));
+        out.push(
+            Action::new(
+                Stage::Fix,
+                "Free or limit the full disk: give caches a volume with a size \
+        limit, or lower their limit",
+            )
+            .run(n.exec("df -h")),
+        );
     }
-    out.push(Action::new(Stage::Avoid, "Do not change memory settings of either plane for this"));
+    out.push(Action::new(Stage::Avoid, "Do not change host RAM or VRAM settings for this"));
     out
 }
 
@@ -59,8 +64,8 @@ fn probe(cx: &Context<'_>, summary: &str, out: &mut Vec<Action>) {
         .and_then(|(a, b)| a.ms_until(b))
         .map(|ms| ms / 1000);
     let lived_text = lived.map_or_else(
-        || "how long a start takes is not in the evidence".to_owned(),
-        |s| format!("the run lasted {s} s from start to kill and was not ready by then"),
+        || "the evidence does not show how long a start takes".to_owned(),
+        |s| format!("the container ran for {s} s until the kill and was not ready by then"),
     );
     let allowed = spec.map(|p| p.initial_delay + p.period * p.failure_threshold);
     let mut a = if startup || cx.verdict.phase != dualplane_core::verdict::Phase::Traffic {
@@ -68,17 +73,38 @@ fn probe(cx: &Context<'_>, summary: &str, out: &mut Vec<Action>) {
         let period = spec.map_or(10, |p| p.period.max(1));
         let want = lived.map(|s| (s.max(60) as u64 * 2).div_ceil(period));
         match want {
-            Some(t) => Action::new(Stage::Fix, format!("Give the start more time: startupProbe failureThreshold {t} at periodSeconds {period} ({} s), then measure the real load time and set 1.5 × that", t * period))
-                .because(format!("{lived_text}; 2 × that ÷ {period} s, rounded up = {t}"))
-                .patch(&container_patch(cx, json!({ "startupProbe": { "failureThreshold": t, "periodSeconds": period } }))),
-            None => Action::new(Stage::Fix, "Give the start more time: a startupProbe whose failureThreshold × periodSeconds is 1.5 × the measured load time").because(lived_text),
+            Some(t) => Action::new(
+                Stage::Fix,
+                format!(
+                    "Allow more time to start: startupProbe \
+            failureThreshold {t} at periodSeconds {period} ({} s), then measure the real load time and \
+            set 1.5 × that",
+                    t * period
+                ),
+            )
+            .because(format!("{lived_text}; 2 × that ÷ {period} s, rounded up = {t}"))
+            .patch(&container_patch(
+                cx,
+                json!({ "startupProbe": { "failureThreshold": t, "periodSeconds": period } }),
+            )),
+            None => Action::new(
+                Stage::Fix,
+                "Allow more time to start: a startupProbe with \
+            failureThreshold × periodSeconds = 1.5 × the measured load time",
+            )
+            .because(lived_text),
         }
     } else {
-        Action::new(Stage::Fix, "Find why /health did not answer in time (event loop blocked, engine stuck, overload) and only then loosen the liveness probe").because(lived_text)
+        Action::new(
+            Stage::Fix,
+            "Find out why /health did not respond in time (event loop blocked, engine \
+        stuck, overload), and only then relax the liveness probe",
+        )
+        .because(lived_text)
     };
     if let Some(s) = allowed {
         a = a.because(format!(
-            "the probe allows {s} s now (initialDelaySeconds + periodSeconds × failureThreshold)"
+            "the probe currently allows {s} s (initialDelaySeconds + periodSeconds × failureThreshold)"
         ));
     }
     out.push(a);

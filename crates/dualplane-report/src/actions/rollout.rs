@@ -34,7 +34,7 @@ fn back(cx: &Context<'_>, rollout: &Rollout, changes: &[&Change]) -> Option<Acti
         fields.push("more");
     }
     let title = format!(
-        "If revision {} served without dying, go back to it: revision {} changed {}",
+        "If revision {} was stable, roll back to it: revision {} changed {}",
         rollout.from,
         rollout.to,
         fields.join(", ")

@@ -64,7 +64,8 @@ fn load(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     if let (Some(need), Some(total)) = (need, oom.total) {
         out.push(
             Action::new(Stage::Fix, format!("Give the model more VRAM per copy: it needs at least {need} on this GPU before it can serve, and the GPU has {total}"))
-                .because(format!("this process {} + the request that failed {} = {need}, a lower bound: loading was not finished", oom.own().unwrap_or_default(), oom.requested.unwrap_or_default())),
+                .because(format!("this process {} + the failed request {} = {need}, a lower bound because \
+                loading was not finished", oom.own().unwrap_or_default(), oom.requested.unwrap_or_default())),
         );
     }
     counsel(cx, |a| &a.load, oom, out).unwrap_or_else(|| {
@@ -101,11 +102,11 @@ fn tensor_parallel(cx: &Context<'_>) -> Action {
     Action::new(
         Stage::Fix,
         format!(
-            "Set {flag} {} (and the GPU count of the pod with it): the weights of each rank halve",
+            "Set {flag} {} (and the pod's GPU count accordingly): this halves the weights per rank",
             now * 2
         ),
     )
-    .because(format!("{flag} is {now} now; each doubling halves the sharded weights per GPU"))
+    .because(format!("{flag} is currently {now}; each doubling halves the sharded weights per GPU"))
 }
 
 /// Where the log prints the weights of all layers and how many there are, the number that fits can be computed.
@@ -130,9 +131,10 @@ fn layers(cx: &Context<'_>, oom: &VramOom) -> Action {
     // A tenth of the card stays for KV cache, compute buffers and the context; the log does not tell their sizes.
     let fit = ((total.0 as f64 * 0.9) / per_layer).floor();
     Action::new(Stage::Fix, format!("Set {flag} {fit} (of {layers}); the rest runs on the CPU"))
-        .because(format!("{requested} ÷ {layers} layers = {} a layer", Bytes::from_f64(per_layer)))
+        .because(format!("{requested} ÷ {layers} layers = {} per layer", Bytes::from_f64(per_layer)))
         .because(format!(
-            "0.9 × {total} ({}) ÷ that = {fit}; the tenth left is for KV cache, compute buffers and context",
+            "0.9 × {total} ({}) ÷ that = {fit}; the remaining tenth is for the KV cache, compute buffers \
+            and CUDA context",
             card.unwrap_or_default()
         ))
 }
@@ -171,24 +173,48 @@ fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
         let weights = cx.weights().map(|b| b.share_of(total));
         let least = weights.unwrap_or_default().max(0.05);
         let sum = format!(
-            "asked for {requested} − free {} = {short} short; + {requested} margin for the next larger step = {give}",
+            "requested {requested} − free {} = {short} short; + {requested} margin for the next larger \
+            step = {give}",
             oom.free.unwrap_or_default()
         );
         let rest = format!("{u} ({from}) − {give} ÷ total {total} = {:.4}", u - give.share_of(total));
         out.push(if lower > least {
-            Action::new(Stage::Fix, format!("Set {flag} {lower} (from {u}): it leaves the {give} that the step lacked outside the KV pool"))
-                .because(sum)
-                .because(format!("{rest}, rounded down to {lower}"))
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Set {flag} {lower} (from {u}): this leaves the missing \
+            {give} outside the KV cache"
+                ),
+            )
+            .because(sum)
+            .because(format!("{rest}, rounded down to {lower}"))
         } else {
-            Action::new(Stage::Fix, format!("{flag} cannot give the {give} that the step lacked: make the step smaller, or use a larger card or more of them"))
-                .because(sum)
-                .because(format!("{rest}: less than the weights and a KV pool need"))
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "{flag} cannot free the missing {give}: make the step \
+            smaller, or use a larger GPU or more GPUs"
+                ),
+            )
+            .because(sum)
+            .because(format!("{rest}: less than the weights and the KV cache need"))
         });
     } else if let Some(flag) = flag {
         out.push(
-            Action::new(Stage::Fix, format!("Lower {flag} by what the failed step lacked: that size, or the fraction now in use, is not in the evidence"))
-                .because("measure: the peak of nvidia-smi's used memory in the failing step, less its value when idle, divided by the total")
-                .run("nvidia-smi --query-gpu=timestamp,memory.used,memory.free,memory.total --format=csv -lms 200"),
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Lower {flag} by the memory that the failed step was missing; \
+            the evidence does not show that size or the current fraction"
+                ),
+            )
+            .because(
+                "measure: peak used memory in nvidia-smi during the failing step, minus its idle \
+                value, divided by the total",
+            )
+            .run(
+                "nvidia-smi --query-gpu=timestamp,memory.used,memory.free,memory.total --format=csv -lms 200",
+            ),
         );
     }
     counsel(cx, |a| &a.runtime, oom, out).unwrap_or_default();
@@ -201,30 +227,34 @@ fn serve_again(cx: &Context<'_>, out: &mut Vec<Action>) {
     out.push(
         Action::new(
             Stage::StopTheBleeding,
-            "First save the logs: the kubelet keeps one dead instance, and a restart or a new pod takes its place",
+            "First save the logs: the kubelet keeps only one dead instance, and a restart or a new pod \
+            replaces it",
         )
         .run(format!("kubectl logs -n {} {} -c {} --previous > previous.log", n.ns, n.pod, n.container))
         .run(format!("kubectl logs -n {} {} -c {} > current.log", n.ns, n.pod, n.container)),
     );
     out.push(Action::new(
         Stage::StopTheBleeding,
-        "Cap the traffic that triggers it (longest prompts, widest batches) at the gateway or router until the change is out",
+        "Limit the traffic that triggers it (longest prompts, largest batches) at the gateway or router \
+        until the change is rolled out",
     ));
-    let restart = "Only if the server does not serve any more: restart it, after the logs are saved";
+    let restart = "Only if the server no longer responds: restart it after saving the logs";
     out.push(match workload(cx) {
         Workload::Rolling(w) => Action::new(Stage::StopTheBleeding, restart)
             .run(format!("kubectl rollout restart {w} -n {}", n.ns)),
         Workload::Other(kind) => Action::new(
             Stage::StopTheBleeding,
-            format!("{restart}. kubectl rollout restart knows no {kind}: use what its controller offers"),
+            format!("{restart}. kubectl rollout restart does not support {kind}: use its controller's own \
+            mechanism"),
         ),
         Workload::Bare => Action::new(
             Stage::StopTheBleeding,
-            format!("{restart}. The pod has no owner that would make it again: keep its manifest, and apply it anew"),
+            format!("{restart}. The pod has no controller that would recreate it: save its manifest and \
+            apply it again"),
         ),
         Workload::Unknown => Action::new(
             Stage::StopTheBleeding,
-            format!("{restart}. What owns the pod is not in the evidence"),
+            format!("{restart}. The evidence does not show the pod's owner"),
         )
         .run(format!("kubectl get pod {} -n {} -o jsonpath='{{.metadata.ownerReferences[*].kind}} {{.metadata.ownerReferences[*].name}}'", n.pod, n.ns)),
     });
@@ -245,12 +275,15 @@ fn halve(or: &str, flag: &str, effect: &str, now: Option<f64>, from: &str) -> Ac
     match now.filter(|n| *n >= 2.0) {
         Some(n) => {
             let from = if from.is_empty() { String::new() } else { format!(" ({from})") };
-            Action::new(Stage::Fix, format!("{or}{set} {flag} {}: {effect} halves", (n / 2.0) as u64))
-                .because(format!("{n} now{from}; it grows in proportion to the tokens of a step"))
+            Action::new(Stage::Fix, format!("{or}{set} {flag} {}: this halves {effect}", (n / 2.0) as u64))
+                .because(format!("currently {n}{from}; the memory is proportional to the tokens per step"))
         }
         None => Action::new(
             Stage::Fix,
-            format!("{or}{halve} {flag}: {effect} is in proportion to it (its value is not in the evidence)"),
+            format!(
+                "{or}{halve} {flag}: {effect} is proportional to it (the evidence does not show its \
+            value)"
+            ),
         ),
     }
 }
@@ -261,21 +294,25 @@ fn fragmentation(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     out.push(
         Action::new(
             Stage::Fix,
-            "Let the allocator map segments piecewise: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+            "Let the allocator grow its segments: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
         )
         .because(format!(
-            "{idle} reserved but unallocated ≥ {requested} asked for: in one piece it would have been enough"
+            "{idle} reserved but unallocated ≥ {requested} requested: it would have been enough in one piece"
         ))
-        .because("PyTorch 2.9.1 ignored the new name PYTORCH_ALLOC_CONF for this option; set the old name")
+        .because("PyTorch 2.9.1 ignores the new name PYTORCH_ALLOC_CONF for this option; use the old name")
         .patch(&container_patch(
             cx,
             json!({ "env": [{ "name": "PYTORCH_CUDA_ALLOC_CONF", "value": "expandable_segments:True" }] }),
         )),
     );
-    out.push(Action::new(Stage::StopTheBleeding, "Restart the server: a fresh allocator has no holes; time to the next failure tells how fast they grow"));
+    out.push(Action::new(
+        Stage::StopTheBleeding,
+        "Restart the server: a new allocator is not fragmented; \
+    the time to the next failure shows how fast fragmentation grows",
+    ));
     out.push(Action::new(
         Stage::Prevent,
-        "Keep request shapes in few sizes (bucketed lengths, fixed batch sizes) where the engine allows it",
+        "Use few request sizes (bucketed lengths, fixed batch sizes) if the engine allows it",
     ));
 }
 
@@ -286,24 +323,39 @@ fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     let total = hit.and_then(|h| h.memory("total")).or(oom.total);
     let desired = hit.and_then(|h| h.memory("desired"));
     out.push(
-        Action::new(Stage::StopTheBleeding, "Find who holds the card and end it if it should not be there (a terminating replica, an orphan of a crash, another pod)")
-            .run(on_node(&n.node, "nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv"))
-            .run(format!("kubectl get pod -A --field-selector spec.nodeName={} -o wide", n.node))
-            .run(on_node(&n.node, "cat /proc/PID/cgroup   # the path names the pod's UID")),
+        Action::new(
+            Stage::StopTheBleeding,
+            "Find the process that uses the GPU and stop it if it should \
+        not be there (a terminating replica, an orphan of a crash, another pod)",
+        )
+        .run(on_node(&n.node, "nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv"))
+        .run(format!("kubectl get pod -A --field-selector spec.nodeName={} -o wide", n.node))
+        .run(on_node(&n.node, "cat /proc/PID/cgroup   # the path names the pod's UID")),
     );
     if let (Some(free), Some(total), Some(desired)) = (free, total, desired) {
         let held = total.saturating_sub(free);
         let fit = floor_hundredth(free.share_of(total));
         out.push(
-            Action::new(Stage::Fix, format!("Free {} on the card for this server: {held} is held by others before it starts", desired.saturating_sub(free)))
-                .because(format!("wanted {desired} − free {free} = {} short; total {total} − free {free} = {held} held by others", desired.saturating_sub(free))),
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Free {} on the GPU for this server: other processes use \
+            {held} before it starts",
+                    desired.saturating_sub(free)
+                ),
+            )
+            .because(format!(
+                "needed {desired} − free {free} = {} short; total {total} − free {free} \
+                = {held} used by other processes",
+                desired.saturating_sub(free)
+            )),
         );
         let shares = held.share_of(total) < 0.25 && cx.weights().is_none_or(|w| w < free);
         if let Some(flag) = utilization_flag(cx).filter(|_| shares) {
             out.push(
                 Action::new(
                     Stage::Fix,
-                    format!("Or share the card on purpose: {flag} {fit} fits what is free now"),
+                    format!("Or share the GPU on purpose: {flag} {fit} fits the memory that is free now"),
                 )
                 .because(format!("{free} ÷ {total} = {:.4}, rounded down", free.share_of(total))),
             );
@@ -313,7 +365,7 @@ fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
             Action::new(
                 Stage::Fix,
                 format!(
-                    "Give the server a card (or MIG instance) of its own: others hold {others} of {total}"
+                    "Give the server its own GPU (or MIG instance): other processes use {others} of {total}"
                 ),
             )
             .because(format!(
@@ -325,16 +377,21 @@ fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     } else {
         out.push(Action::new(
             Stage::Fix,
-            "Give the server a card of its own, or start it after the neighbour's memory use has settled",
+            "Give the server its own GPU, or start it once the other process's memory use is stable",
         ));
     }
     out.push(
-        Action::new(Stage::Prevent, "On a rolling update let the old pod end before the new one starts: maxSurge 0, or strategy Recreate, and a pre-start check of free VRAM")
+        Action::new(Stage::Prevent, "In a rolling update, let the old pod end before the new one starts: \
+        maxSurge 0 or strategy Recreate, and check free VRAM before the start")
             .patch(&json!({
                 "spec": { "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 0, "maxUnavailable": 1 } } }
             })),
     );
-    out.push(Action::new(Stage::Prevent, "Time-slicing (nvidia.com/gpu.shared, replicas) isolates no memory: use MIG or whole GPUs for servers that claim a fraction of the card"));
+    out.push(Action::new(
+        Stage::Prevent,
+        "Time-slicing (nvidia.com/gpu.shared, replicas) does not isolate \
+    memory: use MIG or whole GPUs for servers that claim a fraction of the GPU",
+    ));
 }
 
 fn verify(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
@@ -343,8 +400,14 @@ fn verify(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     let most = if cx.verdict.class == Class::CudaOomLoad { Bytes(GIB) } else { Bytes(u64::MAX) };
     let margin = oom.requested.map_or(Bytes(GIB), |r| r.max(Bytes(GIB / 4)).min(most));
     out.push(
-        Action::new(Stage::Verify, format!("After the change: start-up completes, and at the peak of traffic at least {margin} stays free on the card"))
-            .run(n.exec("nvidia-smi --query-gpu=memory.used,memory.free,memory.total --format=csv")),
+        Action::new(
+            Stage::Verify,
+            format!(
+                "After the change: start-up completes, and at peak traffic at \
+        least {margin} stays free on the GPU"
+            ),
+        )
+        .run(n.exec("nvidia-smi --query-gpu=memory.used,memory.free,memory.total --format=csv")),
     );
 }
 
@@ -356,19 +419,20 @@ fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
     if cx.verdict.class == Class::CudaOomLoad {
         out.push(Action::new(
             Stage::Avoid,
-            "Do not lower the KV share to make room for weights: the weights did not fit the whole card",
+            "Do not lower the KV cache share to make room for weights: the weights did not fit on the \
+            whole GPU",
         ));
     }
     if cx.verdict.class == Class::CudaOomRuntime {
         out.push(Action::new(
             Stage::Avoid,
-            "Do not raise the utilisation: it takes the very room that the failing step needs",
+            "Do not raise the utilisation: this takes away the memory that the failing step needs",
         ));
     }
     if cx.verdict.class == Class::GpuCapacityConflict {
         out.push(Action::new(
             Stage::Avoid,
-            "Do not quantise or re-shard the model for this: it fits, the card is taken",
+            "Do not quantise or re-shard the model for this: it fits, but the GPU is in use",
         ));
     }
 }

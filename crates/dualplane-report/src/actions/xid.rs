@@ -29,7 +29,7 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
             or_dash(&k.investigate)
         ),
         _ => format!(
-            "Xid {} is not in the catalogue; a reset is the safe step before more is asked of the GPU",
+            "Xid {} is not in the catalogue; a reset is the safe step before using the GPU again",
             x.code
         ),
     };
@@ -40,7 +40,7 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
                 .run(format!("kubectl delete pod {} -n {}", n.pod, n.ns)),
         ),
         "none" => out.push(
-            Action::new(Stage::StopTheBleeding, "No action on the GPU is asked for by this Xid alone")
+            Action::new(Stage::StopTheBleeding, "This Xid alone requires no action on the GPU")
                 .because(because),
         ),
         "reboot_node" => {
@@ -66,7 +66,7 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
         out.push(
             Action::new(
                 Stage::Fix,
-                format!("Decide between return to service and replacement: {}", k.meaning),
+                format!("Decide whether to return the GPU to service or replace it: {}", k.meaning),
             )
             .because(affects(k)),
         );
@@ -108,10 +108,17 @@ fn recovery(x: &XidEvent) -> &'static str {
 fn text_only(cx: &Context<'_>, out: &mut Vec<Action>) {
     let n = names(cx);
     out.push(
-        Action::new(Stage::StopTheBleeding, "Restart the server, and read the driver's Xid before trusting the GPU with it again")
-            .because("the engine names a GPU fault; whether to restart, reset or replace depends on the Xid, which is not in the evidence")
-            .run(on_node(&n.node, "dmesg -T | grep -E 'NVRM|Xid'"))
-            .run(on_node(&n.node, "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT")),
+        Action::new(
+            Stage::StopTheBleeding,
+            "Restart the server, and check the driver's Xid before \
+        relying on this GPU again",
+        )
+        .because(
+            "the engine reports a GPU fault; whether to restart, reset or replace depends on the \
+            Xid, which the evidence does not contain",
+        )
+        .run(on_node(&n.node, "dmesg -T | grep -E 'NVRM|Xid'"))
+        .run(on_node(&n.node, "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT")),
     );
     let illegal = cx
         .verdict
@@ -120,17 +127,41 @@ fn text_only(cx: &Context<'_>, out: &mut Vec<Action>) {
         .is_some_and(|t| t.text.contains("illegal") || t.text.contains("launch failure"));
     if illegal {
         out.push(
-            Action::new(Stage::Fix, "If dmesg shows Xid 13 or 31 on different GPUs in turn, it is the program: find the kernel; if always on one GPU, run the vendor's diagnostics on it")
-                .run("dcgmi diag -r 3")
-                .run("CUDA_LAUNCH_BLOCKING=1 in the server's environment names the kernel (slow: one replica only)"),
+            Action::new(
+                Stage::Fix,
+                "If dmesg shows Xid 13 or 31 on different GPUs in turn, the program \
+            is at fault: find the GPU kernel; if it is always the same GPU, run the vendor's diagnostics \
+            on it",
+            )
+            .run("dcgmi diag -r 3")
+            .run(
+                "CUDA_LAUNCH_BLOCKING=1 in the server's environment identifies the kernel (slow: use \
+                on one replica only)",
+            ),
         );
     }
 }
 
 fn finish(cx: &Context<'_>, out: &mut Vec<Action>) {
     let n = names(cx);
-    out.push(Action::new(Stage::Verify, "No new Xid for a day of traffic, and no pending remap").run(on_node(&n.node, "nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_rows.failure --format=csv")).run(promql("changes(DCGM_FI_DEV_XID_ERRORS[1d]) == 0")));
-    out.push(Action::new(Stage::Prevent, "Let the device plugin take faulty GPUs out (its health check) and alert on DCGM_FI_DEV_XID_ERRORS other than 13, 31, 43, 45"));
+    out.push(
+        Action::new(
+            Stage::Verify,
+            "No new Xid during a day of traffic, and no pending \
+    remap",
+        )
+        .run(on_node(
+            &n.node,
+            "nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_rows.failure \
+    --format=csv",
+        ))
+        .run(promql("changes(DCGM_FI_DEV_XID_ERRORS[1d]) == 0")),
+    );
+    out.push(Action::new(
+        Stage::Prevent,
+        "Let the device plugin remove faulty GPUs (health check), and \
+    alert on DCGM_FI_DEV_XID_ERRORS other than 13, 31, 43, 45",
+    ));
     out.push(Action::new(
         Stage::Avoid,
         "Do not change memory limits, utilisation or context length: nothing ran out of memory",

@@ -5,8 +5,8 @@
 use serde_json::Value;
 
 use super::engine::Question;
+use super::link::Link;
 use super::model::{ContainerMap, Model};
-use super::told::Link;
 use dualplane_base::Confidence;
 use dualplane_base::json::{list, str_at, text_of};
 use dualplane_core::evidence::metrics;

@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::link::Link;
 use super::model::{Contradiction, Device, Holder};
-use super::told::Link;
 use dualplane_base::Confidence;
 use dualplane_base::device_id as id;
 use dualplane_core::evidence::Gap;
 
 /// Devices of one map: a cluster of 500 nodes with eight cards each, or of 80 with seven slices a card.
-const MOST_DEVICES: usize = 4096;
+const MAX_DEVICES: usize = 4096;
 /// Words of sources about holders.
-const MOST_HELD: usize = 16_384;
+const MAX_HELD: usize = 16_384;
 
 /// Whose word it is that a container holds a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum From {
+pub(super) enum Source {
     /// The kubelet, which handed it out.
     Kubelet,
     /// The scheduler, which allocated a claim.
@@ -35,7 +35,7 @@ pub(super) struct Held {
     pub(super) container: String,
     pub(super) link: Link,
     pub(super) health: Option<String>,
-    pub(super) from: From,
+    pub(super) from: Source,
 }
 
 /// Something that a device's source tells of its node.
@@ -64,7 +64,7 @@ pub(super) struct Assembly {
 impl Assembly {
     /// The device of an id, made where it is new; none beyond the bound.
     pub(super) fn device(&mut self, id: &str, node: &str) -> Option<&mut Device> {
-        if self.devices.len() >= MOST_DEVICES && !self.devices.contains_key(id) {
+        if self.devices.len() >= MAX_DEVICES && !self.devices.contains_key(id) {
             return None;
         }
         let read = id::read(id);
@@ -100,7 +100,7 @@ impl Assembly {
     }
 
     pub(super) fn hold(&mut self, held: Held, node: &str) {
-        if self.held.len() < MOST_HELD && self.device(&held.device, node).is_some() {
+        if self.held.len() < MAX_HELD && self.device(&held.device, node).is_some() {
             self.held.push(held);
         } else {
             self.cut = true;
@@ -111,13 +111,13 @@ impl Assembly {
     pub(super) fn cut(&self) -> Option<Gap> {
         self.cut.then(|| Gap {
             what: "the remaining devices and their users".into(),
-            why: format!("one map covers {MOST_DEVICES} devices and {MOST_HELD} users of them"),
+            why: format!("one map covers {MAX_DEVICES} devices and {MAX_HELD} users of them"),
             command: Some("dualplane map --node NODE".into()),
         })
     }
 
     /// Devices of a container by the word of one kind of source.
-    pub(super) fn of<'a>(&'a self, key: (&str, &str, &str), from: From) -> Vec<&'a Held> {
+    pub(super) fn of<'a>(&'a self, key: (&str, &str, &str), from: Source) -> Vec<&'a Held> {
         self.held
             .iter()
             .filter(|h| {

@@ -7,7 +7,7 @@ use super::model::{Device, PodMap};
 use super::{Asked, NotOne};
 
 /// Candidates that are named where a prefix fits several.
-const MOST_CANDIDATES: usize = 20;
+const MAX_CANDIDATES: usize = 20;
 
 /// The pods and devices that are shown.
 pub(super) fn choose(
@@ -75,7 +75,7 @@ fn one(a: &Assembly, wanted: &str) -> Result<String, NotOne> {
     match fits.as_slice() {
         [id] => Ok((*id).clone()),
         many => Err(NotOne {
-            candidates: many.iter().take(MOST_CANDIDATES).map(|id| (*id).clone()).collect(),
+            candidates: many.iter().take(MAX_CANDIDATES).map(|id| (*id).clone()).collect(),
             known: a.devices.len(),
         }),
     }

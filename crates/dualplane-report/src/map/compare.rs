@@ -1,10 +1,10 @@
 //! Where sources contradict each other. Both sides are kept; the command that settles it is named.
 
-use super::assembly::{Assembly, From, Held};
+use super::assembly::{Assembly, Held, Source};
 use super::engine;
+use super::link::{Attributes, Link};
 use super::model::{Contradiction, Model, PodMap};
 use super::settle::fits;
-use super::told::{Attributes, Link};
 use dualplane_base::Confidence;
 use dualplane_base::device_id as id;
 
@@ -17,8 +17,8 @@ pub(super) fn compare(a: &mut Assembly, pods: &[PodMap]) {
             let what = format!("devices of container {} of pod {}", c.name, pod.full_name());
             let exec = format!("kubectl exec -n {} {} -c {} -- nvidia-smi -L", key.0, key.1, c.name);
             let by_api: Vec<&Held> =
-                [From::Kubelet, From::Claim].into_iter().flat_map(|f| a.of(key, f)).collect();
-            let by_exporter = a.of(key, From::Exporter);
+                [Source::Kubelet, Source::Claim].into_iter().flat_map(|f| a.of(key, f)).collect();
+            let by_exporter = a.of(key, Source::Exporter);
             let strangers: Vec<&Held> = by_exporter
                 .iter()
                 .copied()
@@ -30,16 +30,16 @@ pub(super) fn compare(a: &mut Assembly, pods: &[PodMap]) {
             }
             // The kubelet gave it to this container, the exporter says it is another pod's: an exporter that lags, or
             // a device that was handed out twice. With replicas the exporter names one pod of several, which is right.
-            for own in by_api.iter().filter(|h| h.from == From::Kubelet) {
+            for own in by_api.iter().filter(|h| h.from == Source::Kubelet) {
                 let others: Vec<&Held> = a
                     .held
                     .iter()
-                    .filter(|h| h.from == From::Exporter && h.device == own.device)
+                    .filter(|h| h.from == Source::Exporter && h.device == own.device)
                     .filter(|h| (h.namespace.as_str(), h.pod.as_str()) != (key.0, key.1))
                     .collect();
                 let named_too = by_exporter.iter().any(|h| h.device == own.device);
                 let alone = !a.held.iter().any(|h| {
-                    h.from == From::Kubelet
+                    h.from == Source::Kubelet
                         && h.device == own.device
                         && (h.namespace.as_str(), h.pod.as_str()) != (key.0, key.1)
                 });

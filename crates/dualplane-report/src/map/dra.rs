@@ -7,17 +7,17 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::assembly::{Assembly, From, Held, OfNode};
-use super::told::Link;
+use super::assembly::{Assembly, Held, OfNode, Source};
+use super::link::Link;
 use dualplane_base::Confidence;
 use dualplane_base::json::{list, str_at, text_of};
 use dualplane_base::units::parse_k8s_memory;
 use dualplane_core::evidence::Gap;
 
 /// Devices of one slice; the API allows 128.
-const MOST_IN_SLICE: usize = 256;
+const MAX_IN_SLICE: usize = 256;
 /// Results of one claim; the API allows 32.
-const MOST_RESULTS: usize = 128;
+const MAX_RESULTS: usize = 128;
 
 /// Claims and devices by their names.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ pub(super) fn index<'a>(a: &mut Assembly, slices: &[Value], claims: &'a [Value])
     for slice in slices {
         let (driver, pool) = (str_at(slice, "/spec/driver"), str_at(slice, "/spec/pool/name"));
         let source = format!("ResourceSlice {}", str_at(slice, "/metadata/name"));
-        for device in list(slice, "/spec/devices").iter().take(MOST_IN_SLICE) {
+        for device in list(slice, "/spec/devices").iter().take(MAX_IN_SLICE) {
             let per_device = str_at(device, "/nodeName");
             let node = if per_device.is_empty() { str_at(slice, "/spec/nodeName") } else { per_device };
             let name = str_at(device, "/name");
@@ -123,7 +123,7 @@ fn health(a: &mut Assembly, pod: &Value) {
         let devices = resources
             .filter(|r| str_at(r, "/name").starts_with("claim:"))
             .flat_map(|r| list(r, "/resources"))
-            .take(MOST_RESULTS);
+            .take(MAX_RESULTS);
         for d in devices {
             let (id, health) = (str_at(d, "/resourceID"), str_at(d, "/health"));
             let names = |h: &Held| {
@@ -131,7 +131,7 @@ fn health(a: &mut Assembly, pod: &Value) {
                 id.strip_suffix(device).is_some_and(|rest| rest.ends_with(['/', '=', '-']))
             };
             let own = |h: &&mut Held| {
-                h.from == From::Claim
+                h.from == Source::Claim
                     && (h.namespace.as_str(), h.pod.as_str()) == (namespace, name)
                     && h.container == str_at(s, "/name")
                     && names(h)
@@ -178,7 +178,7 @@ fn of_claim(
             command: Some(format!("kubectl describe resourceclaim -n {} {}", key.0, key.1)),
         });
     }
-    for r in results.iter().take(MOST_RESULTS).filter(|r| fits(str_at(r, "/request"))) {
+    for r in results.iter().take(MAX_RESULTS).filter(|r| fits(str_at(r, "/request"))) {
         let names = (str_at(r, "/driver"), str_at(r, "/pool"), str_at(r, "/device"));
         let own = format!("{}/{}/{}", names.0, names.1, names.2);
         let id = index.devices.get(&(names.0.to_owned(), names.1.to_owned(), names.2.to_owned()));
@@ -193,7 +193,7 @@ fn of_claim(
             container: container.to_owned(),
             link: Link::new(&own, format!("status of ResourceClaim {}", key.1), Confidence::High),
             health: None,
-            from: From::Claim,
+            from: Source::Claim,
         };
         a.hold(held, node);
     }
@@ -204,12 +204,12 @@ pub(super) fn reserved(a: &mut Assembly, index: &Index<'_>, read: impl Fn(&str, 
     let mut keys: Vec<_> = index.claims.iter().collect();
     keys.sort_by_key(|(k, _)| **k);
     for ((namespace, name), claim) in keys {
-        for user in list(claim, "/status/reservedFor").iter().take(MOST_RESULTS) {
+        for user in list(claim, "/status/reservedFor").iter().take(MAX_RESULTS) {
             let pod = str_at(user, "/name");
             if str_at(user, "/resource") != "pods" || read(namespace, pod) {
                 continue;
             }
-            for r in list(claim, "/status/allocation/devices/results").iter().take(MOST_RESULTS) {
+            for r in list(claim, "/status/allocation/devices/results").iter().take(MAX_RESULTS) {
                 let part = |p: &str| str_at(r, p).to_owned();
                 let Some(id) = index.devices.get(&(part("/driver"), part("/pool"), part("/device"))) else {
                     continue;
@@ -225,7 +225,7 @@ pub(super) fn reserved(a: &mut Assembly, index: &Index<'_>, read: impl Fn(&str, 
                         Confidence::High,
                     ),
                     health: None,
-                    from: From::Claim,
+                    from: Source::Claim,
                 };
                 a.hold(held, "");
             }

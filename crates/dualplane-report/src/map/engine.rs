@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use super::link::{Attributes, Link};
 use super::model::Model;
 use super::pods;
-use super::told::{Attributes, Link};
 use dualplane_base::json::{list, str_at};
 use dualplane_base::{Confidence, Version};
 use dualplane_engines::{Descriptor, Engines, Kind, command_line as cmd};

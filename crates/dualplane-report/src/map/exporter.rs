@@ -1,7 +1,7 @@
 //! The DCGM exporter's labels: it asks the kubelet which pod holds a card, and the driver what the card is.
 
-use super::assembly::{Assembly, From, Held, OfNode};
-use super::told::Link;
+use super::assembly::{Assembly, Held, OfNode, Source};
+use super::link::Link;
 use dualplane_base::Confidence;
 use dualplane_base::device_id as id;
 use dualplane_base::units::{Bytes, MIB};
@@ -66,11 +66,11 @@ pub(super) fn read(a: &mut Assembly, exporter: &Exporter) {
                 // It passes on what it heard from the kubelet at its last scrape.
                 link: Link::new(&device, SOURCE, Confidence::Medium),
                 health: None,
-                from: From::Exporter,
+                from: Source::Exporter,
             };
             // Each of some forty metrics tells it again.
             let told = a.held.iter().any(|h| {
-                h.from == From::Exporter
+                h.from == Source::Exporter
                     && (&h.device, &h.namespace, &h.pod, &h.container)
                         == (&held.device, &held.namespace, &held.pod, &held.container)
             });

@@ -11,6 +11,7 @@ mod compare;
 mod dra;
 mod engine;
 mod exporter;
+mod link;
 mod missing;
 mod model;
 mod node;
@@ -19,7 +20,6 @@ pub mod report;
 mod settle;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use std::collections::BTreeSet;
 
@@ -28,9 +28,9 @@ use serde_json::Value;
 use self::assembly::Assembly;
 pub use self::engine::{Answer, Question, questions};
 pub use self::exporter::Exporter;
+pub use self::link::{Attribute, Attributes, Link};
 pub use self::model::{ContainerMap, Contradiction, Device, End, Holder, Map, Model, NodeMap, PodMap};
 pub use self::pods::asks_for_gpu;
-pub use self::told::{Attribute, Attributes, Link};
 use dualplane_base::json::str_at;
 pub use dualplane_base::process::Process;
 use dualplane_core::evidence::Gap;

@@ -1,6 +1,6 @@
 //! The map: pods, containers, devices and nodes, each link with its source.
 
-use super::told::{Attributes, Link};
+use super::link::{Attributes, Link};
 use dualplane_base::process::Process;
 use dualplane_base::units::Bytes;
 use dualplane_core::evidence::Gap;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::link::Attributes;
 use super::model::NodeMap;
-use super::told::Attributes;
 use dualplane_base::Confidence;
 use dualplane_base::json::str_at;
 use dualplane_base::units::parse_k8s_memory;

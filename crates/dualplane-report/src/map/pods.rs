@@ -3,10 +3,10 @@
 use dualplane_base::device_id::is_gpu;
 use serde_json::Value;
 
-use super::assembly::{Assembly, From, Held};
+use super::assembly::{Assembly, Held, Source};
 use super::engine;
+use super::link::Link;
 use super::model::{ContainerMap, PodMap};
-use super::told::Link;
 use dualplane_base::Confidence;
 use dualplane_base::json::{list, str_at, text_of};
 
@@ -165,7 +165,7 @@ pub(super) fn allocated(a: &mut Assembly, pod: &Value) {
                     container: str_at(s, "/name").to_owned(),
                     link: Link::new(raw, "allocatedResourcesStatus of the pod", Confidence::High),
                     health: (!health.is_empty()).then(|| health.to_owned()),
-                    from: From::Kubelet,
+                    from: Source::Kubelet,
                 };
                 a.hold(held, node);
                 if let (Some(profile), Some(d)) = (profile, a.device(&known, node)) {

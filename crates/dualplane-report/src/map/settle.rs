@@ -1,8 +1,8 @@
 //! After all sources were read: which of them speak of the same device, what follows, what is shared.
 
-use super::assembly::{Assembly, From, Held};
+use super::assembly::{Assembly, Held, Source};
+use super::link::Link;
 use super::model::PodMap;
-use super::told::Link;
 use dualplane_base::Confidence;
 use dualplane_base::device_id as id;
 
@@ -12,7 +12,7 @@ pub(super) fn join_instances(a: &mut Assembly, pods: &[PodMap]) {
         for c in &pod.containers {
             let key = (pod.namespace.as_str(), pod.name.as_str(), c.name.as_str());
             let is_instance = |h: &&Held| a.devices.get(&h.device).is_some_and(|d| d.mig);
-            let mut own: Vec<String> = [From::Kubelet, From::Claim]
+            let mut own: Vec<String> = [Source::Kubelet, Source::Claim]
                 .into_iter()
                 .flat_map(|f| a.of(key, f))
                 .filter(is_instance)
@@ -21,7 +21,7 @@ pub(super) fn join_instances(a: &mut Assembly, pods: &[PodMap]) {
             own.sort();
             own.dedup();
             let told: Vec<String> = a
-                .of(key, From::Exporter)
+                .of(key, Source::Exporter)
                 .into_iter()
                 .filter(is_instance)
                 .map(|h| h.device.clone())
@@ -42,7 +42,7 @@ pub(super) fn fits(a: &Assembly, own: &str, told: &str) -> bool {
     let of =
         |id: &str, name: &str| a.devices.get(id).and_then(|d| d.attributes.value(name)).map(str::to_owned);
     ["parent", "profile"].into_iter().all(|name| match (of(own, name), of(told, name)) {
-        (Some(x), Some(y)) => super::told::same(&x, &y),
+        (Some(x), Some(y)) => super::link::same(&x, &y),
         _ => true,
     })
 }
@@ -72,7 +72,7 @@ pub(super) fn infer(a: &mut Assembly, pods: &[PodMap]) {
                 pod: pod.name.clone(),
                 container: c.name.clone(),
                 health: None,
-                from: From::Only,
+                from: Source::Only,
             };
             a.hold(held, &node);
         }

@@ -4,4 +4,4 @@ pub mod manifest;
 mod start;
 pub mod startlog;
 
-pub use start::{Told, of_start};
+pub use start::{RefusedStart, of_start};

@@ -12,7 +12,7 @@ use dualplane_core::facts::Facts;
 
 /// What the engine's message says of a refused start.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Told {
+pub struct RefusedStart {
     /// `max_model_len`, in tokens.
     pub max_model_len: Option<u64>,
     /// Bytes needed.
@@ -26,7 +26,7 @@ pub struct Told {
 /// `None` where model, version or pool are not known, and where the plan does not agree with what the message says: then
 /// it is not the plan of this start.
 #[must_use]
-pub fn of_start(bundle: &Bundle, facts: &Facts, cards: &[Card], told: Told) -> Option<Plan> {
+pub fn of_start(bundle: &Bundle, facts: &Facts, cards: &[Card], told: RefusedStart) -> Option<Plan> {
     let log = startlog::read(bundle, facts).ok();
     let pod = manifest::workload(bundle).ok();
     let pool = told.available.map(|b| b.0).or_else(|| log.as_ref()?.printed.pool).filter(|b| *b > 0)?;
@@ -78,12 +78,12 @@ mod tests {
         let facts = facts::extract(&bundle, &Knowledge::embedded().unwrap());
         let cards = dualplane_plan::card::embedded().unwrap();
         let of = |told| of_start(&bundle, &facts, &cards, told);
-        let p = of(Told { max_model_len: Some(40_960), ..Told::default() }).unwrap();
+        let p = of(RefusedStart { max_model_len: Some(40_960), ..RefusedStart::default() }).unwrap();
         // 36 layers x 8 heads x 128 x K and V x 2 bytes are 147,456 B a token.
         assert_eq!(p.gpu.kv_cache.needed_bytes, 40_960 * 147_456);
         let fit = (4 * GIB / (16 * 147_456)) * 16;
         assert_eq!(p.refusal.and_then(|r| r.estimated_max_len), Some(fit));
         // A message that says otherwise is of another start.
-        assert!(of(Told { needed: Some(Bytes(9 * GIB)), ..Told::default() }).is_none());
+        assert!(of(RefusedStart { needed: Some(Bytes(9 * GIB)), ..RefusedStart::default() }).is_none());
     }
 }

@@ -9,7 +9,7 @@ use dualplane_core::evidence::framing::unwrap_line;
 use dualplane_core::facts::Facts;
 
 /// No argument line is longer.
-const MOST_LINE: usize = 64 << 10;
+const MAX_LINE: usize = 64 << 10;
 
 /// A start-up log.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,7 +80,7 @@ fn arguments(bundle: &Bundle) -> Vec<String> {
     let mut config = Vec::new();
     let mut given = Vec::new();
     for log in &bundle.logs {
-        for line in log.bytes.split(|b| *b == b'\n').filter(|l| l.len() <= MOST_LINE) {
+        for line in log.bytes.split(|b| *b == b'\n').filter(|l| l.len() <= MAX_LINE) {
             let raw = String::from_utf8_lossy(line);
             let text = unwrap_line(&raw).text;
             if let Some((_, rest)) = text.split_once("non-default args: ") {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use dualplane_agent::incident::{BUNDLE_SUFFIX, Kind, State, Summary, list};
 use dualplane_agent::recorder::incidents_dir;
 use dualplane_base::json::pretty;
+use dualplane_base::text::counted;
 use dualplane_core::text::printable;
 use serde_json::json;
 
@@ -37,7 +38,7 @@ fn read(common: &IncidentsArgs) -> Result<Vec<Summary>, Failure> {
         why: format!("{}: {e}", dir.display()),
     })?;
     if unreadable > 0 {
-        output::note(&format!("{unreadable} summaries in {} cannot be read", dir.display()));
+        output::note(&format!("cannot read {} in {}", counted(unreadable, "incident"), dir.display()));
     }
     Ok(all)
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use dualplane_base::text::counted;
 use dualplane_core::knowledge;
 
 use super::Failure;
@@ -23,7 +24,12 @@ pub(crate) fn check(dir: &Path) -> Result<Code, Failure> {
             dualplane_core::text::printable(&p.what)
         );
     }
-    let _ = writeln!(out, "{} signatures checked, {} problems", own.examples.len(), problems.len());
+    let _ = writeln!(
+        out,
+        "checked {}, found {}",
+        counted(own.examples.len(), "signature"),
+        counted(problems.len(), "problem")
+    );
     output::write(&out)?;
     Ok(if problems.is_empty() { exit::OK } else { exit::BELOW_BOUND })
 }

@@ -96,10 +96,10 @@ fn a_restart_is_told_only_for_kinds_that_have_one_and_after_the_log_is_saved() {
     for kind in ["Job", "LeaderWorkerSet", "InferenceService"] {
         let other = of(json!({"kind": kind, "name": "llm", "controller": true}));
         assert!(!other.contains("restart llm") && !other.contains("/llm"), "{other}");
-        assert!(other.contains(&format!("knows no {kind}")), "{other}");
+        assert!(other.contains(&format!("does not support {kind}")), "{other}");
     }
     let bare = of(Value::Null);
-    assert!(!bare.contains("deployment/") && bare.contains("no owner"), "{bare}");
+    assert!(!bare.contains("deployment/") && bare.contains("no controller"), "{bare}");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_share_of_the_card_is_only_advised_where_engines_accept_it() {
     for refused in ["90", "-1", "0", "${UTIL}", "nan"] {
         assert!(!titles(refused).contains("Set --gpu-memory-utilization"), "{refused}");
     }
-    assert!(titles("0.05").contains("--gpu-memory-utilization cannot give"));
+    assert!(titles("0.05").contains("--gpu-memory-utilization cannot free"));
 }
 
 #[test]

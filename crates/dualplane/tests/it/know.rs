@@ -61,7 +61,7 @@ fn bad_entries_are_named_with_what_is_wrong() {
     let o = run(&["knowledge", "check", bad.path().to_str().unwrap()]);
     assert_eq!(code(&o), 5);
     let out = stdout(&o);
-    assert!(out.contains("near miss hits") && out.contains("must begin with its file's name"), "{out}");
+    assert!(out.contains("near miss matches") && out.contains("must begin with the file name"), "{out}");
     let broken = dir(&[("acme.toml", b"[[signature]\n")]);
     let o = run(&["triage", root().to_str().unwrap(), "--knowledge", broken.path().to_str().unwrap()]);
     assert_eq!(code(&o), 2);

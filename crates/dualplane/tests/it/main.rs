@@ -35,3 +35,4 @@ mod schema;
 mod tidy;
 mod top;
 mod triage;
+mod words;

@@ -1,9 +1,10 @@
 //! A cgroup's own counters as a candidate: a kill that the kernel counted where its log is not at hand.
 
-use super::{Candidate, From, end_phase};
+use super::{Candidate, Source, end_phase};
 use crate::evidence::Bundle;
 use crate::evidence::host_model::{Cgroup, Counter};
 use crate::facts::{Facts, Place};
+use crate::text::counted;
 use crate::units::Bytes;
 use crate::verdict::memory::{Whose, whose};
 use crate::verdict::rules::first;
@@ -37,19 +38,20 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts) -> O
     let limit = c.limit.as_ref().map(|l| format!(" of {}", l.bytes)).unwrap_or_default();
     let what = match (class, &pod_failed) {
         (Class::HostNodeOom, _) => format!(
-            "the cgroup counts {} OOM kill(s) without a failure at a limit of its own: what ran out stands above it",
-            kills.count
+            "the cgroup counts {} without reaching its own limit: a parent cgroup or the node \
+            ran out",
+            counted(kills.count, "OOM kill")
         ),
         (_, Some((_, limit))) => {
             format!(
-                "the cgroup counts {} OOM kill(s), at the memory limit of its pod of {limit}",
-                kills.count
+                "the cgroup counts {}, at the memory limit of its pod of {limit}",
+                counted(kills.count, "OOM kill")
             )
         }
-        _ => format!("the cgroup counts {} OOM kill(s) at its memory limit{limit}", kills.count),
+        _ => format!("the cgroup counts {} at its memory limit{limit}", counted(kills.count, "OOM kill")),
     };
     let at = Place { line: None, ..kills.place.clone() };
-    let mut out = Candidate::new(first::cgroup_oom_kill::ID, class, From::Cgroup, what, "cgroup.oom_kill")
+    let mut out = Candidate::new(first::cgroup_oom_kill::ID, class, Source::Cgroup, what, "cgroup.oom_kill")
         .at(&at, "", None);
     out.phase = end_phase(facts);
     let sure =
@@ -60,17 +62,23 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts) -> O
         out.supports.push(Cited::at(format!("oom {}", o.count), &o.place));
     }
     if let Some((failed, _)) = pod_failed {
-        out.supports
-            .push(Cited::at(format!("failures counted in the pod's group: {}", failed.count), &failed.place));
+        out.supports.push(Cited::at(
+            format!(
+                "failures counted in the pod's cgroup: \
+            {}",
+                failed.count
+            ),
+            &failed.place,
+        ));
     }
     if *whose == Whose::Unsaid {
-        out.against.push(Cited::at("nothing tells which container's cgroup these files are of", &at));
+        out.against.push(Cited::at("it is unknown which container's cgroup these files belong to", &at));
     }
     // The pod's own files settle it.
     if class == Class::HostNodeOom && pod.is_none_or(|p| p.limit.is_none() && !p.unlimited) {
-        out.against.push(Cited::at("a limit of the whole pod stands above the container's as well", &at));
+        out.against.push(Cited::at("a pod-level limit applies in addition to the container's", &at));
     }
-    out.against.push(Cited::at("a counter has no time and names no process; the kernel log does", &at));
+    out.against.push(Cited::at("a counter has no timestamp and names no process; the kernel log does", &at));
     Some(out)
 }
 

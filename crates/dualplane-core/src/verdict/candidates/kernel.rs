@@ -1,6 +1,6 @@
 //! The OOM killer's record as a candidate.
 
-use super::{Candidate, From, end_phase};
+use super::{Candidate, Source, end_phase};
 use crate::facts::{Constraint, Facts, OomRecord};
 use crate::verdict::rules::first;
 use crate::verdict::{Cited, Class, Confidence, Subject};
@@ -14,13 +14,14 @@ pub(super) fn oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &
         if oom.victims.len() > 1 { format!(" and {} more", oom.victims.len() - 1) } else { String::new() };
     let what = match (oom.constraint, oom.limit.or(subject.memory_limit)) {
         (Constraint::Global, _) => {
-            format!("the kernel's global OOM killer ended {who}{more}: the whole node was out of RAM")
+            format!("the kernel's global OOM killer killed {who}{more}: the whole node was out of RAM")
         }
-        (Constraint::Numa, _) => format!(
-            "the kernel's OOM killer ended {who}{more}: the NUMA nodes it was bound to were out of RAM"
-        ),
+        (Constraint::Numa, _) => {
+            format!("the kernel's OOM killer killed {who}{more}: its NUMA nodes were out of RAM")
+        }
         (_, limit) if oom.node_allocatable() => format!(
-            "the kernel OOM-killed {who}{more} at the limit of all pods of the node together{} (node allocatable): the node was full, not this container's limit",
+            "the kernel OOM-killed {who}{more} at the node's limit for all pods{} (node allocatable): the \
+            node was full, the container did not reach its own limit",
             limit.filter(|_| oom.limit.is_some()).map(|l| format!(", {l}")).unwrap_or_default()
         ),
         (_, Some(limit)) if oom.pod_level() => {
@@ -33,8 +34,14 @@ pub(super) fn oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &
         }
         (_, None) => format!("the kernel OOM-killed {who}{more} at its cgroup's memory limit"),
     };
-    let mut supports =
-        vec![Cited::at(format!("the OOM killer's record opens here ({})", constraint_word(oom)), &oom.place)];
+    let mut supports = vec![Cited::at(
+        format!(
+            "the OOM killer's record starts here \
+        ({})",
+            constraint_word(oom)
+        ),
+        &oom.place,
+    )];
     for v in &oom.victims {
         let part =
             |name: &str, b: Option<crate::units::Bytes>| b.map(|b| format!("{name} {b}")).unwrap_or_default();
@@ -58,7 +65,7 @@ pub(super) fn oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &
         (_, s) => s,
     };
     let clock = clocks(oom, subject, own.is_some());
-    let mut c = Candidate::new(first::kernel_oom_kill::ID, class, From::Kernel, what, "kernel.oom_killer")
+    let mut c = Candidate::new(first::kernel_oom_kill::ID, class, Source::Kernel, what, "kernel.oom_killer")
         .at(&oom.place, &oom.text, stamp);
     c.confidence = if oom.constraint == Constraint::Unsaid { Confidence::Medium } else { sure };
     c.phase = end_phase(facts);
@@ -67,7 +74,7 @@ pub(super) fn oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &
     c
 }
 
-/// The kernel log and the API do not tell the same time: said, because whatever is compared by time hangs on it.
+/// The kernel log and the API do not tell the same time: said, because every comparison of times depends on it.
 fn clocks(oom: &OomRecord, subject: &Subject, same_instance: bool) -> Option<Cited> {
     const AGREE_MS: i64 = 2 * 60 * 1000;
     let end = subject.death.as_ref()?.finished?;
@@ -77,10 +84,12 @@ fn clocks(oom: &OomRecord, subject: &Subject, same_instance: bool) -> Option<Cit
     let way = if gap < 0 { "ahead of" } else { "behind" };
     let text = match stamp.zone_until(end) {
         Some(_) => format!(
-            "the kernel log's clock is {minutes} min {way} the container's end in the API: taken for a time zone"
+            "the kernel log's clock is {minutes} min {way} the container's end in the API; assumed to be \
+            a time zone difference"
         ),
         None if same_instance => format!(
-            "the record is {minutes} min {way} the container's end in the API, and its container id is the dead one's: one of the two clocks is wrong, or the container lived on after the kill"
+            "the record is {minutes} min {way} the container's end in the API, but its container ID \
+            matches: one of the clocks is wrong, or the container kept running after the kill"
         ),
         None => return None,
     };
@@ -92,6 +101,6 @@ fn constraint_word(oom: &OomRecord) -> &'static str {
         Constraint::Memcg => "constraint=CONSTRAINT_MEMCG: a cgroup limit",
         Constraint::Global => "constraint=CONSTRAINT_NONE: the whole node",
         Constraint::Numa => "constraint=CPUSET/MEMORY_POLICY: some NUMA nodes",
-        Constraint::Unsaid => "the lines that tell its scope are missing",
+        Constraint::Unsaid => "the lines that show its scope are missing",
     }
 }

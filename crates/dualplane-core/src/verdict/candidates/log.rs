@@ -1,11 +1,11 @@
 //! Signature hits in logs as candidates: whether the process recovered, and what the line's context adds.
 
-use super::{Candidate, From, Weight, end_phase};
+use super::{Candidate, Source, Weight, end_phase};
 use crate::evidence::{Bundle, ContainerStatus};
 use crate::facts::{Facts, Hit, Place};
 use crate::knowledge::Mark;
-use crate::verdict::lives::recovered;
 use crate::verdict::rules::first;
+use crate::verdict::server_runs::recovered;
 use crate::verdict::{Cited, Class, Confidence, Phase, Plane, vram};
 
 /// The line names a container, and it is none of the pods at hand.
@@ -94,10 +94,8 @@ pub(super) fn full_memory_volume(hit: &Hit, bundle: &Bundle) -> Option<Candidate
     let mut c = Candidate::new(
         first::memory_volume_full::ID,
         Class::HostAllocFailure,
-        From::Log,
-        format!(
-            "the Memory-medium volume{size} at {path} is full: host RAM that the pod was given, not a disk"
-        ),
+        Source::Log,
+        format!("the Memory volume{size} at {path} is full: it uses host RAM, not a disk"),
         "volume.memory_full",
     )
     .at(&hit.place, &hit.text, hit.stamp);
@@ -135,7 +133,7 @@ pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, fact
     let mut c = Candidate::new(
         rule(class, kernel),
         class,
-        if kernel { From::Kernel } else { From::Log },
+        if kernel { Source::Kernel } else { Source::Log },
         hit.meaning.clone(),
         hit.id.clone(),
     )
@@ -157,18 +155,15 @@ pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, fact
         vram::refine(&mut c, hit, bundle, facts);
     }
     // One request's error with which the server lived on for long is a symptom, not an end.
-    let gpu_log = c.class.plane() == Plane::Gpu && c.from == From::Log;
+    let gpu_log = c.class.plane() == Plane::Gpu && c.from == Source::Log;
     if c.weight == Weight::Fatal && gpu_log && recovered(&c, facts) {
         c.weight = Weight::Degraded;
         c.survived = true;
-        c.against.push(Cited::at("the server went on serving long after it", &hit.place));
+        c.against.push(Cited::at("the server kept serving long after it", &hit.place));
     }
     if hit.id.starts_with("generic.") {
         c.confidence = Confidence::Low;
-        c.against.push(Cited::at(
-            "judged by the wording of an exception that is not known by its text",
-            &hit.place,
-        ));
+        c.against.push(Cited::at("judged by the wording of an unrecognised exception", &hit.place));
     }
     c
 }

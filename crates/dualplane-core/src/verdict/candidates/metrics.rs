@@ -1,6 +1,6 @@
 //! Candidates that only metrics show: a recompute storm, an OOM kill that nobody logged, an Xid gauge.
 
-use super::{Candidate, From, Weight, end_phase};
+use super::{Candidate, Source, Weight, end_phase};
 use crate::evidence::metrics::{Sample, by_series};
 use crate::evidence::{Bundle, Container, Pod};
 use crate::facts::{Facts, Place};
@@ -21,7 +21,7 @@ fn candidate(
     signature: &str,
     sample: &Sample,
 ) -> Candidate {
-    let mut c = Candidate::new(rule, class, From::Metrics, what, signature).at(
+    let mut c = Candidate::new(rule, class, Source::Metrics, what, signature).at(
         &place(sample),
         &sample.text,
         sample.stamp,
@@ -91,7 +91,7 @@ pub(super) fn preemptions(bundle: &Bundle, subject: &Subject, facts: &Facts, all
         return;
     }
     let what = format!(
-        "the KV cache is {:.1} % full and {} requests were preempted and recomputed",
+        "the KV cache is {:.1} % full, and {} requests were preempted and recomputed",
         fullest * 100.0,
         count
     );
@@ -162,7 +162,7 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts, all:
     let counter = oom_counted(bundle, of_subject);
     let Some(sample) = reason.or(counter) else { return };
     let what = format!(
-        "{} says that a process of container {} was OOM-killed",
+        "{} reports an OOM kill in container {}",
         sample.name,
         crate::text::name(sample.about("container").unwrap_or("?"))
     );
@@ -176,7 +176,7 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts, all:
     );
     c.phase = end_phase(facts);
     c.against
-        .push(Cited::plain("metrics tell neither which process nor whether the limit or the node was short"));
+        .push(Cited::plain("metrics show neither the process nor whether the limit or the node ran out"));
     all.push(c);
 }
 
@@ -210,7 +210,7 @@ pub(super) fn xids(
             candidate(symptoms::xid_gauge::ID, Class::XidHardware, Weight::Degraded, what, "metrics.xid", s);
         c.phase = end_phase(facts);
         c.against.push(Cited::plain(
-            "the gauge keeps the last Xid: it may be older than this failure; the kernel log has the time",
+            "the gauge keeps the last Xid, which may be older than this failure; the kernel log has the time",
         ));
         all.push(c);
         return;

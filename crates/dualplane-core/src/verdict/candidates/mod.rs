@@ -18,7 +18,7 @@ use crate::time::Stamp;
 
 /// Which source speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum From {
+pub enum Source {
     /// Kernel log.
     Kernel,
     /// Event.
@@ -54,7 +54,7 @@ pub struct Candidate {
     /// Weight.
     pub weight: Weight,
     /// Source.
-    pub from: From,
+    pub from: Source,
     /// The log's role.
     pub role: Role,
     /// The process that printed it; empty where its line does not say.
@@ -88,7 +88,7 @@ impl Candidate {
     fn new(
         rule: &'static str,
         class: Class,
-        from: From,
+        from: Source,
         what: impl Into<String>,
         signature: impl Into<String>,
     ) -> Self {
@@ -124,7 +124,7 @@ impl Candidate {
     /// Its line as a trigger.
     #[must_use]
     pub fn trigger(&self) -> Option<Trigger> {
-        let place = self.place.clone().filter(|p| p.line.is_some() || self.from == From::Event)?;
+        let place = self.place.clone().filter(|p| p.line.is_some() || self.from == Source::Event)?;
         Some(Trigger { place, text: self.text.clone(), stamp: self.stamp, signature: self.signature.clone() })
     }
 }
@@ -137,7 +137,7 @@ pub(super) fn collect(
     subject: &Subject,
 ) -> Vec<Candidate> {
     let mut all = Vec::new();
-    let global = super::kills::relevant(bundle, facts, subject);
+    let global = super::oom_records::relevant(bundle, facts, subject);
     for (oom, sure) in &global {
         all.push(kernel::oom(oom, *sure, subject, facts));
     }
@@ -188,10 +188,10 @@ pub(super) fn end_phase(facts: &Facts) -> Phase {
 
 #[cfg(test)]
 pub(super) mod testing {
-    use super::{Candidate, Class, From};
+    use super::{Candidate, Class, Source};
 
     /// A fatal candidate of a class and source, without a line.
-    pub(in crate::verdict) fn candidate(class: Class, from: From) -> Candidate {
+    pub(in crate::verdict) fn candidate(class: Class, from: Source) -> Candidate {
         Candidate::new("test", class, from, "", "")
     }
 }

@@ -1,6 +1,6 @@
 //! A container whose own memory stood at its limit when it got a SIGKILL that nobody explains.
 
-use super::{Candidate, From, Weight, end_phase};
+use super::{Candidate, Source, Weight, end_phase};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Place};
 use crate::verdict::rules::symptoms;
@@ -27,7 +27,7 @@ pub(super) fn at_limit(bundle: &Bundle, subject: &Subject, facts: &Facts) -> Opt
     }
     let place = Place { file: point.sample.file.clone(), line: Some(point.sample.line) };
     let what = format!(
-        "SIGKILL (137) came {} s after the container's anonymous memory stood at {:.1} % of its limit {}",
+        "SIGKILL (137) came {} s after the container's anonymous memory was at {:.1} % of its limit {}",
         gap / 1000,
         point.share * 100.0,
         point.limit
@@ -36,7 +36,7 @@ pub(super) fn at_limit(bundle: &Bundle, subject: &Subject, facts: &Facts) -> Opt
     let mut c = Candidate::new(
         symptoms::memory_at_limit::ID,
         Class::HostOomKilled,
-        From::Metrics,
+        Source::Metrics,
         what,
         "series.at_limit",
     )
@@ -46,7 +46,7 @@ pub(super) fn at_limit(bundle: &Bundle, subject: &Subject, facts: &Facts) -> Opt
     c.phase = end_phase(facts);
     c.supports.push(Cited::at(point.sentence("anonymous memory"), &place));
     c.against.push(Cited::plain(
-        "the status says Error and not OOMKilled; the runtime can miss an OOM kill, and the kernel log would tell",
+        "the status says Error, not OOMKilled; the runtime can miss an OOM kill, so check the kernel log",
     ));
     Some(c)
 }

@@ -1,6 +1,6 @@
 //! What Kubernetes says: container status, events, pod status.
 
-use super::{Candidate, From, Weight, end_phase};
+use super::{Candidate, Source, Weight, end_phase};
 use crate::evidence::Bundle;
 use crate::facts::{Constraint, Facts, Hit, OomRecord, Place};
 use crate::knowledge::Mark;
@@ -24,7 +24,11 @@ pub(super) fn oom_killed(
     let mut confidence = if death.exit_code == 137 { Confidence::High } else { Confidence::Medium };
     if death.exit_code != 137 {
         against.push(Cited::at(
-            format!("exit code {}: the killed process was not what ended the container, or it ended by itself afterwards", death.exit_code),
+            format!(
+                "exit code {}: the killed process did not end the container, or the container ended \
+            by itself afterwards",
+                death.exit_code
+            ),
             &place,
         ));
     }
@@ -36,7 +40,11 @@ pub(super) fn oom_killed(
         Class::HostNodeOom
     } else if limit.is_none() && !pod.status_only && pod.containers.iter().all(|c| c.memory_limit.is_none()) {
         confidence = Confidence::Medium;
-        against.push(Cited::at("no container of the pod has a memory limit, so it was the node (or a limit on the pod itself) that ran out", &place));
+        against.push(Cited::at(
+            "no container of the pod has a memory limit, so the node (or a limit on \
+        the pod itself) ran out",
+            &place,
+        ));
         Class::HostNodeOom
     } else {
         Class::HostOomKilled
@@ -46,10 +54,8 @@ pub(super) fn oom_killed(
     }
     if let Some(e) = system_oom.filter(|_| class == Class::HostOomKilled) {
         let cite = Place { file: e.file.clone(), line: e.line };
-        against.push(Cited::at(
-            "a SystemOOM event stands on the node: it may have been the node that ran out",
-            &cite,
-        ));
+        against
+            .push(Cited::at("the node has a SystemOOM event, so the node may have run out instead", &cite));
         confidence = Confidence::Medium;
     }
     let at = limit.map_or(String::new(), |l| format!(" at its memory limit of {}", l.k8s()));
@@ -60,11 +66,8 @@ pub(super) fn oom_killed(
         _ => format!("container {name} was OOM-killed{at}"),
     };
     let mut c =
-        Candidate::new(first::oom_killed_status::ID, class, From::Status, what, "kubernetes.oom_killed").at(
-            &place,
-            "",
-            death.finished,
-        );
+        Candidate::new(first::oom_killed_status::ID, class, Source::Status, what, "kubernetes.oom_killed")
+            .at(&place, "", death.finished);
     c.confidence = confidence;
     // The runtime's counter keeps a child's kill of hours ago: an end that was asked for is not of it. With the
     // kernel's record the time of the kill is known and speaks for itself.
@@ -90,7 +93,7 @@ pub(super) fn object(hit: &Hit, bundle: &Bundle, facts: &Facts, subject: &Subjec
     let (Mark::Fatal | Mark::Degraded, Some(class)) = (hit.mark, hit.class) else { return };
     // Events of other pods say nothing about this one; events of the node do.
     let event = hit.event(bundle);
-    let from = if event.is_some() { From::Event } else { From::Status };
+    let from = if event.is_some() { Source::Event } else { Source::Status };
     if let Some(e) = event.filter(|_| subject.pod.is_some()) {
         if !subject.concerned_by(e, bundle) {
             return;

@@ -1,6 +1,6 @@
 //! Xid events as candidates: cleanup and information end nothing.
 
-use super::{Candidate, From, end_phase};
+use super::{Candidate, Source, end_phase};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, XidEvent};
 use crate::knowledge::{Knowledge, XidKind};
@@ -36,11 +36,8 @@ pub(super) fn collect(
         let mut c = Candidate::new(
             first::xid_behind_cleanup::ID,
             Class::XidHardware,
-            From::Kernel,
-            format!(
-                "the driver cleaned up channels of the GPU at {} because of an Xid {code}: {name}",
-                x.pci
-            ),
+            Source::Kernel,
+            format!("the driver cleaned up channels of the GPU at {} because of Xid {code}: {name}", x.pci),
             format!("xid.{}", x.code),
         )
         .at(&x.place, &x.text, x.stamp);
@@ -50,7 +47,7 @@ pub(super) fn collect(
         c.against = if x.code == code {
             Vec::new()
         } else {
-            vec![Cited::plain(format!("the line of Xid {code} itself is not in the evidence"))]
+            vec![Cited::plain(format!("the evidence does not contain the line of Xid {code} itself"))]
         };
         all.push(c);
     }
@@ -70,7 +67,7 @@ pub(super) fn collect(
         let mut c = Candidate::new(
             first::xid::ID,
             Class::XidHardware,
-            From::Kernel,
+            Source::Kernel,
             format!("the GPU at {} reported Xid {}: {name}", x.pci, x.code),
             format!("xid.{}", x.code),
         )
@@ -85,7 +82,8 @@ pub(super) fn collect(
         c.supports = supports;
         c.against = if application {
             vec![Cited::plain(
-                "this Xid is most often caused by the program (an illegal access in a kernel), not by worn hardware",
+                "this Xid is usually caused by the program (an illegal access in a GPU kernel), not by \
+                hardware",
             )]
         } else {
             Vec::new()

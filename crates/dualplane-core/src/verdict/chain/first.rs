@@ -2,7 +2,7 @@
 
 use super::LINKED_MS;
 use crate::evidence::Role;
-use crate::verdict::candidates::{Candidate, From};
+use crate::verdict::candidates::{Candidate, Source};
 
 /// The first fault of a GPU; one that a program may have caused (an illegal access, a time-out) leads only where no fault
 /// of the same GPU's hardware came with it.
@@ -19,11 +19,11 @@ pub(super) fn fault<'a>(faults: &[&'a Candidate]) -> Option<&'a Candidate> {
 
 /// The kernel's record before the event, the event before the status: the same death told several times.
 pub(super) fn kill<'a>(kills: &[&'a Candidate]) -> Option<&'a Candidate> {
-    for from in [From::Kernel, From::Event, From::Status, From::Cgroup, From::Metrics] {
+    for from in [Source::Kernel, Source::Event, Source::Status, Source::Cgroup, Source::Metrics] {
         let mut of_source = kills.iter().copied().filter(|c| c.from == from);
         let Some(mut first) = of_source.next() else { continue };
         // Events are listed in no order; kernel records are in theirs.
-        for c in of_source.filter(|_| from == From::Event) {
+        for c in of_source.filter(|_| from == Source::Event) {
             if c.stamp.zip(first.stamp).and_then(|(c, f)| c.ms_until(f)).is_some_and(|ms| ms > 0) {
                 first = c;
             }

@@ -19,8 +19,8 @@ use std::cmp::Ordering;
 use super::LINKED_MS;
 use crate::facts::Facts;
 use crate::knowledge::Mark;
-use crate::verdict::candidates::{Candidate, From};
-use crate::verdict::lives::{recovered, served_nothing_after};
+use crate::verdict::candidates::{Candidate, Source};
+use crate::verdict::server_runs::{recovered, served_nothing_after};
 use crate::verdict::{Class, Confidence, Plane};
 
 /// Clocks of container, kubelet and kernel log (`dmesg -T` drifts) agree about this well.
@@ -96,7 +96,7 @@ impl<'a> Links<'a> {
         out.extend(log_key);
         out.extend(self.kill.map(|k| ((Side::Kill, 0, At::Kernel), k)));
         if let Some(o) = self.object {
-            let timely = |k: &Candidate| k.from != From::Kernel && gap(o, k).is_some_and(|ms| ms > 0);
+            let timely = |k: &Candidate| k.from != Source::Kernel && gap(o, k).is_some_and(|ms| ms > 0);
             let by_kill = match self.kill {
                 Some(k) if timely(k) => (Side::Before, usize::MAX, At::Object),
                 _ => (Side::After, usize::MAX, At::Object),
@@ -116,12 +116,12 @@ fn gap(a: &Candidate, b: &Candidate) -> Option<i64> {
 /// the kernel's word goes before what is told of it. `Equal` where nothing tells.
 fn kernel_order(a: &Candidate, b: &Candidate) -> Ordering {
     match (a.from, b.from) {
-        (From::Kernel, From::Kernel) => match (&a.place, &b.place) {
+        (Source::Kernel, Source::Kernel) => match (&a.place, &b.place) {
             (Some(x), Some(y)) if x.file == y.file => x.line.cmp(&y.line),
             _ => gap(a, b).map_or(Ordering::Equal, |ms| 0.cmp(&ms)),
         },
-        (From::Kernel, _) => Ordering::Less,
-        (_, From::Kernel) => Ordering::Greater,
+        (Source::Kernel, _) => Ordering::Less,
+        (_, Source::Kernel) => Ordering::Greater,
         _ => Ordering::Equal,
     }
 }
@@ -136,7 +136,7 @@ fn log_first(log: &Candidate, other: &Candidate, facts: &Facts) -> bool {
         (Some(ms), true) => ms >= -SKEW_MS && !lived_on(),
         // A driver's fault precedes the engine's words for it, which are late, unless these carry sizes.
         (Some(ms), false) => {
-            ms > SKEW_MS && other.from == From::Kernel && log.class.plane() == Plane::Gpu && sized(log)
+            ms > SKEW_MS && other.from == Source::Kernel && log.class.plane() == Plane::Gpu && sized(log)
         }
         // No common clock. An instance's own VRAM error was printed before that instance was killed.
         (None, true) => log.class.plane() == Plane::Gpu && !lived_on(),
@@ -180,17 +180,17 @@ mod tests {
     /// Pair by pair this is a circle: error before kill, kill before Xid, Xid before error.
     #[test]
     fn an_xid_behind_the_kill_does_not_hide_the_error_before_it() {
-        let log = at(candidate(Class::CudaOomLoad, From::Log), "previous.log", 9, SIZED);
-        let kill = at(candidate(Class::HostOomKilled, From::Kernel), "kernel.log", 1, "");
-        let fault = at(candidate(Class::XidHardware, From::Kernel), "kernel.log", 2, "");
+        let log = at(candidate(Class::CudaOomLoad, Source::Log), "previous.log", 9, SIZED);
+        let kill = at(candidate(Class::HostOomKilled, Source::Kernel), "kernel.log", 1, "");
+        let fault = at(candidate(Class::XidHardware, Source::Kernel), "kernel.log", 2, "");
         let links = Links { fault: Some(&fault), log: Some(&log), kill: Some(&kill), ..Links::default() };
         assert_eq!(classes(links), [Class::CudaOomLoad, Class::HostOomKilled, Class::XidHardware]);
     }
 
     #[test]
     fn without_a_kill_the_driver_s_word_goes_before_the_engine_s() {
-        let log = at(candidate(Class::CudaOomLoad, From::Log), "previous.log", 9, SIZED);
-        let mut fault = at(candidate(Class::XidHardware, From::Kernel), "kernel.log", 2, "");
+        let log = at(candidate(Class::CudaOomLoad, Source::Log), "previous.log", 9, SIZED);
+        let mut fault = at(candidate(Class::XidHardware, Source::Kernel), "kernel.log", 2, "");
         let links = Links { fault: Some(&fault), log: Some(&log), ..Links::default() };
         assert_eq!(classes(links), [Class::XidHardware, Class::CudaOomLoad]);
         // One that the program itself may have caused is the teardown of a sized error.

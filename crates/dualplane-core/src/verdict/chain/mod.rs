@@ -6,8 +6,8 @@
 mod first;
 mod key;
 
-use super::candidates::{Candidate, From, Weight};
-use super::lives::{before_the_start, before_this_run, lived_between, of_an_earlier_life};
+use super::candidates::{Candidate, Source, Weight};
+use super::server_runs::{before_the_start, before_this_run, lived_between, of_an_earlier_life};
 use super::{Class, Subject};
 use crate::facts::Facts;
 use key::Links;
@@ -47,17 +47,17 @@ fn links<'a>(fatal: &[&'a Candidate], facts: &Facts) -> Links<'a> {
     let of = |f: &dyn Fn(&Candidate) -> bool| -> Vec<&'a Candidate> {
         fatal.iter().copied().filter(|c| f(c)).collect()
     };
-    let mut faults = of(&|c| c.class == Class::XidHardware && c.from == From::Kernel);
+    let mut faults = of(&|c| c.class == Class::XidHardware && c.from == Source::Kernel);
     // Xids and other driver lines of one kernel log were collected apart: the log's own order counts.
     let later = of(&|c| c.class != Class::XidHardware);
     faults.retain(|c| !before_this_run(c, facts) && !later.iter().any(|l| lived_between(c, l, facts)));
     faults.sort_by_key(|c| c.place.clone());
     Links {
         fault: first::fault(&faults),
-        driver: of(&|c| c.from == From::Kernel && c.class == Class::HostAllocFailure).first().copied(),
-        log: first::in_logs(&of(&|c| c.from == From::Log)),
-        kill: first::kill(&of(&|c| is_kill(c) && c.from != From::Log)),
-        object: of(&|c| matches!(c.from, From::Event | From::Status) && !is_kill(c)).first().copied(),
+        driver: of(&|c| c.from == Source::Kernel && c.class == Class::HostAllocFailure).first().copied(),
+        log: first::in_logs(&of(&|c| c.from == Source::Log)),
+        kill: first::kill(&of(&|c| is_kill(c) && c.from != Source::Log)),
+        object: of(&|c| matches!(c.from, Source::Event | Source::Status) && !is_kill(c)).first().copied(),
     }
 }
 
@@ -65,14 +65,16 @@ fn links<'a>(fatal: &[&'a Candidate], facts: &Facts) -> Links<'a> {
 fn first_sign<'a>(first: &Candidate, all: &'a [Candidate]) -> Option<&'a Candidate> {
     /// What is longer ago was another request's.
     const SHORTLY_MS: i64 = 60_000;
-    let place =
-        first.place.as_ref().filter(|_| first.from == From::Log && first.class == Class::HostAllocFailure)?;
+    let place = first
+        .place
+        .as_ref()
+        .filter(|_| first.from == Source::Log && first.class == Class::HostAllocFailure)?;
     all.iter().find(|c| {
         let before = c.place.as_ref().is_some_and(|p| p.file == place.file && p.line < place.line);
         let apart = c.stamp.zip(first.stamp).and_then(|(c, f)| c.ms_until(f));
         c.weight == Weight::Degraded
             && c.class == first.class
-            && c.from == From::Log
+            && c.from == Source::Log
             && before
             && apart.is_none_or(|ms| (0..=SHORTLY_MS).contains(&ms))
     })
@@ -94,8 +96,8 @@ fn merge_same_class(chain: &mut Vec<Candidate>) {
         }
     }
     // A node OOM whose victim sits in a container shows as OOMKilled in the status: one death, not two.
-    if out.iter().any(|c| c.class == Class::HostNodeOom && c.from == From::Kernel) {
-        out.retain(|c| c.class != Class::HostOomKilled || c.from == From::Kernel);
+    if out.iter().any(|c| c.class == Class::HostNodeOom && c.from == Source::Kernel) {
+        out.retain(|c| c.class != Class::HostOomKilled || c.from == Source::Kernel);
     }
     *chain = out;
 }

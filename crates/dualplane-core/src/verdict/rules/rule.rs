@@ -53,8 +53,8 @@ impl Stage {
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
-            Self::FirstInCause => "the first memory error or GPU fault in cause",
-            Self::Outside => "an end from outside",
+            Self::FirstInCause => "the first memory error or GPU fault in causal order",
+            Self::Outside => "an external end",
             Self::Signal => "an end that names its cause",
             Self::Symptom => "an error that the server survived",
             Self::Failure => "another failure",
@@ -117,7 +117,7 @@ impl Rule {
     #[must_use]
     pub fn goes_before(&self, other: &Self) -> Option<&'static str> {
         if self.stage == Stage::FirstInCause && other.stage == self.stage {
-            return Some("its error came first in cause");
+            return Some("its error came first in causal order");
         }
         let covers = |b: &&Beats| match b.over {
             Over::Stage(s) => s == other.stage,

@@ -8,9 +8,9 @@ use crate::verdict::{Cited, Class, Decided, Plane};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "card_holders",
-    adds: "the processes that a printout lists on the pod's card, where others hold it and the message names none",
-    because: "the printout is of another moment, but says whom to ask",
-    source: "nvidia-smi and its like; PyTorch's allocator message",
+    adds: "the processes listed on the pod's GPU, if other processes use it and the message names none",
+    because: "the output is from a different time, but names the processes to check",
+    source: "nvidia-smi and similar tools; PyTorch's allocator message",
     apply,
 };
 

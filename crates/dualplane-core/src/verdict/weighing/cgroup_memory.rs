@@ -2,6 +2,7 @@
 
 use super::Weighing;
 use crate::evidence::host_model::Cgroup;
+use crate::text::counted;
 use crate::verdict::case::Case;
 use crate::verdict::memory::{Whose, whose};
 use crate::verdict::{Cited, Class, Confidence, Decided, Plane};
@@ -17,8 +18,9 @@ const TOLD: usize = 4;
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "cgroup_memory",
-    adds: "peak, kills and the split of memory of the pod's cgroups; at most medium confidence where the dead instance's cgroup counts no kill",
-    because: "the kernel's own counters, without a time",
+    adds: "peak, kills and memory breakdown of the pod's cgroups; at most medium confidence if the dead \
+    instance's cgroup counts no kill",
+    because: "the kernel's own counters, without a timestampstamp",
     source: "Linux Documentation/admin-guide/cgroup-v2.rst: memory.peak, memory.events, memory.stat",
     apply,
 };
@@ -50,7 +52,7 @@ fn cgroup(decided: &mut Decided, c: &Cgroup, whose: Whose) {
         }
     }
     if let Some(k) = c.oom_kill.as_ref().filter(|k| k.count > 0) {
-        let text = format!("the cgroup counts {} OOM kill(s)", k.count);
+        let text = format!("the cgroup counts {}", counted(k.count, "OOM kill"));
         if !decided.supports.iter().any(|s| s.place.as_ref() == Some(&k.place)) {
             decided.supports.push(Cited::at(text, &k.place));
         }
@@ -74,7 +76,8 @@ fn split(decided: &mut Decided, c: &Cgroup) {
     let shmem = c.shmem.as_ref().map(|s| s.bytes).unwrap_or_default();
     let cache = file.bytes.saturating_sub(shmem);
     let text = format!(
-        "of it anonymous memory {}, tmpfs, shared and pinned memory {shmem}, page cache {cache} (which alone can be dropped)",
+        "including anonymous memory {}, tmpfs, shared and pinned memory {shmem}, page cache {cache} (only \
+        this is reclaimable)",
         anon.bytes
     );
     decided.supports.push(Cited::at(text, &anon.place));

@@ -7,8 +7,9 @@ use crate::verdict::{Cited, Confidence, Death, Decided};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "earlier_kill",
-    adds: "doubt, and at most medium confidence, where an end from outside bears the reason OOMKilled",
-    because: "the runtime's counter remembers a child's kill of hours ago, and the end may still be of it",
+    adds: "at most medium confidence if an external end has the reason OOMKilled",
+    because: "the runtime's counter may reflect the kill of a child hours ago, and the end may still be a \
+    consequence",
     source: "containerd, CRI-O: reason OOMKilled from the cgroup's counter",
     apply,
 };
@@ -20,7 +21,8 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     if outside && started && case.death().is_some_and(Death::oom_killed) {
         decided.confidence = Confidence::Medium;
         decided.against.push(Cited::at(
-            "reason OOMKilled: some process of the container was OOM-killed earlier in its life; the kernel log tells which and when",
+            "reason OOMKilled: a process of the container was OOM-killed earlier in its lifetime; the \
+            kernel log shows which one and when",
             &case.pod_place(),
         ));
     }

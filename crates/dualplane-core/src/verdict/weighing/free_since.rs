@@ -9,9 +9,9 @@ use crate::verdict::{Cited, Decided, Plane};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "free_since",
-    adds: "that free VRAM in a printout is of another moment",
-    because: "what the dead process held is free since",
-    source: "nvidia-smi and its like; PyTorch's allocator message",
+    adds: "a note that free VRAM in tool output is from a different time",
+    because: "the dead process has released its memory since",
+    source: "nvidia-smi and similar tools; PyTorch's allocator message",
     apply,
 };
 
@@ -26,7 +26,8 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         .find(|(_, g)| free(g).zip(oom.as_ref().and_then(|o| o.requested)).is_some_and(|(f, r)| f >= r));
     if let Some((s, g)) = loose {
         let text = format!(
-            "{} shows {} of {} free: it was taken at another moment, and what the dead process held is free since; it proves nothing about the failure",
+            "{} shows {} of {} free, but it was taken at a different time, after the dead process \
+            released its memory; it proves nothing about the failure",
             s.tool,
             free(g).unwrap_or_default(),
             g.total.map_or_else(|| "the card".to_owned(), |t| t.to_string()),

@@ -11,7 +11,7 @@ const NEAR_LIMIT: f64 = 0.9;
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "host_series",
     adds: "the working set's peak before the end, with VRAM and the KV cache at that moment",
-    because: "the question is which of the two was full when it ended",
+    because: "it shows which of the two was full at the end",
     source: "cAdvisor container_memory_working_set_bytes; DCGM DCGM_FI_DEV_FB_USED; engines' metrics",
     apply,
 };
@@ -26,7 +26,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     let cards = vram(bundle, subject, host.sample.stamp);
     let mut text = host.sentence("working set");
     if let Some(worst) = fullest(&cards) {
-        text.push_str(&format!(", while VRAM stood at {:.0} % (GPU {})", worst.share() * 100.0, worst.gpu));
+        text.push_str(&format!(", while VRAM was at {:.0} % (GPU {})", worst.share() * 100.0, worst.gpu));
     }
     if let Some(k) = kv(bundle, case.facts, subject, host.sample.stamp) {
         text.push_str(&format!(", the KV cache at {:.0} %", k.value * 100.0));

@@ -6,7 +6,7 @@ use crate::verdict::{Decided, Phase, deaths};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "init_container_loads",
-    adds: "the phase load, where the dead container is an init container and nothing tells the phase",
+    adds: "the phase load, if the dead container is an init container and the phase is unknown",
     because: "an init container runs before anything serves",
     source: "Kubernetes init containers",
     apply,

@@ -8,7 +8,7 @@ use crate::verdict::{Class, Decided, Phase, Step};
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "init_kill_overcome",
     adds: "a step for an init container that was OOM-killed, ran again and completed",
-    because: "the server began after it: it is worth to know and explains nothing that came later",
+    because: "the server started after it: it is worth knowing but explains nothing later",
     source: "Kubernetes init containers",
     apply,
 };

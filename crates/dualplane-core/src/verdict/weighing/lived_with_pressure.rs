@@ -7,8 +7,8 @@ use crate::verdict::{Decided, Step};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "lived_with_pressure",
-    adds: "a step for a full KV cache beside a SIGKILL",
-    because: "an engine lives with a full cache, and nobody is killed over it; but it was there",
+    adds: "a step for a full KV cache together with a SIGKILL",
+    because: "the engine continues with a full cache and this does not cause a SIGKILL, but it happened",
     source: "vLLM, SGLang: preemption and retraction",
     apply,
 };
@@ -18,7 +18,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     let lived = case.symptom().filter(|c| late && symptoms::lives_with_it(c, case));
     if let Some(c) = lived {
         let what = c.what.trim_end_matches('.');
-        let what = format!("{what}: an engine goes on with it, and nobody is killed over it");
+        let what = format!("{what}: the engine continues; this does not cause a SIGKILL");
         decided.sequence.push(Step { class: c.class, phase: c.phase, what, trigger: c.trigger() });
     }
 }

@@ -10,8 +10,8 @@ const TOLD: usize = 4;
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "log_zone",
-    adds: "that a log's clock differs from the API's by whole hours, which were taken off",
-    because: "whatever is compared by time hangs on it",
+    adds: "a note that a log's clock differs from the API's by whole hours, which were corrected",
+    because: "every comparison of times depends on it",
     source: "own",
     apply,
 };
@@ -20,7 +20,8 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     for log in case.facts.logs.iter().filter(|l| l.zone_ms.is_some()).take(TOLD) {
         let hours = log.zone_ms.unwrap_or_default() as f64 / -3_600_000.0;
         let text = format!(
-            "the clock of this log is {hours:+} h from the API's: taken for a time zone, and taken off before times were compared"
+            "the clock of this log differs from the API's by {hours:+} h; assumed to be a time zone \
+            difference and corrected"
         );
         decided.against.push(Cited::at(text, &Place { file: log.file.clone(), line: None }));
     }

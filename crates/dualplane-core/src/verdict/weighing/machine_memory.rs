@@ -14,8 +14,8 @@ const TOLD: usize = 4;
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "machine_memory",
-    adds: "how much of the machine's memory was available, for or against the node as the cause",
-    because: "a snapshot of its own time: what was killed has given its memory back",
+    adds: "available memory of the machine, as evidence for or against the node as the cause",
+    because: "a snapshot from a different time: what was killed has given its memory back",
     source: "free(1), /proc/meminfo, kubectl top node",
     apply,
 };
@@ -33,7 +33,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
 
 fn machine(decided: &mut Decided, m: &HostMemory) {
     let place = Place { file: m.file.clone(), line: Some(m.line) };
-    let when = "a snapshot of its own time";
+    let when = "a snapshot from a different time";
     if let Some((available, total)) = m.available.zip(m.total.filter(|t| t.0 > 0)) {
         let share = available.share_of(total);
         let text = format!(
@@ -45,7 +45,7 @@ fn machine(decided: &mut Decided, m: &HostMemory) {
             Class::HostNodeOom if share < SHORT => decided.supports.push(Cited::at(text, &place)),
             Class::HostNodeOom => decided
                 .against
-                .push(Cited::at(format!("{text}, and what was killed has given its memory back"), &place)),
+                .push(Cited::at(format!("{text}, after the killed process released its memory"), &place)),
             _ => {}
         }
     }

@@ -8,9 +8,9 @@ use crate::verdict::{Cited, Decided, Plane};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "named_processes",
-    adds: "what a printout knows of the pids that the message names",
-    because: "the message names them at the moment of the failure",
-    source: "nvidia-smi and its like; PyTorch's allocator message",
+    adds: "what tool output shows about the PIDs named in the message",
+    because: "the message names them at the time of the failure",
+    source: "nvidia-smi and similar tools; PyTorch's allocator message",
     apply,
 };
 
@@ -22,7 +22,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     let named: Vec<u64> = oom.iter().flat_map(|o| &o.processes).map(|(pid, _)| *pid).collect();
     let all = case.bundle.gpus.iter().flat_map(|s| s.processes.iter().map(move |p| (s, p)));
     for (s, p) in all.filter(|(_, p)| named.contains(&p.pid)).take(TOLD) {
-        let text = format!("{}: the pid that the message names", holds(s, p));
+        let text = format!("{}: the PID named in the message", holds(s, p));
         decided.supports.push(Cited::at(text, &place(&s.file, p.line)));
     }
 }

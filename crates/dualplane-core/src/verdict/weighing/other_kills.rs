@@ -10,8 +10,9 @@ const TOLD: usize = 3;
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "other_kills",
-    adds: "a step for kernel records of the pod's other containers and earlier instances, where the verdict is not of the host plane",
-    because: "the kernel log shows them, and they are not this end",
+    adds: "a step for kernel records of the pod's other containers and earlier instances, if the verdict \
+    is not about host RAM",
+    because: "the kernel log shows them, but they did not cause this end",
     source: "Linux mm/oom_kill.c: the victim's cgroup",
     apply,
 };
@@ -39,7 +40,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         }
         let whose = match owner {
             Some(c) if Some(&c.name) != case.subject.container.as_ref() => {
-                format!("container {}, another one of the pod", crate::text::name(&c.name))
+                format!("container {}, another container of the pod", crate::text::name(&c.name))
             }
             Some(_) => "this container".to_owned(),
             None => "an earlier container of the pod".to_owned(),

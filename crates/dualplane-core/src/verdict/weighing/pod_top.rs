@@ -13,7 +13,7 @@ const TOLD: usize = 4;
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "pod_top",
     adds: "a working set of 90 % of the limit or more in kubectl top",
-    because: "the working set is what the kubelet and the limit go by; the printout has no time",
+    because: "the kubelet uses the working set; the output has no timestamp",
     source: "kubectl top, metrics-server",
     apply,
 };
@@ -39,7 +39,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         let place = Place { file: t.file.clone(), line: Some(t.line) };
         if share >= NEAR_LIMIT {
             let text = format!(
-                "{} showed a working set of {} ({:.0} % of the limit {}), at a time that is not told",
+                "{} showed a working set of {} ({:.0} % of the limit {}), at an unknown time",
                 t.tool,
                 t.memory,
                 share * 100.0,

@@ -11,8 +11,8 @@ const TOLD: usize = 4;
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "rolled_out",
-    adds: "fields that the last roll-out changed and that can make a death of this class",
-    because: "what changed shortly before is the first thing people ask",
+    adds: "fields changed by the last rollout that can cause a failure of this class",
+    because: "recent changes are the first thing people ask about",
     source: "Kubernetes ReplicaSets and ControllerRevisions",
     apply,
 };

@@ -2,13 +2,13 @@
 
 use super::Weighing;
 use crate::verdict::case::Case;
-use crate::verdict::lives::of_an_earlier_life;
+use crate::verdict::server_runs::of_an_earlier_life;
 use crate::verdict::{Class, Decided, Step};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "survived_errors",
-    adds: "a step for each memory error that the server served after, beside a verdict of not_memory",
-    because: "whoever reads the log finds these lines first, and must see that they did not end it",
+    adds: "a step for each memory error that the server survived, together with the verdict not_memory",
+    because: "readers of the log find these lines first and must see that they did not end the server",
     source: "own",
     apply,
 };
@@ -22,7 +22,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
             decided.sequence.push(Step {
                 class: c.class,
                 phase: c.phase,
-                what: format!("{} (the server served after it)", c.what),
+                what: format!("{} (the server kept serving afterwards)", c.what),
                 trigger: c.trigger(),
             });
         }

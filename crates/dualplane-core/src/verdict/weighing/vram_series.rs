@@ -8,7 +8,7 @@ use crate::verdict::{Cited, Decided, Plane};
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "vram_series",
     adds: "VRAM at the moment of the error, and that the working set stayed below its limit",
-    because: "the question is which of the two was full when it ended",
+    because: "it shows which of the two was full at the end",
     source: "DCGM DCGM_FI_DEV_FB_USED; cAdvisor container_memory_working_set_bytes",
     apply,
 };
@@ -22,7 +22,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     let cards = vram(bundle, subject, moment.filter(|m| m.has_year()));
     let Some(v) = fullest(&cards) else { return };
     let mut text = format!(
-        "VRAM of GPU {} stood at {:.1} % ({} of {}){}",
+        "VRAM of GPU {} was at {:.1} % ({} of {}){}",
         v.gpu,
         v.share() * 100.0,
         v.used,
@@ -31,7 +31,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     );
     if let Some(h) = peak(bundle, subject, case.facts, "container_memory_working_set_bytes") {
         text.push_str(&format!(
-            ", and the container's working set never above {:.0} % of its limit {}",
+            ", and the container's working set never exceeded {:.0} % of its limit {}",
             h.share * 100.0,
             h.limit
         ));

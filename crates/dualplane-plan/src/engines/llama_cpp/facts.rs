@@ -8,7 +8,7 @@ use crate::outcome::PlanError;
 use crate::quantity::Unknown;
 
 /// No model has more layers.
-const MOST_LAYERS: u64 = 4096;
+const MAX_LAYERS: u64 = 4096;
 
 /// What one layer caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -76,7 +76,7 @@ impl Facts {
             int(name).filter(|n| *n > 0).ok_or_else(|| unreadable(format!("{} is missing", key(name))))
         };
         let blocks = need("block_count")?;
-        if blocks > MOST_LAYERS {
+        if blocks > MAX_LAYERS {
             return Err(unreadable(format!("{blocks} layers exceed any known model")));
         }
         let drafts = int("nextn_predict_layers").unwrap_or(0).min(blocks.saturating_sub(1));

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use super::ggml::GgmlType;
 
 /// No model has more tensors, metadata or files; larger counts are broken or hostile.
-const MOST_TENSORS: u64 = 65_536;
-const MOST_KEYS: u64 = 65_536;
+const MAX_TENSORS: u64 = 65_536;
+const MAX_KEYS: u64 = 65_536;
 /// Per-layer arrays are kept, vocabularies are only counted.
-const MOST_KEPT: u64 = 2048;
+const MAX_KEPT: u64 = 2048;
 /// ggml allows 64 bytes; some tools write longer names.
-const MOST_NAME: u64 = 256;
+const MAX_NAME: u64 = 256;
 /// Arrays of arrays are legal and used by nobody.
 const DEEPEST: u32 = 4;
 
@@ -74,11 +74,11 @@ impl Gguf {
             // Version 1 had 32-bit counts and is read by no current build; a swapped one is of a big-endian machine.
             return Err(Trouble::Bad(format!("GGUF version {version} is not supported")));
         }
-        let tensors = at.bounded(MOST_TENSORS, "tensors")?;
-        let keys = at.bounded(MOST_KEYS, "metadata")?;
+        let tensors = at.bounded(MAX_TENSORS, "tensors")?;
+        let keys = at.bounded(MAX_KEYS, "metadata")?;
         let mut out = Self::default();
         for _ in 0..keys {
-            let name = at.text(MOST_NAME)?;
+            let name = at.text(MAX_NAME)?;
             let kind = at.u32()?;
             if let Some(value) = at.value(kind, 0)? {
                 out.keys.insert(name, value);
@@ -92,7 +92,7 @@ impl Gguf {
 
     /// Adds the tensors of a further file of the same model.
     pub fn extend(&mut self, more: Self) {
-        let room = (MOST_TENSORS as usize).saturating_sub(self.tensors.len());
+        let room = (MAX_TENSORS as usize).saturating_sub(self.tensors.len());
         self.tensors.extend(more.tensors.into_iter().take(room));
     }
 
@@ -172,7 +172,7 @@ impl<'a> Cursor<'a> {
             8 => {
                 let n = self.number(8)?;
                 let text = self.take(n)?;
-                let text = text.get(..MOST_NAME as usize).unwrap_or(text);
+                let text = text.get(..MAX_NAME as usize).unwrap_or(text);
                 Ok(Some(Value::Text(String::from_utf8_lossy(text).into_owned())))
             }
             9 => self.array(depth).map(Some),
@@ -184,7 +184,7 @@ impl<'a> Cursor<'a> {
         let kind = self.u32()?;
         let n = self.number(8)?;
         match Self::width(kind) {
-            Some(width) if n <= MOST_KEPT && kind != 6 && kind != 12 => {
+            Some(width) if n <= MAX_KEPT && kind != 6 && kind != 12 => {
                 (0..n).map(|_| self.number(width)).collect::<Result<_, _>>().map(Value::Ints)
             }
             Some(width) => {
@@ -203,7 +203,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn tensor(&mut self) -> Result<Tensor, Trouble> {
-        let name = self.text(MOST_NAME)?;
+        let name = self.text(MAX_NAME)?;
         let dims = self.u32()?;
         let mut shape = [1_u64; 4];
         if dims as usize > shape.len() {

@@ -55,7 +55,7 @@ pub(super) fn nemotron(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
             .collect(),
         (None, None) => return Err(missing("hybrid_override_pattern")),
     };
-    kinds.into_iter().take(super::super::read::MOST_LAYERS).map(|kind| nemotron_layer(cx, kind)).collect()
+    kinds.into_iter().take(super::super::read::MAX_LAYERS).map(|kind| nemotron_layer(cx, kind)).collect()
 }
 
 fn nemotron_layer(cx: &Context<'_>, kind: char) -> Result<Layer, PlanError> {

@@ -12,7 +12,7 @@ const WIDTH: f64 = 960.0;
 const MARGIN: f64 = 24.0;
 const BAR: f64 = 34.0;
 /// Bars beyond this are said in words.
-const MOST_BARS: u64 = 8;
+const MAX_BARS: u64 = 8;
 /// Terms of the pod have the colours of the GPU's consumers, in turn.
 const COLOURS: [&str; 9] =
     ["#6d8fd6", "#7bd88f", "#ffd166", "#d9a0ff", "#ff8f6b", "#6fd3e3", "#c0c8d8", "#b08968", "#e35d8f"];
@@ -81,12 +81,12 @@ pub fn plan_svg(a: &Answer) -> String {
         c.y += 16.0;
         let shares = shares(g);
         let parts: Vec<(Quantity, &str)> = shares.iter().map(|s| (s.quantity, s.colour)).collect();
-        for _ in 0..a.gpus.min(MOST_BARS) {
+        for _ in 0..a.gpus.min(MAX_BARS) {
             c.bar(&parts, g.total_bytes);
         }
-        if a.gpus > MOST_BARS {
+        if a.gpus > MAX_BARS {
             c.y += 8.0;
-            c.text(MARGIN, 13, "#8a93a5", &format!("and {} more GPUs", a.gpus - MOST_BARS));
+            c.text(MARGIN, 13, "#8a93a5", &format!("and {} more GPUs", a.gpus - MAX_BARS));
         }
         for s in &shares {
             c.legend(s.colour, s.name, &amount(s.quantity));

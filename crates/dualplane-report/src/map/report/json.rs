@@ -54,7 +54,7 @@ struct ContainerV1<'a> {
     state: &'a str,
     image: &'a str,
     models: Vec<ModelV1<'a>>,
-    engine: Told<'a>,
+    engine: LinksByName<'a>,
     asks: &'a [Link],
     devices: &'a [String],
 }
@@ -72,7 +72,7 @@ struct DeviceV1<'a> {
     kind: &'static str,
     node: Option<&'a str>,
     shared: Option<&'a str>,
-    properties: Told<'a>,
+    properties: LinksByName<'a>,
     holders: Vec<HolderV1<'a>>,
 }
 
@@ -88,7 +88,7 @@ struct HolderV1<'a> {
 #[derive(Serialize)]
 struct NodeV1<'a> {
     name: &'a str,
-    properties: Told<'a>,
+    properties: LinksByName<'a>,
 }
 
 #[derive(Serialize)]
@@ -99,9 +99,9 @@ struct ContradictionV1<'a> {
 }
 
 /// Properties by their names in the form of keys, each with all who told it, the surest first.
-type Told<'a> = BTreeMap<String, &'a [Link]>;
+type LinksByName<'a> = BTreeMap<String, &'a [Link]>;
 
-fn told(a: &Attributes) -> Told<'_> {
+fn told(a: &Attributes) -> LinksByName<'_> {
     let key = |name: &str| name.to_ascii_lowercase().replace(' ', "_");
     a.iter().map(|a| (key(a.name), a.links.as_slice())).collect()
 }

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use dualplane_base::text::counted;
 use dualplane_kube::bundle;
 use dualplane_kube::capture::{Captured, State};
 
@@ -115,10 +116,11 @@ fn tell(captured: &[Captured], out: &Path, size: usize) {
         let absent = c.sources.iter().filter(|s| s.state == State::Absent).count();
         let masked: u64 = c.redacted.values().sum();
         output::note(&format!(
-            "{}: {} files of {ok} sources, {} gaps, {absent} sources that do not exist here, {masked} secrets and prompts masked",
+            "{}: {} from {}, {}, {absent} without data here, {masked} secrets and prompts masked",
             c.name,
-            c.files.len(),
-            c.gaps.len()
+            counted(c.files.len(), "file"),
+            counted(ok, "source"),
+            counted(c.gaps.len(), "gap")
         ));
         for gap in &c.gaps {
             output::note(&format!("missing: {}: {}", gap.what, gap.why));

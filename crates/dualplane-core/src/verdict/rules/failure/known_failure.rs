@@ -10,8 +10,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "known_failure",
     stage: Stage::Failure,
     classes: &[Class::NotMemory],
-    when: "a log line is a known failure that is not memory, and no process is told to have died before it",
-    near_miss: "an early failed request before a SIGKILL; a failure that a process's death left behind",
+    when: "a log line matches a known failure that is not memory, and no process died before it",
+    near_miss: "a request that failed long before a SIGKILL; a failure caused by a process's death",
     beats: BEATS,
     source: "signatures with the mark failure (knowledge/)",
     judge,
@@ -26,7 +26,7 @@ fn judge(case: &Case<'_>) -> Judged {
         .hits
         .iter()
         .find(|h| h.mark == Mark::Failure)
-        .ok_or_else(|| unmet("no line is a known failure that is not memory"))?;
+        .ok_or_else(|| unmet("no line matches a known failure that is not memory"))?;
     // Behind a known failure a process that "died unexpectedly" died of it; before it, it did not.
     let explains =
         death(facts).is_none_or(|d| d.place.file != hit.place.file || d.place.line > hit.place.line);
@@ -34,7 +34,10 @@ fn judge(case: &Case<'_>) -> Judged {
         return Err(unmet("a process died before the failure was printed"));
     }
     if case.exit_code() == Some(137) && !ends_log(hit, facts) {
-        return Err(unmet("the failure stands long before the end of its log, and the end is a SIGKILL"));
+        return Err(unmet(
+            "the failure is long before the end of its log, and the container ended with \
+        SIGKILL",
+        ));
     }
     let phase = case.phase_or_end(hit.phase);
     Ok(decided(Class::NotMemory, phase, Confidence::High, hit.meaning.clone(), vec![quoted(hit)]))

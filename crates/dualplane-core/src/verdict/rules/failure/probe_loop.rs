@@ -15,8 +15,9 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "probe_loop",
     stage: Stage::Failure,
     classes: &[Class::NotMemory],
-    when: "the end is a SIGKILL without OOMKilled, and earlier runs of this container were killed at least twice for a failed probe",
-    near_miss: "one probe kill of an earlier run",
+    when: "the container ended with SIGKILL without OOMKilled, and earlier runs were killed at least \
+    twice for a failed probe",
+    near_miss: "a single probe kill of an earlier run",
     beats: BEATS,
     source: "client-go tools/record: EventSourceObjectSpamFilter; kubelet probe events",
     judge,
@@ -26,8 +27,8 @@ fn judge(case: &Case<'_>) -> Judged {
     let death = case
         .death()
         .filter(|d| d.exit_code == 137 && !d.oom_killed())
-        .ok_or_else(|| unmet("the end is no SIGKILL without OOMKilled"))?;
-    let restarts = case.subject.restarts.ok_or_else(|| unmet("how often it restarted is not known"))?;
+        .ok_or_else(|| unmet("the container did not end with SIGKILL without OOMKilled"))?;
+    let restarts = case.subject.restarts.ok_or_else(|| unmet("the number of restarts is unknown"))?;
     let killing = case
         .bundle
         .events
@@ -38,7 +39,7 @@ fn judge(case: &Case<'_>) -> Judged {
                 && e.count >= TIMES
                 && case.subject.is_of(e, case.bundle)
         })
-        .ok_or_else(|| unmet("no event tells of repeated probe kills of this container"))?;
+        .ok_or_else(|| unmet("no event reports repeated probe kills of this container"))?;
     let place = Place { file: killing.file.clone(), line: killing.line };
     let supports = vec![
         Cited::at(format!("{} ({} times, of {restarts} restarts)", killing.message, killing.count), &place),
@@ -47,10 +48,10 @@ fn judge(case: &Case<'_>) -> Judged {
             &case.pod_place(),
         ),
     ];
-    let summary = "the kubelet kills the container again and again because its probe fails";
+    let summary = "the kubelet keeps killing the container because its probe fails";
     let mut d = decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, supports);
     d.against.push(Cited::plain(
-        "no event stands near the last end itself: in a loop the kubelet holds events back",
+        "no event is close to the last end itself: in a crash loop, the kubelet suppresses events",
     ));
     Ok(d)
 }

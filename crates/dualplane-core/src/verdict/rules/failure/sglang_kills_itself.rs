@@ -8,13 +8,14 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "sglang_kills_itself",
     stage: Stage::Failure,
     classes: &[Class::NotMemory],
-    when: "the engine is SGLang, the end is a SIGKILL, and a traceback ends in an exception that no signature knows",
-    near_miss: "the same traceback of an engine that does not kill itself",
+    when: "the engine is SGLang, the container ended with SIGKILL, and a traceback ends in an exception \
+    that matches no signature",
+    near_miss: "the same traceback from an engine that does not kill its own processes",
     beats: BEATS,
     source: "SGLang srt/utils: kill_process_tree, called by the scheduler's parent on SIGQUIT",
     judge: |case: &Case<'_>| {
         if case.exit_code() != Some(137) {
-            return Err(unmet("the end is no SIGKILL"));
+            return Err(unmet("the container did not end with SIGKILL"));
         }
         if !case.facts.engine.head().is_some_and(|d| d.kills_itself) {
             return Err(unmet("the engine does not kill its own process tree"));

@@ -8,16 +8,17 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "traceback",
     stage: Stage::Failure,
     classes: &[Class::NotMemory],
-    when: "a traceback ends in an exception that no signature knows, no process is told to have died, and the end is no SIGKILL",
-    near_miss: "the traceback of one request before a SIGKILL: an exception sends none",
+    when: "a traceback ends in an exception that matches no signature, no process is reported dead, and \
+    the container did not end with SIGKILL",
+    near_miss: "the traceback of one request before a SIGKILL: an exception does not send SIGKILL",
     beats: BEATS,
-    source: "CPython: the form of a traceback",
+    source: "CPython traceback format",
     judge,
 };
 
 fn judge(case: &Case<'_>) -> Judged {
     if case.exit_code() == Some(137) {
-        return Err(unmet("the end is a SIGKILL, which no exception sends"));
+        return Err(unmet("the container ended with SIGKILL, which an exception does not send"));
     }
     exception(case)
 }
@@ -25,15 +26,15 @@ fn judge(case: &Case<'_>) -> Judged {
 /// The first exception that no signature knows.
 pub(super) fn exception(case: &Case<'_>) -> Judged {
     if death(case.facts).is_some() {
-        return Err(unmet("a process is told to have died"));
+        return Err(unmet("a process is reported dead"));
     }
     let exception = case
         .facts
         .exceptions
         .first()
-        .ok_or_else(|| unmet("no traceback ends in an exception that no signature knows"))?;
+        .ok_or_else(|| unmet("no traceback ends in an exception that matches no signature"))?;
     let summary = format!(
-        "the traceback ends in {}, which is no memory error",
+        "the traceback ends in {}, which is not a memory error",
         crate::text::shorten(&exception.message, 160)
     );
     let supports = vec![Cited::at(crate::text::shorten(exception.text.trim(), 240), &exception.place)];

@@ -8,10 +8,17 @@ pub(in crate::verdict) const ID: &str = "driver_line";
 pub(in crate::verdict) const RULE: Rule = first(
     ID,
     &[Class::HostAllocFailure],
-    "the kernel log holds the driver's line about host memory that it was refused",
-    "the same line about the GPU of another pod, or on another node",
+    "the kernel log contains a driver message about a failed host memory allocation",
+    "the same message about another pod's GPU, or from another node",
     "NVIDIA driver: NVRM lines in the kernel log",
-    |case| super::judge(case, ID, "the kernel log holds no line of the driver about refused host memory"),
+    |case| {
+        super::judge(
+            case,
+            ID,
+            "the kernel log contains no driver message about a failed host memory \
+    allocation",
+        )
+    },
 );
 
 #[cfg(test)]

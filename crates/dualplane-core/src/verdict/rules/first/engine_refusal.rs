@@ -8,10 +8,10 @@ pub(in crate::verdict) const ID: &str = "engine_refusal";
 pub(in crate::verdict) const RULE: Rule = first(
     ID,
     &[Class::GpuCapacityConflict, Class::Fragmentation, Class::MigSliceTooSmall],
-    "the engine itself says that others hold the card, that memory is in pieces, or that the MIG instance cannot be used so",
-    "free VRAM in a printout of another moment",
+    "the engine itself reports other processes on the GPU, fragmented memory, or an unusable MIG instance",
+    "free VRAM in tool output from a different time",
     "each signature's own source: dualplane explain SIGNATURE",
-    |case| super::judge(case, ID, "no line of the engine names a neighbour, fragmentation or a MIG instance"),
+    |case| super::judge(case, ID, "no engine message names another process, fragmentation or a MIG instance"),
 );
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ pub(in crate::verdict) const ID: &str = "gpu_fault_line";
 pub(in crate::verdict) const RULE: Rule = first(
     ID,
     &[Class::XidHardware],
-    "a log line tells of a fault: an illegal access, an uncorrectable ECC error, a launch failure, a lost GPU",
-    "an out-of-memory error that CUDA reports late under another call",
+    "a log line reports a fault: an illegal access, an uncorrectable ECC error, a launch failure, a lost GPU",
+    "an out-of-memory error that CUDA reports late, in another call",
     "CUDA error texts (cudaGetErrorString), NVRM lines",
-    |case| super::judge(case, ID, "no log line names a fault of the GPU"),
+    |case| super::judge(case, ID, "no log line reports a GPU fault"),
 );
 
 #[cfg(test)]

@@ -8,10 +8,11 @@ pub(in crate::verdict) const ID: &str = "host_refusal";
 pub(in crate::verdict) const RULE: Rule = first(
     ID,
     &[Class::HostAllocFailure],
-    "a log line tells of refused host memory: /dev/shm, pinned memory, malloc, an engine's own check",
-    "the same words with a fall-back behind them; no space on a disk",
+    "a log line reports a failed host memory allocation: /dev/shm, pinned memory, malloc, an engine's own \
+    check",
+    "the same message followed by a fallback; a full disk",
     "each signature's own source: dualplane explain SIGNATURE",
-    |case| super::judge(case, ID, "no log line tells of a refused host allocation"),
+    |case| super::judge(case, ID, "no log line reports a failed host allocation"),
 );
 
 #[cfg(test)]

@@ -8,14 +8,15 @@ pub(in crate::verdict) const ID: &str = "kubernetes_oom_event";
 pub(in crate::verdict) const RULE: Rule = first(
     ID,
     &[Class::HostOomKilled, Class::HostNodeOom],
-    "an event or status text of this pod, or of its node within five minutes of the end, says that memory ended it",
+    "an event or status message of this pod, or of its node within five minutes of the end, reports a \
+    memory failure",
     "an eviction for another resource; an event of another pod; a SystemOOM hours before the end",
     "kubelet pkg/kubelet/eviction, pkg/kubelet/oom; containerd TaskOOM; runc \"container init was OOM-killed\"",
     |case| {
         super::judge(
             case,
             ID,
-            "no event or status text of this pod tells of a memory eviction or an OOM kill",
+            "no event or status message of this pod reports a memory eviction or an OOM kill",
         )
     },
 );

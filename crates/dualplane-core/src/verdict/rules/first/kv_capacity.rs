@@ -8,10 +8,10 @@ pub(in crate::verdict) const ID: &str = "kv_capacity";
 pub(in crate::verdict) const RULE: Rule = first(
     ID,
     &[Class::KvCacheCapacity],
-    "the engine refuses to start, or ends, because its KV cache is too small",
-    "preemption, with which an engine goes on",
+    "the engine refuses to start, or exits, because its KV cache is too small",
+    "preemption, after which the engine continues",
     "each signature's own source: dualplane explain SIGNATURE",
-    |case| super::judge(case, ID, "no line tells that the KV cache is too small"),
+    |case| super::judge(case, ID, "no line reports that the KV cache is too small"),
 );
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ pub(in crate::verdict) const RULE: Rule = first(
     ID,
     &[Class::HostAllocFailure],
     "\"No space left on device\" names a path below a volume with medium Memory",
-    "the same words about a path on a disk",
+    "the same message about a path on a disk",
     "Kubernetes emptyDir with medium Memory; tmpfs ENOSPC",
-    |case| super::judge(case, ID, "no line says \"No space left on device\" below a Memory-medium volume"),
+    |case| super::judge(case, ID, "no line reports \"No space left on device\" below a Memory volume"),
 );
 
 #[cfg(test)]

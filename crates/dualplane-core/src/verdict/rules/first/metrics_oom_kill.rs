@@ -8,10 +8,11 @@ pub(in crate::verdict) const ID: &str = "metrics_oom_kill";
 pub(in crate::verdict) const RULE: Rule = first(
     ID,
     &[Class::HostOomKilled],
-    "kube-state-metrics calls the last end OOMKilled, or cAdvisor's counter of OOM events rose",
-    "the metric of another container; a counter that stood as high all the time",
+    "kube-state-metrics reports OOMKilled as the last termination reason, or cAdvisor's OOM event counter \
+    increased",
+    "the metric of another container; a counter that did not increase",
     "kube-state-metrics kube_pod_container_status_last_terminated_reason; cAdvisor container_oom_events_total",
-    |case| super::judge(case, ID, "no metric of this container tells of an OOM kill"),
+    |case| super::judge(case, ID, "no metric of this container shows an OOM kill"),
 );
 
 #[cfg(test)]

@@ -34,11 +34,11 @@ use crate::verdict::case::Case;
 const BEATS: &[Beats] = &[
     Beats::stage(
         Stage::Outside,
-        "probes fail, pods are deleted and restarts pile up because of the memory error",
+        "failed probes, deletions and restarts are consequences of the memory error",
     ),
-    Beats::stage(Stage::Signal, "the error says more than the signal that came of it"),
-    Beats::stage(Stage::Symptom, "what the server survived did not end it"),
-    Beats::stage(Stage::Failure, "other errors of the same end are what it left behind"),
+    Beats::stage(Stage::Signal, "the error is more specific than the resulting signal"),
+    Beats::stage(Stage::Symptom, "an error that the server survived did not end it"),
+    Beats::stage(Stage::Failure, "other errors at the same time are consequences"),
     Beats::stage(Stage::Unexplained, "the end is explained"),
     Beats::stage(Stage::Nothing, "something failed"),
 ];
@@ -65,8 +65,11 @@ fn judge(case: &Case<'_>, id: &'static str, absent: &'static str) -> Judged {
     };
     match (strongest.weight, case.chain.first()) {
         (Weight::Fatal, Some(first)) => Err(Unmet::LostTo(first.rule)),
-        (Weight::Fatal, None) => Err(unmet("it is of an earlier life of the server, which went on after it")),
-        (Weight::Degraded, _) => Err(unmet("the server went on after it")),
-        (Weight::Suspect, _) => Err(unmet("the engine has a fall-back for it")),
+        (Weight::Fatal, None) => Err(unmet(
+            "it belongs to an earlier run of the server, which continued \
+        after it",
+        )),
+        (Weight::Degraded, _) => Err(unmet("the server continued after it")),
+        (Weight::Suspect, _) => Err(unmet("the engine has a fallback for it")),
     }
 }

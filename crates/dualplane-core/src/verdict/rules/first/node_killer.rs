@@ -8,11 +8,16 @@ pub(in crate::verdict) const ID: &str = "node_killer";
 pub(in crate::verdict) const RULE: Rule = first(
     ID,
     &[Class::HostOomKilled, Class::HostNodeOom],
-    "systemd-oomd, earlyoom, Ray's memory monitor or a node's log says that it killed for host RAM",
+    "systemd-oomd, earlyoom, Ray's memory monitor or a node log reports a kill for host RAM",
     "the same line about another pod's cgroup or a service of the node",
     "systemd-oomd, earlyoom, Ray src/ray/common/memory_monitor",
     |case| {
-        super::judge(case, ID, "no line of systemd-oomd, earlyoom or Ray's memory monitor tells of a kill")
+        super::judge(
+            case,
+            ID,
+            "no message from systemd-oomd, earlyoom or Ray's memory monitor reports a \
+        kill",
+        )
     },
 );
 

@@ -8,10 +8,11 @@ pub(in crate::verdict) const ID: &str = "vram_neighbour_listed";
 pub(in crate::verdict) const RULE: Rule = first(
     ID,
     &[Class::GpuCapacityConflict],
-    "processes that are none of the engine's are listed on the only card, and hold what was asked for (half of the card where no size is told)",
-    "the engine's own ranks; several cards, and nothing tells which one is the pod's",
-    "nvidia-smi: processes by card",
-    |case| super::judge(case, ID, "no printout shows strangers that hold what was asked for"),
+    "processes that do not belong to the engine are listed on the only GPU and use the requested amount \
+    (half of the GPU if no size is known)",
+    "the engine's own ranks; several GPUs without information which one is the pod's",
+    "nvidia-smi: processes per GPU",
+    |case| super::judge(case, ID, "no tool output shows other processes that use the requested amount"),
 );
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ pub(in crate::verdict) const ID: &str = "vram_unsized";
 pub(in crate::verdict) const RULE: Rule = first(
     ID,
     &[Class::CudaOomLoad, Class::CudaOomRuntime],
-    "a VRAM error without sizes: a neighbour or fragmentation cannot be excluded",
-    "\"out of memory\" of the host",
+    "a VRAM error without sizes: another process or fragmentation cannot be ruled out",
+    "\"out of memory\" on the host",
     "CUDA and engines: out-of-memory messages without sizes",
-    |case| super::judge(case, ID, "no VRAM error without sizes stands in the evidence"),
+    |case| super::judge(case, ID, "the evidence contains no VRAM error without sizes"),
 );
 
 #[cfg(test)]

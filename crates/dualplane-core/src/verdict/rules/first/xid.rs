@@ -8,10 +8,12 @@ pub(in crate::verdict) const ID: &str = "xid";
 pub(in crate::verdict) const RULE: Rule = first(
     ID,
     &[Class::XidHardware],
-    "the kernel log holds an Xid of the pod's GPU that is no clean-up, no information and not caused by another",
-    "Xid 45 and other clean-up; an Xid of a GPU that the pod does not have; an Xid before this run, after which requests were served",
+    "the kernel log contains an Xid of the pod's GPU that is not a clean-up, not informational and not \
+    caused by another",
+    "Xid 45 and other clean-ups; an Xid of a GPU that the pod does not use; an Xid before this run, after \
+    which requests were served",
     "NVIDIA Xid catalogue (knowledge/xid.toml)",
-    |case| super::judge(case, ID, "no Xid of this pod's GPU that ends work stands in the evidence"),
+    |case| super::judge(case, ID, "the evidence contains no Xid of this pod's GPU that ends work"),
 );
 
 #[cfg(test)]

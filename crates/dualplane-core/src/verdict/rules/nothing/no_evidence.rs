@@ -8,16 +8,16 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "no_evidence",
     stage: Stage::Nothing,
     classes: &[Class::Unknown],
-    when: "neither a log nor an object nor a metric is at hand",
+    when: "there is no log, object or metric",
     near_miss: "a log of one line",
-    beats: &[Beats::rule("nothing_failed", "without evidence that is no finding")],
+    beats: &[Beats::rule("nothing_failed", "without evidence, this is not a finding")],
     source: "own",
     judge,
 };
 
 fn judge(case: &Case<'_>) -> Judged {
     if case.facts.has_life() || has_objects(case) {
-        return Err(unmet("a log, an object or a metric is at hand"));
+        return Err(unmet("there is a log, an object or a metric"));
     }
     let summary = "there is no evidence to judge";
     Ok(decided(Class::Unknown, Phase::Unknown, Confidence::Low, summary, Vec::new()))

@@ -8,20 +8,20 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "no_status",
     stage: Stage::Nothing,
     classes: &[Class::Unknown],
-    when: "only the pod's object is at hand, and it has no status",
-    near_miss: "the same object beside an event or a log",
+    when: "the evidence contains only the pod object, and it has no status",
+    near_miss: "the same object together with an event or a log",
     beats: &[Beats::rule("nothing_failed", "a manifest cannot show that nothing failed")],
     source: "Kubernetes API: PodStatus",
     judge,
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let pod = case.pod().ok_or_else(|| unmet("no pod is at hand"))?;
+    let pod = case.pod().ok_or_else(|| unmet("there is no pod object"))?;
     let told = pod.containers.iter().any(|c| c.status.is_some()) || pod.reason.is_some();
     if case.facts.has_life() || told || !case.bundle.events.is_empty() {
-        return Err(unmet("a log, an event or a status is at hand"));
+        return Err(unmet("there is a log, an event or a status"));
     }
-    let summary = "the pod's object carries no status, so it says nothing of how it went";
+    let summary = "the pod object has no status, so it does not show how the pod ended";
     Ok(decided(Class::Unknown, case.end_phase(), Confidence::Low, summary, Vec::new()))
 }
 

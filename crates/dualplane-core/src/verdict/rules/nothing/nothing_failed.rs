@@ -10,8 +10,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "nothing_failed",
     stage: Stage::Nothing,
     classes: &[Class::NotMemory],
-    when: "evidence is at hand, and nothing in it failed; the last rule, which always holds",
-    near_miss: "a pod's manifest without a status; printouts of a moment",
+    when: "there is evidence, and nothing in it failed; this last rule always holds",
+    near_miss: "a pod manifest without a status; snapshots from tools",
     beats: &[],
     source: "own",
     judge: |case: &Case<'_>| Ok(decide(case)),
@@ -22,9 +22,9 @@ pub(in crate::verdict::rules) fn decide(case: &Case<'_>) -> Decided {
     let mut supports = Vec::new();
     for log in facts.logs.iter().filter(|l| l.lines > 0).take(4) {
         let what = if log.kernel {
-            "kernel lines without an OOM kill or a GPU fault"
+            "kernel log lines without an OOM kill or GPU fault"
         } else {
-            "log lines without a memory error or an abnormal end"
+            "log lines without a memory error or abnormal exit"
         };
         supports.push(Cited::at(
             format!("{} {what}", log.total()),
@@ -33,7 +33,7 @@ pub(in crate::verdict::rules) fn decide(case: &Case<'_>) -> Decided {
     }
     for x in facts.xids.iter().take(2) {
         supports.push(Cited::at(
-            format!("Xid {} only cleans up or informs; it is a consequence", x.code),
+            format!("Xid {} is only a clean-up or informational message; it is a consequence", x.code),
             &x.place,
         ));
     }
@@ -47,7 +47,7 @@ pub(in crate::verdict::rules) fn decide(case: &Case<'_>) -> Decided {
     let phase = spoken.find(|p| *p != Phase::Unknown).filter(|_| case.death().is_none()).unwrap_or(phase);
     let sure = known || has_objects(case) || phase != Phase::Unknown;
     let confidence = if sure { Confidence::Medium } else { Confidence::Low };
-    let summary = "no memory error, GPU fault or abnormal end stands in the evidence";
+    let summary = "found no memory error, GPU fault or abnormal exit";
     decided(Class::NotMemory, phase, confidence, summary, supports)
 }
 

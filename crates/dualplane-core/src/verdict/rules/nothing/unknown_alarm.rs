@@ -9,10 +9,11 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "unknown_alarm",
     stage: Stage::Nothing,
     classes: &[Class::Unknown],
-    when: "a line with the words of a violent end, known to no signature, stands behind the last sign that the server was up",
-    near_miss: "the same words before the server came up (again)",
-    beats: &[Beats::rule("nothing_failed", "an end that nothing here knows is no health")],
-    source: "words of signals and aborts (facts/lines.rs)",
+    when: "after the last sign that the server was up, a line reports an abnormal end and matches no \
+    signature",
+    near_miss: "the same message before the server started (again)",
+    beats: &[Beats::rule("nothing_failed", "an unrecognised end does not mean that the server was healthy")],
+    source: "messages of signals and aborts (facts/lines.rs)",
     judge,
 };
 
@@ -21,9 +22,9 @@ fn judge(case: &Case<'_>) -> Judged {
         let (line, text) = l.alarm.as_ref()?;
         (l.last_ready.is_none_or(|r| r < *line)).then_some((l, *line, text))
     });
-    let (log, line, text) = alarm.ok_or_else(|| unmet("no log ends in the words of a violent end"))?;
+    let (log, line, text) = alarm.ok_or_else(|| unmet("no log ends with a report of an abnormal end"))?;
     let place = Place { file: log.file.clone(), line: Some(line) };
     let supports = vec![Cited::at(crate::text::shorten(text.trim(), 240), &place)];
-    let summary = "the log tells of a violent end in words that are not known here";
+    let summary = "the log reports an abnormal end in an unrecognised message";
     Ok(decided(Class::Unknown, case.end_phase(), Confidence::Low, summary, supports))
 }

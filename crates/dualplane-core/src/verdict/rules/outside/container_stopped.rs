@@ -9,8 +9,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "container_stopped",
     stage: Stage::Outside,
     classes: &[Class::NotMemory],
-    when: "an event says that the kubelet stops this container, and its exit code fits a stop (137, 143)",
-    near_miss: "a stop that is told beside no end at all; a crash behind it",
+    when: "an event says that the kubelet stops this container, and its exit code matches a stop (137, 143)",
+    near_miss: "a reported stop without an end; a crash after it",
     beats: BEATS,
     source: "kubelet pkg/kubelet/kuberuntime: \"Stopping container\"",
     judge,
@@ -25,14 +25,14 @@ fn judge(case: &Case<'_>) -> Judged {
         .find(stopping)
         .ok_or_else(|| unmet("no event says that the kubelet stopped the container"))?;
     if !fits_a_stop(case) {
-        return Err(unmet("the exit code is none of a stop (137, 143)"));
+        return Err(unmet("the exit code does not match a stop (137, 143)"));
     }
     if case.death().is_none() && !case.survived() {
-        return Err(unmet("how the container ended is not known"));
+        return Err(unmet("it is unknown how the container ended"));
     }
     let supports = vec![Cited::at(hit.text.clone(), &hit.place)];
     let summary =
-        "the kubelet was asked to stop the container; past the grace period that ends in SIGKILL (137)";
+        "the kubelet was asked to stop the container; after the grace period, it sends SIGKILL (137)";
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, supports))
 }
 

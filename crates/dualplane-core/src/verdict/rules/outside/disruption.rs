@@ -38,7 +38,7 @@ fn judge(case: &Case<'_>) -> Judged {
         Class::NotMemory,
         case.end_phase(),
         Confidence::High,
-        format!("the pod was ended from outside ({})", c.reason),
+        format!("the pod was terminated externally ({})", c.reason),
         vec![Cited::at(text, &case.pod_place())],
     ))
 }

@@ -13,8 +13,9 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "kubernetes_failure",
     stage: Stage::Outside,
     classes: &[Class::NotMemory],
-    when: "an event or status text of this pod names another end than memory (a probe, an eviction for another resource, preemption), and the exit code is one of being stopped",
-    near_miss: "a probe that failed beside an exit code that the program chose itself; an event of another pod or run",
+    when: "an event or status message of this pod names a cause other than memory (a probe, an eviction \
+    for another resource, preemption), and the exit code matches a stop",
+    near_miss: "a failed probe with an exit code chosen by the program; an event of another pod or run",
     beats: &[
         Beats::rule("disruption", "the event says what the condition only sums up"),
         Beats::rule("pod_deleted", "a pod that is evicted or preempted is deleted for that"),
@@ -37,11 +38,11 @@ fn judge(case: &Case<'_>) -> Judged {
         .object_hits
         .iter()
         .find(failure)
-        .ok_or_else(|| unmet("no event or status text of this pod names another end than memory"))?;
+        .ok_or_else(|| unmet("no event or status message of this pod names a cause other than memory"))?;
     // A probe kill explains 137 and 143, not an exit code that the program chose. An evicted pod is ended in any case.
     let evicted = case.pod().is_some_and(|p| p.reason.is_some());
     if !evicted && !can_be_stopped(case) {
-        return Err(unmet("the exit code is one that the program chose itself"));
+        return Err(unmet("the exit code was chosen by the program itself"));
     }
     let mut supports = vec![Cited::at(crate::text::shorten(&hit.text, 240), &hit.place)];
     if let Some(d) = case.death() {

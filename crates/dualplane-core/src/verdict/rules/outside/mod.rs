@@ -12,11 +12,11 @@ use crate::verdict::case::Case;
 /// What is known to have ended it needs no guess from the log.
 const BEATS: &[Beats] = &[SIGNAL, SYMPTOM, FAILURE, UNEXPLAINED, NOTHING];
 
-const SIGNAL: Beats = Beats::stage(Stage::Signal, "who sent the signal is known");
+const SIGNAL: Beats = Beats::stage(Stage::Signal, "the sender of the signal is known");
 const SYMPTOM: Beats =
-    Beats::stage(Stage::Symptom, "the server went on after the symptom, and was ended by something else");
+    Beats::stage(Stage::Symptom, "the server continued after the symptom and was ended by something else");
 const FAILURE: Beats =
-    Beats::stage(Stage::Failure, "an error in the log around an end that was asked for comes of it");
+    Beats::stage(Stage::Failure, "an error in the log around a requested stop is a consequence of the stop");
 const UNEXPLAINED: Beats = Beats::stage(Stage::Unexplained, "the end is explained");
 const NOTHING: Beats = Beats::stage(Stage::Nothing, "the end is explained");
 

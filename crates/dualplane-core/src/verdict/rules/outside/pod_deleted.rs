@@ -10,7 +10,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "pod_deleted",
     stage: Stage::Outside,
     classes: &[Class::NotMemory],
-    when: "the pod has a deletionTimestamp, and the exit code fits a stop (137, 143)",
+    when: "the pod has a deletionTimestamp, and the exit code matches a stop (137, 143)",
     near_miss: "a crash in a pod that is deleted afterwards",
     beats: &[
         Beats::rule("container_stopped", "the container is stopped because the pod was deleted"),
@@ -29,9 +29,9 @@ fn judge(case: &Case<'_>) -> Judged {
         return Err(unmet("the pod has no deletionTimestamp"));
     }
     if !fits_a_stop(case) {
-        return Err(unmet("the exit code is none of a stop (137, 143)"));
+        return Err(unmet("the exit code does not match a stop (137, 143)"));
     }
-    let text = "the pod has a deletionTimestamp: somebody deleted it, and the grace period ends in SIGKILL";
+    let text = "the pod has a deletionTimestamp: it was deleted, and the grace period ends with SIGKILL";
     let supports = vec![Cited::at(text, &case.pod_place())];
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::High, "the pod was deleted", supports))
 }

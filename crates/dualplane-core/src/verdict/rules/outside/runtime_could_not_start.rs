@@ -10,8 +10,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "runtime_could_not_start",
     stage: Stage::Outside,
     classes: &[Class::NotMemory],
-    when: "the message of the container's own last end is a known failure to start",
-    near_miss: "an event of the same words about an earlier instance",
+    when: "the message of the container's last termination is a known start failure",
+    near_miss: "an event with the same message about an earlier instance",
     beats: BEATS,
     source: "runc, containerd: messages of StartError and ContainerCannotRun",
     judge,
@@ -21,15 +21,15 @@ fn judge(case: &Case<'_>) -> Judged {
     let death = case
         .death()
         .filter(|d| !d.message.is_empty())
-        .ok_or_else(|| unmet("the container's last end has no message"))?;
+        .ok_or_else(|| unmet("the container's last termination has no message"))?;
     let said =
         |h: &&Hit| h.mark == Mark::Failure && h.event(case.bundle).is_none() && h.text == death.message;
-    let hit = case
-        .facts
-        .object_hits
-        .iter()
-        .find(said)
-        .ok_or_else(|| unmet("the message of the container's last end is no known failure to start"))?;
+    let hit = case.facts.object_hits.iter().find(said).ok_or_else(|| {
+        unmet(
+            "the message of the container's last termination is not a known start \
+        failure",
+        )
+    })?;
     let text = format!("{}: {}", death.reason, crate::text::shorten(&hit.text, 240));
     let supports = vec![Cited::at(text, &hit.place)];
     Ok(decided(Class::NotMemory, Phase::Load, Confidence::High, hit.meaning.clone(), supports))

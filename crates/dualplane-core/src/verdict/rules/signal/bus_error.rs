@@ -9,10 +9,10 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     stage: Stage::Signal,
     classes: &[Class::HostAllocFailure],
     when: "the exit code is 135 (128 + SIGBUS)",
-    near_miss: "a SIGBUS that only a log line tells of: what that line says decides",
+    near_miss: "a SIGBUS reported only by a log line: that line decides",
     beats: &[
-        Beats::stage(Stage::Symptom, "pressure that the server lived with raises no SIGBUS"),
-        Beats::stage(Stage::Failure, "errors around a bus error are what the missing page left behind"),
+        Beats::stage(Stage::Symptom, "memory pressure that the server survived does not raise SIGBUS"),
+        Beats::stage(Stage::Failure, "errors around a bus error are consequences of the missing page"),
         Beats::stage(Stage::Unexplained, "the signal names its cause"),
         Beats::stage(Stage::Nothing, "the end is explained"),
     ],
@@ -28,7 +28,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let container = case
         .pod()
         .and_then(|p| p.containers.iter().find(|c| Some(&c.name) == case.subject.container.as_ref()))
-        .ok_or_else(|| unmet("the container is not in the pod's object"))?;
+        .ok_or_else(|| unmet("the pod object does not contain the container"))?;
     let place = case.pod_place();
     let mut supports = vec![Cited::at(format!("exit code {} = 128 + SIGBUS (7)", death.exit_code), &place)];
     let has_shm = container.mounts.iter().any(|(_, p)| p == "/dev/shm");
@@ -40,10 +40,10 @@ fn judge(case: &Case<'_>) -> Judged {
         },
         &place,
     ));
-    let summary = "the process died of SIGBUS: a shared-memory page could not be backed";
+    let summary = "the process died from SIGBUS: a shared memory page could not be backed";
     let confidence = if has_shm { Confidence::Low } else { Confidence::Medium };
     let mut d = decided(Class::HostAllocFailure, case.end_phase(), confidence, summary, supports);
-    d.against.push(Cited::plain("a truncated memory-mapped weights file ends in SIGBUS as well"));
+    d.against.push(Cited::plain("a truncated memory-mapped weights file also causes SIGBUS"));
     Ok(d)
 }
 

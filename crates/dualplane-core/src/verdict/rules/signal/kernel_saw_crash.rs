@@ -9,12 +9,12 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "kernel_saw_crash",
     stage: Stage::Signal,
     classes: &[Class::NotMemory],
-    when: "the kernel log holds a line about a crash, and the exit code is 139, 132 or 136",
-    near_miss: "the kernel's line about another process, beside an exit code that is none of a crash",
+    when: "the kernel log reports a crash, and the exit code is 139, 132 or 136",
+    near_miss: "a kernel message about another process, with an exit code that does not match a crash",
     beats: &[
-        Beats::stage(Stage::Symptom, "a crash is no pressure that the server lived with"),
+        Beats::stage(Stage::Symptom, "a crash is not memory pressure that the server survived"),
         Beats::stage(Stage::Failure, "the kernel saw the crash itself"),
-        Beats::stage(Stage::Unexplained, "the kernel's line says more than the exit code"),
+        Beats::stage(Stage::Unexplained, "the kernel message is more specific than the exit code"),
         Beats::stage(Stage::Nothing, "the end is explained"),
     ],
     source: "Linux arch/x86/mm/fault.c: \"segfault at … ip … sp … error\"",
@@ -25,13 +25,13 @@ fn judge(case: &Case<'_>) -> Judged {
     let code = case
         .exit_code()
         .filter(|c| matches!(c, 139 | 132 | 136))
-        .ok_or_else(|| unmet("the exit code is none of a crash (139, 132, 136)"))?;
+        .ok_or_else(|| unmet("the exit code does not match a crash (139, 132, 136)"))?;
     let hit = case
         .facts
         .hits
         .iter()
         .find(|h| h.mark == Mark::Failure && h.id.starts_with("kernel."))
-        .ok_or_else(|| unmet("no kernel line tells of a crash"))?;
+        .ok_or_else(|| unmet("no kernel message reports a crash"))?;
     let supports = vec![quoted(hit), Cited::plain(format!("exit code {code}: signal {}", code - 128))];
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::High, hit.meaning.clone(), supports))
 }

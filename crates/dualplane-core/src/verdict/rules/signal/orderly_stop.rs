@@ -10,21 +10,22 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "orderly_stop",
     stage: Stage::Signal,
     classes: &[Class::NotMemory],
-    when: "the log holds one memory error after which the server answered requests, and ends in a request to stop",
-    near_miss: "a request to stop behind another failure",
+    when: "the log contains a memory error after which the server answered requests, and it ends with a \
+    request to stop",
+    near_miss: "a request to stop after another failure",
     beats: &[
         Beats::rule("survived_error", "the server answered well after the error and was then stopped"),
-        Beats::stage(Stage::Failure, "nothing failed since the last answer"),
+        Beats::stage(Stage::Failure, "nothing failed after the last response"),
         Beats::stage(Stage::Unexplained, "the stop explains the end"),
         Beats::stage(Stage::Nothing, "the end is explained"),
     ],
-    source: "uvicorn and engines: notices of an orderly stop (knowledge host.stop_request)",
+    source: "uvicorn and engines: messages of a graceful stop (knowledge host.stop_request)",
     judge,
 };
 
 fn judge(case: &Case<'_>) -> Judged {
     if !case.survived() {
-        return Err(unmet("the log holds no memory error that the server is known to have survived"));
+        return Err(unmet("the log contains no memory error that the server survived"));
     }
     let facts = case.facts;
     let log = facts
@@ -44,7 +45,7 @@ fn judge(case: &Case<'_>) -> Judged {
         .hits
         .iter()
         .find(|h| since(&h.place) && h.id == "host.stop_request")
-        .ok_or_else(|| unmet("no request to stop stands behind the last answered request"))?;
-    let summary = "the server was stopped in order; nothing failed since it answered its last request";
+        .ok_or_else(|| unmet("there is no request to stop after the last answered request"))?;
+    let summary = "the server was stopped gracefully; nothing failed after its last request";
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, vec![quoted(stop)]))
 }

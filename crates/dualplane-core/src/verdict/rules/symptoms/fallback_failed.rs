@@ -3,7 +3,7 @@
 use super::{BEATS, Judged, Rule, Stage};
 use crate::knowledge::Mark;
 use crate::verdict::Class;
-use crate::verdict::candidates::{Candidate, From, Weight};
+use crate::verdict::candidates::{Candidate, Source, Weight};
 use crate::verdict::case::Case;
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -20,7 +20,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
         Class::MigSliceTooSmall,
         Class::XidHardware,
     ],
-    when: "an error with a fall-back is followed by an answer with a 5xx status or a process's death in the same log, or only the kernel tells of it",
+    when: "an error with a fallback is followed by a 5xx response or a process's death in the same log, \
+    or only the kernel reports it",
     near_miss: "\"retrying with a smaller buffer\", and the server comes up",
     beats: BEATS,
     source: "signatures with the mark suspect (knowledge/)",
@@ -39,9 +40,9 @@ fn failed_of_it(c: &Candidate, case: &Case<'_>) -> bool {
             && h.place.file == place.file
             && h.place.line > place.line
     });
-    failed || died || c.from == From::Kernel
+    failed || died || c.from == Source::Kernel
 }
 
 fn judge(case: &Case<'_>) -> Judged {
-    super::judge(case, pick(case), "no error with a fall-back was followed by a failure")
+    super::judge(case, pick(case), "no error with a fallback was followed by a failure")
 }

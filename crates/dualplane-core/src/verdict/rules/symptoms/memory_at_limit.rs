@@ -10,8 +10,9 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: ID,
     stage: Stage::Symptom,
     classes: &[Class::HostOomKilled],
-    when: "container_memory_rss was 95 % of the limit within two minutes before an unexplained SIGKILL, and no kernel log is at hand",
-    near_miss: "the same sample beside a kernel log without a record",
+    when: "container_memory_rss reached 95 % of the limit within two minutes before an unexplained \
+    SIGKILL, and there is no kernel log",
+    near_miss: "the same sample together with a kernel log without a record",
     beats: BEATS,
     source: "cAdvisor container_memory_rss; containerd and CRI-O can miss an OOM kill",
     judge,

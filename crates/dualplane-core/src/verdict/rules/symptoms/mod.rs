@@ -12,8 +12,8 @@ use crate::verdict::candidates::{Candidate, Weight};
 use crate::verdict::case::Case;
 
 const BEATS: &[Beats] = &[
-    Beats::stage(Stage::Failure, "a shortage of memory that is shown goes before errors around it"),
-    Beats::stage(Stage::Unexplained, "the shortage is the best that is known of the end"),
+    Beats::stage(Stage::Failure, "a proven memory shortage takes precedence over errors around it"),
+    Beats::stage(Stage::Unexplained, "the shortage is the best known explanation of the end"),
     Beats::stage(Stage::Nothing, "something was short"),
 ];
 
@@ -47,7 +47,7 @@ fn degraded(case: &Case<'_>, of: impl Fn(&Candidate) -> bool) -> Option<usize> {
 fn judge(case: &Case<'_>, picked: Option<usize>, absent: &'static str) -> Judged {
     let symptom = picked.and_then(|i| case.candidates.get(i)).ok_or_else(|| unmet(absent))?;
     if lives_with_it(symptom, case) {
-        return Err(unmet("an engine lives with a full KV cache, and no SIGKILL comes of it"));
+        return Err(unmet("the engine continues with a full KV cache; this does not cause a SIGKILL"));
     }
     Ok(from_chain(symptom, &[]))
 }

@@ -10,8 +10,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: ID,
     stage: Stage::Symptom,
     classes: &[Class::KvCacheCapacity],
-    when: "a counter of preemptions rose while the KV cache was 95 % full",
-    near_miss: "preemptions of the past with an empty cache; a full cache without preemptions",
+    when: "a preemption counter increased while the KV cache was 95 % full",
+    near_miss: "past preemptions with an empty cache; a full cache without preemptions",
     beats: BEATS,
     source: "vLLM and SGLang metrics: num_preemptions_total, num_retracted_reqs",
     judge,
@@ -22,5 +22,5 @@ pub(super) fn pick(case: &Case<'_>) -> Option<usize> {
 }
 
 fn judge(case: &Case<'_>) -> Judged {
-    super::judge(case, pick(case), "no counter of preemptions rose beside a full KV cache")
+    super::judge(case, pick(case), "no preemption counter increased while the KV cache was full")
 }

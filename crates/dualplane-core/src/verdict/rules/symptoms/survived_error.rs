@@ -2,7 +2,7 @@
 
 use super::{BEATS, Judged, Rule, Stage, degraded};
 use crate::verdict::Class;
-use crate::verdict::candidates::From;
+use crate::verdict::candidates::Source;
 use crate::verdict::case::Case;
 
 pub(in crate::verdict) const ID: &str = "survived_error";
@@ -22,8 +22,9 @@ pub(in crate::verdict) const RULE: Rule = Rule {
         Class::MigSliceTooSmall,
         Class::XidHardware,
     ],
-    when: "a line tells of a memory error, a fault or pressure with which the server goes on, and nothing graver stands anywhere",
-    near_miss: "a full KV cache beside a SIGKILL: an engine lives with it, and nobody kills it for that",
+    when: "a line reports a memory error, a fault or memory pressure after which the server continues, \
+    and there is no more severe error",
+    near_miss: "a full KV cache with a SIGKILL: the engine continues; this does not cause a SIGKILL",
     beats: BEATS,
     source: "signatures with the mark degraded (knowledge/)",
     judge,
@@ -31,11 +32,11 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 
 pub(super) fn pick(case: &Case<'_>) -> Option<usize> {
     // A fault of the GPU explains pressure in its cache, not the reverse; a log says more than an object.
-    degraded(case, |c| c.class == Class::XidHardware && c.from != From::Metrics)
-        .or_else(|| degraded(case, |c| c.from == From::Log))
-        .or_else(|| degraded(case, |c| c.from != From::Metrics))
+    degraded(case, |c| c.class == Class::XidHardware && c.from != Source::Metrics)
+        .or_else(|| degraded(case, |c| c.from == Source::Log))
+        .or_else(|| degraded(case, |c| c.from != Source::Metrics))
 }
 
 fn judge(case: &Case<'_>) -> Judged {
-    super::judge(case, pick(case), "no line tells of an error that the server survived")
+    super::judge(case, pick(case), "no line reports an error that the server survived")
 }

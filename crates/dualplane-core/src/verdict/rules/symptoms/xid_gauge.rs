@@ -10,8 +10,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: ID,
     stage: Stage::Symptom,
     classes: &[Class::XidHardware],
-    when: "DCGM_FI_DEV_XID_ERRORS of the pod's GPU shows an Xid that is no clean-up and no information",
-    near_miss: "the gauge beside the driver's own lines, which have times",
+    when: "DCGM_FI_DEV_XID_ERRORS of the pod's GPU shows an Xid that is not a clean-up and not informational",
+    near_miss: "the gauge together with the driver's own messages, which have timestamps",
     beats: BEATS,
     source: "DCGM: DCGM_FI_DEV_XID_ERRORS",
     judge,
@@ -22,5 +22,5 @@ pub(super) fn pick(case: &Case<'_>) -> Option<usize> {
 }
 
 fn judge(case: &Case<'_>) -> Judged {
-    super::judge(case, pick(case), "no gauge of DCGM shows an Xid of this pod's GPU")
+    super::judge(case, pick(case), "no DCGM gauge shows an Xid of this pod's GPU")
 }

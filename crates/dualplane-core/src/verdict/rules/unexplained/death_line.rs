@@ -9,15 +9,15 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "death_line",
     stage: Stage::Unexplained,
     classes: &[Class::Unknown],
-    when: "a log line tells that a process died, and no line says why",
-    near_miss: "the same line behind a known failure, of which the process died",
+    when: "a log line reports that a process died, and no line says why",
+    near_miss: "the same line after a known failure that ended the process",
     beats: &[
-        Beats::rule("failure_wrapper", "a process's death is nearer to the cause than a wrapper's words"),
+        Beats::rule("failure_wrapper", "a process's death is closer to the cause than a wrapper's message"),
         Beats::stage(Stage::Nothing, "something died"),
     ],
     source: "signatures with the mark death (knowledge/)",
     judge: |case: &Case<'_>| {
         let died = case.facts.hits.iter().find(|h| h.mark == Mark::Death);
-        unknown_line(case, died.ok_or_else(|| unmet("no line tells that a process died"))?)
+        unknown_line(case, died.ok_or_else(|| unmet("no line reports that a process died"))?)
     },
 };

@@ -8,12 +8,12 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "exit_code",
     stage: Stage::Unexplained,
     classes: &[Class::Unknown],
-    when: "the container ended with another exit code than 137, 139 or 143, and no line says why",
+    when: "the container ended with an exit code other than 137, 139 or 143, and no line says why",
     near_miss: "exit code 0",
     beats: &[
         Beats::rule("death_line", "the exit code says how it ended"),
         Beats::rule("failure_wrapper", "the exit code says how it ended"),
-        Beats::rule("restart_loop", "how the container ended is known"),
+        Beats::rule("restart_loop", "it is known how the container ended"),
         Beats::stage(Stage::Nothing, "something died"),
     ],
     source: "wait(2)",
@@ -24,10 +24,9 @@ fn judge(case: &Case<'_>) -> Judged {
     let d = case
         .death()
         .filter(|d| !d.clean() && !matches!(d.exit_code, 137 | 139 | 143))
-        .ok_or_else(|| unmet("no container ended with an exit code of its own"))?;
+        .ok_or_else(|| unmet("no container ended with such an exit code"))?;
     let code = d.exit_code;
-    let summary =
-        format!("the container ended with exit code {code} and the evidence holds no line that says why");
+    let summary = format!("the container ended with exit code {code}, and the evidence does not show why");
     unknown_end(case, d, summary)
 }
 

@@ -10,17 +10,18 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "failure_wrapper",
     stage: Stage::Unexplained,
     classes: &[Class::Unknown],
-    when: "a line only notices a failure (EngineDeadError, a failed core process), and nothing else does",
-    near_miss: "notices of an orderly stop",
+    when: "a line only reports a consequence (EngineDeadError, a failed core process), and nothing \
+    reports the cause",
+    near_miss: "messages of a graceful stop",
     beats: BEATS,
     source: "signatures with the mark cascade (knowledge/)",
     judge: |case: &Case<'_>| {
         let wrapper = case.facts.hits.iter().find(|h| h.mark == Mark::Cascade && speaks_of_failure(h));
-        unknown_line(case, wrapper.ok_or_else(|| unmet("no line only notices a failure"))?)
+        unknown_line(case, wrapper.ok_or_else(|| unmet("no line reports only a consequence"))?)
     },
 };
 
-/// Wrappers that only a failure prints, as opposed to notices of an orderly stop.
+/// Wrappers that only a failure prints, as opposed to messages of a graceful stop.
 fn speaks_of_failure(hit: &Hit) -> bool {
     ["Error", "error", "failed", "died", "dead", "fatal", "crash", "Exception"]
         .iter()

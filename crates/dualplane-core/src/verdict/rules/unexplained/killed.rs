@@ -8,12 +8,13 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "killed",
     stage: Stage::Unexplained,
     classes: &[Class::Unknown],
-    when: "the exit code is 137 (128 + SIGKILL), and neither OOMKilled nor a kernel line nor an event says who sent it",
+    when: "the exit code is 137 (128 + SIGKILL), and neither OOMKilled nor a kernel message nor an event \
+    names the sender",
     near_miss: "137 with the reason OOMKilled",
     beats: &[
         Beats::rule("death_line", "the exit code says how it ended"),
         Beats::rule("failure_wrapper", "the exit code says how it ended"),
-        Beats::rule("restart_loop", "how the container ended is known"),
+        Beats::rule("restart_loop", "it is known how the container ended"),
         Beats::stage(Stage::Nothing, "something died"),
     ],
     source: "signal(7)",
@@ -23,7 +24,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 fn judge(case: &Case<'_>) -> Judged {
     let d = end(case, 137, "the exit code is not 137 (SIGKILL)")?;
     let summary =
-        "exit code 137 is a SIGKILL; without OOMKilled, a kernel line or an event nothing says who sent it";
+        "exit code 137 means SIGKILL; without OOMKilled, a kernel message or an event, the sender is unknown";
     unknown_end(case, d, summary.to_owned())
 }
 

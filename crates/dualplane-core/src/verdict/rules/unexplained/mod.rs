@@ -29,7 +29,7 @@ fn unknown_end(case: &Case<'_>, d: &Death, summary: String) -> Judged {
 
 /// The verdict "unknown" with a line that tells of an end and not of its cause.
 fn unknown_line(case: &Case<'_>, hit: &Hit) -> Judged {
-    let summary = format!("{}. Nothing in the evidence says why", hit.meaning.trim_end_matches('.'));
+    let summary = format!("{}. The evidence does not show why", hit.meaning.trim_end_matches('.'));
     let phase = case.phase_or_end(hit.phase);
     Ok(decided(Class::Unknown, phase, Confidence::Low, summary, vec![quoted(hit)]))
 }

@@ -10,11 +10,11 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "restart_loop",
     stage: Stage::Unexplained,
     classes: &[Class::Unknown],
-    when: "an event says \"Back-off restarting\", and no log is at hand",
-    near_miss: "the same event beside the container's log",
+    when: "an event says \"Back-off restarting\", and there is no log",
+    near_miss: "the same event together with the container's log",
     beats: &[
-        Beats::rule("death_line", "a loop says more than one end"),
-        Beats::rule("failure_wrapper", "a loop says more than one end"),
+        Beats::rule("death_line", "a restart loop is more specific than a single end"),
+        Beats::rule("failure_wrapper", "a restart loop is more specific than a single end"),
         Beats::stage(Stage::Nothing, "something died"),
     ],
     source: "kubelet pkg/kubelet/kuberuntime: BackOffStartContainer",
@@ -23,7 +23,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     if case.facts.has_life() {
-        return Err(unmet("a log or its like is at hand"));
+        return Err(unmet("there is a log or similar evidence"));
     }
     let back_off = |h: &&Hit| h.mark == Mark::Cascade && h.text.starts_with("Back-off restarting");
     let hit = case
@@ -31,9 +31,9 @@ fn judge(case: &Case<'_>) -> Judged {
         .object_hits
         .iter()
         .find(back_off)
-        .ok_or_else(|| unmet("no event tells of a restart loop"))?;
+        .ok_or_else(|| unmet("no event reports a restart loop"))?;
     let supports = vec![Cited::at(hit.text.clone(), &hit.place)];
-    let summary = "a container is restarted again and again, and nothing at hand says how it ends";
+    let summary = "a container keeps restarting, and the evidence does not show how it ends";
     Ok(decided(Class::Unknown, case.end_phase(), Confidence::Low, summary, supports))
 }
 

@@ -9,7 +9,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     stage: Stage::Unexplained,
     classes: &[Class::NotMemory],
     when: "the exit code is 139 (128 + SIGSEGV)",
-    near_miss: "135: a SIGBUS is a page that could not be backed",
+    near_miss: "135: SIGBUS means a page that could not be backed",
     beats: &[
         Beats::rule("death_line", "the exit code says how it ended"),
         Beats::rule("failure_wrapper", "the exit code says how it ended"),
@@ -21,7 +21,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     end(case, 139, "the exit code is not 139 (SIGSEGV)")?;
-    let text = "exit code 139 is a SIGSEGV: a native crash, not memory capacity";
+    let text = "exit code 139 means SIGSEGV: a native crash, not a lack of memory";
     let supports = vec![Cited::at(text, &case.pod_place())];
     let summary = "the process crashed (SIGSEGV)";
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, supports))

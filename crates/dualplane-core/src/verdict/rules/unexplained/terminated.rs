@@ -9,7 +9,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     stage: Stage::Unexplained,
     classes: &[Class::NotMemory],
     when: "the exit code is 143 (128 + SIGTERM)",
-    near_miss: "137: a SIGKILL may be the OOM killer's",
+    near_miss: "137: SIGKILL may come from the OOM killer",
     beats: &[
         Beats::rule("death_line", "the exit code says how it ended"),
         Beats::rule("failure_wrapper", "the exit code says how it ended"),
@@ -21,7 +21,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     end(case, 143, "the exit code is not 143 (SIGTERM)")?;
-    let text = "exit code 143 is a SIGTERM: something asked the container to stop, and the OOM killer never sends it";
+    let text = "exit code 143 means SIGTERM: something asked the container to stop; the OOM killer never \
+    sends SIGTERM";
     let supports = vec![Cited::at(text, &case.pod_place())];
     let summary = "the container was asked to stop (SIGTERM)";
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, supports))

@@ -1,6 +1,6 @@
 //! Which life of the server a line belongs to: one log may hold several, and a server lives on after many an error.
 
-use super::candidates::{Candidate, From, Weight};
+use super::candidates::{Candidate, Source, Weight};
 use super::chain::LINKED_MS;
 use super::{Phase, Subject};
 use crate::facts::Facts;
@@ -47,7 +47,8 @@ pub(super) fn recovered(c: &Candidate, facts: &Facts) -> bool {
 
 /// The line is older than the start of the instance that died: it stood in an earlier one's log.
 pub(super) fn before_the_start(c: &Candidate, subject: &Subject) -> bool {
-    let Some(started) = subject.death.as_ref().and_then(|d| d.started).filter(|_| c.from == From::Log) else {
+    let Some(started) = subject.death.as_ref().and_then(|d| d.started).filter(|_| c.from == Source::Log)
+    else {
         return false;
     };
     c.stamp.is_some_and(|at| at.ms_until(started).is_some_and(|ms| ms > slack_ms(at)))
@@ -57,7 +58,7 @@ pub(super) fn before_the_start(c: &Candidate, subject: &Subject) -> bool {
 /// else. A log of `docker compose` or of a supervisor holds several lives.
 pub(super) fn of_an_earlier_life(c: &Candidate, facts: &Facts) -> bool {
     let Some((file, line)) = c.place.as_ref().and_then(|p| Some((&p.file, p.line?))) else { return false };
-    if c.from != From::Log {
+    if c.from != Source::Log {
         return false;
     }
     let served =

@@ -8,7 +8,7 @@ use dualplane_base::text::shorten;
 /// Characters of a told value that are kept: no id, name or version comes near it.
 const LONGEST: usize = 300;
 /// Sources of one attribute that are kept.
-const MOST_LINKS: usize = 16;
+const MAX_LINKS: usize = 16;
 /// Names whose values are one truth each, told in several spellings; all others are one source's measurement.
 const ONE_TRUTH: &[&str] = &["card", "driver", "CUDA", "parent", "profile", "engine", "version"];
 
@@ -78,7 +78,7 @@ impl Attributes {
             }
         };
         if let Some(a) = self.0.get_mut(at)
-            && a.links.len() < MOST_LINKS
+            && a.links.len() < MAX_LINKS
             && a.links.iter().all(|l| l.source != link.source)
         {
             a.links.push(link);
