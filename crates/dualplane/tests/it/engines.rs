@@ -33,7 +33,7 @@ fn code(text: &str) -> String {
 fn names_one(code: &str, names: &BTreeSet<String>) -> bool {
     code.split('"').skip(1).any(|s| {
         names.iter().any(|n| {
-            s.strip_prefix(n.as_str()).is_some_and(|r| !r.starts_with(|c: char| c.is_alphanumeric()))
+            s.strip_prefix(n.as_str()).is_some_and(|r| r.is_empty() || r.starts_with([':', '.', '_', '/']))
         })
     })
 }
