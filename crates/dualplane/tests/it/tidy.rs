@@ -77,6 +77,7 @@ fn all_pure_crates_have_the_same_bans() {
     let bans =
         |name: &str| std::fs::read_to_string(root().join("crates").join(name).join("clippy.toml")).unwrap();
     for name in PURE {
-        assert_eq!(bans(name), bans("dualplane-core"), "{name}: clippy reads only the nearest clippy.toml");
+        let same = bans(name) == bans("dualplane-core");
+        assert!(same, "{name}: its clippy.toml must be the core's: clippy reads only the nearest one");
     }
 }
