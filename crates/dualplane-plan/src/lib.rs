@@ -9,7 +9,6 @@
 
 mod answer;
 mod arith;
-mod budget;
 mod calibrate;
 pub mod card;
 pub mod catalogue;
@@ -19,13 +18,10 @@ pub mod engines;
 pub mod fit;
 mod gpu;
 pub mod host;
-mod kv;
 mod launch;
 pub mod model;
 mod outcome;
-mod pool;
 pub mod preflight;
-mod prepare;
 mod printed;
 #[cfg(test)]
 #[allow(clippy::string_slice)]
@@ -33,15 +29,15 @@ mod properties;
 mod quantity;
 pub mod repair;
 pub mod report;
-mod sweep;
 mod version;
 mod weights;
 
+use engines::vllm::{budget, kv, pool, prepare, sweep};
+
 pub use answer::{Answer, Named, answer};
-pub use budget::plan;
 pub use calibrate::{CALIBRATION, Calibration, Measured, compare};
 pub use dualplane_base::Version;
-pub use engines::SglangFlags;
+pub use engines::{SglangFlags, plan};
 pub use gpu::Gpu;
 pub use launch::{CudaGraphs, Launch, Lora, MaxModelLen, Speculation, Speculative};
 pub use model::Model;

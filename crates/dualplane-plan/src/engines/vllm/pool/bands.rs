@@ -229,7 +229,8 @@ mod tests {
 
     #[test]
     fn steps_of_long_latent_models_were_not_sure_in_0_7() {
-        let config = include_str!("../../../../testdata/plan/configs/deepseek-ai--DeepSeek-V3_config.json");
+        let config =
+            include_str!("../../../../../../testdata/plan/configs/deepseek-ai--DeepSeek-V3_config.json");
         let launch = |version| Launch {
             version,
             tp: 8,

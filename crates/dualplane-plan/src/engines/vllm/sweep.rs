@@ -1,15 +1,15 @@
 //! Many questions about one model on the same ranks: other lengths, limits and shares of the card.
 
-use super::budget::WEIGHTS_BAND;
-use super::gpu::Gpu;
-use super::kv::Need;
-use super::launch::Launch;
-use super::model::Model;
-use super::outcome::Verdict;
-use super::pool::{self, Blocks, Pool, Settled};
-use super::prepare::Prepared;
-use super::quantity::Quantity;
-use super::weights::{Rank, workspace_of};
+use crate::budget::WEIGHTS_BAND;
+use crate::gpu::Gpu;
+use crate::kv::Need;
+use crate::launch::Launch;
+use crate::model::Model;
+use crate::outcome::Verdict;
+use crate::pool::{self, Blocks, Pool, Settled};
+use crate::prepare::Prepared;
+use crate::quantity::Quantity;
+use crate::weights::{Rank, workspace_of};
 
 /// One question.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,14 +1,14 @@
 //! The part of a plan that does not depend on how much memory there is: caches, groups and weights. Computed once, it
 //! answers many questions about memory and lengths.
 
-use super::arith::mul;
-use super::gpu::Gpu;
-use super::kv::{self, Groups, Need, Setting};
-use super::launch::Launch;
-use super::model::{Model, QuantMethod};
-use super::outcome::PlanError;
-use super::pool::{self, Pool, Settled};
-use super::weights::{self, Stage};
+use crate::arith::mul;
+use crate::gpu::Gpu;
+use crate::kv::{self, Groups, Need, Setting};
+use crate::launch::Launch;
+use crate::model::{Model, QuantMethod};
+use crate::outcome::PlanError;
+use crate::pool::{self, Pool, Settled};
+use crate::weights::{self, Stage};
 use dualplane_base::Version;
 
 /// A model on ranks.
@@ -33,7 +33,7 @@ impl Prepared {
     /// Settles a launch, forms the caches and counts the weights.
     ///
     /// # Errors
-    /// As [`super::plan`].
+    /// As [`crate::plan`].
     pub fn new(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Self, PlanError> {
         let served = pool::as_served(model, launch)?;
         let model = served.as_ref();
@@ -56,7 +56,7 @@ impl Prepared {
             max_model_len: settled.max_model_len,
         };
         let (layers, block_size) = kv::specs(model, &setting)?;
-        let outermost = model.family == super::model::Family::DeepseekV4;
+        let outermost = model.family == crate::model::Family::DeepseekV4;
         // Off by itself for chunked attention in 0.12.0 and before, on in 0.16.0 (vLLM config/vllm.py).
         let chunked = layers.iter().any(|l| matches!(l.spec.kind, kv::Kind::Chunked { .. }));
         let unify = launch.disable_hybrid_kv_cache_manager || chunked && launch.version < Version(0, 14, 0);

@@ -1,30 +1,14 @@
 //! The plan: memory of a card divided, stage by stage, and what the engine would print.
 
-use super::drafter;
-use super::engines;
-use super::gpu::Gpu;
-use super::launch::Launch;
-use super::model::{Attention, Family, Model};
-use super::outcome::{GpuPlan, KvGroup, KvPlan, Plan, PlanError, Resolved, TensorClass, Verdict};
-use super::pool::{self, Blocks};
-use super::prepare::Prepared;
-use super::quantity::{Plane, Quantity, Term, Unknown};
-use super::version::EngineKind;
+use crate::drafter;
+use crate::gpu::Gpu;
+use crate::launch::Launch;
+use crate::model::{Attention, Family, Model};
+use crate::outcome::{GpuPlan, KvGroup, KvPlan, Plan, PlanError, Resolved, TensorClass, Verdict};
+use crate::pool::{self, Blocks};
+use crate::prepare::Prepared;
+use crate::quantity::{Plane, Quantity, Term, Unknown};
 use dualplane_base::Version;
-
-/// The plan for one launch of a model on one kind of card.
-///
-/// # Errors
-/// [`PlanError::Contradiction`] where the engine rejects the configuration before it takes memory,
-/// [`PlanError::Unsupported`] where its arithmetic is not known here.
-pub fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, PlanError> {
-    match launch.engine {
-        EngineKind::Vllm => Prepared::new(model, launch, gpu)?.plan(model, launch, gpu),
-        EngineKind::Sglang => engines::sglang::plan(model, launch, gpu),
-        EngineKind::TensorrtLlm => engines::trtllm::plan(model, launch, gpu),
-        other => Err(PlanError::unsupported(format!("GPU memory of {other}"))),
-    }
-}
 
 /// Share by which real weights differ from the sum of tensors: allocator rounding, small kernels' buffers.
 pub(crate) const WEIGHTS_BAND: f64 = 0.004;
@@ -212,7 +196,7 @@ impl Prepared {
 
     fn kv_plan(&self, available: Quantity, low: &Blocks, expected: &Blocks, high: &Blocks) -> KvPlan {
         let pool = self.pool();
-        let need = super::kv::Need { len: expected.len, ..pool.need };
+        let need = crate::kv::Need { len: expected.len, ..pool.need };
         let hundredths = |b: &Blocks| (b.concurrency * 100.0).round_ties_even() as u64;
         let groups = self.groups.groups.iter().filter_map(|g| {
             let first = g.first()?;
@@ -295,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_layout_that_is_not_known_is_said() {
-        let config = include_str!("../../../testdata/plan/configs/openai--gpt-oss-20b_config.json");
+        let config = include_str!("../../../../../testdata/plan/configs/openai--gpt-oss-20b_config.json");
         let model = Model::read(&ModelFiles { config, ..ModelFiles::default() }).unwrap();
         let at = |version| older_layout(&model, &Launch { version, ..Launch::default() });
         assert!(at(Version(0, 20, 2)).is_some_and(|w| w.contains("FP4")));
