@@ -218,6 +218,10 @@ fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -
     if facts.ooms.iter().any(|o| o.container_id().is_some_and(|id| ids.contains(&id.as_str()))) {
         score += 20;
     }
+    // It names the pod: a kill in its sandbox, or in a container of which the API holds nothing.
+    if !pod.uid.is_empty() && facts.ooms.iter().any(|o| o.pod_uid().as_deref() == Some(pod.uid.as_str())) {
+        score += 10;
+    }
     // The logs at hand end when this container did.
     if let Some(finished) = end.and_then(|t| t.finished) {
         let mut logs = facts.logs.iter().filter(|l| !l.kernel).filter_map(|l| l.last?.ms_until(finished));
