@@ -359,7 +359,7 @@ fn nvidia_smi_queries() {
     );
     assert_eq!(b.gpus[1].processes[0].pid, 3_121_902);
     let b = printout("noheader.csv");
-    assert!(b.gpus.is_empty() && b.gaps[0].why.contains("no heading"), "not guessed: {:?}", b.gaps);
+    assert!(b.gpus.is_empty() && b.gaps[0].why.contains("no header"), "not guessed: {:?}", b.gaps);
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn scrolling_and_other_vendors() {
     let g = &b.gpus[0].gpus[0];
     assert_eq!((g.name.as_deref(), g.total), (Some("AMD Instinct MI300X VF"), Some(Bytes(196_288 << 20))));
     assert_eq!(printout("rocm-meminfo.txt").gpus[0].gpus[0].used, Some(Bytes(10_985_472)));
-    assert!(printout("rocm.txt").gaps[0].why.contains("as a share"));
+    assert!(printout("rocm.txt").gaps[0].why.contains("as a percentage"));
     let b = bundle(&["smi/dcgmi.txt"]);
     assert_eq!(b.gpus[0].gpus[0].name.as_deref(), Some("NVIDIA A100-SXM4-80GB"));
     assert_eq!(gib(b.gpus[1].gpus[0].used), Some(60));

@@ -87,7 +87,7 @@ fn a_log_that_breaks_off_keeps_what_came_and_its_end() {
     Ran::of(through(&["capture", "pod/log-30mib", "-n", "serving", "--out"]).arg(&bundle)).ok();
     let manifest = manifest(&bundle);
     let gaps = manifest["gaps"].to_string();
-    assert!(gaps.contains("broke off") && gaps.contains("asked for again"), "{gaps}");
+    assert!(gaps.contains("interrupted") && gaps.contains("fetched separately"), "{gaps}");
     let ran = Ran::of(dualplane().args(["triage", "-o", "json"]).arg(&bundle)).ok().json();
     assert_eq!(ran["verdict"]["class"], "host_oom_killed");
 }

@@ -229,7 +229,7 @@ fn too_few_gpus_and_ranks_on_slices() {
     assert_eq!(p.outcome, Outcome::CannotFit);
     assert!(p.changes.iter().any(|c| c.change == "H100-80GB:3g.40gb"), "{}", words(&p));
     let p = of("vllm serve Qwen/Qwen3-8B", "0.11.0", &divided(vec![]));
-    assert!(words(&p).contains("a card has no instance"), "{}", words(&p));
+    assert!(words(&p).contains("a GPU has no instance"), "{}", words(&p));
 }
 
 #[test]

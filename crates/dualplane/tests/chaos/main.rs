@@ -227,7 +227,7 @@ fn check(state: &Path, died: &BTreeMap<String, (u64, u32)>, loops: u32) {
         let log = log.map(|f| String::from_utf8_lossy(&f.bytes).into_owned()).unwrap_or_default();
         let manifest = files.iter().find(|f| f.name.ends_with("manifest.json")).unwrap();
         // The next but one instance takes the log along: 0.3 s in which no agent may have run.
-        let said = String::from_utf8_lossy(&manifest.bytes).contains("its files were gone");
+        let said = String::from_utf8_lossy(&manifest.bytes).contains("its log files were deleted");
         match log.contains(&format!("{number}-0 serves")) {
             true => {}
             false if said && log.is_empty() => gone += 1,

@@ -32,7 +32,9 @@ const BANNED: &[&str] = &[
     "could not be had",
     "fall-back",
     "got sigkill",
-    "(s)",
+    "kill(s)",
+    "file(s)",
+    "log(s)",
 ];
 
 /// A cell of a table in ARCHITECTURE.md that is longer than this should be prose.

@@ -139,7 +139,7 @@ mod tests {
         let facts = crate::facts::extract(&bundle, &knowledge);
         let verdict = crate::verdict::judge(&bundle, &facts, &knowledge);
         let pod_in_doubt =
-            verdict.causes.iter().any(|c| c.against.iter().any(|a| a.text.contains("whole pod")));
+            verdict.causes.iter().any(|c| c.against.iter().any(|a| a.text.contains("pod-level limit")));
         (verdict.class, pod_in_doubt)
     }
 
