@@ -132,15 +132,11 @@ fn a_foreign_pod_beside_it_changes_nothing() {
     let known: Vec<&(String, Vec<RawFile>)> =
         all().iter().filter(|(_, files)| verdict(copies(files)).subject.pod.is_some()).collect();
     assert!(known.len() > 50, "{}", known.len());
-    runner(120)
-        .run(&any::<Index>(), |index| {
-            let (name, files) = index.get(&known);
-            let mut more = copies(files);
-            more.push(foreign());
-            prop_assert_eq!(said(&verdict(copies(files))), said(&verdict(more)), "{}", name);
-            Ok(())
-        })
-        .unwrap();
+    for (name, files) in known {
+        let mut more = copies(files);
+        more.push(foreign());
+        assert_eq!(said(&verdict(copies(files))), said(&verdict(more)), "{name}");
+    }
 }
 
 /// What must not come of less evidence.

@@ -8,6 +8,7 @@ pub mod candidates;
 mod case;
 mod causes;
 mod chain;
+mod cited;
 mod deaths;
 mod gpus;
 mod identity;
@@ -25,6 +26,7 @@ mod why_not;
 
 pub use candidates::{Candidate, Source};
 use case::Case;
+pub use cited::{Cited, Proof};
 pub use deaths::{Death, Subject};
 pub use dualplane_base::{Class, Confidence, Phase, Plane};
 use rules::Ruled;
@@ -32,36 +34,10 @@ pub use why_not::why_not;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
 use crate::evidence::{Bundle, Gap};
 use crate::facts::{Facts, KEPT_PER_SIGNATURE, Place};
 use crate::knowledge::{Knowledge, Mark};
 use crate::time::Stamp;
-
-/// A sentence with the place that carries it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Cited {
-    /// What the evidence says.
-    pub text: String,
-    /// Where.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
-}
-
-impl Cited {
-    /// A sentence with a place.
-    #[must_use]
-    pub fn at(text: impl Into<String>, place: &Place) -> Self {
-        Self { text: text.into(), place: Some(place.clone()) }
-    }
-
-    /// A sentence about what is absent or computed.
-    #[must_use]
-    pub fn plain(text: impl Into<String>) -> Self {
-        Self { text: text.into(), place: None }
-    }
-}
 
 /// The line that was the first memory error in cause.
 #[derive(Debug, Clone)]

@@ -231,6 +231,7 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
                     allocated.share_of(total) * 100.0
                 ),
                 place: at,
+                proof: super::Proof::Said,
             });
         }
         return false;
@@ -254,6 +255,7 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
             allocated.share_of(total) * 100.0
         ),
         place,
+        proof: super::Proof::Said,
     });
     true
 }
@@ -273,7 +275,11 @@ fn exhausted(c: &mut Candidate, oom: &vram::VramOom) {
     c.what = format!("a VRAM allocation failed{gpu}: {}", parts.join(", "));
     if let Some(allowed) = oom.allowed {
         let place = c.place.clone();
-        c.supports.push(Cited { text: format!("a memory fraction limits the process to {allowed}"), place });
+        c.supports.push(Cited {
+            text: format!("a memory fraction limits the process to {allowed}"),
+            place,
+            proof: super::Proof::Said,
+        });
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::patch::{container_patch, quantity};
-use super::{Action, Context, Stage, Workload, names, on_node, promql, workload};
+use super::{Action, Context, Stage, Workload, names, on_node, promql, signatures, workload};
 use dualplane_base::units::{Bytes, GIB};
 use dualplane_core::evidence::ContainerKind;
 use dualplane_core::evidence::metrics::last_before;
@@ -36,8 +36,7 @@ fn container(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
     let n = names(cx);
     let limit = memory_limit(cx.facts, &cx.verdict.subject);
     let sum = pools.iter().fold(Bytes(0), |s, p| s.saturating_add(p.bytes));
-    if cx.verdict.summary.contains("too low to start") || cx.verdict.summary.contains("could not even start")
-    {
+    if killed_before_start(cx) && has_memory_volume(cx) {
         out.push(
             Action::new(
                 Stage::StopTheBleeding,
@@ -62,6 +61,16 @@ fn container(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
         shrink(cx, pool, pools, limit, out);
     }
     measure(cx, out);
+}
+
+/// The runtime's own process was killed before it became the server: the cgroup was full when the container began.
+fn killed_before_start(cx: &Context<'_>) -> bool {
+    record(cx).is_some_and(OomRecord::before_start) || signatures(cx).any(|s| s == "kubelet.init_oom_killed")
+}
+
+fn has_memory_volume(cx: &Context<'_>) -> bool {
+    let pod = cx.verdict.subject.pod_of(cx.bundle);
+    pod.is_some_and(|p| p.volumes.iter().any(|v| v.memory_medium))
 }
 
 /// The limit that holds all pools and the rest of the server.

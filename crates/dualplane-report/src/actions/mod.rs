@@ -20,7 +20,7 @@ use serde::Serialize;
 use dualplane_core::evidence::Bundle;
 use dualplane_core::facts::Facts;
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::verdict::{Class, Names, Verdict};
+use dualplane_core::verdict::{Class, Names, Proof, Verdict};
 
 /// When an action is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -123,12 +123,19 @@ pub fn advise(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, verdict: &V
     actions
 }
 
-/// What speaks for the verdict, as one text: where a class has several remedies, its words tell which.
-pub(crate) fn supports(cx: &Context<'_>) -> String {
-    let first = cx.verdict.causes.first();
-    first
-        .map(|c| c.supports.iter().map(|s| s.text.as_str()).collect::<Vec<_>>().join(" "))
-        .unwrap_or_default()
+/// Lines and messages of the evidence that speak for the verdict. Our own sentences are not among them: they may be worded
+/// anew, and what they count or compute names remedies of other classes.
+pub(crate) fn quotes<'a>(cx: &Context<'a>) -> impl Iterator<Item = &'a str> {
+    let supports = cx.verdict.causes.first().into_iter().flat_map(|c| &c.supports);
+    supports.filter(|s| s.proof != Proof::Said).map(|s| s.text.as_str())
+}
+
+/// Signatures of the lines that speak for the verdict.
+pub(crate) fn signatures<'a>(cx: &Context<'a>) -> impl Iterator<Item = &'a str> {
+    let supports = cx.verdict.causes.first().into_iter().flat_map(|c| &c.supports);
+    supports.filter_map(|s| {
+        if let Proof::Line { signature } = &s.proof { Some(signature.as_str()) } else { None }
+    })
 }
 
 /// Names of pod, container, namespace and node for commands.

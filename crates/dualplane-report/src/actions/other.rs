@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::patch::container_patch;
-use super::{Action, Context, Stage, names, supports};
+use super::{Action, Context, Stage, names, quotes};
 use dualplane_core::verdict::Class;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
@@ -30,10 +30,11 @@ fn unknown(cx: &Context<'_>) -> Vec<Action> {
 fn not_memory(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
     let n = names(cx);
-    let summary = supports(cx);
-    if summary.contains("failed startup probe") || summary.contains("failed liveness probe") {
-        probe(cx, &summary, &mut out);
-    } else if summary.contains("ephemeral-storage") || summary.contains("No space left on device") {
+    let told = |words: &str| quotes(cx).any(|q| q.contains(words));
+    let startup = told("failed startup probe");
+    if startup || told("failed liveness probe") {
+        probe(cx, startup, &mut out);
+    } else if told("ephemeral-storage") || told("No space left on device") {
         out.push(
             Action::new(
                 Stage::Fix,
@@ -48,12 +49,11 @@ fn not_memory(cx: &Context<'_>) -> Vec<Action> {
 }
 
 /// A probe gave up on a start that takes longer than it allows.
-fn probe(cx: &Context<'_>, summary: &str, out: &mut Vec<Action>) {
+fn probe(cx: &Context<'_>, startup: bool, out: &mut Vec<Action>) {
     let n = names(cx);
     let pod = cx.verdict.subject.pod_of(cx.bundle);
     let container = pod
         .and_then(|p| p.containers.iter().find(|c| Some(&c.name) == cx.verdict.subject.container.as_ref()));
-    let startup = summary.contains("failed startup probe");
     let spec = container.and_then(|c| if startup { c.startup } else { c.liveness });
     let lived = cx
         .verdict

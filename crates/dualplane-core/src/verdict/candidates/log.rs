@@ -102,7 +102,7 @@ pub(super) fn full_memory_volume(hit: &Hit, bundle: &Bundle) -> Option<Candidate
     c.role = hit.role;
     c.phase = hit.phase;
     c.supports = vec![
-        Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place),
+        Cited::of(crate::text::shorten(hit.text.trim(), 240), hit),
         Cited::at(
             format!("{path} is an emptyDir with medium Memory{size}"),
             &Place { file: pod.file.clone(), line: None },
@@ -149,7 +149,7 @@ pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, fact
     // The kernel and the node's own killers do not know what the server was doing.
     let outside = kernel || class == Class::HostNodeOom && hit.role == crate::evidence::Role::Unsaid;
     c.phase = if hit.phase == Phase::Unknown && outside { end_phase(facts) } else { hit.phase };
-    c.supports = vec![Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place)];
+    c.supports = vec![Cited::of(crate::text::shorten(hit.text.trim(), 240), hit)];
 
     if class.plane() == Plane::Gpu {
         vram::refine(&mut c, hit, bundle, facts);

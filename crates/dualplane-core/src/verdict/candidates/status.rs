@@ -114,7 +114,7 @@ pub(super) fn object(hit: &Hit, bundle: &Bundle, facts: &Facts, subject: &Subjec
         .at(&hit.place, &hit.text, hit.stamp);
     c.weight = if hit.mark == Mark::Fatal { Weight::Fatal } else { Weight::Degraded };
     c.phase = if hit.phase == Phase::Unknown { end_phase(facts) } else { hit.phase };
-    c.supports = vec![Cited::at(crate::text::shorten(&hit.text, 240), &hit.place)];
+    c.supports = vec![Cited::of(crate::text::shorten(&hit.text, 240), hit)];
     all.push(c);
 }
 

@@ -63,5 +63,5 @@ pub(in crate::verdict) fn from_chain(first: &Candidate, rest: &[Candidate]) -> D
 
 /// The line itself as evidence.
 pub(in crate::verdict) fn quoted(hit: &Hit) -> Cited {
-    Cited::at(crate::text::shorten(hit.text.trim(), 240), &hit.place)
+    Cited::of(crate::text::shorten(hit.text.trim(), 240), hit)
 }

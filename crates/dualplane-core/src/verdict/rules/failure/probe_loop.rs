@@ -42,7 +42,10 @@ fn judge(case: &Case<'_>) -> Judged {
         .ok_or_else(|| unmet("no event reports repeated probe kills of this container"))?;
     let place = Place { file: killing.file.clone(), line: killing.line };
     let supports = vec![
-        Cited::at(format!("{} ({} times, of {restarts} restarts)", killing.message, killing.count), &place),
+        Cited::quote(
+            format!("{} ({} times, of {restarts} restarts)", killing.message, killing.count),
+            &place,
+        ),
         Cited::at(
             format!("exit code {} with reason {}, not OOMKilled", death.exit_code, death.reason),
             &case.pod_place(),

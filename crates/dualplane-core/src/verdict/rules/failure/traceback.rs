@@ -37,7 +37,7 @@ pub(super) fn exception(case: &Case<'_>) -> Judged {
         "the traceback ends in {}, which is not a memory error",
         crate::text::shorten(&exception.message, 160)
     );
-    let supports = vec![Cited::at(crate::text::shorten(exception.text.trim(), 240), &exception.place)];
+    let supports = vec![Cited::quote(crate::text::shorten(exception.text.trim(), 240), &exception.place)];
     let mut phase = case.phase_or_end(exception.phase);
     // A module that cannot be imported is missed when the program begins.
     if phase == Phase::Unknown && matches!(exception.name.as_str(), "ImportError" | "ModuleNotFoundError") {

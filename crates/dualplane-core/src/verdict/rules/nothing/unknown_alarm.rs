@@ -24,7 +24,7 @@ fn judge(case: &Case<'_>) -> Judged {
     });
     let (log, line, text) = alarm.ok_or_else(|| unmet("no log ends with a report of an abnormal end"))?;
     let place = Place { file: log.file.clone(), line: Some(line) };
-    let supports = vec![Cited::at(crate::text::shorten(text.trim(), 240), &place)];
+    let supports = vec![Cited::quote(crate::text::shorten(text.trim(), 240), &place)];
     let summary = "the log reports an abnormal end in an unrecognised message";
     Ok(decided(Class::Unknown, case.end_phase(), Confidence::Low, summary, supports))
 }

@@ -30,7 +30,7 @@ fn judge(case: &Case<'_>) -> Judged {
     if case.death().is_none() && !case.survived() {
         return Err(unmet("it is unknown how the container ended"));
     }
-    let supports = vec![Cited::at(hit.text.clone(), &hit.place)];
+    let supports = vec![Cited::of(hit.text.clone(), hit)];
     let summary =
         "the kubelet was asked to stop the container; after the grace period, it sends SIGKILL (137)";
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, supports))

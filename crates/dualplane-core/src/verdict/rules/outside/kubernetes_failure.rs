@@ -44,7 +44,7 @@ fn judge(case: &Case<'_>) -> Judged {
     if !evicted && !can_be_stopped(case) {
         return Err(unmet("the exit code was chosen by the program itself"));
     }
-    let mut supports = vec![Cited::at(crate::text::shorten(&hit.text, 240), &hit.place)];
+    let mut supports = vec![Cited::of(crate::text::shorten(&hit.text, 240), hit)];
     if let Some(d) = case.death() {
         let text = format!("exit code {} with reason {}, not OOMKilled", d.exit_code, d.reason);
         supports.push(Cited::at(text, &case.pod_place()));

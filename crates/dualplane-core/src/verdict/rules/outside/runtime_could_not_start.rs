@@ -31,7 +31,7 @@ fn judge(case: &Case<'_>) -> Judged {
         )
     })?;
     let text = format!("{}: {}", death.reason, crate::text::shorten(&hit.text, 240));
-    let supports = vec![Cited::at(text, &hit.place)];
+    let supports = vec![Cited::of(text, hit)];
     Ok(decided(Class::NotMemory, Phase::Load, Confidence::High, hit.meaning.clone(), supports))
 }
 

@@ -32,7 +32,7 @@ fn judge(case: &Case<'_>) -> Judged {
         .iter()
         .find(back_off)
         .ok_or_else(|| unmet("no event reports a restart loop"))?;
-    let supports = vec![Cited::at(hit.text.clone(), &hit.place)];
+    let supports = vec![Cited::of(hit.text.clone(), hit)];
     let summary = "a container keeps restarting, and the evidence does not show how it ends";
     Ok(decided(Class::Unknown, case.end_phase(), Confidence::Low, summary, supports))
 }
