@@ -17,6 +17,8 @@ pub enum Proof {
     },
     /// A line that no signature knows; the sentence quotes it.
     Quote,
+    /// The limit of a whole pod stands above that of its container, and what it holds is not at hand.
+    PodLimitAbove,
     /// In words only: what is computed, counted or absent.
     Said,
 }
@@ -52,6 +54,12 @@ impl Cited {
     #[must_use]
     pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), place: None, proof: Proof::Said }
+    }
+
+    /// The same, proving this.
+    #[must_use]
+    pub fn proving(self, proof: Proof) -> Self {
+        Self { proof, ..self }
     }
 
     /// A sentence that quotes what a signature knows.

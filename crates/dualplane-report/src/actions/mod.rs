@@ -127,7 +127,7 @@ pub fn advise(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, verdict: &V
 /// anew, and what they count or compute names remedies of other classes.
 pub(crate) fn quotes<'a>(cx: &Context<'a>) -> impl Iterator<Item = &'a str> {
     let supports = cx.verdict.causes.first().into_iter().flat_map(|c| &c.supports);
-    supports.filter(|s| s.proof != Proof::Said).map(|s| s.text.as_str())
+    supports.filter(|s| matches!(s.proof, Proof::Line { .. } | Proof::Quote)).map(|s| s.text.as_str())
 }
 
 /// Signatures of the lines that speak for the verdict.

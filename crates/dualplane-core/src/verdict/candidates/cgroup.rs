@@ -8,7 +8,7 @@ use crate::text::counted;
 use crate::units::Bytes;
 use crate::verdict::memory::{Whose, whose};
 use crate::verdict::rules::first;
-use crate::verdict::{Cited, Class, Confidence, Subject};
+use crate::verdict::{Cited, Class, Confidence, Proof, Subject};
 
 /// `oom_kill` above zero, in a cgroup that can be the subject's.
 ///
@@ -76,7 +76,10 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts) -> O
     }
     // The pod's own files settle it.
     if class == Class::HostNodeOom && pod.is_none_or(|p| p.limit.is_none() && !p.unlimited) {
-        out.against.push(Cited::at("a pod-level limit applies in addition to the container's", &at));
+        out.against.push(
+            Cited::at("a pod-level limit applies in addition to the container's", &at)
+                .proving(Proof::PodLimitAbove),
+        );
     }
     out.against.push(Cited::at("a counter has no timestamp and names no process; the kernel log does", &at));
     Some(out)
@@ -139,7 +142,7 @@ mod tests {
         let facts = crate::facts::extract(&bundle, &knowledge);
         let verdict = crate::verdict::judge(&bundle, &facts, &knowledge);
         let pod_in_doubt =
-            verdict.causes.iter().any(|c| c.against.iter().any(|a| a.text.contains("pod-level limit")));
+            verdict.causes.iter().any(|c| c.against.iter().any(|a| a.proof == Proof::PodLimitAbove));
         (verdict.class, pod_in_doubt)
     }
 
