@@ -483,7 +483,7 @@ fn both_planes_at_one_moment() {
     let said = report.verdict.causes[0].supports.iter().find(|c| c.text.contains("working set")).unwrap();
     assert_eq!(
         said.text,
-        "working set reached 99.6 % of the limit 64.00 GiB (63.74 GiB) at 2026-07-03T20:43:05Z, while VRAM stood at 61 % (GPU 0)"
+        "working set reached 99.6 % of the limit 64.00 GiB (63.74 GiB) at 2026-07-03T20:43:05Z, while VRAM was at 61 % (GPU 0)"
     );
     cited("series/openmetrics.txt", said.place.as_ref().unwrap().line, "6.8440000e+10");
 }

@@ -362,7 +362,10 @@ fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
     let title = if flags.is_empty() {
         "Do not change the server's VRAM settings: host RAM ran out".to_owned()
     } else {
-        format!("Do not change {} for this: they control VRAM, but host RAM ran out", flags.join(" or "))
+        format!(
+            "Do not change {} for this: host RAM ran out, and VRAM settings do not change that",
+            flags.join(" or ")
+        )
     };
     out.push(Action::new(Stage::Avoid, title));
     let shm =
