@@ -3,7 +3,7 @@
 
 mod words;
 
-pub use words::{Given, Known, MOST_WORDS, Take, Words, flags, shell};
+pub use words::{Given, Known, MAX_WORDS, Take, Words, flags, shell};
 
 /// Words at the head of a command that may name the program: `python3 -X … -m vllm.entrypoints.openai.api_server`.
 const HEAD: usize = 8;
@@ -26,7 +26,7 @@ pub fn split(words: &[String], env: &[(String, String)]) -> Vec<Vec<String>> {
     let expand = |w: &String| {
         if w.contains("$(") { shell(&format!("\"{w}\""), env).concat().join("") } else { w.clone() }
     };
-    vec![words.iter().take(MOST_WORDS).flat_map(|w| several(w)).map(|w| expand(&w)).collect()]
+    vec![words.iter().take(MAX_WORDS).flat_map(|w| several(w)).map(|w| expand(&w)).collect()]
 }
 
 /// Several flags in one word, as templates write them: `--port 8000 --max-model-len 4096`.

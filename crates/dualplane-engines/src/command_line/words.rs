@@ -1,7 +1,7 @@
 //! Words of a command line: what a shell would make of a text, and flags with their values.
 
 /// No command line has more words; a longer one is broken or hostile.
-pub const MOST_WORDS: usize = 4096;
+pub const MAX_WORDS: usize = 4096;
 
 /// How many values a flag takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub struct Words {
 #[must_use]
 pub fn flags(words: &[String], table: &[Known]) -> Words {
     let mut out = Words::default();
-    let mut rest = words.iter().take(MOST_WORDS).peekable();
+    let mut rest = words.iter().take(MAX_WORDS).peekable();
     while let Some(word) = rest.next() {
         let Some(body) = name_of(word) else {
             out.loose.push(word.clone());
@@ -141,7 +141,7 @@ pub fn shell(text: &str, env: &[(String, String)]) -> Vec<Vec<String>> {
         }
     };
     while let Some(c) = chars.next() {
-        if total > MOST_WORDS {
+        if total > MAX_WORDS {
             break;
         }
         match (quote, c) {

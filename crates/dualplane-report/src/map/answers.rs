@@ -13,7 +13,7 @@ use dualplane_core::evidence::metrics;
 use dualplane_engines::{Answer, Engines};
 
 /// Models of one answer that are kept: a server of many adapters lists them all.
-const MOST_MODELS: usize = 64;
+const MAX_MODELS: usize = 64;
 
 /// Adds what an engine answered.
 pub(super) fn hear(c: &mut ContainerMap, question: &Question, body: &str) {
@@ -49,7 +49,7 @@ impl Heard<'_> {
 
     fn model(&mut self, id: &str, root: &str, max_len: Option<u64>) {
         let told = self.c.models.iter().filter(|m| m.id.confidence == Confidence::High).count();
-        if id.is_empty() || told >= MOST_MODELS {
+        if id.is_empty() || told >= MAX_MODELS {
             return;
         }
         let root =
@@ -67,7 +67,7 @@ impl Heard<'_> {
     }
 
     fn models(&mut self) {
-        for m in list(self.value, "/data").iter().take(MOST_MODELS) {
+        for m in list(self.value, "/data").iter().take(MAX_MODELS) {
             let owner = str_at(m, "/owned_by");
             let by = Engines::embedded().iter().find(|d| d.owned_by.iter().any(|o| o == owner));
             self.engine(by.map_or("", |d| &d.name));
@@ -92,7 +92,7 @@ impl Heard<'_> {
             }
             match &a.list {
                 Some(items) => {
-                    for item in list(self.value, items).iter().take(MOST_MODELS) {
+                    for item in list(self.value, items).iter().take(MAX_MODELS) {
                         self.model_of(a, item);
                     }
                 }

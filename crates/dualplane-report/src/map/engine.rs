@@ -35,7 +35,7 @@ pub struct Answer {
 }
 
 /// Ports of one container that are asked.
-const MOST_PORTS: usize = 3;
+const MAX_PORTS: usize = 3;
 /// What is asked where the engine is not known: what servers answer most.
 const USUAL: [&str; 6] = ["v1/models", "version", "info", "props", "api/version", "v2"];
 /// Port unless told otherwise: most servers'.
@@ -133,7 +133,7 @@ pub fn questions(pod: &Value) -> Vec<Question> {
         ports.retain(|p| (1..=65_535).contains(p));
         ports.sort_by_key(|p| *p != usual);
         ports.dedup();
-        for port in ports.into_iter().take(MOST_PORTS) {
+        for port in ports.into_iter().take(MAX_PORTS) {
             let of_port = paths.iter().map(|path| Question { container: name.to_owned(), port, path });
             out.extend(of_port);
         }

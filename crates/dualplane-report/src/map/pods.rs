@@ -11,7 +11,7 @@ use dualplane_base::Confidence;
 use dualplane_base::json::{list, str_at, text_of};
 
 /// Containers of a pod that are looked at.
-const MOST_CONTAINERS: usize = 64;
+const MAX_CONTAINERS: usize = 64;
 
 /// Containers that run beside each other: the regular ones, and init containers that stay.
 pub(super) fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
@@ -19,7 +19,7 @@ pub(super) fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
     list(pod, "/spec/containers")
         .iter()
         .chain(list(pod, "/spec/initContainers").iter().filter(stays))
-        .take(MOST_CONTAINERS)
+        .take(MAX_CONTAINERS)
 }
 
 /// Statuses of all containers.
@@ -145,7 +145,7 @@ pub(super) fn allocated(a: &mut Assembly, pod: &Value) {
     let node = str_at(pod, "/spec/nodeName");
     for s in ["/status/containerStatuses", "/status/initContainerStatuses"].iter().flat_map(|l| list(pod, l))
     {
-        for resource in list(s, "/allocatedResourcesStatus").iter().take(MOST_CONTAINERS) {
+        for resource in list(s, "/allocatedResourcesStatus").iter().take(MAX_CONTAINERS) {
             let name = str_at(resource, "/name");
             if !is_gpu(name) {
                 continue;
