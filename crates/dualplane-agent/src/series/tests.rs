@@ -169,7 +169,7 @@ fn a_container_at_its_limit_is_cited_with_vram_beside_it() {
     assert!(
         has(&[
             "working set reached 99.1 % of the limit 64.00 GiB",
-            "VRAM stood at 50 % (GPU 0)",
+            "VRAM was at 50 % (GPU 0)",
             "the KV cache at 100 %",
             "series/host.json"
         ]),
@@ -203,8 +203,8 @@ fn a_full_card_is_cited_with_host_ram_beside_it() {
     let (class, cited) = triage(files);
     assert_eq!(class.plane(), dualplane_core::verdict::Plane::Gpu, "{class:?}");
     assert!(
-        cited.iter().any(|c| c.contains("VRAM of GPU 0 stood at 99.9 %")
-            && c.contains("never above 50 % of its limit 64.00 GiB")),
+        cited.iter().any(|c| c.contains("VRAM of GPU 0 was at 99.9 %")
+            && c.contains("never exceeded 50 % of its limit 64.00 GiB")),
         "{cited:#?}"
     );
 }

@@ -88,7 +88,7 @@ mod tests {
         ]);
         assert!(bundle.gaps.is_empty(), "{:?}", bundle.gaps);
         let rows: Vec<_> = bundle.tops.iter().map(|t| (t.tool, t.memory.0)).collect();
-        assert_eq!(rows, [("the kubelet's summary", 42), ("metrics-server", 2048)]);
+        assert_eq!(rows, [("metrics-server", 2048), ("the kubelet's summary", 42)]);
         assert_eq!(bundle.machines.first().and_then(|m| m.total), Some(Bytes(4000)));
     }
 }
