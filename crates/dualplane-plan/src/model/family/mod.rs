@@ -73,201 +73,24 @@ pub(crate) struct Traits {
     pub(crate) everywhere: Everywhere,
 }
 
-const BASE: Traits = Traits {
-    family: Family::Decoder,
-    qk_norm: QkNorm::None,
-    qkv_bias: Bias::Config,
-    o_bias: Bias::Config,
-    mlp: "mlp",
-    layers: "model.layers",
-    everywhere: Everywhere::Nothing,
-};
+/// An entry of `knowledge/architectures.toml`.
+struct Architecture {
+    names: &'static [&'static str],
+    model_types: &'static [&'static str],
+    traits: Traits,
+}
 
-/// Names as in `architectures` of config.json. Source: vLLM `model_executor/models/registry.py` and the files it names.
-const TABLE: &[(&[&str], Traits)] = &[
-    (&["LlamaForCausalLM", "MistralForCausalLM", "Mistral3ForConditionalGeneration"], BASE),
-    (
-        &["Qwen2ForCausalLM", "Qwen2_5_VLForConditionalGeneration", "Qwen2VLForConditionalGeneration"],
-        Traits { qkv_bias: Bias::Always, o_bias: Bias::Never, ..BASE },
-    ),
-    (
-        &["Qwen3ForCausalLM", "Qwen3VLForConditionalGeneration"],
-        Traits { qk_norm: QkNorm::PerHead, o_bias: Bias::Never, ..BASE },
-    ),
-    (
-        &["Qwen3MoeForCausalLM", "Qwen3VLMoeForConditionalGeneration"],
-        Traits {
-            qk_norm: QkNorm::PerHead,
-            o_bias: Bias::Never,
-            everywhere: Everywhere::EmbeddingAndHead,
-            ..BASE
-        },
-    ),
-    (
-        &["Qwen2MoeForCausalLM"],
-        Traits {
-            qkv_bias: Bias::Always,
-            o_bias: Bias::Never,
-            everywhere: Everywhere::EmbeddingAndHead,
-            ..BASE
-        },
-    ),
-    (&["Phi3ForCausalLM"], Traits { qkv_bias: Bias::Never, o_bias: Bias::Never, ..BASE }),
-    (
-        &["MixtralForCausalLM"],
-        Traits {
-            qkv_bias: Bias::Never,
-            o_bias: Bias::Never,
-            mlp: "block_sparse_moe",
-            everywhere: Everywhere::EmbeddingAndHead,
-            ..BASE
-        },
-    ),
-    (
-        &["MiniMaxM2ForCausalLM"],
-        Traits {
-            qk_norm: QkNorm::Whole,
-            qkv_bias: Bias::Config,
-            o_bias: Bias::Never,
-            mlp: "block_sparse_moe",
-            ..BASE
-        },
-    ),
-    (&["Glm4MoeForCausalLM"], Traits { o_bias: Bias::Never, ..BASE }),
-    (
-        &["GptOssForCausalLM"],
-        Traits {
-            family: Family::GptOss,
-            qkv_bias: Bias::Always,
-            o_bias: Bias::Always,
-            everywhere: Everywhere::EmbeddingAndHead,
-            ..BASE
-        },
-    ),
-    (
-        &["MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM"],
-        Traits { family: Family::MimoV2, o_bias: Bias::Never, ..BASE },
-    ),
-    (
-        &[
-            "DeepseekV2ForCausalLM",
-            "DeepseekV3ForCausalLM",
-            "DeepseekV32ForCausalLM",
-            "GlmMoeDsaForCausalLM",
-            "KimiK25ForConditionalGeneration",
-        ],
-        Traits { family: Family::Deepseek, ..BASE },
-    ),
-    (&["DeepseekV4ForCausalLM"], Traits { family: Family::DeepseekV4, mlp: "ffn", layers: "layers", ..BASE }),
-    (
-        &[
-            "Qwen3NextForCausalLM",
-            "Qwen3_5ForConditionalGeneration",
-            "Qwen3_5MoeForConditionalGeneration",
-            "Qwen3_5ForCausalLM",
-            "Qwen3_5MoeForCausalLM",
-        ],
-        Traits {
-            family: Family::QwenHybrid,
-            qk_norm: QkNorm::PerHead,
-            o_bias: Bias::Never,
-            everywhere: Everywhere::Embedding,
-            ..BASE
-        },
-    ),
-    (
-        &["NemotronHForCausalLM"],
-        Traits {
-            family: Family::NemotronH,
-            mlp: "mixer",
-            layers: "backbone.layers",
-            everywhere: Everywhere::EmbeddingAndHead,
-            ..BASE
-        },
-    ),
-    (
-        &["KimiK3ForConditionalGeneration", "KimiLinearForCausalLM"],
-        Traits { family: Family::KimiLinear, mlp: "block_sparse_moe", ..BASE },
-    ),
-    (
-        &["Llama4ForConditionalGeneration", "Llama4ForCausalLM"],
-        Traits { family: Family::Llama4, mlp: "feed_forward", ..BASE },
-    ),
-    (
-        &["Gemma4ForConditionalGeneration", "Gemma4ForCausalLM"],
-        Traits {
-            family: Family::Gemma4,
-            qk_norm: QkNorm::PerHead,
-            everywhere: Everywhere::Embedding,
-            ..BASE
-        },
-    ),
-    (
-        &["Gemma3ForConditionalGeneration", "Gemma3ForCausalLM"],
-        Traits { family: Family::Gemma, qk_norm: QkNorm::PerHead, everywhere: Everywhere::Embedding, ..BASE },
-    ),
-    (&["Gemma2ForCausalLM"], Traits { family: Family::Gemma, ..BASE }),
-    (
-        &["OPTForCausalLM"],
-        Traits { family: Family::Opt, qkv_bias: Bias::Always, o_bias: Bias::Always, ..BASE },
-    ),
-];
-
-/// `model_type` of what the table holds. vLLM and transformers refuse others.
-const TYPES: &[&str] = &[
-    "deepseek_v2",
-    "deepseek_v3",
-    "deepseek_v32",
-    "deepseek_v4",
-    "gemma2",
-    "gemma3",
-    "gemma3_text",
-    "gemma4",
-    "gemma4_text",
-    "glm4_moe",
-    "glm_moe_dsa",
-    "gpt_oss",
-    "kimi_k2",
-    "kimi_k25",
-    "kimi_k3",
-    "kimi_linear",
-    "llama",
-    "llama4",
-    "llama4_text",
-    "mimo_v2_flash",
-    "mimo_v2",
-    "minimax_m2",
-    "mistral",
-    "mistral3",
-    "mixtral",
-    "nemotron_h",
-    "opt",
-    "phi3",
-    "qwen2",
-    "qwen2_5_vl",
-    "qwen2_moe",
-    "qwen2_vl",
-    "qwen3",
-    "qwen3_5",
-    "qwen3_5_moe",
-    "qwen3_5_moe_text",
-    "qwen3_5_text",
-    "qwen3_moe",
-    "qwen3_next",
-    "qwen3_vl",
-    "qwen3_vl_moe",
-    "qwen3_vl_moe_text",
-    "qwen3_vl_text",
-];
+/// What `knowledge/architectures.toml` holds, as the build script wrote it.
+const TABLE: &[Architecture] = include!(concat!(env!("OUT_DIR"), "/architectures.rs"));
 
 /// Whether a `model_type` is one of those that the table stands for.
 pub(crate) fn knows_type(model_type: &str) -> bool {
-    TYPES.contains(&model_type)
+    TABLE.iter().any(|a| a.model_types.contains(&model_type))
 }
 
 /// What an architecture's name stands for.
 pub(crate) fn traits(architecture: &str) -> Option<&'static Traits> {
-    TABLE.iter().find(|(names, _)| names.contains(&architecture)).map(|(_, t)| t)
+    TABLE.iter().find(|a| a.names.contains(&architecture)).map(|a| &a.traits)
 }
 
 /// What every family reads its layers from.
@@ -333,5 +156,33 @@ pub(crate) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
         Family::KimiLinear => hybrid::kimi(cx),
         Family::Llama4 => llama4::layers(cx),
         Family::Gemma4 | Family::Gemma => gemma::layers(cx),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_and_type_stands_once() {
+        for key in [|a: &Architecture| a.names, |a: &Architecture| a.model_types] {
+            let mut all: Vec<&str> = TABLE.iter().flat_map(key).copied().collect();
+            all.sort_unstable();
+            assert!(all.windows(2).all(|w| w[0] != w[1]), "{all:?}");
+            assert!(all.len() > 30);
+        }
+    }
+
+    #[test]
+    fn an_entry_says_what_its_name_switches_on() {
+        let llama = traits("LlamaForCausalLM").unwrap();
+        assert_eq!((llama.family, llama.mlp, llama.layers), (Family::Decoder, "mlp", "model.layers"));
+        assert_eq!((llama.qkv_bias, llama.o_bias), (Bias::Config, Bias::Config));
+        let hybrid = traits("NemotronHForCausalLM").unwrap();
+        assert_eq!((hybrid.family, hybrid.layers), (Family::NemotronH, "backbone.layers"));
+        assert_eq!(hybrid.everywhere, Everywhere::EmbeddingAndHead);
+        assert_eq!(traits("Qwen3ForCausalLM").unwrap().qk_norm, QkNorm::PerHead);
+        assert_eq!(traits("Ernie4_5ForCausalLM").unwrap().o_bias, Bias::Never);
+        assert!(traits("Qwen3").is_none() && knows_type("ernie4_5") && !knows_type("ernie"));
     }
 }
