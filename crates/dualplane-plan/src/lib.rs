@@ -37,9 +37,12 @@ use engines::vllm::{budget, kv, pool, prepare, sweep};
 pub use answer::{Answer, Named, answer};
 pub use calibrate::{CALIBRATION, Calibration, Measured, compare};
 pub use dualplane_base::Version;
-pub use engines::{SglangFlags, plan};
+pub use engines::plan;
 pub use gpu::Gpu;
-pub use launch::{CudaGraphs, Launch, Lora, MaxModelLen, Speculation, Speculative};
+pub use launch::{
+    CudaGraphs, HostAsk, Launch, LlamaCppAsk, Lora, MaxModelLen, PodAsk, SglangFlags, Speculation,
+    Speculative, Split, TgiAsk,
+};
 pub use model::Model;
 pub use outcome::{
     GpuPlan, HostPlan, KvGroup, KvPlan, Plan, PlanError, Refusal, Resolved, TensorClass, Verdict,

@@ -3,8 +3,9 @@
 use super::numbers::{count, human, real, wrong};
 use super::words::{self, Given, Known, Take::Switch, Take::Value};
 use super::{CommandLine, EngineKind};
-use crate::engines::llama_cpp::{Split, name_and_quant};
+use crate::engines::llama_cpp::name_and_quant;
 use crate::launch::MaxModelLen;
+use crate::launch::Split;
 use crate::outcome::PlanError;
 
 /// Source: llama.cpp common/arg.cpp.

@@ -10,7 +10,6 @@ pub mod tgi;
 pub(crate) mod trtllm;
 pub(crate) mod vllm;
 
-pub use sglang::SglangFlags;
 pub(crate) use shapes::Shapes;
 
 use self::vllm::prepare::Prepared;

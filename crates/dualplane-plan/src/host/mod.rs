@@ -3,19 +3,17 @@
 //! Unreclaimable memory counts: anonymous pages, pinned pages, shared memory and Memory volumes. Page cache does not:
 //! the kernel takes it back before it kills anybody.
 
-mod ask;
 mod caches;
 mod files;
 mod loading;
 mod processes;
 mod volumes;
 
-pub use ask::{HostAsk, PodAsk};
+use super::launch::{CommandLine, HostAsk};
 pub use files::Checkpoint;
 
 use serde::Serialize;
 
-use super::cli::CommandLine;
 use super::model::Model;
 use super::outcome::{GpuPlan, HostPlan, Plan, Verdict};
 use super::quantity::{Plane, Quantity, Term, Unknown};
@@ -178,6 +176,7 @@ pub(crate) const fn whole_gib(bytes: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::cli;
+    use crate::launch::PodAsk;
     use dualplane_base::units::Bytes;
 
     fn report(text: &str) -> HostReport {

@@ -3,7 +3,8 @@
 use super::outcome::{Change, Finding, HostRow, Outcome, Where};
 use super::seen::{MemoryLimit, Seen, Shm};
 use crate::Quantity;
-use crate::host::{HostReport, PodAsk};
+use crate::host::HostReport;
+use crate::launch::PodAsk;
 use dualplane_base::units::{Bytes, GIB, MIB};
 
 /// `/dev/shm` of a container without a volume there.

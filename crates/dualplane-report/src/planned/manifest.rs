@@ -1,8 +1,8 @@
 //! The model server of a Kubernetes manifest, or of a pod: command, image, memory, volumes and devices.
 
 use dualplane_plan::PlanError;
+use dualplane_plan::PodAsk;
 use dualplane_plan::cli::{self, CommandLine};
-use dualplane_plan::host::PodAsk;
 
 use dualplane_core::evidence::{Bundle, Container, ContainerKind, Pod};
 

@@ -1,9 +1,9 @@
 //! The compute buffer of a card, and what CUDA takes beside the buffers.
 
-use super::ask::LlamaCppAsk;
 use super::facts::Facts;
 use super::kv::Cells;
 use crate::arith::mul;
+use crate::launch::LlamaCppAsk;
 use crate::quantity::Quantity;
 use dualplane_base::units::MIB;
 

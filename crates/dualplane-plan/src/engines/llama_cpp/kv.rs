@@ -1,9 +1,9 @@
 //! The KV cache: cells for each layer, allocated whole at the start.
 
-use super::ask::LlamaCppAsk;
 use super::facts::{Cached, Facts};
 use super::ggml::GgmlType;
 use crate::arith::{mul, round_up};
+use crate::launch::LlamaCppAsk;
 use crate::outcome::PlanError;
 
 /// Cells are allocated in steps of so many (src/llama-context.cpp, src/llama-kv-cache-iswa.cpp).

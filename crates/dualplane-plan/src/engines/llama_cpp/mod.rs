@@ -1,7 +1,6 @@
 //! The GPU plane of llama.cpp: tensors by layer, a KV cache that is allocated whole, and one compute buffer a card.
 
 mod as_model;
-mod ask;
 mod compute;
 mod facts;
 pub mod ggml;
@@ -12,13 +11,12 @@ mod place;
 mod recipe;
 mod show;
 
-pub use ask::{LlamaCppAsk, Split};
 pub use gguf::Gguf;
 pub use names::name_and_quant;
 
-use super::super::cli::CommandLine;
 use super::super::gpu::Gpu;
 use super::super::launch::MaxModelLen;
+use super::super::launch::{CommandLine, Split};
 use super::super::model::Model;
 use super::super::outcome::{GpuPlan, KvGroup, KvPlan, Plan, PlanError, Resolved, TensorClass, Verdict};
 use super::super::quantity::{Plane, Quantity, Term, Unknown};

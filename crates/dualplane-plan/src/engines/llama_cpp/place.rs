@@ -1,8 +1,8 @@
 //! Where each tensor goes: layers to cards, the rest to RAM.
 
-use super::ask::LlamaCppAsk;
 use super::facts::{Facts, layer_of};
 use super::gguf::Tensor;
+use crate::launch::LlamaCppAsk;
 use crate::outcome::TensorClass;
 
 /// Layers of the cards, the output counted as the last.

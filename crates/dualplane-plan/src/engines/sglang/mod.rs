@@ -6,13 +6,10 @@
 mod around;
 mod cells;
 mod defaults;
-mod flags;
 mod pool;
 mod states;
 #[cfg(test)]
 mod tests;
-
-pub use flags::SglangFlags;
 
 use self::around::{attention_ranks, context, encoder, outside, page, unknown};
 use self::cells::{Cells, Setting};

@@ -1,6 +1,7 @@
 //! Against what SGLang printed, and against the rules of its source.
 
 use super::*;
+use crate::launch::SglangFlags;
 use crate::model::ModelFiles;
 use dualplane_base::units::GIB;
 

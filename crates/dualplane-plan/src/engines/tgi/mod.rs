@@ -1,9 +1,8 @@
 //! The GPU plane of TGI: one prefill of the largest batch, then the KV cache takes what is left of a share of the card.
 
 use super::super::arith::{floor_div, mul};
-use super::super::cli::CommandLine;
 use super::super::gpu::Gpu;
-use super::super::launch::{Launch, MaxModelLen};
+use super::super::launch::{CommandLine, Launch, MaxModelLen};
 use super::super::model::{Attention, Dtype, FeedForward, Model};
 use super::super::outcome::{GpuPlan, KvGroup, KvPlan, Plan, PlanError, Refusal, Resolved, Verdict};
 use super::super::quantity::{Plane, Quantity, Term, Unknown};
@@ -21,17 +20,6 @@ const ROOM: u64 = 900;
 const OLD_ROOM: (u64, u64) = (900, 950);
 
 const SOURCE: &str = "TGI server/text_generation_server/models/flash_causal_lm.py warmup";
-
-/// Flags that only TGI has.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
-pub struct TgiAsk {
-    /// `--max-input-tokens`.
-    pub max_input_tokens: Option<u64>,
-    /// `--max-batch-total-tokens`; models with flash attention ignore it.
-    pub max_batch_total_tokens: Option<u64>,
-    /// `TGI_WIGGLE_ROOM` in thousandths.
-    pub room: Option<u64>,
-}
 
 /// Plans a launch of TGI.
 ///

@@ -132,7 +132,7 @@ impl Subject {
         Ok(Self::Launch { question: Box::new(question), named_card, calibration: calibration.map(Box::new) })
     }
 
-    fn pod(&self) -> Option<&dualplane_plan::host::PodAsk> {
+    fn pod(&self) -> Option<&dualplane_plan::PodAsk> {
         match self {
             Self::Launch { question, .. } => Some(&question.line.host.pod).filter(|p| p.known),
             Self::Machine | Self::Unclear { .. } => None,

@@ -1,8 +1,19 @@
 //! What was asked of the engine: the flags that change its memory.
 
+mod command_line;
+mod host;
+mod llama_cpp;
+mod sglang;
+mod tgi;
+
+pub use command_line::CommandLine;
+pub use host::{HostAsk, PodAsk};
+pub use llama_cpp::{LlamaCppAsk, Split};
+pub use sglang::SglangFlags;
+pub use tgi::TgiAsk;
+
 use serde::Serialize;
 
-use super::engines::SglangFlags;
 use super::model::Model;
 use super::outcome::PlanError;
 use super::version::EngineKind;
