@@ -10,16 +10,16 @@ pub(crate) const MAX_LINES: u64 = 1000;
 
 /// What was found behind a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Behind {
+struct Behind {
     /// How many of the next lines still belong to the user's text.
-    pub(crate) quoted: u64,
+    quoted: u64,
     /// How many were looked at for it.
-    pub(crate) looked: u64,
+    looked: u64,
 }
 
 /// Which of the lines behind `text` still belong to the user's text that begins at byte `from` of it; none where it
 /// opens no quote, closes it in the same line, or never closes it (a cut prompt).
-pub(crate) fn lines_behind<L: AsRef<str>>(text: &str, from: usize, next: impl Iterator<Item = L>) -> Behind {
+fn lines_behind<L: AsRef<str>>(text: &str, from: usize, next: impl Iterator<Item = L>) -> Behind {
     let Some((quote, rest)) = opening(text, from) else { return Behind::default() };
     if closes(rest, quote).is_some() {
         return Behind::default();
@@ -27,6 +27,40 @@ pub(crate) fn lines_behind<L: AsRef<str>>(text: &str, from: usize, next: impl It
     let mut looked = 0;
     let quoted = until_closed(quote, head(text), next.inspect(|_| looked += 1));
     Behind { quoted, looked }
+}
+
+/// The users' texts of one log. Facts and redaction follow them alike: what is read as evidence is not masked, and what is
+/// masked is no evidence.
+#[derive(Debug, Default)]
+pub(crate) struct Prompts {
+    /// Lines up to this one belong to a user's text.
+    until: u64,
+    looked: u64,
+}
+
+impl Prompts {
+    /// Whether a line, counted from 1, belongs to a text that an earlier one opened.
+    pub(crate) fn hold(&self, number: u64) -> bool {
+        number <= self.until
+    }
+
+    /// Follows the text that begins at byte `from` of the line `number` over those behind it; says whether it goes on.
+    /// A log in which each line opens a quote that none closes is looked through twice at most.
+    pub(crate) fn follow<L: AsRef<str>>(
+        &mut self,
+        number: u64,
+        text: &str,
+        from: usize,
+        next: impl Iterator<Item = L>,
+    ) -> bool {
+        if self.looked > 2 * number + MAX_LINES {
+            return false;
+        }
+        let behind = lines_behind(text, from, next);
+        self.looked += behind.looked;
+        self.until = self.until.max(number + behind.quoted);
+        behind.quoted > 0
+    }
 }
 
 /// The quote that opens the user's text at byte `from`, and whether the line closes it.
@@ -183,5 +217,22 @@ mod tests {
         assert_eq!(lines_behind(&whole, from, ["x', params: y"].iter()), super::Behind::default());
         let long: Vec<String> = (0..super::MAX_LINES + 5).map(|i| format!("line {i}'")).collect();
         assert_eq!(lines_behind(q, from, long.iter()).quoted, 0);
+    }
+
+    #[test]
+    fn lines_of_a_prompt_are_held_and_the_work_is_bounded() {
+        let q = "INFO 03-24 11:40:10 logger.py:39] Received request c-1: prompt: 'why?";
+        let from = q.len() - "'why?".len();
+        let mut prompts = super::Prompts::default();
+        assert!(prompts.follow(7, q, from, ["Traceback", "E: CUDA', params: P(n=1)", "next"].iter()));
+        assert_eq!([7, 8, 9, 10].map(|n| prompts.hold(n)), [true, true, true, false]);
+        // Each line opens a quote that none closes.
+        let open: Vec<&str> = vec!["it goes on"; 5000];
+        let mut prompts = super::Prompts::default();
+        let mut looked = 0_u64;
+        for n in 1..=500 {
+            prompts.follow(n, q, from, open.iter().inspect(|_| looked += 1));
+        }
+        assert!(looked <= 2 * 500 + 2 * super::MAX_LINES, "{looked}");
     }
 }

@@ -69,10 +69,7 @@ struct Scan<'a> {
     source: Option<String>,
     /// Where in the line at hand a user's text begins.
     user_text: Option<usize>,
-    /// Lines that were looked at ahead of their turn.
-    looked_ahead: u64,
-    /// Lines up to this one belong to a text that a user wrote.
-    quoted_until: u64,
+    prompts: quote::Prompts,
 }
 
 impl<'a> Scan<'a> {
@@ -93,8 +90,7 @@ impl<'a> Scan<'a> {
             card: None,
             source: None,
             user_text: None,
-            looked_ahead: 0,
-            quoted_until: 0,
+            prompts: quote::Prompts::default(),
         }
     }
 
@@ -110,7 +106,7 @@ impl<'a> Scan<'a> {
         if bytes.is_empty() {
             return;
         }
-        if number <= self.quoted_until {
+        if self.prompts.hold(number) {
             self.summary.lines = number;
             return;
         }
@@ -146,15 +142,9 @@ impl<'a> Scan<'a> {
     /// Where the line ends inside a text that a user wrote, the lines up to its end are no evidence.
     fn quote(&mut self, number: u64, text: &str, next: &(impl Iterator<Item = &'a [u8]> + Clone)) {
         let Some(from) = self.user_text.take() else { return };
-        // A log in which each line opens a quote that none closes is looked through twice at most.
-        if self.looked_ahead > 2 * number + quote::MAX_LINES {
-            return;
-        }
         let log = self.log;
         let next = next.clone().map(|line| unwrap(log, &head_of(line)).text.into_owned());
-        let behind = quote::lines_behind(text, from, next);
-        self.looked_ahead += behind.looked;
-        self.quoted_until = number + behind.quoted;
+        self.prompts.follow(number, text, from, next);
     }
 
     fn message(&mut self, number: u64, raw: &str, text: &str, stamp: Option<Stamp>, bytes: &'a [u8]) {

@@ -43,9 +43,7 @@ struct Walk<'t> {
     new: BTreeMap<usize, String>,
     /// Open parts of standard output and standard error.
     parts: [Parts<'t>; 2],
-    /// Lines below this belong to a prompt.
-    quoted_until: usize,
-    looked_ahead: u64,
+    prompts: quote::Prompts,
     /// Lines of a prompt that nothing closes go on, up to this many and to this depth of brackets.
     open: Option<(u64, Option<i64>)>,
     pem: pem::Block,
@@ -60,8 +58,7 @@ impl<'t> Walk<'t> {
             log,
             new: BTreeMap::new(),
             parts: [Vec::new(), Vec::new()],
-            quoted_until: 0,
-            looked_ahead: 0,
+            prompts: quote::Prompts::default(),
             open: None,
             pem: pem::Block::default(),
             variable: None,
@@ -79,7 +76,7 @@ impl<'t> Walk<'t> {
         if raw.is_empty() {
             return;
         }
-        let quoted = i < self.quoted_until;
+        let quoted = self.prompts.hold(i as u64 + 1);
         let cut = self.parts.iter().any(|p| !p.is_empty());
         let going_on = quoted || cut || self.open.is_some() || self.pem.is_open() || self.variable.is_some();
         if !going_on && !worth_a_look(r.knowledge, raw) {
@@ -162,16 +159,10 @@ impl<'t> Walk<'t> {
         if quote.is_some_and(|(_, closed)| closed) {
             return;
         }
-        // The bound that the facts have: what they read as evidence is not masked, and the other way round.
-        if self.looked_ahead <= 2 * (i as u64 + 1) + quote::MAX_LINES {
-            let log = &self.log;
-            let ahead = next.clone().map(|l| Frame::of(log, l.strip_suffix('\r').unwrap_or(l)).text);
-            let behind = quote::lines_behind(text, from, ahead);
-            self.looked_ahead += behind.looked;
-            if behind.quoted > 0 {
-                self.quoted_until = i + 1 + usize::try_from(behind.quoted).unwrap_or_default();
-                return;
-            }
+        let log = &self.log;
+        let ahead = next.clone().map(|l| Frame::of(log, l.strip_suffix('\r').unwrap_or(l)).text);
+        if self.prompts.follow(i as u64 + 1, text, from, ahead) {
+            return;
         }
         let (before, _) = text.split_at_checked(from).unwrap_or((text, ""));
         let bracket = before.ends_with(['[', '{', '(']) || tail.trim_start().starts_with(['[', '{', '(']);
