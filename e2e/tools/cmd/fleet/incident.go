@@ -32,7 +32,7 @@ type truth struct {
 
 // What a cluster can show. A folder with other evidence (a metrics dump, a cgroup's files) is left out: its
 // label may rest on it.
-var shown = []string{"pod.json", "events.json", "kernel.log", "previous.log", "current.log", "node.json", "truth.json"}
+var shown = []string{"pod.json", "events.json", "kernel.log", "previous.log", "current.log", "node.json", "truth.json", "expected.txt"}
 
 // Logs as a container wrote them; some folders hold them as Docker or CRI wrapped them.
 var wrapped = regexp.MustCompile(`^(\{"|\d{4}-\d\d-\d\dT\S+ (stdout|stderr) [FP] )`)
