@@ -13,6 +13,7 @@ const WITHOUT: &[(&str, Option<&str>)] = &[
     // The fleet's kubelet stamps lines with the time of the request, so that they may lie after the death.
     ("vllm-gpu-capacity-conflict-a015", Some("unknown")),
     ("llama-cpp-host-node-oom-b053", Some("unknown")),
+    ("comfyui-cuda-oom-runtime", None),
     ("ollama-mig-slice-too-small-c055", None),
     ("real-k8s-healthy", None),
 ];
