@@ -10,16 +10,16 @@ pub(crate) const MAX_LINES: u64 = 1000;
 
 /// What was found behind a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Behind {
+pub(super) struct Behind {
     /// How many of the next lines still belong to the user's text.
-    quoted: u64,
+    pub(super) quoted: u64,
     /// How many were looked at for it.
-    looked: u64,
+    pub(super) looked: u64,
 }
 
 /// Which of the lines behind `text` still belong to the user's text that begins at byte `from` of it; none where it
 /// opens no quote, closes it in the same line, or never closes it (a cut prompt).
-fn lines_behind<L: AsRef<str>>(text: &str, from: usize, next: impl Iterator<Item = L>) -> Behind {
+pub(super) fn lines_behind<L: AsRef<str>>(text: &str, from: usize, next: impl Iterator<Item = L>) -> Behind {
     let Some((quote, rest)) = opening(text, from) else { return Behind::default() };
     if closes(rest, quote).is_some() {
         return Behind::default();
