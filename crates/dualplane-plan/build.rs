@@ -42,7 +42,8 @@ fn read(file: &Path) -> Value {
     toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
-/// One entry of `architectures.toml` as Rust text. A word that no variant has does not compile, so this names it here.
+/// One entry of `architectures.toml` as Rust text. A word that no variant has does not compile; a key that is none is told
+/// here.
 fn architecture(entry: &Value) -> String {
     let entry = entry.as_object().expect("a table");
     let names = |key: &str| -> Vec<&str> {
