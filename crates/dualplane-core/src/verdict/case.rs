@@ -2,8 +2,8 @@
 
 use super::candidates::{self, Candidate};
 use super::rules::symptoms;
-use super::{Death, Phase, Subject, chain, deaths, oom_records};
-use crate::evidence::{Bundle, Pod};
+use super::{Phase, Subject, chain, deaths, oom_records};
+use crate::evidence::{Bundle, Pod, Termination};
 use crate::facts::{Facts, Hit, Place};
 use crate::knowledge::Knowledge;
 
@@ -29,7 +29,7 @@ impl<'a> Case<'a> {
     }
 
     /// The end that is judged, as the API tells it.
-    pub(super) fn death(&self) -> Option<&Death> {
+    pub(super) fn death(&self) -> Option<&Termination> {
         self.subject.death.as_ref()
     }
 

@@ -1,9 +1,9 @@
 //! Ranked causes: the one that was settled on with what lies beneath it, and those that were ruled out and why.
 
 use super::candidates::{Candidate, Weight, oom_counter, oom_reason};
-use super::{Cause, Cited, Class, Confidence, Death, Decided, Plane, Step, Subject};
+use super::{Cause, Cited, Class, Confidence, Decided, Plane, Step, Subject};
 use crate::evidence::metrics::last_before;
-use crate::evidence::{Bundle, Change, Rollout};
+use crate::evidence::{Bundle, Change, Rollout, Termination};
 use crate::facts::{Facts, Place, host_pools};
 use crate::text::counted;
 use crate::units::Bytes;
@@ -245,7 +245,7 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
         Plane::Gpu => {
             let mut against = Vec::new();
             let file = subject.pod_of(bundle).map(|p| p.file.clone());
-            let text = subject.death.as_ref().and_then(Death::not_oom_killed);
+            let text = subject.death.as_ref().and_then(Termination::not_oom_killed);
             if let Some((text, file)) = text.zip(file) {
                 against.push(Cited::at(text, &Place { file, line: None }));
             }

@@ -3,7 +3,6 @@
 use super::candidates::oom_counter;
 use crate::evidence::{Bundle, Container, ContainerKind, ContainerStatus, Event, Pod, State, Termination};
 use crate::facts::Facts;
-use crate::time::Stamp;
 use crate::units::Bytes;
 
 /// The workload that an incident is about.
@@ -26,30 +25,13 @@ pub struct Subject {
     /// Restarts of that container.
     pub restarts: Option<u64>,
     /// Its last end.
-    pub death: Option<Death>,
+    pub death: Option<Termination>,
     /// Its memory limit and request.
     pub memory_limit: Option<Bytes>,
     /// Its memory request.
     pub memory_request: Option<Bytes>,
     /// Index of the kernel's record of its kill in the facts: a node's log holds those of other pods as well.
     pub kill: Option<usize>,
-}
-
-/// The end of a container's run as the API tells it.
-#[derive(Debug, Clone)]
-pub struct Death {
-    /// Exit code.
-    pub exit_code: i64,
-    /// Reason.
-    pub reason: String,
-    /// Message.
-    pub message: String,
-    /// Start of the run.
-    pub started: Option<Stamp>,
-    /// End of the run.
-    pub finished: Option<Stamp>,
-    /// Container id of the dead instance.
-    pub container_id: Option<String>,
 }
 
 impl Subject {
@@ -103,24 +85,7 @@ impl Subject {
     }
 }
 
-impl Death {
-    fn of(t: &Termination) -> Self {
-        Self {
-            exit_code: t.exit_code,
-            reason: t.reason.clone(),
-            message: t.message.clone(),
-            started: t.started,
-            finished: t.finished,
-            container_id: t.container_id.clone(),
-        }
-    }
-
-    /// Ended by itself and well.
-    #[must_use]
-    pub fn clean(&self) -> bool {
-        self.exit_code == 0 && !self.oom_killed()
-    }
-
+impl Termination {
     /// How it ended, where the runtime saw no OOM kill.
     #[must_use]
     pub fn not_oom_killed(&self) -> Option<String> {
@@ -130,12 +95,6 @@ impl Death {
                 self.exit_code, self.reason
             )
         })
-    }
-
-    /// The runtime saw an OOM kill of some process of this container.
-    #[must_use]
-    pub fn oom_killed(&self) -> bool {
-        self.reason == "OOMKilled"
     }
 }
 
@@ -176,7 +135,7 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
         container_kind: container.kind,
         node: pod.node.clone(),
         restarts: container.status.as_ref().map(|s| s.restarts),
-        death: end.map(Death::of),
+        death: end.cloned(),
         memory_limit: container.memory_limit.or(pod.memory_limit),
         memory_request: container.memory_request,
         kill: None,
@@ -187,7 +146,7 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
 fn worst<'a>(ends: impl Iterator<Item = &'a Termination>) -> Option<&'a Termination> {
     let ends: Vec<&Termination> = ends.collect();
     ends.iter()
-        .find(|t| t.reason == "OOMKilled")
+        .find(|t| t.oom_killed())
         .or_else(|| ends.iter().find(|t| t.exit_code != 0))
         .or(ends.first())
         .copied()
@@ -198,7 +157,7 @@ const SAME_END_MS: i64 = 10 * 60 * 1000;
 
 fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -> u32 {
     let mut score = match end {
-        Some(t) if t.reason == "OOMKilled" || t.message.contains("OOM-killed") => 80,
+        Some(t) if t.oom_killed() || t.message.contains("OOM-killed") => 80,
         Some(t) if t.exit_code == 137 || t.exit_code == 135 => 60,
         Some(t) if t.exit_code != 0 => 50,
         Some(_) => 10,
@@ -233,7 +192,7 @@ fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -
         score += 5;
     }
     // The server before its helpers: a log shipper killed at its own limit does not explain the server's own end.
-    let died = end.is_some_and(|t| t.exit_code != 0 || t.reason == "OOMKilled");
+    let died = end.is_some_and(|t| !t.clean());
     if c.kind == ContainerKind::Main {
         score += if died { 35 } else { 2 };
     }

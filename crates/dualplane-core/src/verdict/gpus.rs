@@ -163,7 +163,7 @@ pub(super) fn hints(bundle: &Bundle, facts: &Facts, decided: &Decided) -> Vec<Ca
     }
     let oom = matches!(decided.class, Class::CudaOomLoad | Class::CudaOomRuntime);
     let several = cards(bundle).len() > 1 && own_card(bundle).is_none();
-    let told = decided.trigger.as_ref().and_then(|t| vram::parse(&t.text)?.others()).is_some();
+    let told = decided.trigger.as_ref().and_then(|t| t.vram()?.others()).is_some();
     if oom && several && !told {
         let strangers: Vec<Cited> = cards(bundle)
             .iter()

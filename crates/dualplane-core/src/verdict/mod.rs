@@ -27,7 +27,7 @@ mod why_not;
 pub use candidates::{Candidate, Source};
 use case::Case;
 pub use cited::{Cited, Proof};
-pub use deaths::{Death, Subject};
+pub use deaths::Subject;
 pub use dualplane_base::{Class, Confidence, Phase, Plane};
 use rules::Ruled;
 pub use why_not::why_not;
@@ -35,6 +35,7 @@ pub use why_not::why_not;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::evidence::{Bundle, Gap};
+use crate::facts::vram::VramOom;
 use crate::facts::{Facts, KEPT_PER_SIGNATURE, Place};
 use crate::knowledge::{Knowledge, Mark};
 use crate::time::Stamp;
@@ -50,6 +51,14 @@ pub struct Trigger {
     pub stamp: Option<Stamp>,
     /// The signature or parser that knows it.
     pub signature: String,
+}
+
+impl Trigger {
+    /// The VRAM error with its sizes, where the line is one.
+    #[must_use]
+    pub fn vram(&self) -> Option<VramOom> {
+        crate::facts::vram::parse(&self.text)
+    }
 }
 
 /// One step of what happened, in causal order.

@@ -65,7 +65,8 @@ pub(super) fn relevant<'a>(
         }
         // An earlier instance's kill does not explain how the later one ended by itself.
         let of_earlier = id.is_some() && dead_id.is_some() && id.as_deref() != dead_id && !of_other;
-        let by_itself = |d: &super::Death| !d.oom_killed() && !d.message.contains("OOM-killed");
+        let by_itself =
+            |d: &crate::evidence::Termination| !d.oom_killed() && !d.message.contains("OOM-killed");
         if of_earlier && subject.death.as_ref().is_some_and(by_itself) {
             continue;
         }

@@ -1,8 +1,8 @@
 //! `--why-not CLASS`: which evidence spoke against a class, or was missing for it.
 
 use super::rules::{self, Ruling};
-use super::{Cited, Class, Death, Plane, Verdict};
-use crate::evidence::Bundle;
+use super::{Cited, Class, Plane, Verdict};
+use crate::evidence::{Bundle, Termination};
 use crate::facts::{Facts, Place};
 use crate::knowledge::{Knowledge, Mark};
 use crate::text::counted;
@@ -96,14 +96,14 @@ fn host(class: Class, bundle: &Bundle, facts: &Facts, v: &Verdict, out: &mut Vec
         let scope = if o.oom_memcg.is_some() { "a cgroup's limit" } else { "the whole node" };
         out.push(Cited::at(format!("this record's scope is {scope}"), &o.place));
     }
-    let text = v.subject.death.as_ref().and_then(Death::not_oom_killed);
+    let text = v.subject.death.as_ref().and_then(Termination::not_oom_killed);
     if let Some(text) = text.filter(|_| class == Class::HostOomKilled) {
         out.push(Cited::at(text, &Place { file: v.subject.file(bundle), line: None }));
     }
 }
 
 fn gpu(class: Class, facts: &Facts, v: &Verdict, out: &mut Vec<Cited>) {
-    let oom = v.trigger.as_ref().and_then(|t| crate::facts::vram::parse(&t.text).map(|o| (o, &t.place)));
+    let oom = v.trigger.as_ref().and_then(|t| t.vram().map(|o| (o, &t.place)));
     if class == Class::MigSliceTooSmall && facts.mig.is_none() {
         out.push(Cited::plain("the evidence shows no MIG instance"));
     }

@@ -2,12 +2,12 @@
 
 use super::{Action, Context, Stage, names};
 use dualplane_base::units::{Bytes, MIB};
-use dualplane_core::facts::vram;
+use dualplane_core::verdict::Trigger;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
     let mig = cx.facts.mig.as_ref();
-    let oom = cx.verdict.trigger.as_ref().and_then(|t| vram::parse(&t.text));
+    let oom = cx.verdict.trigger.as_ref().and_then(Trigger::vram);
     let need = oom.as_ref().and_then(|o| o.own().zip(o.requested)).map(|(own, req)| own.saturating_add(req));
     let profile = mig.and_then(|m| m.profile.clone());
     let card = mig

@@ -5,15 +5,15 @@ use serde_json::json;
 use super::patch::container_patch;
 use super::{Action, Context, Stage, Workload, floor_hundredth, names, on_node, workload};
 use dualplane_base::units::{Bytes, GIB};
-use dualplane_core::facts::vram::{self, VramOom};
-use dualplane_core::verdict::Class;
+use dualplane_core::facts::vram::VramOom;
+use dualplane_core::verdict::{Class, Trigger};
 use dualplane_engines::{Advice, Counsel, Descriptor, Lever, Step};
 use dualplane_plan::Version;
 use dualplane_plan::repair::default_share;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
-    let oom = cx.verdict.trigger.as_ref().and_then(|t| vram::parse(&t.text)).unwrap_or_default();
+    let oom = cx.verdict.trigger.as_ref().and_then(Trigger::vram).unwrap_or_default();
     match cx.verdict.class {
         Class::CudaOomLoad => load(cx, &oom, &mut out),
         Class::CudaOomRuntime => runtime(cx, &oom, &mut out),

@@ -165,6 +165,20 @@ pub struct Termination {
     pub container_id: Option<String>,
 }
 
+impl Termination {
+    /// The runtime saw an OOM kill of some process of this container.
+    #[must_use]
+    pub fn oom_killed(&self) -> bool {
+        self.reason == "OOMKilled"
+    }
+
+    /// Ended by itself and well.
+    #[must_use]
+    pub fn clean(&self) -> bool {
+        self.exit_code == 0 && !self.oom_killed()
+    }
+}
+
 /// A volume that matters for memory.
 #[derive(Debug, Clone, Default)]
 pub struct Volume {
@@ -248,10 +262,8 @@ impl Container {
     pub fn overcame(&self) -> Option<&Termination> {
         let status = self.status.as_ref().filter(|_| self.kind == ContainerKind::Init)?;
         match (&status.state, &status.last) {
-            (State::Terminated(now), State::Terminated(before))
-                if now.exit_code == 0 && now.reason != "OOMKilled" =>
-            {
-                Some(before).filter(|t| t.exit_code != 0 || t.reason == "OOMKilled")
+            (State::Terminated(now), State::Terminated(before)) if now.clean() => {
+                Some(before).filter(|t| !t.clean())
             }
             _ => None,
         }

@@ -28,7 +28,7 @@ fn died(pod: &Pod) -> bool {
     pod.phase == "Failed"
         || pod.reason.is_some()
         || pod.containers.iter().filter(|c| c.overcame().is_none()).filter_map(|c| c.status.as_ref()).any(|s| {
-            s.terminations().any(|t| t.exit_code != 0 || t.reason == "OOMKilled")
+            s.terminations().any(|t| !t.clean())
                 || matches!(&s.state, State::Waiting { reason, .. } if reason == "CrashLoopBackOff" || reason.ends_with("Error"))
         })
 }

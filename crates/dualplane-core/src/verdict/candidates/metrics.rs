@@ -2,12 +2,12 @@
 
 use super::{Candidate, Source, Weight, end_phase};
 use crate::evidence::metrics::{Sample, by_series};
-use crate::evidence::{Bundle, Container, Pod};
+use crate::evidence::{Bundle, Container, Pod, Termination};
 use crate::facts::{Facts, Place};
 use crate::knowledge::metrics::Metrics;
 use crate::knowledge::{Knowledge, XidKind};
 use crate::verdict::rules::{first, symptoms};
-use crate::verdict::{Cited, Class, Confidence, Death, Phase, Subject};
+use crate::verdict::{Cited, Class, Confidence, Phase, Subject};
 
 fn place(s: &Sample) -> Place {
     Place { file: s.file.clone(), line: Some(s.line) }
@@ -153,7 +153,7 @@ pub(in crate::verdict) fn oom_reason<'b>(
 
 /// kube-state-metrics and cAdvisor remember an OOM kill where the pod's status is not at hand (or lost it in a race).
 pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts, all: &mut Vec<Candidate>) {
-    if subject.death.as_ref().is_some_and(Death::oom_killed) {
+    if subject.death.as_ref().is_some_and(Termination::oom_killed) {
         return;
     }
     let of_subject = |s: &&Sample| of_pod(s, subject) && may_be(s, "container", subject.container.as_deref());

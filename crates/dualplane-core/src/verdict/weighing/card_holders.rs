@@ -1,10 +1,9 @@
 //! Who holds the card, where others do and the message names no pid.
 
 use super::Weighing;
-use crate::facts::vram;
 use crate::verdict::case::Case;
 use crate::verdict::gpus::{TOLD, holds, on_card, own_card, place};
-use crate::verdict::{Cited, Class, Decided, Plane};
+use crate::verdict::{Cited, Class, Decided, Trigger};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "card_holders",
@@ -15,10 +14,7 @@ pub(in crate::verdict) const RULE: Weighing = Weighing {
 };
 
 fn apply(case: &Case<'_>, decided: &mut Decided) {
-    if decided.class.plane() != Plane::Gpu {
-        return;
-    }
-    let oom = decided.trigger.as_ref().and_then(|t| vram::parse(&t.text));
+    let oom = decided.trigger.as_ref().and_then(Trigger::vram);
     let unnamed = oom.is_none_or(|o| o.processes.is_empty());
     if decided.class != Class::GpuCapacityConflict || !unnamed {
         return;

@@ -1,9 +1,10 @@
 //! A kill of a child earlier in the container's life makes an end from outside less sure.
 
 use super::Weighing;
+use crate::evidence::Termination;
 use crate::verdict::case::Case;
 use crate::verdict::rules::{Stage, outside, rule};
-use crate::verdict::{Cited, Confidence, Death, Decided};
+use crate::verdict::{Cited, Confidence, Decided};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "earlier_kill",
@@ -18,7 +19,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     let outside = rule(decided.by).is_some_and(|r| r.stage == Stage::Outside);
     // What the runtime says of a failed start is of that very instance.
     let started = decided.by != outside::runtime_could_not_start::RULE.id;
-    if outside && started && case.death().is_some_and(Death::oom_killed) {
+    if outside && started && case.death().is_some_and(Termination::oom_killed) {
         decided.confidence = Confidence::Medium;
         decided.against.push(Cited::at(
             "reason OOMKilled: a process of the container was OOM-killed earlier in its lifetime; the \

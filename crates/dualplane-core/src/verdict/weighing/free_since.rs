@@ -2,10 +2,9 @@
 
 use super::Weighing;
 use crate::evidence::gpu_model::Gpu;
-use crate::facts::vram;
 use crate::verdict::case::Case;
 use crate::verdict::gpus::{cards, place};
-use crate::verdict::{Cited, Decided, Plane};
+use crate::verdict::{Cited, Decided, Plane, Trigger};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "free_since",
@@ -19,7 +18,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     if decided.class.plane() != Plane::Gpu {
         return;
     }
-    let oom = decided.trigger.as_ref().and_then(|t| vram::parse(&t.text));
+    let oom = decided.trigger.as_ref().and_then(Trigger::vram);
     let free = |g: &Gpu| g.free.or_else(|| Some(g.total?.saturating_sub(g.used?)));
     let loose = cards(case.bundle)
         .into_iter()

@@ -15,7 +15,7 @@ pub(in crate::verdict) const RULE: Weighing = Weighing {
 
 fn apply(case: &Case<'_>, decided: &mut Decided) {
     let all = case.bundle.pods.iter().flat_map(|p| &p.containers);
-    for (c, t) in all.filter_map(|c| Some((c, c.overcame().filter(|t| t.reason == "OOMKilled")?))) {
+    for (c, t) in all.filter_map(|c| Some((c, c.overcame().filter(|t| t.oom_killed())?))) {
         let at = t.finished.map_or(String::new(), |s| format!(" at {}", s.show()));
         decided.sequence.push(Step {
             class: Class::HostOomKilled,

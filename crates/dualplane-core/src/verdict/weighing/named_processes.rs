@@ -1,10 +1,9 @@
 //! Names of the processes whose pids the message tells.
 
 use super::Weighing;
-use crate::facts::vram;
 use crate::verdict::case::Case;
 use crate::verdict::gpus::{TOLD, holds, place};
-use crate::verdict::{Cited, Decided, Plane};
+use crate::verdict::{Cited, Decided, Plane, Trigger};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "named_processes",
@@ -18,7 +17,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     if decided.class.plane() != Plane::Gpu {
         return;
     }
-    let oom = decided.trigger.as_ref().and_then(|t| vram::parse(&t.text));
+    let oom = decided.trigger.as_ref().and_then(Trigger::vram);
     let named: Vec<u64> = oom.iter().flat_map(|o| &o.processes).map(|(pid, _)| *pid).collect();
     let all = case.bundle.gpus.iter().flat_map(|s| s.processes.iter().map(move |p| (s, p)));
     for (s, p) in all.filter(|(_, p)| named.contains(&p.pid)).take(TOLD) {

@@ -9,19 +9,20 @@ pub(super) mod segfault;
 pub(super) mod terminated;
 
 use super::{Beats, Judged, Rule, Stage, Unmet, decided, quoted, unmet};
+use crate::evidence::Termination;
 use crate::facts::Hit;
 use crate::verdict::case::Case;
-use crate::verdict::{Cited, Class, Confidence, Death};
+use crate::verdict::{Cited, Class, Confidence};
 
 const BEATS: &[Beats] = &[Beats::stage(Stage::Nothing, "something died")];
 
 /// An end that is told by the API and was not clean.
-fn end<'c>(case: &'c Case<'_>, code: i64, absent: &'static str) -> Result<&'c Death, Unmet> {
+fn end<'c>(case: &'c Case<'_>, code: i64, absent: &'static str) -> Result<&'c Termination, Unmet> {
     case.death().filter(|d| !d.clean() && d.exit_code == code).ok_or_else(|| unmet(absent))
 }
 
 /// The verdict "unknown" with the exit code that is all there is.
-fn unknown_end(case: &Case<'_>, d: &Death, summary: String) -> Judged {
+fn unknown_end(case: &Case<'_>, d: &Termination, summary: String) -> Judged {
     let supports =
         vec![Cited::at(format!("exit code {}, reason {}", d.exit_code, d.reason), &case.pod_place())];
     Ok(decided(Class::Unknown, case.end_phase(), Confidence::Low, summary, supports))
