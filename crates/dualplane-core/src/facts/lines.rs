@@ -28,26 +28,31 @@ pub(crate) const ENDS: &[Opening] = &[
     Opening::new("killing latest task", 1, BEHIND_AN_ERROR),
 ];
 
+/// The driver's own beginning of a line, and the name of the switches between GPUs.
+const NVRM: &str = "NVRM: ";
+const SWITCH: &str = "nvswitch";
+
 /// Lines of the driver and of the switches between GPUs.
 pub(crate) const DRIVER: &[Opening] =
-    &[Opening::new("NVRM: ", 2, BEHIND_AN_ERROR), Opening::new("nvswitch", 1, BEHIND_AN_ERROR)];
+    &[Opening::new(NVRM, 2, BEHIND_AN_ERROR), Opening::new(SWITCH, 1, BEHIND_AN_ERROR)];
+
+/// Heading of nvidia-smi's table of slices.
+const MIG_TABLE: &str = "MIG devices";
 
 /// Of listings of GPUs and their slices.
-pub(crate) const LISTINGS: &[Opening] = &[
-    Opening::new("MIG devices", 1, 40),
-    Opening::new("(UUID: MIG-", 1, 2),
-    Opening::new("(UUID: GPU-", 1, 2),
-];
+pub(crate) const LISTINGS: &[Opening] =
+    &[Opening::new(MIG_TABLE, 1, 40), Opening::new("(UUID: MIG-", 1, 2), Opening::new("(UUID: GPU-", 1, 2)];
 
 /// Whether the kernel's message is the driver's, or a switch's.
 pub(crate) fn is_of_driver(message: &str) -> bool {
-    message.starts_with("NVRM: ") || message.contains("nvswitch")
+    message.starts_with(NVRM) || message.contains(SWITCH)
 }
 
 /// A row of nvidia-smi's MIG table directly below its heading: `|  0    3   0   0  |  25MiB / 19968MiB  | …`.
 pub(super) fn mig_table_row(text: &str, previous: Option<&[u8]>) -> Option<Bytes> {
-    let heading = previous
-        .is_some_and(|p| contains(p, b"MIG devices") || p.starts_with(b"|=====") || p.starts_with(b"+----"));
+    let heading = previous.is_some_and(|p| {
+        contains(p, MIG_TABLE.as_bytes()) || p.starts_with(b"|=====") || p.starts_with(b"+----")
+    });
     if !heading || !text.starts_with('|') {
         return None;
     }
@@ -72,7 +77,7 @@ pub(crate) fn is_alarm(text: &str, kernel: bool) -> bool {
 /// between others, or a message that begins as the kernel's do. An engine that quotes one is no kernel.
 pub(crate) fn kernel_text(kernel_log: bool, text: &str) -> Option<&str> {
     const BEGINNINGS: &[&str] = &[
-        "NVRM: ",
+        NVRM,
         "oom-kill:constraint=",
         "Out of memory: Kill",
         "Memory cgroup out of memory: Kill",

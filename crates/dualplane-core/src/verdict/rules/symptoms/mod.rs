@@ -17,18 +17,21 @@ const BEATS: &[Beats] = &[
     Beats::stage(Stage::Nothing, "something was short"),
 ];
 
-/// What each rule of this stage takes for its symptom, in the order of the table.
-const PICKS: &[fn(&Case<'_>) -> Option<usize>] = &[
-    xid_gauge::pick,
-    survived_error::pick,
-    preemption_counter::pick,
-    memory_at_limit::pick,
-    fallback_failed::pick,
+/// What a rule takes for its symptom, as a place among the candidates.
+type Pick = fn(&Case<'_>) -> Option<usize>;
+
+/// The pick of each rule of this stage, in the order of the table.
+const PICKS: &[(&str, Pick)] = &[
+    (xid_gauge::RULE.id, xid_gauge::pick),
+    (survived_error::RULE.id, survived_error::pick),
+    (preemption_counter::RULE.id, preemption_counter::pick),
+    (memory_at_limit::RULE.id, memory_at_limit::pick),
+    (fallback_failed::RULE.id, fallback_failed::pick),
 ];
 
 /// The gravest symptom, whether or not an engine lives with it.
 pub(in crate::verdict) fn first<'c>(case: &'c Case<'_>) -> Option<&'c Candidate> {
-    PICKS.iter().find_map(|pick| case.candidates.get(pick(case)?))
+    PICKS.iter().find_map(|(_, pick)| case.candidates.get(pick(case)?))
 }
 
 /// A full KV cache makes requests wait or be put back; no SIGKILL comes of it.
@@ -50,4 +53,17 @@ fn judge(case: &Case<'_>, picked: Option<usize>, absent: &'static str) -> Judged
         return Err(unmet("the engine continues with a full KV cache; this does not cause a SIGKILL"));
     }
     Ok(from_chain(symptom, &[]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PICKS, Stage};
+    use crate::verdict::rules::TABLE;
+
+    /// The table alone is the precedence.
+    #[test]
+    fn symptoms_are_picked_in_the_order_of_the_table() {
+        let table: Vec<&str> = TABLE.iter().filter(|r| r.stage == Stage::Symptom).map(|r| r.id).collect();
+        assert_eq!(PICKS.iter().map(|(id, _)| *id).collect::<Vec<_>>(), table);
+    }
 }
