@@ -89,7 +89,7 @@ impl Action {
     }
 
     pub(crate) fn patch(mut self, patch: &serde_json::Value) -> Self {
-        self.patch = Some(patch::yaml(patch));
+        self.patch = Some(dualplane_base::yaml::manifest(patch));
         self
     }
 }
