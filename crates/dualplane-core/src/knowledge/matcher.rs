@@ -6,6 +6,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde::Serialize;
 
 use super::signature::{Mark, SigId, Signature};
+use super::spoken::is_spoken_of;
 use crate::units::{Bytes, parse_k8s_memory, parse_memory};
 
 /// A named group of a pattern, read with its unit.
@@ -73,6 +74,10 @@ impl Matcher {
             }
         }
         drop_user_text(all, &mut found);
+        // An error that a line only speaks of proves nothing.
+        let proves =
+            |m: &Match| !matches!(mark(all, m), Some(Mark::Benign | Mark::Info | Mark::Phase | Mark::UserText));
+        found.retain(|m| !proves(m) || !is_spoken_of(text, m.at));
         // A benign line is no evidence: nothing else in it counts, except numbers and phases.
         if found.iter().any(|m| mark(all, m) == Some(Mark::Benign)) {
             found.retain(|m| matches!(mark(all, m), Some(Mark::Benign | Mark::Info | Mark::Phase)));

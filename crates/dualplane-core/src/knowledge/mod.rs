@@ -8,6 +8,7 @@ mod gate;
 mod matcher;
 mod redaction;
 mod signature;
+mod spoken;
 mod xid;
 
 pub use check::{Problem, check, check_heads};

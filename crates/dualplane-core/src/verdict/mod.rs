@@ -20,6 +20,7 @@ pub use causes::{bearing_changes, memory_limit};
 pub use missing::Names;
 pub mod rules;
 mod series;
+mod start_memory;
 pub mod vram;
 pub mod weighing;
 mod why_not;

@@ -9,8 +9,9 @@ use crate::units::{Bytes, thousands};
 
 /// Tensors that fill this share of the device leave no room whatever the allocator's slack is.
 pub const FULL_OF_TENSORS: f64 = 0.95;
-/// Slack below this share of the device is the allocator's normal rounding (blocks of 2 and 20 MiB, graph pools).
-const SLACK_FLOOR: f64 = 0.005;
+/// Slack below this share of the device is the allocator's normal rounding: blocks of 2 and 20 MiB, cached for the next
+/// step. One request of 50 MiB beside 1 % in such blocks fails of a full card.
+const SLACK_FLOOR: f64 = 0.03;
 /// Idle reserved memory of this share of the device is holes, not slack.
 const HOLES: f64 = 0.10;
 /// Memory of others below this share of the device is contexts and display, not a tenant.
@@ -31,6 +32,9 @@ pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Fact
         return;
     }
     say_numbers(c, hit);
+    if super::start_memory::neighbour(c, hit, facts) {
+        return;
+    }
     if !matches!(c.class, Class::CudaOomLoad | Class::CudaOomRuntime) || c.weight == Weight::Suspect {
         return;
     }
@@ -217,6 +221,8 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
     else {
         return false;
     };
+    // What CUDA graphs reserved for themselves is idle between replays, and no other allocation may have it.
+    let idle = idle.saturating_sub(oom.private_pools.unwrap_or_default());
     let full = allocated.share_of(total) >= FULL_OF_TENSORS;
     // Idle blocks and free memory together would have done, and the idle part is a good piece of the card.
     let together =
