@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::Place;
+use super::vram::{self, VramOom};
 use crate::evidence::{Bundle, Event, Role};
 use crate::knowledge::{Capture, Mark, Match, Signature};
 use crate::time::Stamp;
 use crate::units::Bytes;
-use dualplane_base::{Class, Phase};
+use dualplane_base::{Class, Phase, Plane};
 
 /// A signature that holds at a place.
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub struct Hit {
     pub captures: BTreeMap<String, Capture>,
     /// How often it stands in this file (told by the first hit).
     pub count: u64,
+    /// Sizes of a VRAM error, in the line or in those below it.
+    pub vram: Option<VramOom>,
 }
 
 impl Hit {
@@ -59,6 +62,7 @@ impl Hit {
             phase: s.phase.unwrap_or(Phase::Unknown),
             captures: m.captures,
             count: 1,
+            vram: s.class.filter(|c| c.plane() == Plane::Gpu).and_then(|_| vram::parse(text)),
         }
     }
 

@@ -10,13 +10,13 @@ use super::kernel_oom::OomBuilder;
 use super::lines::{contains, is_alarm, kernel_text, mig_table_row};
 use super::openings::{Opening, any};
 use super::trace::{Traces, exception_name, message_of};
-use super::{Exception, Facts, Hit, LogSummary, Mig, Place, quote, xid};
+use super::{Exception, Facts, Hit, LogSummary, Mig, Place, quote, vram, xid};
 use crate::evidence::LogSource;
 use crate::evidence::framing::process_of;
 use crate::evidence::prefix::unwrap;
 use crate::knowledge::{Knowledge, Mark, Match, Scope, Signature};
 use crate::time::Stamp;
-use dualplane_base::Phase;
+use dualplane_base::{Class, Phase};
 
 /// Of one signature in one file; the last one is kept besides.
 pub(crate) const KEPT_PER_SIGNATURE: usize = 64;
@@ -69,6 +69,8 @@ struct Scan<'a> {
     source: Option<String>,
     /// Where in the line at hand a user's text begins.
     user_text: Option<usize>,
+    /// A VRAM error whose sizes may stand in the lines below: which hit, whose process, how many lines are left.
+    unsized_error: Option<(usize, String, usize)>,
     prompts: quote::Prompts,
 }
 
@@ -90,6 +92,7 @@ impl<'a> Scan<'a> {
             card: None,
             source: None,
             user_text: None,
+            unsized_error: None,
             prompts: quote::Prompts::default(),
         }
     }
@@ -97,6 +100,7 @@ impl<'a> Scan<'a> {
     fn interrupted(&mut self) {
         self.traces = Traces::default();
         self.partial = [None, None];
+        self.unsized_error = None;
         self.recent.clear();
     }
 
@@ -157,6 +161,7 @@ impl<'a> Scan<'a> {
             (Some(source), None) => (!self.traces.open_of(source)).then(|| source.clone()),
         };
         let process = self.traces.process(tag.as_deref(), text);
+        self.sizes_below(&process, text);
         let recent = &self.recent;
         let near = |literal: &str| {
             recent.iter().any(|(p, line)| {
@@ -214,6 +219,21 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// Sizes that stand below a message belong to it.
+    fn sizes_below(&mut self, process: &str, text: &str) {
+        let Some((hit, of, left)) = &mut self.unsized_error else { return };
+        if of != process {
+            return;
+        }
+        if let Some(hit) = self.hits.get_mut(*hit) {
+            vram::read_below(&mut hit.vram, message_of(text));
+        }
+        *left -= 1;
+        if *left == 0 {
+            self.unsized_error = None;
+        }
+    }
+
     fn mark(&self, m: &Match) -> Option<Mark> {
         self.knowledge.signature(m.id).map(|s| s.mark)
     }
@@ -260,6 +280,10 @@ impl<'a> Scan<'a> {
         hit.kernel = self.log.kernel;
         hit.phase =
             s.phase.or(line_phase).or_else(|| self.traces.phase(process)).unwrap_or(self.summary.phase);
+        let asks = hit.class.is_some_and(|c| matches!(c, Class::CudaOomLoad | Class::CudaOomRuntime));
+        if asks && hit.vram.as_ref().is_none_or(|v| v.requested.is_none()) && entry.0 < KEPT_PER_SIGNATURE {
+            self.unsized_error = Some((self.hits.len(), process.to_owned(), vram::SIZE_LINES));
+        }
         if entry.0 < KEPT_PER_SIGNATURE {
             entry.0 += 1;
             self.hits.push(hit);

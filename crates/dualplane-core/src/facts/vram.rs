@@ -79,6 +79,38 @@ pub fn parse(line: &str) -> Option<VramOom> {
     (oom.requested.is_some() || oom.total.is_some()).then_some(oom)
 }
 
+/// Lines behind a message that may carry its sizes.
+pub(crate) const SIZE_LINES: usize = 6;
+
+/// Reads one of the lines that some allocators print below their message, a size each (PyTorch
+/// `c10/cuda/CUDAMallocAsyncAllocator.cpp`: `Currently allocated     : 10.91 GiB`). `label` is the line above where a label
+/// takes a line of its own. Whether the line is one of them.
+pub(crate) fn read_below(oom: &mut Option<VramOom>, line: &str) -> bool {
+    let line = line.trim();
+    // The same message with its sizes on the next line.
+    if let Some(next) = parse(line).filter(|_| line.starts_with("Tried to allocate")) {
+        oom.get_or_insert(next);
+        return true;
+    }
+    let Some((label, value)) = line.split_once(':') else { return line.starts_with("PyTorch limit (") };
+    let label = label.trim();
+    if !["Currently allocated", "Requested", "Device limit", "Free (according to CUDA)", ""].contains(&label)
+    {
+        return false;
+    }
+    let Some(bytes) = size(value.trim()) else { return false };
+    let oom = oom.get_or_insert_default();
+    let field = match label {
+        "Currently allocated" => &mut oom.allocated,
+        "Requested" => &mut oom.requested,
+        "Device limit" => &mut oom.total,
+        "Free (according to CUDA)" => &mut oom.free,
+        _ => &mut oom.allowed,
+    };
+    field.get_or_insert(bytes);
+    true
+}
+
 impl VramOom {
     /// Reserved by the allocator but not used by a tensor: what fragmentation wastes.
     #[must_use]
@@ -180,6 +212,36 @@ mod tests {
     fn nvml_that_cannot_tell_is_no_neighbour() {
         let o = parse("CUDA out of memory. Tried to allocate 1.88 GiB. GPU 3 has a total capacity of 21.96 GiB of which 1.29 GiB is free. Including non-PyTorch memory, this process has 0 bytes memory in use. Of the allocated memory 19.02 GiB is allocated by PyTorch, and 1.32 GiB is reserved by PyTorch but unallocated.").unwrap();
         assert!(o.others().unwrap() < gib(0.5), "{o:?}");
+    }
+
+    #[test]
+    fn sizes_on_the_lines_below() {
+        let mut oom = parse(
+            "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)",
+        );
+        for line in [
+            "Currently allocated     : 10.91 GiB",
+            "Requested               : 5.00 MiB",
+            "Device limit            : 12.00 GiB",
+            "Free (according to CUDA): 0 bytes",
+            "PyTorch limit (set by user-supplied memory fraction)",
+            "                        : 17179869184.00 GiB",
+        ] {
+            assert!(read_below(&mut oom, line), "{line}");
+        }
+        let oom = oom.unwrap();
+        assert_eq!(
+            (oom.requested, oom.total, oom.free),
+            (Some(Bytes(5 * MIB)), Some(gib(12.0)), Some(Bytes(0)))
+        );
+        assert_eq!(oom.allocated, Some(gib(10.91)));
+        let mut none = None;
+        assert!(!read_below(&mut none, "INFO: Requested model: llama") && none.is_none());
+        assert!(read_below(
+            &mut none,
+            "Tried to allocate 2.00 GiB (GPU 0; 14.76 GiB total capacity; 4.37 GiB already allocated; 14.75 MiB free; 4.43 GiB reserved in total by PyTorch)"
+        ));
+        assert_eq!(none.unwrap().requested, Some(gib(2.0)));
     }
 
     #[test]

@@ -134,6 +134,10 @@ fn entry(s: &Signature, say: &mut impl FnMut(String)) {
         (Mark::Phase, _) if s.phase.is_none() => say("mark phase needs a phase".into()),
         _ => {}
     }
+    let pairs = s.changed.iter().chain(&s.unchanged).flatten();
+    for group in pairs.filter(|g| s.pattern.as_ref().is_none_or(|p| !p.contains(&format!("(?P<{g}>")))) {
+        say(format!("it compares the group {group:?}, which its pattern does not have"));
+    }
     if let Some(p) = &s.pattern
         && let Err(error) = compile(p)
     {

@@ -75,8 +75,9 @@ impl Matcher {
         }
         drop_user_text(all, &mut found);
         // An error that a line only speaks of proves nothing.
-        let proves =
-            |m: &Match| !matches!(mark(all, m), Some(Mark::Benign | Mark::Info | Mark::Phase | Mark::UserText));
+        let proves = |m: &Match| {
+            !matches!(mark(all, m), Some(Mark::Benign | Mark::Info | Mark::Phase | Mark::UserText))
+        };
         found.retain(|m| !proves(m) || !is_spoken_of(text, m.at));
         // A benign line is no evidence: nothing else in it counts, except numbers and phases.
         if found.iter().any(|m| mark(all, m) == Some(Mark::Benign)) {
@@ -125,6 +126,10 @@ fn holds(
             let value = String::from_utf8_lossy(group.as_bytes());
             captures.insert(name.to_owned(), read(&value, s.units.get(name).map(String::as_str)));
         }
+    }
+    let equal = |[a, b]: &[String; 2]| captures.contains_key(a) && captures.get(a) == captures.get(b);
+    if s.changed.as_ref().is_some_and(equal) || s.unchanged.as_ref().is_some_and(|g| !equal(g)) {
+        return None;
     }
     Some(Match { id, at: whole.start(), end: whole.end(), captures })
 }

@@ -95,6 +95,12 @@ pub struct Signature {
     /// None of these may stand in the line.
     #[serde(default)]
     pub unless: Vec<String>,
+    /// Two groups whose values must differ: a "before" and an "after".
+    #[serde(default)]
+    pub changed: Option<[String; 2]>,
+    /// Two groups whose values must be the same.
+    #[serde(default)]
+    pub unchanged: Option<[String; 2]>,
     /// For user text: it ends before the last of these in the line; without it, it reaches to the line's end.
     #[serde(default)]
     pub until: Option<String>,

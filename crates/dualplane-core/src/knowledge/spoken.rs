@@ -42,9 +42,7 @@ pub(super) fn is_spoken_of(text: &str, at: usize) -> bool {
     // The sentence ends at a full stop, at a bar of a table, or where a message in quotes begins anew.
     let sentence = near.rfind(". ").map_or(near, |i| near.get(i + 2..).unwrap_or_default());
     let bytes = sentence.as_bytes();
-    SPEAKS.iter().any(|w| {
-        bytes.windows(w.len()).any(|b| b.eq_ignore_ascii_case(w.as_bytes()))
-    })
+    SPEAKS.iter().any(|w| bytes.windows(w.len()).any(|b| b.eq_ignore_ascii_case(w.as_bytes())))
 }
 
 #[cfg(test)]

@@ -35,11 +35,7 @@ fn foreign(p: &GpuProcess, facts: &Facts) -> bool {
 pub(super) fn cards(bundle: &Bundle) -> Vec<(&GpuSnapshot, &Gpu)> {
     let mut out: Vec<(&GpuSnapshot, &Gpu)> = Vec::new();
     for (s, g) in bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g))) {
-        let same = |o: &Gpu| match (&o.uuid, &g.uuid, &o.pci, &g.pci) {
-            (Some(a), Some(b), ..) | (.., Some(a), Some(b)) => a == b,
-            _ => o.index == g.index,
-        };
-        match out.iter_mut().find(|(_, o)| same(o)) {
+        match out.iter_mut().find(|(_, o)| same_card(o, g)) {
             // The telling with figures stands for the card.
             Some(old) if old.1.total.is_none() => *old = (s, g),
             Some(_) => {}
@@ -48,6 +44,13 @@ pub(super) fn cards(bundle: &Bundle) -> Vec<(&GpuSnapshot, &Gpu)> {
     }
     out.retain(|(_, g)| !g.mig_enabled);
     out
+}
+
+fn same_card(a: &Gpu, b: &Gpu) -> bool {
+    match (&a.uuid, &b.uuid, &a.pci, &b.pci) {
+        (Some(a), Some(b), ..) | (.., Some(a), Some(b)) => a == b,
+        _ => a.index == b.index,
+    }
 }
 
 /// The one card that can be the container's: the only one, or the one that its environment or the kubelet names.
@@ -104,7 +107,10 @@ pub(super) fn neighbour(
     let Some(total) = card.total.or(oom.and_then(|o| o.total)).filter(|t| t.0 > 0) else { return false };
     let strangers: Vec<_> =
         on_card(bundle, card).into_iter().filter(|(_, p)| foreign(p, facts) && p.used.is_some()).collect();
-    let held = strangers.iter().fold(Bytes(0), |sum, (_, p)| sum.saturating_add(p.used.unwrap_or_default()));
+    let listed =
+        strangers.iter().fold(Bytes(0), |sum, (_, p)| sum.saturating_add(p.used.unwrap_or_default()));
+    let hidden = hidden(bundle, card);
+    let held = listed.saturating_add(hidden.as_ref().map_or(Bytes(0), |(bytes, _)| *bytes));
     let requested = oom.and_then(|o| o.requested);
     // What was held already is not told, so the strangers' part alone must cover what was asked for.
     let enough = match requested {
@@ -123,11 +129,33 @@ pub(super) fn neighbour(
     for (s, p) in strangers.iter().take(TOLD) {
         c.supports.push(Cited::at(holds(s, p), &place(&s.file, p.line)));
     }
+    c.supports.extend(hidden.map(|(_, told)| told));
     c.against.push(Cited::plain(
         "this output is from a different time than the failure; these processes were probably, but not \
         certainly, already running",
     ));
     true
+}
+
+/// What is in use on a card beyond all listed processes: somebody whom the tool cannot see (another container's process,
+/// a vGPU guest, memory that a dead process left). An empty list is what the tool shows inside a container, where the
+/// server itself is hidden: it tells nothing.
+fn hidden(bundle: &Bundle, card: &Gpu) -> Option<(Bytes, Cited)> {
+    let (s, used) = bundle
+        .gpus
+        .iter()
+        .find_map(|s| s.gpus.iter().find(|g| same_card(g, card)).and_then(|g| Some((s, g.used?))))?;
+    let listed: Vec<_> = on_card(bundle, card);
+    let sum = listed.iter().try_fold(Bytes(0), |sum, (_, p)| Some(sum.saturating_add(p.used?)))?;
+    let bytes = used.saturating_sub(sum);
+    if listed.is_empty() || bytes.share_of(card.total?) < TENANT_FLOOR {
+        return None;
+    }
+    let text = format!(
+        "{}: {used} in use − {sum} of the listed processes = {bytes} used by a process that is not listed",
+        s.tool
+    );
+    Some((bytes, Cited::at(text, &place(&s.file, card.line))))
 }
 
 pub(super) fn holds(s: &GpuSnapshot, p: &GpuProcess) -> String {

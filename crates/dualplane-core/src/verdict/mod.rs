@@ -52,13 +52,15 @@ pub struct Trigger {
     pub stamp: Option<Stamp>,
     /// The signature or parser that knows it.
     pub signature: String,
+    /// The sizes of a VRAM error, in its line or in those below it.
+    pub sizes: Option<VramOom>,
 }
 
 impl Trigger {
-    /// The VRAM error with its sizes, where the line is one.
+    /// The VRAM error with its sizes, where it is one.
     #[must_use]
     pub fn vram(&self) -> Option<VramOom> {
-        crate::facts::vram::parse(&self.text)
+        self.sizes.clone()
     }
 }
 

@@ -81,7 +81,8 @@ fn before_start(lines: &[&Hit]) -> Option<Held> {
                 sure: true,
             });
         }
-        let (free, budget, share) = (h.memory("free_at_start")?, h.memory("budget")?, h.number("utilization")?);
+        let (free, budget, share) =
+            (h.memory("free_at_start")?, h.memory("budget")?, h.number("utilization")?);
         if share <= 0.0 {
             return None;
         }
@@ -90,7 +91,9 @@ fn before_start(lines: &[&Hit]) -> Option<Held> {
         Some(Held {
             bytes,
             total,
-            why: format!("the GPU has {budget} / {share} = {total}; {total} − {free} free at the start = {bytes}"),
+            why: format!(
+                "the GPU has {budget} / {share} = {total}; {total} − {free} free at the start = {bytes}"
+            ),
             line: quoted(h),
             sure: true,
         })
@@ -101,9 +104,9 @@ fn before_start(lines: &[&Hit]) -> Option<Held> {
 fn outside_torch(lines: &[&Hit]) -> Option<Held> {
     let line = lines.iter().rev().find(|h| h.memory("non_torch").is_some())?;
     let non_torch = line.memory("non_torch")?;
-    let total = line
-        .memory("total")
-        .or_else(|| lines.iter().rev().filter(|h| h.memory("budget").is_some()).find_map(|h| h.memory("total")))?;
+    let total = line.memory("total").or_else(|| {
+        lines.iter().rev().filter(|h| h.memory("budget").is_some()).find_map(|h| h.memory("total"))
+    })?;
     // What one process may have is its own.
     let own = Bytes(GIB);
     if non_torch.share_of(total) < OUTSIDE_TORCH {

@@ -38,7 +38,7 @@ pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Fact
     if !matches!(c.class, Class::CudaOomLoad | Class::CudaOomRuntime) || c.weight == Weight::Suspect {
         return;
     }
-    if let Some(mut oom) = vram::parse(&hit.text) {
+    if let Some(mut oom) = hit.vram.clone() {
         let by_ledger = from_ledger(&mut oom, c, hit, bundle);
         let unsaid = !by_ledger && oom.others().is_none();
         if !by_ledger && neighbour(c, &oom, bundle)
@@ -134,7 +134,7 @@ fn lower_first(text: &str) -> String {
 fn instance_of_this_size(hit: &Hit, bundle: &Bundle) -> Option<Mig> {
     /// The driver keeps some MiB of an instance for itself; profiles differ by far more.
     const SAME: f64 = 0.01;
-    let total = vram::parse(&hit.text)?.total?;
+    let total = hit.vram.as_ref()?.total?;
     let same = |size: Bytes| (total.share_of(size) - 1.0).abs() <= SAME;
     if bundle.gpus.iter().flat_map(|s| &s.gpus).filter_map(|g| g.total).any(same) {
         return None;
@@ -158,7 +158,7 @@ fn instance_of_this_size(hit: &Hit, bundle: &Bundle) -> Option<Mig> {
 /// On a MIG instance: the error is of VRAM and this process is what fills it.
 fn slice_is_full(c: &Candidate, hit: &Hit) -> bool {
     match c.class {
-        Class::CudaOomLoad | Class::CudaOomRuntime => vram::parse(&hit.text).is_none_or(|o| {
+        Class::CudaOomLoad | Class::CudaOomRuntime => hit.vram.as_ref().is_none_or(|o| {
             let share = o.own().zip(o.total).map(|(own, total)| own.share_of(total));
             let by_request = o.requested.zip(o.total).is_some_and(|(r, t)| r > t);
             by_request || share.is_none_or(|s| s >= OWN_SLICE)

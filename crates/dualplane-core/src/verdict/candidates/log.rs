@@ -141,6 +141,7 @@ pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, fact
     c.weight = weight;
     c.role = hit.role;
     c.process.clone_from(&hit.process);
+    c.vram.clone_from(&hit.vram);
     c.confidence = match weight {
         Weight::Fatal => Confidence::High,
         Weight::Degraded => Confidence::Medium,

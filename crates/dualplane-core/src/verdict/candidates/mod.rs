@@ -1,6 +1,7 @@
 //! Candidates for the first cause: every source says what it has, with its weight and its evidence. One file a source.
 
 mod cgroup;
+mod ecc;
 mod kernel;
 mod log;
 mod metrics;
@@ -12,6 +13,7 @@ pub(super) use metrics::{oom_counter, oom_reason};
 
 use super::{Cited, Class, Confidence, Phase, Subject, Trigger, identity};
 use crate::evidence::{Bundle, Role};
+use crate::facts::vram::VramOom;
 use crate::facts::{Facts, Place};
 use crate::knowledge::{Knowledge, Mark};
 use crate::time::Stamp;
@@ -73,6 +75,8 @@ pub struct Candidate {
     pub text: String,
     /// When.
     pub stamp: Option<Stamp>,
+    /// The sizes of a VRAM error.
+    pub vram: Option<VramOom>,
     /// The server went on serving well after it.
     pub survived: bool,
     /// Of a fault of a GPU: its address, and whether no program can cause it.
@@ -106,6 +110,7 @@ impl Candidate {
             place: None,
             text: String::new(),
             stamp: None,
+            vram: None,
             survived: false,
             gpu: None,
             supports: Vec::new(),
@@ -125,7 +130,13 @@ impl Candidate {
     #[must_use]
     pub fn trigger(&self) -> Option<Trigger> {
         let place = self.place.clone().filter(|p| p.line.is_some() || self.from == Source::Event)?;
-        Some(Trigger { place, text: self.text.clone(), stamp: self.stamp, signature: self.signature.clone() })
+        Some(Trigger {
+            place,
+            text: self.text.clone(),
+            stamp: self.stamp,
+            signature: self.signature.clone(),
+            sizes: self.vram.clone(),
+        })
     }
 }
 
@@ -172,6 +183,7 @@ pub(super) fn collect(
     metrics::preemptions(bundle, subject, facts, &mut all);
     metrics::oom_killed(bundle, subject, facts, &mut all);
     metrics::xids(bundle, knowledge, facts, subject, &mut all);
+    ecc::counters(bundle, facts, &mut all);
     all.extend(cgroup::oom_killed(bundle, subject, facts));
     all.extend(series::at_limit(bundle, subject, facts));
     all

@@ -147,7 +147,7 @@ fn log_first(log: &Candidate, other: &Candidate, facts: &Facts) -> bool {
 
 /// The error carries sizes, so it is what it says and not an asynchronous echo of something else.
 fn sized(c: &Candidate) -> bool {
-    crate::facts::vram::parse(&c.text).is_some_and(|o| o.requested.is_some())
+    c.vram.as_ref().is_some_and(|o| o.requested.is_some())
 }
 
 /// A process was already gone when the error was printed: the error is what its end left behind.
@@ -170,6 +170,7 @@ mod tests {
     fn at(mut c: Candidate, file: &str, line: u64, text: &str) -> Candidate {
         c.place = Some(Place { file: file.into(), line: Some(line) });
         c.text = text.into();
+        c.vram = crate::facts::vram::parse(text);
         c
     }
 

@@ -14,7 +14,7 @@ mod signal;
 pub(super) mod symptoms;
 #[cfg(test)]
 pub(super) mod testing;
-mod unexplained;
+pub(super) mod unexplained;
 
 pub(super) use judged::{Judged, Unmet, decided, from_chain, quoted, unmet};
 pub use rule::{Beats, Over, Rule, Ruled, Ruling, Stage};
@@ -71,6 +71,7 @@ pub const TABLE: &[Rule] = &[
     unexplained::terminated::RULE,
     unexplained::segfault::RULE,
     unexplained::killed::RULE,
+    unexplained::ecc_counter::RULE,
     unexplained::exit_code::RULE,
     unexplained::restart_loop::RULE,
     unexplained::death_line::RULE,

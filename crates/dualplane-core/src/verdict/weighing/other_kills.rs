@@ -56,6 +56,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
             text: oom.text.clone(),
             stamp,
             signature: "kernel.oom_killer".into(),
+            sizes: None,
         };
         decided.sequence.push(Step {
             class: Class::HostOomKilled,

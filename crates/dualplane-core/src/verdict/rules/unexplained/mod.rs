@@ -1,6 +1,7 @@
 //! Something died, and nothing says why: what the end itself tells.
 
 pub(super) mod death_line;
+pub(in crate::verdict) mod ecc_counter;
 pub(super) mod exit_code;
 pub(super) mod failure_wrapper;
 pub(super) mod killed;

@@ -1,0 +1,59 @@
+//! Counters of uncorrectable memory errors of a GPU, where no Xid line is at hand: a fault without its time.
+
+use super::{Candidate, Source, Weight, end_phase};
+use crate::evidence::Bundle;
+use crate::evidence::gpu_model::{Gpu, GpuSnapshot};
+use crate::facts::{Facts, Place};
+use crate::text::counted;
+use crate::verdict::rules::unexplained::ecc_counter;
+use crate::verdict::{Cited, Class, Confidence, gpus};
+
+/// A card of this pod whose counters show a fault.
+pub(super) fn counters(bundle: &Bundle, facts: &Facts, all: &mut Vec<Candidate>) {
+    // An Xid has a time and says more.
+    if !facts.xids.is_empty() {
+        return;
+    }
+    let Some((s, g, what)) = own_cards(bundle).into_iter().find_map(|(s, g)| Some((s, g, fault(g)?))) else {
+        return;
+    };
+    let name = g.index.map_or_else(|| g.pci.clone().unwrap_or_default(), |i| i.to_string());
+    let mut c = Candidate::new(
+        ecc_counter::ID,
+        Class::XidHardware,
+        Source::Metrics,
+        format!("GPU {name} has {what}"),
+        "gpu.ecc_uncorrected",
+    );
+    c.stamp = s.stamp;
+    c.weight = Weight::Degraded;
+    c.confidence = Confidence::Low;
+    c.phase = end_phase(facts);
+    c.supports =
+        vec![Cited::at(format!("{}: {what}", s.tool), &Place { file: s.file.clone(), line: Some(g.line) })];
+    c.against = vec![Cited::plain(
+        "the counter has no timestamp, and the evidence contains no Xid; the kernel log has its time",
+    )];
+    all.push(c);
+}
+
+fn fault(g: &Gpu) -> Option<String> {
+    if let Some(n) = g.ecc_uncorrected.filter(|n| *n > 0) {
+        return Some(format!("{} since the driver was loaded", counted(n, "uncorrectable ECC error")));
+    }
+    g.remap_pending.then(|| "rows that wait for a reset to be remapped".to_owned())
+}
+
+/// The cards that are certainly this pod's: the one that can be its own, or all where the pod has as many as are listed,
+/// or where nothing tells of a pod at all.
+fn own_cards(bundle: &Bundle) -> Vec<(&GpuSnapshot, &Gpu)> {
+    let all = gpus::cards(bundle);
+    if let Some(own) = gpus::own_card(bundle) {
+        return vec![own];
+    }
+    let asked = |p: &crate::evidence::Pod| -> u64 {
+        p.containers.iter().flat_map(|c| &c.devices).map(|(_, n)| *n).sum()
+    };
+    let whole = bundle.pods.iter().all(|p| asked(p) >= all.len() as u64);
+    if whole { all } else { Vec::new() }
+}
