@@ -79,7 +79,7 @@ fn subject(report: &Report, out: &mut String) {
             "engine",
             engine.name.as_ref().map(|e| format!("{e} {}", engine.version.as_deref().unwrap_or_default())),
         ),
-        ("death", s.death.as_ref().map(|d| format!("exit code {}, reason {}", d.exit_code, d.reason))),
+        ("death", s.death.as_ref().map(|d| d.told(", "))),
         ("restarts", s.restarts.map(|r| r.to_string())),
     ];
     for (key, value) in rows {

@@ -70,7 +70,7 @@ fn described_pods() {
     assert_eq!(p.owner.as_ref().unwrap().0, "ReplicaSet");
     assert!(p.conditions.iter().any(|c| c.kind == "Ready" && !c.holds));
     let fetch = container(p, "fetch-weights");
-    assert_eq!((fetch.kind, end(fetch).exit_code), (ContainerKind::Init, 0));
+    assert_eq!((fetch.kind, end(fetch).exit_code), (ContainerKind::Init, Some(0)));
     let c = container(p, "vllm");
     assert_eq!(c.memory_limit, Some(Bytes(24 * GIB)));
     assert_eq!(c.memory_request, Some(Bytes(16 * GIB)));
@@ -80,10 +80,10 @@ fn described_pods() {
     assert_eq!(p.memory_mounts(c), [("/dev/shm", Some(Bytes(8 * GIB)))]);
     assert_eq!(c.liveness, Some(Probe { initial_delay: 120, period: 15, failure_threshold: 4 }));
     let status = c.status.as_ref().unwrap();
-    assert_eq!(status.restarts, 5);
+    assert_eq!(status.restarts, Some(5));
     assert!(matches!(&status.state, State::Waiting { reason, .. } if reason == "CrashLoopBackOff"));
     let t = end(c);
-    assert_eq!((t.reason.as_str(), t.exit_code), ("OOMKilled", 137));
+    assert_eq!((t.reason.as_str(), t.exit_code), ("OOMKilled", Some(137)));
     assert!(t.message.ends_with("last words of the container"), "{:?}", t.message);
     assert_eq!(t.finished.unwrap().show(), "2026-07-03T20:40:06Z");
     assert_eq!(b.pods[1].reason.as_deref(), Some("Evicted"));
@@ -122,9 +122,9 @@ fn crictl_inspect() {
     assert_eq!(c.memory_limit, Some(Bytes(16 * GIB)));
     assert_eq!(c.args.last().map(String::as_str), Some("8"));
     assert_eq!(c.devices, [("nvidia.com/gpu".to_owned(), 1)]);
-    assert_eq!(c.status.as_ref().unwrap().restarts, 3);
+    assert_eq!(c.status.as_ref().unwrap().restarts, Some(3));
     let t = end(c);
-    assert_eq!((t.reason.as_str(), t.exit_code), ("OOMKilled", 137));
+    assert_eq!((t.reason.as_str(), t.exit_code), ("OOMKilled", Some(137)));
     assert_eq!(t.finished.unwrap().show(), "2026-07-03T20:40:06.201Z");
     assert_eq!(triage(&["inspect/crictl.json"])[0].verdict.class, Class::HostOomKilled);
 }
@@ -138,8 +138,8 @@ fn docker_inspect() {
     let c = container(p, "sglang");
     assert_eq!(c.memory_limit, Some(Bytes(32 * GIB)));
     assert_eq!(p.memory_mounts(c), [("/dev/shm", Some(Bytes(8 * GIB)))]);
-    assert_eq!((end(c).reason.as_str(), end(c).exit_code), ("OOMKilled", 137));
-    assert_eq!(c.status.as_ref().unwrap().restarts, 2);
+    assert_eq!((end(c).reason.as_str(), end(c).exit_code), ("OOMKilled", Some(137)));
+    assert_eq!(c.status.as_ref().unwrap().restarts, Some(2));
     assert_eq!(triage(&["inspect/docker.txt"])[0].verdict.class, Class::HostOomKilled);
 }
 
@@ -170,7 +170,7 @@ fn tables_of_pods() {
         ("inference/llama-70b-6c9f7d5b8d-x2k4p", Some("gpu-node-1"))
     );
     assert_eq!(end(&p.containers[0]).reason, "OOMKilled");
-    assert_eq!(p.containers[0].status.as_ref().unwrap().restarts, 5);
+    assert_eq!(p.containers[0].status.as_ref().unwrap().restarts, Some(5));
     assert_eq!(b.pods[1].reason.as_deref(), Some("Evicted"));
     assert_eq!(end(&b.pods[3].containers[0]).reason, "OOMKilled");
     let one = triage(&["tables/grep.txt"]);
@@ -202,7 +202,7 @@ fn several_kinds_in_one_text() {
     assert!(b.gaps.is_empty(), "{:?}", b.gaps);
     assert_eq!(b.pods.len(), 1, "described and listed, but one pod");
     let c = container(&b.pods[0], "vllm");
-    assert_eq!((c.memory_limit, end(c).exit_code), (Some(Bytes(16 * GIB)), 137));
+    assert_eq!((c.memory_limit, end(c).exit_code), (Some(Bytes(16 * GIB)), Some(137)));
     assert_eq!(b.nodes[0].name, "gpu-node-1");
     let kernel: Vec<bool> = b.logs.iter().map(|l| l.kernel).collect();
     assert_eq!(kernel, [false, true]);
@@ -534,4 +534,27 @@ fn cut_samples_are_read_too() {
         let half = RawFile::new(name, all[..all.len() / 2].to_vec());
         let _ = report::triage_all("case", vec![half], Vec::new(), &knowledge);
     }
+}
+
+#[test]
+fn absence_in_a_piece_proves_nothing() {
+    let text = String::from_utf8(sample("describe/pod.txt")).unwrap();
+    let of = |text: &str| Bundle::from_files(vec![RawFile::new("describe.txt", text)]);
+    assert!(of(&text).pods[0].whole());
+    // Without the end, without the limits' lines of the pod that has some, with dots for lines.
+    let head = text.split("QoS Class:").next().unwrap();
+    let dots = text.replacen("    Limits:", "    ...\n    Limits:", 1);
+    for piece in [head, &dots] {
+        assert!(!of(piece).pods[0].whole(), "{piece}");
+    }
+    let piece = "Containers:\n  vllm:\n    Image: x\n    Last State:  Terminated\n      Reason:  OOMKilled\n      Exit Code:  137\n";
+    let cut = |text: &str| {
+        let file = RawFile::new("describe.txt", text);
+        report::triage_all("case", vec![file], Vec::new(), &Knowledge::embedded().unwrap()).remove(0)
+    };
+    // A limit that is not shown may be set, so the node is not blamed.
+    assert_eq!(cut(piece).verdict.class, Class::HostOomKilled);
+    // An exit code that is not shown is no 0.
+    let row = "llm-0   0/1     OOMKilled   3 (45s ago)   12m\n";
+    assert_eq!(cut(row).verdict.subject.death.unwrap().exit_code, None);
 }

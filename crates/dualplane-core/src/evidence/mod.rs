@@ -22,7 +22,8 @@ use kube::{
     split, status, tables,
 };
 pub use kube_model::{
-    Condition, Container, ContainerKind, ContainerStatus, Event, Node, Pod, Probe, State, Termination, Volume,
+    Condition, Container, ContainerKind, ContainerStatus, Event, Extent, Node, Pod, Probe, State,
+    Termination, Volume,
 };
 use lines::{encoding, paste, prose, rotation, sifted, stream, wrap};
 pub use lines::{framing, prefix};

@@ -34,7 +34,7 @@ impl<'a> Case<'a> {
     }
 
     pub(super) fn exit_code(&self) -> Option<i64> {
-        self.death().map(|d| d.exit_code)
+        self.death().and_then(|d| d.exit_code)
     }
 
     pub(super) fn pod(&self) -> Option<&'a Pod> {

@@ -89,12 +89,9 @@ impl Termination {
     /// How it ended, where the runtime saw no OOM kill.
     #[must_use]
     pub fn not_oom_killed(&self) -> Option<String> {
-        (!self.oom_killed()).then(|| {
-            format!(
-                "the container ended with exit code {} and reason {}, not OOMKilled",
-                self.exit_code, self.reason
-            )
-        })
+        // A cut-out that lacks the reason may lack that one.
+        (!self.oom_killed() && !self.reason.is_empty())
+            .then(|| format!("the container ended with {}, not OOMKilled", self.told(" and ")))
     }
 }
 
@@ -134,7 +131,7 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
         container: some(&container.name),
         container_kind: container.kind,
         node: pod.node.clone(),
-        restarts: container.status.as_ref().map(|s| s.restarts),
+        restarts: container.status.as_ref().and_then(|s| s.restarts),
         death: end.cloned(),
         memory_limit: container.memory_limit.or(pod.memory_limit),
         memory_request: container.memory_request,
@@ -147,7 +144,7 @@ fn worst<'a>(ends: impl Iterator<Item = &'a Termination>) -> Option<&'a Terminat
     let ends: Vec<&Termination> = ends.collect();
     ends.iter()
         .find(|t| t.oom_killed())
-        .or_else(|| ends.iter().find(|t| t.exit_code != 0))
+        .or_else(|| ends.iter().find(|t| !t.clean()))
         .or(ends.first())
         .copied()
 }
@@ -158,8 +155,8 @@ const SAME_END_MS: i64 = 10 * 60 * 1000;
 fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -> u32 {
     let mut score = match end {
         Some(t) if t.oom_killed() || t.message.contains("OOM-killed") => 80,
-        Some(t) if t.exit_code == 137 || t.exit_code == 135 => 60,
-        Some(t) if t.exit_code != 0 => 50,
+        Some(t) if t.ended_with(137) || t.ended_with(135) => 60,
+        Some(t) if !t.clean() => 50,
         Some(_) => 10,
         None => 0,
     };
@@ -168,7 +165,7 @@ fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -
         {
             score += 10;
         }
-        if s.restarts > 0 {
+        if s.restarts.is_some_and(|n| n > 0) {
             score += 3;
         }
     }

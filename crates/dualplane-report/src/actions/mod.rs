@@ -165,7 +165,7 @@ pub(crate) fn workload(cx: &Context<'_>) -> Workload {
     let Some(pod) = cx.verdict.subject.pod_of(cx.bundle) else { return Workload::Unknown };
     match &pod.owner {
         Some((kind, name)) => owner(kind, name),
-        None if pod.status_only => Workload::Unknown,
+        None if !pod.whole() => Workload::Unknown,
         None => Workload::Bare,
     }
 }

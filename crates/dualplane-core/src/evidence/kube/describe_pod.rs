@@ -2,7 +2,7 @@
 
 use crate::evidence::describe::{conditions, indent, key_value, section, stamp, value};
 use crate::evidence::kube_model::{
-    Container, ContainerKind, ContainerStatus, Pod, Probe, State, Termination, Volume,
+    Container, ContainerKind, ContainerStatus, Extent, Pod, Probe, State, Termination, Volume,
 };
 use crate::units::{parse_k8s_memory, parse_k8s_quantity};
 
@@ -41,10 +41,28 @@ pub(in crate::evidence) fn pod(body: &[&str], file: &str) -> Pod {
             .chain(value(body, "Annotations"))
             .find_map(|l| l.trim().strip_prefix("kubernetes.io/config.hash:"))
             .map(|h| h.trim().to_owned()),
+        extent: extent(body, &containers),
         containers,
         volumes: volumes(body),
         ..Pod::default()
     }
+}
+
+/// kubectl prints the name first, the class of service below the containers, and of each container its image and state.
+/// Where one of these is missing or somebody wrote dots for lines, more may be.
+fn extent(body: &[&str], containers: &[Container]) -> Extent {
+    const KEYS: [&str; 5] = ["Name", "Namespace", "Containers", "Volumes", "QoS Class"];
+    let top = |key: &str| body.iter().any(|l| indent(l) == 0 && key_value(l).is_some_and(|(k, _)| k == key));
+    let told = |c: &Container| {
+        let status = c.status.as_ref();
+        !c.image.is_empty() && status.is_some_and(|s| !matches!(s.state, State::None) && s.ready.is_some())
+    };
+    let dots = |l: &&str| matches!(l.trim(), "..." | "…" | "[...]" | "[…]" | "(...)" | "<snip>" | "--");
+    let whole = KEYS.iter().all(|k| top(k))
+        && !containers.is_empty()
+        && containers.iter().all(told)
+        && !body.iter().any(dots);
+    if whole { Extent::Whole } else { Extent::Piece }
 }
 
 fn volumes(body: &[&str]) -> Vec<Volume> {
@@ -141,8 +159,8 @@ fn first_level(c: &mut Container, key: &str, value: &str) {
         "Image" => c.image = value.to_owned(),
         "State" => status.state = state(value),
         "Last State" => status.last = state(value),
-        "Ready" => status.ready = value == "True",
-        "Restart Count" => status.restarts = value.parse().unwrap_or(0),
+        "Ready" => status.ready = Some(value == "True"),
+        "Restart Count" => status.restarts = value.parse().ok(),
         "Restart Policy" if c.kind == ContainerKind::Init && value == "Always" => {
             c.kind = ContainerKind::Sidecar;
         }
@@ -166,7 +184,7 @@ fn second_level(c: &mut Container, under: &str, line: &str, pair: Option<(&str, 
                     t.message = value.to_owned();
                     return true;
                 }
-                (State::Terminated(t), "Exit Code") => t.exit_code = value.parse().unwrap_or(0),
+                (State::Terminated(t), "Exit Code") => t.exit_code = value.parse().ok(),
                 (State::Terminated(t), "Started") => t.started = stamp(value),
                 (State::Terminated(t), "Finished") => t.finished = stamp(value),
                 (State::Waiting { reason, .. }, "Reason") => *reason = value.to_owned(),

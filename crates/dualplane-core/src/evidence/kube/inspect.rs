@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::evidence::kube_model::{Container, ContainerStatus, Pod, State, Termination, Volume};
+use crate::evidence::kube_model::{Container, ContainerStatus, Extent, Pod, State, Termination, Volume};
 use crate::time::{Stamp, parse_rfc3339};
 use crate::units::Bytes;
 use dualplane_base::json::str_at;
@@ -103,7 +103,7 @@ fn cri(v: &Value, file: &str) -> Pod {
         "CONTAINER_RUNNING" => State::Running { started: time(v, "/status/startedAt") },
         "CONTAINER_CREATED" => State::Waiting { reason: "ContainerCreating".into(), message: String::new() },
         _ => State::Terminated(Termination {
-            exit_code: number(v, "/status/exitCode").unwrap_or(0),
+            exit_code: number(v, "/status/exitCode"),
             reason: str_at(v, "/status/reason").to_owned(),
             message: str_at(v, "/status/message").to_owned(),
             started: time(v, "/status/startedAt"),
@@ -129,8 +129,8 @@ fn cri(v: &Value, file: &str) -> Pod {
             ],
         ),
         status: Some(ContainerStatus {
-            restarts: restarts.or(attempt.and_then(|a| a.try_into().ok())).unwrap_or(0),
-            ready: matches!(state, State::Running { .. }),
+            restarts: restarts.or(attempt.and_then(|a| a.try_into().ok())),
+            ready: Some(matches!(state, State::Running { .. })),
             state,
             last: State::None,
             container_id: Some(str_at(v, "/status/id").to_owned()),
@@ -143,6 +143,7 @@ fn cri(v: &Value, file: &str) -> Pod {
         namespace: label(v, labels, "io.kubernetes.pod.namespace"),
         uid: label(v, labels, "io.kubernetes.pod.uid"),
         containers: vec![container],
+        extent: Extent::Whole,
         ..Pod::default()
     }
 }
@@ -153,14 +154,15 @@ fn docker(v: &Value, file: &str) -> Pod {
     let service = label(v, labels, "com.docker.compose.service");
     let named = label(v, labels, "io.kubernetes.container.name");
     let oom = v.pointer("/State/OOMKilled").and_then(Value::as_bool) == Some(true);
-    let code = number(v, "/State/ExitCode").unwrap_or(0);
+    let code = number(v, "/State/ExitCode");
     let running = v.pointer("/State/Running").and_then(Value::as_bool) == Some(true);
     let restarting = v.pointer("/State/Restarting").and_then(Value::as_bool) == Some(true);
     let created = str_at(v, "/State/Status") == "created";
     let reason = match code {
         _ if oom => "OOMKilled",
-        0 => "Completed",
-        _ => "Error",
+        Some(0) => "Completed",
+        Some(_) => "Error",
+        None => "",
     };
     let id = str_at(v, "/Id").to_owned();
     let ended = Termination {
@@ -201,8 +203,8 @@ fn docker(v: &Value, file: &str) -> Pod {
         devices,
         mounts: shm.iter().map(|_| ("shm".to_owned(), "/dev/shm".to_owned())).collect(),
         status: Some(ContainerStatus {
-            restarts: number(v, "/RestartCount").and_then(|n| n.try_into().ok()).unwrap_or(0),
-            ready: running,
+            restarts: number(v, "/RestartCount").and_then(|n| n.try_into().ok()),
+            ready: Some(running),
             state,
             last,
             container_id: Some(id),
@@ -219,6 +221,7 @@ fn docker(v: &Value, file: &str) -> Pod {
             .map(|s| Volume { name: "shm".into(), memory_medium: true, size_limit: Some(*s) })
             .collect(),
         containers: vec![container],
+        extent: Extent::Whole,
         ..Pod::default()
     }
 }

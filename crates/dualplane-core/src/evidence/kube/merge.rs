@@ -2,12 +2,12 @@
 //! takes from the others what it lacks.
 
 use crate::evidence::Bundle;
-use crate::evidence::kube_model::{Container, ContainerKind, Pod, State};
+use crate::evidence::kube_model::{Container, ContainerKind, Extent, Pod, State};
 
 /// Moves pasted pods to the pods of the bundle, or into those that are there already.
 pub(in crate::evidence) fn pasted(bundle: &mut Bundle) {
     let (full, thin): (Vec<Pod>, Vec<Pod>) =
-        std::mem::take(&mut bundle.pasted).into_iter().partition(|p| !p.status_only);
+        std::mem::take(&mut bundle.pasted).into_iter().partition(|p| p.extent != Extent::Row);
     let (named, nameless): (Vec<Pod>, Vec<Pod>) =
         full.into_iter().chain(thin).partition(|p| !p.name.is_empty());
     for pod in named {
@@ -45,7 +45,7 @@ fn same(a: &Pod, b: &Pod) -> bool {
 }
 
 fn absorb(known: &mut Pod, other: Pod) {
-    known.status_only &= other.status_only;
+    known.extent = known.extent.max(other.extent);
     if known.uid.is_empty() {
         known.uid = other.uid;
     }

@@ -40,8 +40,21 @@ pub struct Pod {
     pub volumes: Vec<Volume>,
     /// Node selector.
     pub selector: Vec<(String, String)>,
-    /// Only its state is known, as from a table: that no limit stands here does not mean that there is none.
-    pub status_only: bool,
+    /// How much of the object the evidence shows.
+    pub extent: Extent,
+}
+
+/// How much of an object the evidence shows. Absence in a piece proves nothing: a limit that does not stand in it may
+/// stand in the object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Extent {
+    /// A row of a table: a state, and no container's name.
+    Row,
+    /// A cut-out, or a status without its spec.
+    #[default]
+    Piece,
+    /// The whole object: what does not stand in it is not set.
+    Whole,
 }
 
 /// A condition of a pod or node.
@@ -114,10 +127,10 @@ pub struct Probe {
 /// What became of a container.
 #[derive(Debug, Clone, Default)]
 pub struct ContainerStatus {
-    /// Restarts.
-    pub restarts: u64,
-    /// Ready.
-    pub ready: bool,
+    /// Restarts, where told.
+    pub restarts: Option<u64>,
+    /// Ready, where told.
+    pub ready: Option<bool>,
     /// Now.
     pub state: State,
     /// The run before; only one is kept by the API.
@@ -151,9 +164,9 @@ pub enum State {
 /// The end of a container's run.
 #[derive(Debug, Clone, Default)]
 pub struct Termination {
-    /// Exit code.
-    pub exit_code: i64,
-    /// `OOMKilled`, `Error`, `Completed`, `StartError` …
+    /// Exit code, where told: a cut-out may lack it, and that is no 0.
+    pub exit_code: Option<i64>,
+    /// `OOMKilled`, `Error`, `Completed`, `StartError` …; empty where not told.
     pub reason: String,
     /// Message.
     pub message: String,
@@ -172,10 +185,30 @@ impl Termination {
         self.reason == "OOMKilled"
     }
 
-    /// Ended by itself and well.
+    /// Ended by itself and well. The kubelet says `Completed` of exit code 0 only.
     #[must_use]
     pub fn clean(&self) -> bool {
-        self.exit_code == 0 && !self.oom_killed()
+        match self.exit_code {
+            Some(code) => code == 0 && !self.oom_killed(),
+            None => self.reason == "Completed",
+        }
+    }
+
+    /// Whether it is told that it ended with this code.
+    #[must_use]
+    pub fn ended_with(&self, code: i64) -> bool {
+        self.exit_code == Some(code)
+    }
+
+    /// Exit code and reason in words, as far as they are told: `exit code 137, reason OOMKilled` where the joint is `, `.
+    #[must_use]
+    pub fn told(&self, joint: &str) -> String {
+        match (self.exit_code, self.reason.as_str()) {
+            (Some(code), "") => format!("exit code {code}"),
+            (Some(code), reason) => format!("exit code {code}{joint}reason {reason}"),
+            (None, "") => "neither exit code nor reason known".to_owned(),
+            (None, reason) => format!("reason {reason}"),
+        }
     }
 }
 
@@ -231,6 +264,12 @@ pub struct Node {
 }
 
 impl Pod {
+    /// What does not stand here is not set; of a piece that cannot be said.
+    #[must_use]
+    pub fn whole(&self) -> bool {
+        self.extent == Extent::Whole
+    }
+
     /// `namespace/name`.
     #[must_use]
     pub fn full_name(&self) -> String {

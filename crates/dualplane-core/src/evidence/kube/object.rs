@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::evidence::Bundle;
 use crate::evidence::kube_model::{
-    Condition, Container, ContainerKind, ContainerStatus, Event, Node, Pod, Probe, State, Termination, Volume,
+    Condition, Container, ContainerKind, ContainerStatus, Event, Extent, Node, Pod, Probe, State,
+    Termination, Volume,
 };
 use crate::time::{Stamp, parse_rfc3339};
 use crate::units::{Bytes, parse_k8s_memory, parse_k8s_quantity};
@@ -159,7 +160,7 @@ fn pod(v: &Value, file: &str) -> Pod {
             .and_then(Value::as_object)
             .map(|s| s.iter().map(|(k, v)| (k.clone(), text_of(v))).collect())
             .unwrap_or_default(),
-        status_only: false,
+        extent: if list(v, "/spec/containers").is_empty() { Extent::Piece } else { Extent::Whole },
     }
 }
 
@@ -239,8 +240,8 @@ fn probe(p: &Value) -> Probe {
 
 fn container_status(s: &Value) -> ContainerStatus {
     ContainerStatus {
-        restarts: s.pointer("/restartCount").and_then(Value::as_u64).unwrap_or(0),
-        ready: s.pointer("/ready").and_then(Value::as_bool).unwrap_or(false),
+        restarts: s.pointer("/restartCount").and_then(Value::as_u64),
+        ready: s.pointer("/ready").and_then(Value::as_bool),
         state: s.get("state").map(state).unwrap_or_default(),
         last: s.get("lastState").map(state).unwrap_or_default(),
         container_id: opt_at(s, "/containerID").map(bare_id),
@@ -254,7 +255,7 @@ fn bare_id(id: String) -> String {
 fn state(s: &Value) -> State {
     if let Some(t) = s.get("terminated").filter(|t| t.is_object()) {
         return State::Terminated(Termination {
-            exit_code: t.pointer("/exitCode").and_then(Value::as_i64).unwrap_or(0),
+            exit_code: t.pointer("/exitCode").and_then(Value::as_i64),
             reason: str_at(t, "/reason").to_owned(),
             message: str_at(t, "/message").to_owned(),
             started: time_at(t, "/startedAt"),
@@ -382,7 +383,7 @@ mod tests {
         assert_eq!(c.devices, [("nvidia.com/mig-1g.10gb".to_owned(), 1)]);
         assert_eq!(p.memory_mounts(c), [("/dev/shm", Some(Bytes(1 << 30)))]);
         let t = c.status.as_ref().unwrap().termination().unwrap();
-        assert_eq!((t.exit_code, t.reason.as_str()), (137, "OOMKilled"));
+        assert_eq!((t.exit_code, t.reason.as_str()), (Some(137), "OOMKilled"));
     }
 
     #[test]

@@ -100,7 +100,7 @@ fn ended(below: &[&str]) -> bool {
 mod tests {
     use crate::evidence::{Bundle, RawFile};
 
-    fn ends(text: &str) -> Vec<(String, i64, String)> {
+    fn ends(text: &str) -> Vec<(String, Option<i64>, String)> {
         let b = Bundle::from_files(vec![RawFile::new("issue.md", text)]);
         b.pods
             .iter()
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn pieces_of_a_pod_tell_how_it_ended() {
-        let bare = |code, reason: &str| vec![(String::new(), code, reason.to_owned())];
+        let bare = |code, reason: &str| vec![(String::new(), Some(code), reason.to_owned())];
         for (text, want) in [
             (
                 "why?\n\n```\nLast State:     Terminated\n  Reason:       Error\n  Exit Code:    137\nReady:          True\nLimits:\n  memory:          120Gi\nEvents:           <none>\n```\n",
@@ -124,19 +124,19 @@ mod tests {
             ),
             (
                 "  vllm:\n    Image: x\n    Last State:     Terminated\n      Reason:       OOMKilled\n      Exit Code:    137\n",
-                vec![("vllm".into(), 137, "OOMKilled".into())],
+                vec![("vllm".into(), Some(137), "OOMKilled".into())],
             ),
             (
                 "{\"name\":\"llama\",\"lastState\":{\"terminated\":{\"exitCode\":139,\"reason\":\"Error\"}},\"restartCount\":1}",
-                vec![("llama".into(), 139, "Error".into())],
+                vec![("llama".into(), Some(139), "Error".into())],
             ),
             (
                 "[{\"name\":\"a\",\"state\":{\"terminated\":{\"exitCode\":1,\"reason\":\"Error\"}}}]",
-                vec![("a".into(), 1, "Error".into())],
+                vec![("a".into(), Some(1), "Error".into())],
             ),
             (
                 "{\"phase\":\"Failed\",\"containerStatuses\":[{\"name\":\"a\",\"state\":{\"terminated\":{\"exitCode\":1,\"reason\":\"Error\"}}}]}",
-                vec![("a".into(), 1, "Error".into())],
+                vec![("a".into(), Some(1), "Error".into())],
             ),
             (
                 "$ kubectl get pod x -o yaml | grep -A9 lastState\nlastState:\n  terminated:\n    exitCode: 137\n    reason: OOMKilled\n",
@@ -155,6 +155,6 @@ mod tests {
         let piece = "Last State: Terminated\n  Reason: OOMKilled\n  Exit Code: 137\n";
         let b = Bundle::from_files(vec![RawFile::new("pod.json", pod), RawFile::new("x.txt", piece)]);
         assert_eq!(b.pods.len(), 1);
-        assert!(b.pods[0].containers[0].status.as_ref().unwrap().terminations().any(|t| t.exit_code == 137));
+        assert!(b.pods[0].containers[0].status.as_ref().unwrap().terminations().any(|t| t.ended_with(137)));
     }
 }

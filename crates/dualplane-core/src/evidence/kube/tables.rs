@@ -1,16 +1,14 @@
 //! Tables of `kubectl get pods [-o wide] [-A]` and `kubectl get events`: rows below a heading, and single rows of pods as
 //! `kubectl get pods | grep NAME` leaves them.
 //!
-//! A row tells a pod's state, not its limits, exit code or containers: such a pod is `status_only`.
+//! A row tells a pod's state, not its limits, exit code or containers: its extent is [`Extent::Row`].
 
 use crate::evidence::describe::{container_in, repeats};
-use crate::evidence::kube_model::{Container, ContainerStatus, Event, Pod, State, Termination};
+use crate::evidence::kube_model::{Container, ContainerStatus, Event, Extent, Pod, State, Termination};
 use crate::evidence::{Bundle, describe};
 
 /// Rows of one text; a list of all pods of a large cluster fits.
 const MAX_ROWS: usize = 20_000;
-/// What an OOM kill leaves; a table has no exit code.
-const SIGKILL: i64 = 137;
 /// Words of the STATUS column that tell of a death or a start that failed.
 const BAD: &[&str] = &[
     "OOMKilled",
@@ -138,15 +136,15 @@ fn pod<'a>(bundle: &mut Bundle, get: &impl Fn(&str) -> &'a str, file: &str) -> b
     };
     let some = |text: &str| (!text.is_empty() && !text.starts_with('<')).then(|| text.to_owned());
     let word = status.trim_start_matches("Init:");
-    let ended = |exit_code: i64, reason: &str| {
+    let ended = |exit_code: Option<i64>, reason: &str| {
         State::Terminated(Termination { exit_code, reason: reason.to_owned(), ..Termination::default() })
     };
     let state = match word {
-        "OOMKilled" => ended(SIGKILL, word),
-        "Completed" => ended(0, word),
+        "OOMKilled" => ended(None, word),
+        "Completed" => ended(Some(0), word),
         "Running" => State::Running { started: None },
         w => match w.strip_prefix("ExitCode:").and_then(|c| c.parse().ok()) {
-            Some(code) => ended(code, "Error"),
+            Some(code) => ended(Some(code), "Error"),
             None => State::Waiting { reason: w.to_owned(), message: String::new() },
         },
     };
@@ -167,10 +165,15 @@ fn pod<'a>(bundle: &mut Bundle, get: &impl Fn(&str) -> &'a str, file: &str) -> b
         deleting: word == "Terminating",
         containers: vec![Container {
             // Of one pod with several containers the row does not tell which one it was.
-            status: Some(ContainerStatus { restarts, ready: up == all, state, ..ContainerStatus::default() }),
+            status: Some(ContainerStatus {
+                restarts: Some(restarts),
+                ready: Some(up == all),
+                state,
+                ..ContainerStatus::default()
+            }),
             ..Container::default()
         }],
-        status_only: true,
+        extent: Extent::Row,
         ..Pod::default()
     });
     true

@@ -24,7 +24,7 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts) -> O
     all.sort_by_key(|(w, _)| *w);
     let (whose, c) = all.first()?;
     // Of another cgroup than the dead container's own it only explains an end that is a SIGKILL or is not known.
-    let fits = subject.death.as_ref().is_none_or(|d| d.exit_code == 137 || d.oom_killed());
+    let fits = subject.death.as_ref().is_none_or(|d| d.ended_with(137) || d.oom_killed());
     if !fits && *whose != Whose::Dead {
         return None;
     }

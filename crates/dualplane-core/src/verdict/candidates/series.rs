@@ -14,7 +14,7 @@ const NEAR_MS: i64 = 120_000;
 
 /// A low guess: the sample shows where memory stood, not who sent the signal.
 pub(super) fn at_limit(bundle: &Bundle, subject: &Subject, facts: &Facts) -> Option<Candidate> {
-    let death = subject.death.as_ref().filter(|d| d.exit_code == 137 && !d.oom_killed())?;
+    let death = subject.death.as_ref().filter(|d| d.ended_with(137) && !d.oom_killed())?;
     // A kernel log would hold the record.
     if facts.logs.iter().any(|l| l.kernel) {
         return None;

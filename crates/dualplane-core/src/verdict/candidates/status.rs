@@ -18,16 +18,17 @@ pub(super) fn oom_killed(
     let pod = subject.pod_of(bundle)?;
     let place = Place { file: pod.file.clone(), line: None };
     let name = crate::text::name(subject.container.as_deref().unwrap_or("?"));
-    let mut supports =
-        vec![Cited::at(format!("container {name}: reason OOMKilled, exit code {}", death.exit_code), &place)];
+    let code = death.exit_code.map_or(String::new(), |c| format!(", exit code {c}"));
+    let mut supports = vec![Cited::at(format!("container {name}: reason OOMKilled{code}"), &place)];
     let mut against = Vec::new();
-    let mut confidence = if death.exit_code == 137 { Confidence::High } else { Confidence::Medium };
-    if death.exit_code != 137 {
+    // A row or cut-out without a code still has the reason, which only the runtime gives.
+    let other = death.exit_code.filter(|c| *c != 137);
+    let mut confidence = if other.is_none() { Confidence::High } else { Confidence::Medium };
+    if let Some(code) = other {
         against.push(Cited::at(
             format!(
-                "exit code {}: the killed process did not end the container, or the container ended \
-            by itself afterwards",
-                death.exit_code
+                "exit code {code}: the killed process did not end the container, or the container ended \
+            by itself afterwards"
             ),
             &place,
         ));
@@ -38,7 +39,7 @@ pub(super) fn oom_killed(
     // Without a limit on the container (or its pod) no cgroup of its own can be exceeded.
     let class = if node_oom || limit.is_none() && system_oom.is_some() {
         Class::HostNodeOom
-    } else if limit.is_none() && !pod.status_only && pod.containers.iter().all(|c| c.memory_limit.is_none()) {
+    } else if limit.is_none() && pod.whole() && pod.containers.iter().all(|c| c.memory_limit.is_none()) {
         confidence = Confidence::Medium;
         against.push(Cited::at(
             "no container of the pod has a memory limit, so the node (or a limit on \
@@ -71,7 +72,7 @@ pub(super) fn oom_killed(
     c.confidence = confidence;
     // The runtime's counter keeps a child's kill of hours ago: an end that was asked for is not of it. With the
     // kernel's record the time of the kill is known and speaks for itself.
-    if death.exit_code == 143 && ooms.is_empty() && asked_to_stop(bundle, subject) {
+    if death.ended_with(143) && ooms.is_empty() && asked_to_stop(bundle, subject) {
         c.weight = Weight::Degraded;
     }
     c.phase = end_phase(facts);

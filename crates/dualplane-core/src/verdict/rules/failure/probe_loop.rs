@@ -26,7 +26,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 fn judge(case: &Case<'_>) -> Judged {
     let death = case
         .death()
-        .filter(|d| d.exit_code == 137 && !d.oom_killed())
+        .filter(|d| d.ended_with(137) && !d.oom_killed())
         .ok_or_else(|| unmet("the container did not end with SIGKILL without OOMKilled"))?;
     let restarts = case.subject.restarts.ok_or_else(|| unmet("the number of restarts is unknown"))?;
     let killing = case
@@ -46,10 +46,7 @@ fn judge(case: &Case<'_>) -> Judged {
             format!("{} ({} times, of {restarts} restarts)", killing.message, killing.count),
             &place,
         ),
-        Cited::at(
-            format!("exit code {} with reason {}, not OOMKilled", death.exit_code, death.reason),
-            &case.pod_place(),
-        ),
+        Cited::at(format!("{}, not OOMKilled", death.told(" with ")), &case.pod_place()),
     ];
     let summary = "the kubelet keeps killing the container because its probe fails";
     let mut d = decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, supports);

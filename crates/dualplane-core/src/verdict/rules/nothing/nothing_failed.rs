@@ -38,7 +38,10 @@ pub(in crate::verdict::rules) fn decide(case: &Case<'_>) -> Decided {
         ));
     }
     if let Some(s) = case.death().filter(|d| d.clean()) {
-        supports.push(Cited::plain(format!("the container ended with exit code {}", s.exit_code)));
+        supports.push(Cited::plain(format!(
+            "the container ended with {}",
+            s.exit_code.map_or_else(|| s.told(", "), |c| format!("exit code {c}"))
+        )));
     }
     let phase = case.end_phase();
     let known = facts.hits.iter().any(|h| !matches!(h.mark, Mark::Cascade));

@@ -46,8 +46,8 @@ fn judge(case: &Case<'_>) -> Judged {
     }
     let mut supports = vec![Cited::of(crate::text::shorten(&hit.text, 240), hit)];
     if let Some(d) = case.death() {
-        let text = format!("exit code {} with reason {}, not OOMKilled", d.exit_code, d.reason);
-        supports.push(Cited::at(text, &case.pod_place()));
+        let not = if d.reason.is_empty() { "" } else { ", not OOMKilled" };
+        supports.push(Cited::at(format!("{}{not}", d.told(" with ")), &case.pod_place()));
     }
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::High, hit.meaning.clone(), supports))
 }

@@ -29,5 +29,5 @@ fn can_be_stopped(case: &Case<'_>) -> bool {
 /// The end fits a stop that the kubelet was asked for: SIGTERM, then SIGKILL after the grace period; or the log is known to
 /// have survived its one error, and the end is clean.
 fn fits_a_stop(case: &Case<'_>) -> bool {
-    case.death().is_none_or(|d| matches!(d.exit_code, 137 | 143) || case.survived() && d.clean())
+    case.death().is_none_or(|d| matches!(d.exit_code, Some(137 | 143)) || case.survived() && d.clean())
 }

@@ -1,6 +1,7 @@
 //! Exit code 135 is SIGBUS: a mapped page could not be backed, in containers nearly always a full /dev/shm.
 
 use super::{Beats, Judged, Rule, Stage, decided, unmet};
+use crate::evidence::Pod;
 use crate::verdict::case::Case;
 use crate::verdict::{Cited, Class, Confidence};
 
@@ -21,25 +22,22 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let death = case
-        .death()
-        .filter(|d| d.exit_code == 135)
-        .ok_or_else(|| unmet("the exit code is not 135 (SIGBUS)"))?;
+    case.death().filter(|d| d.ended_with(135)).ok_or_else(|| unmet("the exit code is not 135 (SIGBUS)"))?;
     let container = case
         .pod()
         .and_then(|p| p.containers.iter().find(|c| Some(&c.name) == case.subject.container.as_ref()))
         .ok_or_else(|| unmet("the pod object does not contain the container"))?;
     let place = case.pod_place();
-    let mut supports = vec![Cited::at(format!("exit code {} = 128 + SIGBUS (7)", death.exit_code), &place)];
+    let mut supports = vec![Cited::at("exit code 135 = 128 + SIGBUS (7)", &place)];
     let has_shm = container.mounts.iter().any(|(_, p)| p == "/dev/shm");
-    supports.push(Cited::at(
-        if has_shm {
-            "a volume is mounted at /dev/shm; compare its size with what the ranks share".to_owned()
-        } else {
-            "no volume is mounted at /dev/shm, so it has the runtime's default of 64 MiB".to_owned()
-        },
-        &place,
-    ));
+    let shm = match (has_shm, case.pod().is_some_and(Pod::whole)) {
+        (true, _) => "a volume is mounted at /dev/shm; compare its size with what the ranks share",
+        (false, true) => "no volume is mounted at /dev/shm, so it has the runtime's default of 64 MiB",
+        (false, false) => {
+            "/dev/shm has 64 MiB unless a volume is mounted there; the excerpt does not show it"
+        }
+    };
+    supports.push(Cited::at(shm, &place));
     let summary = "the process died from SIGBUS: a shared memory page could not be backed";
     let confidence = if has_shm { Confidence::Low } else { Confidence::Medium };
     let mut d = decided(Class::HostAllocFailure, case.end_phase(), confidence, summary, supports);

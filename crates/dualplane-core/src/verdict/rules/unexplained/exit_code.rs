@@ -8,7 +8,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "exit_code",
     stage: Stage::Unexplained,
     classes: &[Class::Unknown],
-    when: "the container ended with an exit code other than 137, 139 or 143, and no line says why",
+    when: "the container ended badly, with an exit code other than 137, 139 or 143 or with one that is not told, \
+    and no line says why",
     near_miss: "exit code 0",
     beats: &[
         Beats::rule("death_line", "the exit code says how it ended"),
@@ -23,10 +24,14 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 fn judge(case: &Case<'_>) -> Judged {
     let d = case
         .death()
-        .filter(|d| !d.clean() && !matches!(d.exit_code, 137 | 139 | 143))
+        .filter(|d| !d.clean() && !matches!(d.exit_code, Some(137 | 139 | 143)))
         .ok_or_else(|| unmet("no container ended with such an exit code"))?;
-    let code = d.exit_code;
-    let summary = format!("the container ended with exit code {code}, and the evidence does not show why");
+    let how = match (d.exit_code, d.reason.as_str()) {
+        (Some(code), _) => format!("the container ended with exit code {code}"),
+        (None, "") => "the container ended".to_owned(),
+        (None, reason) => format!("the container ended with reason {reason}"),
+    };
+    let summary = format!("{how}, and the evidence does not show why");
     unknown_end(case, d, summary)
 }
 

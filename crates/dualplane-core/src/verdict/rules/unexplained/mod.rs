@@ -19,13 +19,12 @@ const BEATS: &[Beats] = &[Beats::stage(Stage::Nothing, "something died")];
 
 /// An end that is told by the API and was not clean.
 fn end<'c>(case: &'c Case<'_>, code: i64, absent: &'static str) -> Result<&'c Termination, Unmet> {
-    case.death().filter(|d| !d.clean() && d.exit_code == code).ok_or_else(|| unmet(absent))
+    case.death().filter(|d| !d.clean() && d.ended_with(code)).ok_or_else(|| unmet(absent))
 }
 
 /// The verdict "unknown" with the exit code that is all there is.
 fn unknown_end(case: &Case<'_>, d: &Termination, summary: String) -> Judged {
-    let supports =
-        vec![Cited::at(format!("exit code {}, reason {}", d.exit_code, d.reason), &case.pod_place())];
+    let supports = vec![Cited::at(d.told(", "), &case.pod_place())];
     Ok(decided(Class::Unknown, case.end_phase(), Confidence::Low, summary, supports))
 }
 
