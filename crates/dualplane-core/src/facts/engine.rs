@@ -104,7 +104,11 @@ pub(super) fn engine(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> E
     // What hosts engines counts only where no engine proper speaks.
     let hosts = |id: &str| all.get(id).is_some_and(|d| d.kind == Kind::Host);
     let proper = votes.iter().filter(|(e, _)| !hosts(e)).max_by_key(|(_, n)| **n);
-    engine.name = proper.or_else(|| votes.iter().max_by_key(|(_, n)| **n)).map(|(e, _)| (*e).to_owned());
+    let most = proper.or_else(|| votes.iter().max_by_key(|(_, n)| **n)).map(|(e, _)| *e);
+    // A derived engine prints its parent's lines, and more of them: one line of its own tells that it is not the parent.
+    let child =
+        votes.keys().find(|id| most.is_some() && all.get(id).and_then(|d| d.parent.as_deref()) == most);
+    engine.name = child.copied().or(most).map(str::to_owned);
     let own = |h: &&super::Hit| {
         let id = h.engine.as_deref().and_then(|e| all.get(e)).map(|d| d.id.as_str());
         id.is_some() && id == engine.name.as_deref()

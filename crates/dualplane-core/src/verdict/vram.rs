@@ -222,7 +222,9 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
         return false;
     };
     // What CUDA graphs reserved for themselves is idle between replays, and no other allocation may have it.
-    let idle = idle.saturating_sub(oom.private_pools.unwrap_or_default());
+    let graphs = oom.private_pools.unwrap_or_default();
+    let printed = idle;
+    let idle = idle.saturating_sub(graphs);
     let full = allocated.share_of(total) >= FULL_OF_TENSORS;
     // Idle blocks and free memory together would have done, and the idle part is a good piece of the card.
     let together =
@@ -246,13 +248,18 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
     c.class = Class::Fragmentation;
     c.confidence = if idle.share_of(total) >= HOLES { Confidence::High } else { Confidence::Medium };
     c.what = format!(
-        "this process requested {requested} while its own allocator had {idle} reserved but unallocated"
+        "this process requested {requested} while its own allocator had {printed} reserved but unallocated"
     );
     let place = c.place.clone();
     c.supports.push(Cited {
         text: format!(
-            "reserved but unallocated {idle} {} requested {requested}; tensors use {allocated} of {total} \
+            "reserved but unallocated {printed}{} {} requested {requested}; tensors use {allocated} of {total} \
             ({:.1} %)",
+            if graphs.0 > 0 {
+                format!(" − {graphs} of CUDA graphs = {idle}")
+            } else {
+                String::new()
+            },
             if idle >= requested {
                 "≥".to_owned()
             } else {

@@ -21,7 +21,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
         Class::XidHardware,
     ],
     when: "an error with a fallback is followed by a 5xx response or a process's death in the same log, \
-    or only the kernel reports it",
+    or only the kernel reports it and no server came up",
     near_miss: "\"retrying with a smaller buffer\", and the server comes up",
     beats: BEATS,
     source: "signatures with the mark suspect (knowledge/)",
@@ -40,7 +40,16 @@ fn failed_of_it(c: &Candidate, case: &Case<'_>) -> bool {
             && h.place.file == place.file
             && h.place.line > place.line
     });
-    failed || died || c.from == Source::Kernel
+    failed || died || c.from == Source::Kernel && !went_on(c, case)
+}
+
+/// The kernel's refusal ended nothing: a server was up when it was printed or came up after it, and no end is known.
+fn went_on(c: &Candidate, case: &Case<'_>) -> bool {
+    let up = |l: &&crate::facts::LogSummary| {
+        let later = l.last_served_at.or(l.last).zip(c.stamp).and_then(|(last, at)| at.ms_until(last));
+        !l.kernel && l.last_ready.is_some() && later.is_none_or(|ms| ms >= 0)
+    };
+    case.death().is_none_or(crate::evidence::Termination::clean) && case.facts.logs.iter().find(up).is_some()
 }
 
 fn judge(case: &Case<'_>) -> Judged {
