@@ -19,7 +19,7 @@ pub(crate) use gate::{Gate, Owner};
 pub use matcher::{Capture, Match};
 pub(crate) use redaction::Names;
 pub use redaction::{HarmlessName, Redaction, SecretName, UserField};
-pub use signature::{Mark, Scope, SigId, Signature};
+pub use signature::{HostMemory, Mark, Scope, SigId, Signature};
 pub use xid::{Xid, XidKind};
 
 use std::sync::OnceLock;
@@ -138,6 +138,12 @@ impl Knowledge {
     #[must_use]
     pub fn signature(&self, id: SigId) -> Option<&Signature> {
         self.signatures.get(id.index())
+    }
+
+    /// One signature by its written id.
+    #[must_use]
+    pub fn signature_of(&self, id: &str) -> Option<&Signature> {
+        self.signatures.iter().find(|s| s.id == id)
     }
 
     /// All signatures that hold for one line; `context` says whether a literal stood nearby.

@@ -59,6 +59,16 @@ pub enum Scope {
     Frame,
 }
 
+/// Which host memory was refused, where it is not the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostMemory {
+    /// A segment in /dev/shm.
+    Shared,
+    /// Pages that the GPU driver or a network card locks.
+    Pinned,
+}
+
 /// One entry of `knowledge/`.
 #[derive(Debug, Deserialize)]
 pub struct Signature {
@@ -75,6 +85,9 @@ pub struct Signature {
     /// Class of the verdict, where the line is a cause.
     #[serde(default)]
     pub class: Option<Class>,
+    /// For refusals of host memory: which kind, where the message does not say it in plain words.
+    #[serde(default)]
+    pub host_memory: Option<HostMemory>,
     /// Phase that the line itself tells.
     #[serde(default)]
     pub phase: Option<Phase>,

@@ -5,45 +5,25 @@ use serde_json::json;
 use super::patch::{pod_patch, quantity};
 use super::{Action, Context, Stage, names, on_node, quotes, signatures};
 use dualplane_base::units::{Bytes, GIB, MIB};
+use dualplane_core::knowledge::HostMemory;
 
 /// The container runtimes' default size of /dev/shm.
 const DEFAULT_SHM: Bytes = Bytes(64 * MIB);
-
-/// Messages about shared memory whose own words do not say so.
-const SHARED_MEMORY: &[&str] = &[
-    "host.exit_135",
-    "host.shm_enospc",
-    "host.shm_enospc_context",
-    "host.systemd_killed_bus",
-    "ollama.runner_sigbus",
-    "pytorch.shm_write_no_space",
-    "triton.shm_alloc_failed",
-    "triton.signal_7",
-    "vllm.psm_no_space",
-];
-/// Messages about pinned memory whose own words do not say so.
-const PINNED: &[&str] = &[
-    "cuda.host_alloc_failed",
-    "cuda.pinned_malloc_failed",
-    "llama_cpp.host_buffer_alloc_failed",
-    "lmcache.mooncake_register_enomem",
-    "lmcache.ucx_reg_mr_enomem",
-    "nccl.host_alloc_failed",
-    "pytorch.pinned_host_refused_numbers",
-    "pytorch.pinned_oom",
-    "tensorrt_llm.cuda_host_oom",
-];
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
     let line = cx.verdict.trigger.as_ref().map(|t| t.text.as_str());
     let lines: Vec<&str> = line.into_iter().chain(quotes(cx)).collect();
     let said = |words: &[&str]| lines.iter().any(|l| words.iter().any(|w| l.contains(w)));
-    let known = |ids: &[&str]| signatures(cx).any(|s| ids.contains(&s));
+    let known = |kind: HostMemory| {
+        signatures(cx).filter_map(|id| cx.knowledge.signature_of(id)).any(|s| s.host_memory == Some(kind))
+    };
     let sigbus = cx.verdict.decided_by == "bus_error";
-    let shm =
-        sigbus || known(SHARED_MEMORY) || said(&["shm", "shared memory", "Bus error", "SIGBUS", "signal 7"]);
-    let pinned = known(PINNED) || said(&["pin", "invalid argument", "page table", "cudaHost", "host_malloc"]);
+    let shm = sigbus
+        || known(HostMemory::Shared)
+        || said(&["shm", "shared memory", "Bus error", "SIGBUS", "signal 7"]);
+    let pinned = known(HostMemory::Pinned)
+        || said(&["pin", "invalid argument", "page table", "cudaHost", "host_malloc"]);
     if shm {
         shared_memory(cx, &mut out);
     } else if pinned {
@@ -187,18 +167,4 @@ fn refused(cx: &Context<'_>, out: &mut Vec<Action>) {
         )
         .run(n.exec("cat /sys/fs/cgroup/memory.current")),
     );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use dualplane_core::knowledge::Knowledge;
-
-    #[test]
-    fn each_named_message_is_known() {
-        let knowledge = Knowledge::embedded().unwrap();
-        for id in SHARED_MEMORY.iter().chain(PINNED) {
-            assert!(knowledge.signatures().iter().any(|s| s.id == *id), "{id}");
-        }
-    }
 }

@@ -56,12 +56,14 @@ fn bad_entries_are_named_with_what_is_wrong() {
             "near_misses = [\"ACME-17: device pool exhausted\"]",
         )
         .replace("acme.vram", "other.vram")
+        .replace("class = \"cuda_oom_load\"", "class = \"cuda_oom_load\"\nhost_memory = \"shared\"")
         .as_bytes(),
     )]);
     let o = run(&["knowledge", "check", bad.path().to_str().unwrap()]);
     assert_eq!(code(&o), 5);
     let out = stdout(&o);
     assert!(out.contains("near miss matches") && out.contains("must begin with the file name"), "{out}");
+    assert!(out.contains("host_memory needs class host_alloc_failure"), "{out}");
     let broken = dir(&[("acme.toml", b"[[signature]\n")]);
     let o = run(&["triage", root().to_str().unwrap(), "--knowledge", broken.path().to_str().unwrap()]);
     assert_eq!(code(&o), 2);
