@@ -8,6 +8,7 @@ use super::{Rule, Ruling};
 use crate::evidence::{Bundle, RawFile};
 use crate::facts::extract;
 use crate::knowledge::Knowledge;
+use crate::verdict::weighing::Weighing;
 use crate::verdict::{Verdict, judge};
 
 /// A file of evidence: name and text.
@@ -115,4 +116,19 @@ pub(in crate::verdict) fn near_miss(rule: &Rule, instead: &str, files: &[File]) 
         Ruling::NotMet(why) => assert!(!why.is_empty()),
         Ruling::LostTo(winner) => assert_eq!(*winner, instead),
     }
+}
+
+/// The weighing rule adds to the verdict.
+#[track_caller]
+pub(in crate::verdict) fn weighs(rule: &Weighing, files: &[File]) {
+    let v = judged(files);
+    assert!(v.weighed.contains(&rule.id), "{} by {}: {:?}", v.class, v.decided_by, v.weighed);
+}
+
+/// The weighing rule adds nothing, though this rule decides.
+#[track_caller]
+pub(in crate::verdict) fn adds_nothing(rule: &Weighing, decided_by: &str, files: &[File]) {
+    let v = judged(files);
+    assert_eq!(v.decided_by, decided_by, "{:#?}", v.trace);
+    assert!(!v.weighed.contains(&rule.id), "{:?}", v.weighed);
 }

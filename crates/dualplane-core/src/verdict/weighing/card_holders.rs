@@ -27,3 +27,41 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, adds_nothing, file, log, weighs};
+
+    /// The message says how much others hold, and not who they are.
+    fn oom(own: &str) -> File {
+        log(&format!(
+            "INFO 11-20 10:05:12 [model_runner.py:1108] Starting to load model m...\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.19 GiB of which 1.10 GiB is free. Including non-PyTorch memory, this process has {own} GiB memory in use. Of the allocated memory {own} GiB is allocated by PyTorch, and 0.10 GiB is reserved by PyTorch but unallocated.\n"
+        ))
+    }
+
+    fn listed() -> [File; 2] {
+        [
+            file(
+                "nvidia-smi.csv",
+                "index, name, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB], memory.free [MiB]\n0, NVIDIA H100 80GB HBM3, GPU-5fd4f087-86f3-7a43-b711-4771313afc50, 00000000:4A:00.0, 81559 MiB, 80321 MiB, 1238 MiB\n",
+            ),
+            file(
+                "apps.csv",
+                "gpu_uuid, pid, process_name, used_gpu_memory [MiB]\nGPU-5fd4f087-86f3-7a43-b711-4771313afc50, 88101, /opt/train/bin/trainer, 48083 MiB\n",
+            ),
+        ]
+    }
+
+    #[test]
+    fn who_holds_the_card_is_named() {
+        let [card, apps] = listed();
+        weighs(&RULE, &[oom("30.00"), card, apps]);
+    }
+
+    #[test]
+    fn a_process_that_filled_the_card_itself_has_no_neighbours_to_name() {
+        let [card, apps] = listed();
+        adds_nothing(&RULE, "vram_exhausted", &[oom("77.50"), card, apps]);
+    }
+}

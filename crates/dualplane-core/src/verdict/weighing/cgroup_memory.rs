@@ -20,7 +20,7 @@ pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "cgroup_memory",
     adds: "peak, kills and memory breakdown of the pod's cgroups; at most medium confidence if the dead \
     instance's cgroup counts no kill",
-    because: "the kernel's own counters, without a timestampstamp",
+    because: "the kernel's own counters, without a timestamp",
     source: "Linux Documentation/admin-guide/cgroup-v2.rst: memory.peak, memory.events, memory.stat",
     apply,
 };
@@ -81,4 +81,26 @@ fn split(decided: &mut Decided, c: &Cgroup) {
         anon.bytes
     );
     decided.supports.push(Cited::at(text, &anon.place));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, adds_nothing, file, pod, weighs};
+
+    const LIMIT: &str = "68719476736\n";
+
+    fn cgroup(peak: &'static str) -> [File; 3] {
+        [pod(137, "OOMKilled"), file("cgroup/memory.max", LIMIT), file("cgroup/memory.peak", peak)]
+    }
+
+    #[test]
+    fn a_peak_at_the_limit_supports_the_kill() {
+        weighs(&RULE, &cgroup("68719476736\n"));
+    }
+
+    #[test]
+    fn a_peak_of_an_unknown_instance_near_the_limit_says_nothing() {
+        adds_nothing(&RULE, "oom_killed_status", &cgroup("65283502899\n"));
+    }
 }

@@ -28,3 +28,21 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         ));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{adds_nothing, event, pod, weighs};
+
+    const STOPPED: &str = "Stopping container vllm";
+
+    #[test]
+    fn a_child_s_kill_makes_a_stop_less_sure() {
+        weighs(&RULE, &[pod(143, "OOMKilled"), event("Killing", STOPPED)]);
+    }
+
+    #[test]
+    fn a_stop_alone_is_sure() {
+        adds_nothing(&RULE, "container_stopped", &[pod(143, "Error"), event("Killing", STOPPED)]);
+    }
+}

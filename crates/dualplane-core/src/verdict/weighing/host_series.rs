@@ -37,3 +37,26 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         decided.supports.push(Cited::at(text, &place(v.sample)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, adds_nothing, file, pod, weighs};
+
+    fn working_set(pod: &str, bytes: u64) -> File {
+        let labels = format!("namespace=\"serve\",pod=\"{pod}\",container=\"vllm\"");
+        file("m.prom", &format!("container_memory_working_set_bytes{{{labels}}} {bytes} 1795170560000\n"))
+    }
+
+    #[test]
+    fn a_working_set_at_the_limit_supports_the_kill() {
+        weighs(&RULE, &[pod(137, "OOMKilled"), working_set("llm-0", 68_000_000_000)]);
+    }
+
+    #[test]
+    fn a_missed_spike_and_another_pod_do_not() {
+        for sample in [working_set("llm-0", 30_000_000_000), working_set("llm-1", 68_000_000_000)] {
+            adds_nothing(&RULE, "oom_killed_status", &[pod(137, "OOMKilled"), sample]);
+        }
+    }
+}

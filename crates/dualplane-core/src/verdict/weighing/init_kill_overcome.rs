@@ -25,3 +25,38 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, adds_nothing, pod_with, weighs};
+    use serde_json::json;
+
+    /// An init container that completed; before that it ended so.
+    fn after(reason: &str) -> File {
+        let end = |code: i64, reason: &str, at: &str| {
+            json!({"terminated": {
+                "exitCode": code, "reason": reason, "finishedAt": at, "startedAt": "2026-11-20T09:50:00Z",
+                "containerID": format!("containerd://{}", "d".repeat(64))
+            }})
+        };
+        pod_with(1, "Error", |p| {
+            p["spec"]["initContainers"] = json!([{"name": "fetch", "image": "fetch:1"}]);
+            p["status"]["initContainerStatuses"] = json!([{
+                "name": "fetch", "restartCount": 1, "ready": true, "image": "fetch:1",
+                "state": end(0, "Completed", "2026-11-20T09:58:00Z"),
+                "lastState": end(137, reason, "2026-11-20T09:52:00Z")
+            }]);
+        })
+    }
+
+    #[test]
+    fn a_kill_before_the_server_started_is_told() {
+        weighs(&RULE, &[after("OOMKilled")]);
+    }
+
+    #[test]
+    fn another_failure_that_was_overcome_is_not() {
+        adds_nothing(&RULE, "exit_code", &[after("Error")]);
+    }
+}

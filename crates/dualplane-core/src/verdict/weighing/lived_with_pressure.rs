@@ -22,3 +22,25 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         decided.sequence.push(Step { class: c.class, phase: c.phase, what, trigger: c.trigger() });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, adds_nothing, log, pod, weighs};
+
+    fn preempted() -> File {
+        log(
+            "WARNING 11-20 10:29:11 [scheduler.py:1057] Sequence group cmpl-7 is preempted by PreemptionMode.RECOMPUTE mode because there is not enough KV cache space. This can affect the end-to-end performance.\n",
+        )
+    }
+
+    #[test]
+    fn a_full_cache_before_a_sigkill_is_a_step() {
+        weighs(&RULE, &[pod(137, "Error"), preempted()]);
+    }
+
+    #[test]
+    fn without_one_it_is_the_finding_itself() {
+        adds_nothing(&RULE, "survived_error", &[preempted()]);
+    }
+}

@@ -26,3 +26,25 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         decided.against.push(Cited::at(text, &Place { file: log.file.clone(), line: None }));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, adds_nothing, log, pod, weighs};
+
+    fn ends(at: &str) -> File {
+        log(&format!(
+            "INFO 11-20 {at} [loggers.py:123] Engine 000: Avg prompt throughput: 412.1 tokens/s, Running: 12 reqs\n"
+        ))
+    }
+
+    #[test]
+    fn a_log_that_ends_whole_hours_away_is_in_local_time() {
+        weighs(&RULE, &[pod(137, "OOMKilled"), ends("18:29:58")]);
+    }
+
+    #[test]
+    fn one_that_ends_with_the_container_is_not() {
+        adds_nothing(&RULE, "oom_killed_status", &[pod(137, "OOMKilled"), ends("10:29:58")]);
+    }
+}

@@ -56,3 +56,29 @@ fn machine(decided: &mut Decided, m: &HostMemory) {
         decided.supports.push(Cited::at(text, &place));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, adds_nothing, file, kernel, pod, weighs};
+
+    fn meminfo() -> File {
+        file(
+            "meminfo",
+            "MemTotal:       527951764 kB\nMemFree:         1200000 kB\nMemAvailable:    2100000 kB\nBuffers:           12000 kB\nCached:          1500000 kB\nSwapCached:            0 kB\nSwapTotal:             0 kB\nSwapFree:              0 kB\n",
+        )
+    }
+
+    #[test]
+    fn a_machine_without_memory_supports_the_node_as_the_cause() {
+        let oomd = kernel(
+            "Feb 15 17:10:20 node7 systemd-oomd[949]: Killed /system.slice/vllm.service due to memory pressure for /system.slice being 51.23% > 50.00% for > 20s with reclaim activity\n",
+        );
+        weighs(&RULE, &[oomd, meminfo()]);
+    }
+
+    #[test]
+    fn it_says_nothing_of_a_container_s_own_limit() {
+        adds_nothing(&RULE, "oom_killed_status", &[pod(137, "OOMKilled"), meminfo()]);
+    }
+}

@@ -66,3 +66,30 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, adds_nothing, kernel, pod, weighs};
+
+    /// A record of a container of this pod that no status knows, or of another pod's.
+    fn record(pod: &str) -> File {
+        let (pod, id) = (pod.replace('-', "_"), "e".repeat(64));
+        let memcg = format!("/kubepods.slice/kubepods-pod{pod}.slice/cri-containerd-{id}.scope");
+        kernel(&format!(
+            "[ 4120.881204] python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=903\n\
+             [ 4120.881300] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=x,mems_allowed=0,oom_memcg={memcg},task_memcg={memcg},task=python3,pid=4242,uid=0\n\
+             [ 4120.881400] Memory cgroup out of memory: Killed process 4242 (python3) total-vm:99999999kB, anon-rss:67000000kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:133000kB oom_score_adj:903\n"
+        ))
+    }
+
+    #[test]
+    fn the_kill_of_an_earlier_instance_is_told() {
+        weighs(&RULE, &[pod(139, "Error"), record("651fc813-479c-4184-8be1-cf5e4ec41ec3")]);
+    }
+
+    #[test]
+    fn the_kill_of_another_pod_is_not() {
+        adds_nothing(&RULE, "segfault", &[pod(139, "Error"), record("0e1d2c3b-479c-4184-8be1-cf5e4ec41ec3")]);
+    }
+}

@@ -49,3 +49,27 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, adds_nothing, file, pod, weighs};
+
+    fn top(pod: &str, used: &str) -> File {
+        file(
+            "top.txt",
+            &format!("POD     NAME   CPU(cores)   MEMORY(bytes)\n{pod}   vllm   4021m        {used}\n"),
+        )
+    }
+
+    #[test]
+    fn a_working_set_at_the_limit_supports_the_kill() {
+        weighs(&RULE, &[pod(137, "OOMKilled"), top("llm-0", "64102Mi")]);
+    }
+
+    #[test]
+    fn a_small_one_and_another_pod_s_do_not() {
+        adds_nothing(&RULE, "oom_killed_status", &[pod(137, "OOMKilled"), top("llm-0", "9102Mi")]);
+        adds_nothing(&RULE, "oom_killed_status", &[pod(137, "OOMKilled"), top("llm-1", "64102Mi")]);
+    }
+}

@@ -28,3 +28,39 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, adds_nothing, judged, log};
+
+    fn server(error: &str) -> [File; 1] {
+        let answer = "INFO:     10.0.3.4:51234 - \"POST /v1/chat/completions HTTP/1.1\" 200 OK\n";
+        let text = format!(
+            "INFO:     Application startup complete.\n{answer}{error}{}INFO:     Shutting down\n",
+            answer.repeat(30)
+        );
+        [log(&text)]
+    }
+
+    #[test]
+    fn an_error_that_the_server_survived_is_a_step() {
+        let v = judged(&server(
+            "ERROR 06-18 09:10:00 [serving_chat.py:1144] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 616.00 MiB. GPU 0 has a total capacity of 79.11 GiB of which 501.19 MiB is free. Including non-PyTorch memory, this process has 78.61 GiB memory in use. Of the allocated memory 76.20 GiB is allocated by PyTorch, and 0.40 GiB is reserved by PyTorch but unallocated.\n",
+        ));
+        assert!(v.weighed.contains(&RULE.id), "{:?}", v.weighed);
+        let step = v.sequence.iter().find(|s| s.class == crate::verdict::Class::CudaOomRuntime).unwrap();
+        assert!(step.what.contains("kept serving"), "{}", step.what);
+    }
+
+    #[test]
+    fn the_error_that_decides_is_no_step_beside() {
+        adds_nothing(
+            &RULE,
+            "vram_unsized",
+            &[log(
+                "INFO 11-20 10:05:12 [model_runner.py:1108] Starting to load model m...\ntorch.OutOfMemoryError: CUDA out of memory.\n",
+            )],
+        );
+    }
+}

@@ -49,3 +49,36 @@ fn judge(case: &Case<'_>) -> Judged {
     let summary = "the server was stopped gracefully; nothing failed after its last request";
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, vec![quoted(stop)]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, holds, log, near_miss};
+
+    /// A request failed of VRAM at 09:10, others were answered until 10:00.
+    fn server(then: &str) -> [File; 1] {
+        let oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 616.00 MiB. GPU 0 has a total capacity of 79.11 GiB of which 501.19 MiB is free. Including non-PyTorch memory, this process has 78.61 GiB memory in use. Of the allocated memory 76.20 GiB is allocated by PyTorch, and 0.40 GiB is reserved by PyTorch but unallocated.";
+        let answer =
+            "(APIServer pid=1) INFO:     10.0.3.4:51234 - \"POST /v1/chat/completions HTTP/1.1\" 200 OK\n";
+        let text = format!(
+            "(APIServer pid=1) INFO:     Application startup complete.\n{answer}\
+             (APIServer pid=1) ERROR 06-18 09:10:00 [serving_chat.py:1144] {oom}\n{}{then}",
+            answer.repeat(30)
+        );
+        [log(&text)]
+    }
+
+    const STOP: &str = "(APIServer pid=1) INFO:     Shutting down\n(APIServer pid=1) INFO:     Waiting for application shutdown.\n";
+
+    #[test]
+    fn a_request_to_stop_ends_a_server_that_survived() {
+        holds(&RULE, &server(STOP));
+    }
+
+    #[test]
+    fn a_stop_behind_a_failure_is_its_consequence() {
+        let failed =
+            "OSError: [Errno 28] No space left on device: '/root/.cache/huggingface/hub/model.safetensors'\n";
+        near_miss(&RULE, "survived_error", &server(&format!("{failed}{STOP}")));
+    }
+}

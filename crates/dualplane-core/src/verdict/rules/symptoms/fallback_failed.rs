@@ -55,3 +55,45 @@ fn went_on(c: &Candidate, case: &Case<'_>) -> bool {
 fn judge(case: &Case<'_>) -> Judged {
     super::judge(case, pick(case), "no error with a fallback was followed by a failure")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, holds, judged, kernel, log};
+
+    /// ggml continues with pageable memory.
+    fn pinned(then: &str) -> [File; 1] {
+        let refused =
+            "ggml_cuda_host_malloc: failed to allocate 1024.00 MiB of pinned memory: out of memory\n";
+        let up = "main: server is listening on http://0.0.0.0:8080 - starting the main loop\n";
+        [log(&format!("{refused}{up}{then}"))]
+    }
+
+    #[test]
+    fn what_only_the_kernel_reports_has_no_fallback() {
+        holds(
+            &RULE,
+            &[kernel(
+                "[ 9250.310421] NVRM: krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7\n",
+            )],
+        );
+    }
+
+    #[test]
+    fn an_answer_that_failed_afterwards_proves_that_it_failed() {
+        holds(
+            &RULE,
+            &pinned(
+                "[GIN] 2025/05/02 - 09:10:11 | 500 |  1.204s |        10.0.0.7 | POST     \"/api/generate\"\n",
+            ),
+        );
+    }
+
+    #[test]
+    fn a_server_that_came_up_and_answers_had_one() {
+        let v = judged(&pinned(
+            "[GIN] 2025/05/02 - 09:10:11 | 200 |  1.204s |        10.0.0.7 | POST     \"/api/generate\"\n",
+        ));
+        assert_ne!(v.decided_by, RULE.id, "{:#?}", v.trace);
+    }
+}

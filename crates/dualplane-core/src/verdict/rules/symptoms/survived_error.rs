@@ -40,3 +40,25 @@ pub(super) fn pick(case: &Case<'_>) -> Option<usize> {
 fn judge(case: &Case<'_>) -> Judged {
     super::judge(case, pick(case), "no line reports an error that the server survived")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::verdict::rules::testing::{File, holds, log, near_miss, pod};
+
+    fn preempted() -> File {
+        log(
+            "WARNING 11-20 10:29:11 [scheduler.py:1057] Sequence group cmpl-7 is preempted by PreemptionMode.RECOMPUTE mode because there is not enough KV cache space. This can affect the end-to-end performance.\n",
+        )
+    }
+
+    #[test]
+    fn a_full_cache_is_the_finding_where_nothing_is_worse() {
+        holds(&RULE, &[preempted()]);
+    }
+
+    #[test]
+    fn a_full_cache_does_not_kill() {
+        near_miss(&RULE, "killed", &[preempted(), pod(137, "Error")]);
+    }
+}
