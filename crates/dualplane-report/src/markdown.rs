@@ -77,7 +77,7 @@ fn subject(report: &Report, out: &mut String) {
         ("node", s.node.as_deref().map(|n| name(n).into_owned())),
         (
             "engine",
-            engine.name.as_ref().map(|e| format!("{e} {}", engine.version.as_deref().unwrap_or_default())),
+            engine.display_name().map(|e| format!("{e} {}", engine.version.as_deref().unwrap_or_default())),
         ),
         ("death", s.death.as_ref().map(|d| d.told(", "))),
         ("restarts", s.restarts.map(|r| r.to_string())),

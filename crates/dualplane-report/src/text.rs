@@ -64,7 +64,7 @@ impl Page {
         if let Some(n) = &s.node {
             about.push(format!("node {}", name(n)));
         }
-        if let Some(e) = &r.facts.engine.name {
+        if let Some(e) = r.facts.engine.display_name() {
             about.push(format!("{e} {}", r.facts.engine.version.as_deref().unwrap_or("(version unknown)")));
         }
         if let Some(d) = &s.death {

@@ -41,6 +41,12 @@ impl Engine {
         self.all.get(self.name.as_deref()?)
     }
 
+    /// As its makers write it: what people read. Programs get the id.
+    #[must_use]
+    pub fn display_name(&self) -> Option<&str> {
+        self.head().map(|d| d.name.as_str()).or(self.name.as_deref())
+    }
+
     /// A flag by any of its names.
     #[must_use]
     pub fn flag(&self, names: &[&str]) -> Option<&str> {
