@@ -19,6 +19,8 @@ pub struct Flags {
     pub batch: Vec<String>,
     /// Layers on the GPU.
     pub layers: Vec<String>,
+    /// Tokens of one step on the GPU, which set the size of a compute buffer.
+    pub micro_batch: Vec<String>,
     /// Makes the KV cache smaller, with its value.
     pub kv_type: Option<String>,
 }

@@ -94,7 +94,7 @@ impl Descriptor {
         let f = &self.flags;
         let steps = self.step.iter().flat_map(|s| &s.flags);
         let pools = self.host_pool.iter().flat_map(|p| &p.flags);
-        let lists = [&f.share, &f.tensor_parallel, &f.length, &f.batch, &f.layers];
+        let lists = [&f.share, &f.tensor_parallel, &f.length, &f.batch, &f.layers, &f.micro_batch];
         lists.into_iter().flatten().chain(steps).chain(pools).any(|n| n == lever)
     }
 

@@ -13,6 +13,7 @@ pub(super) fn fill(all: &mut [Descriptor]) {
         list(&mut d.flags.length, &flags.length);
         list(&mut d.flags.batch, &flags.batch);
         list(&mut d.flags.layers, &flags.layers);
+        list(&mut d.flags.micro_batch, &flags.micro_batch);
         d.flags.kv_type = d.flags.kv_type.take().or_else(|| flags.kv_type.clone());
         d.step = d.step.take().or_else(|| step.clone());
         list(&mut d.printed.weights, &printed.weights);

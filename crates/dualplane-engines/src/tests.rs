@@ -52,7 +52,8 @@ fn processes_are_known_as_far_as_the_kernel_prints_them() {
 #[test]
 fn a_derived_engine_takes_what_it_does_not_say() {
     let (llama, ollama) = (all().get("llama_cpp").unwrap(), all().get("ollama").unwrap());
-    assert_eq!((&ollama.flags.layers, &ollama.plan), (&llama.flags.layers, &llama.plan));
+    assert_eq!((&ollama.native, &ollama.plan), (&llama.native, &llama.plan));
+    assert_eq!(ollama.flags.layers, ["num_gpu"], "what it has of its own it keeps");
     assert_ne!(ollama.ports, llama.ports);
     assert_eq!(all().get("trtllm").map(|d| d.id.as_str()), Some("tensorrt_llm"));
 }

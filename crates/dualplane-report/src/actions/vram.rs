@@ -120,12 +120,11 @@ fn layers(cx: &Context<'_>, oom: &VramOom) -> Action {
     let known = layers.filter(|l| *l >= 1.0).zip(oom.requested).zip(total);
     let Some(((layers, requested), total)) = known else {
         let length = cx.flag(|f| &f.length).unwrap_or("the context size");
-        return Action::new(
-            Stage::Fix,
-            format!(
-                "Lower {flag}, {length} or --ubatch-size, in this order of effect for a weights, KV or compute buffer"
-            ),
+        let step = cx.flag(|f| &f.micro_batch).unwrap_or("the tokens of a step");
+        let title = format!(
+            "Lower {flag}, {length} or {step}, in this order of effect for a weights, KV or compute buffer"
         );
+        return Action::new(Stage::Fix, title);
     };
     let per_layer = requested.0 as f64 / layers;
     // A tenth of the card stays for KV cache, compute buffers and the context; the log does not tell their sizes.
