@@ -32,12 +32,12 @@ pub mod report;
 mod version;
 mod weights;
 
-use engines::vllm::{budget, kv, pool, prepare, sweep};
-
 pub use answer::{Answer, Named, answer};
 pub use calibrate::{CALIBRATION, Calibration, Measured, compare};
 pub use dualplane_base::Version;
 pub use engines::plan;
+pub use engines::vllm::prepare::Prepared;
+pub use engines::vllm::sweep::{At, Point};
 pub use gpu::Gpu;
 pub use launch::{
     CudaGraphs, HostAsk, Launch, LlamaCppAsk, Lora, MaxModelLen, PodAsk, SglangFlags, Speculation,
@@ -47,8 +47,6 @@ pub use model::Model;
 pub use outcome::{
     GpuPlan, HostPlan, KvGroup, KvPlan, Plan, PlanError, Refusal, Resolved, TensorClass, Verdict,
 };
-pub use prepare::Prepared;
 pub use printed::Printed;
 pub use quantity::{Plane, Quantity, Term, Unknown};
-pub use sweep::{At, Point};
 pub use version::{EngineKind, NEWEST_SGLANG, NEWEST_TENSORRT_LLM, NEWEST_VLLM};

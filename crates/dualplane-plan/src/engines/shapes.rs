@@ -1,11 +1,11 @@
 //! Weights of one rank by the shapes that vLLM's core counts, without the workspaces of vLLM's own kernels.
 
 use crate::arith::mul;
+use crate::engines::vllm::pool;
 use crate::gpu::Gpu;
 use crate::launch::{Launch, MaxModelLen, Speculation, Speculative};
 use crate::model::{Attention, Dtype, LinearScheme, Model};
 use crate::outcome::{PlanError, TensorClass};
-use crate::pool;
 use crate::quantity::{Plane, Quantity, Term, Unknown};
 use crate::version::EngineKind;
 use crate::weights;
@@ -56,7 +56,7 @@ impl Shapes {
         attention_tp: u64,
     ) -> Result<Self, PlanError> {
         let like = like(model, launch);
-        let served = pool::as_served(model, &like)?;
+        let served = weights::as_served(model, &like)?;
         let model = served.as_ref();
         let (dtype, mut stages) = count(model, &like, gpu)?;
         if attention_tp != launch.tp {
@@ -71,7 +71,7 @@ impl Shapes {
             dtype,
             quantization: model.quantization.as_ref().map(|q| q.method.as_str()),
             stages,
-            stage_of: pool::stage_of(model.layers.len() as u64, launch.pp),
+            stage_of: crate::launch::stage_of(model.layers.len() as u64, launch.pp),
             band: band(model),
         })
     }

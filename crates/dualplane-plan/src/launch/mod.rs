@@ -3,12 +3,16 @@
 mod command_line;
 mod host;
 mod llama_cpp;
+mod ranks;
+mod settled;
 mod sglang;
 mod tgi;
 
 pub use command_line::CommandLine;
 pub use host::{HostAsk, PodAsk};
 pub use llama_cpp::{LlamaCppAsk, Split};
+pub(crate) use ranks::{kv_heads, stage_of};
+pub(crate) use settled::{Backend, Settled};
 pub use sglang::SglangFlags;
 pub use tgi::TgiAsk;
 

@@ -3,8 +3,8 @@
 use super::need::Ask;
 use super::outcome::Change;
 use crate::card::{Placed, place};
+use crate::engines::vllm::pool::{checks, own};
 use crate::fit::{Fitted, Template, Workload, alternatives, utilisation};
-use crate::pool::{checks, own};
 use crate::{EngineKind, Gpu, Launch, MaxModelLen, Verdict, plan};
 use dualplane_base::gpu::{Gpu as Known, find};
 use dualplane_base::units::Bytes;

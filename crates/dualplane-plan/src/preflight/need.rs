@@ -4,7 +4,7 @@ use super::holders::IDLE;
 use super::seen::Card;
 use crate::card::Placed;
 use crate::cli::CommandLine;
-use crate::pool::{checks, own};
+use crate::engines::vllm::pool::{checks, own};
 use crate::{Answer, Calibration, EngineKind, Launch, Named, Plan, PlanError, Quantity, Verdict, answer};
 use dualplane_base::units::Bytes;
 

@@ -2,7 +2,7 @@
 
 use super::tally::{Tally, matrix};
 use crate::arith::{floor_div, mul};
-use crate::kv::kv_heads;
+use crate::launch::kv_heads;
 use crate::model::keys::number;
 use crate::model::{
     Attention, CompressedMla, Family, GatedDelta, Gqa, Kda, LinearScheme, Mamba2, Mla, Model, QkNorm,

@@ -4,11 +4,11 @@ use super::tally::{Rank, Tally};
 use super::{attention, feed_forward, one};
 use crate::arith::{floor_div, mul, round_up};
 use crate::drafter::counted;
+use crate::launch::Settled;
 use crate::launch::{Launch, Speculation};
 use crate::model::keys::number;
 use crate::model::{Attention, Family, Model};
 use crate::outcome::{PlanError, TensorClass};
-use crate::pool::Settled;
 
 /// Bytes on a rank of the last stage.
 pub(super) fn bytes(model: &Model, launch: &Launch, settled: &Settled, rank: Rank) -> Result<u64, PlanError> {
@@ -41,7 +41,7 @@ fn eagle(model: &Model, drafter: &Model, launch: &Launch, rank: Rank, third: boo
         match (third, index, layer.attention) {
             (true, 0, Attention::Gqa(g)) => {
                 // The embedding enters beside the hidden state: its half of the first projection.
-                let (q, kv) = (floor_div(g.heads, rank.tp), crate::kv::kv_heads(g.kv_heads, rank.tp));
+                let (q, kv) = (floor_div(g.heads, rank.tp), crate::launch::kv_heads(g.kv_heads, rank.tp));
                 let parts = [
                     ("q_proj", mul([q, g.head_dim])),
                     ("k_proj", mul([kv, g.head_dim])),

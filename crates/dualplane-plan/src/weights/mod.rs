@@ -5,17 +5,19 @@ mod attention;
 mod drafter;
 mod encoder;
 mod feed_forward;
+mod online;
 mod tally;
 mod workspace;
 
+pub(crate) use online::as_served;
 pub(crate) use tally::{Rank, Stage};
 
 use super::gpu::Gpu;
 use super::launch::Launch;
+use super::launch::{Settled, stage_of};
 use super::model::family::{Everywhere, traits};
 use super::model::{Family, Model, RotaryTable};
 use super::outcome::{PlanError, TensorClass};
-use super::pool::{Settled, stage_of};
 use dualplane_base::Version;
 use tally::Tally;
 

@@ -3,11 +3,11 @@
 use super::allocator::Allocator;
 use crate::arith::{ceil_div, floor_div, mul, round_up};
 use crate::gpu::Gpu;
+use crate::launch::Settled;
 use crate::launch::{Launch, Lora};
 use crate::model::quant::Quantization;
 use crate::model::{LinearScheme, Model};
 use crate::outcome::{PlanError, TensorClass};
-use crate::pool::Settled;
 use dualplane_base::Version;
 
 /// What one rank is.

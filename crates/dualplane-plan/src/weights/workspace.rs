@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::tally::Tally;
 use crate::arith::{floor_div, mul, round_up};
+use crate::launch::Settled;
 use crate::model::keys::number;
 use crate::model::{Attention, Model};
 use crate::outcome::TensorClass::{Other, Unattached};
-use crate::pool::Settled;
 use dualplane_base::Version;
 use dualplane_base::units::MIB;
 

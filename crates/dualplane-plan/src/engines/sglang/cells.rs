@@ -4,7 +4,7 @@
 
 use crate::arith::{floor_div, mul};
 use crate::gpu::Gpu;
-use crate::kv::kv_heads;
+use crate::launch::kv_heads;
 use crate::launch::{Launch, Speculation};
 use crate::model::{Attention, Dtype, Gqa, Mla, Model, Reach};
 use crate::outcome::PlanError;

@@ -1,12 +1,12 @@
 //! The plan: memory of a card divided, stage by stage, and what the engine would print.
 
 use crate::drafter;
+use crate::engines::vllm::pool::{self, Blocks};
+use crate::engines::vllm::prepare::Prepared;
 use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::model::{Attention, Family, Model};
 use crate::outcome::{GpuPlan, KvGroup, KvPlan, Plan, PlanError, Resolved, TensorClass, Verdict};
-use crate::pool::{self, Blocks};
-use crate::prepare::Prepared;
 use crate::quantity::{Plane, Quantity, Term, Unknown};
 use dualplane_base::Version;
 
@@ -196,7 +196,7 @@ impl Prepared {
 
     fn kv_plan(&self, available: Quantity, low: &Blocks, expected: &Blocks, high: &Blocks) -> KvPlan {
         let pool = self.pool();
-        let need = crate::kv::Need { len: expected.len, ..pool.need };
+        let need = crate::engines::vllm::kv::Need { len: expected.len, ..pool.need };
         let hundredths = |b: &Blocks| (b.concurrency * 100.0).round_ties_even() as u64;
         let groups = self.groups.groups.iter().filter_map(|g| {
             let first = g.first()?;

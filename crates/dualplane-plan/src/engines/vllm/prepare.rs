@@ -2,12 +2,12 @@
 //! answers many questions about memory and lengths.
 
 use crate::arith::mul;
+use crate::engines::vllm::kv::{self, Groups, Need, Setting};
+use crate::engines::vllm::pool::{self, Pool};
 use crate::gpu::Gpu;
-use crate::kv::{self, Groups, Need, Setting};
-use crate::launch::Launch;
+use crate::launch::{Launch, Settled};
 use crate::model::{Model, QuantMethod};
 use crate::outcome::PlanError;
-use crate::pool::{self, Pool, Settled};
 use crate::weights::{self, Stage};
 use dualplane_base::Version;
 
@@ -35,7 +35,7 @@ impl Prepared {
     /// # Errors
     /// As [`crate::plan`].
     pub fn new(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Self, PlanError> {
-        let served = pool::as_served(model, launch)?;
+        let served = weights::as_served(model, launch)?;
         let model = served.as_ref();
         let oldest = pool::oldest(model.family);
         if launch.version < oldest {
@@ -61,7 +61,7 @@ impl Prepared {
         let chunked = layers.iter().any(|l| matches!(l.spec.kind, kv::Kind::Chunked { .. }));
         let unify = launch.disable_hybrid_kv_cache_manager || chunked && launch.version < Version(0, 14, 0);
         let groups = kv::groups(&layers, unify, outermost)?;
-        let stage_of = pool::stage_of(model.layers.len() as u64, launch.pp);
+        let stage_of = crate::launch::stage_of(model.layers.len() as u64, launch.pp);
         let bytes_per_block = (0..launch.pp)
             .map(|stage| {
                 groups.bytes_per_block(|member| {

@@ -1,13 +1,13 @@
 //! Many questions about one model on the same ranks: other lengths, limits and shares of the card.
 
-use crate::budget::WEIGHTS_BAND;
+use crate::engines::vllm::budget::WEIGHTS_BAND;
+use crate::engines::vllm::kv::Need;
+use crate::engines::vllm::pool::{self, Blocks, Pool};
+use crate::engines::vllm::prepare::Prepared;
 use crate::gpu::Gpu;
-use crate::kv::Need;
-use crate::launch::Launch;
+use crate::launch::{Launch, Settled};
 use crate::model::Model;
 use crate::outcome::Verdict;
-use crate::pool::{self, Blocks, Pool, Settled};
-use crate::prepare::Prepared;
 use crate::quantity::Quantity;
 use crate::weights::{Rank, workspace_of};
 

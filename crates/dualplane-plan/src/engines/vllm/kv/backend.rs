@@ -2,20 +2,11 @@
 //!
 //! Source: vLLM 0.33.0 platforms/cuda.py `_get_backend_priorities` and `get_supported_kernel_block_sizes` of each backend.
 
+use crate::launch::Backend;
 use crate::launch::Launch;
 use crate::model::{Attention, Family, Model};
 use crate::outcome::PlanError;
 use dualplane_base::Version;
-
-/// An attention backend.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Backend {
-    pub(crate) name: &'static str,
-    /// Block that the engine chooses where none is asked for.
-    pub(crate) preferred: u64,
-    /// Blocks are multiples of this.
-    pub(crate) grain: u64,
-}
 
 const fn b(name: &'static str, preferred: u64, grain: u64) -> Backend {
     Backend { name, preferred, grain }

@@ -1,9 +1,9 @@
 //! From a model's layers to their caches on one rank.
 
-use super::backend::{self, Backend};
+use super::backend;
 use super::spec::{Kind, Spec};
 use crate::arith::{ceil_div, floor_div, lcm, mul, round_up};
-use crate::launch::{Launch, Speculation};
+use crate::launch::{Backend, Launch, Speculation, kv_heads};
 use crate::model::{Attention, CompressedMla, Dtype, Gqa, Model, Reach};
 use crate::outcome::PlanError;
 use dualplane_base::Version;
@@ -133,11 +133,6 @@ fn token_bytes(k: u64, v: u64, s: &Setting<'_>) -> u64 {
         "int4_per_token_head" => (k + v) / 2 + 8,
         _ => mul([k.saturating_add(v), element(s)]),
     }
-}
-
-/// KV heads of one rank: at least one, copied where there are more ranks than heads.
-pub(crate) fn kv_heads(heads: u64, tp: u64) -> u64 {
-    floor_div(heads, tp).max(1)
 }
 
 fn per_head(g: &Gqa, s: &Setting<'_>, block: u64) -> Spec {

@@ -4,9 +4,8 @@
 
 use std::fmt::Write as _;
 
-use super::Settled;
 use crate::arith::{floor_div, mul};
-use crate::launch::Launch;
+use crate::launch::{Launch, Settled};
 use crate::model::{Attention, FeedForward, Model, QkNorm};
 use crate::quantity::{Plane, Quantity, Term};
 use dualplane_base::Version;

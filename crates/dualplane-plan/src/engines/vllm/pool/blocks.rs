@@ -1,6 +1,6 @@
 //! Blocks of a pool, and what the engine prints about them.
 
-use crate::kv::{Groups, Need};
+use crate::engines::vllm::kv::{Groups, Need};
 use crate::outcome::Refusal;
 use dualplane_base::Version;
 use dualplane_base::units::GIB;

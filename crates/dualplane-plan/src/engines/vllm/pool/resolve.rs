@@ -1,31 +1,12 @@
 //! What the engine makes of flags that were left open, and what it rejects before it takes memory.
 
+use crate::engines::vllm::kv::{backend_of, is_quantised};
 use crate::gpu::Gpu;
-use crate::kv::Backend;
-use crate::kv::{backend_of, is_quantised};
-use crate::launch::{Launch, MaxModelLen};
+use crate::launch::{Launch, MaxModelLen, Settled};
 use crate::model::{Attention, Dtype, Family, Model, Reach};
 use crate::outcome::PlanError;
 use dualplane_base::Version;
 use dualplane_base::units::GIB;
-
-/// Everything settled.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Settled {
-    pub(crate) dtype: Dtype,
-    pub(crate) kv_dtype: String,
-    pub(crate) backend: Backend,
-    pub(crate) max_model_len: u64,
-    /// Whether the length may be shortened to fit.
-    pub(crate) fit_len: bool,
-    pub(crate) max_num_seqs: u64,
-    pub(crate) max_num_batched_tokens: u64,
-    pub(crate) in_flight: u64,
-    pub(crate) utilisation: f64,
-    pub(crate) prefix_caching: bool,
-    /// Tokens proposed ahead.
-    pub(crate) ahead: u64,
-}
 
 /// Settles a launch.
 pub(crate) fn settle(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Settled, PlanError> {

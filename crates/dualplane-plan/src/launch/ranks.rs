@@ -1,4 +1,4 @@
-//! Which pipeline stage holds a layer.
+//! How layers and heads divide over ranks, in every engine that splits as vLLM does.
 
 use crate::arith::floor_div;
 
@@ -25,6 +25,11 @@ pub(crate) fn stage_of(layers: u64, stages: u64) -> Vec<u64> {
         .enumerate()
         .flat_map(|(s, n)| std::iter::repeat_n(s as u64, usize::try_from(n).unwrap_or(0)))
         .collect()
+}
+
+/// KV heads of one rank: at least one, copied where there are more ranks than heads.
+pub(crate) fn kv_heads(heads: u64, tp: u64) -> u64 {
+    floor_div(heads, tp).max(1)
 }
 
 #[cfg(test)]
