@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact::{self, Redactor};
-use dualplane_core::text;
+use dualplane_base::text;
 use libfuzzer_sys::fuzz_target;
 
 static KNOWLEDGE: OnceLock<Knowledge> = OnceLock::new();

@@ -1,7 +1,7 @@
 //! Time stamps in all forms.
 #![no_main]
 
-use dualplane_core::time;
+use dualplane_base::time;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use dualplane_core::facts::vram;
-use dualplane_core::units;
+use dualplane_base::units;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -6,7 +6,7 @@
 
 use dualplane_agent::ring::{Note, Ring, RingLimits};
 use dualplane_base::process::of_path;
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 use dualplane_node::cgroup::{Depth, Group, Kind, Limit, Memory, Pressure};
 use dualplane_node::clock::{Moment, Span};
 use dualplane_node::cri::Named;

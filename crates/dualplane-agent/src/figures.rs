@@ -1,7 +1,7 @@
 //! Values as `/metrics` and the series of a bundle tell them: numbers without a unit of their own. `None` where the machine
 //! does not tell.
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 
 pub(crate) fn bytes(b: Option<Bytes>) -> Option<f64> {
     b.map(|b| b.0 as f64)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 use dualplane_node::cgroup::{Group, Memory};
 use dualplane_node::clock::Moment;
 use dualplane_node::cri::Named;

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use dualplane_agent::ring::{Note, Ring, RingLimits, Window};
 use dualplane_base::process::of_path;
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 use dualplane_node::cgroup::{Depth, Group, Kind, Memory};
 use dualplane_node::clock::{Moment, Span};
 use dualplane_node::sample::Record;

@@ -27,4 +27,4 @@ pub mod redact;
 pub mod sift;
 pub mod verdict;
 
-pub use dualplane_base::{text, time, units};
+pub(crate) use dualplane_base::{text, time, units};

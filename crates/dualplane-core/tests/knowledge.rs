@@ -14,11 +14,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use dualplane_base::{Class, Plane};
 use dualplane_core::evidence::{Bundle, RawFile};
 use dualplane_core::facts::{Facts, extract};
 use dualplane_core::knowledge::{Examples, Knowledge, Mark, check, check_heads, document};
 use dualplane_core::redact;
-use dualplane_core::verdict::{Class, Plane, Verdict, judge};
+use dualplane_core::verdict::{Verdict, judge};
 
 fn files(dir: &Path, out: &mut Vec<PathBuf>) {
     for e in fs::read_dir(dir).unwrap() {

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use dualplane_base::{Class, Phase, Plane};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::verdict::rules::TABLE;
 use dualplane_core::verdict::weighing::WEIGHING;
-use dualplane_core::verdict::{Class, Phase, Plane};
 use dualplane_report::{self as report, Report};
 use serde::Deserialize;
 
@@ -148,7 +148,7 @@ impl Tally {
                     v.trigger.as_ref().map_or("", |t| t.signature.as_str())
                 );
             }
-            let _ = writeln!(self.misses, "  {}", dualplane_core::text::shorten(&v.summary, 160));
+            let _ = writeln!(self.misses, "  {}", dualplane_base::text::shorten(&v.summary, 160));
         }
     }
 
@@ -224,7 +224,7 @@ impl Tally {
 fn short(text: Option<&str>) -> String {
     text.map_or_else(
         || "(none)".to_owned(),
-        |t| dualplane_core::text::printable(&dualplane_core::text::shorten(t, 150)).into_owned(),
+        |t| dualplane_base::text::printable(&dualplane_base::text::shorten(t, 150)).into_owned(),
     )
 }
 

@@ -296,7 +296,7 @@ fn off(got: u64, want: u64) -> f64 {
 }
 
 fn short(text: &str) -> String {
-    dualplane_core::text::shorten(&text.replace('\n', " "), 140).into_owned()
+    dualplane_base::text::shorten(&text.replace('\n', " "), 140).into_owned()
 }
 
 /// The first thing in which the cache differs, from the cause to its effects.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dualplane_core::units::GIB;
+use dualplane_base::units::GIB;
 use dualplane_plan::model::ModelFiles;
 use dualplane_plan::{At, Gpu, Launch, Model, Prepared, Verdict};
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use dualplane_core::units::{Bytes, KIB};
+use dualplane_base::units::{Bytes, KIB};
 
 /// Decimal digits at the beginning, behind blanks; `None` where there is none or where it does not fit.
 #[must_use]

@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::Report;
 use crate::actions::Action;
+use dualplane_base::Place;
+use dualplane_base::{Class, Confidence, Phase, Plane};
 use dualplane_core::evidence::Gap;
-use dualplane_core::facts::Place;
 use dualplane_core::knowledge::Capture;
-use dualplane_core::verdict::{Cause, Cited, Class, Collapsed, Confidence, Phase, Plane, Step, Trigger};
+use dualplane_core::verdict::{Cause, Cited, Collapsed, Step, Trigger};
 
 /// Schema id of one verdict.
 pub const VERDICT: &str = "dualplane.verdict/v1";

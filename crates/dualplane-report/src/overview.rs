@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::Report;
 use crate::page::Page;
+use dualplane_base::Class;
 use dualplane_base::style::Style;
 use dualplane_base::text::{name, printable, shorten};
-use dualplane_core::verdict::Class;
 
 /// Two lines a pod, grouped by class.
 #[must_use]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Report;
-use dualplane_core::facts::Place;
+use dualplane_base::Place;
 use dualplane_core::verdict::Cited;
 
 /// Turns the lines that were counted into lines of the files.

@@ -4,10 +4,11 @@ use super::Report;
 use super::changes;
 use crate::actions::{Action, Stage};
 use crate::page::Page;
+use dualplane_base::Class;
 use dualplane_base::style::{Style, hard_wrap, wrap};
 use dualplane_base::text::{counted, name, printable, shorten, without_kubelet_time};
 use dualplane_core::evidence::Termination;
-use dualplane_core::verdict::{Cause, Cited, Class, Trigger};
+use dualplane_core::verdict::{Cause, Cited, Trigger};
 
 /// Without `-v`: citations of a cause, actions of a stage, commands of an action.
 const FEW: usize = 3;

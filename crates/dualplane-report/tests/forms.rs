@@ -11,12 +11,12 @@
 
 use std::path::Path;
 
+use dualplane_base::Class;
+use dualplane_base::units::Bytes;
 use dualplane_core::evidence::{
     Bundle, Container, ContainerKind, Event, Pod, Probe, RawFile, State, Termination,
 };
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::units::Bytes;
-use dualplane_core::verdict::Class;
 use dualplane_report::{self as report, Report};
 
 const GIB: u64 = 1 << 30;

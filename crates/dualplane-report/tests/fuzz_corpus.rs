@@ -12,11 +12,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use dualplane_base::{time, units};
 use dualplane_core::evidence::{Bundle, RawFile, metrics};
 use dualplane_core::facts::vram;
 use dualplane_core::fuzzing;
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::{redact, time, units};
+use dualplane_core::redact;
 use dualplane_report::{self as report, Style};
 
 fn replay(target: &str, data: &[u8], k: &Knowledge) -> bool {

@@ -16,9 +16,10 @@ use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
 use common::incidents;
+use dualplane_base::{Class, Confidence, Phase};
 use dualplane_core::evidence::RawFile;
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::verdict::{Class, Confidence, Phase, Verdict};
+use dualplane_core::verdict::Verdict;
 use dualplane_report::{self as report, Report};
 use proptest::prelude::*;
 use proptest::sample::Index;

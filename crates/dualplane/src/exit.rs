@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use dualplane_core::verdict::Class;
+use dualplane_base::Class;
 use dualplane_plan::Verdict;
 use dualplane_plan::preflight::Outcome;
 

@@ -55,14 +55,14 @@ pub(crate) fn error(failure: &Failure) {
     let mut err = io::stderr().lock();
     // A list in an error has lines of its own; everything in them is made safe.
     let text = failure.to_string();
-    let lines: Vec<_> = text.lines().map(dualplane_core::text::printable).collect();
+    let lines: Vec<_> = text.lines().map(dualplane_base::text::printable).collect();
     let _ = writeln!(err, "error: {}", lines.join("\n"));
     if let Some(hint) = failure.hint() {
-        let _ = writeln!(err, "  {}", dualplane_core::text::printable(&hint));
+        let _ = writeln!(err, "  {}", dualplane_base::text::printable(&hint));
     }
 }
 
 /// Prints a remark that is no failure.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "note: {}", dualplane_core::text::printable(text));
+    let _ = writeln!(io::stderr().lock(), "note: {}", dualplane_base::text::printable(text));
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 use dualplane_node::cgroup::Limit;
 use dualplane_node::clock::{Anchor, Moment};
 use dualplane_node::gpu::{DeviceId, GpuProcess, Gpus};

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 use dualplane_node::gpu::Fake;
 use dualplane_node::sample::RecordKind;
 

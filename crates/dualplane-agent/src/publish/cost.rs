@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 use dualplane_node::clock::{Anchor, Moment};
 use dualplane_node::number::kilobytes;
 use rustix::process::{Resource, getrlimit};

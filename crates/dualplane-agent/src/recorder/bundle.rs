@@ -3,10 +3,10 @@
 
 use std::fmt::Write as _;
 
+use dualplane_base::units::Bytes;
 use dualplane_core::evidence::{Gap, RawFile};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact::Redactor;
-use dualplane_core::units::Bytes;
 use dualplane_node::cgroup::{Limit, Memory, Version};
 use dualplane_node::cri::{Copied, CopyLimits};
 use dualplane_node::node::{Machine, Proc};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use dualplane_base::time::Stamp;
 use dualplane_core::facts::{Constraint, OomRecord};
-use dualplane_core::time::Stamp;
 use dualplane_node::kmsg::Kernel;
 
 /// Records of the OOM killer that are remembered.

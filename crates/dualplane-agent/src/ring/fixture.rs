@@ -1,7 +1,7 @@
 //! A machine of numbers for tests of the ring: containers, devices and rounds that look as real ones do.
 
 use dualplane_base::process::of_path;
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 use dualplane_node::cgroup::{Depth, Group, Kind, Limit, Memory, Pressure};
 use dualplane_node::clock::{Moment, Span};
 use dualplane_node::cri::Named;

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use dualplane_base::process::of_path;
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 use dualplane_node::cgroup::{Depth, Group, Kind, Memory};
 use dualplane_node::gpu::{DeviceId, GpuProcess, Health};
 use dualplane_node::node::Shm;

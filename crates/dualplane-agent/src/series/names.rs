@@ -1,6 +1,6 @@
 //! Which value is told under which name, and in which unit.
 
-use dualplane_core::units::{Bytes, MIB};
+use dualplane_base::units::{Bytes, MIB};
 use dualplane_node::cgroup::{Limit, Memory};
 use dualplane_node::gpu::{Health, Reading};
 use dualplane_node::node::{Machine, Shm};

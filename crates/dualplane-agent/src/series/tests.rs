@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use dualplane_base::Class;
 use dualplane_base::process::of_path;
+use dualplane_base::time::Stamp;
+use dualplane_base::units::Bytes;
 use dualplane_core::evidence::metrics::Sample;
 use dualplane_core::evidence::{Bundle, RawFile};
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::time::Stamp;
-use dualplane_core::units::Bytes;
-use dualplane_core::verdict::Class;
 use dualplane_node::cgroup::{Depth, Group, Kind, Limit, Memory, Pressure};
 use dualplane_node::clock::{Moment, Span};
 use dualplane_node::gpu::{Device, DeviceId, GpuProcess, Health, Reading};
@@ -201,7 +201,7 @@ fn a_full_card_is_cited_with_host_ram_beside_it() {
     let log = "2026-07-03T20:43:05.000000000Z stderr F torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB of which 80.00 MiB is free.\n";
     files.push(RawFile::new("previous.log", log));
     let (class, cited) = triage(files);
-    assert_eq!(class.plane(), dualplane_core::verdict::Plane::Gpu, "{class:?}");
+    assert_eq!(class.plane(), dualplane_base::Plane::Gpu, "{class:?}");
     assert!(
         cited.iter().any(|c| c.contains("VRAM of GPU 0 was at 99.9 %")
             && c.contains("never exceeded 50 % of its limit 64.00 GiB")),

@@ -16,7 +16,7 @@ pub(crate) mod trace;
 pub mod vram;
 pub mod xid;
 
-pub use dualplane_base::Place;
+pub(crate) use dualplane_base::Place;
 pub use engine::{Engine, Flag};
 pub use hit::{Exception, Hit};
 pub use host_pools::{HostPool, host_pools, prompt_cache_in_use};

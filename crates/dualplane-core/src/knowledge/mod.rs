@@ -13,7 +13,7 @@ mod xid;
 
 pub use check::{Problem, check, check_heads};
 pub use document::Examples;
-pub use dualplane_base::gpu::{self, Gpu, MigProfile};
+pub use dualplane_base::gpu::{Gpu, MigProfile};
 pub use dualplane_engines::{Engines, HeadExamples, metrics};
 pub(crate) use gate::{Gate, Owner};
 pub use matcher::{Capture, Match};
@@ -166,7 +166,7 @@ impl Knowledge {
     /// The card that a product name or catalogue id means, forgiving about case, dashes and vendor words.
     #[must_use]
     pub fn gpu(&self, name: &str) -> Option<&Gpu> {
-        gpu::find(&self.gpus, name)
+        dualplane_base::gpu::find(&self.gpus, name)
     }
 
     /// Secrets that are known by their shape.

@@ -29,7 +29,7 @@ pub use candidates::{Candidate, Source};
 use case::Case;
 pub use cited::{Cited, Proof};
 pub use deaths::Subject;
-pub use dualplane_base::{Class, Confidence, Phase, Plane};
+pub(crate) use dualplane_base::{Class, Confidence, Phase, Plane};
 use rules::Ruled;
 pub use why_not::why_not;
 

@@ -1,6 +1,6 @@
 //! How near a pool is after calibration from another start-up of the same machine.
 
-use dualplane_core::units::GIB;
+use dualplane_base::units::GIB;
 use dualplane_plan::{Calibration, Gpu, Launch, Plan};
 
 use super::Table;

@@ -11,7 +11,7 @@ mod row;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use dualplane_core::units::GIB;
+use dualplane_base::units::GIB;
 use dualplane_plan::model::ModelFiles;
 use dualplane_plan::{self as plan, EngineKind, Gpu, Launch, Model, Plan, Verdict};
 use serde_json::Value;

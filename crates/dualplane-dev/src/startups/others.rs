@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use dualplane_core::units::GIB;
+use dualplane_base::units::GIB;
 use dualplane_plan::cli::CommandLine;
 use dualplane_plan::host::Checkpoint;
 use dualplane_plan::model::ModelFiles;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use dualplane_core::units::GIB;
+use dualplane_base::units::GIB;
 use dualplane_plan::{EngineKind, Gpu, Launch, MaxModelLen, Version};
 
 /// Values by the names of their columns.

@@ -2,7 +2,7 @@
 //!
 //! Source: Linux `Documentation/admin-guide/cgroup-v2.rst` and `cgroup-v1/memory.rst`.
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 
 use crate::number::{hundredths, leading, pairs};
 

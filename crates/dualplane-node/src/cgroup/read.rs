@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 
 use super::{Group, Hierarchy, Limit, Memory, Pressure, Version};
 use crate::number::{leading, read_again};

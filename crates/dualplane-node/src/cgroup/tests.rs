@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 
 use super::*;
 

@@ -108,15 +108,15 @@ impl Fake {
         });
         let readings = (0..count).map(|i| Reading {
             device: DeviceId(i),
-            total: Some(dualplane_core::units::Bytes(80 * gib)),
-            used: Some(dualplane_core::units::Bytes(40 * gib)),
-            free: Some(dualplane_core::units::Bytes(40 * gib)),
+            total: Some(dualplane_base::units::Bytes(80 * gib)),
+            used: Some(dualplane_base::units::Bytes(40 * gib)),
+            free: Some(dualplane_base::units::Bytes(40 * gib)),
             ..Reading::default()
         });
         let processes = (0..count).map(|i| GpuProcess {
             device: DeviceId(i),
             pid: u32::from(i) + 1000,
-            used: Some(dualplane_core::units::Bytes(40 * gib)),
+            used: Some(dualplane_base::units::Bytes(40 * gib)),
             other_kind: false,
         });
         Self {

@@ -1,6 +1,6 @@
 //! What a GPU says, with units.
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 use serde::Deserialize;
 
 use crate::clock::Moment;

@@ -3,8 +3,8 @@
 //! Not asked: PCIe throughput, which NVML measures by sleeping 20 ms in the call, and MIG devices' utilisation, which the
 //! driver does not know.
 
+use dualplane_base::units::Bytes;
 use dualplane_core::facts::pci_address;
-use dualplane_core::units::Bytes;
 use nvml_wrapper::enum_wrappers::device::{EccCounter, MemoryError, TemperatureSensor};
 use nvml_wrapper::enum_wrappers::nv_link::ErrorCounter;
 use nvml_wrapper::enums::device::UsedGpuMemory;

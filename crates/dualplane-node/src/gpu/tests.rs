@@ -1,6 +1,6 @@
 //! A table of samples played, and a machine without a driver.
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 
 use super::*;
 

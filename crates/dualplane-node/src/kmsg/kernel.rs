@@ -4,9 +4,9 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use dualplane_base::time::Stamp;
 use dualplane_core::facts::kernel_feed::{KernelEvent, KernelFeed};
 use dualplane_core::facts::{OomRecord, XidEvent};
-use dualplane_core::time::Stamp;
 
 use super::{Follower, Recent, Source, State, StateError};
 use crate::clock::Moment;

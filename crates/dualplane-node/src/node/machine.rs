@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 
 use crate::cgroup::Pressure;
 use crate::number::{kilobytes, pairs, read_again};

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use dualplane_base::process::{Process, process};
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 
 use crate::number::kilobytes;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 
 /// Size and use of a tmpfs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use dualplane_base::device_id::is_gpu;
-use dualplane_core::text::printable;
+use dualplane_base::text::printable;
 use http::uri::PathAndQuery;
 use tonic::client::Grpc;
 use tonic::transport::Endpoint;

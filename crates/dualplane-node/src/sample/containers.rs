@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 
 use super::{RateLimits, Record, SampleEvent, Scope};
 use crate::cgroup::{Depth, Found, Group, Hierarchy, Memory, Reader, Vanished};

@@ -3,7 +3,7 @@
 //! Fixed, so that a ring on a disk can be cut and searched without an index. A field that was not read or that the machine
 //! does not tell has no bit; its 8 bytes are 0 and mean nothing. New fields go behind the old ones of their kind.
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 
 use crate::cgroup::{Depth, Limit, Memory, Pressure};
 use crate::clock::{Moment, Span};

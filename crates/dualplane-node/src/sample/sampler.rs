@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 
 use super::{Containers, Rate, RateLimits, Record, Scope, Slot};
 use crate::cgroup::{Group, Hierarchy, Memory, Wanted, Watch, find};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 
 use super::*;
 use crate::cgroup::{Depth, Limit, Memory, Wanted};

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
+use dualplane_base::Class;
+use dualplane_base::units::Bytes;
 use dualplane_core::facts::{Constraint, OomRecord};
-use dualplane_core::units::Bytes;
-use dualplane_core::verdict::Class;
 use dualplane_node::cgroup::{Limit, Memory};
 use dualplane_node::kmsg::Kernel;
 use dualplane_node::node;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use dualplane_base::Class;
 use dualplane_core::evidence::RawFile;
 use dualplane_core::facts::OomRecord;
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::verdict::Class;
 use dualplane_node::cgroup::Memory;
 use dualplane_node::clock::{Moment, boot_id};
 use dualplane_node::gpu::{GpuGap, NoGpus};

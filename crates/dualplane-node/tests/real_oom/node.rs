@@ -3,9 +3,9 @@
 
 use std::fs;
 
+use dualplane_base::Class;
+use dualplane_base::units::Bytes;
 use dualplane_core::facts::Constraint;
-use dualplane_core::units::Bytes;
-use dualplane_core::verdict::Class;
 use dualplane_node::cgroup::Limit;
 use dualplane_node::sample::{Record, RecordKind, SampleEvent};
 

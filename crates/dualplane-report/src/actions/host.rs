@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use super::patch::{container_patch, quantity};
 use super::{Action, Context, Stage, Workload, names, on_node, promql, signatures, workload};
 use dualplane_base::units::{Bytes, GIB};
+use dualplane_base::{Class, Phase};
 use dualplane_core::evidence::ContainerKind;
 use dualplane_core::evidence::metrics::last_before;
 use dualplane_core::facts::{HostPool, OomRecord, host_pools, prompt_cache_in_use};
-use dualplane_core::verdict::{Class, Phase, memory_limit};
+use dualplane_core::verdict::memory_limit;
 
 /// Headroom over a computed need: page tables, allocator slack and what a 1 s sample misses. A rule of thumb, named as
 /// one wherever it is used.

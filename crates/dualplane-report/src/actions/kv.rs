@@ -3,10 +3,10 @@
 use super::vram::{pool, pool_start, utilization, utilization_flag};
 use super::{Action, Context, Stage, ceil_hundredth, promql};
 use crate::planned::{RefusedStart, of_start};
+use dualplane_base::Phase;
 use dualplane_base::units::{Bytes, thousands};
 use dualplane_core::evidence::metrics::last_before;
 use dualplane_core::facts::Hit;
-use dualplane_core::verdict::Phase;
 use dualplane_plan::Plan;
 use dualplane_plan::repair::{longest, needed};
 

@@ -17,10 +17,11 @@ mod xid;
 pub(crate) use dualplane_base::command::on_node;
 use serde::Serialize;
 
+use dualplane_base::Class;
 use dualplane_core::evidence::Bundle;
 use dualplane_core::facts::Facts;
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::verdict::{Class, Names, Proof, Verdict};
+use dualplane_core::verdict::{Names, Proof, Verdict};
 
 /// When an action is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::patch::container_patch;
 use super::{Action, Context, Stage, names, quotes};
-use dualplane_core::verdict::Class;
+use dualplane_base::Class;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     if cx.verdict.class == Class::Unknown { unknown(cx) } else { not_memory(cx) }
@@ -68,7 +68,7 @@ fn probe(cx: &Context<'_>, startup: bool, out: &mut Vec<Action>) {
         |s| format!("the container ran for {s} s until the kill and was not ready by then"),
     );
     let allowed = spec.map(|p| p.initial_delay + p.period * p.failure_threshold);
-    let mut a = if startup || cx.verdict.phase != dualplane_core::verdict::Phase::Traffic {
+    let mut a = if startup || cx.verdict.phase != dualplane_base::Phase::Traffic {
         // Twice what was not enough is a start for a measurement, not a promise.
         let period = spec.map_or(10, |p| p.period.max(1));
         let want = lived.map(|s| (s.max(60) as u64 * 2).div_ceil(period));

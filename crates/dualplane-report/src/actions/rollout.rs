@@ -4,9 +4,10 @@ use serde_json::json;
 
 use super::patch::{container_patch, quantity};
 use super::{Action, Context, Stage, names};
+use dualplane_base::Class;
 use dualplane_base::units::parse_k8s_memory;
 use dualplane_core::evidence::{Change, Rollout};
-use dualplane_core::verdict::{Class, Names, bearing_changes};
+use dualplane_core::verdict::{Names, bearing_changes};
 
 /// Fields that are named in a title.
 const NAMED: usize = 4;

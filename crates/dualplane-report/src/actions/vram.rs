@@ -4,9 +4,10 @@ use serde_json::json;
 
 use super::patch::container_patch;
 use super::{Action, Context, Stage, Workload, floor_hundredth, names, on_node, workload};
+use dualplane_base::Class;
 use dualplane_base::units::{Bytes, GIB};
 use dualplane_core::facts::vram::VramOom;
-use dualplane_core::verdict::{Class, Trigger};
+use dualplane_core::verdict::Trigger;
 use dualplane_engines::{Advice, Counsel, Descriptor, Lever, Step};
 use dualplane_plan::Version;
 use dualplane_plan::repair::default_share;

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use dualplane_base::Class;
 use dualplane_base::json::pretty;
 use dualplane_core::knowledge::{Knowledge, Signature, Xid};
-use dualplane_core::verdict::Class;
 use dualplane_core::verdict::rules::{Rule, TABLE, rule};
 use dualplane_core::verdict::weighing::{WEIGHING, Weighing};
 use dualplane_report::rules;
@@ -156,5 +156,5 @@ fn show(value: &Value) -> String {
 
 fn plain(v: &Value) -> String {
     let text = v.as_str().map_or_else(|| v.to_string(), str::to_owned);
-    dualplane_core::text::printable(&text).into_owned()
+    dualplane_base::text::printable(&text).into_owned()
 }

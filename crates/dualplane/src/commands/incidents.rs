@@ -8,7 +8,7 @@ use dualplane_agent::incident::{BUNDLE_SUFFIX, Kind, State, Summary, list};
 use dualplane_agent::recorder::incidents_dir;
 use dualplane_base::json::pretty;
 use dualplane_base::text::counted;
-use dualplane_core::text::printable;
+use dualplane_base::text::printable;
 use serde_json::json;
 
 use super::{Failure, triage};

@@ -20,8 +20,8 @@ pub(crate) fn check(dir: &Path) -> Result<Code, Failure> {
         let _ = writeln!(
             out,
             "{}: {}",
-            dualplane_core::text::printable(&p.id),
-            dualplane_core::text::printable(&p.what)
+            dualplane_base::text::printable(&p.id),
+            dualplane_base::text::printable(&p.what)
         );
     }
     let _ = writeln!(

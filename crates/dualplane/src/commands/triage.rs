@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use dualplane_base::Class;
 use dualplane_core::evidence::Bundle;
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::verdict::{self, Class};
+use dualplane_core::verdict;
 use dualplane_input::{InputError, Sieve};
 use dualplane_report::{self as report, Report};
 
@@ -131,7 +132,7 @@ fn join(reports: &[Report], render: impl Fn(&Report) -> String) -> String {
     let mut out = String::new();
     for (i, r) in reports.iter().enumerate() {
         if reports.len() > 1 {
-            let name = dualplane_core::text::printable(&r.name).into_owned();
+            let name = dualplane_base::text::printable(&r.name).into_owned();
             // Writing into a String cannot fail.
             let _ = writeln!(out, "{}── {name} ──", if i > 0 { "\n" } else { "" });
         }
@@ -150,14 +151,14 @@ fn why_not_class(word: &str) -> Result<Class, Failure> {
 
 fn why_not(r: &Report, class: Class, knowledge: &Knowledge) -> String {
     let mut out =
-        format!("{}: verdict {}, not {class}:\n", dualplane_core::text::printable(&r.name), r.verdict.class);
+        format!("{}: verdict {}, not {class}:\n", dualplane_base::text::printable(&r.name), r.verdict.class);
     for c in verdict::why_not(class, &r.bundle, &r.facts, knowledge, &r.verdict) {
         let at = c.place.map_or(String::new(), |p| match p.line {
             Some(l) => format!(" [{}:{l}]", p.file),
             None => format!(" [{}]", p.file),
         });
         // Writing into a String cannot fail.
-        let _ = writeln!(out, "  - {}", dualplane_core::text::printable(&format!("{}{at}", c.text)));
+        let _ = writeln!(out, "  - {}", dualplane_base::text::printable(&format!("{}{at}", c.text)));
     }
     out
 }

@@ -18,7 +18,7 @@ fn the_table_of_exit_codes_is_what_help_says() {
 #[test]
 fn every_class_is_documented() {
     let doc = std::fs::read_to_string(root().join("docs/verdict.md")).unwrap();
-    for class in dualplane_core::verdict::Class::ALL {
+    for class in dualplane_base::Class::ALL {
         assert!(doc.contains(class.as_str()), "docs/verdict.md does not name {class}");
     }
 }

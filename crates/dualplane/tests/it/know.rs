@@ -101,7 +101,7 @@ fn why_not_tells_what_spoke_against_a_class() {
     assert!(out.contains("this record's scope is a cgroup's limit [kernel.log:1]"), "{out}");
     let o = run(&["triage", target, "--why-not", "no_such_class"]);
     assert_eq!(code(&o), 2);
-    for class in dualplane_core::verdict::Class::ALL {
+    for class in dualplane_base::Class::ALL {
         assert_eq!(code(&run(&["triage", target, "--why-not", class.as_str()])), 0);
     }
 }

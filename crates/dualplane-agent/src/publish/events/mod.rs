@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dualplane_base::Class;
+use dualplane_base::text::printable;
+use dualplane_base::time::{Stamp, parse_rfc3339};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact;
-use dualplane_core::text::printable;
-use dualplane_core::time::{Stamp, parse_rfc3339};
-use dualplane_core::verdict::Class;
 use dualplane_kube::access::Access;
 use dualplane_kube::api::{Api, ApiError};
 use dualplane_kube::event::{self, IncidentEvent, Published};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use dualplane_core::text::printable;
+use dualplane_base::text::printable;
 
 /// Samples of a page: a full node has some 250 containers with 25 each. What is beyond is counted, not written.
 const MAX_SAMPLES: usize = 50_000;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dualplane_base::process::Process;
+use dualplane_base::units::Bytes;
 use dualplane_core::evidence::metrics::{Sample, parse};
-use dualplane_core::units::Bytes;
 use dualplane_node::cgroup::{Group, Kind, Limit, Memory, Pressure};
 use dualplane_node::clock::{Moment, Span};
 use dualplane_node::cri::Named;

@@ -182,7 +182,7 @@ impl Web {
         let status = answer.status().as_u16();
         let said = answer.body_mut().with_config().limit(MAX_ANSWER).lossy_utf8(true).read_to_string();
         let said = said.unwrap_or_default();
-        let said = dualplane_core::text::printable(said.lines().next().unwrap_or_default()).into_owned();
+        let said = dualplane_base::text::printable(said.lines().next().unwrap_or_default()).into_owned();
         let why = format!("{place} answered {status} {said}").trim_end().to_owned();
         match status {
             200..=299 => Ok(()),
@@ -231,7 +231,7 @@ fn shown(url: &str) -> String {
     let (host, path) = rest.split_once('/').map_or((rest, None), |(h, p)| (h, Some(p)));
     let host = host.rsplit('@').next().unwrap_or_default();
     let path = path.map_or(String::new(), |p| format!("/{p}"));
-    dualplane_core::text::printable(&format!("{scheme}://{host}{path}")).into_owned()
+    dualplane_base::text::printable(&format!("{scheme}://{host}{path}")).into_owned()
 }
 
 /// What went wrong, without the URL, which some errors quote.

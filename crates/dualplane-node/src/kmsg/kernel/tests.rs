@@ -170,7 +170,7 @@ fn codes_of_one_number_are_told_apart() {
         caused_by: None,
         nonfatal: false,
         detail: detail.into(),
-        place: dualplane_core::facts::Place { file: "k".into(), line: None },
+        place: dualplane_base::Place { file: "k".into(), line: None },
         text: String::new(),
         stamp: None,
     };

@@ -5,8 +5,8 @@ use crate::map::{
     Attribute, Attributes, ContainerMap, Device, End, Holder, Link, Map, NodeMap, PodMap, Process,
 };
 use crate::page::Page;
+use dualplane_base::Confidence;
 use dualplane_base::style::Style;
-use dualplane_core::verdict::Confidence;
 
 /// Without `wide`: of a node only what decides about its GPUs.
 const FEW_OF_NODE: &[&str] =

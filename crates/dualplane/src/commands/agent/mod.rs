@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use dualplane_agent::observe;
 use dualplane_agent::recorder::{Cluster, Config, Dependencies, Recorder, RecorderError};
-use dualplane_core::units::parse_k8s_memory;
+use dualplane_base::units::parse_k8s_memory;
 use dualplane_node::cgroup::Wanted;
 use dualplane_node::gpu::{Fake, Gpus, NoGpus, Nvml};
 use dualplane_node::sample;

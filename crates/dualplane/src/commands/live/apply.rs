@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use dualplane_base::text::printable;
 use dualplane_core::change::{self, Document, ObjectRef, Offer, Record, Role, State};
-use dualplane_core::text::printable;
 use dualplane_kube::api::{Api, ApiError};
 use dualplane_kube::apply::{self, ApplyError, ChangeRequest, Preview};
 use dualplane_kube::target::{Kind, Named};

@@ -276,7 +276,7 @@ impl Progress {
     pub(crate) fn show(&self, text: &str) {
         if self.terminal {
             let line: String =
-                dualplane_core::text::printable(text).chars().take(output::progress_columns() - 1).collect();
+                dualplane_base::text::printable(text).chars().take(output::progress_columns() - 1).collect();
             let _ = write!(std::io::stderr().lock(), "\r\x1b[K{line}");
         }
     }

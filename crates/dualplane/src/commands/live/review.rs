@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal, Write};
 
+use dualplane_base::text::printable;
 use dualplane_core::change::{self, Mark, ObjectRef};
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::text::printable;
 use dualplane_kube::api::{Api, ApiError};
 use dualplane_kube::apply::{self, ApplyError, Preview};
 

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use dualplane_base::json::pretty;
+use dualplane_base::text::printable;
 use dualplane_core::change::{self, Policy, Record, State};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact;
-use dualplane_core::text::printable;
 use dualplane_kube::api::{Api, ApiError};
 use dualplane_kube::apply::{self, ChangeRequest, Preview};
 use jiff::Timestamp;

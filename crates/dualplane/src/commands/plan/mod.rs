@@ -5,7 +5,7 @@ mod question;
 
 pub(super) use question::Question;
 
-use dualplane_core::units::{Bytes, MIB, parse_memory};
+use dualplane_base::units::{Bytes, MIB, parse_memory};
 use dualplane_plan::card::Placed;
 use dualplane_plan::report::plan as report;
 use dualplane_plan::{Calibration, Launch, Measured, Plan, answer, compare, plan};

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use dualplane_base::units::Bytes;
 use dualplane_core::evidence::Bundle;
 use dualplane_core::facts;
 use dualplane_core::knowledge::{Knowledge, KnowledgeError};
-use dualplane_core::units::Bytes;
 use dualplane_engines::Engines;
 use dualplane_plan::card::{self, Placed, place};
 use dualplane_plan::cli::{self, CommandLine};

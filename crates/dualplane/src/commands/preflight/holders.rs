@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use dualplane_core::units::Bytes;
+use dualplane_base::units::Bytes;
 use dualplane_node::cri;
 use dualplane_node::node::{self, cgroup_of, host_pids, life, uses_gpu};
 use dualplane_plan::preflight::{Holder, Life, Names, Pids};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use dualplane_base::process::of_path;
-use dualplane_core::units::{Bytes, MIB, parse_k8s_memory, parse_memory};
+use dualplane_base::units::{Bytes, MIB, parse_k8s_memory, parse_memory};
 use dualplane_node::cgroup::{Depth, Group, Hierarchy, Kind, Limit, Memory, Reader};
 use dualplane_node::node::{Machine, NodeReader, cgroup_of};
 use dualplane_plan::PodAsk;

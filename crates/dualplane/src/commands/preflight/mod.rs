@@ -6,8 +6,8 @@ mod host;
 
 use std::time::{Duration, Instant};
 
+use dualplane_base::units::Bytes;
 use dualplane_core::knowledge::KnowledgeError;
-use dualplane_core::units::Bytes;
 use dualplane_plan::card;
 use dualplane_plan::card::Placed;
 use dualplane_plan::preflight::{Ask, Outcome, Preflight, Request, Seen, Visible, check};

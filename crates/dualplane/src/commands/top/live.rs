@@ -9,10 +9,10 @@ use std::time::Duration;
 use dualplane_agent::incident::Summary;
 use dualplane_agent::observe::{Config, Observer};
 use dualplane_agent::{ContainerView, GpuView, View};
+use dualplane_base::time::Stamp;
+use dualplane_base::units::Bytes;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact::Redactor;
-use dualplane_core::time::Stamp;
-use dualplane_core::units::Bytes;
 use dualplane_node::cgroup::{Limit, Pressure};
 use dualplane_node::clock::Moment;
 use dualplane_node::gpu::{Fake, Gpus, NoGpus, Nvml};
@@ -337,7 +337,7 @@ fn process(p: &Proc, vram: Option<u64>, redactor: &mut Redactor<'_>) -> Process 
     Process {
         pid: p.pid,
         comm: p.comm.clone(),
-        command: dualplane_core::text::shorten(&words.join(" "), MAX_COMMAND).into_owned(),
+        command: dualplane_base::text::shorten(&words.join(" "), MAX_COMMAND).into_owned(),
         anon: n(p.anon),
         file: n(p.file),
         shmem: n(p.shmem),

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use dualplane_base::time::{Stamp, parse_rfc3339};
 use dualplane_core::evidence::metrics::Sample;
 use dualplane_core::evidence::{Bundle, RawFile};
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::time::{Stamp, parse_rfc3339};
 use dualplane_engines::Engines;
 
 use super::frame::{Container, Engine, Frame, Gpu, Holder, Node, SCHEMA, Vram};

@@ -1,6 +1,6 @@
 //! One container: both planes in numbers, its engine, its processes.
 
-use dualplane_core::text::printable;
+use dualplane_base::text::printable;
 use ratatui::text::{Line, Span};
 
 use super::parts::{Theme, bar, fit, line, percent, right, size_or_dash, trend};

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use dualplane_core::text::printable;
+use dualplane_base::text::printable;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
