@@ -37,8 +37,8 @@ const REACH: usize = 160;
 /// Whether the error that begins at this byte of the line is only spoken of.
 pub(super) fn is_spoken_of(text: &str, at: usize) -> bool {
     let before = text.get(..at).unwrap_or_default();
-    let start = before.ceil_char_boundary(before.len().saturating_sub(REACH));
-    let near = before.get(start..).unwrap_or_default();
+    let from = before.len().saturating_sub(REACH);
+    let near = (from..=before.len()).find_map(|i| before.get(i..)).unwrap_or_default();
     // The sentence ends at a full stop, at a bar of a table, or where a message in quotes begins anew.
     let sentence = near.rfind(". ").map_or(near, |i| near.get(i + 2..).unwrap_or_default());
     let bytes = sentence.as_bytes();
