@@ -111,6 +111,11 @@ fn say_numbers(c: &mut Candidate, hit: &Hit) {
             "the server needs {desired} of a GPU with {total}, but other processes already use {held} and \
             only {free} is free"
         );
+    } else if let (Some(wanted), Some(quota)) = (hit.memory("wanted"), hit.memory("quota")) {
+        c.what = format!(
+            "the vGPU layer refused an allocation: with it this container would hold {wanted}, and its quota of the \
+            shared card is {quota}"
+        );
     } else if let (Some(needed), Some(available)) = (hit.memory("needed"), hit.memory("available")) {
         let len =
             tokens("max_model_len").map_or(String::new(), |l| format!(" for one request of {l} tokens"));

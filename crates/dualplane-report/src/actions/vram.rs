@@ -5,7 +5,7 @@ use serde_json::json;
 use super::patch::container_patch;
 use super::{Action, Context, Stage, Workload, floor_hundredth, names, on_node, workload};
 use dualplane_base::Class;
-use dualplane_base::units::{Bytes, GIB};
+use dualplane_base::units::{Bytes, GIB, MIB};
 use dualplane_core::facts::vram::VramOom;
 use dualplane_core::verdict::Trigger;
 use dualplane_engines::{Advice, Counsel, Descriptor, Lever, Step};
@@ -322,6 +322,10 @@ fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     let free = hit.and_then(|h| h.memory("free")).or(oom.free);
     let total = hit.and_then(|h| h.memory("total")).or(oom.total);
     let desired = hit.and_then(|h| h.memory("desired"));
+    if let Some((wanted, quota)) = hit.and_then(|h| Some((h.memory("wanted")?, h.memory("quota")?))) {
+        over_quota(cx, wanted, quota, out);
+        return;
+    }
     out.push(
         Action::new(
             Stage::StopTheBleeding,
@@ -392,6 +396,26 @@ fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
         "Time-slicing (nvidia.com/gpu.shared, replicas) does not isolate \
     memory: use MIG or whole GPUs for servers that claim a fraction of the GPU",
     ));
+}
+
+/// A layer that shares the card between containers refused what exceeds this one's part.
+fn over_quota(cx: &Context<'_>, wanted: Bytes, quota: Bytes, out: &mut Vec<Action>) {
+    // The resource counts whole MiB (HAMi docs: nvidia.com/gpumem).
+    let mib = wanted.0.div_ceil(MIB);
+    out.push(
+        Action::new(
+            Stage::Fix,
+            format!("Raise the container's share of the card: nvidia.com/gpumem {mib} (MiB) covers the refused allocation"),
+        )
+        .because(format!("{wanted} wanted ÷ 1 MiB = {mib}, rounded up; the quota is {quota} = {} MiB", quota.0 / MIB))
+        .patch(&container_patch(cx, json!({ "resources": { "limits": { "nvidia.com/gpumem": mib.to_string() } } }))),
+    );
+    if let Some(flag) = utilization_flag(cx) {
+        out.push(Action::new(
+            Stage::Fix,
+            format!("Or keep the quota and lower {flag}: the engine takes its share of the total that the layer shows it"),
+        ));
+    }
 }
 
 fn verify(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
