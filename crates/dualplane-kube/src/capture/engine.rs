@@ -72,13 +72,14 @@ pub(crate) fn ports(pod: &Value) -> Vec<u64> {
     ports
 }
 
-/// Ports on which engines answer `/metrics` unless told otherwise: those of the engine that an image names, then the ports
-/// that most engines have.
+/// Ports on which engines answer `/metrics` unless told otherwise: those of the engine that an image names, then those of
+/// the usual engine, then the ports that most engines have.
 fn usual_ports(pod: &Value) -> Vec<u64> {
     let containers = pod.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten();
     let engines = Engines::embedded();
     let named = containers.filter_map(|c| engines.by_image(c.get("image")?.as_str()?));
     let mut ports: Vec<u16> = named.flat_map(|n| n.server.metrics_ports()).copied().collect();
+    ports.extend(engines.usual().into_iter().flat_map(|d| d.metrics_ports()));
     let mut all: Vec<u16> =
         engines.iter().flat_map(|d| d.metrics_ports().iter().chain(&d.ports)).copied().collect();
     let count = all.clone();

@@ -8,7 +8,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "exit_code",
     stage: Stage::Unexplained,
     classes: &[Class::Unknown],
-    when: "the container ended badly, with an exit code other than 137, 139 or 143 or with one that is not told, \
+    when: "the container ended badly, with an exit code other than 137, 139 or 143 or with one that the evidence lacks, \
     and no line says why",
     near_miss: "exit code 0",
     beats: &[
