@@ -124,6 +124,15 @@ pub struct LogSource {
     pub bytes: Arc<[u8]>,
 }
 
+/// The container whose end was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// Name of the container.
+    pub container: String,
+    /// Id of the instance that ended, without the runtime's prefix.
+    pub container_id: Option<String>,
+}
+
 /// Everything that one incident's files hold.
 #[derive(Debug, Default)]
 pub struct Bundle {
@@ -137,6 +146,8 @@ pub struct Bundle {
     pub nodes: Vec<Node>,
     /// Metric samples.
     pub metrics: Vec<metrics::Sample>,
+    /// Whose end this is the evidence of, as the manifest of an incident tells it.
+    pub judged: Option<Judged>,
     /// UUIDs of the GPUs that the kubelet gave to the container, as the manifest of an incident tells them.
     pub given: Vec<String>,
     /// Printouts of GPU tools.

@@ -1,7 +1,9 @@
 //! Whose death is judged, and what the API says of it.
 
 use super::candidates::oom_counter;
-use crate::evidence::{Bundle, Container, ContainerKind, ContainerStatus, Event, Pod, State, Termination};
+use crate::evidence::{
+    Bundle, Container, ContainerKind, ContainerStatus, Event, Judged, Pod, State, Termination,
+};
 use crate::facts::Facts;
 use crate::units::Bytes;
 
@@ -98,9 +100,16 @@ impl Termination {
 /// Picks the pod and container that died, the gravest first.
 pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
     let mut best: Option<(u32, usize, &Pod, &Container, Option<&Termination>)> = None;
+    // What was recorded of one container is judged for that one, however its neighbours ended.
+    let named = |c: &Container, j: &Judged| c.name == j.container;
+    let all = || bundle.pods.iter().flat_map(|p| &p.containers);
+    let judged = bundle.judged.as_ref().filter(|j| all().any(|c| named(c, j)));
     for (i, pod) in bundle.pods.iter().enumerate() {
-        for container in &pod.containers {
-            let end = container.status.as_ref().and_then(|s| worst(s.terminations()));
+        for container in pod.containers.iter().filter(|c| judged.is_none_or(|j| named(c, j))) {
+            let end = container.status.as_ref().and_then(|s| {
+                let recorded = judged.and_then(|j| recorded(s, j.container_id.as_deref()?));
+                recorded.or_else(|| worst(s.terminations()))
+            });
             if container.overcame().is_some() && pod.containers.len() > 1 {
                 continue;
             }
@@ -137,6 +146,11 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
         memory_request: container.memory_request,
         kill: None,
     }
+}
+
+/// The end of the recorded instance: the API may hold that of an earlier one as well.
+fn recorded<'a>(status: &'a ContainerStatus, id: &str) -> Option<&'a Termination> {
+    status.terminations().find(|t| t.container_id.as_deref().is_some_and(|known| known.ends_with(id)))
 }
 
 /// Of the (at most two) ends the API knows: an OOM kill before others, else the latest.
@@ -193,7 +207,8 @@ fn gravity(pod: &Pod, c: &Container, end: Option<&Termination>, facts: &Facts) -
     if c.kind == ContainerKind::Main {
         score += if died { 35 } else { 2 };
     }
-    if !c.devices.is_empty() {
+    // A container with a GPU, or with an engine's image, is the server.
+    if !c.devices.is_empty() || facts.engine.all.by_image(&c.image).is_some() {
         score += if died { 60 } else { 1 };
     }
     score

@@ -2,11 +2,13 @@
 
 use serde_json::Value;
 
-use crate::evidence::{Bundle, Gap};
+use crate::evidence::{Bundle, Gap, Judged};
 
 /// Gaps of one manifest, and characters of each of their texts.
 const MAX_GAPS: usize = 200;
 const MAX_GAP: usize = 600;
+/// Characters of a container's name (63) and of the id of an instance (64 and a runtime's prefix).
+const MAX_NAME: usize = 128;
 /// GPUs of a container that a manifest names.
 const MAX_GIVEN: usize = 128;
 
@@ -22,6 +24,11 @@ impl Bundle {
             if let Some((what, why)) = text(gap, "what").zip(text(gap, "why")) {
                 self.gaps.push(Gap { what, why, command: text(gap, "command") });
             }
+        }
+        let of = |key: &str| value.pointer(key).and_then(Value::as_str).filter(|s| s.len() <= MAX_NAME);
+        if let Some(container) = of("/incident/container").filter(|c| !c.is_empty()) {
+            let container_id = of("/incident/container_id").map(str::to_owned);
+            self.judged = Some(Judged { container: container.to_owned(), container_id });
         }
         let given = value.pointer("/incident/gpus_given").and_then(Value::as_array);
         let uuids = given.into_iter().flatten().filter_map(|g| g.get("uuid")?.as_str());
