@@ -1,27 +1,62 @@
 //! OOM kills in other containers of the pod, and in earlier instances, beside a verdict that is none of them.
 
 use super::Weighing;
-use crate::evidence::{Container, ContainerStatus};
+use crate::evidence::{Container, ContainerStatus, Pod, Termination};
 use crate::verdict::case::Case;
-use crate::verdict::{Class, Decided, Plane, Step, Trigger};
+use crate::verdict::{Class, Decided, Phase, Plane, Step, Trigger};
 
 /// Kills that are told.
 const TOLD: usize = 3;
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "other_kills",
-    adds: "a step for kernel records of the pod's other containers and earlier instances, if the verdict \
-    is not about host RAM",
-    because: "the kernel log shows them, but they did not cause this end",
+    adds: "a step for OOM kills of the pod's other containers and of earlier runs; from the kernel log only if \
+    the verdict is not about host RAM",
+    because: "they happened, but they did not cause this end",
     source: "Linux mm/oom_kill.c: the victim's cgroup",
     apply,
 };
 
 fn apply(case: &Case<'_>, decided: &mut Decided) {
-    if decided.class.plane() == Plane::Host {
-        return;
-    }
     let Some(pod) = case.pod() else { return };
+    if decided.class.plane() != Plane::Host {
+        records(case, pod, decided);
+    }
+    statuses(case, pod, decided);
+}
+
+/// Kills that the API tells, of containers and runs of which the kernel log at hand holds no record.
+fn statuses(case: &Case<'_>, pod: &Pod, decided: &mut Decided) {
+    let own = |c: &Container| Some(&c.name) == case.subject.container.as_ref();
+    for c in &pod.containers {
+        let ends = c.status.iter().flat_map(ContainerStatus::terminations);
+        let judged = |t: &Termination| {
+            case.death().is_some_and(|d| {
+                (&d.container_id, d.finished, d.exit_code) == (&t.container_id, t.finished, t.exit_code)
+            })
+        };
+        let mut killed = ends.filter(|t| t.oom_killed() && !(own(c) && judged(t)));
+        let Some(end) = killed.next().filter(|_| c.overcame().is_none()) else { continue };
+        let whose = if own(c) {
+            "an earlier run of this container".to_owned()
+        } else {
+            format!("container {}, another container of the pod,", crate::text::name(&c.name))
+        };
+        let what = format!("{whose} was OOM-killed ({})", end.told(", "));
+        let same = |s: &Step| s.what.contains(whose.trim_end_matches(',')) && s.class == Class::HostOomKilled;
+        if decided.sequence.len() > TOLD || decided.sequence.iter().any(same) {
+            continue;
+        }
+        decided.sequence.push(Step {
+            class: Class::HostOomKilled,
+            phase: Phase::Unknown,
+            what,
+            trigger: None,
+        });
+    }
+}
+
+fn records(case: &Case<'_>, pod: &Pod, decided: &mut Decided) {
     let uids = [Some(pod.uid.as_str()).filter(|u| !u.is_empty()), pod.config_hash.as_deref()];
     let mut told: Vec<String> = Vec::new();
     for oom in &case.facts.ooms {
