@@ -52,6 +52,12 @@ fn judge(case: &Case<'_>, picked: Option<usize>, absent: &'static str) -> Judged
     if lives_with_it(symptom, case) {
         return Err(unmet("the engine continues with a full KV cache; this does not cause a SIGKILL"));
     }
+    // The server went on answering, and something else ended it later.
+    if symptom.survived && case.death().is_some_and(|d| !d.clean()) {
+        return Err(unmet(
+            "the server survived the error and served on; the container ended later, for another reason",
+        ));
+    }
     Ok(from_chain(symptom, &[]))
 }
 
