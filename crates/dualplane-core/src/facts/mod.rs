@@ -8,6 +8,7 @@ mod host_pools;
 pub mod kernel_feed;
 pub mod kernel_oom;
 pub(crate) mod lines;
+mod maker;
 pub(crate) mod openings;
 pub(crate) mod quote;
 mod scan;
@@ -21,6 +22,7 @@ pub use engine::{Engine, Flag};
 pub use hit::{Exception, Hit};
 pub use host_pools::{HostPool, host_pools, prompt_cache_in_use};
 pub use kernel_oom::{Constraint, OomRecord, Victim};
+pub use maker::Maker;
 pub(crate) use scan::{CONTEXT_LINES, KEPT_PER_SIGNATURE};
 pub use summary::LogSummary;
 pub use xid::{XidEvent, pci_address};
@@ -47,6 +49,8 @@ pub struct Facts {
     pub logs: Vec<LogSummary>,
     /// Engine, version, flags.
     pub engine: Engine,
+    /// Who made the card.
+    pub maker: Maker,
     /// A MIG instance is in use: profile or how it is known.
     pub mig: Option<Mig>,
     /// A stamp with a year, for those that print none.
@@ -96,6 +100,7 @@ pub fn extract(bundle: &Bundle, knowledge: &Knowledge) -> Facts {
         take_zone_off(bundle, &mut facts, log);
     }
     facts.engine = engine::engine(bundle, &facts, knowledge);
+    facts.maker = maker::maker(bundle, &facts);
     facts.mig = mig(bundle, &facts);
     facts
 }

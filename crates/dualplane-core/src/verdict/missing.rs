@@ -126,10 +126,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
         Class::GpuCapacityConflict => add(
             "which processes use the GPU",
             "the processes on the GPU, with their host PIDs",
-            dualplane_base::command::on_node(
-                &n.node,
-                "nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv",
-            ),
+            dualplane_base::command::on_node(&n.node, facts.maker.processes()),
         ),
         Class::MigSliceTooSmall => add(
             "the size of the MIG instance",

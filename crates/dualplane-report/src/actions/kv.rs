@@ -149,7 +149,7 @@ fn raise(
                 ),
             )
             .because(format!("needed {need} − available {have} = {short} ({how})"))
-            .run("nvidia-smi --query-gpu=memory.total --format=csv,noheader"),
+            .run(cx.facts.maker.memory()),
         );
         return;
     };

@@ -209,12 +209,13 @@ fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
                 ),
             )
             .because(
-                "measure: peak used memory in nvidia-smi during the failing step, minus its idle \
-                value, divided by the total",
+                format!(
+                    "measure: peak used memory in {} during the failing step, minus its idle value, divided by the \
+                    total",
+                    cx.facts.maker.tool()
+                ),
             )
-            .run(
-                "nvidia-smi --query-gpu=timestamp,memory.used,memory.free,memory.total --format=csv -lms 200",
-            ),
+            .run(cx.facts.maker.watch()),
         );
     }
     counsel(cx, |a| &a.runtime, oom, out).unwrap_or_default();
@@ -332,7 +333,7 @@ fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
             "Find the process that uses the GPU and stop it if it should \
         not be there (a terminating replica, an orphan of a crash, another pod)",
         )
-        .run(on_node(&n.node, "nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv"))
+        .run(on_node(&n.node, cx.facts.maker.processes()))
         .run(format!("kubectl get pod -A --field-selector spec.nodeName={} -o wide", n.node))
         .run(on_node(&n.node, "cat /proc/PID/cgroup   # the path names the pod's UID")),
     );
@@ -431,7 +432,7 @@ fn verify(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
         least {margin} stays free on the GPU"
             ),
         )
-        .run(n.exec("nvidia-smi --query-gpu=memory.used,memory.free,memory.total --format=csv")),
+        .run(n.exec(cx.facts.maker.memory())),
     );
 }
 

@@ -1,7 +1,7 @@
 //! GPU faults: the vendor's action for the first Xid, and who else is hit.
 
 use super::{Action, Context, Stage, names, on_node, promql};
-use dualplane_core::facts::XidEvent;
+use dualplane_core::facts::{Maker, XidEvent};
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
@@ -117,8 +117,8 @@ fn text_only(cx: &Context<'_>, out: &mut Vec<Action>) {
             "the engine reports a GPU fault; whether to restart, reset or replace depends on the \
             Xid, which the evidence does not contain",
         )
-        .run(on_node(&n.node, "dmesg -T | grep -E 'NVRM|Xid'"))
-        .run(on_node(&n.node, "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT")),
+        .run(on_node(&n.node, cx.facts.maker.kernel_words()))
+        .run(on_node(&n.node, cx.facts.maker.faults())),
     );
     let illegal = cx
         .verdict
@@ -144,24 +144,33 @@ fn text_only(cx: &Context<'_>, out: &mut Vec<Action>) {
 
 fn finish(cx: &Context<'_>, out: &mut Vec<Action>) {
     let n = names(cx);
-    out.push(
-        Action::new(
-            Stage::Verify,
-            "No new Xid during a day of traffic, and no pending \
+    if cx.facts.maker == Maker::Nvidia {
+        out.push(
+            Action::new(
+                Stage::Verify,
+                "No new Xid during a day of traffic, and no pending \
     remap",
-        )
-        .run(on_node(
-            &n.node,
-            "nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_rows.failure \
+            )
+            .run(on_node(
+                &n.node,
+                "nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_rows.failure \
     --format=csv",
-        ))
-        .run(promql("changes(DCGM_FI_DEV_XID_ERRORS[1d]) == 0")),
-    );
-    out.push(Action::new(
-        Stage::Prevent,
-        "Let the device plugin remove faulty GPUs (health check), and \
+            ))
+            .run(promql("changes(DCGM_FI_DEV_XID_ERRORS[1d]) == 0")),
+        );
+        out.push(Action::new(
+            Stage::Prevent,
+            "Let the device plugin remove faulty GPUs (health check), and \
     alert on DCGM_FI_DEV_XID_ERRORS other than 13, 31, 43, 45",
-    ));
+        ));
+    } else {
+        out.push(
+            Action::new(Stage::Verify, "No new fault of the GPU during a day of traffic")
+                .run(on_node(&n.node, cx.facts.maker.faults()))
+                .run(on_node(&n.node, cx.facts.maker.kernel_words())),
+        );
+        out.push(Action::new(Stage::Prevent, "Let the device plugin remove faulty GPUs (health check)"));
+    }
     out.push(Action::new(
         Stage::Avoid,
         "Do not change memory limits, utilisation or context length: nothing ran out of memory",
