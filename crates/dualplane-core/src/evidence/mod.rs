@@ -11,6 +11,7 @@ mod kube;
 mod lines;
 pub mod metrics;
 mod recognise;
+mod scrap;
 
 pub(crate) use encoding::without_nuls;
 pub use gpu::model as gpu_model;
@@ -31,6 +32,7 @@ use metrics::{exports, promql};
 pub(crate) use recognise::is_document;
 pub use recognise::{Kind, recognise};
 pub use revisions::{Change, Rollout};
+pub use scrap::Quote;
 pub use sifted::{MAX_LINE, Sifted, fold, is_folded, unfold};
 pub use split::by_pod;
 pub use torch::TorchSummary;
@@ -160,6 +162,8 @@ pub struct Bundle {
     pub tops: Vec<host_model::TopRow>,
     /// Ledgers of PyTorch's allocator.
     pub summaries: Vec<TorchSummary>,
+    /// Words of people that name a plane, where they wrote instead of pasting.
+    pub quotes: Vec<Quote>,
     /// What changed before the death.
     pub rollouts: Vec<Rollout>,
     /// Names of all files that were used, sorted.
@@ -261,7 +265,9 @@ impl Bundle {
             Kind::Summary(value) => kubelet::summary(self, &value, &file.name),
             Kind::Unusable(why) => {
                 self.gap(&file.name, &why, None);
-                return;
+                if !self.scraps(&file) {
+                    return;
+                }
             }
         }
         if nuls > 0 {
@@ -367,8 +373,21 @@ impl Bundle {
         });
     }
 
+    /// Reads what can be read of an object that is broken or cut out of one; whether anything was.
+    fn scraps(&mut self, file: &RawFile) -> bool {
+        if file.bytes.len() > scrap::MAX_TEXT {
+            return false;
+        }
+        let Ok(text) = std::str::from_utf8(&file.bytes) else { return false };
+        let lines: Vec<&str> = text.lines().collect();
+        let before = self.pasted.len() + self.events.len();
+        scrap::read(self, &lines, 1, &file.name, None, false);
+        self.pasted.len() + self.events.len() > before
+    }
+
     /// Takes Kubernetes objects out of a text; what is left are lines of a log.
     fn text(&mut self, name: &str, bytes: Vec<u8>, kernel: bool) {
+        let bytes = if bytes.len() <= scrap::MAX_TEXT { scrap::tidy::plain(bytes) } else { bytes };
         let role = role(name);
         let objects = |b: &Self| {
             b.pods.len() + b.events.len() + b.nodes.len() + b.templates.len() + b.pasted.len() + b.gaps.len()

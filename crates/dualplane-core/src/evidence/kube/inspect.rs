@@ -109,6 +109,7 @@ fn cri(v: &Value, file: &str) -> Pod {
             started: time(v, "/status/startedAt"),
             finished: time(v, "/status/finishedAt"),
             container_id: Some(str_at(v, "/status/id").to_owned()),
+            blurred: false,
         }),
     };
     let attempt = number(v, "/status/metadata/attempt");
@@ -172,6 +173,7 @@ fn docker(v: &Value, file: &str) -> Pod {
         started: time(v, "/State/StartedAt"),
         finished: time(v, "/State/FinishedAt"),
         container_id: Some(id.clone()),
+        blurred: false,
     };
     // Docker keeps the id over restarts; the flag of a running container tells of a process inside that was killed.
     let (state, last) = if running && !restarting {

@@ -2,7 +2,9 @@
 //! takes from the others what it lacks.
 
 use crate::evidence::Bundle;
-use crate::evidence::kube_model::{Container, ContainerKind, Extent, Pod, State};
+use crate::evidence::kube_model::{
+    Container, ContainerKind, ContainerStatus, Extent, Pod, State, Termination,
+};
 
 /// Moves pasted pods to the pods of the bundle, or into those that are there already.
 pub(in crate::evidence) fn pasted(bundle: &mut Bundle) {
@@ -61,18 +63,46 @@ fn absorb(known: &mut Pod, other: Pod) {
         }
     }
     for c in other.containers {
-        // A row of a table does not name the container.
-        if c.name.is_empty() && !known.containers.is_empty() {
-            continue;
-        }
-        match known.containers.iter_mut().find(|k| k.name == c.name) {
+        // A row or a cut-out may not name the container: it is the only one, or one that ended alike.
+        let (some, only) = (!known.containers.is_empty(), known.containers.len() == 1);
+        let place = match c.name.is_empty() {
+            true => known.containers.iter().position(|k| only || ended_alike(k, &c)),
+            false => known.containers.iter().position(|k| k.name == c.name || only && k.name.is_empty()),
+        };
+        match place.and_then(|i| known.containers.get_mut(i)) {
             Some(k) => absorb_container(k, c),
+            None if c.name.is_empty() && some && !oom_killed(&c) => {}
             None => known.containers.push(c),
         }
     }
 }
 
+/// One end told twice, with what each lacks.
+fn same_end(known: &mut Termination, other: Termination) {
+    let fits = known.exit_code.is_none() || other.exit_code.is_none() || known.exit_code == other.exit_code;
+    if fits && known.reason.is_empty() {
+        known.reason = other.reason;
+    }
+    if fits {
+        known.exit_code = known.exit_code.or(other.exit_code);
+    }
+}
+
+fn oom_killed(c: &Container) -> bool {
+    c.status.iter().flat_map(ContainerStatus::terminations).any(Termination::oom_killed)
+}
+
+fn ended_alike(a: &Container, b: &Container) -> bool {
+    oom_killed(a) && oom_killed(b)
+}
+
 fn absorb_container(known: &mut Container, other: Container) {
+    if known.name.is_empty() {
+        known.name = other.name;
+    }
+    if known.image.is_empty() {
+        known.image = other.image;
+    }
     known.memory_limit = known.memory_limit.or(other.memory_limit);
     if known.args.is_empty() {
         known.args = other.args;
@@ -92,6 +122,15 @@ fn absorb_container(known: &mut Container, other: Container) {
             }
         }
         Some(k) if k.termination().is_none() => *k = status,
-        Some(_) => {}
+        // Told twice: the code from the one, the reason from the other.
+        Some(k) => {
+            let told = status.termination().cloned();
+            if let (State::Terminated(t), _) | (_, State::Terminated(t)) = (&mut k.state, &mut k.last)
+                && let Some(other) = told
+            {
+                same_end(t, other);
+            }
+            k.restarts = k.restarts.max(status.restarts);
+        }
     }
 }

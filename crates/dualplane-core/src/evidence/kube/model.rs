@@ -176,6 +176,8 @@ pub struct Termination {
     pub finished: Option<Stamp>,
     /// Id of this instance, without the runtime's prefix.
     pub container_id: Option<String>,
+    /// Letters or digits of it had to be guessed, as in a text that was read from a picture.
+    pub blurred: bool,
 }
 
 impl Termination {

@@ -261,6 +261,7 @@ fn state(s: &Value) -> State {
             started: time_at(t, "/startedAt"),
             finished: time_at(t, "/finishedAt"),
             container_id: opt_at(t, "/containerID").map(bare_id),
+            blurred: false,
         });
     }
     if let Some(w) = s.get("waiting").filter(|t| t.is_object()) {

@@ -74,6 +74,7 @@ fn part(all: &Bundle, pod: &Pod) -> Bundle {
         summaries: all.summaries.iter().filter(|s| mine(&s.file)).cloned().collect(),
         files: all.files.iter().filter(|f| mine(f)).cloned().collect(),
         rollouts: all.rollouts.clone(),
+        quotes: all.quotes.clone(),
         gaps: all.gaps.clone(),
         ..Bundle::default()
     }

@@ -50,7 +50,9 @@ pub(in crate::evidence) fn described(lines: &[&str]) -> Vec<(usize, usize, Vec<S
     let mut at = 0;
     while let Some(found) = lines.iter().skip(at).position(|l| is_state(l)).map(|i| at + i) {
         at = found + 1;
-        if out.len() >= MAX_PIECES || !ended(lines.get(at..).unwrap_or_default()) {
+        // Without its indentation only the tolerant reader tells a state from what is below it.
+        let deeper = lines.get(at).is_some_and(|l| indent(l) > lines.get(found).map_or(0, |f| indent(f)));
+        if out.len() >= MAX_PIECES || !deeper || !ended(lines.get(at..).unwrap_or_default()) {
             continue;
         }
         let base = lines.get(found).map_or(0, |l| indent(l));

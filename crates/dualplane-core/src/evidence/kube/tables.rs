@@ -25,7 +25,7 @@ const BAD: &[&str] = &[
 const PLAIN: &[&str] = &["Running", "Completed", "Pending", "Terminating", "ContainerCreating", "Unknown"];
 
 /// A heading: the byte offset and name of each column.
-type Heading = Vec<(usize, String)>;
+pub(in crate::evidence) type Heading = Vec<(usize, String)>;
 
 /// Reads rows into the bundle; returns the lines they take, as (start, end).
 pub(in crate::evidence) fn read(
@@ -77,7 +77,8 @@ pub(in crate::evidence) fn read(
 fn heading_of(line: &str) -> Option<Heading> {
     let trimmed = line.trim();
     let pods = trimmed.contains("NAME ") && trimmed.contains(" READY ") && trimmed.contains(" STATUS");
-    let events = trimmed.contains("REASON") && trimmed.contains("OBJECT") && trimmed.contains("MESSAGE");
+    // Custom columns may leave out the object.
+    let events = trimmed.contains("REASON") && trimmed.contains("MESSAGE");
     if !(pods || events) || trimmed.len() > 400 || trimmed.bytes().any(|b| b.is_ascii_lowercase()) {
         return None;
     }
@@ -85,11 +86,11 @@ fn heading_of(line: &str) -> Option<Heading> {
     for cell in describe::cells(line) {
         out.push((cell.as_ptr() as usize - line.as_ptr() as usize, cell.to_owned()));
     }
-    (out.len() > 2).then_some(out)
+    (out.len() > 1).then_some(out)
 }
 
 /// Cells by the columns of the heading where the row is aligned to it; else by runs of blanks.
-fn cells<'a, 'h>(heading: &'h Heading, line: &'a str) -> Vec<(&'h str, &'a str)> {
+pub(in crate::evidence) fn cells<'a, 'h>(heading: &'h Heading, line: &'a str) -> Vec<(&'h str, &'a str)> {
     let aligned = heading.iter().skip(1).all(|(at, _)| {
         line.len() <= *at || line.get(..*at).is_some_and(|l| l.ends_with(' ')) && line.get(*at..).is_some()
     });
@@ -181,8 +182,10 @@ fn pod<'a>(bundle: &mut Bundle, get: &impl Fn(&str) -> &'a str, file: &str) -> b
 
 fn event<'a>(bundle: &mut Bundle, get: &impl Fn(&str) -> &'a str, line: u64, file: &str) -> bool {
     let (kind, reason, message) = (get("TYPE"), get("REASON"), get("MESSAGE"));
-    let Some((object, name)) = get("OBJECT").split_once('/') else { return false };
-    if !matches!(kind, "Normal" | "Warning") || reason.is_empty() {
+    let (object, name) = get("OBJECT").split_once('/').unwrap_or_default();
+    let typed = matches!(kind, "Normal" | "Warning");
+    let row = if get("OBJECT").is_empty() { kind.is_empty() || typed } else { typed && !name.is_empty() };
+    if !row || reason.is_empty() || message.is_empty() {
         return false;
     }
     let kind_name = match object {
@@ -201,7 +204,7 @@ fn event<'a>(bundle: &mut Bundle, get: &impl Fn(&str) -> &'a str, line: u64, fil
         line: Some(line),
         reason: reason.to_owned(),
         message: message.to_owned(),
-        warning: kind == "Warning",
+        warning: kind != "Normal",
         object: (kind_name.to_owned(), name.to_owned(), String::new()),
         container: field.map(|(c, _)| c.to_owned()).or_else(|| container_in(message)),
         first: None,

@@ -3,8 +3,10 @@
 //! Fences and prompts cut the text into blocks. Each block is recognised by itself. What a parser has read is blanked,
 //! line by line, so that the rest is a log whose line numbers are those of the file.
 
+use std::borrow::Cow;
+
 use crate::evidence::recognise::{Kind, is_kernel_line, mostly, recognise_structured};
-use crate::evidence::{Bundle, describe, forms, inspect, kube, prose, stream, tables};
+use crate::evidence::{Bundle, describe, forms, inspect, kube, prose, scrap, stream, tables};
 
 /// Larger texts are logs: nobody pastes them, and they are not looked through for objects.
 pub(in crate::evidence) const MAX_PASTE: usize = 16 << 20;
@@ -56,6 +58,7 @@ pub(in crate::evidence) fn read(
     }
     let text = String::from_utf8_lossy(&bytes);
     let mut lines: Vec<&str> = text.split('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)).collect();
+    let large = text.len() > scrap::MAX_TEXT;
     let (blocks, mut owner) = blocks(&lines);
     // A text without a fence or prompt was recognised as a whole before.
     let one = blocks.len() < 2 && owner.iter().all(|o| *o == Owner::Log);
@@ -76,26 +79,39 @@ pub(in crate::evidence) fn read(
     }
     for (start, end) in blocks {
         let Some(body) = lines.get(start..end) else { continue };
-        if !one && structured(bundle, name, body, start) {
+        // A quoted mail is read as what it quotes.
+        let unquoted: Vec<Cow<'_, str>> = match large {
+            true => Vec::new(),
+            false => body.iter().map(|l| scrap::tidy::unquoted(l)).collect(),
+        };
+        let plain: Vec<&str> = match large {
+            true => body.to_vec(),
+            false => unquoted.iter().map(Cow::as_ref).collect(),
+        };
+        if (!one || plain != body) && structured(bundle, name, &plain, start) {
             claim(start, end, Owner::Taken);
             continue;
         }
         if !one && !kernel && mostly(body, is_kernel_line) {
             claim(start, end, Owner::Kernel);
         }
-        let mut read = describe::read(bundle, body, start as u64 + 1, name);
-        let mut rest = body.to_vec();
-        for range in &read {
-            rest.get_mut(range.0..range.1).unwrap_or_default().fill("");
-        }
+        let mut read = describe::read(bundle, &plain, start as u64 + 1, name);
+        let mut rest = plain.clone();
+        blank(&mut rest, &read);
         let rows = tables::read(bundle, &rest, start as u64 + 1, name);
-        for range in &rows {
-            rest.get_mut(range.0..range.1).unwrap_or_default().fill("");
-        }
+        blank(&mut rest, &rows);
         read.extend(rows);
         let above = start.checked_sub(1).and_then(|i| lines.get(i)).copied();
         let above = above.and_then(|l| command(l.trim_start_matches(['>', ' '])));
-        read.extend(forms::read(bundle, &rest, start as u64 + 1, name, above));
+        // Cells of these are parted by tabs, too.
+        let mut raw = body.to_vec();
+        blank(&mut raw, &read);
+        let printouts = forms::read(bundle, &raw, start as u64 + 1, name, above);
+        blank(&mut rest, &printouts);
+        read.extend(printouts);
+        if !kernel && !mostly(body, is_kernel_line) {
+            read.extend(scrap::read(bundle, &rest, start as u64 + 1, name, above, large));
+        }
         for (from, to) in read {
             claim(start + from, start + to, Owner::Taken);
         }
@@ -108,8 +124,18 @@ pub(in crate::evidence) fn read(
         }
     }
     drop(lines);
-    if owner.iter().all(|o| *o == Owner::Log) {
+    let quoted = |l: &str| l.trim_start().starts_with('>');
+    let bytes = if !large && text.split('\n').any(quoted) {
+        let all: Vec<Cow<'_, str>> = text
+            .split('\n')
+            .map(|l| if quoted(l) { scrap::tidy::unquoted(l) } else { Cow::Borrowed(l) })
+            .collect();
+        all.join("\n").into_bytes()
+    } else {
         drop(text);
+        bytes
+    };
+    if owner.iter().all(|o| *o == Owner::Log) {
         return vec![(kernel, bytes)];
     }
     let mut out = vec![(kernel, keep(&bytes, &owner, Owner::Log))];
@@ -118,6 +144,13 @@ pub(in crate::evidence) fn read(
     }
     out.retain(|(_, b)| !b.iter().all(u8::is_ascii_whitespace));
     out
+}
+
+/// Empties lines that a parser has read.
+fn blank(lines: &mut [&str], read: &[(usize, usize)]) {
+    for (from, to) in read {
+        lines.get_mut(*from..*to).unwrap_or_default().fill("");
+    }
 }
 
 /// Who reads a line.
@@ -187,10 +220,26 @@ pub(in crate::evidence) fn is_bound(line: &str) -> bool {
     command(line).is_some_and(|c| COMMANDS.iter().any(|known| c.starts_with(known)))
 }
 
-/// What stands behind a prompt: `$ cmd`, `# cmd`, `user@host:~$ cmd`, `[root@node ~]# cmd`.
+/// What stands behind a prompt: `$ cmd`, `# cmd`, `user@host:~$ cmd`, `[root@node ~]# cmd`, `➜  ~ cmd`, `PS C:\\> cmd`; or
+/// a command of kubectl without one.
 fn command(line: &str) -> Option<&str> {
     if let Some(c) = line.strip_prefix("$ ").or_else(|| line.strip_prefix("# ")) {
         return Some(c);
+    }
+    let asks = |c: &str| ["get ", "describe ", "logs ", "events", "top "].iter().any(|v| c.starts_with(v));
+    if line.strip_prefix("kubectl ").or_else(|| line.strip_prefix("oc ")).is_some_and(asks) {
+        return Some(line);
+    }
+    if line.starts_with("PS ") {
+        return line.split_once("> ").map(|(_, c)| c);
+    }
+    if let Some(rest) = ["➜", "❯", "λ"].iter().find_map(|mark| line.strip_prefix(mark)) {
+        let starts = |at: &usize| {
+            let c = rest.get(*at..).unwrap_or_default();
+            COMMANDS.iter().any(|known| c.starts_with(known))
+        };
+        let word = |(i, c): (usize, char)| (c == ' ').then_some(i + 1);
+        return rest.char_indices().take(64).filter_map(word).find(starts).and_then(|at| rest.get(at..));
     }
     let at = line.bytes().take(64).position(|b| matches!(b, b'$' | b'#'))?;
     let (prompt, rest) = line.split_at_checked(at)?;

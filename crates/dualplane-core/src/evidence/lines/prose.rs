@@ -31,7 +31,7 @@ pub(in crate::evidence) fn lines(text: &[&str]) -> Option<Vec<bool>> {
 }
 
 /// A line with a time stamp, a level, a rank or a process at its begin.
-fn logs(line: &str) -> bool {
+pub(in crate::evidence) fn logs(line: &str) -> bool {
     const LEVELS: &[&str] = &["INFO", "WARN", "ERROR", "DEBUG", "CRITICAL", "FATAL", "TRACE"];
     let bare = line.trim_start();
     let level = LEVELS.iter().any(|l| bare.strip_prefix(l).is_some_and(|r| r.starts_with([' ', ':', 'I'])));

@@ -17,9 +17,12 @@ pub(super) fn oom_killed(
     let death = subject.death.as_ref().filter(|d| d.oom_killed())?;
     let pod = subject.pod_of(bundle)?;
     let place = Place { file: pod.file.clone(), line: None };
-    let name = crate::text::name(subject.container.as_deref().unwrap_or("?"));
+    let name = match &subject.container {
+        Some(name) => format!("container {}", crate::text::name(name)),
+        None => "the container".to_owned(),
+    };
     let code = death.exit_code.map_or(String::new(), |c| format!(", exit code {c}"));
-    let mut supports = vec![Cited::at(format!("container {name}: reason OOMKilled{code}"), &place)];
+    let mut supports = vec![Cited::at(format!("{name}: reason OOMKilled{code}"), &place)];
     let mut against = Vec::new();
     // A row or cut-out without a code still has the reason, which only the runtime gives.
     let other = death.exit_code.filter(|c| *c != 137);
@@ -30,6 +33,13 @@ pub(super) fn oom_killed(
                 "exit code {code}: the killed process did not end the container, or the container ended \
             by itself afterwards"
             ),
+            &place,
+        ));
+    }
+    if death.blurred {
+        confidence = Confidence::Low;
+        against.push(Cited::at(
+            "letters of it had to be guessed, as in a text that was read from a picture",
             &place,
         ));
     }
@@ -61,10 +71,10 @@ pub(super) fn oom_killed(
     }
     let at = limit.map_or(String::new(), |l| format!(" at its memory limit of {}", l.k8s()));
     let what = match class {
-        Class::HostNodeOom => format!(
-            "container {name} was OOM-killed without a memory limit of its own: the node was out of RAM"
-        ),
-        _ => format!("container {name} was OOM-killed{at}"),
+        Class::HostNodeOom => {
+            format!("{name} was OOM-killed without a memory limit of its own: the node was out of RAM")
+        }
+        _ => format!("{name} was OOM-killed{at}"),
     };
     let mut c =
         Candidate::new(first::oom_killed_status::ID, class, Source::Status, what, "kubernetes.oom_killed")

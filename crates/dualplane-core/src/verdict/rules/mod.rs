@@ -68,6 +68,7 @@ pub const TABLE: &[Rule] = &[
     failure::sglang_kills_itself::RULE,
     failure::probe_loop::RULE,
     // Something died, and nothing says why.
+    unexplained::quoted_words::RULE,
     unexplained::terminated::RULE,
     unexplained::segfault::RULE,
     unexplained::killed::RULE,

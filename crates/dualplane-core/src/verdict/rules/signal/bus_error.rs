@@ -25,7 +25,10 @@ fn judge(case: &Case<'_>) -> Judged {
     case.death().filter(|d| d.ended_with(135)).ok_or_else(|| unmet("the exit code is not 135 (SIGBUS)"))?;
     let container = case
         .pod()
-        .and_then(|p| p.containers.iter().find(|c| Some(&c.name) == case.subject.container.as_ref()))
+        .and_then(|p| {
+            let name = case.subject.container.as_deref().unwrap_or_default();
+            p.containers.iter().find(|c| c.name == name)
+        })
         .ok_or_else(|| unmet("the pod object does not contain the container"))?;
     let place = case.pod_place();
     let mut supports = vec![Cited::at("exit code 135 = 128 + SIGBUS (7)", &place)];

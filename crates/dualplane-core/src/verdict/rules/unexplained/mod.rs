@@ -5,6 +5,7 @@ pub(in crate::verdict) mod ecc_counter;
 pub(super) mod exit_code;
 pub(super) mod failure_wrapper;
 pub(super) mod killed;
+pub(super) mod quoted_words;
 pub(super) mod restart_loop;
 pub(super) mod segfault;
 pub(super) mod terminated;
