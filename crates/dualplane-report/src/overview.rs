@@ -50,7 +50,7 @@ fn pod(w: &mut Page, r: &Report) {
         about.push(format!("container {}", name(c)));
     }
     if let Some(d) = &s.death {
-        about.push(crate::text::ended(d));
+        about.push(d.short());
         about.extend(d.finished.map(|t| t.show()));
     }
     if let Some(n) = s.restarts.filter(|n| *n > 0) {

@@ -7,7 +7,6 @@ use crate::page::Page;
 use dualplane_base::Class;
 use dualplane_base::style::{Style, hard_wrap, wrap};
 use dualplane_base::text::{counted, name, printable, shorten, without_kubelet_time};
-use dualplane_core::evidence::Termination;
 use dualplane_core::verdict::{Cause, Cited, Trigger};
 
 /// Without `-v`: citations of a cause, actions of a stage, commands of an action.
@@ -69,7 +68,7 @@ impl Page {
             about.push(format!("{e} {}", r.facts.engine.version.as_deref().unwrap_or("(version unknown)")));
         }
         if let Some(d) = &s.death {
-            about.push(ended(d));
+            about.push(d.short());
         }
         if let Some(n) = s.restarts.filter(|n| *n > 0) {
             about.push(format!("{n} restarts"));
@@ -226,12 +225,6 @@ impl Page {
             self.line(&t);
         }
     }
-}
-
-/// How a run ended, as short as a line of facts wants it: `exit 137 OOMKilled`.
-pub(crate) fn ended(end: &Termination) -> String {
-    let code = end.exit_code.map(|c| format!("exit {c} ")).unwrap_or_default();
-    format!("{code}{}", end.reason).trim_end().to_owned()
 }
 
 fn footer_text(report: &Report) -> String {

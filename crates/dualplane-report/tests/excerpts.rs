@@ -11,9 +11,9 @@
 
 use std::path::Path;
 
+use dualplane_base::{Class, Plane};
 use dualplane_core::evidence::RawFile;
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::verdict::{Class, Plane};
 use dualplane_report::{self as report, Report};
 use serde::Deserialize;
 

@@ -202,6 +202,13 @@ impl Termination {
         self.exit_code == Some(code)
     }
 
+    /// As short as a line of facts wants it: `exit 137 OOMKilled`.
+    #[must_use]
+    pub fn short(&self) -> String {
+        let code = self.exit_code.map(|c| format!("exit {c} ")).unwrap_or_default();
+        format!("{code}{}", self.reason).trim_end().to_owned()
+    }
+
     /// Exit code and reason in words, as far as they are told: `exit code 137, reason OOMKilled` where the joint is `, `.
     #[must_use]
     pub fn told(&self, joint: &str) -> String {

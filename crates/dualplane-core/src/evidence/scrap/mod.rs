@@ -142,11 +142,7 @@ fn near(lines: &[&str], large: bool, asked: bool) -> Vec<usize> {
         ANCHORS.iter().any(|a| lower.contains(a))
     };
     if !large {
-        return if asked || lines.iter().any(|l| anchor(l)) {
-            (0..lines.len()).collect()
-        } else {
-            Vec::new()
-        };
+        return if asked || lines.iter().any(anchor) { (0..lines.len()).collect() } else { Vec::new() };
     }
     let states = |l: &str| {
         let l = l.trim_start_matches([' ', '"', '>', '-']);

@@ -81,10 +81,11 @@ impl Assembly {
         match field {
             Field::State | Field::LastState => self.state(field, label, value, first, line),
             Field::Terminated | Field::Waiting | Field::Running => self.section(field, first, value, line),
-            Field::Reason => match word(first) {
-                Some(w @ (Word::End(..) | Word::Wait(_))) => self.word(w, line),
-                _ => {}
-            },
+            Field::Reason => {
+                if let Some(w) = word(first) {
+                    self.word(w, line);
+                }
+            }
             Field::ExitCode => {
                 if let Some((code, blurred)) = code(first).filter(|_| closed(value, first)) {
                     self.code(code, blurred, head && label.len() > 4, line);
