@@ -113,7 +113,7 @@ fn an_example_alone_never_ends_in_another_plane() {
             let class = judged(log, &k).1.class;
             let wanted = signature.class.map_or(Plane::None, Class::plane);
             let ok = match signature.mark {
-                Mark::Fatal if signature.by_context() => true,
+                Mark::Fatal | Mark::Benign if signature.by_context() => true,
                 Mark::Fatal | Mark::Degraded => class.plane() == wanted,
                 Mark::Failure | Mark::Benign | Mark::UserText => class.plane() == Plane::None,
                 // A wrapper may quote the error it wraps.

@@ -69,6 +69,8 @@ struct Scan<'a> {
     source: Option<String>,
     /// Where in the line at hand a user's text begins.
     user_text: Option<usize>,
+    /// The server's run ended in order, and no line shows yet what the next one does.
+    between_runs: bool,
     /// A VRAM error whose sizes may stand in the lines below: which hit, whose process, how many lines are left.
     unsized_error: Option<(usize, String, usize)>,
     prompts: quote::Prompts,
@@ -92,6 +94,7 @@ impl<'a> Scan<'a> {
             card: None,
             source: None,
             user_text: None,
+            between_runs: false,
             unsized_error: None,
             prompts: quote::Prompts::default(),
         }
@@ -205,6 +208,7 @@ impl<'a> Scan<'a> {
             self.matched(s, m, &place, raw, stamp, &process, line_phase);
         }
         if !explained && is_alarm(own, kernel.is_some()) {
+            self.next_run();
             self.summary.alarm = Some((number, raw.to_owned()));
         }
         if !explained {
@@ -256,7 +260,11 @@ impl<'a> Scan<'a> {
             let phase = s.phase.unwrap_or(Phase::Unknown);
             if s.scope == Scope::Frame {
                 self.traces.frame(process, phase);
+            } else if phase == Phase::Unknown {
+                self.summary.run_ended = place.line;
+                self.between_runs = true;
             } else {
+                self.next_run();
                 self.summary.phase = phase;
                 if matches!(phase, Phase::Traffic | Phase::Idle) {
                     self.summary.last_ready = place.line;
@@ -271,6 +279,9 @@ impl<'a> Scan<'a> {
         }
         if s.mark == Mark::UserText {
             return;
+        }
+        if matches!(s.mark, Mark::Fatal | Mark::Degraded | Mark::Suspect | Mark::Failure | Mark::Death) {
+            self.next_run();
         }
         let entry = self.counts.entry(m.id.number()).or_insert((0, 0, None));
         entry.1 += 1;
@@ -295,6 +306,17 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// A line is of a run that began after an orderly end: what the one before served tells nothing of it.
+    fn next_run(&mut self) {
+        if std::mem::take(&mut self.between_runs) {
+            self.summary.last_served = None;
+            self.summary.last_served_at = None;
+            self.summary.last_ready = None;
+            self.summary.last_5xx = None;
+            self.summary.phase = Phase::Unknown;
+        }
+    }
+
     fn exception(&mut self, place: &Place, raw: &str, text: &str, stamp: Option<Stamp>, process: &str) {
         let message = message_of(text);
         let Some(name) = self.traces.ends(process, message).then(|| exception_name(message)).flatten() else {
@@ -310,6 +332,7 @@ impl<'a> Scan<'a> {
             self.matched(s, m, place, raw, stamp, process, None);
             return;
         }
+        self.next_run();
         if self.exceptions.len() < KEPT_EXCEPTIONS {
             self.exceptions.push(Exception {
                 name: name.to_owned(),

@@ -32,6 +32,8 @@ pub struct LogSummary {
     pub last_served_at: Option<Stamp>,
     /// Line at which the server said last that it is up, or served.
     pub last_ready: Option<u64>,
+    /// Line at which an earlier run of the server ended in order.
+    pub run_ended: Option<u64>,
     /// Line of the last answer with a 5xx status.
     pub last_5xx: Option<u64>,
     /// The last line that tells of a violent end and that no signature knows.
@@ -79,6 +81,7 @@ impl LogSummary {
             last_served: None,
             last_served_at: None,
             last_ready: None,
+            run_ended: None,
             last_5xx: None,
             alarm: None,
             last_line: None,

@@ -128,8 +128,8 @@ fn entry(s: &Signature, say: &mut impl FnMut(String)) {
         (Mark::Fatal | Mark::Degraded | Mark::Suspect, None | Some(Class::NotMemory | Class::Unknown)) => {
             say("mark fatal, degraded and suspect need a memory class or xid_hardware".into());
         }
-        (Mark::Failure, class) if class != Some(Class::NotMemory) => {
-            say("mark failure needs class not_memory".into())
+        (Mark::Failure | Mark::Refused, class) if class != Some(Class::NotMemory) => {
+            say("marks failure and refused need class not_memory".into())
         }
         (Mark::Phase, _) if s.phase.is_none() => say("mark phase needs a phase".into()),
         _ => {}
@@ -150,5 +150,8 @@ fn entry(s: &Signature, say: &mut impl FnMut(String)) {
 
 fn hits(knowledge: &Knowledge, id: &str, line: &str, context: bool) -> bool {
     let is = |m: &Match| knowledge.signature(m.id).is_some_and(|s| s.id == id);
-    knowledge.matches(&strip_ansi(line), |_| context).iter().any(is)
+    // Its own context stands near an example, not that of every other entry.
+    let own = knowledge.signatures().iter().rev().find(|s| s.id == id).map(|s| s.context.as_slice());
+    let near = |word: &str| context && own.unwrap_or_default().iter().any(|c| c == word);
+    knowledge.matches(&strip_ansi(line), near).iter().any(is)
 }

@@ -34,6 +34,8 @@ pub enum Mark {
     Suspect,
     /// A cause that is not memory.
     Failure,
+    /// One request was refused for a reason of its own; nothing ended.
+    Refused,
     /// A process died and the line does not say why.
     Death,
     /// Somebody else noticing.

@@ -31,7 +31,7 @@ pub(super) fn words(knowledge: &Knowledge) -> (Vec<String>, Vec<Worth>) {
         .collect();
     for s in knowledge.signatures() {
         let worth = match s.mark {
-            Mark::Fatal | Mark::Degraded | Mark::Suspect | Mark::Failure | Mark::Death => {
+            Mark::Fatal | Mark::Degraded | Mark::Suspect | Mark::Failure | Mark::Refused | Mark::Death => {
                 worth(3, BEHIND_AN_ERROR)
             }
             Mark::Cascade => worth(2, BEHIND_AN_ERROR),

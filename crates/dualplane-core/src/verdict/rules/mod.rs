@@ -82,6 +82,7 @@ pub const TABLE: &[Rule] = &[
     nothing::snapshots::RULE,
     nothing::no_evidence::RULE,
     nothing::unknown_alarm::RULE,
+    nothing::refused_request::RULE,
     nothing::nothing_failed::RULE,
 ];
 

@@ -3,6 +3,7 @@
 pub(super) mod no_evidence;
 pub(super) mod no_status;
 pub(super) mod nothing_failed;
+pub(super) mod refused_request;
 pub(super) mod snapshots;
 pub(super) mod unknown_alarm;
 
