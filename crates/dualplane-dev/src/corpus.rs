@@ -2,31 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use dualplane_base::{Class, Phase, Plane};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::verdict::rules::TABLE;
 use dualplane_core::verdict::weighing::WEIGHING;
 use dualplane_report::{self as report, Report};
-use serde::Deserialize;
 
-use super::{DevError, Outcome};
-use dualplane_input::{self as input, Sieve};
-
-/// The label of one case.
-#[derive(Debug, Deserialize)]
-struct Truth {
-    class: Class,
-    plane: Plane,
-    #[serde(default)]
-    phase: Option<Phase>,
-    #[serde(default)]
-    trigger_line: Option<String>,
-    #[serde(default)]
-    trigger_file: Option<String>,
-}
+use super::label::{self, Labelled, Truth, is_failure};
+use super::{DevError, Outcome, percent};
 
 #[derive(Default)]
 struct Tally {
@@ -64,34 +49,14 @@ pub struct CorpusArgs {
 pub(crate) fn run(args: &CorpusArgs) -> Result<Outcome, DevError> {
     let knowledge = Knowledge::embedded()?;
     let mut tally = Tally::default();
-    for (name, dir) in cases(&args.dir)? {
-        let Ok(label) = fs::read_to_string(dir.join("truth.json")) else { continue };
-        let truth: Truth = serde_json::from_str(&label)?;
-        for incident in input::read(std::slice::from_ref(&dir), &Sieve::new(&knowledge))? {
-            let reports = report::triage_all(&name, incident.files, incident.gaps, &knowledge);
-            if let Some(r) = reports.first() {
-                tally.add(&name, &truth, r, args.verbose);
-            }
+    for Labelled { name, truth, incident } in label::read(&args.dir, &knowledge)? {
+        let reports = report::triage_all(&name, incident.files, incident.gaps, &knowledge);
+        if let Some(r) = reports.first() {
+            tally.add(&name, &truth, r, args.verbose);
         }
-    }
-    if tally.cases == 0 {
-        return Err(DevError::NoLabels(args.dir.clone()));
     }
     let good = tally.good(args);
     Ok(Outcome { text: tally.show(args, good), good })
-}
-
-fn cases(dir: &Path) -> Result<Vec<(String, PathBuf)>, DevError> {
-    let unreadable = |source| DevError::Unreadable { path: dir.into(), source };
-    let mut out = Vec::new();
-    for entry in fs::read_dir(dir).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        if entry.path().is_dir() {
-            out.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
-        }
-    }
-    out.sort();
-    Ok(out)
 }
 
 impl Tally {
@@ -107,8 +72,8 @@ impl Tally {
         // "none" for a memory case is a miss of the class, not the wrong plane; a plane where there is none is wrong.
         let plane_ok = truth.plane == v.class.plane() || v.class.plane() == Plane::None;
         self.plane_wrong += usize::from(!plane_ok);
-        let memory = !matches!(v.class, Class::NotMemory | Class::Unknown);
-        self.not_memory_called_memory += usize::from(truth.class == Class::NotMemory && memory);
+        let called = truth.class == Class::NotMemory && is_failure(v.class);
+        self.not_memory_called_memory += usize::from(called);
         if let Some(phase) = truth.phase {
             self.phase_labelled += 1;
             self.phase += usize::from(phase == v.phase);
@@ -226,8 +191,4 @@ fn short(text: Option<&str>) -> String {
         || "(none)".to_owned(),
         |t| dualplane_base::text::printable(&dualplane_base::text::shorten(t, 150)).into_owned(),
     )
-}
-
-fn percent(part: usize, whole: usize) -> f64 {
-    if whole == 0 { 100.0 } else { part as f64 * 100.0 / whole as f64 }
 }

@@ -4,6 +4,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod corpus;
+mod cuts;
+mod label;
 mod literals;
 mod oracle;
 mod picture;
@@ -19,6 +21,7 @@ use dualplane_core::knowledge::KnowledgeError;
 use dualplane_input::InputError;
 
 pub use corpus::CorpusArgs;
+pub use cuts::CutsArgs;
 pub use oracle::OracleArgs;
 pub use startups::StartupsArgs;
 
@@ -27,6 +30,8 @@ pub use startups::StartupsArgs;
 pub enum Tool {
     /// Measure verdicts against labelled incidents: confusion matrix, every miss, and pass or fail
     Corpus(corpus::CorpusArgs),
+    /// Take evidence away from labelled incidents at random, and count verdicts that its rest cannot carry
+    Cuts(cuts::CutsArgs),
     /// Compare plans with recorded answers of the engine's own code
     Oracle(oracle::OracleArgs),
     /// Plan one model many times, to measure the speed
@@ -104,6 +109,7 @@ pub enum DevError {
 pub fn run(tool: &Tool) -> Result<Outcome, DevError> {
     match tool {
         Tool::Corpus(args) => corpus::run(args),
+        Tool::Cuts(args) => cuts::run(args),
         Tool::Oracle(args) => oracle::run(args),
         Tool::Sweep { config, points } => sweep::run(config, *points),
         Tool::Startups(args) => startups::run(args),
@@ -114,4 +120,8 @@ pub fn run(tool: &Tool) -> Result<Outcome, DevError> {
 
 fn read(path: &Path) -> Result<String, DevError> {
     std::fs::read_to_string(path).map_err(|source| DevError::Unreadable { path: path.into(), source })
+}
+
+fn percent(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 100.0 } else { part as f64 * 100.0 / whole as f64 }
 }
