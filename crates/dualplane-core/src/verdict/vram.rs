@@ -71,7 +71,8 @@ fn from_ledger(oom: &mut vram::VramOom, c: &mut Candidate, hit: &Hit, bundle: &B
     // The allocator counts its own failures: a ledger without one was printed before.
     let same = |s: &&crate::evidence::TorchSummary| s.file == hit.place.file && s.ooms > 0;
     let mut ledgers = bundle.summaries.iter().filter(same).filter(|s| oom.gpu.is_none_or(|g| g == s.device));
-    let Some(s) = ledgers.next().filter(|_| ledgers.next().is_none()) else { return false };
+    // One ledger; a file that is given twice has it on the same line.
+    let Some(s) = ledgers.next().filter(|s| ledgers.all(|o| o.line == s.line)) else { return false };
     let (Some(allocated), Some(reserved)) = (s.allocated, s.reserved) else { return false };
     (oom.allocated, oom.reserved) = (Some(allocated), Some(reserved));
     let place = crate::facts::Place { file: s.file.clone(), line: Some(s.line) };

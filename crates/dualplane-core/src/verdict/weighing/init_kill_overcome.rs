@@ -17,12 +17,12 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     let all = case.bundle.pods.iter().flat_map(|p| &p.containers);
     for (c, t) in all.filter_map(|c| Some((c, c.overcame().filter(|t| t.oom_killed())?))) {
         let at = t.finished.map_or(String::new(), |s| format!(" at {}", s.show()));
-        decided.sequence.push(Step {
-            class: Class::HostOomKilled,
-            phase: Phase::Load,
-            what: format!("init container {} was OOM-killed{at}, ran again and completed", name(&c.name)),
-            trigger: None,
-        });
+        let what = format!("init container {} was OOM-killed{at}, ran again and completed", name(&c.name));
+        // The same object may be at hand twice.
+        if decided.sequence.iter().any(|s| s.what == what) {
+            continue;
+        }
+        decided.sequence.push(Step { class: Class::HostOomKilled, phase: Phase::Load, what, trigger: None });
     }
 }
 
