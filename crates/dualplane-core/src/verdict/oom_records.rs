@@ -1,8 +1,9 @@
 //! Which records of the kernel's OOM killer are of this incident: a node's log tells of all its pods.
 
 use super::{Confidence, Subject, identity};
-use crate::evidence::{Bundle, ContainerStatus};
+use crate::evidence::{Bundle, ContainerStatus, Pod};
 use crate::facts::{Constraint, Facts, OomRecord};
+use crate::units::Bytes;
 
 /// A kernel record this far from the container's end is another death's.
 const SAME_DEATH_MS: i64 = 10 * 60 * 1000;
@@ -83,6 +84,7 @@ pub(super) fn relevant<'a>(
         } else if pod.is_some() && far_from_death(oom, subject)
             || identity::other_host(&oom.text, bundle, subject).is_some()
             || cut_off(oom, facts)
+            || pod.is_some_and(|p| other_limit(oom, p))
             || outside_pods(oom, !uids.is_empty())
         {
             continue;
@@ -123,6 +125,20 @@ fn cut_off(oom: &OomRecord, facts: &Facts) -> bool {
     let nameless = !oom.in_container() && oom.oom_memcg.is_none();
     let whole = matches!(oom.constraint, Constraint::Global | Constraint::Numa) && !oom.headless();
     nameless && !whole && facts.ooms.iter().any(|o| o.place.file == oom.place.file && o.in_container())
+}
+
+/// A record without its cgroup's name, at a limit that no container of the pod has, nor all of them together: of another
+/// pod. A limit that is not known, or was changed while it ran, excludes nothing.
+fn other_limit(oom: &OomRecord, pod: &Pod) -> bool {
+    let nameless = !oom.in_container() && oom.oom_memcg.is_none();
+    let Some(hit) = oom.limit.filter(|_| nameless && pod.whole()) else { return false };
+    let own: Option<Vec<Bytes>> = pod.containers.iter().map(|c| c.memory_limit).collect();
+    let Some(own) = own.filter(|o| !o.is_empty()) else { return false };
+    let all = own.iter().fold(Bytes(0), |sum, l| sum.saturating_add(*l));
+    // The kernel counts in pages and prints kilobytes.
+    const PAGE: u64 = 64 * 1024;
+    let same = |l: &Bytes| l.0.abs_diff(hit.0) <= PAGE;
+    !own.iter().chain(&pod.memory_limit).chain([&all]).any(same)
 }
 
 /// The record is too far from the container's end to be it. A stamp without a zone may be off by whole zones.
