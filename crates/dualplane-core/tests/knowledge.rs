@@ -188,7 +188,7 @@ fn xids_and_cards_are_unique_and_xid_examples_parse() {
             let (facts, verdict) = judged(log, &k);
             assert_eq!(facts.xids.first().map(|e| i64::from(e.code)), Some(code), "{line}");
             assert!(
-                matches!(verdict.class, Class::XidHardware | Class::NotMemory),
+                matches!(verdict.class, Class::XidHardware | Class::Unknown),
                 "{line}: {}",
                 verdict.class
             );

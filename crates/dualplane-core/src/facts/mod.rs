@@ -31,6 +31,7 @@ use crate::evidence::Bundle;
 use crate::knowledge::{Knowledge, Mark};
 use crate::time::Stamp;
 use crate::units::Bytes;
+use dualplane_base::Phase;
 
 /// Everything extracted from one bundle.
 #[derive(Debug, Default)]
@@ -279,9 +280,19 @@ impl Facts {
         self.hits.iter().rev().filter(|h| h.id == id).find_map(|h| Some((h.memory(group)?, h)))
     }
 
-    /// Whether any log holds lines of a server's life, so that "healthy" is said of something.
+    /// Whether any log holds lines that are known for what they are; a chat message is no log.
     #[must_use]
     pub fn has_life(&self) -> bool {
-        self.logs.iter().any(|l| l.lines > 0)
+        self.logs.iter().any(|l| self.is_log(l))
+    }
+
+    /// Whether a text is a log: it is a kernel's, tells the time, or holds a line that is known.
+    #[must_use]
+    pub fn is_log(&self, log: &LogSummary) -> bool {
+        let known = log.kernel || log.first.is_some() || log.phase != Phase::Unknown || log.alarm.is_some();
+        log.lines > 0
+            && (known
+                || self.hits.iter().any(|h| h.place.file == log.file)
+                || self.exceptions.iter().any(|e| e.place.file == log.file))
     }
 }

@@ -176,6 +176,9 @@ impl<'a> Scan<'a> {
         // What a user wrote is no evidence for any reader: kernel records and exceptions see only what stands before it.
         let own = matches.iter().filter(|m| self.mark(m) == Some(Mark::UserText)).map(|m| m.end).min();
         self.user_text = own;
+        if own.and_then(|end| text.get(end..)).is_some_and(|said| self.speaks_of_error(said)) {
+            self.summary.quoted_error = Some((number, raw.to_owned()));
+        }
         let own = own.and_then(|end| text.get(..end)).unwrap_or(text);
         let kernel = kernel_text(self.log.kernel, own);
         if let Some(kernel) = kernel {
@@ -238,6 +241,11 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// Whether a user's text holds the words of an error.
+    fn speaks_of_error(&self, said: &str) -> bool {
+        self.knowledge.matches(said, |_| false).iter().any(|m| self.mark(m) == Some(Mark::Fatal))
+    }
+
     fn mark(&self, m: &Match) -> Option<Mark> {
         self.knowledge.signature(m.id).map(|s| s.mark)
     }
@@ -283,14 +291,14 @@ impl<'a> Scan<'a> {
         if matches!(s.mark, Mark::Fatal | Mark::Degraded | Mark::Suspect | Mark::Failure | Mark::Death) {
             self.next_run();
         }
+        let phase = self.phase_of(s, line_phase, process);
         let entry = self.counts.entry(m.id.number()).or_insert((0, 0, None));
         entry.1 += 1;
         let mut hit = Hit::of(s, m, place, raw, stamp);
         hit.process = process.to_owned();
         hit.role = self.log.role;
         hit.kernel = self.log.kernel;
-        hit.phase =
-            s.phase.or(line_phase).or_else(|| self.traces.phase(process)).unwrap_or(self.summary.phase);
+        hit.phase = phase;
         let asks = hit.class.is_some_and(|c| matches!(c, Class::CudaOomLoad | Class::CudaOomRuntime));
         if asks && hit.vram.as_ref().is_none_or(|v| v.requested.is_none()) && entry.0 < KEPT_PER_SIGNATURE {
             self.unsized_error = Some((self.hits.len(), process.to_owned(), vram::SIZE_LINES));
@@ -314,6 +322,24 @@ impl<'a> Scan<'a> {
             self.summary.last_ready = None;
             self.summary.last_5xx = None;
             self.summary.phase = Phase::Unknown;
+        }
+    }
+
+    /// What the server was doing: the signature says it, else the frames of the traceback, else the log so far.
+    fn phase_of(&self, s: &Signature, line_phase: Option<Phase>, process: &str) -> Phase {
+        let told = line_phase.or_else(|| self.traces.phase(process)).unwrap_or(self.summary.phase);
+        match (s.mark, s.phase, told) {
+            // Who only notices knows less of it than the log: "the engine did not start" is said of a failed profile run.
+            (Mark::Cascade | Mark::Death, Some(own), Phase::Unknown) => own,
+            (Mark::Cascade | Mark::Death, Some(_), told) => told,
+            (_, Some(own), _) => own,
+            // A server without requests allocates nothing and fails in nothing: the first one has come.
+            (Mark::Fatal | Mark::Degraded | Mark::Suspect | Mark::Failure, None, Phase::Idle)
+                if !self.log.kernel && s.class.is_none_or(of_the_process) =>
+            {
+                Phase::Traffic
+            }
+            (_, None, told) => told,
         }
     }
 
@@ -425,6 +451,11 @@ impl<'a> Scan<'a> {
         facts.xids.append(&mut self.xids);
         facts.logs.push(self.summary);
     }
+}
+
+/// A failure of the process itself, as opposed to what a killer outside of it says.
+fn of_the_process(class: Class) -> bool {
+    !matches!(class, Class::HostOomKilled | Class::HostNodeOom | Class::XidHardware)
 }
 
 /// As much of a line as is read.

@@ -38,6 +38,8 @@ pub struct LogSummary {
     pub last_5xx: Option<u64>,
     /// The last line that tells of a violent end and that no signature knows.
     pub alarm: Option<(u64, String)>,
+    /// The last line in which a user's text quotes an error, and that line.
+    pub quoted_error: Option<(u64, String)>,
     /// The last line that is not empty, and its number.
     pub last_line: Option<(u64, String)>,
     /// GPUs that it lists: PCI address, UUID where printed, line.
@@ -84,6 +86,7 @@ impl LogSummary {
             run_ended: None,
             last_5xx: None,
             alarm: None,
+            quoted_error: None,
             last_line: None,
             gpus: Vec::new(),
             zone_ms: None,

@@ -4,8 +4,8 @@ use super::candidates::{self, Candidate};
 use super::rules::symptoms;
 use super::{Phase, Subject, chain, deaths, oom_records};
 use crate::evidence::{Bundle, Pod, Termination};
-use crate::facts::{Facts, Hit, Place};
-use crate::knowledge::Knowledge;
+use crate::facts::{Facts, Hit, LogSummary, Place};
+use crate::knowledge::{Knowledge, Mark};
 
 /// What every rule is asked about.
 pub(super) struct Case<'a> {
@@ -64,6 +64,23 @@ impl<'a> Case<'a> {
     /// The gravest error that the server went on after; of use where nothing fatal stands.
     pub(super) fn symptom(&self) -> Option<&Candidate> {
         symptoms::first(self)
+    }
+
+    /// Whether anything in a log fails behind this line.
+    pub(super) fn failed_since(&self, log: &LogSummary, line: Option<u64>) -> bool {
+        let since = |p: &Place| p.file == log.file && p.line > line;
+        let ends = |m: Mark| matches!(m, Mark::Fatal | Mark::Death | Mark::Failure | Mark::Suspect);
+        self.facts.hits.iter().any(|h| since(&h.place) && ends(h.mark))
+            || log.alarm.as_ref().is_some_and(|(alarm, _)| Some(*alarm) > line)
+            || self.facts.exceptions.iter().any(|e| since(&e.place))
+    }
+
+    /// The server came up or answered behind this line of its log: what the line says did not end it.
+    pub(super) fn outlived(&self, place: &Place) -> bool {
+        self.facts
+            .logs
+            .iter()
+            .any(|l| l.file == place.file && place.line.is_some() && l.last_ready > place.line)
     }
 
     /// The log's one memory error is known not to have been the end.

@@ -71,7 +71,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
     let elsewhere = lines().next().is_some()
         && lines().all(|line| super::identity::other_host(line, bundle, subject).is_some());
     let kernel = (facts.logs.iter().any(|l| l.kernel) || !facts.ooms.is_empty()) && !elsewhere;
-    let container_log = facts.logs.iter().any(|l| !l.kernel && l.lines > 0);
+    let container_log = facts.logs.iter().any(|l| !l.kernel && facts.is_log(l));
     let memory_metrics = bundle.metrics.iter().any(|s| s.name.starts_with("container_memory"));
     if bundle.pods.is_empty()
         && (host && decided.class != Class::HostAllocFailure || decided.class == Class::Unknown)

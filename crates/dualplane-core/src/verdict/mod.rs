@@ -159,6 +159,9 @@ pub struct Verdict {
 pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
     let case = Case::new(bundle, facts, knowledge);
     let (mut decided, trace) = rules::decide(&case);
+    if decided.phase == Phase::Unknown {
+        decided.phase = case.end_phase();
+    }
     let weighed = weighing::weigh(&case, &mut decided);
     let subject = &case.subject;
     let mut causes = causes::rank(bundle, facts, &decided, &case.candidates, subject);

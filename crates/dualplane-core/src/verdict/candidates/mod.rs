@@ -195,7 +195,13 @@ pub(super) fn end_phase(facts: &Facts) -> Phase {
     logs.clone()
         .find(|l| l.role == Role::Previous)
         .or_else(|| logs.next())
-        .map_or(Phase::Unknown, |l| l.phase)
+        .map_or_else(|| noticed(facts), |l| l.phase)
+}
+
+/// Without a line of the server's own, those who notice its end may tell in which phase it came.
+fn noticed(facts: &Facts) -> Phase {
+    let notices = facts.hits.iter().filter(|h| !h.kernel && matches!(h.mark, Mark::Cascade | Mark::Death));
+    notices.map(|h| h.phase).find(|p| *p != Phase::Unknown).unwrap_or(Phase::Unknown)
 }
 
 #[cfg(test)]

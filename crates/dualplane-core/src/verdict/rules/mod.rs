@@ -7,6 +7,7 @@
 mod failure;
 pub(super) mod first;
 mod judged;
+mod life;
 mod nothing;
 pub(super) mod outside;
 mod rule;
@@ -77,13 +78,18 @@ pub const TABLE: &[Rule] = &[
     unexplained::restart_loop::RULE,
     unexplained::death_line::RULE,
     unexplained::failure_wrapper::RULE,
-    // Nothing failed, or nothing is known.
+    unexplained::unknown_alarm::RULE,
+    // A life that went on, or ended in order.
+    life::ended_in_order::RULE,
+    life::stays_ready::RULE,
+    life::lived_on::RULE,
+    life::stopped_in_order::RULE,
+    // Nothing shows how it ended.
     nothing::no_status::RULE,
     nothing::snapshots::RULE,
     nothing::no_evidence::RULE,
-    nothing::unknown_alarm::RULE,
     nothing::refused_request::RULE,
-    nothing::nothing_failed::RULE,
+    nothing::end_not_shown::RULE,
 ];
 
 /// The rule of this id.
@@ -110,7 +116,7 @@ pub(super) fn decide(case: &Case<'_>) -> (Decided, Vec<Ruled>) {
     }
     // The last rule of the table always holds.
     let (id, mut decided) =
-        won.unwrap_or_else(|| (nothing::nothing_failed::RULE.id, nothing::nothing_failed::decide(case)));
+        won.unwrap_or_else(|| (nothing::end_not_shown::RULE.id, nothing::end_not_shown::decide(case)));
     decided.by = id;
     (decided, trace)
 }

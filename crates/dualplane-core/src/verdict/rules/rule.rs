@@ -19,19 +19,22 @@ pub enum Stage {
     Failure,
     /// Something died, and nothing says why.
     Unexplained,
-    /// Nothing failed, or nothing is known.
+    /// The server's life went on, or ended in order.
+    Life,
+    /// Nothing shows how it ended.
     Nothing,
 }
 
 impl Stage {
     /// All of them, in order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::FirstInCause,
         Self::Outside,
         Self::Signal,
         Self::Symptom,
         Self::Failure,
         Self::Unexplained,
+        Self::Life,
         Self::Nothing,
     ];
 
@@ -45,6 +48,7 @@ impl Stage {
             Self::Symptom => "symptom",
             Self::Failure => "failure",
             Self::Unexplained => "unexplained",
+            Self::Life => "life",
             Self::Nothing => "nothing",
         }
     }
@@ -59,7 +63,8 @@ impl Stage {
             Self::Symptom => "an error that the server survived",
             Self::Failure => "another failure",
             Self::Unexplained => "an unexplained end",
-            Self::Nothing => "nothing failed",
+            Self::Life => "a life that went on",
+            Self::Nothing => "an end that nothing shows",
         }
     }
 }

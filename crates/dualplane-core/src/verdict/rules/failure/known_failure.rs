@@ -17,27 +17,26 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     judge,
 };
 
-/// So near the end of its log a failure explains a SIGKILL; an early failed request does not.
+/// So near the end of its log a failure explains the end; an early failed request does not.
 const NEAR_END: u64 = 200;
 
 fn judge(case: &Case<'_>) -> Judged {
     let facts = case.facts;
-    let hit = facts
-        .hits
-        .iter()
-        .find(|h| h.mark == Mark::Failure)
-        .ok_or_else(|| unmet("no line matches a known failure that is not memory"))?;
+    let known = || facts.hits.iter().filter(|h| h.mark == Mark::Failure);
+    if known().next().is_none() {
+        return Err(unmet("no line matches a known failure that is not memory"));
+    }
+    let hit = known()
+        .find(|h| !case.outlived(&h.place))
+        .ok_or_else(|| unmet("the server came up or answered requests after the failure"))?;
     // Behind a known failure a process that "died unexpectedly" died of it; before it, it did not.
     let explains =
         death(facts).is_none_or(|d| d.place.file != hit.place.file || d.place.line > hit.place.line);
     if !explains {
         return Err(unmet("a process died before the failure was printed"));
     }
-    if case.exit_code() == Some(137) && !ends_log(hit, facts) {
-        return Err(unmet(
-            "the failure is long before the end of its log, and the container ended with \
-        SIGKILL",
-        ));
+    if !ends_log(hit, facts) {
+        return Err(unmet("the failure is long before the end of its log"));
     }
     let phase = case.phase_or_end(hit.phase);
     Ok(decided(Class::NotMemory, phase, Confidence::High, hit.meaning.clone(), vec![quoted(hit)]))

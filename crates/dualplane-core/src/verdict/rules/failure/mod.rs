@@ -11,6 +11,7 @@ use crate::knowledge::Mark;
 
 const BEATS: &[Beats] = &[
     Beats::stage(Stage::Unexplained, "the end is explained"),
+    Beats::stage(Stage::Life, "something failed after the server was up"),
     Beats::stage(Stage::Nothing, "something failed"),
 ];
 

@@ -1,6 +1,7 @@
 //! A traceback that ends in an exception which is no memory error.
 
 use super::{BEATS, Judged, Rule, Stage, death, decided, unmet};
+use crate::facts::Exception;
 use crate::verdict::case::Case;
 use crate::verdict::{Cited, Class, Confidence, Phase};
 
@@ -8,9 +9,10 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "traceback",
     stage: Stage::Failure,
     classes: &[Class::NotMemory],
-    when: "a traceback ends in an exception that matches no signature, no process is reported dead, and \
-    the container did not end with SIGKILL",
-    near_miss: "the traceback of one request before a SIGKILL: an exception does not send SIGKILL",
+    when: "a traceback ends in an exception that matches no signature and names its cause, the server did not go on \
+    after it, no process is reported dead, and the container did not end with SIGKILL",
+    near_miss: "the traceback of one request before a SIGKILL: an exception does not send SIGKILL; an exception that only \
+    notices a lost process or connection",
     beats: BEATS,
     source: "CPython traceback format",
     judge,
@@ -31,7 +33,8 @@ pub(super) fn exception(case: &Case<'_>) -> Judged {
     let exception = case
         .facts
         .exceptions
-        .first()
+        .iter()
+        .find(|e| !case.outlived(&e.place) && !leaves_open(e))
         .ok_or_else(|| unmet("no traceback ends in an exception that matches no signature"))?;
     let summary = format!(
         "the traceback ends in {}, which is not a memory error",
@@ -46,6 +49,31 @@ pub(super) fn exception(case: &Case<'_>) -> Judged {
     Ok(decided(Class::NotMemory, phase, Confidence::Medium, summary, supports))
 }
 
+/// Exceptions that only notice that something else is gone, slow or asked to stop.
+const NOTICES: &[&str] = &[
+    "BrokenPipeError",
+    "BrokenProcessPool",
+    "CancelledError",
+    "ConnectionAbortedError",
+    "ConnectionError",
+    "ConnectionRefusedError",
+    "ConnectionResetError",
+    "EOFError",
+    "IncompleteReadError",
+    "KeyboardInterrupt",
+    "SystemExit",
+    "TimeoutError",
+];
+
+/// Words of an exception that may stand for a memory error or for a fault of the GPU.
+const OPEN: &[&str] = &["CUDA error", "CUDA driver error", "HIP error", "NCCL error", "llocat"];
+
+/// The exception does not say what failed, or that something else did: it explains no end.
+fn leaves_open(exception: &Exception) -> bool {
+    let name = exception.name.rsplit('.').next().unwrap_or_default();
+    NOTICES.contains(&name) || OPEN.iter().any(|w| exception.message.contains(w))
+}
+
 #[cfg(test)]
 mod tests {
     use super::RULE;
@@ -56,6 +84,19 @@ mod tests {
     #[test]
     fn an_exception_is_the_end() {
         holds(&RULE, &[pod(1, "Error"), log(TRACE)]);
+    }
+
+    #[test]
+    fn one_that_only_notices_a_lost_process_is_none() {
+        let trace = TRACE.replace("ZeroDivisionError: division by zero", "EOFError");
+        near_miss(&RULE, "exit_code", &[pod(1, "Error"), log(&trace)]);
+    }
+
+    #[test]
+    fn one_that_leaves_open_what_failed_is_none() {
+        let open = "RuntimeError: nrt_tensor_allocate status=4 message=\"Allocation Failure\"";
+        let trace = TRACE.replace("ZeroDivisionError: division by zero", open);
+        near_miss(&RULE, "exit_code", &[pod(1, "Error"), log(&trace)]);
     }
 
     #[test]

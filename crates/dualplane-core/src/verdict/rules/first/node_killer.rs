@@ -40,7 +40,7 @@ mod tests {
     fn oomd_that_only_considers_does_not() {
         near_miss(
             &RULE,
-            "nothing_failed",
+            "end_not_shown",
             &[kernel(
                 "Feb 15 17:10:20 node7 systemd-oomd[1261]: Considered 60 cgroups for killing, top candidates were:\n",
             )],

@@ -33,7 +33,7 @@ mod tests {
     fn a_cleanup_without_a_cause_does_not() {
         near_miss(
             &RULE,
-            "nothing_failed",
+            "end_not_shown",
             &[kernel(
                 "[171903.002214] NVRM: Xid (PCI:0007:01:00): 45, pid=1919440, name=python3, Ch 00000001\n",
             )],

@@ -1,11 +1,10 @@
-//! Nothing failed, as far as the evidence goes; without any log or object that is no finding.
+//! Nothing shows how it ended or that it went on: no finding, with what is missing.
 
+pub(super) mod end_not_shown;
 pub(super) mod no_evidence;
 pub(super) mod no_status;
-pub(super) mod nothing_failed;
 pub(super) mod refused_request;
 pub(super) mod snapshots;
-pub(super) mod unknown_alarm;
 
 use super::{Beats, Judged, Rule, Stage, decided, unmet};
 use crate::verdict::case::Case;

@@ -1,16 +1,18 @@
-//! Neither a log nor an object is at hand.
+//! Neither a log nor an object is at hand, or only a text that is neither.
 
 use super::{Beats, Judged, Rule, Stage, decided, has_objects, unmet};
+use crate::facts::Place;
+use crate::text::counted;
 use crate::verdict::case::Case;
-use crate::verdict::{Class, Confidence, Phase};
+use crate::verdict::{Cited, Class, Confidence, Phase};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
     id: "no_evidence",
     stage: Stage::Nothing,
     classes: &[Class::Unknown],
-    when: "there is no log, object or metric",
+    when: "there is no log, object or metric, or only a text in which no line is known",
     near_miss: "a log of one line",
-    beats: &[Beats::rule("nothing_failed", "without evidence, this is not a finding")],
+    beats: &[Beats::rule("end_not_shown", "without evidence, this is not a finding")],
     source: "own",
     judge,
 };
@@ -19,8 +21,20 @@ fn judge(case: &Case<'_>) -> Judged {
     if case.facts.has_life() || has_objects(case) {
         return Err(unmet("there is a log, an object or a metric"));
     }
-    let summary = "there is no evidence to judge";
-    Ok(decided(Class::Unknown, Phase::Unknown, Confidence::Low, summary, Vec::new()))
+    let texts = case.facts.logs.iter().filter(|l| l.lines > 0);
+    let supports: Vec<Cited> = texts
+        .take(4)
+        .map(|l| {
+            let what = format!("{} of which none is known", counted(l.total(), "line"));
+            Cited::at(what, &Place { file: l.file.clone(), line: None })
+        })
+        .collect();
+    let summary = if supports.is_empty() {
+        "there is no evidence to judge"
+    } else {
+        "the text holds no log, status, event or metric that is known: there is no evidence to judge"
+    };
+    Ok(decided(Class::Unknown, Phase::Unknown, Confidence::Low, summary, supports))
 }
 
 #[cfg(test)]
@@ -34,7 +48,16 @@ mod tests {
     }
 
     #[test]
+    fn a_shopping_list_is_none() {
+        holds(&RULE, &[log("milk\neggs\nbread\n")]);
+    }
+
+    #[test]
     fn a_line_is_something() {
-        near_miss(&RULE, "nothing_failed", &[log("INFO: Started server process [1]\n")]);
+        near_miss(
+            &RULE,
+            "end_not_shown",
+            &[log("INFO 06-18 08:01:00 [api_server.py:1977] vLLM API server\n")],
+        );
     }
 }

@@ -10,7 +10,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     classes: &[Class::Unknown],
     when: "the evidence contains only the pod object, and it has no status",
     near_miss: "the same object together with an event or a log",
-    beats: &[Beats::rule("nothing_failed", "a manifest cannot show that nothing failed")],
+    beats: &[Beats::rule("end_not_shown", "a manifest cannot show that nothing failed")],
     source: "Kubernetes API: PodStatus",
     judge,
 };
@@ -43,6 +43,10 @@ mod tests {
 
     #[test]
     fn beside_a_log_the_log_speaks() {
-        near_miss(&RULE, "nothing_failed", &[manifest(), log("INFO: Started server process [1]\n")]);
+        near_miss(
+            &RULE,
+            "end_not_shown",
+            &[manifest(), log("INFO 06-18 08:01:00 [api_server.py:1977] vLLM API server\n")],
+        );
     }
 }

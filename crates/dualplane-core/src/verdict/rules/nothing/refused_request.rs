@@ -10,17 +10,24 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "refused_request",
     stage: Stage::Nothing,
     classes: &[Class::NotMemory],
-    when: "a server refused requests for a reason of the client's (too long, unknown image, full queue), and nothing \
-    ended",
-    near_miss: "a refused request in the log of a container that died",
-    beats: &[Beats::rule("nothing_failed", "a request failed, and the log shows why")],
+    when: "the last thing that a log tells is a request refused for a reason of its own (too long, unknown image, full \
+    queue), and nothing ended",
+    near_miss: "a refused request in the log of a container that died; one long before a log just stops",
+    beats: &[Beats::rule("end_not_shown", "a request failed, and the log shows why")],
     source: "signatures with the mark refused (knowledge/)",
     judge,
 };
 
+/// Lines of a traceback's end and an access log behind the refusal.
+const LAST: u64 = 10;
+
 fn judge(case: &Case<'_>) -> Judged {
-    let refused = case.facts.hits.iter().find(|h| h.mark == Mark::Refused);
+    let refused = case.facts.hits.iter().rfind(|h| h.mark == Mark::Refused);
     let hit = refused.ok_or_else(|| unmet("no line reports a refused request"))?;
+    let mut logs = case.facts.logs.iter().filter(|l| l.file == hit.place.file);
+    if hit.place.line.is_some_and(|line| logs.any(|l| l.behind(line) > LAST)) {
+        return Err(unmet("the log goes on behind the refused request"));
+    }
     if case.death().is_some_and(|d| !d.clean()) {
         return Err(unmet("the container ended, and a refused request ends none"));
     }

@@ -16,7 +16,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     near_miss: "the same tool output together with a log, an object or a kernel log",
     beats: &[
         Beats::rule("no_evidence", "the report shows what there is"),
-        Beats::rule("nothing_failed", "a snapshot does not show an end"),
+        Beats::rule("end_not_shown", "a snapshot does not show an end"),
     ],
     source: "nvidia-smi, free, kubectl top, memory.stat: values at one moment",
     judge,

@@ -1,6 +1,8 @@
 //! The condition DisruptionTarget: the scheduler, a taint, an eviction or a garbage collector ended the pod.
 
-use super::{Beats, FAILURE, Judged, NOTHING, Rule, SIGNAL, SYMPTOM, Stage, UNEXPLAINED, decided, unmet};
+use super::{
+    Beats, FAILURE, Judged, LIFE, NOTHING, Rule, SIGNAL, SYMPTOM, Stage, UNEXPLAINED, decided, unmet,
+};
 use crate::verdict::case::Case;
 use crate::verdict::{Cited, Class, Confidence};
 
@@ -17,6 +19,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
         SYMPTOM,
         FAILURE,
         UNEXPLAINED,
+        LIFE,
         NOTHING,
     ],
     source: "Kubernetes pod conditions: DisruptionTarget (PreemptionByScheduler, DeletionByTaintManager, EvictionByEvictionAPI, TerminationByKubelet)",

@@ -1,8 +1,8 @@
 //! An event or status text says what ended it: a probe, an eviction for another resource, preemption.
 
 use super::{
-    Beats, FAILURE, Judged, NOTHING, Rule, SIGNAL, SYMPTOM, Stage, UNEXPLAINED, can_be_stopped, decided,
-    unmet,
+    Beats, FAILURE, Judged, LIFE, NOTHING, Rule, SIGNAL, SYMPTOM, Stage, UNEXPLAINED, can_be_stopped,
+    decided, unmet,
 };
 use crate::facts::Hit;
 use crate::knowledge::Mark;
@@ -25,6 +25,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
         SYMPTOM,
         FAILURE,
         UNEXPLAINED,
+        LIFE,
         NOTHING,
     ],
     source: "kubelet events and status texts (knowledge/kubelet.toml)",
@@ -49,7 +50,8 @@ fn judge(case: &Case<'_>) -> Judged {
         let not = if d.reason.is_empty() { "" } else { ", not OOMKilled" };
         supports.push(Cited::at(format!("{}{not}", d.told(" with ")), &case.pod_place()));
     }
-    Ok(decided(Class::NotMemory, case.end_phase(), Confidence::High, hit.meaning.clone(), supports))
+    let phase = case.phase_or_end(hit.phase);
+    Ok(decided(Class::NotMemory, phase, Confidence::High, hit.meaning.clone(), supports))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::{Beats, Judged, Rule, Stage, decided, unmet};
 use crate::verdict::case::Case;
 
 /// What is known to have ended it needs no guess from the log.
-const BEATS: &[Beats] = &[SIGNAL, SYMPTOM, FAILURE, UNEXPLAINED, NOTHING];
+const BEATS: &[Beats] = &[SIGNAL, SYMPTOM, FAILURE, UNEXPLAINED, LIFE, NOTHING];
 
 const SIGNAL: Beats = Beats::stage(Stage::Signal, "the sender of the signal is known");
 const SYMPTOM: Beats =
@@ -18,6 +18,7 @@ const SYMPTOM: Beats =
 const FAILURE: Beats =
     Beats::stage(Stage::Failure, "an error in the log around a requested stop is a consequence of the stop");
 const UNEXPLAINED: Beats = Beats::stage(Stage::Unexplained, "the end is explained");
+const LIFE: Beats = Beats::stage(Stage::Life, "the end is explained");
 const NOTHING: Beats = Beats::stage(Stage::Nothing, "the end is explained");
 
 /// SIGKILL, SIGTERM or SIGINT (also as Python reports them), a clean end, or an end that nobody saw: what comes of being

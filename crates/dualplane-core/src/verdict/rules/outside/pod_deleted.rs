@@ -1,7 +1,8 @@
 //! Somebody deleted the pod: the grace period ends in SIGKILL.
 
 use super::{
-    Beats, FAILURE, Judged, NOTHING, Rule, SIGNAL, SYMPTOM, Stage, UNEXPLAINED, decided, fits_a_stop, unmet,
+    Beats, FAILURE, Judged, LIFE, NOTHING, Rule, SIGNAL, SYMPTOM, Stage, UNEXPLAINED, decided, fits_a_stop,
+    unmet,
 };
 use crate::verdict::case::Case;
 use crate::verdict::{Cited, Class, Confidence};
@@ -18,6 +19,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
         SYMPTOM,
         FAILURE,
         UNEXPLAINED,
+        LIFE,
         NOTHING,
     ],
     source: "Kubernetes pod lifecycle: termination of pods",

@@ -15,6 +15,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
         Beats::stage(Stage::Symptom, "memory pressure that the server survived does not raise SIGBUS"),
         Beats::stage(Stage::Failure, "errors around a bus error are consequences of the missing page"),
         Beats::stage(Stage::Unexplained, "the signal names its cause"),
+        Beats::stage(Stage::Life, "the end is explained"),
         Beats::stage(Stage::Nothing, "the end is explained"),
     ],
     source: "Linux tmpfs: SIGBUS where a page of a full file system is touched; container runtimes' 64 MiB of /dev/shm",

@@ -15,6 +15,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
         Beats::stage(Stage::Symptom, "a crash is not memory pressure that the server survived"),
         Beats::stage(Stage::Failure, "the kernel saw the crash itself"),
         Beats::stage(Stage::Unexplained, "the kernel message is more specific than the exit code"),
+        Beats::stage(Stage::Life, "the end is explained"),
         Beats::stage(Stage::Nothing, "the end is explained"),
     ],
     source: "Linux arch/x86/mm/fault.c: \"segfault at … ip … sp … error\"",

@@ -2,7 +2,6 @@
 
 use super::{Beats, Judged, Rule, Stage, decided, quoted, unmet};
 use crate::facts::Place;
-use crate::knowledge::Mark;
 use crate::verdict::case::Case;
 use crate::verdict::{Class, Confidence};
 
@@ -17,6 +16,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
         Beats::rule("survived_error", "the server answered well after the error and was then stopped"),
         Beats::stage(Stage::Failure, "nothing failed after the last response"),
         Beats::stage(Stage::Unexplained, "the stop explains the end"),
+        Beats::stage(Stage::Life, "the end is explained"),
         Beats::stage(Stage::Nothing, "the end is explained"),
     ],
     source: "uvicorn and engines: messages of a graceful stop (knowledge host.stop_request)",
@@ -34,11 +34,7 @@ fn judge(case: &Case<'_>) -> Judged {
         .find(|l| !l.kernel && l.last_served.is_some())
         .ok_or_else(|| unmet("no log shows an answered request"))?;
     let since = |p: &Place| p.file == log.file && p.line > log.last_served;
-    let ends = |m: Mark| matches!(m, Mark::Fatal | Mark::Death | Mark::Failure | Mark::Suspect);
-    let failed = facts.hits.iter().any(|h| since(&h.place) && ends(h.mark))
-        || log.alarm.as_ref().is_some_and(|(line, _)| Some(*line) > log.last_served)
-        || facts.exceptions.iter().any(|e| since(&e.place));
-    if failed {
+    if case.failed_since(log, log.last_served) {
         return Err(unmet("something failed after the last answered request"));
     }
     let stop = facts

@@ -1,6 +1,6 @@
 //! A line tells that a process died, and none says of what.
 
-use super::{Beats, Rule, Stage, unknown_line, unmet};
+use super::{Beats, LIFE, NOTHING, Rule, Stage, unknown_line, unmet};
 use crate::knowledge::Mark;
 use crate::verdict::Class;
 use crate::verdict::case::Case;
@@ -13,7 +13,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     near_miss: "the same line after a known failure that ended the process",
     beats: &[
         Beats::rule("failure_wrapper", "a process's death is closer to the cause than a wrapper's message"),
-        Beats::stage(Stage::Nothing, "something died"),
+        LIFE,
+        NOTHING,
     ],
     source: "signatures with the mark death (knowledge/)",
     judge: |case: &Case<'_>| {

@@ -1,6 +1,6 @@
 //! An exit code of the program's own choice, and no line that says why.
 
-use super::{Beats, Judged, Rule, Stage, unknown_end, unmet};
+use super::{Beats, Judged, LIFE, NOTHING, Rule, Stage, unknown_end, unmet};
 use crate::verdict::Class;
 use crate::verdict::case::Case;
 
@@ -15,7 +15,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
         Beats::rule("death_line", "the exit code says how it ended"),
         Beats::rule("failure_wrapper", "the exit code says how it ended"),
         Beats::rule("restart_loop", "it is known how the container ended"),
-        Beats::stage(Stage::Nothing, "something died"),
+        LIFE,
+        NOTHING,
     ],
     source: "wait(2)",
     judge,
@@ -47,6 +48,6 @@ mod tests {
 
     #[test]
     fn a_clean_end_is_none() {
-        near_miss(&RULE, "nothing_failed", &[pod(0, "Completed")]);
+        near_miss(&RULE, "ended_in_order", &[pod(0, "Completed")]);
     }
 }

@@ -1,6 +1,6 @@
 //! A SIGKILL that nobody explains: exit code 137 alone proves nothing.
 
-use super::{Beats, Judged, Rule, Stage, end, unknown_end};
+use super::{Beats, Judged, LIFE, NOTHING, Rule, Stage, end, unknown_end};
 use crate::verdict::Class;
 use crate::verdict::case::Case;
 
@@ -15,7 +15,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
         Beats::rule("death_line", "the exit code says how it ended"),
         Beats::rule("failure_wrapper", "the exit code says how it ended"),
         Beats::rule("restart_loop", "it is known how the container ended"),
-        Beats::stage(Stage::Nothing, "something died"),
+        LIFE,
+        NOTHING,
     ],
     source: "signal(7)",
     judge,

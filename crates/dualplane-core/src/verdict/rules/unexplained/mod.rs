@@ -9,6 +9,7 @@ pub(super) mod quoted_words;
 pub(super) mod restart_loop;
 pub(super) mod segfault;
 pub(super) mod terminated;
+pub(super) mod unknown_alarm;
 
 use super::{Beats, Judged, Rule, Stage, Unmet, decided, quoted, unmet};
 use crate::evidence::Termination;
@@ -16,7 +17,10 @@ use crate::facts::Hit;
 use crate::verdict::case::Case;
 use crate::verdict::{Cited, Class, Confidence};
 
-const BEATS: &[Beats] = &[Beats::stage(Stage::Nothing, "something died")];
+const BEATS: &[Beats] = &[LIFE, NOTHING];
+
+const LIFE: Beats = Beats::stage(Stage::Life, "something died after the server was up");
+const NOTHING: Beats = Beats::stage(Stage::Nothing, "something died");
 
 /// An end that is told by the API and was not clean.
 fn end<'c>(case: &'c Case<'_>, code: i64, absent: &'static str) -> Result<&'c Termination, Unmet> {

@@ -1,6 +1,6 @@
 //! The kubelet restarts something again and again, and nothing at hand says what it died of.
 
-use super::{Beats, Judged, Rule, Stage, decided, unmet};
+use super::{Beats, Judged, LIFE, NOTHING, Rule, Stage, decided, unmet};
 use crate::facts::Hit;
 use crate::knowledge::Mark;
 use crate::verdict::case::Case;
@@ -15,7 +15,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     beats: &[
         Beats::rule("death_line", "a restart loop is more specific than a single end"),
         Beats::rule("failure_wrapper", "a restart loop is more specific than a single end"),
-        Beats::stage(Stage::Nothing, "something died"),
+        LIFE,
+        NOTHING,
     ],
     source: "kubelet pkg/kubelet/kuberuntime: BackOffStartContainer",
     judge,
@@ -54,8 +55,8 @@ mod tests {
     fn beside_a_log_the_log_speaks() {
         near_miss(
             &RULE,
-            "nothing_failed",
-            &[event("BackOff", BACK_OFF), log("INFO: Started server process [1]\n")],
+            "end_not_shown",
+            &[event("BackOff", BACK_OFF), log("INFO 06-18 08:01:00 [api_server.py:1977] vLLM API server\n")],
         );
     }
 }

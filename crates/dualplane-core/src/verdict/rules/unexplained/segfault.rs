@@ -1,6 +1,6 @@
 //! Exit code 139 is a SIGSEGV: a native crash.
 
-use super::{Beats, Judged, Rule, Stage, decided, end};
+use super::{Beats, Judged, LIFE, NOTHING, Rule, Stage, decided, end};
 use crate::verdict::case::Case;
 use crate::verdict::{Cited, Class, Confidence};
 
@@ -13,7 +13,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     beats: &[
         Beats::rule("death_line", "the exit code says how it ended"),
         Beats::rule("failure_wrapper", "the exit code says how it ended"),
-        Beats::stage(Stage::Nothing, "something died"),
+        LIFE,
+        NOTHING,
     ],
     source: "signal(7)",
     judge,

@@ -1,18 +1,18 @@
 //! The log tells of a violent end in words that no signature knows: that is no health.
 
-use super::{Beats, Judged, Rule, Stage, decided, unmet};
+use super::{BEATS, Judged, Rule, Stage, decided, unmet};
 use crate::facts::Place;
 use crate::verdict::case::Case;
 use crate::verdict::{Cited, Class, Confidence};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
     id: "unknown_alarm",
-    stage: Stage::Nothing,
+    stage: Stage::Unexplained,
     classes: &[Class::Unknown],
     when: "after the last sign that the server was up, a line reports an abnormal end and matches no \
     signature",
     near_miss: "the same message before the server started (again)",
-    beats: &[Beats::rule("nothing_failed", "an unrecognised end does not mean that the server was healthy")],
+    beats: BEATS,
     source: "messages of signals and aborts (facts/lines.rs)",
     judge,
 };
