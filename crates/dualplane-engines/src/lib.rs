@@ -99,6 +99,9 @@ pub struct Descriptor {
     /// A load that does not fit is tried again with less.
     #[serde(default)]
     pub retries_load: bool,
+    /// It takes all its memory of a card at start: how full a card is says nothing of its traffic.
+    #[serde(default)]
+    pub preallocates: bool,
     /// Its levers.
     #[serde(default)]
     pub flags: Flags,

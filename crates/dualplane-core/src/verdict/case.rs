@@ -1,6 +1,7 @@
 //! One incident as the rules see it: the evidence, whose death it is, what may have caused it, in causal order.
 
 use super::candidates::{self, Candidate};
+use super::pressure::{self, Pressure};
 use super::rules::symptoms;
 use super::{Phase, Subject, chain, deaths, oom_records};
 use crate::evidence::{Bundle, Pod, Termination};
@@ -17,6 +18,8 @@ pub(super) struct Case<'a> {
     pub(super) candidates: Vec<Candidate>,
     /// Those that ended something, the first in cause first, each class once.
     pub(super) chain: Vec<Candidate>,
+    /// How what lives stands against its limits.
+    pub(super) pressure: Option<Pressure>,
 }
 
 impl<'a> Case<'a> {
@@ -25,7 +28,8 @@ impl<'a> Case<'a> {
         subject.kill = oom_records::own(bundle, facts, &subject);
         let candidates = candidates::collect(bundle, facts, knowledge, &subject);
         let chain = chain::causal(&candidates, facts, &subject);
-        Self { bundle, facts, subject, candidates, chain }
+        let pressure = pressure::of(bundle, facts, &subject);
+        Self { bundle, facts, subject, candidates, chain, pressure }
     }
 
     /// The end that is judged, as the API tells it.

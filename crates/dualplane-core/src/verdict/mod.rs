@@ -15,6 +15,7 @@ mod identity;
 mod memory;
 mod missing;
 mod oom_records;
+pub mod pressure;
 mod server_runs;
 pub use causes::{bearing_changes, memory_limit};
 pub use missing::Names;
@@ -30,6 +31,7 @@ use case::Case;
 pub use cited::{Cited, Proof};
 pub use deaths::Subject;
 pub(crate) use dualplane_base::{Class, Confidence, Phase, Plane};
+use pressure::Pressure;
 use rules::Ruled;
 pub use why_not::why_not;
 
@@ -150,6 +152,8 @@ pub struct Verdict {
     pub trace: Vec<Ruled>,
     /// Ids of the weighing rules that added to it.
     pub weighed: Vec<&'static str>,
+    /// How the server that lives stands against its limits, where it was not memory that ended it.
+    pub pressure: Option<Pressure>,
     /// Whose death this is.
     pub subject: Subject,
 }
@@ -163,6 +167,9 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
         decided.phase = case.end_phase();
     }
     let weighed = weighing::weigh(&case, &mut decided);
+    // What memory ended is told by its own numbers; beside another end, or none, the server that runs now is looked at.
+    let symptom = rules::rule(decided.by).is_some_and(|r| r.stage == rules::Stage::Symptom);
+    let lives = decided.class.plane() == Plane::None || symptom && case.death().is_none();
     let subject = &case.subject;
     let mut causes = causes::rank(bundle, facts, &decided, &case.candidates, subject);
     causes.extend(identity::passed_over(bundle, facts, knowledge, subject));
@@ -180,6 +187,7 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
         decided_by: decided.by,
         trace,
         weighed,
+        pressure: case.pressure.filter(|_| lives),
         subject: case.subject,
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn place(s: &Sample) -> Place {
 }
 
 /// The sample names the subject's pod; where no pod is known, all samples of this kind must be of one.
-fn of_pod(s: &Sample, subject: &Subject, only: Option<&str>) -> bool {
+pub(super) fn of_pod(s: &Sample, subject: &Subject, only: Option<&str>) -> bool {
     let same = |label: &str, own: Option<&str>| match (s.about(label), own.filter(|o| !o.is_empty())) {
         (Some(said), Some(own)) => said == own,
         _ => true,
@@ -65,7 +65,7 @@ fn of_pod(s: &Sample, subject: &Subject, only: Option<&str>) -> bool {
 }
 
 /// The one pod that these samples are of.
-fn only_pod<'a>(bundle: &'a Bundle, name: &str) -> Option<&'a str> {
+pub(super) fn only_pod<'a>(bundle: &'a Bundle, name: &str) -> Option<&'a str> {
     let mut pods = bundle.metrics.iter().filter(|s| s.name == name).filter_map(|s| s.about("pod"));
     let first = pods.next()?;
     pods.all(|p| p == first).then_some(first)
@@ -112,6 +112,9 @@ pub(super) fn peak<'a>(
     (limit.0 > 0).then_some(Point { sample, share, limit })
 }
 
+/// VRAM in use, in MiB.
+const USED: &str = "DCGM_FI_DEV_FB_USED";
+
 /// A card's VRAM at a moment.
 pub(super) struct Vram<'a> {
     pub(super) gpu: String,
@@ -128,11 +131,6 @@ impl Vram<'_> {
 
 /// VRAM of the subject's cards at a moment, or the fullest before the death.
 pub(super) fn vram<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Stamp>) -> Vec<Vram<'a>> {
-    const USED: &str = "DCGM_FI_DEV_FB_USED";
-    let key = |s: &Sample| {
-        let card = s.label("UUID").or_else(|| s.label("uuid")).or_else(|| s.label("gpu")).unwrap_or_default();
-        (card.to_owned(), s.label("GPU_I_ID").unwrap_or_default().to_owned())
-    };
     let only = only_pod(bundle, USED);
     let all = || bundle.metrics.iter().filter(|s| s.name == USED && s.value.is_finite());
     let labelled = all().any(|s| s.about("pod").is_some());
@@ -158,25 +156,47 @@ pub(super) fn vram<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Sta
     if !labelled && cards.len() > 1 {
         return Vec::new();
     }
-    let beside = |s: &Sample, name: &str| {
+    cards.into_values().filter_map(|s| card(bundle, s)).collect()
+}
+
+/// VRAM of the subject's cards in every sample of these times.
+pub(super) fn vram_between<'a>(
+    bundle: &'a Bundle,
+    subject: &Subject,
+    within: impl Fn(Option<Stamp>) -> bool,
+) -> Vec<Vram<'a>> {
+    let only = only_pod(bundle, USED);
+    let all = || bundle.metrics.iter().filter(|s| s.name == USED && s.value.is_finite());
+    let labelled = all().any(|s| s.about("pod").is_some());
+    let mine = all().filter(|s| !labelled || of_pod(s, subject, only)).filter(|s| within(s.stamp));
+    let out: Vec<Vram<'_>> = mine.filter_map(|s| card(bundle, s)).collect();
+    // Without pod labels only a single card can be ours.
+    let several = out.first().is_some_and(|f| out.iter().any(|v| v.gpu != f.gpu));
+    if !labelled && several { Vec::new() } else { out }
+}
+
+/// Which card and MIG instance a sample is of.
+fn key(s: &Sample) -> (String, String) {
+    let card = s.label("UUID").or_else(|| s.label("uuid")).or_else(|| s.label("gpu")).unwrap_or_default();
+    (card.to_owned(), s.label("GPU_I_ID").unwrap_or_default().to_owned())
+}
+
+/// The sample with the card's total, from the figures beside it.
+fn card<'a>(bundle: &'a Bundle, s: &'a Sample) -> Option<Vram<'a>> {
+    let beside = |name: &str| {
         let same = |o: &&Sample| o.name == name && key(o) == key(s) && o.stamp == s.stamp;
         bundle.metrics.iter().find(same).map(|o| o.value).filter(|v| v.is_finite() && *v >= 0.0)
     };
-    cards
-        .into_iter()
-        .filter_map(|((card, instance), s)| {
-            // The total is not exported by default; without what is reserved the sum is short by less than 1 %.
-            let total = beside(s, "DCGM_FI_DEV_FB_TOTAL").or_else(|| {
-                let reserved = beside(s, "DCGM_FI_DEV_FB_RESERVED").unwrap_or(0.0);
-                Some(s.value + beside(s, "DCGM_FI_DEV_FB_FREE")? + reserved)
-            })?;
-            let name = s.label("gpu").map_or(card, str::to_owned);
-            let gpu = if instance.is_empty() { name } else { format!("{name}, MIG instance {instance}") };
-            let mib = |v: f64| Bytes::from_f64(v * MIB as f64);
-            Some(Vram { gpu, sample: s, used: mib(s.value), total: mib(total) })
-        })
-        .filter(|v| v.total.0 > 0)
-        .collect()
+    // The total is not exported by default; without what is reserved the sum is short by less than 1 %.
+    let total = beside("DCGM_FI_DEV_FB_TOTAL").or_else(|| {
+        let reserved = beside("DCGM_FI_DEV_FB_RESERVED").unwrap_or(0.0);
+        Some(s.value + beside("DCGM_FI_DEV_FB_FREE")? + reserved)
+    })?;
+    let (card, instance) = key(s);
+    let name = s.label("gpu").map_or(card, str::to_owned);
+    let gpu = if instance.is_empty() { name } else { format!("{name}, MIG instance {instance}") };
+    let mib = |v: f64| Bytes::from_f64(v * MIB as f64);
+    Some(Vram { gpu, sample: s, used: mib(s.value), total: mib(total) }).filter(|v| v.total.0 > 0)
 }
 
 /// How full the KV cache was at that moment.

@@ -29,6 +29,8 @@ pub struct GpuSnapshot {
 pub struct Gpu {
     /// Line, from 1.
     pub line: u64,
+    /// When this row was printed, where a tool that repeats itself tells.
+    pub stamp: Option<Stamp>,
     /// Index of the tool: in a container it counts the container's cards only.
     pub index: Option<u32>,
     /// Product name.

@@ -210,6 +210,7 @@ fn take(all: &mut Vec<Cgroup>, file: &str, of: (&str, &str), kind: &str, text: &
             Some(("anon" | "total_rss", b)) => c.anon = reading(Some(b)),
             Some(("file" | "total_cache", b)) => c.file_pages = reading(Some(b)),
             Some(("shmem" | "total_shmem", b)) => c.shmem = reading(Some(b)),
+            Some(("unevictable" | "total_unevictable", b)) => c.unevictable = reading(Some(b)),
             // Version 1 without hierarchy has no twins.
             Some(("rss", b)) if c.anon.is_none() => c.anon = reading(Some(b)),
             Some(("cache", b)) if c.file_pages.is_none() => c.file_pages = reading(Some(b)),

@@ -33,6 +33,8 @@ pub struct Cgroup {
     pub anon: Option<Reading>,
     /// Page cache with tmpfs in it (`file`, `total_cache`).
     pub file_pages: Option<Reading>,
+    /// Locked pages (`unevictable`, `total_unevictable`).
+    pub unevictable: Option<Reading>,
     /// tmpfs, shared and pinned memory (`shmem`, `total_shmem`).
     pub shmem: Option<Reading>,
     /// Share of the last minute in which all its tasks waited for memory, percent (`full avg60` of `memory.pressure`).

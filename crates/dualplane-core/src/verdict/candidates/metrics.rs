@@ -6,6 +6,7 @@ use crate::evidence::{Bundle, Container, Pod, Termination};
 use crate::facts::{Facts, Place};
 use crate::knowledge::metrics::Metrics;
 use crate::knowledge::{Knowledge, XidKind};
+use crate::verdict::pressure::thresholds::KV_FULL;
 use crate::verdict::rules::{first, symptoms};
 use crate::verdict::{Cited, Class, Confidence, Phase, Subject};
 
@@ -73,8 +74,6 @@ fn rose<'a>(series: &[&'a Sample]) -> Option<&'a Sample> {
 
 /// A recompute storm may print nothing: only the counter and a full cache show it.
 pub(super) fn preemptions(bundle: &Bundle, subject: &Subject, facts: &Facts, all: &mut Vec<Candidate>) {
-    /// A cache this full has no room to admit another sequence without evicting one.
-    const FULL: f64 = 0.95;
     let told = || facts.engine.all.iter().filter_map(|d| d.metrics.as_ref());
     let find = |names: &[&str]| {
         let of = |s: &&Sample| names.contains(&s.name.as_str()) && s.value.is_finite() && of_pod(s, subject);
@@ -87,7 +86,7 @@ pub(super) fn preemptions(bundle: &Bundle, subject: &Subject, facts: &Facts, all
     let growth = counters.iter().map(|c| (c, grown(c))).find(|(_, n)| *n > 0.0);
     let Some((first, count)) = growth.and_then(|(c, n)| Some((*c.first()?, n))) else { return };
     let fullest = usage.iter().map(|s| s.value).fold(0.0, f64::max);
-    if fullest < FULL {
+    if fullest < KV_FULL {
         return;
     }
     let what = format!(

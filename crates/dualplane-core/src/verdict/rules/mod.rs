@@ -15,6 +15,7 @@ mod signal;
 pub(super) mod symptoms;
 #[cfg(test)]
 pub(super) mod testing;
+mod under_pressure;
 pub(super) mod unexplained;
 
 pub(super) use judged::{Judged, Unmet, decided, from_chain, quoted, unmet};
@@ -79,6 +80,8 @@ pub const TABLE: &[Rule] = &[
     unexplained::death_line::RULE,
     unexplained::failure_wrapper::RULE,
     unexplained::unknown_alarm::RULE,
+    // Nothing ended, and memory is about to.
+    under_pressure::RULE,
     // A life that went on, or ended in order.
     life::ended_in_order::RULE,
     life::stays_ready::RULE,

@@ -19,6 +19,8 @@ pub enum Stage {
     Failure,
     /// Something died, and nothing says why.
     Unexplained,
+    /// Nothing ended, and memory is about to.
+    Pressure,
     /// The server's life went on, or ended in order.
     Life,
     /// Nothing shows how it ended.
@@ -27,13 +29,14 @@ pub enum Stage {
 
 impl Stage {
     /// All of them, in order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::FirstInCause,
         Self::Outside,
         Self::Signal,
         Self::Symptom,
         Self::Failure,
         Self::Unexplained,
+        Self::Pressure,
         Self::Life,
         Self::Nothing,
     ];
@@ -48,6 +51,7 @@ impl Stage {
             Self::Symptom => "symptom",
             Self::Failure => "failure",
             Self::Unexplained => "unexplained",
+            Self::Pressure => "pressure",
             Self::Life => "life",
             Self::Nothing => "nothing",
         }
@@ -63,6 +67,7 @@ impl Stage {
             Self::Symptom => "an error that the server survived",
             Self::Failure => "another failure",
             Self::Unexplained => "an unexplained end",
+            Self::Pressure => "a server that lives at its limit",
             Self::Life => "a life that went on",
             Self::Nothing => "an end that nothing shows",
         }

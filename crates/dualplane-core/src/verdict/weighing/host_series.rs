@@ -2,11 +2,9 @@
 
 use super::Weighing;
 use crate::verdict::case::Case;
+use crate::verdict::pressure::thresholds::HOST_HIGH;
 use crate::verdict::series::{at, fullest, kv, peak, place, say, vram};
 use crate::verdict::{Cited, Decided, Plane};
-
-/// Below this share the limit was not near, and a scrape that missed a spike proves nothing.
-const NEAR_LIMIT: f64 = 0.9;
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "host_series",
@@ -22,7 +20,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     }
     let (bundle, subject) = (case.bundle, &case.subject);
     let host = peak(bundle, subject, case.facts, "container_memory_working_set_bytes");
-    let Some(host) = host.filter(|h| h.share >= NEAR_LIMIT) else { return };
+    let Some(host) = host.filter(|h| h.share >= HOST_HIGH) else { return };
     let cards = vram(bundle, subject, host.sample.stamp);
     let mut text = host.sentence("working set");
     if let Some(worst) = fullest(&cards) {

@@ -3,10 +3,9 @@
 use super::Weighing;
 use crate::facts::Place;
 use crate::verdict::case::Case;
+use crate::verdict::pressure::thresholds::HOST_HIGH;
 use crate::verdict::{Cited, Decided, Plane};
 
-/// Below this share the limit was not near.
-const NEAR_LIMIT: f64 = 0.9;
 /// Rows that are told of.
 const TOLD: usize = 4;
 
@@ -37,7 +36,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         let Some(limit) = limit.filter(|l| l.0 > 0) else { continue };
         let share = t.memory.share_of(limit);
         let place = Place { file: t.file.clone(), line: Some(t.line) };
-        if share >= NEAR_LIMIT {
+        if share >= HOST_HIGH {
             let text = format!(
                 "{} showed a working set of {} ({:.0} % of the limit {}), at an unknown time",
                 t.tool,

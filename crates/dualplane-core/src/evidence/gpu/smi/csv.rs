@@ -109,9 +109,11 @@ fn rows(lines: &[&str], first: u64, columns: &[String]) -> (usize, GpuSnapshot) 
                 ..GpuProcess::default()
             });
         } else {
-            s.stamp = s.stamp.or_else(|| get(&["timestamp"]).and_then(find_stamp));
+            let stamp = get(&["timestamp"]).and_then(find_stamp);
+            s.stamp = s.stamp.or(stamp);
             s.gpus.push(Gpu {
                 line: number,
+                stamp,
                 index: get(&["index"]).and_then(|v| v.parse().ok()),
                 name: get(&["name", "gpu_name"]).map(str::to_owned),
                 uuid: card,

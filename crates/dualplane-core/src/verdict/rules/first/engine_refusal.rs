@@ -33,7 +33,7 @@ mod tests {
     fn a_printout_does_not() {
         near_miss(
             &RULE,
-            "snapshots",
+            "under_pressure",
             &[file(
                 "nvidia-smi.csv",
                 "index, name, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB], memory.free [MiB]\n0, NVIDIA H100 80GB HBM3, GPU-5fd4f087-86f3-7a43-b711-4771313afc50, 00000000:4A:00.0, 81559 MiB, 80321 MiB, 1238 MiB\n",

@@ -1,0 +1,131 @@
+//! How fast memory grows, and when it reaches its limit.
+//!
+//! A start-up load rises and stays: only what still rises in the last third of the samples grows on.
+
+use super::thresholds::{GROWN, HORIZON_MS, RISE, WINDOW_MS};
+use crate::facts::Place;
+use crate::text::counted;
+use crate::time::Stamp;
+use crate::units::Bytes;
+
+/// Samples that show a trend: three thirds of at least this many.
+const LEAST_OF_A_THIRD: usize = 2;
+const HOUR_MS: f64 = 3_600_000.0;
+
+/// A use that grows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Growth {
+    /// Bytes an hour, as of the last two thirds of the samples.
+    pub per_hour: Bytes,
+    /// From the first sample to the last.
+    pub window_ms: i64,
+    /// Samples.
+    pub samples: usize,
+    /// Until the limit is reached at this rate.
+    pub to_limit_ms: i64,
+    /// The first of them.
+    pub first: Place,
+}
+
+impl Growth {
+    /// `grows by 1.20 GiB/h (9 samples in 40 min): at the limit in 2 h 10 min`.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        format!(
+            "grows by {}/h ({} in {}): at the limit in {}",
+            self.per_hour,
+            counted(self.samples as u64, "sample"),
+            time(self.window_ms),
+            time(self.to_limit_ms)
+        )
+    }
+
+    /// The limit is near enough in time for somebody to act.
+    pub(super) fn is_pressing(&self, share: f64) -> bool {
+        share >= GROWN && self.window_ms >= WINDOW_MS && self.to_limit_ms <= HORIZON_MS
+    }
+}
+
+/// `45 s`, `40 min`, `2 h 10 min`, `3 d 4 h`.
+fn time(ms: i64) -> String {
+    let min = ms / 60_000;
+    match min {
+        0 => format!("{} s", ms / 1000),
+        1..=59 => format!("{min} min"),
+        60..=1439 => format!("{} h {} min", min / 60, min % 60),
+        _ => format!("{} d {} h", min / 1440, min % 1440 / 60),
+    }
+}
+
+/// One sample: when, how much, where.
+pub(super) type Point = (Stamp, Bytes, Place);
+
+/// What a series of samples in order of time says of the limit; `None` where it does not grow steadily.
+pub(super) fn of(points: &[Point], limit: Bytes) -> Option<Growth> {
+    let third = points.len() / 3;
+    let ((first, _, place), (last, now, _)) = (points.first()?, points.last()?);
+    let window_ms = first.ms_until(*last).filter(|ms| *ms > 0)?;
+    if third < LEAST_OF_A_THIRD {
+        return None;
+    }
+    let thirds =
+        [points.get(..third)?, points.get(third..points.len() - third)?, points.get(points.len() - third..)?];
+    let [(_, a), (at_b, b), (at_c, c)] = thirds.map(|t| mean(t, *first));
+    // Each third above the one before, and the last rise no mere remainder of the first.
+    let steady = b > a && c > b && c - b >= (b - a) / 4.0;
+    if !steady || (c - a) < RISE * limit.0 as f64 {
+        return None;
+    }
+    let per_ms = (c - b) / (at_c - at_b);
+    let left = limit.saturating_sub(*now).0 as f64;
+    Some(Growth {
+        per_hour: Bytes::from_f64(per_ms * HOUR_MS),
+        window_ms,
+        samples: points.len(),
+        to_limit_ms: (left / per_ms) as i64,
+        first: place.clone(),
+    })
+}
+
+/// Mean time since the first sample, and mean use.
+fn mean(points: &[Point], first: Stamp) -> (f64, f64) {
+    let n = points.len().max(1) as f64;
+    let sum = points.iter().fold((0.0, 0.0), |(t, b), (at, used, _)| {
+        (t + first.ms_until(*at).unwrap_or_default() as f64, b + used.0 as f64)
+    });
+    (sum.0 / n, sum.1 / n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::GIB;
+
+    fn points(gib: &[f64]) -> Vec<Point> {
+        let at = |i: usize| dualplane_base::metrics::at_ms(1_795_170_600_000.0 + i as f64 * 300_000.0);
+        let place = |i: usize| Place { file: "m.prom".into(), line: Some(i as u64 + 1) };
+        gib.iter().enumerate().map(|(i, g)| (at(i), Bytes::from_f64(g * GIB as f64), place(i))).collect()
+    }
+
+    #[test]
+    fn a_steady_rise_reaches_the_limit() {
+        let g =
+            of(&points(&[50.0, 51.0, 52.0, 53.0, 54.0, 55.0, 56.0, 57.0, 58.0]), Bytes(64 * GIB)).unwrap();
+        // 1 GiB in 5 minutes, 6 GiB to go.
+        assert!((g.per_hour.0 as f64 / GIB as f64 - 12.0).abs() < 0.01, "{g:?}");
+        assert!((g.to_limit_ms - 30 * 60_000).abs() < 1000, "{g:?}");
+        assert!(g.is_pressing(58.0 / 64.0) && !g.is_pressing(0.3));
+    }
+
+    #[test]
+    fn a_load_that_stays_a_fall_and_noise_do_not_grow() {
+        for flat in [
+            &[2.0, 20.0, 40.0, 50.0, 50.0, 50.1, 50.0, 50.1, 50.1],
+            &[58.0, 57.0, 56.0, 55.0, 54.0, 53.0, 52.0, 51.0, 50.0],
+            &[50.0, 50.02, 50.01, 50.04, 50.05, 50.04, 50.07, 50.06, 50.08],
+        ] {
+            assert_eq!(of(&points(flat), Bytes(64 * GIB)), None, "{flat:?}");
+        }
+        assert_eq!(of(&points(&[50.0, 55.0, 60.0]), Bytes(64 * GIB)), None, "three samples are no trend");
+    }
+}

@@ -1,0 +1,198 @@
+//! Nothing ended, but a plane stands at its limit: that is no health, and no death either.
+
+use super::{Beats, Judged, Rule, Stage, decided, unmet};
+use crate::evidence::Termination;
+use crate::verdict::case::Case;
+use crate::verdict::pressure::{Bound, Level, Pressure, Reading};
+use crate::verdict::{Cited, Class, Confidence};
+
+pub(in crate::verdict) const RULE: Rule = Rule {
+    id: "under_pressure",
+    stage: Stage::Pressure,
+    classes: &[Class::Unknown],
+    when: "nothing ended, and host RAM is at 90 % of its limit, VRAM at 95 %, the KV cache at 95 % with requests that \
+    wait, or a steady growth reaches the limit within a day",
+    near_miss: "a limit that is full of page cache; VRAM at 90 % that the engine reserved at start",
+    beats: &[
+        Beats::stage(Stage::Life, "that it goes on does not tell how long"),
+        Beats::stage(Stage::Nothing, "a server at its limit is not healthy, though nothing failed yet"),
+    ],
+    source: "kubelet: working set; cgroup v2 memory.stat; DCGM, nvidia-smi; engines' metrics (verdict/pressure)",
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Judged {
+    if case.death().is_some_and(|d: &Termination| !d.clean()) {
+        return Err(unmet("a container ended"));
+    }
+    let pressure =
+        case.pressure.as_ref().ok_or_else(|| unmet("nothing shows the memory of a server that runs"))?;
+    let plane = match pressure.bound {
+        Bound::None => return Err(unmet("no plane is at its limit, or will be within a day")),
+        Bound::Host => "host RAM is",
+        Bound::Gpu => "GPU memory is",
+        Bound::Both => "host RAM and GPU memory are",
+    };
+    let high: Vec<&Reading> = high(pressure);
+    let worst: Vec<String> = high.iter().map(|r| told(r)).collect();
+    let ended = if case.pod().is_some() { "nothing has ended" } else { "the evidence shows no end" };
+    let summary = format!("{ended}, but {plane} under pressure: {}", worst.join("; "));
+    let supports = high.iter().map(|r| Cited::at(told(r), &r.place)).collect();
+    let confidence = if case.pod().is_some() { Confidence::High } else { Confidence::Medium };
+    Ok(decided(Class::Unknown, case.end_phase(), confidence, summary, supports))
+}
+
+/// The fullest of each plane that is at its limit.
+fn high(pressure: &Pressure) -> Vec<&Reading> {
+    let planes = [crate::verdict::Plane::Host, crate::verdict::Plane::Gpu];
+    planes.iter().filter_map(|p| pressure.worst(*p)).filter(|r| r.level == Level::High).collect()
+}
+
+fn told(r: &Reading) -> String {
+    let growth = r.growth.as_ref().map(|g| format!(", {}", g.sentence())).unwrap_or_default();
+    format!("{}{growth}", r.sentence())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::RULE;
+    use crate::verdict::Plane;
+    use crate::verdict::pressure::{Bound, Level};
+    use crate::verdict::rules::testing::{File, file, holds, judged, log, pod_with};
+
+    const SMI: &str = "index, name, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB], memory.free [MiB]\n0, NVIDIA H100 80GB HBM3, GPU-5fd4f087-86f3-7a43-b711-4771313afc50, 00000000:4A:00.0, 81559 MiB, ";
+
+    /// The pod runs, is ready, and never ended.
+    fn lives() -> File {
+        image("vllm/vllm-openai:v0.11.0")
+    }
+
+    fn image(image: &str) -> File {
+        pod_with(0, "", |p| {
+            p["spec"]["containers"][0]["image"] = image.into();
+            let status = &mut p["status"]["containerStatuses"][0];
+            status["image"] = image.into();
+            status["lastState"] = json!({});
+            status["ready"] = true.into();
+            status["restartCount"] = 0.into();
+        })
+    }
+
+    fn top(used: &str) -> File {
+        file(
+            "top.txt",
+            &format!("POD     NAME   CPU(cores)   MEMORY(bytes)\nllm-0   vllm   4021m        {used}\n"),
+        )
+    }
+
+    fn card(used: u64) -> File {
+        file("nvidia-smi.csv", &format!("{SMI}{used} MiB, {} MiB\n", 81_559 - used))
+    }
+
+    /// A working set every five minutes, in GiB.
+    fn grows(gib: &[f64]) -> File {
+        let labels = "namespace=\"serve\",pod=\"llm-0\",container=\"vllm\"";
+        let line = |(i, g): (usize, &f64)| {
+            let at = 1_795_171_800_000 + i as u64 * 300_000;
+            format!("container_memory_working_set_bytes{{{labels}}} {} {at}\n", g * 1_073_741_824.0)
+        };
+        file("m.prom", &gib.iter().enumerate().map(line).collect::<String>())
+    }
+
+    #[track_caller]
+    fn bound(files: &[File]) -> Bound {
+        judged(files).pressure.expect("both planes are told of").bound
+    }
+
+    #[test]
+    fn each_plane_is_held_against_its_own_limit() {
+        let host = [lives(), top("62915Mi"), card(40_000)];
+        holds(&RULE, &host);
+        assert_eq!(bound(&host), Bound::Host);
+        let gpu = [lives(), top("20000Mi"), card(80_300)];
+        holds(&RULE, &gpu);
+        assert_eq!(bound(&gpu), Bound::Gpu);
+        let both = [lives(), top("62915Mi"), card(80_300)];
+        holds(&RULE, &both);
+        assert_eq!(bound(&both), Bound::Both);
+    }
+
+    #[test]
+    fn what_an_engine_reserved_is_no_pressure() {
+        let level = |image: File| {
+            let v = judged(&[image, top("20000Mi"), card(73_400)]);
+            assert_ne!(v.decided_by, RULE.id, "{:#?}", v.trace);
+            v.pressure.unwrap().worst(Plane::Gpu).unwrap().level
+        };
+        assert_eq!(level(lives()), Level::Normal);
+        // ComfyUI takes memory as it needs it.
+        assert_eq!(level(image("yanwk/comfyui-boot:cu124-slim")), Level::Near);
+    }
+
+    #[test]
+    fn page_cache_at_the_limit_is_no_pressure() {
+        let cache = [
+            lives(),
+            file("cgroup/memory.max", "68719476736\n"),
+            file("cgroup/memory.current", "68700000000\n"),
+            file(
+                "cgroup/memory.stat",
+                "anon 9663676416\nfile 57982058496\nkernel 104857600\nshmem 1073741824\nunevictable 0\n",
+            ),
+        ];
+        let v = judged(&cache);
+        assert_ne!(v.decided_by, RULE.id, "{:#?}", v.trace);
+        assert_eq!(v.pressure.unwrap().worst(Plane::Host).unwrap().level, Level::Normal);
+        // The same in tmpfs cannot be given back.
+        let [pod, max, current, _] = cache;
+        let shm = file(
+            "cgroup/memory.stat",
+            "anon 9663676416\nfile 57982058496\nkernel 104857600\nshmem 57000000000\nunevictable 0\n",
+        );
+        holds(&RULE, &[pod, max, current, shm]);
+    }
+
+    #[test]
+    fn growth_that_reaches_the_limit_today_is_pressure() {
+        let rising = [lives(), grows(&[40.0, 41.0, 42.0, 43.0, 44.0, 45.0, 46.0, 47.0, 48.0])];
+        holds(&RULE, &rising);
+        let growth = judged(&rising).pressure.unwrap().worst(Plane::Host).unwrap().growth.clone().unwrap();
+        assert!((growth.to_limit_ms - 80 * 60_000).abs() < 10_000, "16 GiB at 12 GiB/h: {growth:?}");
+        let flat = judged(&[lives(), grows(&[2.0, 20.0, 40.0, 48.0, 48.0, 48.0, 48.0, 48.0, 48.0])]);
+        assert_ne!(flat.decided_by, RULE.id, "{:#?}", flat.trace);
+    }
+
+    #[test]
+    fn a_full_cache_counts_where_requests_wait() {
+        let metrics = |waiting: u64| {
+            let text = format!(
+                "vllm:kv_cache_usage_perc{{model_name=\"m\"}} 0.99\nvllm:num_requests_waiting{{model_name=\"m\"}} {waiting}\n"
+            );
+            judged(&[lives(), file("m.prom", &text)])
+        };
+        assert_eq!(metrics(14).decided_by, RULE.id);
+        assert_ne!(metrics(0).decided_by, RULE.id);
+    }
+
+    #[test]
+    fn an_end_is_told_first_and_samples_of_the_dead_say_nothing() {
+        let died = |reason: &str| pod_with(137, reason, |_| {});
+        let v = judged(&[died("OOMKilled"), top("62915Mi")]);
+        assert_eq!((v.decided_by, v.pressure.is_none()), ("oom_killed_status", true));
+        // Taken at 10:20, and the container that runs began at 10:30:10.
+        let labels = "namespace=\"serve\",pod=\"llm-0\",container=\"vllm\"";
+        let before = file(
+            "m.prom",
+            &format!("container_memory_working_set_bytes{{{labels}}} 66000000000 1795170000000\n"),
+        );
+        let v = judged(&[died("Error"), before]);
+        assert!(v.pressure.is_none(), "{:#?}", v.pressure);
+    }
+
+    #[test]
+    fn a_quiet_log_beside_it_does_not_make_it_healthy() {
+        holds(&RULE, &[lives(), top("62915Mi"), log("INFO: Started server process [1]\n")]);
+    }
+}
