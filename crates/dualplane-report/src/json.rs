@@ -1,4 +1,4 @@
-//! `dualplane.verdict/v1` and `dualplane.verdicts/v1`. Documented in `docs/verdict.md` and `docs/verdict.schema.json`.
+//! `dualplane.verdict/v2` and `dualplane.verdicts/v2`. Documented in `docs/verdict.md` and `docs/verdict.schema.json`.
 
 use std::collections::BTreeMap;
 
@@ -6,47 +6,88 @@ pub use dualplane_base::json::pretty;
 use serde::Serialize;
 
 use super::Report;
-use crate::actions::Action;
+use crate::actions::{Action, focus};
 use dualplane_base::Place;
 use dualplane_base::{Class, Confidence, Phase, Plane};
 use dualplane_core::evidence::Gap;
 use dualplane_core::knowledge::Capture;
+use dualplane_core::verdict::pressure::{Growth, Pressure};
 use dualplane_core::verdict::{Cause, Cited, Collapsed, Step, Trigger};
 
 /// Schema id of one verdict.
-pub const VERDICT: &str = "dualplane.verdict/v1";
+pub const VERDICT: &str = "dualplane.verdict/v2";
 /// Schema id of several.
-pub const VERDICTS: &str = "dualplane.verdicts/v1";
+pub const VERDICTS: &str = "dualplane.verdicts/v2";
 
 /// Several verdicts.
 #[derive(Debug, Serialize)]
-pub struct VerdictsV1<'a> {
+pub struct VerdictsV2<'a> {
     schema: &'static str,
-    items: Vec<VerdictV1<'a>>,
+    items: Vec<VerdictV2<'a>>,
 }
 
 /// One verdict.
 #[derive(Debug, Serialize)]
-pub struct VerdictV1<'a> {
+pub struct VerdictV2<'a> {
     schema: &'static str,
     incident: &'a str,
     verdict: Head<'a>,
-    trigger: Option<TriggerV1<'a>>,
-    sequence: Vec<StepV1<'a>>,
-    cascade: Vec<CollapsedV1<'a>>,
-    causes: Vec<CauseV1<'a>>,
+    trigger: Option<TriggerV2<'a>>,
+    sequence: Vec<StepV2<'a>>,
+    cascade: Vec<CollapsedV2<'a>>,
+    causes: Vec<CauseV2<'a>>,
     actions: &'a [Action],
     missing: &'a [Gap],
-    subject: SubjectV1<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pressure: Option<PressureV2<'a>>,
+    subject: SubjectV2<'a>,
     figures: Vec<Figure<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    changes: Vec<ChangeV1<'a>>,
+    changes: Vec<ChangeV2<'a>>,
     evidence: &'a [String],
+}
+
+/// How a server that lives stands against its limits.
+#[derive(Debug, Serialize)]
+struct PressureV2<'a> {
+    bound_by: &'static str,
+    readings: Vec<ReadingV2<'a>>,
+    focus: Vec<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct ReadingV2<'a> {
+    plane: Plane,
+    level: &'static str,
+    what: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit_bytes: Option<u64>,
+    share: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    place: &'a Place,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    growth: Option<GrowthV2<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct GrowthV2<'a> {
+    bytes_per_hour: u64,
+    window_seconds: i64,
+    samples: usize,
+    seconds_to_limit: i64,
+    first: &'a Place,
 }
 
 /// A field that the last roll-out changed.
 #[derive(Debug, Serialize)]
-struct ChangeV1<'a> {
+struct ChangeV2<'a> {
     workload: &'a str,
     from_revision: i64,
     to_revision: i64,
@@ -71,7 +112,7 @@ struct Head<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct TriggerV1<'a> {
+struct TriggerV2<'a> {
     text: &'a str,
     file: &'a str,
     line: Option<u64>,
@@ -81,16 +122,16 @@ struct TriggerV1<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct StepV1<'a> {
+struct StepV2<'a> {
     class: Class,
     plane: Plane,
     phase: Phase,
     what: &'a str,
-    trigger: Option<TriggerV1<'a>>,
+    trigger: Option<TriggerV2<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct CollapsedV1<'a> {
+struct CollapsedV2<'a> {
     signature: &'a str,
     meaning: &'a str,
     count: u64,
@@ -99,7 +140,7 @@ struct CollapsedV1<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct CauseV1<'a> {
+struct CauseV2<'a> {
     class: Class,
     plane: Plane,
     title: &'a str,
@@ -111,7 +152,7 @@ struct CauseV1<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct SubjectV1<'a> {
+struct SubjectV2<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,7 +185,7 @@ struct Figure<'a> {
     values: &'a BTreeMap<String, Capture>,
 }
 
-impl<'a> From<&'a Report> for VerdictV1<'a> {
+impl<'a> From<&'a Report> for VerdictV2<'a> {
     fn from(r: &'a Report) -> Self {
         let v = &r.verdict;
         let s = &v.subject;
@@ -166,7 +207,8 @@ impl<'a> From<&'a Report> for VerdictV1<'a> {
             causes: v.causes.iter().map(cause).collect(),
             actions: &r.actions,
             missing: &v.missing,
-            subject: SubjectV1 {
+            pressure: v.pressure.as_ref().map(pressure),
+            subject: SubjectV2 {
                 namespace: s.namespace.as_deref(),
                 pod: s.pod.as_deref(),
                 container: s.container.as_deref(),
@@ -186,11 +228,39 @@ impl<'a> From<&'a Report> for VerdictV1<'a> {
     }
 }
 
-fn changes(r: &Report) -> Vec<ChangeV1<'_>> {
+fn pressure(p: &Pressure) -> PressureV2<'_> {
+    let readings = p.readings.iter().map(|r| ReadingV2 {
+        plane: r.plane,
+        level: r.level.as_str(),
+        what: &r.what,
+        container: r.container.as_deref(),
+        used_bytes: r.bytes.map(|(used, _)| used.0),
+        limit_bytes: r.bytes.map(|(_, limit)| limit.0),
+        // Four digits tell a hundredth of a percent; more would be noise.
+        share: (r.share * 10_000.0).round() / 10_000.0,
+        time: r.stamp.map(|s| s.show()),
+        place: &r.place,
+        note: r.note.as_deref(),
+        growth: r.growth.as_ref().map(growth),
+    });
+    PressureV2 { bound_by: p.bound.as_str(), readings: readings.collect(), focus: focus::of(p) }
+}
+
+fn growth(g: &Growth) -> GrowthV2<'_> {
+    GrowthV2 {
+        bytes_per_hour: g.per_hour.0,
+        window_seconds: g.window_ms / 1000,
+        samples: g.samples,
+        seconds_to_limit: g.to_limit_ms / 1000,
+        first: &g.first,
+    }
+}
+
+fn changes(r: &Report) -> Vec<ChangeV2<'_>> {
     let pairs =
         r.bundle.rollouts.iter().flat_map(|rollout| rollout.changes.iter().map(move |c| (rollout, c)));
     pairs
-        .map(|(rollout, c)| ChangeV1 {
+        .map(|(rollout, c)| ChangeV2 {
             workload: &rollout.workload,
             from_revision: rollout.from,
             to_revision: rollout.to,
@@ -212,8 +282,8 @@ fn figures(r: &Report) -> Vec<Figure<'_>> {
     last.into_values().take(32).collect()
 }
 
-fn trigger(t: &Trigger) -> TriggerV1<'_> {
-    TriggerV1 {
+fn trigger(t: &Trigger) -> TriggerV2<'_> {
+    TriggerV2 {
         text: &t.text,
         file: &t.place.file,
         line: t.place.line,
@@ -222,8 +292,8 @@ fn trigger(t: &Trigger) -> TriggerV1<'_> {
     }
 }
 
-fn step(s: &Step) -> StepV1<'_> {
-    StepV1 {
+fn step(s: &Step) -> StepV2<'_> {
+    StepV2 {
         class: s.class,
         plane: s.class.plane(),
         phase: s.phase,
@@ -232,8 +302,8 @@ fn step(s: &Step) -> StepV1<'_> {
     }
 }
 
-fn collapsed(c: &Collapsed) -> CollapsedV1<'_> {
-    CollapsedV1 {
+fn collapsed(c: &Collapsed) -> CollapsedV2<'_> {
+    CollapsedV2 {
         signature: &c.signature,
         meaning: &c.meaning,
         count: c.count,
@@ -242,8 +312,8 @@ fn collapsed(c: &Collapsed) -> CollapsedV1<'_> {
     }
 }
 
-fn cause(c: &Cause) -> CauseV1<'_> {
-    CauseV1 {
+fn cause(c: &Cause) -> CauseV2<'_> {
+    CauseV2 {
         class: c.class,
         plane: c.class.plane(),
         title: &c.title,
@@ -260,7 +330,7 @@ fn cause(c: &Cause) -> CauseV1<'_> {
 /// When a value cannot be written as JSON, which no value here can cause.
 pub fn render(reports: &[Report]) -> Result<String, serde_json::Error> {
     match reports {
-        [one] => pretty(&VerdictV1::from(one)),
-        many => pretty(&VerdictsV1 { schema: VERDICTS, items: many.iter().map(VerdictV1::from).collect() }),
+        [one] => pretty(&VerdictV2::from(one)),
+        many => pretty(&VerdictsV2 { schema: VERDICTS, items: many.iter().map(VerdictV2::from).collect() }),
     }
 }

@@ -5,7 +5,7 @@
 //! - [`map`] assembles who runs where;
 //! - the rest renders: the versioned JSON structures and the texts people read, as strings.
 //!
-//! Internal types are not serialized: the structures of [`json`] are `dualplane.verdict/v1` and change only by a new version.
+//! Internal types are not serialized: the structures of [`json`] are `dualplane.verdict/v2` and change only by a new version.
 //! Like the core, nothing here does I/O or reads a clock.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
@@ -15,6 +15,7 @@ pub mod json;
 pub mod map;
 mod markdown;
 mod mask;
+mod memory;
 mod overview;
 mod page;
 mod places;

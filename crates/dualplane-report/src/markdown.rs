@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Report;
-use super::changes;
+use super::{changes, memory};
 use crate::actions::Stage;
 use dualplane_base::text::{markdown_escape as esc, name, printable};
 use dualplane_core::verdict::Cited;
@@ -19,6 +19,19 @@ pub fn markdown(report: &Report) -> String {
     let _ = writeln!(out, "| class | plane | phase | confidence |\n|---|---|---|---|");
     let _ = writeln!(out, "| `{}` | {} | {} | {} |\n", v.class, v.class.plane(), v.phase, v.confidence);
     subject(report, &mut out);
+    if let Some(p) = &v.pressure {
+        let _ = writeln!(out, "## Memory against its limits\n");
+        for line in memory::readings(p) {
+            let _ = writeln!(out, "- {}", esc(&line));
+        }
+        if let Some((bound, list)) = memory::focus(p) {
+            let _ = writeln!(out, "\n{bound}\n");
+            for (i, what) in list.iter().enumerate() {
+                let _ = writeln!(out, "{}. {}", i + 1, esc(what));
+            }
+        }
+        out.push('\n');
+    }
     if let Some(t) = &v.trigger {
         let line = t.place.line.map_or(String::new(), |l| format!(":{l}"));
         let _ = writeln!(out, "## First error\n\n{}{line}\n", esc(&t.place.file));

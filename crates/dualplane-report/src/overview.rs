@@ -7,6 +7,7 @@ use crate::page::Page;
 use dualplane_base::Class;
 use dualplane_base::style::Style;
 use dualplane_base::text::{name, printable, shorten};
+use dualplane_core::verdict::rules::UNDER_PRESSURE;
 
 /// Two lines a pod, grouped by class.
 #[must_use]
@@ -14,7 +15,7 @@ pub fn overview(reports: &[Report], style: Style) -> String {
     let mut w = Page::new(style);
     let mut by_class: BTreeMap<(u8, &str), Vec<&Report>> = BTreeMap::new();
     for r in reports {
-        by_class.entry((order(r.verdict.class), r.verdict.class.as_str())).or_default().push(r);
+        by_class.entry(group(r)).or_default().push(r);
     }
     let counts: Vec<String> =
         by_class.iter().map(|((_, class), rs)| format!("{} {class}", rs.len())).collect();
@@ -22,7 +23,11 @@ pub fn overview(reports: &[Report], style: Style) -> String {
     for ((_, class), mut group) in by_class {
         group.sort_by_cached_key(|r| pod_of(r));
         let plane = group.first().map_or("", |r| r.verdict.class.plane().as_str());
-        w.heading(&format!("{class} ({})", if plane == "none" { "no memory plane" } else { plane }));
+        w.heading(&match plane {
+            _ if class == UNDER_PRESSURE_TITLE => class.to_owned(),
+            "none" => format!("{class} (no memory plane)"),
+            plane => format!("{class} ({plane})"),
+        });
         for r in group {
             pod(&mut w, r);
         }
@@ -74,12 +79,23 @@ fn pod_of(r: &Report) -> String {
     }
 }
 
+/// Pods that have not died stand in a group of their own.
+const UNDER_PRESSURE_TITLE: &str = "under pressure";
+
+fn group(r: &Report) -> (u8, &'static str) {
+    match r.verdict.decided_by {
+        // Behind what failed, before what is open.
+        UNDER_PRESSURE => (2, UNDER_PRESSURE_TITLE),
+        _ => (order(r.verdict.class), r.verdict.class.as_str()),
+    }
+}
+
 /// Memory first, then hardware, then what nobody need change memory for, then what is open.
 fn order(class: Class) -> u8 {
     match class {
         Class::XidHardware => 1,
-        Class::Unknown => 2,
-        Class::NotMemory => 3,
+        Class::Unknown => 3,
+        Class::NotMemory => 4,
         _ => 0,
     }
 }

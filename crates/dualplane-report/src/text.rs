@@ -1,12 +1,19 @@
 //! One screen for a tired person at 3 am: plane, first line, why, what to change; `-v` for every citation.
 
 use super::Report;
-use super::changes;
+use super::{changes, memory};
 use crate::actions::{Action, Stage};
+<<<<<<< HEAD
 use crate::page::Page;
 use dualplane_base::Class;
+=======
+use crate::page::{Page, ended};
+>>>>>>> b89ba3ff (Tell how a living server stands against its limits in every report)
 use dualplane_base::style::{Style, hard_wrap, wrap};
 use dualplane_base::text::{counted, name, printable, shorten, without_kubelet_time};
+use dualplane_base::{Class, Plane};
+use dualplane_core::verdict::pressure::Bound;
+use dualplane_core::verdict::rules::UNDER_PRESSURE;
 use dualplane_core::verdict::{Cause, Cited, Trigger};
 
 /// Without `-v`: citations of a cause, actions of a stage, commands of an action.
@@ -21,9 +28,13 @@ const MANY: usize = 8;
 pub fn text(report: &Report, style: Style) -> String {
     let mut w = Page::new(style);
     w.head(report);
+    w.memory_now(report);
     w.trigger(report);
     w.sequence(report);
-    w.causes(report);
+    // What binds a server that lives is told with its memory; the causes only repeat it.
+    if style.verbose || report.verdict.decided_by != UNDER_PRESSURE {
+        w.causes(report);
+    }
     w.changes(report);
     w.actions(report);
     w.missing(report);
@@ -40,10 +51,18 @@ impl Page {
             Class::Unknown => "UNKNOWN".to_owned(),
             _ => format!("{} PLANE", plane.as_str().to_uppercase()),
         };
+        // Nothing is unknown of a server that lives at its limit but whether it will die.
+        let bound = v.pressure.as_ref().filter(|_| v.decided_by == UNDER_PRESSURE).map(|p| p.bound);
+        let (plane, badge, class) = match bound {
+            Some(Bound::Host) => (Plane::Host, "HOST PRESSURE".to_owned(), "no death"),
+            Some(Bound::Gpu) => (Plane::Gpu, "GPU PRESSURE".to_owned(), "no death"),
+            Some(Bound::Both) => (Plane::Host, "HOST AND GPU PRESSURE".to_owned(), "no death"),
+            _ => (plane, badge, v.class.as_str()),
+        };
         let head = format!(
             "{}  {}  {}",
             self.style.plane(plane, &badge),
-            self.style.bold(v.class.as_str()),
+            self.style.bold(class),
             self.style.dim(&format!("phase {}, confidence {}", v.phase, v.confidence))
         );
         self.line(&head);
@@ -77,6 +96,20 @@ impl Page {
             let t = wrap(&printable(&about.join(" · ")), self.style.width, "  ", "  ");
             let t = self.style.dim(&t);
             self.line(&t);
+        }
+    }
+
+    fn memory_now(&mut self, r: &Report) {
+        let Some(p) = &r.verdict.pressure else { return };
+        self.heading("Memory against its limits");
+        for line in memory::readings(p) {
+            self.wrapped(&line, "  ", "    ");
+        }
+        if let Some((bound, list)) = memory::focus(p) {
+            self.line(&format!("  {bound}"));
+            for (i, what) in list.iter().enumerate() {
+                self.wrapped(what, &format!("    {}. ", i + 1), "       ");
+            }
         }
     }
 

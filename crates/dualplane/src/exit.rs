@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use dualplane_base::Class;
+use dualplane_core::verdict::pressure::Bound;
 use dualplane_plan::Verdict;
 use dualplane_plan::preflight::Outcome;
 
@@ -81,6 +82,30 @@ pub(crate) fn of_class(class: Class) -> Code {
     })
 }
 
+/// With `--exit-code`: nothing that memory ended, but a plane is under pressure; else the class.
+pub(crate) fn of_verdict(verdict: &dualplane_core::verdict::Verdict) -> Code {
+    let bound = verdict.pressure.as_ref().map_or(Bound::None, |p| p.bound);
+    of_pressure(bound)
+        .filter(|_| matches!(verdict.class, Class::NotMemory | Class::Unknown))
+        .unwrap_or_else(|| of_class(verdict.class))
+}
+
+/// The codes of pressure.
+const PRESSURES: &[(Bound, &str)] = &[
+    (Bound::Host, "pressure on host RAM"),
+    (Bound::Gpu, "pressure on GPU memory"),
+    (Bound::Both, "pressure on both"),
+];
+
+fn of_pressure(bound: Bound) -> Option<Code> {
+    match bound {
+        Bound::None => None,
+        Bound::Host => Some(Code(14)),
+        Bound::Gpu => Some(Code(15)),
+        Bound::Both => Some(Code(16)),
+    }
+}
+
 /// With `plan --exit-code`: what a class of refusal would be.
 pub(crate) fn of_plan(verdict: Verdict) -> Code {
     match verdict {
@@ -110,6 +135,9 @@ pub(crate) fn help() -> String {
     out.push_str("\nWith triage --exit-code:\n");
     for class in Class::ALL {
         out.push_str(&format!("  {:>3}  {class}\n", of_class(*class).0));
+    }
+    for (code, what) in PRESSURES.iter().filter_map(|(b, what)| Some((of_pressure(*b)?, what))) {
+        out.push_str(&format!("  {:>3}  {what}, and no class of memory\n", code.0));
     }
     out
 }

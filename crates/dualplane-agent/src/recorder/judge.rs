@@ -54,7 +54,7 @@ pub(super) enum InstanceEvent {
 /// A verdict in a few words.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Judged {
-    /// Class, as `dualplane.verdict/v1` writes it.
+    /// Class, as `dualplane.verdict/v2` writes it.
     pub class: String,
     /// Plane.
     pub plane: String,

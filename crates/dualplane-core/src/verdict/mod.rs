@@ -31,7 +31,7 @@ use case::Case;
 pub use cited::{Cited, Proof};
 pub use deaths::Subject;
 pub(crate) use dualplane_base::{Class, Confidence, Phase, Plane};
-use pressure::Pressure;
+use pressure::{Level, Pressure};
 use rules::Ruled;
 pub use why_not::why_not;
 
@@ -167,13 +167,14 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
         decided.phase = case.end_phase();
     }
     let weighed = weighing::weigh(&case, &mut decided);
-    // What memory ended is told by its own numbers; beside another end, or none, the server that runs now is looked at.
-    let symptom = rules::rule(decided.by).is_some_and(|r| r.stage == rules::Stage::Symptom);
-    let lives = decided.class.plane() == Plane::None || symptom && case.death().is_none();
+    let tells = pressure_tells(&case, &decided);
     let subject = &case.subject;
     let mut causes = causes::rank(bundle, facts, &decided, &case.candidates, subject);
     causes.extend(identity::passed_over(bundle, facts, knowledge, subject));
-    let missing = missing::list(bundle, facts, &decided, subject);
+    let missing = match case.pressure.as_ref().filter(|_| decided.by == rules::UNDER_PRESSURE) {
+        Some(p) => pressure::missing::list(bundle, p, subject),
+        None => missing::list(bundle, facts, &decided, subject),
+    };
     Verdict {
         class: decided.class,
         phase: decided.phase,
@@ -187,9 +188,21 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
         decided_by: decided.by,
         trace,
         weighed,
-        pressure: case.pressure.filter(|_| lives),
+        pressure: case.pressure.filter(|_| tells),
         subject: case.subject,
     }
+}
+
+/// Whether the figures of a living server belong into the verdict. What memory ended is told by its own numbers; beside
+/// another end the container that runs now is looked at, which only an object shows.
+fn pressure_tells(case: &Case<'_>, decided: &Decided) -> bool {
+    let stage = rules::rule(decided.by).map(|r| r.stage);
+    let symptom = stage == Some(rules::Stage::Symptom) && case.death().is_none();
+    let goes_on = case.pod().is_some() || stage >= Some(rules::Stage::Pressure);
+    // A log without a word of trouble needs no figures that say the same.
+    let quiet = case.pod().is_none() && case.facts.has_life();
+    let normal = case.pressure.as_ref().is_some_and(|p| p.readings.iter().all(|r| r.level == Level::Normal));
+    (symptom || decided.class.plane() == Plane::None && goes_on) && !(quiet && normal)
 }
 
 /// What the judge settled on, before causes are ranked.

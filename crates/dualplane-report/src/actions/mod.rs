@@ -4,12 +4,14 @@
 //! says what to measure and with which command. Levers of the wrong plane appear only under [`Stage::Avoid`].
 
 mod alloc;
+pub(crate) mod focus;
 mod host;
 mod kv;
 mod levers;
 mod mig;
 mod other;
 mod patch;
+mod pressure;
 mod rollout;
 mod vram;
 mod xid;
@@ -116,7 +118,7 @@ pub fn advise(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, verdict: &V
         Class::KvCacheCapacity => kv::advise(&cx),
         Class::MigSliceTooSmall => mig::advise(&cx),
         Class::XidHardware => xid::advise(&cx),
-        Class::NotMemory | Class::Unknown => other::advise(&cx),
+        Class::NotMemory | Class::Unknown => pressure::advise(&cx).unwrap_or_else(|| other::advise(&cx)),
     };
     // Before what the class advises: it is known to have worked.
     actions.splice(0..0, rollout::advise(&cx));

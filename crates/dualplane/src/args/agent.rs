@@ -184,6 +184,6 @@ pub(crate) struct IncidentsArgs {
 pub(crate) enum IncidentsFormat {
     /// A table or a report
     Text,
-    /// dualplane.incidents/v1 (`ls`) or dualplane.verdict/v1 (`show`)
+    /// dualplane.incidents/v1 (`ls`) or dualplane.verdict/v2 (`show`)
     Json,
 }

@@ -327,7 +327,7 @@ pub(crate) enum KnowledgeCommand {
 pub(crate) enum Format {
     /// One screen of text
     Text,
-    /// dualplane.verdict/v1
+    /// dualplane.verdict/v2
     Json,
     /// Hand-over note in Markdown
     Markdown,

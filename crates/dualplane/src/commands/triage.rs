@@ -57,7 +57,7 @@ pub(crate) fn run(args: &TriageArgs) -> Result<Code, Failure> {
         Format::Markdown => join(&reports, report::markdown),
     };
     output::write(&text)?;
-    let worst = reports.iter().map(|r| exit::of_class(r.verdict.class)).max_by_key(|c| c.0);
+    let worst = reports.iter().map(|r| exit::of_verdict(&r.verdict)).max_by_key(|c| c.0);
     Ok(if args.exit_code { worst.unwrap_or(exit::OK) } else { exit::OK })
 }
 

@@ -32,7 +32,7 @@ const PLAN: &[&[&str]] = &[
 const REPORT: &[&[&str]] = &[
     &["page", "planned"],
     &["actions", "map"],
-    &["changes", "mask", "places"],
+    &["changes", "mask", "memory", "places"],
     &["json", "markdown", "overview", "rules", "text"],
 ];
 

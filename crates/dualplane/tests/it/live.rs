@@ -162,7 +162,7 @@ fn a_pod_that_is_named_twice_is_judged_once() {
     let api = FakeApi::new(|asked| asked.ends_with("/pods/llm").then(|| Reply::json(&pod("llm", &["vllm"]))));
     let o = api.run(&["triage", "pod", "llm", "llm", "-o", "json"]);
     let v: Value = serde_json::from_str(&stdout(&o)).unwrap();
-    assert_eq!(v["schema"], "dualplane.verdict/v1", "{v}");
+    assert_eq!(v["schema"], "dualplane.verdict/v2", "{v}");
 }
 
 #[test]

@@ -180,7 +180,7 @@ fn exit_codes_can_tell_the_class() {
 fn several_incidents_give_a_list() {
     let d = dir(&[("one/previous.log", CUDA.as_bytes()), ("two/pod.yaml", pod(137, "OOMKilled").as_bytes())]);
     let v = triage_json(d.path());
-    assert_eq!(v["schema"], "dualplane.verdicts/v1");
+    assert_eq!(v["schema"], "dualplane.verdicts/v2");
     let classes: Vec<&str> = v["items"].as_array().unwrap().iter().map(class).collect();
     assert_eq!(classes, ["cuda_oom_load", "host_oom_killed"]);
 }
@@ -189,7 +189,7 @@ fn several_incidents_give_a_list() {
 fn parts_of_one_incident_in_folders_stay_one() {
     let d = dir(&[("logs/server.log", CUDA.as_bytes()), ("objects/pod.yaml", pod(1, "Error").as_bytes())]);
     let v = triage_json(d.path());
-    assert_eq!(v["schema"], "dualplane.verdict/v1");
+    assert_eq!(v["schema"], "dualplane.verdict/v2");
     assert_eq!(v["subject"]["pod"], "llm-0");
 }
 

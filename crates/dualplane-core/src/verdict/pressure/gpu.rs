@@ -9,7 +9,7 @@ use super::thresholds::{KV_FULL, VRAM_HIGH, VRAM_NEAR};
 use super::{Level, Reading};
 use crate::evidence::gpu_model::{Gpu, GpuSnapshot};
 use crate::evidence::metrics::{Sample, last_before};
-use crate::evidence::{Bundle, Container};
+use crate::evidence::{Bundle, Container, Role};
 use crate::facts::{Facts, Place};
 use crate::knowledge::metrics::Metrics;
 use crate::time::Stamp;
@@ -64,6 +64,7 @@ fn reading(
         plane: Plane::Gpu,
         level,
         what: format!("VRAM of GPU {gpu}"),
+        container: None,
         bytes: Some((used, total)),
         share,
         stamp,
@@ -101,7 +102,7 @@ fn of_series(
 /// What `nvidia-smi` and its like print, often again and again.
 fn of_tools(bundle: &Bundle, facts: &Facts, covers: &dyn Fn(Option<Stamp>) -> bool) -> Vec<Reading> {
     let mut by_card: Vec<(String, Vec<(&GpuSnapshot, &Gpu)>)> = Vec::new();
-    for (s, g) in bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g))) {
+    for (s, g) in printouts(bundle).flat_map(|s| s.gpus.iter().map(move |g| (s, g))) {
         if g.mig_enabled || g.total.is_none_or(|t| t.0 == 0) || used(g).is_none() || !covers(when(s, g)) {
             continue;
         }
@@ -128,7 +129,7 @@ fn of_tools(bundle: &Bundle, facts: &Facts, covers: &dyn Fn(Option<Stamp>) -> bo
             Some(reading(&name, used(g)?, g.total?, facts, at, &points))
         })
         .collect();
-    for (s, m) in bundle.gpus.iter().flat_map(|s| s.mig.iter().map(move |m| (s, m))) {
+    for (s, m) in printouts(bundle).flat_map(|s| s.mig.iter().map(move |m| (s, m))) {
         if let Some((used, total)) = m.used.zip(m.total.filter(|t| t.0 > 0)).filter(|_| covers(s.stamp)) {
             let id = m.instance.map(|i| format!(" {i}")).unwrap_or_default();
             let gpu = m.gpu.map_or_else(String::new, |g| g.to_string());
@@ -137,6 +138,14 @@ fn of_tools(bundle: &Bundle, facts: &Facts, covers: &dyn Fn(Option<Stamp>) -> bo
         }
     }
     out
+}
+
+/// Those that a person took. A container that prints one into its own log does so before it loads.
+fn printouts(bundle: &Bundle) -> impl Iterator<Item = &GpuSnapshot> {
+    let of_container = |file: &str| {
+        bundle.logs.iter().any(|l| l.name == file && matches!(l.role, Role::Previous | Role::Current))
+    };
+    bundle.gpus.iter().filter(move |s| !of_container(&s.file))
 }
 
 fn when(s: &GpuSnapshot, g: &Gpu) -> Option<Stamp> {
@@ -181,6 +190,7 @@ fn kv_cache(
         plane: Plane::Gpu,
         level: if queue { Level::High } else { Level::Near },
         what: "KV cache".to_owned(),
+        container: None,
         bytes: None,
         share,
         stamp: use_of.stamp,

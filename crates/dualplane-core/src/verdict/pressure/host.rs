@@ -55,7 +55,7 @@ pub(super) fn readings(bundle: &Bundle, subject: &Subject, living: &[Living]) ->
 }
 
 fn is_of(r: &Reading, c: &Living) -> bool {
-    c.name.as_ref().is_some_and(|n| r.what.ends_with(&format!(" {}", name(n))))
+    c.name.is_some() && r.container == c.name
 }
 
 fn level(share: f64) -> Level {
@@ -107,6 +107,7 @@ fn of_series(bundle: &Bundle, subject: &Subject, c: &Living) -> Option<Reading> 
         plane: Plane::Host,
         level: level(share),
         what: what(&named),
+        container: named.name,
         bytes: Some((used, limit)),
         share,
         stamp: latest.stamp,
@@ -141,6 +142,8 @@ fn of_top(bundle: &Bundle, subject: &Subject, c: &Living, living: &[Living]) -> 
     let row = *rows.last()?;
     let limit = c.limit.filter(|l| l.0 > 0)?;
     let share = row.memory.share_of(limit);
+    // A tool that was called again and again; others count the same memory in their own way.
+    let rows: Vec<_> = rows.into_iter().filter(|r| r.tool == row.tool).collect();
     let first = rows.first().map(|r| r.memory).filter(|f| rows.len() > 1 && *f < row.memory);
     let note =
         first.map(|f| format!("{f} in the first of {} without a time", counted(rows.len(), "printout")));
@@ -149,6 +152,7 @@ fn of_top(bundle: &Bundle, subject: &Subject, c: &Living, living: &[Living]) -> 
         plane: Plane::Host,
         level: level(share),
         what: what(&named),
+        container: named.name,
         bytes: Some((row.memory, limit)),
         share,
         stamp: None,
@@ -195,6 +199,7 @@ fn of_cgroup(g: &Cgroup, limit: Option<Bytes>) -> Option<Held> {
         plane: Plane::Host,
         level,
         what: what.to_owned(),
+        container: None,
         bytes: Some((used, limit)),
         share,
         stamp: None,

@@ -7,6 +7,7 @@ mod gpu;
 mod growth;
 mod host;
 mod living;
+pub(super) mod missing;
 pub(super) mod thresholds;
 
 pub use growth::Growth;
@@ -75,6 +76,8 @@ pub struct Reading {
     pub level: Level,
     /// `working set of container vllm`, `VRAM of GPU 0`, `KV cache`.
     pub what: String,
+    /// Whose host RAM it is, where told.
+    pub container: Option<String>,
     /// Used and limit; a KV cache tells only its share.
     pub bytes: Option<(Bytes, Bytes)>,
     /// Used of the limit.

@@ -20,6 +20,7 @@ pub(super) mod unexplained;
 
 pub(super) use judged::{Judged, Unmet, decided, from_chain, quoted, unmet};
 pub use rule::{Beats, Over, Rule, Ruled, Ruling, Stage};
+pub use under_pressure::ID as UNDER_PRESSURE;
 
 use super::Decided;
 use super::case::Case;

@@ -6,8 +6,11 @@ use crate::verdict::case::Case;
 use crate::verdict::pressure::{Bound, Level, Pressure, Reading};
 use crate::verdict::{Cited, Class, Confidence};
 
+/// Id of the rule: nothing died, so its class is no death that is not understood.
+pub const ID: &str = "under_pressure";
+
 pub(in crate::verdict) const RULE: Rule = Rule {
-    id: "under_pressure",
+    id: ID,
     stage: Stage::Pressure,
     classes: &[Class::Unknown],
     when: "nothing ended, and host RAM is at 90 % of its limit, VRAM at 95 %, the KV cache at 95 % with requests that \
@@ -38,7 +41,8 @@ fn judge(case: &Case<'_>) -> Judged {
     let ended = if case.pod().is_some() { "nothing has ended" } else { "the evidence shows no end" };
     let summary = format!("{ended}, but {plane} under pressure: {}", worst.join("; "));
     let supports = high.iter().map(|r| Cited::at(told(r), &r.place)).collect();
-    let confidence = if case.pod().is_some() { Confidence::High } else { Confidence::Medium };
+    // Without the object nobody knows whose figures they are, and whether it still runs.
+    let confidence = if case.pod().is_some() { Confidence::High } else { Confidence::Low };
     Ok(decided(Class::Unknown, case.end_phase(), confidence, summary, supports))
 }
 

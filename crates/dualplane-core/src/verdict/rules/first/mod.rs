@@ -40,6 +40,7 @@ const BEATS: &[Beats] = &[
     Beats::stage(Stage::Symptom, "an error that the server survived did not end it"),
     Beats::stage(Stage::Failure, "other errors at the same time are consequences"),
     Beats::stage(Stage::Unexplained, "the end is explained"),
+    Beats::stage(Stage::Pressure, "memory ran out already"),
     Beats::stage(Stage::Life, "something failed after the server was up"),
     Beats::stage(Stage::Nothing, "something failed"),
 ];

@@ -14,6 +14,7 @@ use crate::verdict::case::Case;
 const BEATS: &[Beats] = &[
     Beats::stage(Stage::Failure, "a proven memory shortage takes precedence over errors around it"),
     Beats::stage(Stage::Unexplained, "the shortage is the best known explanation of the end"),
+    Beats::stage(Stage::Pressure, "memory was short already, and the server went on"),
     Beats::stage(Stage::Life, "the server went on, and something was short"),
     Beats::stage(Stage::Nothing, "something was short"),
 ];
