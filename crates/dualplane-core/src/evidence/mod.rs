@@ -32,7 +32,7 @@ use metrics::{exports, promql};
 pub(crate) use recognise::is_document;
 pub use recognise::{Kind, recognise};
 pub use revisions::{Change, Rollout};
-pub use scrap::Quote;
+pub use scrap::{Quote, QuotedLimit};
 pub use sifted::{MAX_LINE, Sifted, fold, is_folded, unfold};
 pub use split::by_pod;
 pub use torch::TorchSummary;
@@ -164,6 +164,8 @@ pub struct Bundle {
     pub summaries: Vec<TorchSummary>,
     /// Words of people that name a plane, where they wrote instead of pasting.
     pub quotes: Vec<Quote>,
+    /// Memory limits that were pasted without the state of a container.
+    pub limits: Vec<QuotedLimit>,
     /// What changed before the death.
     pub rollouts: Vec<Rollout>,
     /// Names of all files that were used, sorted.

@@ -75,6 +75,7 @@ fn part(all: &Bundle, pod: &Pod) -> Bundle {
         files: all.files.iter().filter(|f| mine(f)).cloned().collect(),
         rollouts: all.rollouts.clone(),
         quotes: all.quotes.clone(),
+        limits: all.limits.clone(),
         gaps: all.gaps.clone(),
         ..Bundle::default()
     }

@@ -6,6 +6,7 @@
 
 mod asked;
 mod field;
+mod limits;
 mod pairs;
 mod piece;
 mod rows;
@@ -15,6 +16,7 @@ mod words;
 use super::{Bundle, Event, prose};
 use crate::units::parse_k8s_memory;
 use field::Field;
+pub use limits::QuotedLimit;
 use piece::Assembly;
 use words::{Loose, Plane};
 
@@ -70,6 +72,9 @@ pub(in crate::evidence) fn read(
     large: bool,
 ) -> Vec<(usize, usize)> {
     let asked = command.map(asked::asked).unwrap_or_default();
+    if !large {
+        bundle.limits.extend(limits::quoted(lines, first, file, &asked));
+    }
     let near = near(lines, large, !asked.fields.is_empty());
     if near.is_empty() {
         return Vec::new();

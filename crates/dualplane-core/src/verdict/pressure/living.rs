@@ -1,6 +1,6 @@
 //! Which containers live, and since when: samples from before are of an instance that died.
 
-use crate::evidence::{Bundle, Container, ContainerKind, State};
+use crate::evidence::{Bundle, Container, ContainerKind, QuotedLimit, State};
 use crate::time::Stamp;
 use crate::units::Bytes;
 use crate::verdict::Subject;
@@ -24,6 +24,8 @@ impl Living {
         // A kubelet writes starts in whole seconds.
         const ROUNDED_MS: i64 = 1000;
         match (self.since, at) {
+            // A tool's clock without a zone may be hours off the API's.
+            (_, Some(Stamp::Wall { zoned: false, .. })) => true,
             (Some(since), Some(at)) => since.ms_until(at).is_none_or(|ms| ms >= -ROUNDED_MS),
             (None, Some(_)) => !self.restarted,
             // A tool shows what runs while it is called.
@@ -35,18 +37,22 @@ impl Living {
 /// The containers of the subject's pod that run; one without a name where there is no pod object.
 pub(super) fn containers(bundle: &Bundle, subject: &Subject) -> Vec<Living> {
     let Some(pod) = subject.pod_of(bundle) else {
-        return vec![Living { limit: subject.memory_limit, ..Living::default() }];
+        let limit = subject.memory_limit.or_else(|| quoted(bundle, None));
+        return vec![Living { limit, ..Living::default() }];
     };
     if matches!(pod.phase.as_str(), "Failed" | "Succeeded") {
         return Vec::new();
     }
     let runs = |c: &&Container| c.kind != ContainerKind::Init && !ended(c);
+    let only = pod.containers.iter().filter(runs).count() == 1;
+    let quoted = quoted(bundle, Some(&pod.name)).filter(|_| only);
     pod.containers
         .iter()
         .filter(runs)
         .map(|c| Living {
-            name: Some(c.name.clone()),
-            limit: c.memory_limit.or(pod.memory_limit),
+            // A row of `get pods` does not name its containers.
+            name: Some(c.name.clone()).filter(|n| !n.is_empty()),
+            limit: c.memory_limit.or(pod.memory_limit).or(quoted),
             since: c.status.as_ref().and_then(|s| match &s.state {
                 State::Running { started } => *started,
                 _ => None,
@@ -54,6 +60,14 @@ pub(super) fn containers(bundle: &Bundle, subject: &Subject) -> Vec<Living> {
             restarted: c.status.as_ref().is_some_and(|s| matches!(s.last, State::Terminated(_))),
         })
         .collect()
+}
+
+/// The one limit that was pasted apart from any container, of this pod or of none in particular.
+fn quoted(bundle: &Bundle, pod: Option<&str>) -> Option<Bytes> {
+    let of = |l: &&QuotedLimit| l.pod.is_empty() || pod.is_none_or(|p| p == l.pod);
+    let mut limits = bundle.limits.iter().filter(of).map(|l| l.bytes);
+    let first = limits.next()?;
+    limits.all(|l| l == first).then_some(first)
 }
 
 /// The status says that it does not run now. A manifest or a row of a table may not say.

@@ -169,6 +169,46 @@ mod tests {
     }
 
     #[test]
+    fn repeated_printouts_show_vram_that_grows() {
+        let printed = |used: &dyn Fn(u64) -> u64| {
+            let mut text =
+                "timestamp, index, memory.total [MiB], memory.used [MiB], memory.free [MiB]\n".to_owned();
+            for i in 0..12 {
+                let u = used(i);
+                text += &format!(
+                    "2026/11/20 10:{:02}:07.113, 0, 81559 MiB, {u} MiB, {} MiB\n",
+                    i * 2,
+                    81_559 - u
+                );
+            }
+            judged(&[image("yanwk/comfyui-boot:cu124-slim"), file("nvidia-smi.csv", &text)])
+        };
+        let rising = printed(&|i| 50_000 + i * 1000);
+        assert_eq!(rising.decided_by, RULE.id, "{:#?}", rising.trace);
+        let growth = rising.pressure.unwrap().worst(Plane::Gpu).unwrap().growth.clone().unwrap();
+        assert!((growth.to_limit_ms / 60_000 - 41).abs() <= 1, "20.6 GiB at 0.5 GiB a minute: {growth:?}");
+        assert_ne!(printed(&|_| 61_000).decided_by, RULE.id);
+    }
+
+    #[test]
+    fn each_container_has_its_own_limit() {
+        let two = pod_with(0, "", |p| {
+            p["spec"]["containers"].as_array_mut().unwrap().push(json!({
+                "name": "proxy", "image": "envoy:1", "resources": {"limits": {"memory": "1Gi"}}
+            }));
+            let status = p["status"]["containerStatuses"].as_array_mut().unwrap();
+            status[0]["lastState"] = json!({});
+            let mut proxy = status[0].clone();
+            proxy["name"] = "proxy".into();
+            status.push(proxy);
+        });
+        let rows = "POD     NAME    CPU(cores)   MEMORY(bytes)\nllm-0   vllm    4021m        9000Mi\nllm-0   proxy   12m          1001Mi\n";
+        let v = judged(&[two, file("top.txt", rows)]);
+        let worst = v.pressure.unwrap().readings[0].clone();
+        assert_eq!((worst.container.as_deref(), worst.level), (Some("proxy"), Level::High));
+    }
+
+    #[test]
     fn a_full_cache_counts_where_requests_wait() {
         let metrics = |waiting: u64| {
             let text = format!(
