@@ -115,7 +115,13 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
             }
             // Nothing died, and a counter tells of a kill inside: that container is what is to be looked at.
             let counted = end.is_none() && oom_counter(bundle, pod, container).is_some();
-            let score = gravity(pod, container, end, facts) + if counted { 15 } else { 0 };
+            // Of pods that live it is the one whose memory was looked at.
+            let measured = end.is_none()
+                && (bundle.tops.iter().any(|t| t.pod == pod.name)
+                    || bundle.limits.iter().any(|l| l.pod == pod.name && !l.pod.is_empty()));
+            let score = gravity(pod, container, end, facts)
+                + if counted { 15 } else { 0 }
+                + if measured { 2 } else { 0 };
             if best.as_ref().is_none_or(|(s, ..)| score > *s) {
                 best = Some((score, i, pod, container, end));
             }
