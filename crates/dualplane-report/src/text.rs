@@ -3,12 +3,7 @@
 use super::Report;
 use super::{changes, memory};
 use crate::actions::{Action, Stage};
-<<<<<<< HEAD
 use crate::page::Page;
-use dualplane_base::Class;
-=======
-use crate::page::{Page, ended};
->>>>>>> b89ba3ff (Tell how a living server stands against its limits in every report)
 use dualplane_base::style::{Style, hard_wrap, wrap};
 use dualplane_base::text::{counted, name, printable, shorten, without_kubelet_time};
 use dualplane_base::{Class, Plane};
