@@ -66,6 +66,12 @@ impl Hit {
         }
     }
 
+    /// Somebody asked the server to stop.
+    #[must_use]
+    pub fn is_stop_request(&self) -> bool {
+        matches!(self.id.as_str(), "host.stop_request" | "sglang.sigterm_drain")
+    }
+
     /// A captured amount of memory.
     #[must_use]
     pub fn memory(&self, group: &str) -> Option<Bytes> {

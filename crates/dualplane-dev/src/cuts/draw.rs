@@ -13,10 +13,12 @@ pub(super) enum Cut {
     Lines,
     /// Files, and of the rest a window.
     Both,
+    /// All but a window of one object in JSON or YAML, as a screen or `grep -A` leaves it; the other files stay.
+    Object,
 }
 
 impl Cut {
-    pub(super) const ALL: [Self; 4] = [Self::Files, Self::Window, Self::Lines, Self::Both];
+    pub(super) const ALL: [Self; 5] = [Self::Files, Self::Window, Self::Lines, Self::Both, Self::Object];
 
     pub(super) fn title(self) -> &'static str {
         match self {
@@ -24,6 +26,7 @@ impl Cut {
             Self::Window => "a window of lines",
             Self::Lines => "lines dropped",
             Self::Both => "files and a window",
+            Self::Object => "a window of an object",
         }
     }
 
@@ -34,6 +37,7 @@ impl Cut {
             Self::Window => texts(files, rng, window),
             Self::Lines => texts(files, rng, thinned),
             Self::Both => texts(&some_of(files, rng)?, rng, window),
+            Self::Object => object(files, rng),
         }
     }
 }
@@ -103,6 +107,24 @@ fn texts(
         rest.push(RawFile::new(name, left));
     }
     less.then_some(rest)
+}
+
+/// A window of one of the objects.
+fn object(files: &[RawFile], rng: &mut Rng) -> Option<Vec<RawFile>> {
+    let is_object = |f: &RawFile| f.name.ends_with(".json") || f.name.ends_with(".yaml");
+    let objects: Vec<usize> =
+        files.iter().enumerate().filter(|(_, f)| is_object(f)).map(|(i, _)| i).collect();
+    let at = *objects.get(rng.below(objects.len()))?;
+    let text = String::from_utf8_lossy(&files.get(at)?.bytes).into_owned();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    if lines.len() < 10 {
+        return None;
+    }
+    let mut rest = files.to_vec();
+    if let Some(f) = rest.get_mut(at) {
+        *f = RawFile::new(f.name.clone(), window(&lines, rng));
+    }
+    Some(rest)
 }
 
 /// A window of 10 to 70 % of the lines, at least one.

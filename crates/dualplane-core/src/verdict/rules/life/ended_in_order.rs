@@ -9,7 +9,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     stage: Stage::Life,
     classes: &[Class::NotMemory],
     when: "the container's status says exit code 0 or Completed, and nothing in the evidence failed",
-    near_miss: "a status without an exit code; exit code 0 with the reason OOMKilled",
+    near_miss: "a status without an exit code; exit code 0 with the reason OOMKilled; exit code 0 of a server that is \
+    restarted, without its log",
     beats: STATUS,
     source: "wait(2); Kubernetes ContainerStateTerminated",
     judge,
@@ -18,6 +19,14 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 fn judge(case: &Case<'_>) -> Judged {
     let end =
         case.death().filter(|d| d.clean()).ok_or_else(|| unmet("no container ended with exit code 0"))?;
+    // Whether a job was done or a server stopped by itself, a piece does not tell; the whole object does.
+    let restarts = case.subject.restarts.is_some_and(|n| n > 0);
+    let server = case.pod().is_some_and(|p| p.whole() && p.phase == "Running" && !p.deleting);
+    if server && restarts && !case.facts.has_life() {
+        return Err(unmet(
+            "the server was restarted and not asked to stop: an API server may exit with code 0 after its engine failed",
+        ));
+    }
     let summary = "the container ended in order, with exit code 0";
     let supports = vec![Cited::at(end.told(", "), &case.pod_place())];
     let mut d = decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, supports);
@@ -39,7 +48,13 @@ mod tests {
 
     #[test]
     fn exit_code_0_is_an_orderly_end() {
-        holds(&RULE, &[pod(0, "Completed")]);
+        holds(&RULE, &[pod_with(0, "Completed", |p| p["status"]["phase"] = "Succeeded".into())]);
+    }
+
+    /// vLLM's API server ends so when its engine core is dead.
+    #[test]
+    fn a_server_that_ends_by_itself_does_not_end_in_order() {
+        near_miss(&RULE, "end_not_shown", &[pod(0, "Completed")]);
     }
 
     #[test]

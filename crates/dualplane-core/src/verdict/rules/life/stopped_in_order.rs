@@ -31,7 +31,7 @@ fn judge(case: &Case<'_>) -> Judged {
 fn stop<'c>(case: &Case<'c>, log: &LogSummary) -> Option<&'c Hit> {
     let up = log.last_ready.filter(|_| !log.kernel)?;
     let behind = |h: &&Hit| h.place.file == log.file && h.place.line > Some(up);
-    case.facts.hits.iter().filter(|h| h.id == "host.stop_request").find(behind)
+    case.facts.hits.iter().filter(|h| h.is_stop_request()).find(behind)
 }
 
 #[cfg(test)]

@@ -30,6 +30,10 @@ pub(in crate::verdict::rules) fn decide(case: &Case<'_>) -> Decided {
         let lines = counted(log.total(), if log.kernel { "kernel log line" } else { "log line" });
         supports.push(Cited::at(format!("{lines} {what}"), &Place { file: log.file.clone(), line: None }));
     }
+    if let Some(end) = case.death() {
+        let text = format!("{}; an API server may also exit so after its engine failed", end.told(", "));
+        supports.push(Cited::at(text, &case.pod_place()));
+    }
     for x in facts.xids.iter().take(2) {
         supports.push(Cited::at(
             format!("Xid {} is only a clean-up or informational message; it is a consequence", x.code),

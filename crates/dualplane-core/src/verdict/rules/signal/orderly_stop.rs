@@ -40,7 +40,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let stop = facts
         .hits
         .iter()
-        .find(|h| since(&h.place) && h.id == "host.stop_request")
+        .find(|h| since(&h.place) && h.is_stop_request())
         .ok_or_else(|| unmet("there is no request to stop after the last answered request"))?;
     let summary = "the server was stopped gracefully; nothing failed after its last request";
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, vec![quoted(stop)]))

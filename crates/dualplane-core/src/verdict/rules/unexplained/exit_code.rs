@@ -48,6 +48,6 @@ mod tests {
 
     #[test]
     fn a_clean_end_is_none() {
-        near_miss(&RULE, "ended_in_order", &[pod(0, "Completed")]);
+        near_miss(&RULE, "end_not_shown", &[pod(0, "Completed")]);
     }
 }
