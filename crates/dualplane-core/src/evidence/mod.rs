@@ -206,6 +206,9 @@ impl Bundle {
             _ => file,
         };
         let mut file = RawFile { bytes: encoding::plain(file.bytes), ..file };
+        if file.bytes.len() <= scrap::MAX_TEXT {
+            file.bytes = scrap::tidy::plain(file.bytes);
+        }
         let nuls = encoding::without_nuls(&mut file.bytes).unwrap_or(0);
         if let Some(listed) = kube_list::read(self, &file.bytes, &file.name) {
             self.listed(file.name, listed);
@@ -389,7 +392,6 @@ impl Bundle {
 
     /// Takes Kubernetes objects out of a text; what is left are lines of a log.
     fn text(&mut self, name: &str, bytes: Vec<u8>, kernel: bool) {
-        let bytes = if bytes.len() <= scrap::MAX_TEXT { scrap::tidy::plain(bytes) } else { bytes };
         let role = role(name);
         let objects = |b: &Self| {
             b.pods.len() + b.events.len() + b.nodes.len() + b.templates.len() + b.pasted.len() + b.gaps.len()

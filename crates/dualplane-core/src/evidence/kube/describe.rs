@@ -5,7 +5,7 @@
 
 use crate::evidence::Bundle;
 use crate::evidence::describe_pod;
-use crate::evidence::kube_model::{Condition, Event, Node};
+use crate::evidence::kube_model::{Condition, Event, Node, Pod};
 use crate::evidence::status;
 use crate::time::Stamp;
 use crate::units::parse_k8s_memory;
@@ -56,7 +56,12 @@ pub(in crate::evidence) fn read(
             events(bundle, &body, line, file, ("Node", &node.name));
             bundle.nodes.push(node);
         } else {
+            // Only the tolerant reader tells which state a line belongs to.
             let pod = describe_pod::pod(&body, file);
+            if flat(&body) || lost(&body, &pod) {
+                at = block.end;
+                continue;
+            }
             events(bundle, &body, line, file, ("Pod", &pod.name));
             bundle.pasted.push(pod);
         }
@@ -70,8 +75,11 @@ pub(in crate::evidence) fn read(
     }
     for (start, end, body) in status::described(&rest) {
         let body: Vec<&str> = body.iter().map(String::as_str).collect();
-        bundle.pasted.push(describe_pod::pod(&body, file));
-        taken.push((start, end));
+        let pod = describe_pod::pod(&body, file);
+        if !lost(&body, &pod) {
+            bundle.pasted.push(pod);
+            taken.push((start, end));
+        }
     }
     taken.sort_unstable();
     taken
@@ -97,6 +105,22 @@ fn next(lines: &[&str], from: usize) -> Option<Block> {
         let pod = has("Namespace") && (has("Containers") || has("Init Containers") || has("Status"));
         (node || pod).then_some(Block { start, end, node })
     })
+}
+
+/// What belongs to a state stands deeper than it, unless the indentation is lost.
+fn flat(body: &[&str]) -> bool {
+    let state = |l: &str| key_value(l).is_some_and(|(k, _)| matches!(k, "State" | "Last State"));
+    let below = |l: &str| key_value(l).is_some_and(|(k, _)| matches!(k, "Reason" | "Started" | "Exit Code"));
+    body.iter().zip(body.iter().skip(1)).any(|(a, b)| state(a) && below(b) && indent(b) <= indent(a))
+}
+
+/// The text tells of ends that the pod does not: the container's name or the state above them was cut out.
+fn lost(body: &[&str], pod: &Pod) -> bool {
+    let ends = || pod.containers.iter().filter_map(|c| c.status.as_ref()).flat_map(|s| s.terminations());
+    let pairs = || body.iter().filter_map(|l| key_value(l));
+    let codes = pairs().filter(|(k, _)| *k == "Exit Code").count();
+    let kills = pairs().filter(|(k, v)| *k == "Reason" && *v == "OOMKilled").count();
+    ends().count() < codes || ends().filter(|t| t.oom_killed()).count() < kills
 }
 
 /// A block goes on while lines are indented or begin with a known key. The text of a termination message may stand

@@ -14,7 +14,9 @@ const MAX_PIECES: usize = 50;
 pub(in crate::evidence) fn as_pod(value: &Value) -> Option<Value> {
     let statuses = match value {
         Value::Object(map) if map.contains_key("kind") || map.contains_key("apiVersion") => return None,
-        Value::Object(map) if map.contains_key("containerStatuses") => {
+        Value::Object(map)
+            if map.get("containerStatuses").and_then(Value::as_array).is_some_and(|s| !s.is_empty()) =>
+        {
             return Some(json!({"kind": "Pod", "apiVersion": "v1", "status": value}));
         }
         Value::Object(map) => match map.get("status").filter(|s| s.get("containerStatuses").is_some()) {
@@ -73,7 +75,8 @@ pub(in crate::evidence) fn described(lines: &[&str]) -> Vec<(usize, usize, Vec<S
         let (start, end) = (found - above, at + below);
         let name = start.checked_sub(1).and_then(|i| lines.get(i)).and_then(|l| {
             let (name, value) = key_value(l)?;
-            let word = !name.contains(' ') && value.is_empty() && indent(l) < base;
+            let heading = name.starts_with(|c: char| c.is_ascii_uppercase());
+            let word = !name.contains(' ') && !heading && value.is_empty() && indent(l) < base;
             word.then(|| name.to_owned())
         });
         let mut body = vec!["Containers:".to_owned(), format!("  {}:", name.unwrap_or_default())];

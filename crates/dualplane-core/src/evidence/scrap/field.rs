@@ -33,6 +33,8 @@ pub(super) enum Field {
     Limits,
     Requests,
     Memory,
+    /// Free text; names in it are of whatever it speaks of.
+    Message,
 }
 
 /// Labels without blanks, dashes and case. A synonym is one more row.
@@ -84,6 +86,7 @@ const LABELS: &[(&str, Field)] = &[
     ("limits", Field::Limits),
     ("requests", Field::Requests),
     ("memory", Field::Memory),
+    ("message", Field::Message),
 ];
 
 /// Reasons that the runtime and the kubelet give for an end.

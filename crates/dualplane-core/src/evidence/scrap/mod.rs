@@ -122,6 +122,7 @@ pub(in crate::evidence) fn read(
         });
     }
     let (pods, used) = assembly.finish(file);
+    let found = !pods.is_empty();
     bundle.pasted.extend(pods);
     taken.extend(used);
     if lines.len() <= MAX_MESSAGE {
@@ -135,8 +136,9 @@ pub(in crate::evidence) fn read(
             });
         }
     }
-    taken.sort_unstable();
-    taken.dedup();
+    if found {
+        around(lines, &mut taken);
+    }
     taken.into_iter().map(|i| (i, i + 1)).collect()
 }
 
@@ -161,6 +163,52 @@ fn near(lines: &[&str], large: bool, asked: bool) -> Vec<usize> {
     out
 }
 
+/// Lines of the same object around those that were read are no log, either; of a text that is mostly an object, none is.
+fn around(lines: &[&str], taken: &mut Vec<usize>) {
+    let mut all = vec![false; lines.len()];
+    for i in taken.iter() {
+        all.iter_mut().skip(*i).take(1).for_each(|t| *t = true);
+    }
+    let of_object: Vec<bool> = lines.iter().map(|l| l.len() <= MAX_LINE && is_of_object(l)).collect();
+    let written = lines.iter().filter(|l| !l.trim().is_empty()).count();
+    if of_object.iter().filter(|o| **o).count() * 2 > written {
+        for (t, line) in all.iter_mut().zip(lines) {
+            *t |= !prose::logs(line);
+        }
+    } else {
+        for i in taken.iter().copied() {
+            let mut mark = |j: usize| match (of_object.get(j), all.get_mut(j)) {
+                // Each line is claimed once, so that this takes one pass in all.
+                (Some(true), Some(t)) if !*t => {
+                    *t = true;
+                    true
+                }
+                _ => false,
+            };
+            (0..i).rev().find(|j| !mark(*j));
+            (i + 1..lines.len()).find(|j| !mark(*j));
+        }
+    }
+    *taken = all.iter().enumerate().filter(|(_, t)| **t).map(|(i, _)| i).collect();
+}
+
+/// `  ready: false`, `"image": "x",`, `},`, `Ready:          True`: a line of YAML, JSON or a description.
+fn is_of_object(line: &str) -> bool {
+    let bare =
+        line.trim_start_matches(|c: char| " >|│*-•\t\"'{[".contains(c)).trim_end_matches([' ', '│', '|']);
+    if bare.is_empty() || bare.chars().all(|c| "{}[],".contains(c)) {
+        return !line.trim().is_empty();
+    }
+    let Some((key, value)) = bare.split_once(':') else { return false };
+    let key = key.trim_end_matches(['"', '\'']);
+    let joined = value.is_empty() || value.starts_with([' ', '"', '{', '[']);
+    let plain = key.starts_with(|c: char| c.is_ascii_lowercase())
+        && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'/' | b'_' | b'-'));
+    let described =
+        key.starts_with(|c: char| c.is_ascii_uppercase()) && key.len() <= 24 && value.starts_with("  ");
+    joined && (plain || described)
+}
+
 /// A record of a log as JSON says of others what it says.
 fn is_record(line: &str) -> bool {
     line.trim_start().starts_with('{')
@@ -172,12 +220,15 @@ fn is_record(line: &str) -> bool {
 
 /// A line of a log speaks of its own matters. A status has times, too, but they stand behind a label.
 fn is_logged(bare: &str, raw: &str) -> bool {
+    let found = pairs::pairs(bare);
+    let state = found.iter().any(|p| matches!(p.field, Field::LastState | Field::Terminated));
     let labelled = raw.trim_start().starts_with('{')
-        || pairs::pairs(bare)
-            .first()
-            .is_some_and(|p| bare.get(..p.start).is_some_and(|b| b.trim().is_empty()))
+        || state && found.len() > 3
+        || found.first().is_some_and(|p| bare.get(..p.start).is_some_and(|b| b.trim().is_empty()))
         || bare.starts_with("map ");
-    !labelled && prose::logs(bare)
+    // Times further in are values.
+    let begin = bare.char_indices().nth(48).and_then(|(i, _)| bare.get(..i)).unwrap_or(bare);
+    !labelled && prose::logs(begin)
 }
 
 struct Reader {
@@ -256,7 +307,16 @@ impl Reader {
             return;
         }
         let found = pairs::pairs(bare);
+        let mut message = false;
         for (at, p) in found.iter().enumerate() {
+            let names = matches!(
+                p.field,
+                Field::Pod | Field::Container | Field::Name | Field::Namespace | Field::Node
+            );
+            if message && names {
+                continue;
+            }
+            message = p.field == Field::Message;
             let head = p.start == 0
                 || bare.get(..p.start).is_some_and(|b| {
                     b.trim_end().is_empty() || b.trim_end().ends_with([',', '/', '|', ';', '('])
