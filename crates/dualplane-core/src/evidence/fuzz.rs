@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Bundle, LogSource, describe, exports, forms, inspect, paste, prefix, promql, stream, tables, wrap,
+    Bundle, LogSource, describe, exports, forms, inspect, paste, prefix, promql, scrap, stream, tables, wrap,
 };
 
 /// `kubectl describe` out of a text.
@@ -45,7 +45,14 @@ pub fn exports(text: &str) -> usize {
 /// Objects between other text, and a paste of several kinds.
 pub fn paste(bytes: &[u8]) -> usize {
     let mut bundle = Bundle::default();
-    let found = stream::read(&String::from_utf8_lossy(bytes)).objects.len();
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    // As a whole, and as what a template printed.
+    for command in [None, Some("kubectl get pod p -o jsonpath='{.x.reason} {.x.exitCode}'")] {
+        let taken = scrap::read(&mut Bundle::default(), &lines, 1, "f", command, false);
+        assert!(taken.iter().all(|(a, b)| a < b && *b <= lines.len()), "{taken:?}");
+    }
+    let found = stream::read(&text).objects.len();
     found + paste::read(&mut bundle, "f", bytes.to_vec(), false).len()
 }
 

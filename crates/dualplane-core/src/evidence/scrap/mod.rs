@@ -7,47 +7,26 @@
 mod asked;
 mod field;
 mod limits;
+mod near;
 mod pairs;
 mod piece;
+mod reader;
 mod rows;
 pub(in crate::evidence) mod tidy;
 mod words;
 
-use super::{Bundle, Event, prose};
-use crate::units::parse_k8s_memory;
-use field::Field;
+use super::{Bundle, Event};
 pub use limits::QuotedLimit;
-use piece::Assembly;
-use words::{Loose, Plane};
+use near::{is_logged, is_record};
+use reader::Reader;
+use words::Plane;
 
 /// Larger texts are logs: of them only what stands near a state is read.
 pub(in crate::evidence) const MAX_TEXT: usize = 256 << 10;
 /// A described pod in one line fits.
 const MAX_LINE: usize = 32 << 10;
-/// Lines around a state in a larger text.
-const REACH: usize = 40;
 /// A message with more lines is more than a message.
 const MAX_MESSAGE: usize = 200;
-/// What somewhere stands in every text that has something to read, in lower case.
-const ANCHORS: &[&str] = &[
-    "oom",
-    "0om",
-    "o0m",
-    "00m",
-    "exit",
-    "reason",
-    "state",
-    "terminated",
-    "warning",
-    "normal",
-    "cuda",
-    "outofmemory",
-    "vram",
-];
-
-/// How the kubelet's message of an eviction begins.
-const EVICTED: &str = "The node was low on resource: ";
-
 /// Words of a person that name a plane; see [`words`].
 #[derive(Debug, Clone)]
 pub struct Quote {
@@ -75,17 +54,11 @@ pub(in crate::evidence) fn read(
     if !large {
         bundle.limits.extend(limits::quoted(lines, first, file, &asked));
     }
-    let near = near(lines, large, !asked.fields.is_empty());
+    let near = near::lines(lines, large, !asked.fields.is_empty());
     if near.is_empty() {
         return Vec::new();
     }
-    let mut reader = Reader {
-        assembly: Assembly::default(),
-        columns: None,
-        taken: Vec::new(),
-        quotes: Vec::new(),
-        evictions: Vec::new(),
-    };
+    let mut reader = Reader::default();
     reader.assembly.about(&asked.pod, &asked.namespace);
     let mut tidied: Vec<(usize, String)> = Vec::with_capacity(near.len());
     for i in near {
@@ -137,286 +110,72 @@ pub(in crate::evidence) fn read(
         }
     }
     if found {
-        around(lines, &mut taken);
+        near::around(lines, &mut taken);
     }
     taken.into_iter().map(|i| (i, i + 1)).collect()
 }
 
-/// The lines that are worth reading.
-fn near(lines: &[&str], large: bool, asked: bool) -> Vec<usize> {
-    let anchor = |l: &&str| {
-        let lower = l.get(..l.len().min(MAX_LINE)).unwrap_or(l).to_ascii_lowercase();
-        ANCHORS.iter().any(|a| lower.contains(a))
-    };
-    if !large {
-        return if asked || lines.iter().any(anchor) { (0..lines.len()).collect() } else { Vec::new() };
-    }
-    let states = |l: &str| {
-        let l = l.trim_start_matches([' ', '"', '>', '-']);
-        ["Last State:", "State:  ", "lastState", "terminated"].iter().any(|s| l.starts_with(s))
-    };
-    let mut out: Vec<usize> = Vec::new();
-    for (i, _) in lines.iter().enumerate().filter(|(_, l)| states(l)) {
-        let from = out.last().map_or(0, |l| l + 1).max(i.saturating_sub(REACH));
-        out.extend(from..(i + REACH).min(lines.len()));
-    }
-    out
-}
+#[cfg(test)]
+mod tests {
+    use crate::evidence::{Bundle, Pod, RawFile, State};
 
-/// Lines of the same object around those that were read are no log, either; of a text that is mostly an object, none is.
-fn around(lines: &[&str], taken: &mut Vec<usize>) {
-    let mut all = vec![false; lines.len()];
-    for i in taken.iter() {
-        all.iter_mut().skip(*i).take(1).for_each(|t| *t = true);
-    }
-    let of_object: Vec<bool> = lines.iter().map(|l| l.len() <= MAX_LINE && is_of_object(l)).collect();
-    let written = lines.iter().filter(|l| !l.trim().is_empty()).count();
-    if of_object.iter().filter(|o| **o).count() * 2 > written {
-        for (t, line) in all.iter_mut().zip(lines) {
-            *t |= !prose::logs(line);
-        }
-    } else {
-        for i in taken.iter().copied() {
-            let mut mark = |j: usize| match (of_object.get(j), all.get_mut(j)) {
-                // Each line is claimed once, so that this takes one pass in all.
-                (Some(true), Some(t)) if !*t => {
-                    *t = true;
-                    true
-                }
-                _ => false,
-            };
-            (0..i).rev().find(|j| !mark(*j));
-            (i + 1..lines.len()).find(|j| !mark(*j));
-        }
-    }
-    *taken = all.iter().enumerate().filter(|(_, t)| **t).map(|(i, _)| i).collect();
-}
-
-/// `  ready: false`, `"image": "x",`, `},`, `Ready:          True`: a line of YAML, JSON or a description.
-fn is_of_object(line: &str) -> bool {
-    let bare =
-        line.trim_start_matches(|c: char| " >|│*-•\t\"'{[".contains(c)).trim_end_matches([' ', '│', '|']);
-    if bare.is_empty() || bare.chars().all(|c| "{}[],".contains(c)) {
-        return !line.trim().is_empty();
-    }
-    let Some((key, value)) = bare.split_once(':') else { return false };
-    let key = key.trim_end_matches(['"', '\'']);
-    let joined = value.is_empty() || value.starts_with([' ', '"', '{', '[']);
-    let plain = key.starts_with(|c: char| c.is_ascii_lowercase())
-        && key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'/' | b'_' | b'-'));
-    let described =
-        key.starts_with(|c: char| c.is_ascii_uppercase()) && key.len() <= 24 && value.starts_with("  ");
-    joined && (plain || described)
-}
-
-/// A record of a log as JSON says of others what it says.
-fn is_record(line: &str) -> bool {
-    line.trim_start().starts_with('{')
-        && ["\"msg\"", "\"message\":", "\"level\"", "\"log\"", "\"severity\"", "\"ts\""]
-            .iter()
-            .any(|k| line.contains(k))
-        && !line.contains("\"terminated\"")
-}
-
-/// A line of a log speaks of its own matters. A status has times, too, but they stand behind a label.
-fn is_logged(bare: &str, raw: &str) -> bool {
-    let found = pairs::pairs(bare);
-    let state = found.iter().any(|p| matches!(p.field, Field::LastState | Field::Terminated));
-    let labelled = raw.trim_start().starts_with('{')
-        || state && found.len() > 3
-        || found.first().is_some_and(|p| bare.get(..p.start).is_some_and(|b| b.trim().is_empty()))
-        || bare.starts_with("map ");
-    // Times further in are values.
-    let begin = bare.char_indices().nth(48).and_then(|(i, _)| bare.get(..i)).unwrap_or(bare);
-    !labelled && prose::logs(begin)
-}
-
-struct Reader {
-    assembly: Assembly,
-    columns: Option<rows::Columns>,
-    taken: Vec<usize>,
-    quotes: Vec<(usize, Plane)>,
-    evictions: Vec<(usize, String)>,
-}
-
-impl Reader {
-    /// A heading of custom columns, or a row below one.
-    fn row(&mut self, raw: &str, i: usize) -> bool {
-        let line = tidy::unquoted(raw);
-        if let Some(columns) = rows::columns(&line) {
-            self.columns = Some(columns);
-            self.taken.push(i);
-            return true;
-        }
-        let Some(columns) = &self.columns else { return false };
-        let cells = rows::cells(columns, &line);
-        if cells.is_empty() {
-            self.columns = None;
-            return false;
-        }
-        self.assembly.close();
-        for (field, cell) in cells {
-            match field {
-                Field::Name | Field::Pod => self.assembly.named(cell, i),
-                Field::Container => self.assembly.begin(cell, i),
-                f => self.assembly.take(f, "Exit Code", cell, i, true),
-            }
-        }
-        self.assembly.close();
-        self.taken.push(i);
-        true
+    fn pods(text: &str) -> Vec<Pod> {
+        Bundle::from_files(vec![RawFile::new("stdin", text)]).pods
     }
 
-    /// What a template printed, one value after another.
-    fn printed(&mut self, bare: &str, asked: &asked::Asked, i: usize) -> bool {
-        if bare.contains(':') {
-            return false;
-        }
-        let values: Vec<&str> = bare.split_whitespace().filter(|v| *v != "%" && !v.contains('$')).collect();
-        let mut used = false;
-        for (at, value) in values.iter().enumerate() {
-            match asked.fields.get(at % asked.fields.len().max(1)) {
-                Some(Some(Field::Reason)) => {
-                    let Some(Loose::Printed { word, .. }) = words::loose(value) else { continue };
-                    self.assembly.word(word, i);
-                    used = true;
-                }
-                Some(Some(f)) => {
-                    self.assembly.take(*f, "exitCode", value, i, true);
-                    used = true;
-                }
-                Some(None) if asked.limit => {
-                    if let Some(bytes) = parse_k8s_memory(value) {
-                        self.assembly.limit(bytes);
-                    }
-                }
-                _ => {}
-            }
-        }
-        used
+    #[test]
+    fn fields_belong_to_the_container_they_stand_with() {
+        let text = "Pod: prod/llm-0\nContainer: main\nState: Terminated\nReason: Completed\nExit Code: 0\n\
+            Container: tokenizer\nLast State: Terminated\nReason: OOMKilled\nExit Code: 137\nRestart Count: 3\n";
+        let pods = pods(text);
+        assert_eq!((pods.len(), pods[0].full_name().as_str()), (1, "prod/llm-0"));
+        let [main, tokenizer] = pods[0].containers.as_slice() else { panic!("{pods:#?}") };
+        let end = |c: &crate::evidence::Container| c.status.as_ref().unwrap().termination().unwrap().clone();
+        assert_eq!((main.name.as_str(), end(main).exit_code), ("main", Some(0)));
+        assert_eq!((tokenizer.name.as_str(), end(tokenizer).reason.as_str()), ("tokenizer", "OOMKilled"));
+        assert_eq!(tokenizer.status.as_ref().unwrap().restarts, Some(3));
+        assert!(!pods[0].whole());
     }
 
-    /// A line as pairs, as a heading, or as bare words.
-    fn line(&mut self, bare: &str, next: &str, i: usize) {
-        if let Some((_, message)) = bare.split_once(EVICTED) {
-            self.evictions.push((i, format!("{EVICTED}{message}")));
-            return;
-        }
-        if let Some(name) = heading(bare, next) {
-            self.assembly.begin(name, i);
-            return;
-        }
-        let found = pairs::pairs(bare);
-        let mut message = false;
-        for (at, p) in found.iter().enumerate() {
-            let names = matches!(
-                p.field,
-                Field::Pod | Field::Container | Field::Name | Field::Namespace | Field::Node
-            );
-            if message && names {
-                continue;
-            }
-            message = p.field == Field::Message;
-            let head = p.start == 0
-                || bare.get(..p.start).is_some_and(|b| {
-                    b.trim_end().is_empty() || b.trim_end().ends_with([',', '/', '|', ';', '('])
-                })
-                || at > 0;
-            if p.field == Field::Name && !p.label.starts_with('N') {
-                let follows = found
-                    .get(at + 1)
-                    .map(|p| p.field)
-                    .or_else(|| pairs::pairs(next).first().map(|p| p.field));
-                let value = p.value.split([' ', ',']).next().unwrap_or_default();
-                if matches!(follows, Some(Field::Ready | Field::Restarts | Field::LastState))
-                    && piece::is_name(value)
-                {
-                    self.assembly.name(value, i);
-                }
-                continue;
-            }
-            self.assembly.take(p.field, p.label, p.value, i, head);
-        }
-        // A label alone: its value stands in the next line.
-        if found.is_empty()
-            && let Some(f) = field::field(bare.trim())
-            && field::field(next.trim()).is_none()
-        {
-            let known = field::word(next.trim()).is_some() || field::code(next.trim()).is_some();
-            if known && next.split_whitespace().count() == 1 {
-                self.assembly.take(f, bare.trim(), next.trim(), i, true);
-                return;
-            }
-        }
-        let status = found.iter().any(|p| {
-            !matches!(p.field, Field::Memory | Field::Name | Field::Image | Field::Node | Field::Pod)
-        });
-        self.spoken(bare, &found, status, i);
+    #[test]
+    fn a_container_that_waits_died_before() {
+        let text = "Reason: CrashLoopBackOff\nReason: OOMKilled\nExit Code: 137\n";
+        let status = pods(text)[0].containers[0].status.clone().unwrap();
+        assert!(matches!(&status.state, State::Waiting { reason, .. } if reason == "CrashLoopBackOff"));
+        assert!(matches!(&status.last, State::Terminated(t) if t.oom_killed() && t.exit_code == Some(137)));
     }
 
-    /// What a line says beside its pairs.
-    fn spoken(&mut self, bare: &str, found: &[pairs::Pair<'_>], status: bool, i: usize) {
-        let reason_said = found.iter().any(|p| {
-            let first = p.value.split([' ', ',', ';', '(', '/']).find(|t| !t.is_empty()).unwrap_or_default();
-            matches!(field::word(first), Some(field::Word::End(..)))
-        });
-        let coded = found.iter().any(|p| p.field == Field::ExitCode);
-        let spoken = words::spoken_code(bare).filter(|_| !coded);
-        let oom = bare
-            .split([' ', '(', ')', ',', ':'])
-            .find_map(|w| match field::word(w) {
-                Some(w @ field::Word::End(field::OOM_KILLED, _)) => Some(w),
-                _ => None,
-            })
-            .or_else(|| field::in_two(bare));
-        let machine = status
-            || spoken.is_some()
-                && ["reason ", "(exit", "(oom"].iter().any(|w| bare.to_ascii_lowercase().contains(w));
-        if let Some(word) = oom.filter(|_| machine && !reason_said && !field_says_otherwise(found)) {
-            self.assembly.word(word, i);
-        } else if oom.is_none() || !status {
-            match words::loose(bare) {
-                Some(Loose::Printed { name, restarts, word, code }) if !status => {
-                    if let Some(name) = name {
-                        self.assembly.begin(name, i);
-                    }
-                    if let Some(n) = restarts {
-                        self.assembly.take(Field::Restarts, "restarts", &n.to_string(), i, true);
-                    }
-                    self.assembly.word(word, i);
-                    if let Some(code) = code {
-                        self.assembly.code(code, false, false, i);
-                    }
-                    return;
-                }
-                Some(Loose::Written(plane)) => {
-                    self.quotes.push((i, plane));
-                    return;
-                }
-                _ => {}
-            }
-        }
-        if let Some((code, blurred)) = spoken {
-            let runtime = bare.contains("Exited (")
-                || bare.contains("exited with code")
-                || bare.starts_with("Container terminated");
-            if runtime || status || oom.is_some() {
-                self.assembly.code(code, blurred, runtime, i);
-            }
+    #[test]
+    fn a_log_speaks_of_its_own_matters() {
+        for line in [
+            "INFO 08-20 10:11:12 scheduler.py:88] evicting pod reason=OOMKilled exitCode=137",
+            "2026-08-20T10:11:12Z controller saw Reason: OOMKilled",
+            "{\"level\":\"info\",\"msg\":\"pod ended\",\"reason\":\"OOMKilled\"}",
+            "--oom-handling=retry",
+            "finish_reason: stop, exit code: none",
+        ] {
+            assert!(pods(line).is_empty(), "{line}");
         }
     }
-}
 
-/// Docker's flag says that it was not.
-fn field_says_otherwise(found: &[pairs::Pair<'_>]) -> bool {
-    found.iter().any(|p| p.field == Field::OomKilled)
-}
-
-/// `  vllm:` above the fields of a described container.
-fn heading<'a>(bare: &'a str, next: &str) -> Option<&'a str> {
-    let name = bare.trim().strip_suffix(':')?;
-    let below = ["Container ID:", "Image:", "State:", "Last State:", "Port:"]
-        .iter()
-        .any(|k| next.trim_start().starts_with(k));
-    (below && piece::is_name(name) && field::field(name).is_none()).then_some(name)
+    /// Twice the text takes about twice the time; what is quadratic would take hours here.
+    #[test]
+    fn hostile_scraps_are_bounded() {
+        for unit in [
+            "reason:",
+            "State: Terminated ",
+            "exit code 137 OOMKilled ",
+            "Reason: OOMKilled\n",
+            "> ",
+            "| ",
+            "- ",
+            "\t\u{a0}",
+            "Name: a\nContainers:\n",
+            "lastState:\n  terminated:\n",
+        ] {
+            let text = unit.repeat((200 << 10) / unit.len());
+            let b = Bundle::from_files(vec![RawFile::new("stdin", text)]);
+            assert!(b.pods.iter().map(|p| p.containers.len()).sum::<usize>() <= 1000, "{unit}");
+        }
+    }
 }

@@ -200,7 +200,8 @@ impl Assembly {
         if let (Field::Terminated, Some(w @ Word::End(..))) = (field, word(first)) {
             return self.word(w, line);
         }
-        let opens = value.is_empty() || super::pairs::pairs(value).first().is_some_and(|p| p.start == 0);
+        let opens =
+            value.is_empty() || super::pairs::pairs(head(value)).first().is_some_and(|p| p.start == 0);
         if !opens {
             return;
         }
@@ -395,8 +396,15 @@ impl Run {
     }
 }
 
+/// As much of a value as the next field needs to show: a joined line is not read again for each of its fields.
+fn head(value: &str) -> &str {
+    let end = value.char_indices().nth(200).map_or(value.len(), |(i, _)| i);
+    value.get(..end).unwrap_or(value)
+}
+
 /// Behind the value stands nothing, or another field: "State: Terminated is what I saw" is a sentence.
 fn closed(value: &str, first: &str) -> bool {
+    let value = head(value);
     let behind = value.split_once(first).map_or("", |(_, b)| b).trim_start();
     behind.is_empty()
         || behind.starts_with([',', '/', '|', '(', ')', ';'])

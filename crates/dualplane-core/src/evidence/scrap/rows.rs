@@ -1,6 +1,7 @@
 //! Rows of `-o custom-columns` and rows of events, with or without the heading above them.
 
-use super::field::{Field, field};
+use super::field::{Field, Word, field, word};
+use super::piece::is_name;
 use crate::evidence::kube_model::Event;
 use crate::evidence::{describe, tables};
 
@@ -43,6 +44,19 @@ pub(super) fn cells<'a>(columns: &Columns, line: &'a str) -> Vec<(Field, &'a str
     let known =
         tables::cells(columns, line).into_iter().filter_map(|(label, cell)| Some((field(label)?, cell)));
     known.filter(|(_, cell)| !cell.is_empty() && !cell.starts_with('<')).collect()
+}
+
+/// A row of a pod in a frame or a list: its name before `0/1`, its status behind it, and its restarts.
+pub(super) fn pod(line: &str) -> Option<(&str, Word, &str)> {
+    let cells: Vec<&str> = line.split([' ', '|']).filter(|c| !c.is_empty()).take(12).collect();
+    let ready = |c: &&str| {
+        c.split_once('/').is_some_and(|(a, b)| a.parse::<u16>().is_ok() && b.parse::<u16>().is_ok())
+    };
+    let at = cells.iter().position(ready)?;
+    let status = word(cells.get(at + 1)?).filter(|w| matches!(w, Word::End(..) | Word::Wait(_)))?;
+    let name = cells.get(..at)?.iter().rev().find(|c| is_name(c))?;
+    let restarts = cells.get(at + 2).copied().filter(|c| c.parse::<u64>().is_ok())?;
+    Some((name, status, restarts))
 }
 
 /// A row of `kubectl get events` or of the end of `kubectl describe`, wherever in the line its type stands.
@@ -128,6 +142,15 @@ mod tests {
         for other in ["Warning: x", "WARN x", "a Warning sign of trouble", "Normal people do not"] {
             assert!(event(other, 1, "f").is_none(), "{other}");
         }
+    }
+
+    #[test]
+    fn rows_of_pods_in_frames() {
+        let want = Some(("llm-0", Word::End("OOMKilled", false), "2"));
+        assert_eq!(pod("llm-0 | 0/1 | OOMKilled | 2 | 5m"), want);
+        assert_eq!(pod("serving  llm-0  ●  0/1  OOMKilled  2  5m"), want);
+        assert_eq!(pod("step 3/10 Error rate is low"), None);
+        assert_eq!(pod("llm-0 0/1 Running 2"), None);
     }
 
     #[test]

@@ -61,6 +61,12 @@ const UNSURE: &[&str] = &[
     "example",
     "troubleshoot",
     "troubleshooting",
+    "bug",
+    "fix",
+    "fixes",
+    "fixed",
+    "release",
+    "feature",
 ];
 /// A line with more words is a sentence.
 const MAX_WORDS: usize = 10;
@@ -115,7 +121,7 @@ pub(super) fn spoken_code(line: &str) -> Option<(i64, bool)> {
     for phrase in ["exit code ", "exit code: ", "exited with code ", "exit status ", "exited ("] {
         let Some(at) = lower.find(phrase) else { continue };
         let rest = line.get(at + phrase.len()..)?;
-        let number = rest.split([' ', ')', ',', ';', '.']).next()?;
+        let number = rest.trim_start().split([' ', ')', ',', ';', '.']).next()?;
         if let Some(code) = code(number).filter(|(c, _)| (0..=255).contains(c)) {
             return Some(code);
         }
