@@ -62,9 +62,8 @@ pub(in crate::evidence) fn read(
     reader.assembly.about(&asked.pod, &asked.namespace);
     let mut tidied: Vec<(usize, String)> = Vec::with_capacity(near.len());
     for i in near {
-        let Some(line) = lines.get(i).filter(|l| !l.trim().is_empty() && l.len() <= MAX_LINE) else {
-            continue;
-        };
+        let worth = |l: &&&str| !l.trim().is_empty() && l.len() <= MAX_LINE && !near::is_levelled(l);
+        let Some(line) = lines.get(i).filter(worth) else { continue };
         tidied.push((i, tidy::bare(line)));
     }
     for (at, (i, bare)) in tidied.iter().enumerate() {

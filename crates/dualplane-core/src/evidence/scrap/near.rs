@@ -46,13 +46,22 @@ pub(super) fn lines(lines: &[&str], large: bool, asked: bool) -> Vec<usize> {
         ["Last State:", "State:  ", "lastState", "terminated"].iter().any(|s| l.starts_with(s))
     };
     let mut out: Vec<usize> = Vec::new();
-    for (i, line) in lines.iter().enumerate().filter(|(_, l)| l.len() <= MAX_LINE) {
+    let worth = |l: &str| l.len() <= MAX_LINE && !is_levelled(l);
+    for (i, line) in lines.iter().enumerate().filter(|(_, l)| worth(l)) {
         if if large { states(line) } else { small(line) } {
             let from = out.last().map_or(0, |l| l + 1).max(i.saturating_sub(REACH));
             out.extend(from..(i + REACH).min(lines.len()));
         }
     }
     out
+}
+
+/// A line begins with a level or an engine's process: most lines of most logs, known at a glance.
+pub(super) fn is_levelled(line: &str) -> bool {
+    const BEGINS: [&str; 9] =
+        ["INFO", "WARN", "ERROR", "DEBUG", "CRITICAL", "TRACE", "(EngineCore", "(APIServer", "(Worker"];
+    let line = line.trim_start();
+    BEGINS.iter().any(|b| line.starts_with(b))
 }
 
 /// Lines of the same object around those that were read are no log, either; of a text that is mostly an object, none is.
