@@ -27,6 +27,7 @@ pub(in crate::evidence) const MAX_TEXT: usize = 256 << 10;
 const MAX_LINE: usize = 32 << 10;
 /// A message with more lines is more than a message.
 const MAX_MESSAGE: usize = 200;
+
 /// Words of a person that name a plane; see [`words`].
 #[derive(Debug, Clone)]
 pub struct Quote {
