@@ -143,7 +143,10 @@ fn a_foreign_pod_beside_it_changes_nothing() {
 /// What must not come of less evidence.
 fn surer(before: &Verdict, after: &Verdict) -> Option<String> {
     let of = |v: &Verdict| format!("{} {} by {}", v.class, v.confidence, v.decided_by);
-    let same_and_surer = before.class == after.class && after.confidence > before.confidence;
+    // A failure with which the server lived on is the end where the lines after it are gone; neither is memory.
+    let same_and_surer = before.class == after.class
+        && after.confidence > before.confidence
+        && !(before.class == Class::NotMemory && before.decided_by == "lived_on");
     // A step of an unexplained end (an error that the server survived) is told already.
     let told = before.sequence.iter().any(|s| s.class == after.class);
     let out_of_nothing =

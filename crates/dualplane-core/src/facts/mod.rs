@@ -130,7 +130,9 @@ fn take_zone_off(bundle: &Bundle, facts: &mut Facts, index: usize) {
         moved(&mut l.last);
         moved(&mut l.last_served_at);
     }
-    facts.hits.iter_mut().filter(|h| h.place.file == file).for_each(|h| moved(&mut h.stamp));
+    // A file that is given twice has its lines moved once.
+    let first = facts.logs.iter().position(|l| l.file == file) == Some(index);
+    facts.hits.iter_mut().filter(|h| first && h.place.file == file).for_each(|h| moved(&mut h.stamp));
 }
 
 /// Runs the signatures over what Kubernetes objects say in words.
