@@ -10,7 +10,7 @@ use jiff::{Timestamp, Zoned};
 use serde::Serialize;
 
 /// A point in time as one source told it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "clock", rename_all = "snake_case")]
 pub enum Stamp {
     /// Wall clock in milliseconds since 1970 (UTC, or the source's own zone where it told none).

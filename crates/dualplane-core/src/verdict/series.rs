@@ -3,7 +3,7 @@
 //! Samples are matched by pod, namespace and container; a sample of another pod, and a card that cannot be told to be
 //! ours, say nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{Cited, Decided, Subject};
 use crate::evidence::Bundle;
@@ -114,6 +114,9 @@ pub(super) fn peak<'a>(
 
 /// VRAM in use, in MiB.
 const USED: &str = "DCGM_FI_DEV_FB_USED";
+const FREE: &str = "DCGM_FI_DEV_FB_FREE";
+const RESERVED: &str = "DCGM_FI_DEV_FB_RESERVED";
+const TOTAL: &str = "DCGM_FI_DEV_FB_TOTAL";
 
 /// A card's VRAM at a moment.
 pub(super) struct Vram<'a> {
@@ -156,7 +159,8 @@ pub(super) fn vram<'a>(bundle: &'a Bundle, subject: &Subject, moment: Option<Sta
     if !labelled && cards.len() > 1 {
         return Vec::new();
     }
-    cards.into_values().filter_map(|s| card(bundle, s)).collect()
+    let beside = Beside::of(bundle);
+    cards.into_values().filter_map(|s| beside.card(s)).collect()
 }
 
 /// VRAM of the subject's cards in every sample of these times.
@@ -169,34 +173,47 @@ pub(super) fn vram_between<'a>(
     let all = || bundle.metrics.iter().filter(|s| s.name == USED && s.value.is_finite());
     let labelled = all().any(|s| s.about("pod").is_some());
     let mine = all().filter(|s| !labelled || of_pod(s, subject, only)).filter(|s| within(s.stamp));
-    let out: Vec<Vram<'_>> = mine.filter_map(|s| card(bundle, s)).collect();
+    let beside = Beside::of(bundle);
+    let out: Vec<Vram<'_>> = mine.filter_map(|s| beside.card(s)).collect();
     // Without pod labels only a single card can be ours.
     let several = out.first().is_some_and(|f| out.iter().any(|v| v.gpu != f.gpu));
     if !labelled && several { Vec::new() } else { out }
 }
 
-/// Which card and MIG instance a sample is of.
-fn key(s: &Sample) -> (String, String) {
+/// A card and its MIG instance.
+type Card = (String, String);
+
+/// Which of them a sample is of.
+fn key(s: &Sample) -> Card {
     let card = s.label("UUID").or_else(|| s.label("uuid")).or_else(|| s.label("gpu")).unwrap_or_default();
     (card.to_owned(), s.label("GPU_I_ID").unwrap_or_default().to_owned())
 }
 
-/// The sample with the card's total, from the figures beside it.
-fn card<'a>(bundle: &'a Bundle, s: &'a Sample) -> Option<Vram<'a>> {
-    let beside = |name: &str| {
-        let same = |o: &&Sample| o.name == name && key(o) == key(s) && o.stamp == s.stamp;
-        bundle.metrics.iter().find(same).map(|o| o.value).filter(|v| v.is_finite() && *v >= 0.0)
-    };
-    // The total is not exported by default; without what is reserved the sum is short by less than 1 %.
-    let total = beside("DCGM_FI_DEV_FB_TOTAL").or_else(|| {
-        let reserved = beside("DCGM_FI_DEV_FB_RESERVED").unwrap_or(0.0);
-        Some(s.value + beside("DCGM_FI_DEV_FB_FREE")? + reserved)
-    })?;
-    let (card, instance) = key(s);
-    let name = s.label("gpu").map_or(card, str::to_owned);
-    let gpu = if instance.is_empty() { name } else { format!("{name}, MIG instance {instance}") };
-    let mib = |v: f64| Bytes::from_f64(v * MIB as f64);
-    Some(Vram { gpu, sample: s, used: mib(s.value), total: mib(total) }).filter(|v| v.total.0 > 0)
+/// The figures that stand beside a card's use at each moment, by name: a series of a day has thousands.
+struct Beside<'a>(HashMap<(&'a str, Card, Option<Stamp>), f64>);
+
+impl<'a> Beside<'a> {
+    fn of(bundle: &'a Bundle) -> Self {
+        let told = |s: &&Sample| [TOTAL, FREE, RESERVED].contains(&s.name.as_str());
+        let mut out = HashMap::new();
+        for s in bundle.metrics.iter().filter(told).filter(|s| s.value.is_finite() && s.value >= 0.0) {
+            out.entry((s.name.as_str(), key(s), s.stamp)).or_insert(s.value);
+        }
+        Self(out)
+    }
+
+    /// The sample with the card's total.
+    fn card(&self, s: &'a Sample) -> Option<Vram<'a>> {
+        let beside = |name: &'static str| self.0.get(&(name, key(s), s.stamp)).copied();
+        // The total is not exported by default; without what is reserved the sum is short by less than 1 %.
+        let total =
+            beside(TOTAL).or_else(|| Some(s.value + beside(FREE)? + beside(RESERVED).unwrap_or(0.0)))?;
+        let (card, instance) = key(s);
+        let name = s.label("gpu").map_or(card, str::to_owned);
+        let gpu = if instance.is_empty() { name } else { format!("{name}, MIG instance {instance}") };
+        let mib = |v: f64| Bytes::from_f64(v * MIB as f64);
+        Some(Vram { gpu, sample: s, used: mib(s.value), total: mib(total) }).filter(|v| v.total.0 > 0)
+    }
 }
 
 /// How full the KV cache was at that moment.

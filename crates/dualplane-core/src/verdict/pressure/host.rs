@@ -9,7 +9,7 @@ use super::living::Living;
 use super::thresholds::{HOST_HIGH, HOST_NEAR};
 use super::{Level, Reading};
 use crate::evidence::Bundle;
-use crate::evidence::host_model::Cgroup;
+use crate::evidence::host_model::{Cgroup, HostMemory};
 use crate::evidence::metrics::{Sample, by_series};
 use crate::facts::Place;
 use crate::text::{counted, name};
@@ -51,7 +51,33 @@ pub(super) fn readings(bundle: &Bundle, subject: &Subject, living: &[Living]) ->
         Some((None, held)) => out.push(held.reading),
         None => {}
     }
+    if out.is_empty() && living.iter().all(|l| l.limit.is_none()) {
+        out.extend(of_machine(bundle, subject));
+    }
     out
+}
+
+/// Without a limit of its own a container is bound by its node.
+fn of_machine(bundle: &Bundle, subject: &Subject) -> Option<Reading> {
+    let here = |m: &&HostMemory| m.node.as_ref().zip(subject.node.as_ref()).is_none_or(|(a, b)| a == b);
+    let of = |m: &HostMemory| {
+        let total = m.total.filter(|t| t.0 > 0)?;
+        Some((total.saturating_sub(m.available?), total, Place { file: m.file.clone(), line: Some(m.line) }))
+    };
+    let (used, total, place) = bundle.machines.iter().filter(here).find_map(of)?;
+    let share = used.share_of(total);
+    Some(Reading {
+        plane: Plane::Host,
+        level: level(share),
+        what: "RAM of the machine".to_owned(),
+        container: None,
+        bytes: Some((used, total)),
+        share,
+        stamp: None,
+        place,
+        note: Some("no memory limit of the container is known".to_owned()),
+        growth: None,
+    })
 }
 
 fn is_of(r: &Reading, c: &Living) -> bool {

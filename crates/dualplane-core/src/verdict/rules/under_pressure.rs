@@ -191,6 +191,19 @@ mod tests {
     }
 
     #[test]
+    fn without_a_limit_the_machine_binds() {
+        let free = pod_with(0, "", |p| {
+            p["spec"]["containers"][0]["resources"] = json!({"limits": {"nvidia.com/gpu": "1"}});
+            p["status"]["containerStatuses"][0]["lastState"] = json!({});
+        });
+        let meminfo = "MemTotal:       527951764 kB\nMemFree:         1200000 kB\nMemAvailable:    22100000 kB\nBuffers:           12000 kB\nCached:          21500000 kB\nSwapCached:            0 kB\nSwapTotal:             0 kB\nSwapFree:              0 kB\n";
+        holds(&RULE, &[free, file("meminfo", meminfo)]);
+        // With a limit that is far away, other pods' memory is the node's matter.
+        let v = judged(&[lives(), top("20000Mi"), file("meminfo", meminfo)]);
+        assert_ne!(v.decided_by, RULE.id, "{:#?}", v.trace);
+    }
+
+    #[test]
     fn each_container_has_its_own_limit() {
         let two = pod_with(0, "", |p| {
             p["spec"]["containers"].as_array_mut().unwrap().push(json!({
