@@ -185,6 +185,8 @@ impl Bundle {
     pub fn from_files(mut files: Vec<RawFile>) -> Self {
         // In which order they were named must not matter: of several that say the same, the first is cited.
         files.sort_by(|a, b| a.name.cmp(&b.name));
+        // A file that is given twice says what it says once.
+        files.dedup_by(|a, b| a.name == b.name && a.bytes == b.bytes);
         let mut bundle = Self::default();
         for file in files {
             bundle.add(file);
