@@ -28,7 +28,7 @@ const MAX_LINE: usize = 32 << 10;
 /// A message with more lines is more than a message.
 const MAX_MESSAGE: usize = 200;
 
-/// Words of a person that name a plane; see [`words`].
+/// Words of a person that name a plane.
 #[derive(Debug, Clone)]
 pub struct Quote {
     /// File.
