@@ -6,7 +6,7 @@ use super::Report;
 use super::{changes, memory};
 use crate::actions::Stage;
 use dualplane_base::text::{markdown_escape as esc, name, printable};
-use dualplane_core::verdict::Cited;
+use dualplane_core::verdict::{Cited, Step};
 
 /// Renders one report as Markdown.
 #[must_use]
@@ -37,9 +37,17 @@ pub fn markdown(report: &Report) -> String {
         let _ = writeln!(out, "## First error\n\n{}{line}\n", esc(&t.place.file));
         let _ = writeln!(out, "{}\n", fence(&t.text));
     }
-    if v.sequence.len() > 1 || !v.cascade.is_empty() {
+    let (followed, beside): (Vec<&Step>, Vec<&Step>) = v.sequence.iter().skip(1).partition(|s| s.follows);
+    if !beside.is_empty() {
+        let _ = writeln!(out, "## Before or beside it\n");
+        for s in beside {
+            let _ = writeln!(out, "- `{}`: {}", s.class, esc(&s.what));
+        }
+        out.push('\n');
+    }
+    if !followed.is_empty() || !v.cascade.is_empty() {
         let _ = writeln!(out, "## What followed\n");
-        for s in v.sequence.iter().skip(1) {
+        for s in followed {
             let _ = writeln!(out, "1. `{}`: {}", s.class, esc(&s.what));
         }
         for c in &v.cascade {
@@ -92,7 +100,13 @@ fn subject(report: &Report, out: &mut String) {
             "engine",
             engine.display_name().map(|e| format!("{e} {}", engine.version.as_deref().unwrap_or_default())),
         ),
-        ("death", s.death.as_ref().map(|d| d.told(", "))),
+        (
+            "death",
+            s.death.as_ref().map(|d| {
+                let at = d.finished.map_or(String::new(), |at| format!(", ended {}", at.show()));
+                format!("{}{at}", d.told(", "))
+            }),
+        ),
         ("restarts", s.restarts.map(|r| r.to_string())),
     ];
     for (key, value) in rows {

@@ -9,7 +9,7 @@ use dualplane_base::text::{counted, name, printable, shorten, without_kubelet_ti
 use dualplane_base::{Class, Plane};
 use dualplane_core::verdict::pressure::Bound;
 use dualplane_core::verdict::rules::UNDER_PRESSURE;
-use dualplane_core::verdict::{Cause, Cited, Trigger};
+use dualplane_core::verdict::{Cause, Cited, Step, Trigger};
 
 /// Without `-v`: citations of a cause, actions of a stage, commands of an action.
 const FEW: usize = 3;
@@ -85,7 +85,10 @@ impl Page {
             about.push(d.short());
         }
         if let Some(n) = s.restarts.filter(|n| *n > 0) {
-            about.push(format!("{n} restarts"));
+            // Of a loop it matters which death this is.
+            let at = s.death.as_ref().and_then(|d| d.finished);
+            about.extend(at.map(|at| format!("ended {}", at.show())));
+            about.push(counted(n, "restart"));
         }
         if !about.is_empty() {
             let t = wrap(&printable(&about.join(" · ")), self.style.width, "  ", "  ");
@@ -123,12 +126,22 @@ impl Page {
 
     fn sequence(&mut self, r: &Report) {
         let v = &r.verdict;
-        if v.sequence.len() > 1 || !v.cascade.is_empty() {
+        let (followed, beside): (Vec<&Step>, Vec<&Step>) = v.sequence.iter().skip(1).partition(|s| s.follows);
+        let said = |s: &Step| {
+            let at = s.trigger.as_ref().map(|t| format!(" ({})", place(t))).unwrap_or_default();
+            format!("{}: {}{at}", s.class, s.what)
+        };
+        if !beside.is_empty() {
+            self.heading("Before or beside it");
+        }
+        for step in beside {
+            self.wrapped(&said(step), "  · ", "    ");
+        }
+        if !followed.is_empty() || !v.cascade.is_empty() {
             self.heading("What followed");
         }
-        for step in v.sequence.iter().skip(1) {
-            let at = step.trigger.as_ref().map(|t| format!(" ({})", place(t))).unwrap_or_default();
-            self.wrapped(&format!("{}: {}{at}", step.class, step.what), "  → ", "    ");
+        for step in followed {
+            self.wrapped(&said(step), "  → ", "    ");
         }
         let total: u64 = v.cascade.iter().map(|c| c.count).sum();
         for c in v.cascade.iter().take(self.limit(FEWER)) {

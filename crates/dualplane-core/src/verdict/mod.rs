@@ -77,6 +77,8 @@ pub struct Step {
     pub what: String,
     /// Its line, where it is one.
     pub trigger: Option<Trigger>,
+    /// It followed from the first error; else it happened before or beside it.
+    pub follows: bool,
 }
 
 /// Lines that only notice the failure, collapsed.

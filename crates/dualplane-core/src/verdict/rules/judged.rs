@@ -37,7 +37,7 @@ pub(in crate::verdict) fn decided(
         phase,
         confidence,
         trigger: None,
-        sequence: vec![Step { class, phase, what: summary.clone(), trigger: None }],
+        sequence: vec![Step { class, phase, what: summary.clone(), trigger: None, follows: true }],
         summary,
         supports,
         against: Vec::new(),
@@ -46,8 +46,13 @@ pub(in crate::verdict) fn decided(
 
 /// A verdict whose steps are those of the chain.
 pub(in crate::verdict) fn from_chain(first: &Candidate, rest: &[Candidate]) -> Decided {
-    let step =
-        |c: &Candidate| Step { class: c.class, phase: c.phase, what: c.what.clone(), trigger: c.trigger() };
+    let step = |c: &Candidate| Step {
+        class: c.class,
+        phase: c.phase,
+        what: c.what.clone(),
+        trigger: c.trigger(),
+        follows: true,
+    };
     Decided {
         by: "",
         class: first.class,

@@ -22,7 +22,13 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         if decided.sequence.iter().any(|s| s.what == what) {
             continue;
         }
-        decided.sequence.push(Step { class: Class::HostOomKilled, phase: Phase::Load, what, trigger: None });
+        decided.sequence.push(Step {
+            class: Class::HostOomKilled,
+            phase: Phase::Load,
+            what,
+            trigger: None,
+            follows: false,
+        });
     }
 }
 

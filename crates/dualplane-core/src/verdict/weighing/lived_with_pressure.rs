@@ -19,7 +19,13 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     if let Some(c) = lived {
         let what = c.what.trim_end_matches('.');
         let what = format!("{what}: the engine continues; this does not cause a SIGKILL");
-        decided.sequence.push(Step { class: c.class, phase: c.phase, what, trigger: c.trigger() });
+        decided.sequence.push(Step {
+            class: c.class,
+            phase: c.phase,
+            what,
+            trigger: c.trigger(),
+            follows: false,
+        });
     }
 }
 

@@ -52,6 +52,7 @@ fn statuses(case: &Case<'_>, pod: &Pod, decided: &mut Decided) {
             phase: Phase::Unknown,
             what,
             trigger: None,
+            follows: false,
         });
     }
 }
@@ -98,6 +99,7 @@ fn records(case: &Case<'_>, pod: &Pod, decided: &mut Decided) {
             phase: decided.phase,
             what,
             trigger: Some(trigger),
+            follows: false,
         });
     }
 }

@@ -24,6 +24,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
                 phase: c.phase,
                 what: format!("{} (the server kept serving afterwards)", c.what),
                 trigger: c.trigger(),
+                follows: false,
             });
         }
     }
