@@ -66,10 +66,10 @@ impl Hit {
         }
     }
 
-    /// Somebody asked the server to stop.
+    /// Somebody asked the server to stop: each engine's own words for it have this name.
     #[must_use]
     pub fn is_stop_request(&self) -> bool {
-        matches!(self.id.as_str(), "host.stop_request" | "sglang.sigterm_drain")
+        self.id.ends_with(".stop_request")
     }
 
     /// A captured amount of memory.
