@@ -195,6 +195,7 @@ mod tests {
         let free = pod_with(0, "", |p| {
             p["spec"]["containers"][0]["resources"] = json!({"limits": {"nvidia.com/gpu": "1"}});
             p["status"]["containerStatuses"][0]["lastState"] = json!({});
+            p["status"]["containerStatuses"][0]["restartCount"] = json!(0);
         });
         let meminfo = "MemTotal:       527951764 kB\nMemFree:         1200000 kB\nMemAvailable:    22100000 kB\nBuffers:           12000 kB\nCached:          21500000 kB\nSwapCached:            0 kB\nSwapTotal:             0 kB\nSwapFree:              0 kB\n";
         holds(&RULE, &[free, file("meminfo", meminfo)]);
