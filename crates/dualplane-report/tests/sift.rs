@@ -158,8 +158,8 @@ fn one_endless_line_costs_no_more_than_its_head() {
     assert!(sifted.text.len() <= (64 << 10) + 1, "{}", sifted.text.len());
 }
 
-/// Of head and tail so much is kept whole here; of a large log it is 128 times as much.
-const ENDS: usize = 2 << 10;
+/// Of head and tail so much is kept whole here; of a large log it is 74 times as much.
+const ENDS: usize = (256 << 10) / 74;
 /// More than what is kept around a find, so that no find keeps the next one.
 const TIMES: usize = 60;
 
