@@ -16,6 +16,13 @@ const WITHOUT: &[(&str, Option<&str>)] = &[
     ("comfyui-cuda-oom-runtime", None),
     ("ollama-mig-slice-too-small-c055", None),
     ("real-k8s-healthy", None),
+    ("job-ended-in-order", None),
+    ("pressure-both-planes", None),
+    ("pressure-host-rising", None),
+    ("pressure-host-vram-moderate", None),
+    ("pressure-page-cache-harmless", None),
+    ("pressure-vllm-preallocated-healthy", None),
+    ("pressure-vram-saturated", None),
 ];
 
 #[test]
