@@ -102,13 +102,13 @@ pub(super) fn engine(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> E
     // Lines vote: an engine's own messages outnumber those of what it runs on.
     let mut votes: BTreeMap<&str, u64> = BTreeMap::new();
     // Where a log holds several runs, the last one's lines count: another server may have run before.
-    let ended = |h: &&super::Hit| {
+    let is_last = |h: &&super::Hit| {
         let log = facts.logs.iter().find(|l| l.file == h.place.file);
         log.and_then(|l| l.run_ended).is_none_or(|end| h.place.line > Some(end))
     };
     let of_engine = |h: &&super::Hit| h.engine.as_deref().is_some_and(|e| all.get(e).is_some());
-    let last_run = facts.hits.iter().filter(of_engine).any(|h| ended(&h));
-    for hit in facts.hits.iter().filter(|h| !last_run || ended(h)) {
+    let some_last = facts.hits.iter().filter(of_engine).any(|h| is_last(&h));
+    for hit in facts.hits.iter().filter(|h| !some_last || is_last(h)) {
         let head = hit.engine.as_deref().and_then(|e| all.get(e));
         if let Some(d) = head.filter(|d| d.kind != Kind::Helper) {
             *votes.entry(&d.id).or_default() += hit.count.min(20);

@@ -83,8 +83,8 @@ pub fn parse(line: &str) -> Option<VramOom> {
 pub(crate) const SIZE_LINES: usize = 6;
 
 /// Reads one of the lines that some allocators print below their message, a size each (PyTorch
-/// `c10/cuda/CUDAMallocAsyncAllocator.cpp`: `Currently allocated     : 10.91 GiB`). `label` is the line above where a label
-/// takes a line of its own. Whether the line is one of them.
+/// `c10/cuda/CUDAMallocAsyncAllocator.cpp`: `Currently allocated     : 10.91 GiB`). Whether the line is one of
+/// them.
 pub(crate) fn read_below(oom: &mut Option<VramOom>, line: &str) -> bool {
     let line = line.trim();
     // The same message with its sizes on the next line.

@@ -175,16 +175,15 @@ pub(super) fn hints(bundle: &Bundle, facts: &Facts, decided: &Decided) -> Vec<Ca
         supports,
         against: vec![Cited::plain(against)],
     };
-    let faulty = |g: &Gpu| g.remap_pending || g.ecc_uncorrected.is_some_and(|n| n > 0);
     if decided.class != Class::XidHardware
         && let Some((s, g)) =
-            bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g))).find(|(_, g)| faulty(g))
+            bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g))).find(|(_, g)| g.is_faulty())
     {
-        let what = g.ecc_uncorrected.filter(|n| *n > 0).map_or_else(
+        let what = g.uncorrected().map_or_else(
             || "rows will be remapped at the next reset".to_owned(),
             |n| format!("{} since the driver was loaded", counted(n, "uncorrected ECC error")),
         );
-        let name = g.index.map_or_else(|| g.pci.clone().unwrap_or_default(), |i| i.to_string());
+        let name = g.label();
         let at = Cited::at(format!("{}: {what}", s.tool), &place(&s.file, g.line));
         let against = "the counter has no timestamp and the evidence contains no Xid; check the kernel log";
         out.push(cause(Class::XidHardware, format!("GPU {name} reports a memory fault"), vec![at], against));

@@ -11,10 +11,6 @@ use super::{Cited, Class, Confidence};
 use crate::facts::{Facts, Hit};
 use crate::units::{Bytes, GIB};
 
-/// A context, NCCL's buffers, workspaces and custom all-reduce of one process: budget.md measures 0.2 to 3 GiB. All above
-/// this share of the card is not one process'.
-const OUTSIDE_TORCH: f64 = TENANT_FLOOR;
-
 /// What somebody else held, by one line.
 struct Held {
     bytes: Bytes,
@@ -107,11 +103,8 @@ fn outside_torch(lines: &[&Hit]) -> Option<Held> {
     let total = line.memory("total").or_else(|| {
         lines.iter().rev().filter(|h| h.memory("budget").is_some()).find_map(|h| h.memory("total"))
     })?;
-    // What one process may have is its own.
+    // A context, NCCL's buffers, workspaces and custom all-reduce of one process: budget.md measures 0.2 to 3 GiB.
     let own = Bytes(GIB);
-    if non_torch.share_of(total) < OUTSIDE_TORCH {
-        return None;
-    }
     let bytes = non_torch.saturating_sub(own);
     Some(Held {
         bytes,

@@ -112,6 +112,24 @@ impl GpuSnapshot {
 }
 
 impl Gpu {
+    /// Uncorrected ECC errors, where there are any.
+    #[must_use]
+    pub fn uncorrected(&self) -> Option<u64> {
+        self.ecc_uncorrected.filter(|n| *n > 0)
+    }
+
+    /// Its counters show a fault of its memory.
+    #[must_use]
+    pub fn is_faulty(&self) -> bool {
+        self.remap_pending || self.uncorrected().is_some()
+    }
+
+    /// What people call it: its index, else its PCI address.
+    #[must_use]
+    pub fn label(&self) -> String {
+        self.index.map_or_else(|| self.pci.clone().unwrap_or_default(), |i| i.to_string())
+    }
+
     /// The name is this card's UUID or PCI address.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {

@@ -3,7 +3,7 @@
 use super::{Candidate, Source, Weight, end_phase};
 use crate::evidence::Bundle;
 use crate::evidence::gpu_model::{Gpu, GpuSnapshot};
-use crate::facts::{Facts, Place};
+use crate::facts::Facts;
 use crate::text::counted;
 use crate::verdict::rules::unexplained::ecc_counter;
 use crate::verdict::{Cited, Class, Confidence, gpus};
@@ -14,10 +14,12 @@ pub(super) fn counters(bundle: &Bundle, facts: &Facts, all: &mut Vec<Candidate>)
     if !facts.xids.is_empty() {
         return;
     }
-    let Some((s, g, what)) = own_cards(bundle).into_iter().find_map(|(s, g)| Some((s, g, fault(g)?))) else {
-        return;
-    };
-    let name = g.index.map_or_else(|| g.pci.clone().unwrap_or_default(), |i| i.to_string());
+    let Some((s, g)) = own_cards(bundle).into_iter().find(|(_, g)| g.is_faulty()) else { return };
+    let what = g.uncorrected().map_or_else(
+        || "rows that wait for a reset to be remapped".to_owned(),
+        |n| format!("{} since the driver was loaded", counted(n, "uncorrectable ECC error")),
+    );
+    let name = g.label();
     let mut c = Candidate::new(
         ecc_counter::ID,
         Class::XidHardware,
@@ -29,19 +31,11 @@ pub(super) fn counters(bundle: &Bundle, facts: &Facts, all: &mut Vec<Candidate>)
     c.weight = Weight::Degraded;
     c.confidence = Confidence::Low;
     c.phase = end_phase(facts);
-    c.supports =
-        vec![Cited::at(format!("{}: {what}", s.tool), &Place { file: s.file.clone(), line: Some(g.line) })];
+    c.supports = vec![Cited::at(format!("{}: {what}", s.tool), &gpus::place(&s.file, g.line))];
     c.against = vec![Cited::plain(
         "the counter has no timestamp, and the evidence contains no Xid; the kernel log has its time",
     )];
     all.push(c);
-}
-
-fn fault(g: &Gpu) -> Option<String> {
-    if let Some(n) = g.ecc_uncorrected.filter(|n| *n > 0) {
-        return Some(format!("{} since the driver was loaded", counted(n, "uncorrectable ECC error")));
-    }
-    g.remap_pending.then(|| "rows that wait for a reset to be remapped".to_owned())
 }
 
 /// The cards that are certainly this pod's: the one that can be its own, or all where the pod has as many as are listed,

@@ -78,6 +78,13 @@ pub(in crate::verdict) fn log(text: &str) -> File {
     ("previous.log", text.to_owned())
 }
 
+/// The log of a V0 engine whose KV cache was full, and which went on.
+pub(in crate::verdict) fn preempted() -> File {
+    log(
+        "WARNING 11-20 10:29:11 [scheduler.py:1057] Sequence group cmpl-7 is preempted by PreemptionMode.RECOMPUTE mode because there is not enough KV cache space. This can affect the end-to-end performance.\n",
+    )
+}
+
 /// The node's kernel log.
 pub(in crate::verdict) fn kernel(text: &str) -> File {
     ("kernel.log", text.to_owned())

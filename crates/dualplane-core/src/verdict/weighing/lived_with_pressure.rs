@@ -32,13 +32,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::verdict::rules::testing::{File, adds_nothing, log, pod, weighs};
-
-    fn preempted() -> File {
-        log(
-            "WARNING 11-20 10:29:11 [scheduler.py:1057] Sequence group cmpl-7 is preempted by PreemptionMode.RECOMPUTE mode because there is not enough KV cache space. This can affect the end-to-end performance.\n",
-        )
-    }
+    use crate::verdict::rules::testing::{adds_nothing, pod, preempted, weighs};
 
     #[test]
     fn a_full_cache_before_a_sigkill_is_a_step() {

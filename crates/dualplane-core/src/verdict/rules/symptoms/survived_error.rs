@@ -44,13 +44,7 @@ fn judge(case: &Case<'_>) -> Judged {
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::verdict::rules::testing::{File, holds, log, near_miss, pod};
-
-    fn preempted() -> File {
-        log(
-            "WARNING 11-20 10:29:11 [scheduler.py:1057] Sequence group cmpl-7 is preempted by PreemptionMode.RECOMPUTE mode because there is not enough KV cache space. This can affect the end-to-end performance.\n",
-        )
-    }
+    use crate::verdict::rules::testing::{holds, near_miss, pod, preempted};
 
     #[test]
     fn a_full_cache_is_the_finding_where_nothing_is_worse() {
