@@ -70,6 +70,23 @@ pub struct Printed {
     pub weights: Vec<Numbers>,
     /// The name under which the log prints the share.
     pub share_words: Option<String>,
+    /// The model that is loaded.
+    pub model: Vec<Numbers>,
+    /// Settings, all in one line.
+    pub settings: Vec<Settings>,
+}
+
+/// A line that prints the settings of a server as Python does: `{'a': 1}`, `Name(a=1)` or `a=1, b=2`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Id of the signature.
+    pub signature: String,
+    /// What stands before the settings.
+    pub after: String,
+    /// The keys that are flags, where not all are: a key, or key and flag where they differ.
+    #[serde(default)]
+    pub keys: Vec<(String, String)>,
 }
 
 /// What helps, in this order.

@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 
-pub use advice::{Advice, Counsel, Flags, HostPool, Lever, Numbers, Printed, Step};
+pub use advice::{Advice, Counsel, Flags, HostPool, Lever, Numbers, Printed, Settings, Step};
 pub use find::Named;
 
 pub use head::{HeadExamples, examples, head};

@@ -28,6 +28,10 @@ pub struct Engine {
     pub version: Option<String>,
     /// Flags from the container's arguments.
     pub flags: Vec<Flag>,
+    /// Settings that the log prints at the start: what was served, where a command is the next start's.
+    pub printed: Vec<Flag>,
+    /// The model that the log names.
+    pub model: Option<String>,
     /// Environment values that matter for memory.
     pub env: Vec<(String, String)>,
     /// All engines that are known.
@@ -50,7 +54,12 @@ impl Engine {
     /// A flag by any of its names.
     #[must_use]
     pub fn flag(&self, names: &[&str]) -> Option<&str> {
-        self.flags.iter().rev().find(|f| names.contains(&f.name.as_str())).map(|f| f.value.as_str())
+        self.known().find(|f| names.contains(&f.name.as_str())).map(|f| f.value.as_str())
+    }
+
+    /// Flags of both sources; the first of a name counts.
+    fn known(&self) -> impl Iterator<Item = &Flag> {
+        self.printed.iter().rev().chain(self.flags.iter().rev())
     }
 
     /// A flag as a number.
@@ -63,7 +72,7 @@ impl Engine {
     #[must_use]
     pub fn lever(&self, names: &[String]) -> Option<&str> {
         let plain: Vec<String> = names.iter().map(|n| cmd::plain(n)).collect();
-        let flag = self.flags.iter().rev().find(|f| plain.contains(&f.name)).map(|f| f.value.as_str());
+        let flag = self.known().find(|f| plain.contains(&f.name)).map(|f| f.value.as_str());
         flag.or_else(|| self.env.iter().rev().find(|(k, _)| names.contains(k)).map(|(_, v)| v.as_str()))
     }
 
@@ -132,6 +141,13 @@ pub(super) fn engine(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> E
         .filter(own)
         .filter_map(|h| h.word("version"))
         .find(|v| v.trim_start_matches(['v', 'b']).starts_with(|c: char| c.is_ascii_digit()));
+    if let Some(head) = engine.head().cloned() {
+        let last = facts.hits.iter().filter(|h| !some_last || is_last(h));
+        engine.printed = super::settings::printed(&head, last.clone());
+        engine.model = last
+            .filter_map(|h| head.printed.model.iter().find(|n| n.is_of(&h.id)).and_then(|n| h.word(&n.group)))
+            .next_back();
+    }
     for ((_, c), by_words) in containers.iter().zip(by_words) {
         let by_image = all.by_image(&c.image);
         let Some(found) = by_image.map(|n| n.engine).or(by_words) else { continue };

@@ -12,6 +12,7 @@ mod maker;
 pub(crate) mod openings;
 pub(crate) mod quote;
 mod scan;
+mod settings;
 mod summary;
 pub(crate) mod trace;
 pub mod vram;

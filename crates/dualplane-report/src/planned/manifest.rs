@@ -59,7 +59,13 @@ fn gpus(c: &Container) -> Option<(u64, Option<String>)> {
 }
 
 fn of(pod: &Pod, c: &Container, mut line: CommandLine) -> Workload {
-    let (count, mig) = gpus(c).unzip();
+    line.host.pod = ask(pod, c);
+    let mig = gpus(c).and_then(|(_, mig)| mig);
+    Workload { name: format!("{} container {}", pod.full_name(), c.name), line, mig, card: card(pod) }
+}
+
+/// What a container of this pod has of memory, volumes and devices.
+pub(super) fn ask(pod: &Pod, c: &Container) -> PodAsk {
     let mut shm = None;
     let mut memory_volumes = Vec::new();
     for (path, limit) in pod.memory_mounts(c) {
@@ -69,17 +75,24 @@ fn of(pod: &Pod, c: &Container, mut line: CommandLine) -> Workload {
             memory_volumes.push((path.to_owned(), limit));
         }
     }
-    line.host.pod = PodAsk {
+    PodAsk {
         limit: c.memory_limit.or(pod.memory_limit),
         request: c.memory_request,
         shm,
         memory_volumes,
-        gpus: count,
+        gpus: gpus(c).map(|(n, _)| n),
         known: true,
-    };
-    let card =
-        CARD_LABELS.iter().find_map(|l| pod.selector.iter().find(|(k, _)| k == l)).map(|(_, v)| v.clone());
-    Workload { name: format!("{} container {}", pod.full_name(), c.name), line, mig: mig.flatten(), card }
+    }
+}
+
+/// The card that the pod's node selector or labels name.
+pub(super) fn card(pod: &Pod) -> Option<String> {
+    card_label(&pod.selector)
+}
+
+/// The card that labels name.
+pub(super) fn card_label(labels: &[(String, String)]) -> Option<String> {
+    CARD_LABELS.iter().find_map(|l| labels.iter().find(|(k, _)| k == l)).map(|(_, v)| v.clone())
 }
 
 #[cfg(test)]

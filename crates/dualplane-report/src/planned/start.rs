@@ -27,7 +27,7 @@ pub struct RefusedStart {
 /// it is not the plan of this start.
 #[must_use]
 pub fn of_start(bundle: &Bundle, facts: &Facts, cards: &[Card], told: RefusedStart) -> Option<Plan> {
-    let log = startlog::read(bundle, facts).ok();
+    let log = startlog::read(facts).ok();
     let pod = manifest::workload(bundle).ok();
     let pool = told.available.map(|b| b.0).or_else(|| log.as_ref()?.printed.pool).filter(|b| *b > 0)?;
     let card = pod.as_ref().and_then(|w| w.card.clone());

@@ -4,12 +4,7 @@ use dualplane_plan::cli::{self, CommandLine};
 use dualplane_plan::{PlanError, Printed, Version};
 
 use dualplane_base::units::Bytes;
-use dualplane_core::evidence::Bundle;
-use dualplane_core::evidence::framing::unwrap_line;
 use dualplane_core::facts::Facts;
-
-/// No argument line is longer.
-const MAX_LINE: usize = 64 << 10;
 
 /// A start-up log.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,9 +20,9 @@ pub struct StartLog {
 /// # Errors
 /// [`PlanError::Unsupported`] where it is no start-up log of vLLM, [`PlanError::Contradiction`] where its arguments are
 /// not what the flags take.
-pub fn read(bundle: &Bundle, facts: &Facts) -> Result<StartLog, PlanError> {
+pub fn read(facts: &Facts) -> Result<StartLog, PlanError> {
     let printed = printed(facts);
-    let args = arguments(bundle);
+    let args = arguments(facts);
     let vllm = facts.hits.iter().any(|h| h.engine.as_deref() == Some("vllm"));
     if !vllm || (args.is_empty() && printed == Printed::default()) {
         return Err(PlanError::unsupported("the log does not show a vLLM start-up"));
@@ -75,73 +70,34 @@ fn printed(facts: &Facts) -> Printed {
     }
 }
 
-/// Flags as the log tells them: of `non-default args: {...}`, and of `with config: ...` what those leave out.
-fn arguments(bundle: &Bundle) -> Vec<String> {
-    let mut config = Vec::new();
-    let mut given = Vec::new();
-    for log in &bundle.logs {
-        for line in log.bytes.split(|b| *b == b'\n').filter(|l| l.len() <= MAX_LINE) {
-            let raw = String::from_utf8_lossy(line);
-            let text = unwrap_line(&raw).text;
-            if let Some((_, rest)) = text.split_once("non-default args: ") {
-                given = items(rest).into_iter().flat_map(|(k, v)| flag(&k, &v)).collect();
-            } else if text.contains("LLM engine (v")
-                && let Some((_, rest)) = text.split_once("with config: ")
-            {
-                config = items(rest).into_iter().flat_map(|(k, v)| of_config(&k, &v)).collect();
-            }
-        }
-    }
-    // The later wins, and what was given is said last.
-    config.extend(given);
-    config
+/// The card's memory, where the log prints it.
+pub(super) fn total(facts: &Facts) -> Option<u64> {
+    printed(facts).total
 }
 
-/// Keys of the engine's configuration that are flags too.
-fn of_config(key: &str, value: &str) -> Vec<String> {
-    let name = match key {
-        "max_seq_len" => "max_model_len",
-        "model"
-        | "tensor_parallel_size"
-        | "pipeline_parallel_size"
-        | "data_parallel_size"
-        | "quantization"
-        | "kv_cache_dtype"
-        | "enforce_eager"
-        | "load_format" => key,
-        "dtype" => return flag("dtype", value.trim_start_matches("torch.")),
-        _ => return Vec::new(),
-    };
-    // Sub-words of the engine's own: `LoadFormat.AUTO`.
-    flag(
-        name,
-        &value
-            .rsplit_once('.')
-            .filter(|_| name == "load_format")
-            .map_or(value.to_owned(), |(_, v)| v.to_lowercase()),
-    )
+/// The settings that the log prints, as words of a command line.
+pub(super) fn arguments(facts: &Facts) -> Vec<String> {
+    facts.engine.printed.iter().flat_map(|f| flag(&f.name, &f.value)).collect()
 }
 
-fn flag(key: &str, value: &str) -> Vec<String> {
-    let name = format!("--{}", key.replace('_', "-"));
+fn flag(name: &str, value: &str) -> Vec<String> {
+    let flag = format!("--{name}");
     match value {
-        "None" | "" => Vec::new(),
-        "True" => vec![name],
-        "False" => vec![format!("--no-{}", key.replace('_', "-"))],
-        v if v.starts_with('{') => vec![name, json(v)],
+        "" => Vec::new(),
+        "True" => vec![flag],
+        "False" => vec![format!("--no-{name}")],
+        v if v.starts_with('{') => vec![flag, json(v)],
         v if v.starts_with('[') => {
-            let words = v.trim_matches(['[', ']']).split(',').map(|w| unquoted(w.trim()).to_owned());
-            std::iter::once(name).chain(words.filter(|w| !w.is_empty())).collect()
+            let words =
+                v.trim_matches(['[', ']']).split(',').map(|w| w.trim().trim_matches(['\'', '"']).to_owned());
+            std::iter::once(flag).chain(words.filter(|w| !w.is_empty())).collect()
         }
-        v => vec![format!("{name}={}", unquoted(v))],
+        // Sub-words of the engine's own: `LoadFormat.AUTO`.
+        v if name == "load-format" => {
+            vec![format!("{flag}={}", v.rsplit_once('.').map_or(v.to_owned(), |(_, v)| v.to_lowercase()))]
+        }
+        v => vec![format!("{flag}={v}")],
     }
-}
-
-fn unquoted(v: &str) -> &str {
-    v.strip_prefix('\'')
-        .and_then(|v| v.strip_suffix('\''))
-        .or_else(|| v.strip_prefix('"').and_then(|v| v.strip_suffix('"')))
-        .unwrap_or(v)
 }
 
 /// A Python dictionary as JSON.
@@ -149,48 +105,10 @@ fn json(text: &str) -> String {
     text.replace('\'', "\"").replace("True", "true").replace("False", "false").replace("None", "null")
 }
 
-/// `{'a': 1, 'b': {...}}`, `Namespace(a=1)` and `a='x', b=2` as pairs.
-fn items(text: &str) -> Vec<(String, String)> {
-    let text = text.trim().trim_end_matches(['\r']);
-    let text = text.strip_prefix('{').map_or(text, |t| t.rsplit_once('}').map_or(t, |(inner, _)| inner));
-    let mut out = Vec::new();
-    let (mut depth, mut quote, mut item) = (0_u32, None, String::new());
-    for c in text.chars() {
-        match (quote, c) {
-            (None, '\'' | '"') => quote = Some(c),
-            (Some(q), c) if q == c => quote = None,
-            (None, '{' | '[' | '(') => depth += 1,
-            (None, '}' | ']' | ')') => depth = depth.saturating_sub(1),
-            (None, ',') if depth == 0 => {
-                out.extend(pair(&item));
-                item.clear();
-                continue;
-            }
-            _ => {}
-        }
-        item.push(c);
-    }
-    out.extend(pair(&item));
-    out
-}
-
-fn pair(item: &str) -> Option<(String, String)> {
-    let item = item.trim();
-    let at = item.find([':', '='])?;
-    let (key, value) = item.split_at_checked(at)?;
-    let key = unquoted(key.trim());
-    let word = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    word.then(|| (key.to_owned(), unquoted_value(value.get(1..).unwrap_or_default().trim())))
-}
-
-fn unquoted_value(v: &str) -> String {
-    unquoted(v).to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dualplane_core::evidence::RawFile;
+    use dualplane_core::evidence::{Bundle, RawFile};
     use dualplane_core::facts;
     use dualplane_core::knowledge::Knowledge;
     use dualplane_plan::MaxModelLen;
@@ -207,7 +125,7 @@ mod tests {
             (EngineCore_DP0 pid=1) INFO 09-30 11:20:11 [kv_cache_utils.py:1091] Maximum concurrency for 8,192 tokens per request: 107.39x\n";
         let bundle = Bundle::from_files(vec![RawFile::new("start.log", text)]);
         let facts = facts::extract(&bundle, &Knowledge::embedded().unwrap());
-        let log = read(&bundle, &facts).unwrap();
+        let log = read(&facts).unwrap();
         let l = &log.line.launch;
         assert_eq!((l.version, l.tp, l.enforce_eager), (Version(0, 11, 0), 2, true));
         assert_eq!((l.max_model_len, l.prefix_caching), (MaxModelLen::Tokens(8192), Some(false)));

@@ -192,5 +192,5 @@ fn bundle(path: &Path, knowledge: &Knowledge) -> Result<Bundle, Failure> {
 
 fn log(bundle: &Bundle, knowledge: &Knowledge) -> Result<StartLog, Failure> {
     let facts = facts::extract(bundle, knowledge);
-    Ok(startlog::read(bundle, &facts)?)
+    Ok(startlog::read(&facts)?)
 }

@@ -1,0 +1,132 @@
+//! The container or the node ran out of host RAM.
+
+use serde_json::{Value, json};
+
+mod measure;
+mod node;
+mod pools;
+
+use super::patch::{container_patch, quantity};
+use super::{Action, Context, Stage, names, promql, signatures};
+use dualplane_base::Class;
+use dualplane_base::units::Bytes;
+use dualplane_core::evidence::ContainerKind;
+use dualplane_core::facts::{HostPool, OomRecord, host_pools};
+use dualplane_core::verdict::memory_limit;
+
+/// Headroom over a computed need: page tables, allocator slack and what a 1 s sample misses. A rule of thumb, named as
+/// one wherever it is used.
+const HEADROOM: f64 = 1.10;
+
+pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
+    let mut out = Vec::new();
+    let held = host_pools(cx.bundle, cx.facts);
+    if cx.verdict.class == Class::HostNodeOom {
+        node::node(cx, &held, &mut out);
+    } else {
+        container(cx, &held, &mut out);
+    }
+    verify(cx, &mut out);
+    prevent(cx, &mut out);
+    avoid(cx, &mut out);
+    out
+}
+
+fn record<'a>(cx: &Context<'a>) -> Option<&'a OomRecord> {
+    cx.verdict.subject.kill_of(cx.facts)
+}
+
+fn container(cx: &Context<'_>, held: &[HostPool], out: &mut Vec<Action>) {
+    let n = names(cx);
+    let limit = memory_limit(cx.facts, &cx.verdict.subject);
+    let sum = held.iter().fold(Bytes(0), |s, p| s.saturating_add(p.bytes));
+    if killed_before_start(cx) && has_memory_volume(cx) {
+        out.push(
+            Action::new(
+                Stage::StopTheBleeding,
+                "Delete the pod to empty its Memory volumes: their pages \
+            stay charged to the pod across restarts",
+            )
+            .run(format!("kubectl delete pod {} -n {}", n.pod, n.ns)),
+        );
+    }
+    let Some(limit) = limit else {
+        measure::measure(cx, out);
+        return;
+    };
+    if sum > limit {
+        for pool in held.iter().filter(|p| p.flag.is_some()) {
+            pools::shrink(cx, pool, held, limit, out);
+        }
+        pools::keep(cx, held, sum, out);
+        return;
+    }
+    for pool in held.iter().filter(|p| p.flag.is_some() && p.bytes.share_of(limit) > 0.3) {
+        pools::shrink(cx, pool, held, limit, out);
+    }
+    measure::measure(cx, out);
+}
+
+/// The runtime's own process was killed before it became the server: the cgroup was full when the container began.
+fn killed_before_start(cx: &Context<'_>) -> bool {
+    record(cx).is_some_and(OomRecord::before_start) || signatures(cx).any(|s| s == "kubelet.init_oom_killed")
+}
+
+fn has_memory_volume(cx: &Context<'_>) -> bool {
+    let pod = cx.verdict.subject.pod_of(cx.bundle);
+    pod.is_some_and(|p| p.volumes.iter().any(|v| v.memory_medium))
+}
+
+fn resources_patch(cx: &Context<'_>, need: Bytes) -> Value {
+    let memory = json!({ "memory": quantity(need) });
+    container_patch(cx, json!({ "resources": { "requests": memory, "limits": memory } }))
+}
+
+fn verify(cx: &Context<'_>, out: &mut Vec<Action>) {
+    let n = names(cx);
+    let limit = memory_limit(cx.facts, &cx.verdict.subject);
+    let init = cx.verdict.subject.container_kind == ContainerKind::Init;
+    let statuses = if init { "initContainerStatuses" } else { "containerStatuses" };
+    let below = limit.map_or_else(|| "the new limit".to_owned(), |_| "90 % of the new limit".to_owned());
+    out.push(
+        Action::new(Stage::Verify, format!("After the change: no restart during loading and a traffic \
+        peak, oom_kill stays 0, and memory.peak stays below {below}"))
+            .run(format!("kubectl get pod {} -n {} -o jsonpath='{{range .status.{statuses}[*]}}{{.name}} {{.restartCount}} {{.lastState.terminated.reason}}{{\"\\n\"}}{{end}}'", n.pod, n.ns)),
+    );
+    // Nothing can be run in an init container that is done.
+    if let Some(a) = out.last_mut().filter(|_| !init) {
+        a.commands.push(n.exec("sh -c 'cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory.peak'"));
+    }
+}
+
+fn prevent(cx: &Context<'_>, out: &mut Vec<Action>) {
+    let n = names(cx);
+    out.push(
+        Action::new(Stage::Prevent, "Alert before the kill: working set without reclaimable cache above 90 % of the limit for 2 minutes")
+            .run(promql(&format!(
+                "container_memory_working_set_bytes{{namespace=\"{0}\",container=\"{1}\"}} / on(namespace,pod,container) kube_pod_container_resource_limits{{resource=\"memory\",namespace=\"{0}\",container=\"{1}\"}} > 0.9",
+                n.ns, n.container
+            ))),
+    );
+}
+
+fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
+    let flags: Vec<&str> = [cx.flag(|f| &f.share), cx.flag(|f| &f.length)].into_iter().flatten().collect();
+    let title = if flags.is_empty() {
+        "Do not change the server's VRAM settings: host RAM ran out".to_owned()
+    } else {
+        format!(
+            "Do not change {} for this: host RAM ran out, and VRAM settings do not change that",
+            flags.join(" or ")
+        )
+    };
+    out.push(Action::new(Stage::Avoid, title));
+    let shm =
+        cx.bundle.pods.iter().any(|p| p.volumes.iter().any(|v| v.memory_medium && v.size_limit.is_none()));
+    if shm {
+        out.push(Action::new(
+            Stage::Avoid,
+            "Do not leave the Memory volume without a sizeLimit: its pages count towards this limit",
+        ));
+    }
+}

@@ -1,0 +1,89 @@
+//! The node ran out: requests that the scheduler can count with, and room made now.
+
+use super::{HEADROOM, record, resources_patch};
+use crate::actions::{Action, Context, Stage, names};
+use dualplane_base::units::{Bytes, GIB};
+use dualplane_core::facts::HostPool;
+
+pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
+    let n = names(cx);
+    let s = &cx.verdict.subject;
+    let used = record(cx)
+        .and_then(|o| o.victims.first())
+        .map(|v| (v.anon.unwrap_or_default().saturating_add(v.shmem.unwrap_or_default()), v.comm.clone()));
+    let measured = used.as_ref().map(|(u, _)| *u).or_else(|| eviction_usage(cx));
+    if let (Some(measured), Some(request)) = (measured, s.memory_request)
+        && request >= measured
+    {
+        out.push(
+            Action::new(
+                Stage::Fix,
+                "The request already covers its use: find pods on the node that exceed their request or \
+                have none, and give them a request (or reserve more for the system)",
+            )
+            .because(format!("it used {measured} and requested {}: the scheduler accounted for all of \
+            it", request.k8s()))
+            .run(format!("kubectl top pod -A --sort-by=memory --field-selector spec.nodeName={}", n.node))
+            .run(format!("kubectl get node {} -o jsonpath='{{.status.capacity.memory}} {{.status.allocatable.memory}}'", n.node)),
+        );
+    } else if let Some((used, comm)) = &used {
+        let mut a = Action::new(
+            Stage::Fix,
+            format!(
+                "Set the memory request (and limit) to the process's actual use, {}, so that the \
+            scheduler accounts for it",
+                used.scale(HEADROOM).round_up_to(GIB).k8s()
+            ),
+        )
+        .because(format!(
+            "{comm} used anon + shmem = {used} when it was killed; × {HEADROOM} headroom, \
+        rounded up to whole GiB"
+        ));
+        if let Some(request) = s.memory_request {
+            a = a.because(format!(
+                "the request is {}: the scheduler did not account for {}",
+                request.k8s(),
+                used.saturating_sub(request)
+            ));
+        }
+        out.push(a.patch(&resources_patch(cx, used.scale(HEADROOM).round_up_to(GIB))));
+    } else if let Some(usage) = eviction_usage(cx) {
+        let need = usage.scale(HEADROOM).round_up_to(GIB);
+        let request = s.memory_request.map_or_else(|| "unset".to_owned(), |r| r.k8s());
+        out.push(
+            Action::new(Stage::Fix, format!("Set the memory request and limit to {}, so that the scheduler places it where it fits", need.k8s()))
+                .because(format!("the kubelet measured {usage} at the eviction, request {request}; × {HEADROOM} headroom, rounded up to whole GiB"))
+                .patch(&resources_patch(cx, need)),
+        );
+    }
+    for pool in pools {
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Include {} ({}) in the request: it is host RAM that the node must provide",
+                    pool.name, pool.bytes
+                ),
+            )
+            .because(pool.arithmetic.clone()),
+        );
+    }
+    out.push(
+        Action::new(
+            Stage::StopTheBleeding,
+            "Reduce the load on the node: list its pods and move those without a request",
+        )
+        .run(format!("kubectl cordon {}", n.node))
+        .run(format!("kubectl describe node {} | sed -n '/Allocated resources/,$p'", n.node))
+        .run(format!("kubectl top pod -A --sort-by=memory --field-selector spec.nodeName={}", n.node)),
+    );
+}
+
+/// `Container server was using 117900024Ki` in an eviction message.
+fn eviction_usage(cx: &Context<'_>) -> Option<Bytes> {
+    let pods = cx.bundle.pods.iter().filter_map(|p| p.message.as_deref());
+    let messages = pods.chain(cx.bundle.events.iter().map(|e| e.message.as_str()));
+    messages
+        .filter_map(|m| m.split_once(" was using ").map(|(_, r)| r.split(',').next().unwrap_or(r)))
+        .find_map(dualplane_base::units::parse_k8s_memory)
+}
