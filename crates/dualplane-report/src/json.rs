@@ -7,12 +7,13 @@ use serde::Serialize;
 
 use super::Report;
 use crate::actions::{Action, focus};
+use crate::words::{Cause, Citation};
 use dualplane_base::Place;
 use dualplane_base::{Class, Confidence, Phase, Plane};
 use dualplane_core::evidence::Gap;
 use dualplane_core::knowledge::Capture;
 use dualplane_core::verdict::pressure::{Growth, Pressure};
-use dualplane_core::verdict::{Cause, Cited, Collapsed, Step, Trigger};
+use dualplane_core::verdict::{Collapsed, Step, Trigger};
 
 /// Schema id of one verdict.
 pub const VERDICT: &str = "dualplane.verdict/v2";
@@ -147,8 +148,8 @@ struct CauseV2<'a> {
     confidence: Confidence,
     rejected: bool,
     #[serde(rename = "for")]
-    supports: &'a [Cited],
-    against: &'a [Cited],
+    supports: &'a [Citation],
+    against: &'a [Citation],
 }
 
 #[derive(Debug, Serialize)]
@@ -204,7 +205,7 @@ impl<'a> From<&'a Report> for VerdictV2<'a> {
             trigger: v.trigger.as_ref().map(trigger),
             sequence: v.sequence.iter().map(step).collect(),
             cascade: v.cascade.iter().map(collapsed).collect(),
-            causes: v.causes.iter().map(cause).collect(),
+            causes: r.causes.iter().map(cause).collect(),
             actions: &r.actions,
             missing: &v.missing,
             pressure: v.pressure.as_ref().map(pressure),

@@ -3,6 +3,7 @@
 //! - [`actions`] computes exact changes from the numbers in the evidence;
 //! - [`planned`] reads launches in the evidence as `dualplane_plan` takes them;
 //! - [`map`] assembles who runs where;
+//! - [`words`] puts citations into sentences;
 //! - the rest renders: the versioned JSON structures and the texts people read, as strings.
 //!
 //! Internal types are not serialized: the structures of [`json`] are `dualplane.verdict/v2` and change only by a new version.
@@ -22,6 +23,7 @@ mod places;
 pub mod planned;
 pub mod rules;
 mod text;
+pub mod words;
 
 pub use dualplane_base::style::Style;
 pub use markdown::markdown;
@@ -48,6 +50,8 @@ pub struct Report {
     pub facts: Facts,
     /// Verdict.
     pub verdict: Verdict,
+    /// Its causes in words.
+    pub causes: Vec<words::Cause>,
     /// Actions.
     pub actions: Vec<Action>,
 }
@@ -73,8 +77,16 @@ pub fn judge(name: &str, bundle: Bundle, knowledge: &Knowledge) -> Report {
     let facts = facts::extract(&bundle, knowledge);
     let verdict = verdict::judge(&bundle, &facts, knowledge);
     let actions = actions::advise(&bundle, &facts, knowledge, &verdict);
-    let mut report =
-        Report { name: name.to_owned(), files: bundle.files.clone(), bundle, facts, verdict, actions };
+    let mut report = Report {
+        name: name.to_owned(),
+        files: bundle.files.clone(),
+        bundle,
+        facts,
+        verdict,
+        causes: Vec::new(),
+        actions,
+    };
     places::to_file_lines(&mut report);
+    report.causes = words::causes(&report.verdict);
     report
 }

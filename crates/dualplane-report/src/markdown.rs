@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use super::Report;
 use super::{changes, memory};
 use crate::actions::Stage;
+use crate::words::Citation;
 use dualplane_base::text::{markdown_escape as esc, name, printable};
-use dualplane_core::verdict::{Cited, Step};
+use dualplane_core::verdict::Step;
 
 /// Renders one report as Markdown.
 #[must_use]
@@ -57,7 +58,7 @@ pub fn markdown(report: &Report) -> String {
         out.push('\n');
     }
     let _ = writeln!(out, "## Causes\n");
-    for (i, c) in v.causes.iter().enumerate() {
+    for (i, c) in report.causes.iter().enumerate() {
         let mark = if c.rejected { " — ruled out" } else { "" };
         let _ = writeln!(out, "{}. **{}** (`{}`, {}){mark}", i + 1, esc(&c.title), c.class, c.confidence);
         cites(&c.supports, "for", &mut out);
@@ -142,7 +143,7 @@ fn actions(report: &Report, out: &mut String) {
     }
 }
 
-fn cites(cites: &[Cited], word: &str, out: &mut String) {
+fn cites(cites: &[Citation], word: &str, out: &mut String) {
     for c in cites {
         let at = c.place.as_ref().map_or(String::new(), |p| match p.line {
             Some(l) => format!(" ({}:{l})", esc(&p.file)),

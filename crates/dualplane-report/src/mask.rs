@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use super::Report;
+use crate::words::{Cause, Citation};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact;
-use dualplane_core::verdict::{Cause, Cited, Trigger};
+use dualplane_core::verdict::Trigger;
 
 /// Masks all quoted lines of a report in place.
 pub fn mask(report: &mut Report, knowledge: &Knowledge) {
@@ -20,7 +21,7 @@ pub fn mask(report: &mut Report, knowledge: &Knowledge) {
             mask(&mut t.text);
         }
     };
-    let cites = |c: &mut Vec<Cited>| c.iter_mut().for_each(|c| mask(&mut c.text));
+    let cites = |c: &mut Vec<Citation>| c.iter_mut().for_each(|c| mask(&mut c.text));
     trigger(&mut v.trigger);
     mask(&mut v.summary);
     for s in &mut v.sequence {
@@ -30,7 +31,7 @@ pub fn mask(report: &mut Report, knowledge: &Knowledge) {
     for c in &mut v.cascade {
         mask(&mut c.text);
     }
-    for Cause { title, supports, against, .. } in &mut v.causes {
+    for Cause { title, supports, against, .. } in &mut report.causes {
         mask(title);
         cites(supports);
         cites(against);

@@ -4,12 +4,13 @@ use super::Report;
 use super::{changes, memory};
 use crate::actions::{Action, Stage};
 use crate::page::Page;
+use crate::words::{Cause, Citation};
 use dualplane_base::style::{Style, hard_wrap, wrap};
 use dualplane_base::text::{counted, name, printable, shorten, without_kubelet_time};
 use dualplane_base::{Class, Plane};
 use dualplane_core::verdict::pressure::Bound;
 use dualplane_core::verdict::rules::UNDER_PRESSURE;
-use dualplane_core::verdict::{Cause, Cited, Step, Trigger};
+use dualplane_core::verdict::{Step, Trigger};
 
 /// Without `-v`: citations of a cause, actions of a stage, commands of an action.
 const FEW: usize = 3;
@@ -161,7 +162,7 @@ impl Page {
 
     fn causes(&mut self, r: &Report) {
         self.heading("Why");
-        let (kept, rejected): (Vec<&Cause>, Vec<&Cause>) = r.verdict.causes.iter().partition(|c| !c.rejected);
+        let (kept, rejected): (Vec<&Cause>, Vec<&Cause>) = r.causes.iter().partition(|c| !c.rejected);
         for (i, c) in kept.iter().take(self.limit(FEWER)).enumerate() {
             self.wrapped(&format!("{} [{}]", c.title, c.confidence), &format!("  {}. ", i + 1), "     ");
             self.cites(&c.supports, "+", true);
@@ -187,7 +188,7 @@ impl Page {
         }
     }
 
-    fn cites(&mut self, cites: &[Cited], sign: &str, good: bool) {
+    fn cites(&mut self, cites: &[Citation], sign: &str, good: bool) {
         let sign = if good { self.style.good(sign) } else { self.style.bad(sign) };
         let max = self.limit(200);
         for c in cites.iter().take(self.limit(FEW)) {
@@ -269,7 +270,7 @@ impl Page {
 }
 
 fn footer_text(report: &Report) -> String {
-    let cites: usize = report.verdict.causes.iter().map(|c| c.supports.len() + c.against.len()).sum();
+    let cites: usize = report.causes.iter().map(|c| c.supports.len() + c.against.len()).sum();
     format!(
         "-v: {}, {} and patches; -o markdown: hand-over note; -o json: for programs",
         counted(cites, "citation"),

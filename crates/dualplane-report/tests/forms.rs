@@ -483,7 +483,7 @@ fn both_planes_at_one_moment() {
         "status":{"containerStatuses":[{"name":"vllm","restartCount":1,"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled","finishedAt":"2026-07-03T20:43:06Z"}}}]}}"#;
     let files = vec![RawFile::new("pod.json", pod.as_bytes().to_vec()), raw("series/openmetrics.txt")];
     let report = &report::triage_all("case", files, Vec::new(), &Knowledge::embedded().unwrap())[0];
-    let said = report.verdict.causes[0].supports.iter().find(|c| c.text.contains("working set")).unwrap();
+    let said = report.causes[0].supports.iter().find(|c| c.text.contains("working set")).unwrap();
     assert_eq!(
         said.text,
         "working set reached 99.6 % of the limit 64.00 GiB (63.74 GiB) at 2026-07-03T20:43:05Z, while VRAM was at 61 % (GPU 0)"

@@ -154,7 +154,7 @@ fn triage(files: Vec<RawFile>) -> (Class, Vec<String>) {
     let mut reports = report::triage_all("x", files, Vec::new(), &Knowledge::embedded().unwrap());
     assert_eq!(reports.len(), 1);
     let r = reports.remove(0);
-    let cited = r.verdict.causes.iter().flat_map(|c| &c.supports);
+    let cited = r.causes.iter().flat_map(|c| &c.supports);
     (r.verdict.class, cited.map(|c| format!("{} @{:?}", c.text, c.place)).collect())
 }
 

@@ -1,6 +1,7 @@
 //! Ranked causes: the one that was settled on with what lies beneath it, and those that were ruled out and why.
 
 use super::candidates::{Candidate, Weight, oom_counter, oom_reason};
+use super::proof::Proof;
 use super::{Cause, Cited, Class, Confidence, Decided, Plane, Step, Subject};
 use crate::evidence::metrics::last_before;
 use crate::evidence::{Bundle, Change, Rollout, Termination};
@@ -35,7 +36,10 @@ pub(super) fn rank(
             supports: step
                 .trigger
                 .iter()
-                .map(|t| Cited::at(crate::text::shorten(t.text.trim(), 200), &t.place))
+                .map(|t| {
+                    let text = crate::text::shorten(t.text.trim(), 200).into_owned();
+                    Cited::at(Proof::Line { signature: t.signature.clone(), text }, &t.place)
+                })
                 .collect(),
             against: Vec::new(),
         });

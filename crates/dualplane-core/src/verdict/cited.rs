@@ -1,80 +1,48 @@
-//! Evidence as it is told: a sentence, where it stands, and what it proves.
+//! Evidence as it is cited: what it proves, and where it stands.
 //!
-//! The sentence is for people and may be worded anew at any time. Code that must know what a citation proves asks for its
-//! [`Proof`].
+//! The sentences are made where reports are rendered; code that must know what a citation proves asks for its [`Proof`].
 
-use serde::Serialize;
-
+use super::proof::Proof;
 use crate::facts::{Hit, Place};
 
-/// What a citation proves.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Proof {
-    /// A line, an event or a status text that a signature knows; the sentence quotes it.
-    Line {
-        /// Id of the signature.
-        signature: String,
-    },
-    /// A line that no signature knows; the sentence quotes it.
-    Quote,
-    /// The limit of a whole pod stands above that of its container, and what it holds is not at hand.
-    PodLimitAbove,
-    /// In words only: what is computed, counted or absent.
-    Said,
-}
-
-/// A sentence with the place that carries it.
-#[derive(Debug, Clone, Eq, Serialize)]
+/// A proof with the place that carries it.
+#[derive(Debug, Clone)]
 pub struct Cited {
-    /// What the evidence says.
-    pub text: String,
-    /// Where.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
     /// What it proves.
-    #[serde(skip)]
     pub proof: Proof,
+    /// Where; none where it is computed, or absent.
+    pub place: Option<Place>,
 }
 
 /// Two are the same if they tell the same of the same place, whichever signature found it.
 impl PartialEq for Cited {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text && self.place == other.place
+        self.place == other.place && self.proof.tells_the_same(&other.proof)
     }
 }
 
 impl Cited {
-    /// A sentence with a place.
+    /// A proof with a place.
     #[must_use]
-    pub fn at(text: impl Into<String>, place: &Place) -> Self {
-        Self { text: text.into(), place: Some(place.clone()), proof: Proof::Said }
+    pub fn at(proof: impl Into<Proof>, place: &Place) -> Self {
+        Self { proof: proof.into(), place: Some(place.clone()) }
     }
 
-    /// A sentence about what is absent or computed.
+    /// A proof that stands nowhere: computed or absent.
     #[must_use]
-    pub fn plain(text: impl Into<String>) -> Self {
-        Self { text: text.into(), place: None, proof: Proof::Said }
+    pub fn plain(proof: impl Into<Proof>) -> Self {
+        Self { proof: proof.into(), place: None }
     }
 
-    /// The same, proving this.
-    #[must_use]
-    pub fn proving(self, proof: Proof) -> Self {
-        Self { proof, ..self }
-    }
-
-    /// A sentence that quotes what a signature knows.
+    /// What a signature knows, as it is quoted.
     #[must_use]
     pub fn of(text: impl Into<String>, hit: &Hit) -> Self {
-        Self {
-            text: text.into(),
-            place: Some(hit.place.clone()),
-            proof: Proof::Line { signature: hit.id.clone() },
-        }
+        Self::at(Proof::Line { signature: hit.id.clone(), text: text.into() }, &hit.place)
     }
 
     /// A quoted line that no signature knows.
     #[must_use]
     pub fn quote(text: impl Into<String>, place: &Place) -> Self {
-        Self { text: text.into(), place: Some(place.clone()), proof: Proof::Quote }
+        Self::at(Proof::Quote(text.into()), place)
     }
 }

@@ -130,7 +130,7 @@ pub(super) fn passed_over(
 ) -> Vec<Cause> {
     let mut out: Vec<Cause> = Vec::new();
     let mut add = |class: Class, title: String, place: &Place, why: Cited| {
-        if !out.iter().any(|c| c.class == class && c.against.iter().any(|a| a.text == why.text))
+        if !out.iter().any(|c| c.class == class && c.against.iter().any(|a| a.proof == why.proof))
             && out.len() < 8
         {
             out.push(Cause {

@@ -16,6 +16,7 @@ mod memory;
 mod missing;
 mod oom_records;
 pub mod pressure;
+pub mod proof;
 mod server_runs;
 pub use causes::{bearing_changes, memory_limit};
 pub use missing::Names;
@@ -28,7 +29,7 @@ mod why_not;
 
 pub use candidates::{Candidate, Source};
 use case::Case;
-pub use cited::{Cited, Proof};
+pub use cited::Cited;
 pub use deaths::Subject;
 pub(crate) use dualplane_base::{Class, Confidence, Phase, Plane};
 use pressure::{Level, Pressure};

@@ -237,15 +237,14 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
         idle.share_of(total) >= HOLES && idle.saturating_add(oom.free.unwrap_or_default()) >= requested;
     if (idle < requested && !together) || full || idle.share_of(total) < SLACK_FLOOR {
         if idle >= requested && full {
-            let at = c.place.clone();
             c.against.push(Cited {
-                text: format!(
+                proof: format!(
                     "reserved but unallocated {idle} would cover the requested {requested}, but tensors \
                     fill {:.1} % of the device: a lack of capacity, not fragmentation",
                     allocated.share_of(total) * 100.0
-                ),
-                place: at,
-                proof: super::Proof::Said,
+                )
+                .into(),
+                place: c.place.clone(),
             });
         }
         return false;
@@ -256,9 +255,7 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
     c.what = format!(
         "this process requested {requested} while its own allocator had {printed} reserved but unallocated"
     );
-    let place = c.place.clone();
-    c.supports.push(Cited {
-        text: format!(
+    c.supports.push(Cited { proof: format!(
             "reserved but unallocated {printed}{} {} requested {requested}; tensors use {allocated} of {total} \
             ({:.1} %)",
             if graphs.0 > 0 {
@@ -272,10 +269,7 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
                 format!("+ free {} ≥", oom.free.unwrap_or_default())
             },
             allocated.share_of(total) * 100.0
-        ),
-        place,
-        proof: super::Proof::Said,
-    });
+        ).into(), place: c.place.clone() });
     true
 }
 
@@ -293,11 +287,9 @@ fn exhausted(c: &mut Candidate, oom: &vram::VramOom) {
     c.rule = first::vram_exhausted::ID;
     c.what = format!("a VRAM allocation failed{gpu}: {}", parts.join(", "));
     if let Some(allowed) = oom.allowed {
-        let place = c.place.clone();
         c.supports.push(Cited {
-            text: format!("a memory fraction limits the process to {allowed}"),
-            place,
-            proof: super::Proof::Said,
+            proof: format!("a memory fraction limits the process to {allowed}").into(),
+            place: c.place.clone(),
         });
     }
 }

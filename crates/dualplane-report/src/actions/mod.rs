@@ -23,7 +23,7 @@ use dualplane_base::Class;
 use dualplane_core::evidence::Bundle;
 use dualplane_core::facts::Facts;
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::verdict::{Names, Proof, Verdict};
+use dualplane_core::verdict::{Names, Verdict};
 
 /// When an action is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -130,15 +130,13 @@ pub fn advise(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, verdict: &V
 /// anew, and what they count or compute names remedies of other classes.
 pub(crate) fn quotes<'a>(cx: &Context<'a>) -> impl Iterator<Item = &'a str> {
     let supports = cx.verdict.causes.first().into_iter().flat_map(|c| &c.supports);
-    supports.filter(|s| matches!(s.proof, Proof::Line { .. } | Proof::Quote)).map(|s| s.text.as_str())
+    supports.filter_map(|s| s.proof.quoted())
 }
 
 /// Signatures of the lines that speak for the verdict.
 pub(crate) fn signatures<'a>(cx: &Context<'a>) -> impl Iterator<Item = &'a str> {
     let supports = cx.verdict.causes.first().into_iter().flat_map(|c| &c.supports);
-    supports.filter_map(|s| {
-        if let Proof::Line { signature } = &s.proof { Some(signature.as_str()) } else { None }
-    })
+    supports.filter_map(|s| s.proof.signature())
 }
 
 /// Names of pod, container, namespace and node for commands.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use dualplane_base::Class;
 use dualplane_core::evidence::Bundle;
 use dualplane_core::knowledge::Knowledge;
-use dualplane_core::verdict;
+use dualplane_core::{redact, verdict};
 use dualplane_input::{InputError, Sieve};
 use dualplane_report::{self as report, Report};
 
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &TriageArgs) -> Result<Code, Failure> {
     }
     if let Some(word) = &args.why_not {
         let class = why_not_class(word)?;
-        let text = join(&reports, |r| why_not(r, class, &knowledge));
+        let text = join(&reports, |r| why_not(r, class, &knowledge, args.show_secrets));
         output::write(&text)?;
         return Ok(exit::OK);
     }
@@ -149,16 +149,18 @@ fn why_not_class(word: &str) -> Result<Class, Failure> {
     })
 }
 
-fn why_not(r: &Report, class: Class, knowledge: &Knowledge) -> String {
+fn why_not(r: &Report, class: Class, knowledge: &Knowledge, show_secrets: bool) -> String {
     let mut out =
         format!("{}: verdict {}, not {class}:\n", dualplane_base::text::printable(&r.name), r.verdict.class);
     for c in verdict::why_not(class, &r.bundle, &r.facts, knowledge, &r.verdict) {
-        let at = c.place.map_or(String::new(), |p| match p.line {
+        let report::words::Citation { text, place } = report::words::citation(&c);
+        let text = if show_secrets { text } else { redact::line(&text, knowledge).into_owned() };
+        let at = place.map_or(String::new(), |p| match p.line {
             Some(l) => format!(" [{}:{l}]", p.file),
             None => format!(" [{}]", p.file),
         });
         // Writing into a String cannot fail.
-        let _ = writeln!(out, "  - {}", dualplane_base::text::printable(&format!("{}{at}", c.text)));
+        let _ = writeln!(out, "  - {}", dualplane_base::text::printable(&format!("{text}{at}")));
     }
     out
 }

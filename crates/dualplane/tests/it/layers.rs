@@ -30,7 +30,7 @@ const PLAN: &[&[&str]] = &[
 
 /// What is told of a verdict.
 const REPORT: &[&[&str]] = &[
-    &["page", "planned"],
+    &["page", "planned", "words"],
     &["actions", "map"],
     &["changes", "mask", "memory", "places"],
     &["json", "markdown", "overview", "rules", "text"],

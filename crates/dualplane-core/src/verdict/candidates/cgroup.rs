@@ -7,8 +7,9 @@ use crate::facts::{Facts, Place};
 use crate::text::counted;
 use crate::units::Bytes;
 use crate::verdict::memory::{Whose, whose};
+use crate::verdict::proof::Proof;
 use crate::verdict::rules::first;
-use crate::verdict::{Cited, Class, Confidence, Proof, Subject};
+use crate::verdict::{Cited, Class, Confidence, Subject};
 
 /// `oom_kill` above zero, in a cgroup that can be the subject's.
 ///
@@ -76,10 +77,7 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts) -> O
     }
     // The pod's own files settle it.
     if class == Class::HostNodeOom && pod.is_none_or(|p| p.limit.is_none() && !p.unlimited) {
-        out.against.push(
-            Cited::at("a pod-level limit applies in addition to the container's", &at)
-                .proving(Proof::PodLimitAbove),
-        );
+        out.against.push(Cited::at(Proof::PodLimitAbove, &at));
     }
     out.against.push(Cited::at("a counter has no timestamp and names no process; the kernel log does", &at));
     Some(out)
