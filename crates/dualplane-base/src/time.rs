@@ -291,6 +291,18 @@ pub fn parse_boot_prefix(line: &str) -> Option<(Stamp, &str)> {
     Some((Stamp::Boot { us }, inner.get(end + 1..)?.trim_start()))
 }
 
+/// `45 s`, `40 min`, `2 h 10 min`, `3 d 4 h`: a time in milliseconds as people say it.
+#[must_use]
+pub fn span(ms: i64) -> String {
+    let min = ms / 60_000;
+    match min {
+        0 => format!("{} s", ms / 1000),
+        1..=59 => format!("{min} min"),
+        60..=1439 => format!("{} h {} min", min / 60, min % 60),
+        _ => format!("{} d {} h", min / 1440, min % 1440 / 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

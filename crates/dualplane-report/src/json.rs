@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Report;
 use crate::actions::{Action, focus};
+use crate::budget::{self, json::BudgetV2};
 use crate::words::{Cause, Citation};
 use dualplane_base::Place;
 use dualplane_base::{Class, Confidence, Phase, Plane};
@@ -41,6 +42,8 @@ pub struct VerdictV2<'a> {
     missing: &'a [Gap],
     #[serde(skip_serializing_if = "Option::is_none")]
     pressure: Option<PressureV2<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget: Option<BudgetV2<'a>>,
     subject: SubjectV2<'a>,
     figures: Vec<Figure<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -209,6 +212,7 @@ impl<'a> From<&'a Report> for VerdictV2<'a> {
             actions: &r.actions,
             missing: &v.missing,
             pressure: v.pressure.as_ref().map(pressure),
+            budget: budget::json::of(&r.budget),
             subject: SubjectV2 {
                 namespace: s.namespace.as_deref(),
                 pod: s.pod.as_deref(),

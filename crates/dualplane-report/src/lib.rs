@@ -11,6 +11,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod actions;
+pub mod budget;
 mod changes;
 pub mod json;
 pub mod map;
@@ -32,10 +33,12 @@ pub use overview::overview;
 pub use text::text;
 
 use crate::actions::Action;
+use crate::budget::Budget;
 use dualplane_core::evidence::{self, Bundle, Gap, RawFile};
 use dualplane_core::facts::{self, Facts};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::verdict::{self, Verdict};
+use dualplane_plan::Named;
 
 /// One incident from files to actions.
 #[derive(Debug)]
@@ -52,6 +55,8 @@ pub struct Report {
     pub verdict: Verdict,
     /// Its causes in words.
     pub causes: Vec<words::Cause>,
+    /// What the launch should take, and what it held.
+    pub budget: Budget,
     /// Actions.
     pub actions: Vec<Action>,
 }
@@ -59,6 +64,18 @@ pub struct Report {
 /// Runs the whole line for the files of one incident; several pods that died in it give one report each.
 #[must_use]
 pub fn triage_all(name: &str, files: Vec<RawFile>, gaps: Vec<Gap>, knowledge: &Knowledge) -> Vec<Report> {
+    triage_with(name, files, gaps, knowledge, None)
+}
+
+/// The same, with the files of the model that is served, which the evidence only names.
+#[must_use]
+pub fn triage_with(
+    name: &str,
+    files: Vec<RawFile>,
+    gaps: Vec<Gap>,
+    knowledge: &Knowledge,
+    model: Option<&Named>,
+) -> Vec<Report> {
     let mut bundle = Bundle::from_files(files);
     bundle.gaps.extend(gaps);
     bundle.gaps.sort();
@@ -66,7 +83,7 @@ pub fn triage_all(name: &str, files: Vec<RawFile>, gaps: Vec<Gap>, knowledge: &K
         .into_iter()
         .map(|(pod, bundle)| {
             let name = pod.map_or_else(|| name.to_owned(), |p| format!("{name}: {p}"));
-            judge(&name, bundle, knowledge)
+            judge_with(&name, bundle, knowledge, model)
         })
         .collect()
 }
@@ -74,9 +91,14 @@ pub fn triage_all(name: &str, files: Vec<RawFile>, gaps: Vec<Gap>, knowledge: &K
 /// Runs the line for one bundle.
 #[must_use]
 pub fn judge(name: &str, bundle: Bundle, knowledge: &Knowledge) -> Report {
+    judge_with(name, bundle, knowledge, None)
+}
+
+fn judge_with(name: &str, bundle: Bundle, knowledge: &Knowledge, model: Option<&Named>) -> Report {
     let facts = facts::extract(&bundle, knowledge);
     let verdict = verdict::judge(&bundle, &facts, knowledge);
-    let actions = actions::advise(&bundle, &facts, knowledge, &verdict);
+    let budget = budget::budget(&bundle, &facts, &verdict, model);
+    let actions = actions::advise(&bundle, &facts, knowledge, &verdict, &budget);
     let mut report = Report {
         name: name.to_owned(),
         files: bundle.files.clone(),
@@ -84,6 +106,7 @@ pub fn judge(name: &str, bundle: Bundle, knowledge: &Knowledge) -> Report {
         facts,
         verdict,
         causes: Vec::new(),
+        budget,
         actions,
     };
     places::to_file_lines(&mut report);

@@ -36,6 +36,14 @@ pub fn mask(report: &mut Report, knowledge: &Knowledge) {
         cites(supports);
         cites(against);
     }
+    let budget = &mut report.budget;
+    if let Some(model) = budget.expected.as_mut().and_then(|e| e.launch.line.model.as_mut()) {
+        mask(model);
+    }
+    for s in &mut budget.suspects {
+        mask(&mut s.what);
+        s.because.iter_mut().for_each(mask);
+    }
     for a in &mut report.actions {
         mask(&mut a.title);
         a.arithmetic.iter_mut().for_each(mask);

@@ -1,7 +1,7 @@
 //! One screen for a tired person at 3 am: plane, first line, why, what to change; `-v` for every citation.
 
 use super::Report;
-use super::{changes, memory};
+use super::{budget, changes, memory};
 use crate::actions::{Action, Stage};
 use crate::page::Page;
 use crate::words::{Cause, Citation};
@@ -31,6 +31,7 @@ pub fn text(report: &Report, style: Style) -> String {
     if style.verbose || report.verdict.decided_by != UNDER_PRESSURE {
         w.causes(report);
     }
+    w.budget(report);
     w.changes(report);
     w.actions(report);
     w.missing(report);
@@ -123,6 +124,30 @@ impl Page {
         // Blanks of a quoted line stay as they are: it is cut by columns, not at words.
         let shown = hard_wrap(&shown, self.style.width.saturating_sub(4), "  > ", "    ");
         self.line(&shown);
+    }
+
+    /// What the launch should take beside what it held, and what may have made the difference.
+    fn budget(&mut self, r: &Report) {
+        let lines = budget::lines(&r.budget, &r.verdict);
+        if !lines.is_empty() {
+            self.heading("Expected memory");
+        }
+        for line in lines {
+            self.wrapped(&line, "  ", "    ");
+        }
+        let suspects = &r.budget.suspects;
+        if suspects.is_empty() {
+            return;
+        }
+        self.heading("Suspects");
+        let shown = if self.style.verbose { suspects.len() } else { FEW };
+        for (i, s) in suspects.iter().take(shown).enumerate() {
+            let size = s.bytes.map(|b| format!(" [{b}]")).unwrap_or_default();
+            self.wrapped(&format!("{}{size}", s.what), &format!("  {}. ", i + 1), "     ");
+            for b in &s.because {
+                self.wrapped(b, "     + ", "       ");
+            }
+        }
     }
 
     fn sequence(&mut self, r: &Report) {

@@ -94,10 +94,16 @@ fn printed(head: &Head, numbers: &Numbers, facts: &Facts) -> Option<HostPool> {
             by_process.push((&h.process, *b));
         }
     }
-    let sum = by_process.iter().fold(Bytes(0), |s, (_, b)| s.saturating_add(*b));
-    let ranks = by_process.len() as u64;
-    let arithmetic =
-        if ranks > 1 { format!("{ranks} ranks × {first} = {sum}") } else { format!("{sum} as printed") };
+    let told = by_process.iter().fold(Bytes(0), |s, (_, b)| s.saturating_add(*b));
+    let seen = by_process.len() as u64;
+    // A rank that was killed before it printed its pool, or whose line was cut, takes one all the same.
+    let ranks = if head.per_gpu { seen.max(facts.engine.ranks() as u64) } else { seen };
+    let sum = told.saturating_add(Bytes(first.0.saturating_mul(ranks - seen)));
+    let arithmetic = match ranks {
+        0 | 1 => format!("{sum} as printed"),
+        n if n > seen => format!("{n} ranks × {first} = {sum} ({seen} of them printed it)"),
+        n => format!("{n} ranks × {first} = {sum}"),
+    };
     Some(pool(head, sum, arithmetic, ranks, hit.place.clone()))
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 use dualplane_base::cgroup_path::{container_id, pod_uid};
 
 use super::Place;
+use super::kernel_tasks::{Task, Tasks};
 use super::openings::{BEHIND_AN_ERROR, Opening};
 use crate::time::Stamp;
 use crate::units::{Bytes, KIB};
@@ -68,6 +69,8 @@ pub struct OomRecord {
     pub victims: Vec<Victim>,
     /// `memory.oom.group`: all tasks of the cgroup were killed.
     pub group: bool,
+    /// All tasks of the cgroup (of the machine, where it ran out), the largest first.
+    pub tasks: Vec<Task>,
 }
 
 impl OomRecord {
@@ -85,6 +88,7 @@ impl OomRecord {
             stat: Vec::new(),
             victims: Vec::new(),
             group: false,
+            tasks: Vec::new(),
         }
     }
 
@@ -171,6 +175,7 @@ pub(crate) const RECORDS: &[Opening] = &[
 pub(super) struct OomBuilder {
     records: Vec<OomRecord>,
     open: bool,
+    tasks: Tasks,
 }
 
 /// A crash loop on a busy node writes some thousands; more than this is somebody's attack on our memory.
@@ -213,6 +218,9 @@ impl OomBuilder {
                 self.start(place, raw, stamp);
             }
             if let Some(r) = self.records.last_mut() {
+                if r.tasks.is_empty() {
+                    r.tasks = std::mem::take(&mut self.tasks).finish();
+                }
                 if r.constraint == Constraint::Unsaid {
                     let memcg = text.contains("Memory cgroup out of memory");
                     let global = !memcg && text.contains("Out of memory");
@@ -242,6 +250,7 @@ impl OomBuilder {
 
     fn start(&mut self, place: &Place, raw: &str, stamp: Option<Stamp>) {
         self.open = true;
+        self.tasks = Tasks::default();
         if self.records.len() < MAX_RECORDS {
             self.records.push(OomRecord::new(place, raw, stamp));
         }
@@ -267,6 +276,9 @@ impl OomBuilder {
     }
 
     fn detail(&mut self, text: &str) {
+        if self.tasks.line(text) {
+            return;
+        }
         let Some(r) = self.records.last_mut() else { return };
         if let Some(rest) = after(text, "memory: usage ") {
             if r.usage.is_none() {

@@ -46,6 +46,19 @@ pub(super) fn whose(c: &Cgroup, bundle: &Bundle, subject: &Subject) -> Whose {
     }
 }
 
+/// The cgroup of the instance that died, where its statistics are at hand: by its path, or by the kill that it counts.
+#[must_use]
+pub fn cgroup_of_the_dead<'b>(bundle: &'b Bundle, subject: &Subject) -> Option<&'b Cgroup> {
+    let told = |c: &&Cgroup| c.anon.is_some() || c.shmem.is_some();
+    let killed = |c: &Cgroup| c.oom_kill.as_ref().is_some_and(|k| k.count > 0);
+    let dead = |c: &&Cgroup| match whose(c, bundle, subject) {
+        Whose::Dead => true,
+        Whose::Unsaid => killed(c),
+        Whose::Pod | Whose::Running | Whose::Other => false,
+    };
+    bundle.cgroups.iter().filter(told).find(dead)
+}
+
 /// A cgroup that counts no OOM kill rules one out for what lived in it, where the verdict lies elsewhere.
 pub(super) fn no_kill(
     bundle: &Bundle,

@@ -19,6 +19,7 @@ mod xid;
 pub(crate) use dualplane_base::command::on_node;
 use serde::Serialize;
 
+use crate::budget::Budget;
 use dualplane_base::Class;
 use dualplane_core::evidence::Bundle;
 use dualplane_core::facts::Facts;
@@ -103,12 +104,19 @@ pub(crate) struct Context<'a> {
     pub facts: &'a Facts,
     pub knowledge: &'a Knowledge,
     pub verdict: &'a Verdict,
+    pub budget: &'a Budget,
 }
 
 /// Computes the actions for a verdict, in the order of their stages.
 #[must_use]
-pub fn advise(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge, verdict: &Verdict) -> Vec<Action> {
-    let cx = Context { bundle, facts, knowledge, verdict };
+pub fn advise(
+    bundle: &Bundle,
+    facts: &Facts,
+    knowledge: &Knowledge,
+    verdict: &Verdict,
+    budget: &Budget,
+) -> Vec<Action> {
+    let cx = Context { bundle, facts, knowledge, verdict, budget };
     let mut actions = match verdict.class {
         Class::HostOomKilled | Class::HostNodeOom => host::advise(&cx),
         Class::HostAllocFailure => alloc::advise(&cx),

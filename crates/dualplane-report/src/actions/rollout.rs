@@ -55,7 +55,9 @@ fn limit(cx: &Context<'_>, rollout: &Rollout, changes: &[&Change]) -> Option<Act
     let limit = of("resources.limits.memory")?;
     let (before, after) = (limit.before.as_deref()?, limit.after.as_deref()?);
     let (was, is) = (parse_k8s_memory(before)?, parse_k8s_memory(after)?);
-    if was <= is {
+    // A limit below what the launch needs was none that worked with this launch.
+    let too_low = cx.budget.need(cx.verdict).is_some_and(|need| need.low > was.0);
+    if was <= is || too_low {
         return None;
     }
     let mut resources = json!({ "limits": { "memory": quantity(was) } });

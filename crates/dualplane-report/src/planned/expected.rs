@@ -6,7 +6,7 @@ use dualplane_core::evidence::Bundle;
 use dualplane_core::facts::Facts;
 use dualplane_core::verdict::Subject;
 use dualplane_plan::host::{HostInput, HostReport, host};
-use dualplane_plan::{Plan, answer};
+use dualplane_plan::{EngineKind, Named, Plan, answer};
 
 /// Both planes of a launch as they are computed.
 #[derive(Debug, Clone)]
@@ -21,8 +21,15 @@ pub struct Expected {
 
 /// The plan of the judged container's launch; `None` where no launch is known.
 #[must_use]
-pub fn expect(bundle: &Bundle, facts: &Facts, subject: &Subject, cards: &[Card]) -> Option<Expected> {
-    let launch = of_subject(bundle, facts, subject, cards)?;
+pub fn expect(
+    bundle: &Bundle,
+    facts: &Facts,
+    subject: &Subject,
+    cards: &[Card],
+    model: Option<&Named>,
+) -> Option<Expected> {
+    let mut launch = of_subject(bundle, facts, subject, cards)?;
+    launch.model = model.cloned().or(launch.model);
     let both = launch
         .model
         .as_ref()
@@ -36,5 +43,9 @@ pub fn expect(bundle: &Bundle, facts: &Facts, subject: &Subject, cards: &[Card])
             (host(HostInput { line: &launch.line, model, plan: None, files }), None)
         }
     };
+    // What llama.cpp keeps in RAM is in its file, which is not at hand.
+    if launch.line.launch.engine == EngineKind::LlamaCpp && gpu.is_none() {
+        return None;
+    }
     Some(Expected { launch, host, gpu })
 }

@@ -32,6 +32,10 @@ pub fn of_subject(bundle: &Bundle, facts: &Facts, subject: &Subject, cards: &[Ca
     let head = facts.engine.head()?;
     let engine = head.plan.as_deref()?;
     let kind = EngineKind::named(engine)?;
+    // A derived engine has other defaults than its parent, whose plan it shares.
+    if head.id.replace('_', "-") != engine {
+        return None;
+    }
     if subject.container_kind != ContainerKind::Main {
         return None;
     }

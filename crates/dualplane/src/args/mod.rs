@@ -104,6 +104,9 @@ pub(crate) struct TriageArgs {
     /// Show every citation, action and patch
     #[arg(short, long)]
     pub(crate) verbose: bool,
+    /// Model directory, config.json, GGUF file or model ID that the server loads, for the memory it should take
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
     /// Exit with the code of the failure class (see `dualplane --help`)
     #[arg(long)]
     pub(crate) exit_code: bool,
@@ -131,6 +134,7 @@ impl TriageArgs {
             stores: StoreArgs::default(),
             output,
             verbose,
+            model: None,
             exit_code: false,
             why_not: None,
             show_secrets: false,

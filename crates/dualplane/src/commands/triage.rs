@@ -9,6 +9,7 @@ use dualplane_core::evidence::Bundle;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::{redact, verdict};
 use dualplane_input::{InputError, Sieve};
+use dualplane_plan::Named;
 use dualplane_report::{self as report, Report};
 
 use super::Failure;
@@ -16,18 +17,19 @@ use super::live::pods::{self, PodSelection};
 use super::live::{block_on, connect};
 use crate::args::{Format, TriageArgs};
 use crate::exit::{self, Code};
-use crate::{output, own_knowledge};
+use crate::{model, output, own_knowledge};
 
 pub(crate) fn run(args: &TriageArgs) -> Result<Code, Failure> {
     let knowledge = own_knowledge::load(args.knowledge.as_deref())?;
+    let model = args.model.as_deref().map(|id| model::load(id, false)).transpose()?;
     let live = if is_local(args) { None } else { pods::wanted(&args.targets, &args.select)? };
     let mut reports = match &live {
-        Some(wanted) => match of_cluster(args, wanted, &knowledge) {
+        Some(wanted) => match of_cluster(args, wanted, &knowledge, model.as_ref()) {
             // That nothing died is an answer.
             Err(Failure::NoneFailed(why)) => return none_failed(args, &why),
             reports => reports?,
         },
-        None => of_files(args, &knowledge)?,
+        None => of_files(args, &knowledge, model.as_ref())?,
     };
     if !args.show_secrets {
         for r in &mut reports {
@@ -74,7 +76,7 @@ fn none_failed(args: &TriageArgs, why: &str) -> Result<Code, Failure> {
     Ok(exit::OK)
 }
 
-fn of_files(args: &TriageArgs, knowledge: &Knowledge) -> Result<Vec<Report>, Failure> {
+fn of_files(args: &TriageArgs, knowledge: &Knowledge, model: Option<&Named>) -> Result<Vec<Report>, Failure> {
     let targets: Vec<PathBuf> = args.targets.iter().map(PathBuf::from).collect();
     let mut reports = Vec::new();
     let read = dualplane_input::read(&targets, &Sieve::new(knowledge)).map_err(|e| match e {
@@ -85,7 +87,7 @@ fn of_files(args: &TriageArgs, knowledge: &Knowledge) -> Result<Vec<Report>, Fai
         other => other.into(),
     })?;
     for incident in read {
-        reports.extend(report::triage_all(&incident.name, incident.files, incident.gaps, knowledge));
+        reports.extend(report::triage_with(&incident.name, incident.files, incident.gaps, knowledge, model));
     }
     Ok(reports)
 }
@@ -95,6 +97,7 @@ fn of_cluster(
     args: &TriageArgs,
     wanted: &PodSelection,
     knowledge: &Knowledge,
+    model: Option<&Named>,
 ) -> Result<Vec<Report>, Failure> {
     let work = |tools: &pods::CaptureTools<'_>| {
         block_on(async {
@@ -104,7 +107,7 @@ fn of_cluster(
             let pods = pods::in_trouble(&api, wanted, found)?;
             let mut reports = Vec::new();
             pods::capture(&api, pods, &options, tools, |c| {
-                let mut of_pod = report::triage_all(&c.name, c.files, Vec::new(), knowledge);
+                let mut of_pod = report::triage_with(&c.name, c.files, Vec::new(), knowledge, model);
                 // What counts is quoted by now; the evidence of three hundred pods need not be held. `--why-not` looks
                 // again.
                 if args.why_not.is_none() {

@@ -5,7 +5,7 @@
 use super::thresholds::{GROWN, HORIZON_MS, RISE, WINDOW_MS};
 use crate::facts::Place;
 use crate::text::counted;
-use crate::time::Stamp;
+use crate::time::{Stamp, span};
 use crate::units::Bytes;
 
 /// Samples that show a trend: three thirds of at least this many.
@@ -35,8 +35,8 @@ impl Growth {
             "grows by {}/h ({} in {}): at the limit in {}",
             self.per_hour,
             counted(self.samples as u64, "sample"),
-            time(self.window_ms),
-            time(self.to_limit_ms)
+            span(self.window_ms),
+            span(self.to_limit_ms)
         )
     }
 
@@ -46,22 +46,11 @@ impl Growth {
     }
 }
 
-/// `45 s`, `40 min`, `2 h 10 min`, `3 d 4 h`.
-fn time(ms: i64) -> String {
-    let min = ms / 60_000;
-    match min {
-        0 => format!("{} s", ms / 1000),
-        1..=59 => format!("{min} min"),
-        60..=1439 => format!("{} h {} min", min / 60, min % 60),
-        _ => format!("{} d {} h", min / 1440, min % 1440 / 60),
-    }
-}
-
 /// One sample: when, how much, where.
-pub(super) type Point = (Stamp, Bytes, Place);
+pub(in crate::verdict) type Point = (Stamp, Bytes, Place);
 
 /// What a series of samples in order of time says of the limit; `None` where it does not grow steadily.
-pub(super) fn of(points: &[Point], limit: Bytes) -> Option<Growth> {
+pub(in crate::verdict) fn of(points: &[Point], limit: Bytes) -> Option<Growth> {
     let third = points.len() / 3;
     let ((first, _, place), (last, now, _)) = (points.first()?, points.last()?);
     let window_ms = first.ms_until(*last).filter(|ms| *ms > 0)?;

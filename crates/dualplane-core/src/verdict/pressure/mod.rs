@@ -11,6 +11,7 @@ pub(super) mod missing;
 pub(super) mod thresholds;
 
 pub use growth::Growth;
+pub(super) use growth::of as growth_of;
 
 use super::{Plane, Subject};
 use crate::evidence::Bundle;

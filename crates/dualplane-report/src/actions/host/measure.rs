@@ -8,21 +8,40 @@ use dualplane_core::verdict::memory_limit;
 
 pub(super) fn measure(cx: &Context<'_>, out: &mut Vec<Action>) {
     let limit = memory_limit(cx.facts, &cx.verdict.subject);
+    let n = names(cx);
+    if limit.is_some()
+        && cx.verdict.phase == Phase::Traffic
+        && cx.verdict.subject.container_kind == ContainerKind::Main
+    {
+        // A copy has no traffic; the pod itself has, once it lives.
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!("With that limit, read the peak after one traffic peak, then set request and limit to it × {HEADROOM}"),
+            )
+            .run(n.exec(READ_PEAK)),
+        );
+        return;
+    }
     let known = limit.map_or_else(
         || "the evidence does not show the limit".to_owned(),
         |l| format!("it needed at least {l} when it was killed; the evidence does not show how much more"),
     );
-    let phase = match cx.verdict.phase {
-        Phase::Load | Phase::Profile => "during one complete start-up",
-        _ => "during one traffic peak",
+    let idle = match cx.verdict.phase {
+        Phase::Load | Phase::Profile => "a start-up needs no traffic",
+        _ => "the copy gets no traffic: send it the requests of a peak yourself",
     };
     out.push(
-        Action::new(Stage::Fix, format!("Measure the peak {phase} on a copy of the pod without a limit (or with the node's allocatable as limit), then set request and limit to that peak × {HEADROOM}"))
+        Action::new(Stage::Fix, format!("Or measure the peak once on a copy of the pod without a limit, then set request and limit to that peak × {HEADROOM}"))
             .because(known)
+            .because(format!("no service sends anything to the copy; {idle}"))
             .run(copy_without_limit(cx))
             .run(read_copy(cx)),
     );
 }
+
+/// Prints the peak and what the memory consists of.
+const READ_PEAK: &str = "sh -c 'cat /sys/fs/cgroup/memory.peak; grep -E \"^(anon|file|shmem|kernel) \" /sys/fs/cgroup/memory.stat'";
 
 /// Name of the copy that is measured. A pod's name has at most 253 characters.
 fn copy_name(pod: &str) -> String {

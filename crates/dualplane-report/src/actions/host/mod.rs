@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+mod limit;
 mod measure;
 mod node;
 mod pools;
@@ -64,7 +65,11 @@ fn container(cx: &Context<'_>, held: &[HostPool], out: &mut Vec<Action>) {
     for pool in held.iter().filter(|p| p.flag.is_some() && p.bytes.share_of(limit) > 0.3) {
         pools::shrink(cx, pool, held, limit, out);
     }
-    measure::measure(cx, out);
+    if killed_before_start(cx) && has_memory_volume(cx) {
+        measure::measure(cx, out);
+        return;
+    }
+    limit::advise(cx, limit, out);
 }
 
 /// The runtime's own process was killed before it became the server: the cgroup was full when the container began.
@@ -77,9 +82,9 @@ fn has_memory_volume(cx: &Context<'_>) -> bool {
     pod.is_some_and(|p| p.volumes.iter().any(|v| v.memory_medium))
 }
 
-fn resources_patch(cx: &Context<'_>, need: Bytes) -> Value {
-    let memory = json!({ "memory": quantity(need) });
-    container_patch(cx, json!({ "resources": { "requests": memory, "limits": memory } }))
+fn resources_patch(cx: &Context<'_>, request: Bytes, limit: Bytes) -> Value {
+    let memory = |amount| json!({ "memory": quantity(amount) });
+    container_patch(cx, json!({ "resources": { "requests": memory(request), "limits": memory(limit) } }))
 }
 
 fn verify(cx: &Context<'_>, out: &mut Vec<Action>) {

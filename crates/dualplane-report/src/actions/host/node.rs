@@ -46,14 +46,18 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
                 used.saturating_sub(request)
             ));
         }
-        out.push(a.patch(&resources_patch(cx, used.scale(HEADROOM).round_up_to(GIB))));
+        out.push(a.patch(&resources_patch(
+            cx,
+            used.scale(HEADROOM).round_up_to(GIB),
+            used.scale(HEADROOM).round_up_to(GIB),
+        )));
     } else if let Some(usage) = eviction_usage(cx) {
         let need = usage.scale(HEADROOM).round_up_to(GIB);
         let request = s.memory_request.map_or_else(|| "unset".to_owned(), |r| r.k8s());
         out.push(
             Action::new(Stage::Fix, format!("Set the memory request and limit to {}, so that the scheduler places it where it fits", need.k8s()))
                 .because(format!("the kubelet measured {usage} at the eviction, request {request}; × {HEADROOM} headroom, rounded up to whole GiB"))
-                .patch(&resources_patch(cx, need)),
+                .patch(&resources_patch(cx, need, need)),
         );
     }
     for pool in pools {

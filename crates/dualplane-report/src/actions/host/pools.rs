@@ -17,7 +17,7 @@ pub(super) fn keep(cx: &Context<'_>, pools: &[HostPool], sum: Bytes, out: &mut V
             let a =
                 Action::new(Stage::Fix, format!("Or keep the pools and set the memory request and limit to {q}"))
                     .because(format!("pools {sum} + everything else {base} ({how}) = {all}; × {HEADROOM} headroom, rounded up to whole GiB = {q}"))
-                    .patch(&resources_patch(cx, need));
+                    .patch(&resources_patch(cx, need, need));
             out.push(match workload(cx) {
                 Workload::Rolling(w) => a.run(format!("kubectl set resources {w} -n {} -c {} --requests=memory={q} --limits=memory={q}", n.ns, n.container)),
                 _ => a,
