@@ -1,6 +1,7 @@
 //! Recognises engines: by an image's name, a command, a process.
 
 use super::{Descriptor, Engines, Kind};
+use crate::command_line::plain;
 
 /// Characters of a process's name that the kernel keeps.
 const COMM: usize = 15;
@@ -91,11 +92,28 @@ impl Descriptor {
     /// A lever of it bears this name.
     #[must_use]
     pub fn names(&self, lever: &str) -> bool {
+        self.levers().any(|n| n == lever)
+    }
+
+    /// It has a lever with this flag, in any spelling of it.
+    #[must_use]
+    pub fn has_flag(&self, flag: &str) -> bool {
+        self.levers().any(|n| n.starts_with('-') && plain(n) == plain(flag))
+    }
+
+    /// It is this engine, or one that is built on it or on which it is built: their flags are the same.
+    #[must_use]
+    pub fn is_kin(&self, of: &Self) -> bool {
+        let parent = |a: &Self, b: &Self| a.parent.as_ref() == Some(&b.id);
+        self.id == of.id || parent(self, of) || parent(of, self)
+    }
+
+    fn levers(&self) -> impl Iterator<Item = &String> {
         let f = &self.flags;
         let steps = self.step.iter().flat_map(|s| &s.flags);
         let pools = self.host_pool.iter().flat_map(|p| &p.flags);
         let lists = [&f.share, &f.tensor_parallel, &f.length, &f.batch, &f.layers, &f.micro_batch];
-        lists.into_iter().flatten().chain(steps).chain(pools).any(|n| n == lever)
+        lists.into_iter().flatten().chain(steps).chain(pools)
     }
 
     /// The name of a process, in small letters, is one of this engine's; the kernel cuts names.

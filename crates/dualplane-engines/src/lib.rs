@@ -102,6 +102,12 @@ pub struct Descriptor {
     /// It takes all its memory of a card at start: how full a card is says nothing of its traffic.
     #[serde(default)]
     pub preallocates: bool,
+    /// Words of images whose entrypoint is the server: the arguments of a pod without a command go to it.
+    #[serde(default)]
+    pub entrypoints: Vec<String>,
+    /// Flags of a file whose settings override the command line.
+    #[serde(default)]
+    pub overriding_files: Vec<String>,
     /// Its levers.
     #[serde(default)]
     pub flags: Flags,

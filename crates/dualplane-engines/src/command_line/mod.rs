@@ -1,6 +1,7 @@
 //! Reads command lines: what a shell would make of a text, which words name the program, and flags with their values.
 //! Facts, plans, maps and the node agent all read them here.
 
+pub mod edit;
 mod words;
 
 pub use words::{Given, Known, MAX_WORDS, Take, Words, flags, shell};
