@@ -3,6 +3,7 @@
 //! The binary has them as `dualplane dev`, behind its feature `dev`; what is published is built without.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+mod advice;
 mod corpus;
 mod cuts;
 mod label;
@@ -20,6 +21,7 @@ use clap::Subcommand;
 use dualplane_core::knowledge::KnowledgeError;
 use dualplane_input::InputError;
 
+pub use advice::AdviceArgs;
 pub use corpus::CorpusArgs;
 pub use cuts::CutsArgs;
 pub use oracle::OracleArgs;
@@ -30,6 +32,8 @@ pub use startups::StartupsArgs;
 pub enum Tool {
     /// Measure verdicts against labelled incidents: confusion matrix, every miss, and pass or fail
     Corpus(corpus::CorpusArgs),
+    /// Count the advice on labelled incidents that a patch can carry out
+    Advice(advice::AdviceArgs),
     /// Take evidence away from labelled incidents at random, and count verdicts that its rest cannot carry
     Cuts(cuts::CutsArgs),
     /// Compare plans with recorded answers of the engine's own code
@@ -109,6 +113,7 @@ pub enum DevError {
 pub fn run(tool: &Tool) -> Result<Outcome, DevError> {
     match tool {
         Tool::Corpus(args) => corpus::run(args),
+        Tool::Advice(args) => advice::run(args),
         Tool::Cuts(args) => cuts::run(args),
         Tool::Oracle(args) => oracle::run(args),
         Tool::Sweep { config, points } => sweep::run(config, *points),

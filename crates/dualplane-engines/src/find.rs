@@ -108,12 +108,22 @@ impl Descriptor {
         self.id == of.id || parent(self, of) || parent(of, self)
     }
 
+    /// All names of the setting that bears this one.
+    #[must_use]
+    pub fn spellings(&self, lever: &str) -> Option<&[String]> {
+        let holds = |list: &&Vec<String>| list.iter().any(|n| n == lever);
+        self.lists().find(holds).map(Vec::as_slice)
+    }
+
     fn levers(&self) -> impl Iterator<Item = &String> {
+        self.lists().flatten()
+    }
+
+    fn lists(&self) -> impl Iterator<Item = &Vec<String>> {
         let f = &self.flags;
-        let steps = self.step.iter().flat_map(|s| &s.flags);
-        let pools = self.host_pool.iter().flat_map(|p| &p.flags);
-        let lists = [&f.share, &f.tensor_parallel, &f.length, &f.batch, &f.layers, &f.micro_batch];
-        lists.into_iter().flatten().chain(steps).chain(pools)
+        let own = [&f.share, &f.tensor_parallel, &f.length, &f.batch, &f.layers, &f.micro_batch];
+        let steps = self.step.iter().map(|s| &s.flags);
+        own.into_iter().chain(steps).chain(self.host_pool.iter().map(|p| &p.flags))
     }
 
     /// The name of a process, in small letters, is one of this engine's; the kernel cuts names.

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::setting::Change;
+
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Document {
@@ -20,8 +22,10 @@ pub struct Offer {
     pub stage: String,
     /// Title of its action.
     pub title: String,
-    /// The patch.
+    /// The patch; null where the evidence did not carry one.
     pub patch: Value,
+    /// What it changes, for the patch to be computed anew.
+    pub changes: Vec<Change>,
     /// Whose death it is about.
     pub subject: Subject,
 }
@@ -104,14 +108,17 @@ fn of_verdict(verdict: &Value) -> Vec<Offer> {
     };
     let actions = verdict.get("actions").and_then(Value::as_array).into_iter().flatten();
     let offer = |action: &Value| {
-        let patch = action.get("patch")?.as_str()?;
+        let patch = action.get("patch").and_then(Value::as_str);
+        let patch = patch.and_then(|p| serde_saphyr::from_str_with_options::<Value>(p, yaml()).ok());
+        let patch = patch.filter(Value::is_object).unwrap_or_default();
+        // Of a later version's changes none is made in part.
+        let changes = action.get("changes").cloned().map(serde_json::from_value).and_then(Result::ok);
+        let changes: Vec<Change> = changes.unwrap_or_default();
+        if patch.is_null() && changes.is_empty() {
+            return None;
+        }
         let word = |key: &str| action.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Some(Offer {
-            stage: word("stage"),
-            title: word("title"),
-            patch: serde_saphyr::from_str_with_options(patch, yaml()).ok().filter(Value::is_object)?,
-            subject: subject.clone(),
-        })
+        Some(Offer { stage: word("stage"), title: word("title"), patch, changes, subject: subject.clone() })
     };
     actions.filter_map(offer).collect()
 }
@@ -150,14 +157,17 @@ mod tests {
         let verdict = json!({"schema": "dualplane.verdict/v1", "subject": {"namespace": "ns", "pod": "p"}, "actions": [
             {"stage": "fix", "title": "Measure"},
             {"stage": "fix", "title": "Set", "patch": "spec:\n  replicas: 2\n"},
+            {"stage": "fix", "title": "Shorten", "changes": [{"kind": "setting", "engine": "vllm", "names": ["--a"], "value": "1"}]},
+            {"stage": "fix", "title": "Of a later version", "changes": [{"kind": "moon"}]},
             {"stage": "prevent", "title": "Odd", "patch": "just words"}]});
         let Document::Report(offers) = read(verdict.to_string().as_bytes()).unwrap() else { panic!() };
-        assert_eq!(offers.len(), 1);
+        assert_eq!(offers.len(), 2);
+        assert_eq!((offers[1].patch.clone(), offers[1].changes[0].words().as_str()), (Value::Null, "--a 1"));
         assert_eq!((offers[0].title.as_str(), &offers[0].patch), ("Set", &json!({"spec": {"replicas": 2}})));
         assert_eq!(offers[0].subject.pod.as_deref(), Some("p"));
         let many = json!({"schema": "dualplane.verdicts/v1", "items": [verdict, verdict]});
         let Document::Report(offers) = read(many.to_string().as_bytes()).unwrap() else { panic!() };
-        assert_eq!(offers.len(), 2);
+        assert_eq!(offers.len(), 4);
     }
 
     #[test]

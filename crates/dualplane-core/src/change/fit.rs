@@ -45,7 +45,7 @@ pub fn template_paths(kind: &str) -> &'static [&'static str] {
     }
 }
 
-const LISTS: [&str; 2] = ["containers", "initContainers"];
+pub(super) const LISTS: [&str; 2] = ["containers", "initContainers"];
 
 /// Brings a patch to the form of an object, and checks that its containers are there: to the API, a container of
 /// another name is a new one.

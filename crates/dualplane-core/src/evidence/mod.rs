@@ -18,6 +18,7 @@ pub use gpu::model as gpu_model;
 use gpu::{smi, torch};
 pub use host::model as host_model;
 use host::{cgroup, machine};
+pub use kube::invocation;
 use kube::{
     describe, describe_pod, inspect, kubelet, list as kube_list, merge, model as kube_model, revisions,
     split, status, tables,
@@ -173,7 +174,7 @@ pub struct Bundle {
     /// What could not be used.
     pub gaps: Vec<Gap>,
     /// Pod templates of workloads; they stand in for pods where no file holds one.
-    pub(crate) templates: Vec<Pod>,
+    pub templates: Vec<Pod>,
     /// Pods as people paste them (described, inspected, a row of a table), the fuller forms first within one file;
     /// [`merge`] decides whether they stand for themselves.
     pub(crate) pasted: Vec<Pod>,

@@ -72,7 +72,8 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
                 "the KV cache holds {} tokens{whose}, one request may use {}; in whole blocks",
                 thousands(fits.unwrap_or(0)),
                 thousands(len as u64)
-            )),
+            ))
+            .set(cx, length, fit, Some(len.to_string())),
         );
     }
     // A message without an estimate (vLLM 0.8) still says what one request of the maximum length needs.
@@ -88,7 +89,8 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
             .because(format!(
                 "{} tokens x {have} ÷ {need}, in whole blocks; less where layers keep a window or a state",
                 thousands(len)
-            )),
+            ))
+            .set(cx, length, fit, Some(len.to_string())),
         );
     }
     raise(cx, hit, max_len, fits, plan.as_ref(), out);
@@ -163,7 +165,8 @@ fn raise(
     if want <= MAX_UTILIZATION {
         out.push(
             Action::new(Stage::Fix, format!("Or set {flag} {want} (from {u})"))
-                .because(format!("{shown}, rounded up")),
+                .because(format!("{shown}, rounded up"))
+                .set(cx, flag, want, Some(u.to_string())),
         );
     } else {
         out.push(
@@ -236,7 +239,8 @@ fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
                 .because(format!(
                     "{r} were running when the KV cache was full; 0.9 × {r} leaves a \
                     tenth of it for tokens still to be generated"
-                )),
+                ))
+                .set(cx, flag, cap, None),
             );
         }
         None => {

@@ -2,6 +2,7 @@
 
 use super::{Action, Context, Stage, names};
 use dualplane_base::units::{Bytes, MIB};
+use dualplane_core::change::{Change, Resource};
 use dualplane_core::verdict::Trigger;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
@@ -59,6 +60,7 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
                     .because(why)
                     .because(format!("profiles of {} as reported by the driver", gpu.id)),
                 );
+                larger_instance(cx, &p.profile, out.last_mut());
             } else {
                 out.push(Action::new(
                     Stage::Fix,
@@ -105,6 +107,23 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     ));
     out.push(Action::new(Stage::Avoid, "Do not raise the container's memory limit: it is host RAM, and do not read \"please report a bug to PyTorch\" as a bug: on MIG the allocator's out-of-memory report itself fails"));
     out
+}
+
+/// The container asks for one profile; it is to ask for as many of another.
+fn larger_instance(cx: &Context<'_>, profile: &str, action: Option<&mut Action>) {
+    let Some((name, count)) =
+        cx.container().and_then(|c| c.devices.iter().find(|(n, _)| n.contains("/mig-")))
+    else {
+        return;
+    };
+    let of = |name: &str, limit: Option<u64>, was: Option<u64>| {
+        let [limit, was] = [limit, was].map(|n| n.map(|n| n.to_string()));
+        Change::Resource(Resource { name: name.to_owned(), limit, was })
+    };
+    let new = format!("nvidia.com/mig-{profile}");
+    if let Some(a) = action {
+        a.changes.extend([of(name, None, Some(*count)), of(&new, Some(*count), None)]);
+    }
 }
 
 /// The only card of the catalogue with this profile name and size.

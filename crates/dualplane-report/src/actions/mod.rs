@@ -13,6 +13,7 @@ mod other;
 mod patch;
 mod pressure;
 mod rollout;
+mod settings;
 mod vram;
 mod xid;
 
@@ -21,6 +22,7 @@ use serde::Serialize;
 
 use crate::budget::Budget;
 use dualplane_base::Class;
+use dualplane_core::change::Change;
 use dualplane_core::evidence::Bundle;
 use dualplane_core::facts::Facts;
 use dualplane_core::knowledge::Knowledge;
@@ -72,6 +74,9 @@ pub struct Action {
     /// Commands to run, ready to paste.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
+    /// What it changes of the container: `apply` computes the patch anew from this.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
     /// A manifest patch (strategic merge, YAML).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
@@ -79,7 +84,14 @@ pub struct Action {
 
 impl Action {
     pub(crate) fn new(stage: Stage, title: impl Into<String>) -> Self {
-        Self { stage, title: title.into(), arithmetic: Vec::new(), commands: Vec::new(), patch: None }
+        Self {
+            stage,
+            title: title.into(),
+            arithmetic: Vec::new(),
+            commands: Vec::new(),
+            changes: Vec::new(),
+            patch: None,
+        }
     }
 
     pub(crate) fn because(mut self, arithmetic: impl Into<String>) -> Self {
@@ -131,6 +143,7 @@ pub fn advise(
     // Before what the class advises: it is known to have worked.
     actions.splice(0..0, rollout::advise(&cx));
     actions.sort_by_key(|a| a.stage);
+    settings::render(&cx, &mut actions);
     actions
 }
 

@@ -6,6 +6,7 @@ use super::patch::container_patch;
 use super::{Action, Context, Stage, Workload, floor_hundredth, names, on_node, workload};
 use dualplane_base::Class;
 use dualplane_base::units::{Bytes, GIB, MIB};
+use dualplane_core::change::Change;
 use dualplane_core::facts::vram::VramOom;
 use dualplane_core::verdict::Trigger;
 use dualplane_engines::{Advice, Counsel, Descriptor, Lever, Step};
@@ -100,14 +101,22 @@ fn counsel(
 fn tensor_parallel(cx: &Context<'_>) -> Action {
     let flag = cx.flag(|f| &f.tensor_parallel).unwrap_or("the tensor-parallel size");
     let now = cx.facts.engine.ranks() as u64;
-    Action::new(
+    let a = Action::new(
         Stage::Fix,
         format!(
             "Set {flag} {} (and the pod's GPU count accordingly): this halves the weights per rank",
             now * 2
         ),
     )
-    .because(format!("{flag} is currently {now}; each doubling halves the sharded weights per GPU"))
+    .because(format!("{flag} is currently {now}; each doubling halves the sharded weights per GPU"));
+    // The one without the other would not start.
+    match cx.gpus(now * 2) {
+        Some(gpus) => {
+            let a = a.set(cx, flag, now * 2, Some(now.to_string()));
+            if a.changes.is_empty() { a } else { gpus.into_iter().fold(a, Action::change) }
+        }
+        None => a,
+    }
 }
 
 /// Where the log prints the weights of all layers and how many there are, the number that fits can be computed.
@@ -131,6 +140,7 @@ fn layers(cx: &Context<'_>, oom: &VramOom) -> Action {
     // A tenth of the card stays for KV cache, compute buffers and the context; the log does not tell their sizes.
     let fit = ((total.0 as f64 * 0.9) / per_layer).floor();
     Action::new(Stage::Fix, format!("Set {flag} {fit} (of {layers}); the rest runs on the CPU"))
+        .set(cx, flag, fit, None)
         .because(format!("{requested} ÷ {layers} layers = {} per layer", Bytes::from_f64(per_layer)))
         .because(format!(
             "0.9 × {total} ({}) ÷ that = {fit}; the remaining tenth is for the KV cache, compute buffers \
@@ -188,6 +198,7 @@ fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
             )
             .because(sum)
             .because(format!("{rest}, rounded down to {lower}"))
+            .set(cx, flag, lower, Some(u.to_string()))
         } else {
             Action::new(
                 Stage::Fix,
@@ -266,17 +277,26 @@ fn step(cx: &Context<'_>, step: &Step, or: bool) -> Action {
     let printed = || cx.printed(&step.printed).map(|n| (n, step.printed_words.as_str()));
     let (now, from) = given.or_else(printed).unzip();
     let flag = step.flags.first().map_or("", String::as_str);
-    halve(if or { "Or " } else { "" }, flag, &step.moves, now, from.unwrap_or_default())
+    let a = halve(if or { "Or " } else { "" }, flag, &step.moves, now, from.unwrap_or_default());
+    match now.and_then(half) {
+        Some(half) => a.set(cx, flag, half, now.map(|n| n.to_string())),
+        None => a,
+    }
 }
 
-/// Half of a number of tokens: what is in proportion to it halves with it. A number below two has no half.
+/// Half of a number of tokens. A number below two has none.
+fn half(now: f64) -> Option<u64> {
+    (now >= 2.0).then_some((now / 2.0) as u64)
+}
+
+/// What is in proportion to a number of tokens halves with it.
 fn halve(or: &str, flag: &str, effect: &str, now: Option<f64>, from: &str) -> Action {
     let verb = if or.is_empty() { ["Set", "Halve"] } else { ["set", "halve"] };
     let [set, halve] = verb;
-    match now.filter(|n| *n >= 2.0) {
-        Some(n) => {
+    match now.and_then(|n| Some((n, half(n)?))) {
+        Some((n, half)) => {
             let from = if from.is_empty() { String::new() } else { format!(" ({from})") };
-            Action::new(Stage::Fix, format!("{or}{set} {flag} {}: this halves {effect}", (n / 2.0) as u64))
+            Action::new(Stage::Fix, format!("{or}{set} {flag} {}: this halves {effect}", half))
                 .because(format!("currently {n}{from}; the memory is proportional to the tokens per step"))
         }
         None => Action::new(
@@ -292,7 +312,13 @@ fn halve(or: &str, flag: &str, effect: &str, now: Option<f64>, from: &str) -> Ac
 fn fragmentation(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     let idle = oom.reserved_unallocated().unwrap_or_default();
     let requested = oom.requested.unwrap_or_default();
-    out.push(
+    let conf = "PYTORCH_CUDA_ALLOC_CONF";
+    // Its other options stay.
+    let others = cx.value_of(conf).unwrap_or_default();
+    let others = others.split(',').filter(|o| !o.is_empty() && !o.starts_with("expandable_segments"));
+    let value = others.chain(["expandable_segments:True"]).collect::<Vec<_>>().join(",");
+    let grow = cx.variable(conf, value).map(Change::Setting);
+    out.push(grow.into_iter().fold(
         Action::new(
             Stage::Fix,
             "Let the allocator grow its segments: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
@@ -300,12 +326,9 @@ fn fragmentation(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
         .because(format!(
             "{idle} reserved but unallocated ≥ {requested} requested: it would have been enough in one piece"
         ))
-        .because("PyTorch 2.9.1 ignores the new name PYTORCH_ALLOC_CONF for this option; use the old name")
-        .patch(&container_patch(
-            cx,
-            json!({ "env": [{ "name": "PYTORCH_CUDA_ALLOC_CONF", "value": "expandable_segments:True" }] }),
-        )),
-    );
+        .because("PyTorch 2.9.1 ignores the new name PYTORCH_ALLOC_CONF for this option; use the old name"),
+        Action::change,
+    ));
     out.push(Action::new(
         Stage::StopTheBleeding,
         "Restart the server: a new allocator is not fragmented; \
@@ -362,7 +385,8 @@ fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
                     Stage::Fix,
                     format!("Or share the GPU on purpose: {flag} {fit} fits the memory that is free now"),
                 )
-                .because(format!("{free} ÷ {total} = {:.4}, rounded down", free.share_of(total))),
+                .because(format!("{free} ÷ {total} = {:.4}, rounded down", free.share_of(total)))
+                .set(cx, flag, fit, None),
             );
         }
     } else if let (Some(others), Some(total)) = (oom.others(), oom.total) {

@@ -107,6 +107,7 @@ fn absorb_container(known: &mut Container, other: Container) {
     if known.args.is_empty() {
         known.args = other.args;
     }
+    known.invocation = known.invocation.take().or(other.invocation);
     let Some(status) = other.status else { return };
     match &mut known.status {
         None => known.status = Some(status),

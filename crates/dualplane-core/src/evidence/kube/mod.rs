@@ -14,4 +14,5 @@ pub(in crate::evidence) mod split;
 pub(in crate::evidence) mod status;
 pub(in crate::evidence) mod tables;
 
+pub use object::invocation;
 pub(in crate::evidence) use object::{add_all, add_item, opt_at};

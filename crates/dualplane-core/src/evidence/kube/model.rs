@@ -1,5 +1,7 @@
 //! Kubernetes objects in our own words: only what a verdict needs, nothing of the API's shape.
 
+use dualplane_engines::command_line::edit::Invocation;
+
 use crate::time::Stamp;
 use crate::units::Bytes;
 
@@ -40,6 +42,8 @@ pub struct Pod {
     pub volumes: Vec<Volume>,
     /// Node selector.
     pub selector: Vec<(String, String)>,
+    /// Labels.
+    pub labels: Vec<(String, String)>,
     /// How much of the object the evidence shows.
     pub extent: Extent,
 }
@@ -97,6 +101,9 @@ pub struct Container {
     pub args: Vec<String>,
     /// Plain environment values.
     pub env: Vec<(String, String)>,
+    /// Command, arguments and environment exactly as the object has them; `None` where a description or a cut-out tells of
+    /// them, which may have lost something.
+    pub invocation: Option<Invocation>,
     /// Memory limit.
     pub memory_limit: Option<Bytes>,
     /// Memory request.

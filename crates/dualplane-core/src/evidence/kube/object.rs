@@ -1,6 +1,7 @@
 //! Converts Kubernetes JSON (also from YAML) into our own words. Missing or odd fields are skipped, never an error.
 
 use dualplane_base::json::{list, str_at, text_of};
+use dualplane_engines::command_line::edit::{Invocation, Variable};
 use std::cell::Cell;
 
 use serde_json::Value;
@@ -160,6 +161,11 @@ fn pod(v: &Value, file: &str) -> Pod {
             .and_then(Value::as_object)
             .map(|s| s.iter().map(|(k, v)| (k.clone(), text_of(v))).collect())
             .unwrap_or_default(),
+        labels: v
+            .pointer("/metadata/labels")
+            .and_then(Value::as_object)
+            .map(|l| l.iter().map(|(k, v)| (k.clone(), text_of(v))).collect())
+            .unwrap_or_default(),
         extent: if list(v, "/spec/containers").is_empty() { Extent::Piece } else { Extent::Whole },
     }
 }
@@ -181,6 +187,30 @@ fn volume(v: &Value) -> Volume {
         name: str_at(v, "/name").to_owned(),
         memory_medium: str_at(v, "/emptyDir/medium").starts_with("Memory"),
         size_limit: memory_at(v, "/emptyDir/sizeLimit"),
+    }
+}
+
+/// What a container of an object starts with, exactly.
+#[must_use]
+pub fn invocation(c: &Value) -> Invocation {
+    let words = |field: &str| list(c, field).iter().map(text_of).collect();
+    let variable = |e: &Value| Variable {
+        name: str_at(e, "/name").to_owned(),
+        // A variable without a value has an empty one.
+        value: match e.get("value") {
+            Some(v) => Some(text_of(v)),
+            None => e.get("valueFrom").is_none().then(String::new),
+        },
+    };
+    let from = |e: &Value| {
+        ["/configMapRef/name", "/secretRef/name"].iter().find_map(|p| opt_at(e, p)).unwrap_or_default()
+    };
+    Invocation {
+        image: str_at(c, "/image").to_owned(),
+        command: words("/command"),
+        args: words("/args"),
+        env: list(c, "/env").iter().map(variable).collect(),
+        env_from: list(c, "/envFrom").iter().map(from).collect(),
     }
 }
 
@@ -209,6 +239,8 @@ fn container(c: &Value, kind: ContainerKind, statuses: &[Value]) -> Container {
             .iter()
             .filter_map(|e| Some((str_at(e, "/name").to_owned(), text_of(e.get("value")?))))
             .collect(),
+        // Every container of an object has an image: without one, a person kept what seemed to matter.
+        invocation: c.get("image").map(|_| invocation(c)),
         // What the kubelet set, where it says so: an in-place resize may be pending.
         memory_limit: status
             .and_then(|s| memory_at(s, "/resources/limits/memory"))

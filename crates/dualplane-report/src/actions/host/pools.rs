@@ -106,7 +106,8 @@ pub(super) fn shrink(
         .because(now)
         .because(format!(
             "limit {limit} ÷ {HEADROOM} headroom{others} − everything else {b} ({how}) = {room}{by_rank}"
-        )),
+        ))
+        .set(cx, flag, value, None),
         None => Action::new(
             Stage::Fix,
             format!(

@@ -6,7 +6,10 @@ use std::io::Read;
 use std::path::Path;
 
 use dualplane_base::text::printable;
-use dualplane_core::change::{self, Document, ObjectRef, Offer, Record, Role, State};
+use dualplane_core::change::{
+    self, Change, Document, NotMade, NotOnObject, ObjectRef, Offer, Record, Role, State,
+};
+use dualplane_core::knowledge::Knowledge;
 use dualplane_kube::api::{Api, ApiError};
 use dualplane_kube::apply::{self, ApplyError, ChangeRequest, Preview};
 use dualplane_kube::target::{Kind, Named};
@@ -35,7 +38,14 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
     block_on(async {
         let api = connect(&args.cluster).await?;
         let found = target(&api, args, document.as_ref(), offer.as_ref()).await?;
-        let ask = ask(&api, &found).await?;
+        let ask = ask(&api, &found, &knowledge).await?;
+        let Some(ask) = ask else {
+            output::write(&format!(
+                "Nothing to change: {} already has these settings.\n",
+                printable(&found.object.to_string())
+            ))?;
+            return Ok(exit::OK);
+        };
         let shown = apply::preview(&api, &ask.0, &ask.1).await.map_err(review::refused)?;
         let place = review::place(&shown.object, &api);
         if change::edits(&shown.live, &shown.after).is_empty() {
@@ -66,7 +76,12 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
         if let Some(m) = managers.first().filter(|_| !args.force_managed) {
             return Err(Failure::NotChanged {
                 why: format!("{} manages this object and would revert the change", m.who),
-                hint: Some("make the change there, or use --force-managed to make it here anyway".into()),
+                hint: Some(format!(
+                    "{}, or use --force-managed to make it here anyway",
+                    found
+                        .words()
+                        .map_or_else(|| "make the change there".to_owned(), |w| format!("set {w} there"))
+                )),
             });
         }
         // Before the question: who answers y must not hear then that it cannot be recorded.
@@ -150,6 +165,18 @@ struct Found {
     object: ObjectRef,
     patch: Value,
     role: Option<Role>,
+    /// What the patch changes: it is computed anew.
+    changes: Vec<Change>,
+    /// Container that these are for.
+    container: Option<String>,
+}
+
+impl Found {
+    /// The changes in one line.
+    fn words(&self) -> Option<String> {
+        let words: Vec<String> = self.changes.iter().map(Change::words).collect();
+        (!words.is_empty()).then(|| words.join(", "))
+    }
 }
 
 async fn target(
@@ -183,15 +210,21 @@ async fn target(
         (_, Some(Document::Patch(p))) => p.clone(),
         _ => Value::Null,
     };
+    let changes = offer.map(|o| o.changes.clone()).unwrap_or_default();
+    let container = offer.and_then(|o| o.subject.container.clone());
     if let Some(word) = &args.to {
         let named = Named::parse(word)
             .ok_or_else(|| flag("--to", format!("{word} is not an object such as deploy/NAME")))?;
-        return Ok(Found { object: apply::named(&named, namespace), patch, role: None });
+        return Ok(Found { object: apply::named(&named, namespace), patch, role: None, changes, container });
     }
     match (offer, document) {
-        (_, Some(Document::Whole(w))) => {
-            Ok(Found { object: apply::whole(api, w, namespace).await?, patch, role: None })
-        }
+        (_, Some(Document::Whole(w))) => Ok(Found {
+            object: apply::whole(api, w, namespace).await?,
+            patch,
+            role: None,
+            changes,
+            container,
+        }),
         (Some(offer), _) => {
             let Some(pod) = &offer.subject.pod else {
                 return Err(flag(
@@ -207,7 +240,7 @@ async fn target(
                     located.object
                 ));
             }
-            Ok(Found { object: located.object, patch, role: located.role })
+            Ok(Found { object: located.object, patch, role: located.role, changes, container })
         }
         _ => Err(flag(
             "--to",
@@ -229,13 +262,41 @@ fn gone(fault: ApiError, pod: &str, namespace: &str) -> Failure {
     }
 }
 
+/// The patch against the object as it is; `None` where nothing is to be changed.
+fn computed(found: &Found, live: &Value, knowledge: &Knowledge) -> Result<Option<Value>, Failure> {
+    if found.changes.is_empty() {
+        return Ok(Some(change::placeholder(&found.patch, live)));
+    }
+    let engines = knowledge.engines();
+    let patch = change::on_object(&found.changes, live, found.container.as_deref(), found.role, engines);
+    let patch = patch.map_err(|e| Failure::NotChanged {
+        why: format!("{}: {e}", found.object),
+        hint: Some(match e {
+            NotOnObject::NotMade(NotMade::Moved { .. }) => {
+                "its numbers may no longer hold: triage it again, or make your own patch".into()
+            }
+            _ => format!("set {} by hand", found.words().unwrap_or_default()),
+        }),
+    })?;
+    // The pod of the report may have what a webhook added, or an older template.
+    let differs = patch.as_ref().is_some_and(|p| !found.patch.is_null() && *p != found.patch);
+    if differs {
+        output::note("the object differs from the pod of the report: the patch was computed anew");
+    }
+    Ok(patch)
+}
+
 /// Brings the patch to the object's form; says what cannot be changed at all.
-async fn ask(api: &Api, found: &Found) -> Result<(ObjectRef, ChangeRequest), Failure> {
+async fn ask(
+    api: &Api,
+    found: &Found,
+    knowledge: &Knowledge,
+) -> Result<Option<(ObjectRef, ChangeRequest)>, Failure> {
     let live = apply::current(api, &found.object).await?;
     let mut object = found.object.clone();
     let not = |why: String, hint: String| Failure::NotChanged { why, hint: Some(hint) };
     let maker = change::managers(&live).pop().map(|m| m.who);
-    let patch = change::placeholder(&found.patch, &live);
+    let Some(patch) = computed(found, &live, knowledge)? else { return Ok(None) };
     let template = patch.pointer("/spec/template").is_some();
     if object.kind == Kind::Job.kind() && template {
         let hint = match maker {
@@ -270,12 +331,12 @@ async fn ask(api: &Api, found: &Found) -> Result<(ObjectRef, ChangeRequest), Fai
         if template {
             object.subresource = Some("resize".into());
         }
-        return Ok((object, ChangeRequest::Patch(patch)));
+        return Ok(Some((object, ChangeRequest::Patch(patch))));
     }
     let patch = change::fit(&patch, &live, found.role).map_err(|e| {
         not(format!("{object}: {e}"), "correct the patch, or name another object with --to".into())
     })?;
-    Ok((object, ChangeRequest::Patch(patch)))
+    Ok(Some((object, ChangeRequest::Patch(patch))))
 }
 
 fn record(api: &Api, changes: &Changes, shown: &Preview, title: Option<&str>) -> Record {
@@ -338,6 +399,7 @@ mod tests {
             stage: (*s).to_owned(),
             title: format!("do {s}"),
             patch: Value::Null,
+            changes: Vec::new(),
             subject: Subject::default(),
         };
         stages.iter().map(offer).collect()

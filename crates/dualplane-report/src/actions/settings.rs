@@ -1,0 +1,124 @@
+//! Changes of settings as values, and the one place where patches are made of them.
+
+use std::fmt::Display;
+
+use dualplane_core::change::{Change, NotMade, Resource, Setting, managers, outcome};
+use dualplane_core::evidence::Container;
+use dualplane_engines::Kind;
+use dualplane_engines::command_line::edit::Invocation;
+use serde_json::{Value, json};
+
+use super::patch::container_patch;
+use super::{Action, Context};
+
+impl Action {
+    /// Gives a setting of the server this value. `now` is the value that the advice computed with, where it came from
+    /// elsewhere than from the pod.
+    pub(crate) fn set(self, cx: &Context<'_>, lever: &str, value: impl Display, now: Option<String>) -> Self {
+        match cx.setting(lever, value.to_string(), now) {
+            Some(setting) => self.change(Change::Setting(setting)),
+            None => self,
+        }
+    }
+
+    pub(crate) fn change(mut self, change: Change) -> Self {
+        self.changes.push(change);
+        self
+    }
+}
+
+impl<'a> Context<'a> {
+    /// The container that the verdict is about.
+    pub(super) fn container(&self) -> Option<&'a Container> {
+        let subject = &self.verdict.subject;
+        let pod = subject.pod_of(self.bundle)?;
+        pod.containers.iter().find(|c| Some(&c.name) == subject.container.as_ref())
+    }
+
+    /// What it starts with: as its owner's template says it, where the evidence has that, since a webhook may have added to
+    /// the pod.
+    fn invocation(&self) -> Option<&'a Invocation> {
+        let container = self.container()?;
+        let owner =
+            self.verdict.subject.pod_of(self.bundle).and_then(|p| p.owner.as_ref()).map(|o| o.1.as_str());
+        let of = |name: &str| {
+            owner.is_some_and(|o| o == name || o.rsplit_once('-').is_some_and(|(d, _)| d == name))
+        };
+        let template = self.bundle.templates.iter().filter(|t| of(&t.name)).flat_map(|t| &t.containers);
+        let template = template.filter(|c| c.name == container.name).find_map(|c| c.invocation.as_ref());
+        template.or(container.invocation.as_ref())
+    }
+
+    fn setting(&self, lever: &str, value: String, now: Option<String>) -> Option<Setting> {
+        let own = self.facts.engine.head()?;
+        let hosted = || self.knowledge.engines().usual().filter(|_| own.kind == Kind::Host);
+        let (engine, names) = own
+            .spellings(lever)
+            .map(|n| (own, n))
+            .or_else(|| hosted().and_then(|h| Some((h, h.spellings(lever)?))))?;
+        Some(self.named(&engine.id, names.to_vec(), value, now))
+    }
+
+    /// A variable of the environment that libraries read, whatever the engine.
+    pub(super) fn variable(&self, name: &str, value: String) -> Option<Setting> {
+        Some(self.named(&self.engine()?.id, vec![name.to_owned()], value, None))
+    }
+
+    /// The value of a variable that the container is given.
+    pub(super) fn value_of(&self, name: &str) -> Option<String> {
+        self.invocation()?.value(&[name.to_owned()], self.knowledge.engines())
+    }
+
+    fn named(&self, engine: &str, names: Vec<String>, value: String, now: Option<String>) -> Setting {
+        let shown = self.invocation();
+        let was = match shown {
+            Some(i) => i.value(&names, self.knowledge.engines()),
+            None => now,
+        };
+        Setting { engine: engine.to_owned(), names, value: Some(value), was, shown: shown.is_some() }
+    }
+
+    /// So many GPUs for the container: what that changes, and `None` where the evidence does not show how it asks for them.
+    pub(super) fn gpus(&self, want: u64) -> Option<Vec<Change>> {
+        let (name, count) = self.container()?.devices.iter().find(|(n, _)| n.ends_with("/gpu"))?;
+        let change =
+            Resource { name: name.clone(), limit: Some(want.to_string()), was: Some(count.to_string()) };
+        Some(if *count < want { vec![Change::Resource(change)] } else { Vec::new() })
+    }
+}
+
+/// Makes the patches of all actions that change settings.
+pub(super) fn render(cx: &Context<'_>, actions: &mut [Action]) {
+    for a in actions.iter_mut().filter(|a| a.patch.is_none() && !a.changes.is_empty()) {
+        let known = cx.invocation();
+        let none = Invocation::default();
+        match outcome(&a.changes, known.unwrap_or(&none), cx.knowledge.engines()) {
+            Ok(made) if made.fields.is_empty() => {}
+            Ok(made) => {
+                a.patch =
+                    Some(dualplane_base::yaml::manifest(&container_patch(cx, Value::Object(made.fields))));
+                if !made.hidden.is_empty() {
+                    let names = made.hidden.iter().map(|n| format!("${n}")).collect::<Vec<_>>().join(", ");
+                    a.arithmetic.push(format!(
+                        "patch: the evidence does not show {names}; the last flag on the command line counts"
+                    ));
+                }
+                elsewhere(cx, a);
+            }
+            // Without a pod there is nothing to say of its command line.
+            Err(NotMade::Unchanged(why)) if known.is_some() => a.arithmetic.push(format!("no patch: {why}")),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Who would revert it, and what is to be set there.
+fn elsewhere(cx: &Context<'_>, a: &mut Action) {
+    let Some(pod) = cx.verdict.subject.pod_of(cx.bundle) else { return };
+    let labels: serde_json::Map<String, Value> =
+        pod.labels.iter().map(|(k, v)| (k.clone(), Value::String(v.clone()))).collect();
+    let words = a.changes.iter().map(Change::words).collect::<Vec<_>>().join(", ");
+    for m in managers(&json!({ "metadata": { "labels": labels } })) {
+        a.arithmetic.push(format!("{} {}: {words}", m.who, m.instead));
+    }
+}
