@@ -134,13 +134,10 @@ fn answer(line: &str, body: &[u8], state: &mut State) -> Option<(u16, Value)> {
         return Some((200, state.object.clone()));
     }
     let patch: Value = serde_json::from_slice(body).unwrap();
-    // A JSON patch of the way back is not carried out here; its value is taken from it.
-    let memory = match patch.as_array() {
-        Some(operations) => operations.last().unwrap()["value"].clone(),
-        None => patch["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"].clone(),
+    let after = match patch.as_array() {
+        Some(operations) => carried_out(operations, &state.object),
+        None => dualplane_core::change::strategic(&state.object, &patch),
     };
-    let mut after = state.object.clone();
-    *after.pointer_mut(LIMIT).unwrap() = memory;
     if line.contains("dryRun=All") {
         return Some((200, after));
     }
@@ -167,6 +164,21 @@ fn answer(line: &str, body: &[u8], state: &mut State) -> Option<(u16, Value)> {
     }
     state.object = after.clone();
     Some((200, after))
+}
+
+/// A JSON patch of values in objects, without its tests.
+fn carried_out(operations: &[Value], object: &Value) -> Value {
+    let mut after = object.clone();
+    for o in operations.iter().filter(|o| o["op"] != "test") {
+        let (parent, key) = o["path"].as_str().unwrap().rsplit_once('/').unwrap();
+        let parent = after.pointer_mut(parent).unwrap().as_object_mut().unwrap();
+        if o["op"] == "remove" {
+            parent.remove(key);
+        } else {
+            parent.insert(key.to_owned(), o["value"].clone());
+        }
+    }
+    after
 }
 
 #[test]
@@ -201,6 +213,54 @@ fn a_change_is_recorded_before_it_is_sent_and_can_be_undone() {
         "{back}"
     );
     assert_eq!((fake.limit(), &fake.record()["state"]), (json!("1Gi"), &json!("rolled_back")));
+}
+
+const ARGS: &str = "/spec/template/spec/containers/1/args";
+
+/// A report that shortens the longest request, from what the pod had.
+fn report(was: &str) -> String {
+    json!({"schema": "dualplane.verdict/v2", "subject": {"namespace": "serving", "pod": "llm-0", "container": "server"}, "actions": [{
+        "stage": "fix", "title": "Set --max-model-len 8192", "patch": "spec: {template: {spec: {containers: [{name: server, args: [--max-model-len, \"8192\"]}]}}}",
+        "changes": [{"kind": "setting", "engine": "vllm", "names": ["--max-model-len"], "value": "8192", "was": was, "shown": true}]}]})
+    .to_string()
+}
+
+#[test]
+fn a_flag_is_set_in_the_arguments_that_are_there() {
+    let fake = Fake::new(Mood::Good);
+    // The owner has more than the pod of the report, and other values beside.
+    let args = json!(["-c", "exec vllm serve m --port 1 --max-model-len 32768 # end"]);
+    fake.state.lock().unwrap().object["spec"]["template"]["spec"]["containers"][1] = json!({"name": "server", "image": "x", "command": ["sh"], "args": args, "resources": {"limits": {"memory": "1Gi"}}});
+    let run = |was: &str, more: &[&str]| {
+        std::fs::write(fake.home.path().join("report.json"), report(was)).unwrap();
+        fake.run(&[&["apply", "report.json", "--to", "deploy/llm", "--yes"], more].concat())
+    };
+    let now = || fake.state.lock().unwrap().object.pointer(ARGS).cloned().unwrap();
+    let o = run("65536", &[]);
+    assert_eq!((code(&o), fake.writes()), (7, 0), "{}", stderr(&o));
+    assert!(
+        stderr(&o).contains("--max-model-len was 65536 in the report, but it is 32768 now"),
+        "{}",
+        stderr(&o)
+    );
+
+    // What a GitOps controller would take back is set there.
+    fake.state.lock().unwrap().object["metadata"]["labels"] = json!({"argocd.argoproj.io/instance": "llm"});
+    let o = run("32768", &[]);
+    assert_eq!((code(&o), fake.writes()), (7, 0), "{}", stderr(&o));
+    assert!(stderr(&o).contains("set --max-model-len 8192 there"), "{}", stderr(&o));
+
+    let o = run("32768", &["--force-managed"]);
+    assert_eq!((code(&o), fake.writes()), (0, 1), "{}", stderr(&o));
+    assert!(stderr(&o).contains("computed anew"), "{}", stderr(&o));
+    assert_eq!(now(), json!(["-c", "exec vllm serve m --port 1 --max-model-len 8192 # end"]));
+    let again = run("32768", &["--force-managed"]);
+    assert_eq!((code(&again), fake.writes()), (0, 1), "{}", stderr(&again));
+    assert!(stdout(&again).contains("already has these settings"), "{}", stdout(&again));
+
+    let o = fake.run(&["rollback", "--last", "--yes"]);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    assert_eq!(now(), args);
 }
 
 #[test]

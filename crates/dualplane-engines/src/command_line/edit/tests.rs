@@ -1,3 +1,5 @@
+//! What is changed and what stays, in all forms in which a flag is given.
+
 use proptest::prelude::*;
 
 use super::*;
