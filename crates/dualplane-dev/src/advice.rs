@@ -95,7 +95,13 @@ impl Row {
             return true;
         }
         self.computed += 1;
-        let Some(pod) = r.verdict.subject.pod_of(&r.bundle).filter(|p| p.whole()) else { return true };
+        let subject = &r.verdict.subject;
+        let Some(pod) = subject.pod_of(&r.bundle) else { return true };
+        // A cut-out of a pod may lack its arguments.
+        let mut dead = pod.containers.iter().filter(|c| Some(&c.name) == subject.container.as_ref());
+        if !dead.any(|c| c.invocation.is_some()) {
+            return true;
+        }
         self.with_pod += 1;
         let patch = turned.any(|a| a.patch.is_some());
         self.patched += usize::from(patch);
