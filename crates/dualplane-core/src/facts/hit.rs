@@ -23,6 +23,8 @@ pub struct Hit {
     pub class: Option<Class>,
     /// Its sentence.
     pub meaning: String,
+    /// What else may stand behind a failure.
+    pub doubt: Option<String>,
     /// Where.
     pub place: Place,
     /// The raw line (or the message of an object).
@@ -53,6 +55,7 @@ impl Hit {
             mark: s.mark,
             class: s.class,
             meaning: s.meaning.clone(),
+            doubt: s.doubt.clone(),
             place: place.clone(),
             text: text.to_owned(),
             stamp,
@@ -70,6 +73,12 @@ impl Hit {
     #[must_use]
     pub fn is_stop_request(&self) -> bool {
         self.id.ends_with(".stop_request")
+    }
+
+    /// The stop was carried out: the server came to its end by itself.
+    #[must_use]
+    pub fn is_stop_done(&self) -> bool {
+        self.is_stop_request() && self.captures.contains_key("done")
     }
 
     /// A captured amount of memory.

@@ -138,6 +138,9 @@ fn entry(s: &Signature, say: &mut impl FnMut(String)) {
     for group in pairs.filter(|g| s.pattern.as_ref().is_none_or(|p| !p.contains(&format!("(?P<{g}>")))) {
         say(format!("it compares the group {group:?}, which its pattern does not have"));
     }
+    if s.doubt.is_some() && s.mark != Mark::Failure {
+        say("doubt needs mark failure".into());
+    }
     if s.host_memory.is_some() && s.class != Some(Class::HostAllocFailure) {
         say("host_memory needs class host_alloc_failure".into());
     }

@@ -123,6 +123,9 @@ pub struct Signature {
     pub versions: String,
     /// One sentence for the person on call.
     pub meaning: String,
+    /// For failures: what else may stand behind it, and what would show that.
+    #[serde(default)]
+    pub doubt: Option<String>,
     /// Where it was read.
     pub source: String,
     #[serde(skip)]

@@ -1,17 +1,19 @@
 //! A log line that is known to end a server for another cause than memory.
 
 use super::{BEATS, Judged, Rule, Stage, death, decided, quoted, unmet};
+use crate::evidence::Pod;
 use crate::facts::{Facts, Hit};
 use crate::knowledge::Mark;
 use crate::verdict::case::Case;
-use crate::verdict::{Class, Confidence};
+use crate::verdict::{Cited, Class, Confidence};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
     id: "known_failure",
     stage: Stage::Failure,
     classes: &[Class::NotMemory],
     when: "a log line matches a known failure that is not memory, and no process died before it",
-    near_miss: "a request that failed long before a SIGKILL; a failure caused by a process's death",
+    near_miss: "a request that failed long before a SIGKILL; a failure caused by a process's death; a full volume that \
+    may be one in memory",
     beats: BEATS,
     source: "signatures with the mark failure (knowledge/)",
     judge,
@@ -38,8 +40,59 @@ fn judge(case: &Case<'_>) -> Judged {
     if !ends_log(hit, facts) {
         return Err(unmet("the failure is long before the end of its log"));
     }
+    if let Some(path) = full_where(hit).filter(|p| of_unseen_volume(p, case)) {
+        return Err(unmet(format!(
+            "{path} may lie on a volume in memory: no object in the evidence shows its volume"
+        )));
+    }
     let phase = case.phase_or_end(hit.phase);
-    Ok(decided(Class::NotMemory, phase, Confidence::High, hit.meaning.clone(), vec![quoted(hit)]))
+    let mut d = decided(Class::NotMemory, phase, Confidence::High, hit.meaning.clone(), vec![quoted(hit)]);
+    if let Some(doubt) = &hit.doubt {
+        d.confidence = Confidence::Medium;
+        d.against.push(Cited::plain(doubt.clone()));
+    }
+    Ok(d)
+}
+
+/// The path at which a file system is full.
+fn full_where(hit: &Hit) -> Option<&str> {
+    let at = hit.text.find("No space left on device")?;
+    let path = |w: &&str| w.starts_with('/') && w.len() > 1;
+    let words = |s: &'static [char]| move |c: char| c.is_whitespace() || s.contains(&c);
+    let apart = words(&['\'', '"', '`', ',', ';', '(', ')']);
+    // Most say it behind, Go and C programs before.
+    let (before, behind) = hit.text.split_at_checked(at)?;
+    behind
+        .split(apart)
+        .find(path)
+        .or_else(|| before.split(apart).rfind(path))
+        .map(|p| p.trim_end_matches(':'))
+}
+
+/// Folders of an image, and those where weights are kept: on a disk. Another exists because a volume is mounted there.
+const ON_A_DISK: &[&str] = &[
+    "app",
+    "data",
+    "etc",
+    "hf",
+    "home",
+    "huggingface",
+    "mnt",
+    "model",
+    "models",
+    "opt",
+    "root",
+    "srv",
+    "tmp",
+    "usr",
+    "var",
+    "workspace",
+];
+
+/// The path is one at which a volume is mounted, and no object says which.
+fn of_unseen_volume(path: &str, case: &Case<'_>) -> bool {
+    let top = path.split('/').nth(1).unwrap_or_default();
+    !ON_A_DISK.contains(&top) && !case.pod().is_some_and(Pod::whole)
 }
 
 fn ends_log(hit: &Hit, facts: &Facts) -> bool {
@@ -57,6 +110,22 @@ mod tests {
     #[test]
     fn a_bad_flag_is_the_end() {
         holds(&RULE, &[log(ARGS)]);
+    }
+
+    const FULL: &str = "write to /cache/kv.bin failed after 32 MiB: No space left on device\n";
+
+    #[test]
+    fn a_full_folder_of_the_image_is_a_disk() {
+        holds(
+            &RULE,
+            &[log("OSError: [Errno 28] No space left on device: '/root/.cache/huggingface/hub/blob'\n")],
+        );
+    }
+
+    #[test]
+    fn a_full_volume_may_be_one_in_memory() {
+        near_miss(&RULE, "end_not_shown", &[log(FULL)]);
+        holds(&RULE, &[pod(5, "Error"), log(FULL)]);
     }
 
     #[test]

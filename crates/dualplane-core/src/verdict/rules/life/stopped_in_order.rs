@@ -1,4 +1,4 @@
-//! The server was up until it was asked to stop, and its log ends with that.
+//! The server was up until it was asked to stop, and did.
 
 use super::{Judged, NOTHING, Rule, Stage, decided, quoted, unmet};
 use crate::facts::{Hit, LogSummary};
@@ -9,8 +9,10 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "stopped_in_order",
     stage: Stage::Life,
     classes: &[Class::NotMemory],
-    when: "the log shows that the server was up, then a request to stop, and no failure between or after",
-    near_miss: "messages of a stop without a sign that the server was up before: they also follow a failure",
+    when: "the log shows that the server was up, then a request to stop and that it stopped by itself, and no failure \
+    between or after",
+    near_miss: "messages of a stop without a sign that the server was up before: they also follow a failure; a request \
+    to stop that is the log's last word: an eviction for memory asks, too",
     beats: &[NOTHING],
     source: "uvicorn and engines: messages of a graceful stop (knowledge host.stop_request)",
     judge,
@@ -18,8 +20,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     let ended = case.facts.logs.iter().find_map(|l| Some((l, stop(case, l)?)));
-    let (log, stop) =
-        ended.ok_or_else(|| unmet("no log shows a server that was up and then asked to stop"))?;
+    let (log, stop) = ended
+        .ok_or_else(|| unmet("no log shows a server that was up and then stopped when it was asked to"))?;
     if log.last_5xx > log.last_ready || case.failed_since(log, log.last_ready) {
         return Err(unmet("something failed after the server was up"));
     }
@@ -27,11 +29,12 @@ fn judge(case: &Case<'_>) -> Judged {
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, vec![quoted(stop)]))
 }
 
-/// The request to stop behind the last sign that the server was up.
+/// The request to stop behind the last sign that the server was up, where the log also shows that it was carried out.
 fn stop<'c>(case: &Case<'c>, log: &LogSummary) -> Option<&'c Hit> {
     let up = log.last_ready.filter(|_| !log.kernel)?;
     let behind = |h: &&Hit| h.place.file == log.file && h.place.line > Some(up);
-    case.facts.hits.iter().filter(|h| h.is_stop_request()).find(behind)
+    let stops = || case.facts.hits.iter().filter(behind).filter(|h| h.is_stop_request());
+    stops().any(Hit::is_stop_done).then(|| stops().next())?
 }
 
 #[cfg(test)]
@@ -45,6 +48,12 @@ mod tests {
     #[test]
     fn asked_to_stop_it_stopped() {
         holds(&RULE, &[log(&format!("{UP}{STOP}"))]);
+    }
+
+    /// The kubelet asks before it evicts, and the log does not say who asked.
+    #[test]
+    fn a_request_to_stop_may_be_an_eviction() {
+        near_miss(&RULE, "end_not_shown", &[log(&format!("{UP}INFO:     Shutting down\n"))]);
     }
 
     #[test]
