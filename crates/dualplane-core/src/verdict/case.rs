@@ -2,8 +2,8 @@
 
 use super::candidates::{self, Candidate};
 use super::pressure::{self, Pressure};
-use super::rules::symptoms;
-use super::{Phase, Subject, chain, deaths, oom_records};
+use super::rules::{failure, symptoms};
+use super::{Phase, Subject, chain, deaths, oom_records, ties};
 use crate::evidence::{Bundle, Pod, Termination};
 use crate::facts::{Facts, Hit, LogSummary, Place};
 use crate::knowledge::{Knowledge, Mark};
@@ -26,10 +26,16 @@ impl<'a> Case<'a> {
     pub(super) fn new(bundle: &'a Bundle, facts: &'a Facts, knowledge: &Knowledge) -> Self {
         let mut subject = deaths::subject(bundle, facts);
         subject.kill = oom_records::own(bundle, facts, &subject);
-        let candidates = candidates::collect(bundle, facts, knowledge, &subject);
+        let mut candidates = candidates::collect(bundle, facts, knowledge, &subject);
+        ties::mark(&mut candidates, bundle, facts, &subject);
         let chain = chain::causal(&candidates, facts, &subject);
         let pressure = pressure::of(bundle, facts, &subject);
-        Self { bundle, facts, subject, candidates, chain, pressure }
+        let mut case = Self { bundle, facts, subject, candidates, chain, pressure };
+        // A log that explains its own end goes before a record that may be anybody's.
+        if case.chain.first().is_some_and(|c| c.untied) && failure::explains(&case).is_some() {
+            case.chain.retain(|c| !c.untied);
+        }
+        case
     }
 
     /// The end that is judged, as the API tells it.

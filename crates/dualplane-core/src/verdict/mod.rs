@@ -25,6 +25,7 @@ pub use missing::Names;
 pub mod rules;
 mod series;
 mod start_memory;
+mod ties;
 pub mod vram;
 pub mod weighing;
 mod why_not;

@@ -79,6 +79,8 @@ pub struct Candidate {
     pub vram: Option<VramOom>,
     /// The server went on serving well after it.
     pub survived: bool,
+    /// Nothing at hand says that it is of this pod.
+    pub untied: bool,
     /// Of a fault of a GPU: its address, and whether no program can cause it.
     pub gpu: Option<(String, bool)>,
     /// Evidence for.
@@ -112,6 +114,7 @@ impl Candidate {
             stamp: None,
             vram: None,
             survived: false,
+            untied: false,
             gpu: None,
             supports: Vec::new(),
             against: Vec::new(),

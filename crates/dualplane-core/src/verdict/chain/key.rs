@@ -130,6 +130,10 @@ fn kernel_order(a: &Candidate, b: &Candidate) -> Ordering {
 fn log_first(log: &Candidate, other: &Candidate, facts: &Facts) -> bool {
     let kill = matches!(other.class, Class::HostOomKilled | Class::HostNodeOom);
     let lived_on = || recovered(log, facts) || worker_gone_before(log, facts);
+    // Whose the kill is nothing says; what the log prints of its own end is the log's.
+    if kill && other.untied {
+        return !lived_on();
+    }
     match (gap(log, other), kill) {
         // So long before the kill it is another incident, unless the engine was dead from then on.
         (Some(ms), true) if ms.abs() > LINKED_MS && !(ms > 0 && served_nothing_after(log, facts)) => false,

@@ -51,7 +51,7 @@ pub(in crate::verdict) fn from_chain(first: &Candidate, rest: &[Candidate]) -> D
         phase: c.phase,
         what: c.what.clone(),
         trigger: c.trigger(),
-        follows: true,
+        follows: !c.untied,
     };
     Decided {
         by: "",

@@ -4,7 +4,7 @@
 //! does not hold says why. Rules of the stage [`Stage::FirstInCause`] hold for the first link of the causal chain
 //! (`chain`), so that at most one of them holds. A rule is a file of this folder.
 
-mod failure;
+pub(super) mod failure;
 pub(super) mod first;
 mod judged;
 mod life;
@@ -66,6 +66,7 @@ pub const TABLE: &[Rule] = &[
     symptoms::memory_at_limit::RULE,
     symptoms::fallback_failed::RULE,
     // Another failure than memory.
+    failure::whose_record::RULE,
     failure::known_failure::RULE,
     failure::traceback::RULE,
     failure::sglang_kills_itself::RULE,

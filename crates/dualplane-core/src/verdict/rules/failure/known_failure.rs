@@ -22,7 +22,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 /// So near the end of its log a failure explains the end; an early failed request does not.
 const NEAR_END: u64 = 200;
 
-fn judge(case: &Case<'_>) -> Judged {
+pub(super) fn judge(case: &Case<'_>) -> Judged {
     let facts = case.facts;
     let known = || facts.hits.iter().filter(|h| h.mark == Mark::Failure);
     if known().next().is_none() {

@@ -18,7 +18,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     judge,
 };
 
-fn judge(case: &Case<'_>) -> Judged {
+pub(super) fn judge(case: &Case<'_>) -> Judged {
     if case.exit_code() == Some(137) {
         return Err(unmet("the container ended with SIGKILL, which an exception does not send"));
     }

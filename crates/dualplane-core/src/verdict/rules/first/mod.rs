@@ -67,6 +67,9 @@ fn judge(case: &Case<'_>, id: &'static str, absent: &'static str) -> Judged {
     };
     match (strongest.weight, case.chain.first()) {
         (Weight::Fatal, Some(first)) => Err(Unmet::LostTo(first.rule)),
+        (Weight::Fatal, None) if strongest.untied => {
+            Err(unmet("nothing ties it to this pod, and the log explains its own end"))
+        }
         (Weight::Fatal, None) => Err(unmet(
             "it belongs to an earlier run of the server, which continued \
         after it",

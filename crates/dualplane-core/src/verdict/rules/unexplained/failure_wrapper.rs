@@ -12,11 +12,12 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     classes: &[Class::Unknown],
     when: "a line only reports a consequence (EngineDeadError, a failed core process), and nothing \
     reports the cause",
-    near_miss: "messages of a graceful stop",
+    near_miss: "messages of a graceful stop; a failed request after which the server answered others",
     beats: BEATS,
     source: "signatures with the mark cascade (knowledge/)",
     judge: |case: &Case<'_>| {
-        let wrapper = case.facts.hits.iter().find(|h| h.mark == Mark::Cascade && speaks_of_failure(h));
+        let told = |h: &&Hit| h.mark == Mark::Cascade && speaks_of_failure(h) && !case.outlived(&h.place);
+        let wrapper = case.facts.hits.iter().find(told);
         unknown_line(case, wrapper.ok_or_else(|| unmet("no line reports only a consequence"))?)
     },
 };
