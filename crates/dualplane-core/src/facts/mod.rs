@@ -1,5 +1,6 @@
 //! Facts: what the evidence says, each with its place. Nothing here decides; `verdict` weighs them.
 
+mod cut_trace;
 mod engine;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzz;

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
+use super::cut_trace::CutTraces;
 use super::kernel_oom::OomBuilder;
 use super::lines::{contains, is_alarm, kernel_text, mig_table_row};
 use super::openings::{Opening, any};
@@ -58,6 +59,7 @@ struct Scan<'a> {
     counts: HashMap<u32, (usize, u64, Option<usize>)>,
     exceptions: Vec<Exception>,
     traces: Traces,
+    cut: CutTraces,
     recent: VecDeque<(Option<Cow<'a, str>>, &'a [u8])>,
     ooms: OomBuilder,
     xids: Vec<super::XidEvent>,
@@ -85,6 +87,7 @@ impl<'a> Scan<'a> {
             counts: HashMap::new(),
             exceptions: Vec::new(),
             traces: Traces::default(),
+            cut: CutTraces::default(),
             recent: VecDeque::with_capacity(CONTEXT_LINES),
             ooms: OomBuilder::default(),
             xids: Vec::new(),
@@ -193,7 +196,9 @@ impl<'a> Scan<'a> {
             })
         });
         // A traceback shows the source line that raises before the exception itself.
-        let source_line = message_of(own).trim_start().starts_with("raise ");
+        let said = message_of(own);
+        let source_line = said.trim_start().starts_with("raise ");
+        self.cut.line(&process, said, number, raw);
         let mut explained = false;
         let mut line_phase = None;
         for m in matches {
@@ -445,6 +450,7 @@ impl<'a> Scan<'a> {
                 first.count = *count;
             }
         }
+        self.summary.cut_trace = self.cut.first();
         facts.hits.append(&mut self.hits);
         facts.exceptions.append(&mut self.exceptions);
         facts.ooms.append(&mut self.ooms.finish());

@@ -42,6 +42,8 @@ pub struct LogSummary {
     pub quoted_error: Option<(u64, String)>,
     /// The last line that is not empty, and its number.
     pub last_line: Option<(u64, String)>,
+    /// The first frame of a traceback whose error is missing, and that line.
+    pub cut_trace: Option<(u64, String)>,
     /// GPUs that it lists: PCI address, UUID where printed, line.
     pub gpus: Vec<(String, Option<String>, u64)>,
     /// Its stamps were in local time and have been moved by this, in milliseconds.
@@ -88,6 +90,7 @@ impl LogSummary {
             alarm: None,
             quoted_error: None,
             last_line: None,
+            cut_trace: None,
             gpus: Vec::new(),
             zone_ms: None,
             dropped_xids: 0,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use dualplane_base::{Class, Plane};
+use dualplane_base::{Class, Confidence, Plane};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::verdict::Verdict;
 use dualplane_core::verdict::rules::{self, Ruled, Ruling, Stage};
@@ -104,6 +104,8 @@ struct Tally {
     /// Of those: still not_memory.
     cleared: usize,
     wrong: BTreeMap<Wrong, usize>,
+    /// Of the later steps: those that were named with high confidence.
+    sure: usize,
 }
 
 pub(crate) fn run(args: &CutsArgs) -> Result<Outcome, DevError> {
@@ -180,6 +182,7 @@ impl Tally {
             None
         };
         if let Some(wrong) = wrong {
+            self.sure += usize::from(wrong == Wrong::LaterStep && v.confidence == Confidence::High);
             *self.wrong.entry(wrong).or_default() += 1;
         }
         wrong
@@ -190,6 +193,7 @@ impl Tally {
         self.named += other.named;
         self.others += other.others;
         self.cleared += other.cleared;
+        self.sure += other.sure;
         for (wrong, n) in &other.wrong {
             *self.wrong.entry(*wrong).or_default() += n;
         }
@@ -212,8 +216,12 @@ impl Tally {
         row("failures: the plane still named", self.named, self.failures);
         row("failures called not_memory", self.count(Wrong::AllClear), self.failures);
         row("  of a pod that lives", self.count(Wrong::Alive), self.failures);
+        let both = |a: Wrong, b: Wrong| self.count(a) + self.count(b);
+        row("  both", both(Wrong::AllClear, Wrong::Alive), self.failures);
         row("failures moved to another plane", self.count(Wrong::OtherPlane), self.failures);
         row("  to that of a later step", self.count(Wrong::LaterStep), self.failures);
+        row("    with high confidence", self.sure, self.failures);
+        row("  both", both(Wrong::OtherPlane, Wrong::LaterStep), self.failures);
         row("not_memory still said", self.cleared, self.others);
         row("not_memory called a failure", self.count(Wrong::Alarm), self.others);
         row("  by an error that was survived", self.count(Wrong::Survived), self.others);

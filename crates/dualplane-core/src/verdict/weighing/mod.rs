@@ -17,6 +17,7 @@ mod named_processes;
 mod other_kills;
 mod pod_top;
 mod rolled_out;
+mod root_cut;
 mod survived_errors;
 mod vram_series;
 
@@ -53,6 +54,7 @@ pub const WEIGHING: &[Weighing] = &[
     named_processes::RULE,
     card_holders::RULE,
     free_since::RULE,
+    root_cut::RULE,
     rolled_out::RULE,
     log_zone::RULE,
 ];
