@@ -1,6 +1,6 @@
 //! A kernel record, counter or event that nothing ties to this pod, beside a log that explains its own end otherwise.
 
-use super::{BEATS, Beats, Judged, Rule, Stage, decided, unmet};
+use super::{Beats, Judged, Rule, Stage, decided, unmet};
 use crate::verdict::candidates::{Candidate, Weight};
 use crate::verdict::case::Case;
 use crate::verdict::{Cited, Class, Confidence};
@@ -15,9 +15,9 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     beats: &[
         Beats::rule("known_failure", "the record may be of this pod, and would then be the first error"),
         Beats::rule("traceback", "the record may be of this pod, and would then be the first error"),
-        BEATS[0],
-        BEATS[1],
-        BEATS[2],
+        Beats::stage(Stage::Unexplained, "the log explains its end"),
+        Beats::stage(Stage::Life, "something failed after the server was up"),
+        Beats::stage(Stage::Nothing, "something failed"),
     ],
     source: "Linux mm/oom_kill.c and the NVIDIA driver name cgroups, PIDs and PCI addresses, no pods",
     judge,
