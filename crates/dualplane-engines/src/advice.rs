@@ -117,6 +117,8 @@ pub struct Counsel {
     pub phase: Option<Phase>,
     /// Only where the first error is a signature whose id begins so.
     pub of: Option<String>,
+    /// Only for a checkpoint that is not quantised yet.
+    pub unquantised: bool,
 }
 
 /// What code computes.

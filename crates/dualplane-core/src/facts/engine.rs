@@ -32,6 +32,8 @@ pub struct Engine {
     pub printed: Vec<Flag>,
     /// The model that the log names.
     pub model: Option<String>,
+    /// Ranks of which lines are at hand, where no setting tells how many there are.
+    pub seen_ranks: u64,
     /// Environment values that matter for memory.
     pub env: Vec<(String, String)>,
     /// All engines that are known.
@@ -86,7 +88,14 @@ impl Engine {
     #[must_use]
     pub fn ranks(&self) -> f64 {
         let names = self.head().or_else(|| self.all.usual()).map(|d| d.flags.tensor_parallel.as_slice());
-        self.lever_number(names.unwrap_or_default()).unwrap_or(1.0).max(1.0)
+        self.lever_number(names.unwrap_or_default()).unwrap_or(self.seen_ranks as f64).max(1.0)
+    }
+
+    /// Whether a setting says how many ranks there are.
+    #[must_use]
+    pub fn ranks_are_given(&self) -> bool {
+        let names = self.head().or_else(|| self.all.usual()).map(|d| d.flags.tensor_parallel.as_slice());
+        self.lever_number(names.unwrap_or_default()).is_some()
     }
 
     /// Whether this engine is the one.
@@ -144,6 +153,9 @@ pub(super) fn engine(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> E
     if let Some(head) = engine.head().cloned() {
         let last = facts.hits.iter().filter(|h| !some_last || is_last(h));
         engine.printed = super::settings::printed(&head, last.clone());
+        if !head.flags.tensor_parallel.is_empty() {
+            engine.seen_ranks = last.clone().filter_map(rank_of).max().map_or(0, |r| r.saturating_add(1));
+        }
         engine.model = last
             .filter_map(|h| head.printed.model.iter().find(|n| n.is_of(&h.id)).and_then(|n| h.word(&n.group)))
             .next_back();
@@ -158,6 +170,17 @@ pub(super) fn engine(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> E
         }
     }
     engine
+}
+
+/// The rank whose line it is, or whose card it names: each rank of a server has the next.
+fn rank_of(hit: &super::Hit) -> Option<u64> {
+    let number = |word: &str| {
+        let rest = hit.process.split_once(word)?.1.trim_start_matches('=');
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    let card = hit.vram.as_ref().and_then(|v| v.gpu).map(u64::from);
+    // No server has more cards than this; a larger number is none's index.
+    [number("TP"), number("rank"), card].into_iter().flatten().filter(|r| *r < 64).max()
 }
 
 /// Whose command a container runs, with its flags. Beside the engine's own command a script has others, whose flags are

@@ -1,5 +1,6 @@
 //! The MIG instance is too small: the next profile of the same card that holds what is needed.
 
+use super::check::{Rest, against};
 use super::{Action, Context, Stage, names};
 use dualplane_base::units::{Bytes, MIB};
 use dualplane_core::change::{Change, Resource};
@@ -88,7 +89,14 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     .flatten()
     .collect();
     let smaller = if smaller.is_empty() { String::new() } else { format!(", {}", smaller.join(" with ")) };
-    out.push(Action::new(Stage::Fix, format!("Or use a model that fits: a quantised checkpoint{smaller}")));
+    let quantised =
+        Action::new(Stage::Fix, format!("Or use a model that fits: a quantised checkpoint{smaller}"));
+    out.push(quantised.rests(Rest::Unquantised));
+    if !smaller.is_empty() {
+        let less = smaller.trim_start_matches(", ");
+        let a = Action::new(Stage::Fix, format!("Or ask for less: {less}"));
+        out.extend(against(cx, Rest::Unquantised).map(|why| a.because(why)));
+    }
     let n = names(cx);
     out.push(
         Action::new(
@@ -105,7 +113,15 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
         "Plan with the size reported by the driver, not with the profile's name: 1g.18gb of an H200 has \
         16384 MiB",
     ));
-    out.push(Action::new(Stage::Avoid, "Do not raise the container's memory limit: it is host RAM, and do not read \"please report a bug to PyTorch\" as a bug: on MIG the allocator's out-of-memory report itself fails"));
+    out.push(Action::new(Stage::Avoid, "Do not raise the container's memory limit: it is host RAM"));
+    out.push(
+        Action::new(
+            Stage::Avoid,
+            "Do not read \"please report a bug to PyTorch\" as a bug: on MIG the allocator's out-of-memory report itself \
+            fails",
+        )
+        .rests(Rest::Says("report a bug to PyTorch")),
+    );
     out
 }
 

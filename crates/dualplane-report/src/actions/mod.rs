@@ -4,6 +4,7 @@
 //! says what to measure and with which command. Levers of the wrong plane appear only under [`Stage::Avoid`].
 
 mod alloc;
+mod check;
 pub(crate) mod focus;
 mod host;
 mod kv;
@@ -80,6 +81,9 @@ pub struct Action {
     /// A manifest patch (strategic merge, YAML).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
+    /// What it rests on: where a fact speaks against it, the action is dropped.
+    #[serde(skip)]
+    pub(crate) rests: Vec<check::Rest>,
 }
 
 impl Action {
@@ -91,6 +95,7 @@ impl Action {
             commands: Vec::new(),
             changes: Vec::new(),
             patch: None,
+            rests: Vec::new(),
         }
     }
 
@@ -140,6 +145,7 @@ pub fn advise(
         Class::XidHardware => xid::advise(&cx),
         Class::NotMemory | Class::Unknown => pressure::advise(&cx).unwrap_or_else(|| other::advise(&cx)),
     };
+    check::drop_contradicted(&cx, &mut actions);
     // Before what the class advises: it is known to have worked.
     actions.splice(0..0, rollout::advise(&cx));
     actions.sort_by_key(|a| a.stage);

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::check::{Rest, against};
 use super::patch::container_patch;
 use super::{Action, Context, Stage, Workload, floor_hundredth, names, on_node, workload};
 use dualplane_base::Class;
@@ -67,7 +68,8 @@ fn load(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
         out.push(
             Action::new(Stage::Fix, format!("Give the model more VRAM per copy: it needs at least {need} on this GPU before it can serve, and the GPU has {total}"))
                 .because(format!("this process {} + the failed request {} = {need}, a lower bound because \
-                loading was not finished", oom.own().unwrap_or_default(), oom.requested.unwrap_or_default())),
+                loading was not finished", oom.own().unwrap_or_default(), oom.requested.unwrap_or_default()))
+                .rests(Rest::TooSmall { need, total }),
         );
     }
     counsel(cx, |a| &a.load, oom, out).unwrap_or_else(|| {
@@ -86,7 +88,10 @@ fn counsel(
     let of_head = |d: &&Descriptor| of(&d.advice).iter().any(|c| cx.concerns(c));
     let head = heads.into_iter().find(of_head)?;
     for c in of(&head.advice).iter().filter(|c| cx.concerns(c)) {
-        out.extend(c.say.as_ref().map(|text| Action::new(Stage::Fix, text.clone())));
+        out.extend(c.say.as_ref().map(|text| {
+            let a = Action::new(Stage::Fix, text.clone());
+            if c.unquantised { a.rests(Rest::Unquantised) } else { a }
+        }));
         match c.lever {
             Some(Lever::TensorParallel) => out.push(tensor_parallel(cx)),
             Some(Lever::Step) => out.extend(head.step.as_ref().map(|s| step(cx, s, c.or))),
@@ -100,7 +105,13 @@ fn counsel(
 
 fn tensor_parallel(cx: &Context<'_>) -> Action {
     let flag = cx.flag(|f| &f.tensor_parallel).unwrap_or("the tensor-parallel size");
-    let now = cx.facts.engine.ranks() as u64;
+    let e = &cx.facts.engine;
+    let now = e.ranks() as u64;
+    let known = if e.ranks_are_given() {
+        format!("{flag} is currently {now}")
+    } else {
+        format!("{now} ranks at least by the log")
+    };
     let a = Action::new(
         Stage::Fix,
         format!(
@@ -108,7 +119,8 @@ fn tensor_parallel(cx: &Context<'_>) -> Action {
             now * 2
         ),
     )
-    .because(format!("{flag} is currently {now}; each doubling halves the sharded weights per GPU"));
+    .because(format!("{known}; each doubling halves the sharded weights per GPU"))
+    .rests(Rest::MoreRanks(now * 2));
     // The one without the other would not start.
     match cx.gpus(now * 2) {
         Some(gpus) => {
@@ -127,7 +139,13 @@ fn layers(cx: &Context<'_>, oom: &VramOom) -> Action {
     let card = cx.facts.hits.iter().find_map(|h| h.word("gpu"));
     let total =
         card.as_deref().and_then(|c| cx.knowledge.gpu(c)).and_then(dualplane_core::knowledge::Gpu::total);
+    // A tenth of the card stays for KV cache, compute buffers and the context; the log does not tell their sizes.
+    let fit = |layers: f64, requested: Bytes, total: Bytes| {
+        ((total.0 as f64 * 0.9) / (requested.0 as f64 / layers)).floor()
+    };
     let known = layers.filter(|l| *l >= 1.0).zip(oom.requested).zip(total);
+    // Where all layers fit the empty card, something else was on it.
+    let known = known.filter(|((layers, requested), total)| fit(*layers, *requested, *total) < *layers);
     let Some(((layers, requested), total)) = known else {
         let length = cx.flag(|f| &f.length).unwrap_or("the context size");
         let step = cx.flag(|f| &f.micro_batch).unwrap_or("the tokens of a step");
@@ -137,9 +155,9 @@ fn layers(cx: &Context<'_>, oom: &VramOom) -> Action {
         return Action::new(Stage::Fix, title);
     };
     let per_layer = requested.0 as f64 / layers;
-    // A tenth of the card stays for KV cache, compute buffers and the context; the log does not tell their sizes.
-    let fit = ((total.0 as f64 * 0.9) / per_layer).floor();
+    let fit = fit(layers, requested, total);
     Action::new(Stage::Fix, format!("Set {flag} {fit} (of {layers}); the rest runs on the CPU"))
+        .rests(Rest::FewerLayers { some: fit as u64, all: layers as u64 })
         .set(cx, flag, fit, None)
         .because(format!("{requested} ÷ {layers} layers = {} per layer", Bytes::from_f64(per_layer)))
         .because(format!(
@@ -318,17 +336,27 @@ fn fragmentation(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     let others = others.split(',').filter(|o| !o.is_empty() && !o.starts_with("expandable_segments"));
     let value = others.chain(["expandable_segments:True"]).collect::<Vec<_>>().join(",");
     let grow = cx.variable(conf, value).map(Change::Setting);
-    out.push(grow.into_iter().fold(
-        Action::new(
-            Stage::Fix,
-            "Let the allocator grow its segments: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-        )
-        .because(format!(
-            "{idle} reserved but unallocated ≥ {requested} requested: it would have been enough in one piece"
-        ))
-        .because("PyTorch 2.9.1 ignores the new name PYTORCH_ALLOC_CONF for this option; use the old name"),
-        Action::change,
-    ));
+    let enough = format!(
+        "{idle} reserved but unallocated ≥ {requested} requested: it would have been enough in one piece"
+    );
+    // Where the trigger is cut, the allocator's own table told.
+    let sized = |a: Action| {
+        if oom.reserved_unallocated().is_none() {
+            return a;
+        }
+        a.because(enough.clone()).rests(Rest::OnePiece { idle, requested })
+    };
+    let growing = Action::new(
+        Stage::Fix,
+        "Let the allocator grow its segments: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+    )
+    .rests(Rest::GrowsSegments);
+    let growing = sized(growing)
+        .because("PyTorch 2.9.1 ignores the new name PYTORCH_ALLOC_CONF for this option; use the old name");
+    out.push(grow.into_iter().fold(growing, Action::change));
+    if against(cx, Rest::GrowsSegments).is_some() {
+        split_less(cx, oom, sized, out);
+    }
     out.push(Action::new(
         Stage::StopTheBleeding,
         "Restart the server: a new allocator is not fragmented; \
@@ -338,6 +366,28 @@ fn fragmentation(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
         Stage::Prevent,
         "Use few request sizes (bucketed lengths, fixed batch sizes) if the engine allows it",
     ));
+}
+
+/// Where segments cannot grow: blocks of the size that failed are kept whole.
+fn split_less(cx: &Context<'_>, oom: &VramOom, sized: impl Fn(Action) -> Action, out: &mut Vec<Action>) {
+    let Some(requested) = oom.requested else { return };
+    let npu = cx.verdict.trigger.as_ref().is_some_and(|t| t.text.contains("NPU out of memory"));
+    let conf = if npu { "PYTORCH_NPU_ALLOC_CONF" } else { "PYTORCH_CUDA_ALLOC_CONF" };
+    if npu {
+        let title = format!("Let the allocator grow its segments: {conf}=expandable_segments:True");
+        let change = cx.variable(conf, "expandable_segments:True".to_owned()).map(Change::Setting);
+        out.push(change.into_iter().fold(sized(Action::new(Stage::Fix, title)), Action::change));
+        return;
+    }
+    let mib = (requested.0 / MIB).max(21);
+    let value = format!("max_split_size_mb:{mib}");
+    let change = cx.variable(conf, value.clone()).map(Change::Setting);
+    let a = Action::new(Stage::Fix, format!("Keep large blocks whole: {conf}={value}"))
+        .because(format!(
+            "{requested} requested = {mib} MiB: larger cached blocks are then not cut for smaller requests"
+        ))
+        .because("this PyTorch is older than 2.1 and rejects expandable_segments");
+    out.push(change.into_iter().fold(sized(a), Action::change));
 }
 
 fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
@@ -466,11 +516,15 @@ fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
         "Do not raise the container's memory limit for this: resources.limits.memory is host RAM, and VRAM ran out",
     ));
     if cx.verdict.class == Class::CudaOomLoad {
-        out.push(Action::new(
-            Stage::Avoid,
-            "Do not lower the KV cache share to make room for weights: the weights did not fit on the \
+        out.push(
+            Action::new(
+                Stage::Avoid,
+                "Do not lower the KV cache share to make room for weights: the weights did not fit on the \
             whole GPU",
-        ));
+            )
+            .rests(Rest::WeightsFailed)
+            .rests(Rest::KeepsShare),
+        );
     }
     if cx.verdict.class == Class::CudaOomRuntime {
         out.push(Action::new(
@@ -479,9 +533,12 @@ fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
         ));
     }
     if cx.verdict.class == Class::GpuCapacityConflict {
-        out.push(Action::new(
-            Stage::Avoid,
-            "Do not quantise or re-shard the model for this: it fits, but the GPU is in use",
-        ));
+        out.push(
+            Action::new(
+                Stage::Avoid,
+                "Do not quantise or re-shard the model for this: it fits, but the GPU is in use",
+            )
+            .rests(Rest::FitsAlone),
+        );
     }
 }

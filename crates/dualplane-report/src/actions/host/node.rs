@@ -1,6 +1,7 @@
 //! The node ran out: requests that the scheduler can count with, and room made now.
 
 use super::{HEADROOM, record, resources_patch};
+use crate::actions::check::{Rest, node_memory};
 use crate::actions::{Action, Context, Stage, names};
 use dualplane_base::units::{Bytes, GIB};
 use dualplane_core::facts::HostPool;
@@ -25,6 +26,21 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
             it", request.k8s()))
             .run(format!("kubectl top pod -A --sort-by=memory --field-selector spec.nodeName={}", n.node))
             .run(format!("kubectl get node {} -o jsonpath='{{.status.capacity.memory}} {{.status.allocatable.memory}}'", n.node)),
+        );
+    } else if let Some((used, has)) =
+        measured.zip(node_memory(cx)).filter(|(used, has)| used.scale(HEADROOM) > *has)
+    {
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Run it on a node with at least {} of RAM for it, or let it use less",
+                    used.scale(HEADROOM).round_up_to(GIB).k8s()
+                ),
+            )
+            .because(format!(
+                "it used {used} on a node with {has}; × {HEADROOM} headroom, rounded up to whole GiB"
+            )),
         );
     } else if let Some((used, comm)) = &used {
         let mut a = Action::new(
@@ -60,6 +76,7 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
                 .patch(&resources_patch(cx, need, need)),
         );
     }
+    monitor(cx, out);
     for pool in pools {
         out.push(
             Action::new(
@@ -90,4 +107,37 @@ fn eviction_usage(cx: &Context<'_>) -> Option<Bytes> {
     messages
         .filter_map(|m| m.split_once(" was using ").map(|(_, r)| r.split(',').next().unwrap_or(r)))
         .find_map(dualplane_base::units::parse_k8s_memory)
+}
+
+/// A monitor in user space killed at a share of the node's RAM: how much is too much by its own figures.
+fn monitor(cx: &Context<'_>, out: &mut Vec<Action>) {
+    let hit = cx.facts.hits.iter().rev().find(|h| {
+        h.class == Some(dualplane_base::Class::HostNodeOom)
+            && h.memory("usage").is_some()
+            && h.memory("total").is_some()
+    });
+    let Some((hit, usage, total)) = hit.and_then(|h| Some((h, h.memory("usage")?, h.memory("total")?)))
+    else {
+        return;
+    };
+    // As a share of the total, or in bytes.
+    let threshold = hit
+        .memory("threshold")
+        .or_else(|| hit.number("threshold").filter(|t| *t <= 1.0).map(|t| total.scale(t)))
+        .filter(|t| *t < total);
+    let Some(threshold) = threshold else { return };
+    // What it asks for: below the threshold, with a tenth of it to grow into.
+    let target = threshold.scale(1.0 / HEADROOM);
+    out.push(
+        Action::new(
+            Stage::Fix,
+            format!(
+                "Take {} off the node: fewer replicas or workers on it, or a memory request for each, so that they spread",
+                usage.saturating_sub(target)
+            ),
+        )
+        .because(format!(
+            "{usage} in use of {total}; killed above {threshold}; {threshold} ÷ {HEADROOM} headroom = {target}"
+        )),
+    );
 }
