@@ -73,8 +73,33 @@ pub struct Mig {
     pub card: Option<String>,
     /// Where.
     pub place: Place,
-    /// What was seen.
-    pub text: String,
+    /// What shows it.
+    pub seen: MigSeen,
+}
+
+/// What shows a MIG instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MigSeen {
+    /// The pod requests this resource.
+    Requested(String),
+    /// A label of a metric.
+    Metric {
+        /// Metric.
+        metric: String,
+        /// Profile.
+        profile: String,
+    },
+    /// A line of a log or a tool.
+    Line(String),
+    /// The product label of the node.
+    Product(String),
+    /// A tool lists an instance of the size that an error names.
+    OfThisSize {
+        /// Tool.
+        tool: &'static str,
+        /// Size.
+        size: Bytes,
+    },
 }
 
 /// Extracts all facts of a bundle. Total: odd input gives fewer facts.
@@ -192,7 +217,7 @@ fn mig(bundle: &Bundle, facts: &Facts) -> Option<Mig> {
                     size: None,
                     card: node_card(bundle),
                     place: Place { file: pod.file.clone(), line: None },
-                    text: format!("the pod requests {name}"),
+                    seen: MigSeen::Requested(name.clone()),
                 });
             }
         }
@@ -204,7 +229,7 @@ fn mig(bundle: &Bundle, facts: &Facts) -> Option<Mig> {
                 size: None,
                 card: sample.label("modelName").map(str::to_owned),
                 place: Place { file: sample.file.clone(), line: Some(sample.line) },
-                text: format!("the metric {} carries GPU_I_PROFILE=\"{profile}\"", sample.name),
+                seen: MigSeen::Metric { metric: sample.name.clone(), profile: profile.to_owned() },
             });
         }
     }
@@ -224,7 +249,7 @@ fn mig(bundle: &Bundle, facts: &Facts) -> Option<Mig> {
                 size: None,
                 card: Some(card.to_owned()),
                 place: Place { file: node.name.clone(), line: None },
-                text: format!("the node has the label nvidia.com/gpu.product={product}"),
+                seen: MigSeen::Product(product.clone()),
             });
         }
     }
@@ -251,7 +276,7 @@ fn listed_instance(bundle: &Bundle) -> Option<Mig> {
             size: m.total,
             card: m.card.clone(),
             place: Place { file: s.file.clone(), line: Some(m.line) },
-            text: m.text.clone(),
+            seen: MigSeen::Line(m.text.clone()),
         };
         let Some(f) = &mut found else {
             found = Some(new);

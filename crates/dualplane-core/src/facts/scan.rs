@@ -11,7 +11,7 @@ use super::kernel_oom::OomBuilder;
 use super::lines::{contains, is_alarm, kernel_text, mig_table_row};
 use super::openings::{Opening, any};
 use super::trace::{Traces, exception_name, message_of};
-use super::{Exception, Facts, Hit, LogSummary, Mig, Place, quote, vram, xid};
+use super::{Exception, Facts, Hit, LogSummary, Mig, MigSeen, Place, quote, vram, xid};
 use crate::evidence::LogSource;
 use crate::evidence::framing::process_of;
 use crate::evidence::prefix::unwrap;
@@ -425,7 +425,7 @@ impl<'a> Scan<'a> {
                 size: None,
                 card: self.card.clone(),
                 place: place.clone(),
-                text: text.trim().to_owned(),
+                seen: MigSeen::Line(text.trim().to_owned()),
             });
         } else if let Some(size) = mig_table_row(text, self.recent.back().map(|(_, b)| *b)) {
             self.summary.mig = Some(Mig {
@@ -433,7 +433,7 @@ impl<'a> Scan<'a> {
                 size: Some(size),
                 card: self.card.clone(),
                 place: place.clone(),
-                text: text.trim().to_owned(),
+                seen: MigSeen::Line(text.trim().to_owned()),
             });
         }
     }

@@ -1,12 +1,11 @@
 //! Ranked causes: the one that was settled on with what lies beneath it, and those that were ruled out and why.
 
 use super::candidates::{Candidate, Weight, oom_counter, oom_reason};
-use super::proof::Proof;
+use super::proof::{HostPool, Kernel, Log, Proof, Series, Status};
 use super::{Cause, Cited, Class, Confidence, Decided, Plane, Step, Subject};
 use crate::evidence::metrics::last_before;
-use crate::evidence::{Bundle, Change, Rollout, Termination};
+use crate::evidence::{Bundle, Change, Rollout};
 use crate::facts::{Facts, Place, host_pools};
-use crate::text::counted;
 use crate::units::Bytes;
 
 pub(super) fn rank(
@@ -52,10 +51,7 @@ pub(super) fn rank(
                 confidence: Confidence::Low,
                 rejected: true,
                 supports: c.supports.clone(),
-                against: vec![Cited::plain(
-                    "the engine has a fallback for it, and nothing failed as a \
-                result",
-                )],
+                against: vec![Cited::plain(Log::Fallback)],
             });
         }
     }
@@ -115,10 +111,8 @@ fn in_other_containers(bundle: &Bundle, subject: &Subject) -> Vec<Cause> {
             ),
             confidence: Confidence::Low,
             rejected: false,
-            supports: vec![Cited::at(format!("{} {}", sample.name, sample.value), &at)],
-            against: vec![Cited::plain(
-                "metrics show neither the time nor the process; the limit is another container's",
-            )],
+            supports: vec![Cited::at(Series::Sample { name: sample.name.clone(), value: sample.value }, &at)],
+            against: vec![Cited::plain(Series::OtherContainer)],
         })
     });
     // A pod has a handful of containers.
@@ -139,6 +133,7 @@ fn beside(sequence: &[Step], step: &Step) -> &'static str {
 fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> {
     let mut out = Vec::new();
     let pools = host_pools(bundle, facts);
+    let size = |name, arithmetic| HostPool::Size { name, arithmetic };
     let limit = memory_limit(facts, subject);
     let sum = pools.iter().fold(Bytes(0), |s, p| s.saturating_add(p.bytes));
     if let Some(limit) = limit.filter(|l| sum.0 > 0 && sum > *l) {
@@ -150,17 +145,12 @@ fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> 
             rejected: false,
             supports: pools
                 .iter()
-                .map(|p| Cited::at(format!("{}: {}", p.name, p.arithmetic), &p.place))
+                .map(|p| Cited::at(size(Some(p.name.clone()), p.arithmetic.clone()), &p.place))
                 .collect(),
             against: pools
                 .iter()
                 .filter(|p| p.bound)
-                .map(|p| {
-                    Cited::plain(format!(
-                        "{} is an upper bound; the evidence does not show how full it was",
-                        p.name
-                    ))
-                })
+                .map(|p| Cited::plain(HostPool::UpperBound(p.name.clone())))
                 .collect(),
         });
     } else {
@@ -173,11 +163,8 @@ fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> 
                 title: format!("{} uses up to {}{share} of host RAM", p.name, p.bytes),
                 confidence: Confidence::Low,
                 rejected: false,
-                supports: vec![Cited::at(p.arithmetic.clone(), &p.place)],
-                against: limit
-                    .map(|_| Cited::plain("on its own it stays below the limit"))
-                    .into_iter()
-                    .collect(),
+                supports: vec![Cited::at(size(None, p.arithmetic.clone()), &p.place)],
+                against: limit.map(|_| Cited::plain(HostPool::BelowLimit)).into_iter().collect(),
             });
         }
     }
@@ -195,10 +182,7 @@ fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> 
             ),
             confidence: Confidence::Medium,
             rejected: false,
-            supports: vec![Cited::at(
-                format!("shmem-rss {shmem}, anon-rss {anon}; CUDA's pinned host memory counts as shmem"),
-                &oom.place,
-            )],
+            supports: vec![Cited::at(Kernel::PinnedMemory { shmem, anon }, &oom.place)],
             against: Vec::new(),
         });
     }
@@ -223,11 +207,7 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
         Plane::Host if gpu_error.is_none() => {
             let mut against = Vec::new();
             if lines > 0 {
-                against.push(Cited::plain(format!(
-                    "no VRAM error in {} of {}",
-                    counted(lines, "log line"),
-                    counted(logs.len(), "file")
-                )));
+                against.push(Cited::plain(Log::NoVramError { lines, files: logs.len() }));
             }
             let usage = bundle.metrics.iter().filter(|s| {
                 s.name.ends_with("kv_cache_usage_perc") || s.name.ends_with("gpu_cache_usage_perc")
@@ -235,7 +215,7 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
             let usage = last_before(usage, subject.death.as_ref().and_then(|d| d.finished));
             if let Some(s) = usage {
                 let at = Place { file: s.file.clone(), line: Some(s.line) };
-                against.push(Cited::at(format!("the KV cache was at {:.1} %", s.value * 100.0), &at));
+                against.push(Cited::at(Series::KvCache(s.value), &at));
             }
             (!against.is_empty()).then(|| Cause {
                 class: Class::CudaOomRuntime,
@@ -249,12 +229,13 @@ fn other_plane(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &Subj
         Plane::Gpu => {
             let mut against = Vec::new();
             let file = subject.pod_of(bundle).map(|p| p.file.clone());
-            let text = subject.death.as_ref().and_then(Termination::not_oom_killed);
-            if let Some((text, file)) = text.zip(file) {
-                against.push(Cited::at(text, &Place { file, line: None }));
+            let end = subject.death.as_ref().filter(|d| d.not_oom_killed());
+            if let Some((end, file)) = end.zip(file) {
+                let proof = Status::EndedNotOomKilled(Box::new(end.clone()));
+                against.push(Cited::at(proof, &Place { file, line: None }));
             }
             if facts.logs.iter().any(|l| l.kernel) && facts.ooms.is_empty() {
-                against.push(Cited::plain("the kernel log contains no OOM-killer record"));
+                against.push(Cited::plain(Kernel::NoOomRecord));
             }
             (!against.is_empty()).then(|| Cause::no_kill(against))
         }

@@ -2,13 +2,13 @@
 //! so free VRAM in it is no evidence, and a process in it only where it cannot be the dead server itself.
 
 use super::candidates::Candidate;
+use super::proof::{self, Fault};
 use super::rules::first;
 use super::vram::TENANT_FLOOR;
 use super::{Cause, Cited, Class, Confidence, Decided, Phase};
 use crate::evidence::Bundle;
 use crate::evidence::gpu_model::{Gpu, GpuProcess, GpuSnapshot};
 use crate::facts::{Facts, Place, vram};
-use crate::text::counted;
 use crate::units::Bytes;
 
 /// Without the size that was asked for, a stranger must hold half of the card to be the cause.
@@ -127,13 +127,10 @@ pub(super) fn neighbour(
     let asked = requested.map(|r| format!("; this process requested {r}")).unwrap_or_default();
     c.what = format!("other processes use {held} of this GPU's {total}{asked}");
     for (s, p) in strangers.iter().take(TOLD) {
-        c.supports.push(Cited::at(holds(s, p), &place(&s.file, p.line)));
+        c.supports.push(holder(s, p, false));
     }
     c.supports.extend(hidden.map(|(_, told)| told));
-    c.against.push(Cited::plain(
-        "this output is from a different time than the failure; these processes were probably, but not \
-        certainly, already running",
-    ));
+    c.against.push(Cited::plain(proof::Gpu::HoldersLater));
     true
 }
 
@@ -151,23 +148,32 @@ fn hidden(bundle: &Bundle, card: &Gpu) -> Option<(Bytes, Cited)> {
     if listed.is_empty() || bytes.share_of(card.total?) < TENANT_FLOOR {
         return None;
     }
-    let text = format!(
-        "{}: {used} in use − {sum} of the listed processes = {bytes} used by a process that is not listed",
-        s.tool
-    );
-    Some((bytes, Cited::at(text, &place(&s.file, card.line))))
+    let proof = proof::Gpu::Unlisted { tool: s.tool, used, listed: sum };
+    Some((bytes, Cited::at(proof, &place(&s.file, card.line))))
 }
 
-pub(super) fn holds(s: &GpuSnapshot, p: &GpuProcess) -> String {
-    let used = p.used.map_or_else(|| "an unknown amount".to_owned(), |u| u.to_string());
-    let when = s.stamp.map(|t| format!(", printed {}", t.show())).unwrap_or_default();
-    format!("{} lists {} (host pid {}) with {used}{when}", s.tool, crate::text::shorten(&p.name, 80), p.pid)
+/// A process that holds VRAM; the message may have named its pid.
+pub(super) fn holder(s: &GpuSnapshot, p: &GpuProcess, named: bool) -> Cited {
+    let proof = proof::Gpu::Holder {
+        tool: s.tool,
+        process: p.name.clone(),
+        pid: p.pid,
+        used: p.used,
+        at: s.stamp,
+        named,
+    };
+    Cited::at(proof, &place(&s.file, p.line))
+}
+
+/// What is wrong with a card whose counters show a fault.
+pub(super) fn fault(g: &Gpu) -> Fault {
+    g.uncorrected().map_or(Fault::RemapPending, Fault::Uncorrected)
 }
 
 /// Causes that a printout suggests and that cannot be settled from it.
 pub(super) fn hints(bundle: &Bundle, facts: &Facts, decided: &Decided) -> Vec<Cause> {
     let mut out = Vec::new();
-    let cause = |class, title: String, supports, against: &str| Cause {
+    let cause = |class, title: String, supports, against: proof::Gpu| Cause {
         class,
         title,
         confidence: Confidence::Low,
@@ -179,13 +185,10 @@ pub(super) fn hints(bundle: &Bundle, facts: &Facts, decided: &Decided) -> Vec<Ca
         && let Some((s, g)) =
             bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g))).find(|(_, g)| g.is_faulty())
     {
-        let what = g.uncorrected().map_or_else(
-            || "rows will be remapped at the next reset".to_owned(),
-            |n| format!("{} since the driver was loaded", counted(n, "uncorrected ECC error")),
-        );
         let name = g.label();
-        let at = Cited::at(format!("{}: {what}", s.tool), &place(&s.file, g.line));
-        let against = "the counter has no timestamp and the evidence contains no Xid; check the kernel log";
+        let proof = proof::Gpu::MaybeFaulty { tool: s.tool, fault: fault(g) };
+        let at = Cited::at(proof, &place(&s.file, g.line));
+        let against = proof::Gpu::MaybeFaultWithoutTime;
         out.push(cause(Class::XidHardware, format!("GPU {name} reports a memory fault"), vec![at], against));
     }
     let oom = matches!(decided.class, Class::CudaOomLoad | Class::CudaOomRuntime);
@@ -200,11 +203,11 @@ pub(super) fn hints(bundle: &Bundle, facts: &Facts, decided: &Decided) -> Vec<Ca
                 foreign(p, facts) && share >= TENANT_FLOOR
             })
             .take(TOLD)
-            .map(|(_, (s, p))| Cited::at(holds(s, p), &place(&s.file, p.line)))
+            .map(|(_, (s, p))| holder(s, p, false))
             .collect();
         if !strangers.is_empty() {
             let title = "another process uses a GPU of this node".to_owned();
-            let against = "the evidence does not show which of the node's GPUs the container used";
+            let against = proof::Gpu::WhichUnknown;
             out.push(cause(Class::GpuCapacityConflict, title, strangers, against));
         }
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::proof::{Kernel, Proof, Xid};
 use super::{Cause, Cited, Class, Confidence, Subject};
 use crate::evidence::Bundle;
 use crate::evidence::framing::kernel_host;
@@ -93,8 +94,8 @@ pub(super) fn not_ours(
     if own.iter().any(|(o, _)| *o == address) {
         return None;
     }
-    let all: Vec<&str> = own.iter().map(|(a, _)| a.as_str()).collect();
-    Some(Cited::at(format!("the pod's GPUs are {}, not {address}", all.join(", ")), place))
+    let all = own.iter().map(|(a, _)| a.clone()).collect();
+    Some(Cited::at(Xid::OtherGpu { own: all, address }, place))
 }
 
 /// The driver's line is of another node, or names the address of another GPU.
@@ -114,11 +115,8 @@ pub(super) fn other_line(line: &str, own: &[(String, Place)], bundle: &Bundle, s
 }
 
 fn of_host(host: &str, subject: &Subject, place: &Place) -> Cited {
-    let node = crate::text::name(subject.node.as_deref().unwrap_or_default());
-    Cited::at(
-        format!("the line is from host {}, but the pod ran on node {node}", crate::text::name(host)),
-        place,
-    )
+    let node = subject.node.clone().unwrap_or_default();
+    Cited::at(Kernel::OtherHost { host: host.to_owned(), node }, place)
 }
 
 /// What was passed over, one cause a class and reason.
@@ -129,16 +127,16 @@ pub(super) fn passed_over(
     subject: &Subject,
 ) -> Vec<Cause> {
     let mut out: Vec<Cause> = Vec::new();
-    let mut add = |class: Class, title: String, place: &Place, why: Cited| {
+    let mut add = |class: Class, title: String, what: Proof, place: &Place, why: Cited| {
         if !out.iter().any(|c| c.class == class && c.against.iter().any(|a| a.proof == why.proof))
             && out.len() < 8
         {
             out.push(Cause {
                 class,
-                title: title.clone(),
+                title,
                 confidence: Confidence::Low,
                 rejected: true,
-                supports: vec![Cited::at(title, place)],
+                supports: vec![Cited::at(what, place)],
                 against: vec![why],
             });
         }
@@ -146,14 +144,18 @@ pub(super) fn passed_over(
     for oom in facts.ooms.iter().filter(|o| !o.in_container()) {
         if let Some(host) = other_host(&oom.text, bundle, subject) {
             let title = format!("an OOM kill on host {}", crate::text::name(host));
-            add(Class::HostNodeOom, title, &oom.place, of_host(host, subject, &oom.place));
+            let what = Kernel::OomOnHost(host.to_owned()).into();
+            add(Class::HostNodeOom, title, what, &oom.place, of_host(host, subject, &oom.place));
         }
     }
     let own = own_gpus(bundle, facts, subject);
     for x in &facts.xids {
         if let Some(why) = not_ours(x, &own, bundle, subject) {
-            let name = knowledge.xid(x.code).map_or("not in the catalogue", |k| k.name.as_str());
-            add(Class::XidHardware, format!("Xid {} on {}: {name}", x.code, x.pci), &x.place, why);
+            let name = knowledge.xid(x.code).map(|k| k.name.clone());
+            let known = name.as_deref().unwrap_or("not in the catalogue");
+            let title = format!("Xid {} on {}: {known}", x.code, x.pci);
+            let what = Xid::Event { code: x.code, pci: x.pci.clone(), name }.into();
+            add(Class::XidHardware, title, what, &x.place, why);
         }
     }
     out

@@ -1,5 +1,6 @@
 //! Whose cgroup some counters are of, and which kill they rule out.
 
+use super::proof::{self, NoKill};
 use super::{Cause, Cited, Class, Decided, Plane, Subject};
 use crate::evidence::host_model::Cgroup;
 use crate::evidence::{Bundle, ContainerStatus};
@@ -76,19 +77,13 @@ pub(super) fn no_kill(
         .filter_map(|c| Some((c, c.oom_kill.as_ref().filter(|k| k.count == 0)?, whose(c, bundle, subject))))
         .filter(|(_, _, w)| *w != Whose::Other)
         .map(|(_, k, w)| {
-            let text = match w {
-                Whose::Dead => "the cgroup of the dead instance counts no OOM kill",
-                Whose::Pod => "the pod's cgroup counts no OOM kill in any of its containers",
-                Whose::Running => {
-                    "the cgroup of the running instance counts no OOM kill: its counters \
-                started after the death, so this is not evidence"
-                }
-                _ => {
-                    "a cgroup counts no OOM kill, but a restarted container has new counters, and the \
-                instance is unknown"
-                }
+            let whose = match w {
+                Whose::Dead => NoKill::Dead,
+                Whose::Pod => NoKill::Pod,
+                Whose::Running => NoKill::Running,
+                Whose::Unsaid | Whose::Other => NoKill::Unknown,
             };
-            Cited::at(text, &k.place)
+            Cited::at(proof::Cgroup::NoKill(whose), &k.place)
         })
         .take(4)
         .collect();

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::proof::{Peak, VramShare};
 use super::{Cited, Decided, Subject};
 use crate::evidence::Bundle;
 use crate::evidence::metrics::Sample;
@@ -30,24 +31,13 @@ pub(super) struct Point<'a> {
 }
 
 impl Point<'_> {
-    /// `working set reached 99.6 % of the limit 64.00 GiB at …`
-    pub(super) fn sentence(&self, what: &str) -> String {
-        format!(
-            "{what} reached {:.1} % of the limit {} ({}){}",
-            self.share * 100.0,
-            self.limit,
-            Bytes::from_f64(self.sample.value),
-            at(self.sample)
-        )
+    pub(super) fn peak(&self) -> Peak {
+        Peak { used: Bytes::from_f64(self.sample.value), limit: self.limit, at: self.sample.stamp }
     }
 
     pub(super) fn place(&self) -> Place {
         place(self.sample)
     }
-}
-
-pub(super) fn at(s: &Sample) -> String {
-    s.stamp.map(|t| format!(" at {}", t.show())).unwrap_or_default()
 }
 
 pub(super) fn place(s: &Sample) -> Place {
@@ -129,6 +119,10 @@ pub(super) struct Vram<'a> {
 impl Vram<'_> {
     pub(super) fn share(&self) -> f64 {
         self.used.share_of(self.total)
+    }
+
+    pub(super) fn proof(&self) -> VramShare {
+        VramShare { gpu: self.gpu.clone(), used: self.used, total: self.total, at: self.sample.stamp }
     }
 }
 

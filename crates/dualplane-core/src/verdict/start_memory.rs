@@ -5,6 +5,7 @@
 //! outside PyTorch's allocator far above what one process can have.
 
 use super::candidates::Candidate;
+use super::proof::Vram;
 use super::rules::first;
 use super::vram::TENANT_FLOOR;
 use super::{Cited, Class, Confidence};
@@ -15,7 +16,7 @@ use crate::units::{Bytes, GIB};
 struct Held {
     bytes: Bytes,
     total: Bytes,
-    why: String,
+    why: Vram,
     line: Cited,
     sure: bool,
 }
@@ -72,7 +73,7 @@ fn before_start(lines: &[&Hit]) -> Option<Held> {
             return Some(Held {
                 bytes,
                 total,
-                why: format!("{initial} in use before the profile run − {own} of this process = {bytes}"),
+                why: Vram::BeforeProfile { initial, own },
                 line: quoted(h),
                 sure: true,
             });
@@ -87,9 +88,7 @@ fn before_start(lines: &[&Hit]) -> Option<Held> {
         Some(Held {
             bytes,
             total,
-            why: format!(
-                "the GPU has {budget} / {share} = {total}; {total} − {free} free at the start = {bytes}"
-            ),
+            why: Vram::NotFreeAtStart { budget, share, total, free },
             line: quoted(h),
             sure: true,
         })
@@ -109,10 +108,7 @@ fn outside_torch(lines: &[&Hit]) -> Option<Held> {
     Some(Held {
         bytes,
         total,
-        why: format!(
-            "{non_torch} outside PyTorch's allocator is {:.0} % of the GPU; a CUDA context and NCCL of one process take about {own}",
-            non_torch.share_of(total) * 100.0
-        ),
+        why: Vram::OutsideTorch { outside: non_torch, total, own },
         line: Cited::of(crate::text::shorten(line.text.trim(), 240), line),
         sure: false,
     })

@@ -1,10 +1,11 @@
 //! Refines a VRAM error by the numbers it prints: exhaustion, fragmentation, a neighbour, a MIG slice.
 
 use super::candidates::{Candidate, Weight};
+use super::proof::{Enough, Gpu, Status, Vram};
 use super::rules::first;
 use super::{Cited, Class, Confidence, Phase};
 use crate::evidence::Bundle;
-use crate::facts::{Facts, Hit, Mig, vram};
+use crate::facts::{Facts, Hit, Mig, MigSeen, vram};
 use crate::units::{Bytes, thousands};
 
 /// Tensors that fill this share of the device leave no room whatever the allocator's slack is.
@@ -26,7 +27,7 @@ pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Fact
         c.rule = first::mig_slice_full::ID;
         c.class = Class::MigSliceTooSmall;
         c.confidence = Confidence::Medium;
-        c.supports.push(Cited::at(mig.text.clone(), &mig.place));
+        c.supports.push(Cited::at(seen(&mig.seen), &mig.place));
         let name = mig.profile.clone().or(mig.size.map(|s| s.to_string())).unwrap_or_else(|| "in use".into());
         c.what = format!("the MIG instance ({name}) is full: {}", lower_first(&c.what));
         return;
@@ -55,10 +56,7 @@ pub(super) fn refine(c: &mut Candidate, hit: &Hit, bundle: &Bundle, facts: &Fact
         return;
     } else {
         c.confidence = Confidence::Medium;
-        c.against.push(Cited::at(
-            "the message contains no sizes, so another process or fragmentation cannot be ruled out",
-            &hit.place,
-        ));
+        c.against.push(Cited::at(Vram::NoSizes, &hit.place));
     }
     by_phase(c);
 }
@@ -76,28 +74,9 @@ fn from_ledger(oom: &mut vram::VramOom, c: &mut Candidate, hit: &Hit, bundle: &B
     let (Some(allocated), Some(reserved)) = (s.allocated, s.reserved) else { return false };
     (oom.allocated, oom.reserved) = (Some(allocated), Some(reserved));
     let place = crate::facts::Place { file: s.file.clone(), line: Some(s.line) };
-    let held = s
-        .unreleasable
-        .map(|u| {
-            format!(
-                ", including {u} in fragments of used \
-    blocks"
-            )
-        })
-        .unwrap_or_default();
-    let idle = reserved.saturating_sub(allocated);
-    c.supports.push(Cited::at(
-        format!(
-            "memory_summary of device {}: reserved {reserved} − allocated {allocated} = {idle} idle{held}",
-            s.device
-        ),
-        &place,
-    ));
-    c.against.push(Cited::at(
-        "the summary was printed after the failure and no longer includes tensors that the exception \
-        released",
-        &place,
-    ));
+    let (device, fragments) = (s.device, s.unreleasable);
+    c.supports.push(Cited::at(Vram::Ledger { device, reserved, allocated, fragments }, &place));
+    c.against.push(Cited::at(Vram::LedgerLater, &place));
     true
 }
 
@@ -136,6 +115,19 @@ fn lower_first(text: &str) -> String {
     chars.next().map_or(String::new(), |f| f.to_lowercase().collect::<String>() + chars.as_str())
 }
 
+/// What shows the instance.
+fn seen(seen: &MigSeen) -> Gpu {
+    match seen {
+        MigSeen::Requested(resource) => Gpu::MigRequested(resource.clone()),
+        MigSeen::Metric { metric, profile } => {
+            Gpu::MigLabel { metric: metric.clone(), profile: profile.clone() }
+        }
+        MigSeen::Line(line) => Gpu::MigLine(line.clone()),
+        MigSeen::Product(label) => Gpu::MigProduct(label.clone()),
+        MigSeen::OfThisSize { tool, size } => Gpu::MigOfThisSize { tool, size: *size },
+    }
+}
+
 /// The capacity that the error names is that of a listed MIG instance, and of no listed card.
 fn instance_of_this_size(hit: &Hit, bundle: &Bundle) -> Option<Mig> {
     /// The driver keeps some MiB of an instance for itself; profiles differ by far more.
@@ -152,11 +144,7 @@ fn instance_of_this_size(hit: &Hit, bundle: &Bundle) -> Option<Mig> {
             size: instance.total,
             card: instance.card.clone(),
             place: crate::facts::Place { file: s.file.clone(), line: Some(instance.line) },
-            text: format!(
-                "{} lists a MIG instance of {}, the capacity named in the error",
-                s.tool,
-                instance.total.unwrap_or_default()
-            ),
+            seen: MigSeen::OfThisSize { tool: s.tool, size: instance.total.unwrap_or_default() },
         })
     })
 }
@@ -199,21 +187,12 @@ fn neighbour(c: &mut Candidate, oom: &vram::VramOom, bundle: &Bundle) -> bool {
         "other processes use {others} of this GPU's {total}; this process uses {own} and requested \
         {requested}"
     );
-    c.supports.push(Cited::at(
-        format!(
-            "total {total} − free {free} − this process {own} = {others} used by other processes; \
-        this process requested {requested}"
-        ),
-        &place,
-    ));
+    c.supports.push(Cited::at(Vram::Others { total, free, own, others, requested }, &place));
     for pod in &bundle.pods {
         for (name, _) in pod.containers.iter().flat_map(|c| &c.devices) {
             if name.ends_with(".shared") {
                 let at = crate::facts::Place { file: pod.file.clone(), line: None };
-                c.supports.push(Cited::at(
-                    format!("the pod requests {name}: the GPU is time-sliced, without memory isolation"),
-                    &at,
-                ));
+                c.supports.push(Cited::at(Status::SharedGpu(name.clone()), &at));
             }
         }
     }
@@ -237,15 +216,8 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
         idle.share_of(total) >= HOLES && idle.saturating_add(oom.free.unwrap_or_default()) >= requested;
     if (idle < requested && !together) || full || idle.share_of(total) < SLACK_FLOOR {
         if idle >= requested && full {
-            c.against.push(Cited {
-                proof: format!(
-                    "reserved but unallocated {idle} would cover the requested {requested}, but tensors \
-                    fill {:.1} % of the device: a lack of capacity, not fragmentation",
-                    allocated.share_of(total) * 100.0
-                )
-                .into(),
-                place: c.place.clone(),
-            });
+            let proof = Vram::FullOfTensors { idle, requested, allocated, total }.into();
+            c.against.push(Cited { proof, place: c.place.clone() });
         }
         return false;
     }
@@ -255,21 +227,10 @@ fn fragmented(c: &mut Candidate, oom: &vram::VramOom) -> bool {
     c.what = format!(
         "this process requested {requested} while its own allocator had {printed} reserved but unallocated"
     );
-    c.supports.push(Cited { proof: format!(
-            "reserved but unallocated {printed}{} {} requested {requested}; tensors use {allocated} of {total} \
-            ({:.1} %)",
-            if graphs.0 > 0 {
-                format!(" − {graphs} of CUDA graphs = {idle}")
-            } else {
-                String::new()
-            },
-            if idle >= requested {
-                "≥".to_owned()
-            } else {
-                format!("+ free {} ≥", oom.free.unwrap_or_default())
-            },
-            allocated.share_of(total) * 100.0
-        ).into(), place: c.place.clone() });
+    let enough =
+        if idle >= requested { Enough::Alone } else { Enough::WithFree(oom.free.unwrap_or_default()) };
+    let proof = Vram::Holes { reserved: printed, graphs, idle, enough, requested, allocated, total }.into();
+    c.supports.push(Cited { proof, place: c.place.clone() });
     true
 }
 
@@ -287,10 +248,7 @@ fn exhausted(c: &mut Candidate, oom: &vram::VramOom) {
     c.rule = first::vram_exhausted::ID;
     c.what = format!("a VRAM allocation failed{gpu}: {}", parts.join(", "));
     if let Some(allowed) = oom.allowed {
-        c.supports.push(Cited {
-            proof: format!("a memory fraction limits the process to {allowed}").into(),
-            place: c.place.clone(),
-        });
+        c.supports.push(Cited { proof: Vram::Fraction(allowed).into(), place: c.place.clone() });
     }
 }
 
@@ -310,7 +268,7 @@ fn by_phase(c: &mut Candidate) {
         }
         Phase::Unknown => {
             c.confidence = Confidence::Medium;
-            c.against.push(Cited::plain("the log does not show whether the server was loading or serving"));
+            c.against.push(Cited::plain(Vram::UnknownPhase));
             c.class
         }
     };

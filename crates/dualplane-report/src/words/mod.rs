@@ -1,5 +1,18 @@
 //! The sentences of citations: the verdict holds proofs as values, and every form of a report takes its words from here.
 
+mod cgroup;
+mod gpu;
+mod host_pool;
+mod kernel;
+mod log;
+mod series;
+mod signal;
+mod snapshot;
+mod status;
+mod vram;
+mod weighed;
+mod xid;
+
 use dualplane_base::{Class, Confidence, Place};
 use dualplane_core::verdict::proof::Proof;
 use dualplane_core::verdict::{Cited, Verdict};
@@ -57,7 +70,19 @@ pub fn citation(cited: &Cited) -> Citation {
 #[must_use]
 pub fn sentence(proof: &Proof) -> String {
     match proof {
-        Proof::Line { text, .. } | Proof::Quote(text) | Proof::Said(text) => text.clone(),
-        Proof::PodLimitAbove => "a pod-level limit applies in addition to the container's".to_owned(),
+        Proof::Line { text, .. } | Proof::Quote(text) => text.clone(),
+        Proof::Kernel(p) => kernel::sentence(p),
+        Proof::Xid(p) => xid::sentence(p),
+        Proof::Status(p) => status::sentence(p),
+        Proof::Signal(p) => signal::sentence(*p),
+        Proof::Cgroup(p) => cgroup::sentence(p),
+        Proof::Series(p) => series::sentence(p),
+        Proof::Gpu(p) => gpu::sentence(p),
+        Proof::Vram(p) => vram::sentence(p),
+        Proof::Log(p) => log::sentence(p),
+        Proof::Snapshot(p) => snapshot::sentence(p),
+        Proof::HostPool(p) => host_pool::sentence(p),
+        Proof::Pressure(reading) => reading.told(),
+        Proof::Weighed(p) => weighed::sentence(p),
     }
 }

@@ -169,7 +169,7 @@ pub enum State {
 }
 
 /// The end of a container's run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Termination {
     /// Exit code, where told: a cut-out may lack it, and that is no 0.
     pub exit_code: Option<i64>,

@@ -7,7 +7,7 @@ use crate::facts::{Facts, Place};
 use crate::text::counted;
 use crate::units::Bytes;
 use crate::verdict::memory::{Whose, whose};
-use crate::verdict::proof::Proof;
+use crate::verdict::proof;
 use crate::verdict::rules::first;
 use crate::verdict::{Cited, Class, Confidence, Subject};
 
@@ -58,28 +58,21 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts) -> O
     let sure =
         *whose == Whose::Dead && class == Class::HostOomKilled && c.oom.is_some() && pod_failed.is_none();
     out.confidence = if sure { Confidence::High } else { Confidence::Medium };
-    out.supports.push(Cited::at(format!("oom_kill {}", kills.count), &kills.place));
+    out.supports.push(Cited::at(proof::Cgroup::OomKill(kills.count), &kills.place));
     if let Some(o) = &c.oom {
-        out.supports.push(Cited::at(format!("oom {}", o.count), &o.place));
+        out.supports.push(Cited::at(proof::Cgroup::Oom(o.count), &o.place));
     }
     if let Some((failed, _)) = pod_failed {
-        out.supports.push(Cited::at(
-            format!(
-                "failures counted in the pod's cgroup: \
-            {}",
-                failed.count
-            ),
-            &failed.place,
-        ));
+        out.supports.push(Cited::at(proof::Cgroup::PodFailures(failed.count), &failed.place));
     }
     if *whose == Whose::Unsaid {
-        out.against.push(Cited::at("it is unknown which container's cgroup these files belong to", &at));
+        out.against.push(Cited::at(proof::Cgroup::UnknownContainer, &at));
     }
     // The pod's own files settle it.
     if class == Class::HostNodeOom && pod.is_none_or(|p| p.limit.is_none() && !p.unlimited) {
-        out.against.push(Cited::at(Proof::PodLimitAbove, &at));
+        out.against.push(Cited::at(proof::Cgroup::PodLimitAbove, &at));
     }
-    out.against.push(Cited::at("a counter has no timestamp and names no process; the kernel log does", &at));
+    out.against.push(Cited::at(proof::Cgroup::NoTime, &at));
     Some(out)
 }
 
@@ -139,8 +132,10 @@ mod tests {
         let bundle = Bundle::from_files(files);
         let facts = crate::facts::extract(&bundle, &knowledge);
         let verdict = crate::verdict::judge(&bundle, &facts, &knowledge);
-        let pod_in_doubt =
-            verdict.causes.iter().any(|c| c.against.iter().any(|a| a.proof == Proof::PodLimitAbove));
+        let pod_in_doubt = verdict
+            .causes
+            .iter()
+            .any(|c| c.against.iter().any(|a| a.proof == proof::Cgroup::PodLimitAbove.into()));
         (verdict.class, pod_in_doubt)
     }
 

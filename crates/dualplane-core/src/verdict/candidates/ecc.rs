@@ -5,6 +5,7 @@ use crate::evidence::Bundle;
 use crate::evidence::gpu_model::{Gpu, GpuSnapshot};
 use crate::facts::Facts;
 use crate::text::counted;
+use crate::verdict::proof;
 use crate::verdict::rules::unexplained::ecc_counter;
 use crate::verdict::{Cited, Class, Confidence, gpus};
 
@@ -31,10 +32,9 @@ pub(super) fn counters(bundle: &Bundle, facts: &Facts, all: &mut Vec<Candidate>)
     c.weight = Weight::Degraded;
     c.confidence = Confidence::Low;
     c.phase = end_phase(facts);
-    c.supports = vec![Cited::at(format!("{}: {what}", s.tool), &gpus::place(&s.file, g.line))];
-    c.against = vec![Cited::plain(
-        "the counter has no timestamp, and the evidence contains no Xid; the kernel log has its time",
-    )];
+    let proof = proof::Gpu::Faulty { tool: s.tool, fault: gpus::fault(g) };
+    c.supports = vec![Cited::at(proof, &gpus::place(&s.file, g.line))];
+    c.against = vec![Cited::plain(proof::Gpu::FaultWithoutTime)];
     all.push(c);
 }
 

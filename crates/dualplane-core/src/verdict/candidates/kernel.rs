@@ -2,8 +2,12 @@
 
 use super::{Candidate, Source, end_phase};
 use crate::facts::{Constraint, Facts, OomRecord};
+use crate::verdict::proof::Kernel;
 use crate::verdict::rules::first;
 use crate::verdict::{Cited, Class, Confidence, Subject};
+
+/// Victims that are told; `memory.oom.group` kills every process of a cgroup.
+const VICTIMS: usize = 6;
 
 pub(super) fn oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &Facts) -> Candidate {
     let node = matches!(oom.constraint, Constraint::Global | Constraint::Numa) || oom.node_allocatable();
@@ -34,27 +38,11 @@ pub(super) fn oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &
         }
         (_, None) => format!("the kernel OOM-killed {who}{more} at its cgroup's memory limit"),
     };
-    let mut supports = vec![Cited::at(
-        format!(
-            "the OOM killer's record starts here \
-        ({})",
-            constraint_word(oom)
-        ),
-        &oom.place,
-    )];
-    for v in &oom.victims {
-        let part =
-            |name: &str, b: Option<crate::units::Bytes>| b.map(|b| format!("{name} {b}")).unwrap_or_default();
-        let parts = [part("anon", v.anon), part("shmem", v.shmem), part("file", v.file)];
-        let parts: Vec<&String> = parts.iter().filter(|p| !p.is_empty()).collect();
-        let parts = parts.iter().map(|p| p.as_str()).collect::<Vec<_>>().join(", ");
-        supports.push(Cited::at(format!("killed {} (host pid {}): {parts}", v.comm, v.pid), &oom.place));
-        if supports.len() > 6 {
-            break;
-        }
-    }
+    let mut supports = vec![Cited::at(Kernel::OomRecord(oom.constraint), &oom.place)];
+    let killed = oom.victims.iter().take(VICTIMS);
+    supports.extend(killed.map(|v| Cited::at(Kernel::Killed(v.clone()), &oom.place)));
     if let (Some(usage), Some(limit)) = (oom.usage, oom.limit) {
-        supports.push(Cited::at(format!("cgroup usage {usage} of limit {limit}"), &oom.place));
+        supports.push(Cited::at(Kernel::CgroupUsage { usage, limit }, &oom.place));
     }
     // The dead instance's own record lies near its end: `dmesg -T` prints local time, and the whole zones between are
     // taken off.
@@ -80,27 +68,10 @@ fn clocks(oom: &OomRecord, subject: &Subject, same_instance: bool) -> Option<Cit
     let end = subject.death.as_ref()?.finished?;
     let stamp = oom.stamp?;
     let gap = stamp.ms_until(end).filter(|ms| ms.abs() > AGREE_MS)?;
-    let minutes = (gap.abs() + 30_000) / 60_000;
-    let way = if gap < 0 { "ahead of" } else { "behind" };
-    let text = match stamp.zone_until(end) {
-        Some(_) => format!(
-            "the kernel log's clock is {minutes} min {way} the container's end in the API; assumed to be \
-            a time zone difference"
-        ),
-        None if same_instance => format!(
-            "the record is {minutes} min {way} the container's end in the API, but its container ID \
-            matches: one of the clocks is wrong, or the container kept running after the kill"
-        ),
+    let proof = match stamp.zone_until(end) {
+        Some(_) => Kernel::OtherZone { gap_ms: gap },
+        None if same_instance => Kernel::WrongClock { gap_ms: gap },
         None => return None,
     };
-    Some(Cited::at(text, &oom.place))
-}
-
-fn constraint_word(oom: &OomRecord) -> &'static str {
-    match oom.constraint {
-        Constraint::Memcg => "constraint=CONSTRAINT_MEMCG: a cgroup limit",
-        Constraint::Global => "constraint=CONSTRAINT_NONE: the whole node",
-        Constraint::Numa => "constraint=CPUSET/MEMORY_POLICY: some NUMA nodes",
-        Constraint::Unsaid => "the lines that show its scope are missing",
-    }
+    Some(Cited::at(proof, &oom.place))
 }

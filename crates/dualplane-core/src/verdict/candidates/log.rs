@@ -4,6 +4,7 @@ use super::{Candidate, Source, Weight, end_phase};
 use crate::evidence::{Bundle, ContainerStatus};
 use crate::facts::{Facts, Hit, Place};
 use crate::knowledge::Mark;
+use crate::verdict::proof::{self, Status};
 use crate::verdict::rules::first;
 use crate::verdict::server_runs::recovered;
 use crate::verdict::{Cited, Class, Confidence, Phase, Plane, vram};
@@ -90,12 +91,12 @@ pub(super) fn full_memory_volume(hit: &Hit, bundle: &Bundle) -> Option<Candidate
             .find(|(m, _)| !m.is_empty() && hit.text.contains(&format!("{m}/")))
             .map(|(m, s)| (p, m, s))
     })?;
-    let size = size.map_or(String::new(), |s| format!(" of {}", s.k8s()));
+    let of = size.map_or(String::new(), |s| format!(" of {}", s.k8s()));
     let mut c = Candidate::new(
         first::memory_volume_full::ID,
         Class::HostAllocFailure,
         Source::Log,
-        format!("the Memory volume{size} at {path} is full: it uses host RAM, not a disk"),
+        format!("the Memory volume{of} at {path} is full: it uses host RAM, not a disk"),
         "volume.memory_full",
     )
     .at(&hit.place, &hit.text, hit.stamp);
@@ -104,7 +105,7 @@ pub(super) fn full_memory_volume(hit: &Hit, bundle: &Bundle) -> Option<Candidate
     c.supports = vec![
         Cited::of(crate::text::shorten(hit.text.trim(), 240), hit),
         Cited::at(
-            format!("{path} is an emptyDir with medium Memory{size}"),
+            Status::MemoryVolume { path: path.to_owned(), size },
             &Place { file: pod.file.clone(), line: None },
         ),
     ];
@@ -160,11 +161,11 @@ pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, fact
     if c.weight == Weight::Fatal && gpu_log && recovered(&c, facts) {
         c.weight = Weight::Degraded;
         c.survived = true;
-        c.against.push(Cited::at("the server kept serving long after it", &hit.place));
+        c.against.push(Cited::at(proof::Log::ServedOn, &hit.place));
     }
     if hit.id.starts_with("generic.") {
         c.confidence = Confidence::Low;
-        c.against.push(Cited::at("judged by the wording of an unrecognised exception", &hit.place));
+        c.against.push(Cited::at(proof::Log::Unrecognised, &hit.place));
     }
     c
 }

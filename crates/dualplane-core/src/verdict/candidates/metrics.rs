@@ -7,11 +7,16 @@ use crate::facts::{Facts, Place};
 use crate::knowledge::metrics::Metrics;
 use crate::knowledge::{Knowledge, XidKind};
 use crate::verdict::pressure::thresholds::KV_FULL;
+use crate::verdict::proof::{Series, Xid};
 use crate::verdict::rules::{first, symptoms};
 use crate::verdict::{Cited, Class, Confidence, Phase, Subject};
 
 fn place(s: &Sample) -> Place {
     Place { file: s.file.clone(), line: Some(s.line) }
+}
+
+fn cited(s: &Sample) -> Cited {
+    Cited::at(Series::Sample { name: s.name.clone(), value: s.value }, &place(s))
 }
 
 fn candidate(
@@ -29,7 +34,7 @@ fn candidate(
     );
     c.weight = weight;
     c.confidence = Confidence::Medium;
-    c.supports.push(Cited::at(format!("{} {}", sample.name, sample.value), &place(sample)));
+    c.supports.push(cited(sample));
     c
 }
 
@@ -103,13 +108,7 @@ pub(super) fn preemptions(bundle: &Bundle, subject: &Subject, facts: &Facts, all
         first,
     );
     c.phase = Phase::Traffic;
-    c.supports = preempted
-        .iter()
-        .chain(&usage)
-        .chain(&waiting)
-        .take(6)
-        .map(|s| Cited::at(format!("{} {}", s.name, s.value), &place(s)))
-        .collect();
+    c.supports = preempted.iter().chain(&usage).chain(&waiting).take(6).map(|s| cited(s)).collect();
     all.push(c);
 }
 
@@ -174,8 +173,7 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts, all:
         sample,
     );
     c.phase = end_phase(facts);
-    c.against
-        .push(Cited::plain("metrics show neither the process nor whether the limit or the node ran out"));
+    c.against.push(Cited::plain(Series::NoProcess));
     all.push(c);
 }
 
@@ -208,9 +206,7 @@ pub(super) fn xids(
         let mut c =
             candidate(symptoms::xid_gauge::ID, Class::XidHardware, Weight::Degraded, what, "metrics.xid", s);
         c.phase = end_phase(facts);
-        c.against.push(Cited::plain(
-            "the gauge keeps the last Xid, which may be older than this failure; the kernel log has the time",
-        ));
+        c.against.push(Cited::plain(Xid::Gauge));
         all.push(c);
         return;
     }

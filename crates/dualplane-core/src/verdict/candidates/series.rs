@@ -3,6 +3,7 @@
 use super::{Candidate, Source, Weight, end_phase};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, Place};
+use crate::verdict::proof;
 use crate::verdict::rules::symptoms;
 use crate::verdict::series;
 use crate::verdict::{Cited, Class, Confidence, Subject};
@@ -44,9 +45,7 @@ pub(super) fn at_limit(bundle: &Bundle, subject: &Subject, facts: &Facts) -> Opt
     c.weight = Weight::Degraded;
     c.confidence = Confidence::Low;
     c.phase = end_phase(facts);
-    c.supports.push(Cited::at(point.sentence("anonymous memory"), &place));
-    c.against.push(Cited::plain(
-        "the status says Error, not OOMKilled; the runtime can miss an OOM kill, so check the kernel log",
-    ));
+    c.supports.push(Cited::at(proof::Series::AnonymousMemory(point.peak()), &place));
+    c.against.push(Cited::plain(proof::Status::MayMissOomKill));
     Some(c)
 }

@@ -4,6 +4,7 @@ use super::{Candidate, Source, Weight, end_phase};
 use crate::evidence::Bundle;
 use crate::facts::{Constraint, Facts, Hit, OomRecord, Place};
 use crate::knowledge::Mark;
+use crate::verdict::proof;
 use crate::verdict::rules::first;
 use crate::verdict::{Cited, Class, Confidence, Phase, Subject};
 
@@ -21,27 +22,19 @@ pub(super) fn oom_killed(
         Some(name) => format!("container {}", crate::text::name(name)),
         None => "the container".to_owned(),
     };
-    let code = death.exit_code.map_or(String::new(), |c| format!(", exit code {c}"));
-    let mut supports = vec![Cited::at(format!("{name}: reason OOMKilled{code}"), &place)];
+    let killed =
+        proof::Status::OomKilled { container: subject.container.clone(), exit_code: death.exit_code };
+    let mut supports = vec![Cited::at(killed, &place)];
     let mut against = Vec::new();
     // A row or cut-out without a code still has the reason, which only the runtime gives.
     let other = death.exit_code.filter(|c| *c != 137);
     let mut confidence = if other.is_none() { Confidence::High } else { Confidence::Medium };
     if let Some(code) = other {
-        against.push(Cited::at(
-            format!(
-                "exit code {code}: the killed process did not end the container, or the container ended \
-            by itself afterwards"
-            ),
-            &place,
-        ));
+        against.push(Cited::at(proof::Status::OtherExitCode(code), &place));
     }
     if death.blurred {
         confidence = Confidence::Low;
-        against.push(Cited::at(
-            "letters of it had to be guessed, as in a text that was read from a picture",
-            &place,
-        ));
+        against.push(Cited::at(proof::Status::Blurred, &place));
     }
     let limit = subject.memory_limit;
     let node_oom = ooms.iter().any(|(o, _)| o.constraint == Constraint::Global);
@@ -51,22 +44,17 @@ pub(super) fn oom_killed(
         Class::HostNodeOom
     } else if limit.is_none() && pod.whole() && pod.containers.iter().all(|c| c.memory_limit.is_none()) {
         confidence = Confidence::Medium;
-        against.push(Cited::at(
-            "no container of the pod has a memory limit, so the node (or a limit on \
-        the pod itself) ran out",
-            &place,
-        ));
+        against.push(Cited::at(proof::Status::NoMemoryLimit, &place));
         Class::HostNodeOom
     } else {
         Class::HostOomKilled
     };
     if let Some(limit) = limit {
-        supports.push(Cited::at(format!("memory limit {}", limit.k8s()), &place));
+        supports.push(Cited::at(proof::Status::MemoryLimit(limit), &place));
     }
     if let Some(e) = system_oom.filter(|_| class == Class::HostOomKilled) {
         let cite = Place { file: e.file.clone(), line: e.line };
-        against
-            .push(Cited::at("the node has a SystemOOM event, so the node may have run out instead", &cite));
+        against.push(Cited::at(proof::Status::SystemOom, &cite));
         confidence = Confidence::Medium;
     }
     let at = limit.map_or(String::new(), |l| format!(" at its memory limit of {}", l.k8s()));

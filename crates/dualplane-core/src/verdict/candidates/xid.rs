@@ -4,6 +4,7 @@ use super::{Candidate, Source, end_phase};
 use crate::evidence::Bundle;
 use crate::facts::{Facts, XidEvent};
 use crate::knowledge::{Knowledge, XidKind};
+use crate::verdict::proof;
 use crate::verdict::rules::first;
 use crate::verdict::{Cited, Class, Confidence, Subject, identity};
 
@@ -43,25 +44,23 @@ pub(super) fn collect(
         .at(&x.place, &x.text, x.stamp);
         c.confidence = Confidence::Medium;
         c.phase = end_phase(facts);
-        c.supports = vec![Cited::at(format!("an Xid 45 says \"caused by previous Xid {code}\""), &x.place)];
-        c.against = if x.code == code {
-            Vec::new()
-        } else {
-            vec![Cited::plain(format!("the evidence does not contain the line of Xid {code} itself"))]
-        };
+        c.supports = vec![Cited::at(proof::Xid::CausedCleanup(code), &x.place)];
+        c.against = if x.code == code { Vec::new() } else { vec![Cited::plain(proof::Xid::NoLine(code))] };
         all.push(c);
     }
     for x in xids.iter().copied().filter(ends) {
         let known = knowledge.xid(x.code);
         let name = known.map_or("not in the catalogue", |k| k.name.as_str());
         let application = known.is_some_and(|k| k.kind == XidKind::Application);
-        let mut supports = vec![Cited::at(format!("Xid {} on {}: {name}", x.code, x.pci), &x.place)];
+        let event =
+            proof::Xid::Event { code: x.code, pci: x.pci.clone(), name: known.map(|k| k.name.clone()) };
+        let mut supports = vec![Cited::at(event, &x.place)];
         let mut told = vec![x.code];
         for other in xids.iter().filter(|o| o.pci == x.pci) {
             if told.len() < 6 && !told.contains(&other.code) {
                 told.push(other.code);
-                let name = knowledge.xid(other.code).map_or("", |k| k.name.as_str());
-                supports.push(Cited::at(format!("Xid {} {name}", other.code), &other.place));
+                let name = knowledge.xid(other.code).map(|k| k.name.clone());
+                supports.push(Cited::at(proof::Xid::Further { code: other.code, name }, &other.place));
             }
         }
         let mut c = Candidate::new(
@@ -80,14 +79,7 @@ pub(super) fn collect(
         };
         c.phase = end_phase(facts);
         c.supports = supports;
-        c.against = if application {
-            vec![Cited::plain(
-                "this Xid is usually caused by the program (an illegal access in a GPU kernel), not by \
-                hardware",
-            )]
-        } else {
-            Vec::new()
-        };
+        c.against = if application { vec![Cited::plain(proof::Xid::OftenByProgram)] } else { Vec::new() };
         all.push(c);
     }
 }

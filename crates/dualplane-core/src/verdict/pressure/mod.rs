@@ -69,7 +69,7 @@ impl Bound {
 }
 
 /// One use against its limit.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// Plane.
     pub plane: Plane,
@@ -102,6 +102,13 @@ impl Reading {
             Some((used, limit)) => format!("{}: {used} of {limit} ({percent:.0} %)", self.what),
             None => format!("{}: {percent:.0} % full", self.what),
         }
+    }
+
+    /// The same with how it grows.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let growth = self.growth.as_ref().map(|g| format!(", {}", g.sentence())).unwrap_or_default();
+        format!("{}{growth}", self.sentence())
     }
 
     /// Raises the level where the limit will be reached soon.

@@ -1,5 +1,33 @@
-//! What citations prove, as values: numbers, ids and quoted evidence, no sentences. Those are made where reports are
-//! rendered, one function a domain.
+//! What citations prove, as values: numbers, ids and quoted evidence, no sentences. Those are made in `dualplane-report`,
+//! one function a domain.
+
+mod cgroup;
+mod gpu;
+mod host_pool;
+mod kernel;
+mod log;
+mod series;
+mod signal;
+mod snapshot;
+mod status;
+mod vram;
+mod weighed;
+mod xid;
+
+pub use cgroup::{Cgroup, NoKill};
+pub use gpu::{Fault, Gpu};
+pub use host_pool::HostPool;
+pub use kernel::Kernel;
+pub use log::Log;
+pub use series::{Peak, Series, VramShare};
+pub use signal::{SharedMemory, Signal};
+pub use snapshot::Snapshot;
+pub use status::Status;
+pub use vram::{Enough, Vram};
+pub use weighed::Weighed;
+pub use xid::Xid;
+
+use super::pressure::Reading;
 
 /// What a citation proves.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,10 +41,32 @@ pub enum Proof {
     },
     /// A line that no signature knows.
     Quote(String),
-    /// The limit of a whole pod stands above that of its container, and what it holds is not at hand.
-    PodLimitAbove,
-    /// In words, until it has a value of its own.
-    Said(String),
+    /// The kernel's OOM killer.
+    Kernel(Kernel),
+    /// The GPU driver's events.
+    Xid(Xid),
+    /// What Kubernetes says of the pod.
+    Status(Status),
+    /// The signal that ended the process.
+    Signal(Signal),
+    /// Counters of a cgroup.
+    Cgroup(Cgroup),
+    /// Metrics, and both planes over time.
+    Series(Series),
+    /// What tools show of GPUs.
+    Gpu(Gpu),
+    /// Sizes of a VRAM error.
+    Vram(Vram),
+    /// What a log shows, and what it does not.
+    Log(Log),
+    /// Figures of one moment.
+    Snapshot(Snapshot),
+    /// A pool of host memory.
+    HostPool(HostPool),
+    /// A plane at its limit.
+    Pressure(Box<Reading>),
+    /// How a class was weighed that is not the verdict.
+    Weighed(Weighed),
 }
 
 impl Proof {
@@ -25,6 +75,7 @@ impl Proof {
     pub fn quoted(&self) -> Option<&str> {
         match self {
             Self::Line { text, .. } | Self::Quote(text) => Some(text),
+            Self::Status(Status::ProbeKills { message, .. }) => Some(message),
             _ => None,
         }
     }
@@ -49,14 +100,21 @@ impl Proof {
     }
 }
 
-impl From<String> for Proof {
-    fn from(words: String) -> Self {
-        Self::Said(words)
-    }
+/// A domain's proof is a proof.
+macro_rules! is_a_proof {
+    ($($domain:ident),*) => {
+        $(impl From<$domain> for Proof {
+            fn from(value: $domain) -> Self {
+                Self::$domain(value)
+            }
+        })*
+    };
 }
 
-impl From<&str> for Proof {
-    fn from(words: &str) -> Self {
-        Self::Said(words.to_owned())
+is_a_proof!(Kernel, Xid, Status, Signal, Cgroup, Series, Gpu, Vram, Log, Snapshot, HostPool, Weighed);
+
+impl From<Reading> for Proof {
+    fn from(reading: Reading) -> Self {
+        Self::Pressure(Box::new(reading))
     }
 }

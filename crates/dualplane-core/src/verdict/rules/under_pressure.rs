@@ -37,10 +37,10 @@ fn judge(case: &Case<'_>) -> Judged {
         Bound::Both => "host RAM and GPU memory are",
     };
     let high: Vec<&Reading> = high(pressure);
-    let worst: Vec<String> = high.iter().map(|r| told(r)).collect();
+    let worst: Vec<String> = high.iter().map(|r| r.told()).collect();
     let ended = if case.pod().is_some() { "nothing has ended" } else { "the evidence shows no end" };
     let summary = format!("{ended}, but {plane} under pressure: {}", worst.join("; "));
-    let supports = high.iter().map(|r| Cited::at(told(r), &r.place)).collect();
+    let supports = high.iter().map(|r| Cited::at((*r).clone(), &r.place)).collect();
     // Without the object nobody knows whose figures they are, and whether it still runs.
     let confidence = if case.pod().is_some() { Confidence::High } else { Confidence::Low };
     Ok(decided(Class::Unknown, case.end_phase(), confidence, summary, supports))
@@ -50,11 +50,6 @@ fn judge(case: &Case<'_>) -> Judged {
 fn high(pressure: &Pressure) -> Vec<&Reading> {
     let planes = [crate::verdict::Plane::Host, crate::verdict::Plane::Gpu];
     planes.iter().filter_map(|p| pressure.worst(*p)).filter(|r| r.level == Level::High).collect()
-}
-
-fn told(r: &Reading) -> String {
-    let growth = r.growth.as_ref().map(|g| format!(", {}", g.sentence())).unwrap_or_default();
-    format!("{}{growth}", r.sentence())
 }
 
 #[cfg(test)]

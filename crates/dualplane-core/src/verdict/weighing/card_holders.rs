@@ -2,8 +2,8 @@
 
 use super::Weighing;
 use crate::verdict::case::Case;
-use crate::verdict::gpus::{TOLD, holds, on_card, own_card, place};
-use crate::verdict::{Cited, Class, Decided, Trigger};
+use crate::verdict::gpus::{TOLD, holder, on_card, own_card};
+use crate::verdict::{Class, Decided, Trigger};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "card_holders",
@@ -21,9 +21,9 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     }
     let card = own_card(case.bundle).map(|(_, g)| on_card(case.bundle, g)).unwrap_or_default();
     for (s, p) in card.into_iter().filter(|(_, p)| p.used.is_some()).take(TOLD) {
-        let at = place(&s.file, p.line);
-        if !decided.supports.iter().any(|c| c.place.as_ref() == Some(&at)) {
-            decided.supports.push(Cited::at(holds(s, p), &at));
+        let told = holder(s, p, false);
+        if !decided.supports.iter().any(|c| c.place == told.place) {
+            decided.supports.push(told);
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::Weighing;
 use crate::evidence::host_model::Cgroup;
-use crate::text::counted;
 use crate::verdict::case::Case;
 use crate::verdict::memory::{Whose, whose};
+use crate::verdict::proof::{self, NoKill};
 use crate::verdict::{Cited, Class, Confidence, Decided, Plane};
 
 /// A peak of this share of the limit touched it: the counter is a high-water mark in whole pages.
@@ -43,23 +43,20 @@ fn cgroup(decided: &mut Decided, c: &Cgroup, whose: Whose) {
     let limit = c.limit.as_ref().map(|l| l.bytes).filter(|l| l.0 > 0);
     if let Some((peak, limit)) = c.peak.as_ref().zip(limit) {
         let share = peak.bytes.share_of(limit);
-        let text =
-            format!("the cgroup's peak is {} of its limit {limit} ({:.1} %)", peak.bytes, share * 100.0);
+        let proof = proof::Cgroup::Peak { peak: peak.bytes, limit };
         if share >= REACHED {
-            decided.supports.push(Cited::at(text, &peak.place));
+            decided.supports.push(Cited::at(proof, &peak.place));
         } else if share < CLEAR_OF_LIMIT && whose == Whose::Dead && decided.class == Class::HostOomKilled {
-            decided.against.push(Cited::at(text, &peak.place));
+            decided.against.push(Cited::at(proof, &peak.place));
         }
     }
     if let Some(k) = c.oom_kill.as_ref().filter(|k| k.count > 0) {
-        let text = format!("the cgroup counts {}", counted(k.count, "OOM kill"));
         if !decided.supports.iter().any(|s| s.place.as_ref() == Some(&k.place)) {
-            decided.supports.push(Cited::at(text, &k.place));
+            decided.supports.push(Cited::at(proof::Cgroup::Kills(k.count), &k.place));
         }
     }
     if let Some(k) = c.oom_kill.as_ref().filter(|k| k.count == 0 && whose == Whose::Dead) {
-        let text = "the cgroup of the dead instance counts no OOM kill";
-        decided.against.push(Cited::at(text, &k.place));
+        decided.against.push(Cited::at(proof::Cgroup::NoKill(NoKill::Dead), &k.place));
         decided.confidence = decided.confidence.min(Confidence::Medium);
     }
     split(decided, c);
@@ -75,12 +72,8 @@ fn split(decided: &mut Decided, c: &Cgroup) {
     }
     let shmem = c.shmem.as_ref().map(|s| s.bytes).unwrap_or_default();
     let cache = file.bytes.saturating_sub(shmem);
-    let text = format!(
-        "including anonymous memory {}, tmpfs, shared and pinned memory {shmem}, page cache {cache} (only \
-        this is reclaimable)",
-        anon.bytes
-    );
-    decided.supports.push(Cited::at(text, &anon.place));
+    let proof = proof::Cgroup::Breakdown { anon: anon.bytes, shmem, cache };
+    decided.supports.push(Cited::at(proof, &anon.place));
 }
 
 #[cfg(test)]

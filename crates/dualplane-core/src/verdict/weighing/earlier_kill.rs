@@ -3,6 +3,7 @@
 use super::Weighing;
 use crate::evidence::Termination;
 use crate::verdict::case::Case;
+use crate::verdict::proof::Status;
 use crate::verdict::rules::{Stage, outside, rule};
 use crate::verdict::{Cited, Confidence, Decided};
 
@@ -21,11 +22,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     let started = decided.by != outside::runtime_could_not_start::RULE.id;
     if outside && started && case.death().is_some_and(Termination::oom_killed) {
         decided.confidence = Confidence::Medium;
-        decided.against.push(Cited::at(
-            "reason OOMKilled: a process of the container was OOM-killed earlier in its lifetime; the \
-            kernel log shows which one and when",
-            &case.pod_place(),
-        ));
+        decided.against.push(Cited::at(Status::EarlierOomKill, &case.pod_place()));
     }
 }
 

@@ -4,6 +4,7 @@ use super::Weighing;
 use crate::evidence::gpu_model::Gpu;
 use crate::verdict::case::Case;
 use crate::verdict::gpus::{cards, place};
+use crate::verdict::proof;
 use crate::verdict::{Cited, Decided, Plane, Trigger};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
@@ -24,14 +25,9 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         .into_iter()
         .find(|(_, g)| free(g).zip(oom.as_ref().and_then(|o| o.requested)).is_some_and(|(f, r)| f >= r));
     if let Some((s, g)) = loose {
-        let text = format!(
-            "{} shows {} of {} free, but it was taken at a different time, after the dead process \
-            released its memory; it proves nothing about the failure",
-            s.tool,
-            free(g).unwrap_or_default(),
-            g.total.map_or_else(|| "the card".to_owned(), |t| t.to_string()),
-        );
-        decided.against.push(Cited::at(text, &place(&s.file, g.line)));
+        let free = free(g).unwrap_or_default();
+        let proof = proof::Gpu::FreeLater { tool: s.tool, free, total: g.total };
+        decided.against.push(Cited::at(proof, &place(&s.file, g.line)));
     }
 }
 

@@ -3,7 +3,8 @@
 use super::Weighing;
 use crate::verdict::case::Case;
 use crate::verdict::pressure::thresholds::HOST_HIGH;
-use crate::verdict::series::{at, fullest, kv, peak, place, say, vram};
+use crate::verdict::proof::Series;
+use crate::verdict::series::{fullest, kv, peak, place, say, vram};
 use crate::verdict::{Cited, Decided, Plane};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
@@ -22,17 +23,15 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     let host = peak(bundle, subject, case.facts, "container_memory_working_set_bytes");
     let Some(host) = host.filter(|h| h.share >= HOST_HIGH) else { return };
     let cards = vram(bundle, subject, host.sample.stamp);
-    let mut text = host.sentence("working set");
-    if let Some(worst) = fullest(&cards) {
-        text.push_str(&format!(", while VRAM was at {:.0} % (GPU {})", worst.share() * 100.0, worst.gpu));
-    }
-    if let Some(k) = kv(bundle, case.facts, subject, host.sample.stamp) {
-        text.push_str(&format!(", the KV cache at {:.0} %", k.value * 100.0));
-    }
-    say(decided, Cited::at(text, &host.place()));
-    if let Some(v) = fullest(&cards) {
-        let text = format!("VRAM of GPU {}: {} of {}{}", v.gpu, v.used, v.total, at(v.sample));
-        decided.supports.push(Cited::at(text, &place(v.sample)));
+    let worst = fullest(&cards);
+    let proof = Series::WorkingSet {
+        peak: host.peak(),
+        vram: worst.map(|v| (v.gpu.clone(), v.share())),
+        kv_cache: kv(bundle, case.facts, subject, host.sample.stamp).map(|k| k.value),
+    };
+    say(decided, Cited::at(proof, &host.place()));
+    if let Some(v) = worst {
+        decided.supports.push(Cited::at(Series::Vram(v.proof()), &place(v.sample)));
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Weighing;
 use crate::facts::Place;
 use crate::verdict::case::Case;
+use crate::verdict::proof::Log;
 use crate::verdict::{Cited, Decided};
 
 /// Logs that are told of.
@@ -18,12 +19,8 @@ pub(in crate::verdict) const RULE: Weighing = Weighing {
 
 fn apply(case: &Case<'_>, decided: &mut Decided) {
     for log in case.facts.logs.iter().filter(|l| l.zone_ms.is_some()).take(TOLD) {
-        let hours = log.zone_ms.unwrap_or_default() as f64 / -3_600_000.0;
-        let text = format!(
-            "the clock of this log differs from the API's by {hours:+} h; assumed to be a time zone \
-            difference and corrected"
-        );
-        decided.against.push(Cited::at(text, &Place { file: log.file.clone(), line: None }));
+        let proof = Log::OtherZone { zone_ms: log.zone_ms.unwrap_or_default() };
+        decided.against.push(Cited::at(proof, &Place { file: log.file.clone(), line: None }));
     }
 }
 

@@ -3,8 +3,8 @@
 use super::Weighing;
 use crate::evidence::host_model::HostMemory;
 use crate::facts::Place;
-use crate::units::Bytes;
 use crate::verdict::case::Case;
+use crate::verdict::proof::Snapshot;
 use crate::verdict::{Cited, Class, Decided, Plane};
 
 /// A machine with less than this share available is short of memory: the kubelet evicts at 100 MiB, kernels reclaim before.
@@ -33,27 +33,19 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
 
 fn machine(decided: &mut Decided, m: &HostMemory) {
     let place = Place { file: m.file.clone(), line: Some(m.line) };
-    let when = "a snapshot from a different time";
     if let Some((available, total)) = m.available.zip(m.total.filter(|t| t.0 > 0)) {
-        let share = available.share_of(total);
-        let text = format!(
-            "{} shows {available} of {total} available on the machine ({:.1} %): {when}",
-            m.tool,
-            share * 100.0
-        );
+        let short = available.share_of(total) < SHORT;
+        let proof = Snapshot::Available { tool: m.tool, available, total, released: !short };
         match decided.class {
-            Class::HostNodeOom if share < SHORT => decided.supports.push(Cited::at(text, &place)),
-            Class::HostNodeOom => decided
-                .against
-                .push(Cited::at(format!("{text}, after the killed process released its memory"), &place)),
+            Class::HostNodeOom if short => decided.supports.push(Cited::at(proof, &place)),
+            Class::HostNodeOom => decided.against.push(Cited::at(proof, &place)),
             _ => {}
         }
     }
     if let Some(percent) = m.used_percent.filter(|p| *p >= 90 && decided.class == Class::HostNodeOom) {
-        let used = m.used.unwrap_or(Bytes(0));
-        let name = m.node.as_deref().unwrap_or("the node");
-        let text = format!("{} shows {name} at {percent} % ({used}): {when}", m.tool);
-        decided.supports.push(Cited::at(text, &place));
+        let (node, used) = (m.node.clone(), m.used.unwrap_or_default());
+        let proof = Snapshot::NodeUse { tool: m.tool, node, percent, used };
+        decided.supports.push(Cited::at(proof, &place));
     }
 }
 

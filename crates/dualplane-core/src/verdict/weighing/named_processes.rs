@@ -2,8 +2,8 @@
 
 use super::Weighing;
 use crate::verdict::case::Case;
-use crate::verdict::gpus::{TOLD, holds, place};
-use crate::verdict::{Cited, Decided, Plane, Trigger};
+use crate::verdict::gpus::{TOLD, holder};
+use crate::verdict::{Decided, Plane, Trigger};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
     id: "named_processes",
@@ -21,8 +21,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     let named: Vec<u64> = oom.iter().flat_map(|o| &o.processes).map(|(pid, _)| *pid).collect();
     let all = case.bundle.gpus.iter().flat_map(|s| s.processes.iter().map(move |p| (s, p)));
     for (s, p) in all.filter(|(_, p)| named.contains(&p.pid)).take(TOLD) {
-        let text = format!("{}: the PID named in the message", holds(s, p));
-        decided.supports.push(Cited::at(text, &place(&s.file, p.line)));
+        decided.supports.push(holder(s, p, true));
     }
 }
 

@@ -4,6 +4,7 @@ use super::Weighing;
 use crate::facts::Place;
 use crate::verdict::case::Case;
 use crate::verdict::pressure::thresholds::HOST_HIGH;
+use crate::verdict::proof::Snapshot;
 use crate::verdict::{Cited, Decided, Plane};
 
 /// Rows that are told of.
@@ -37,14 +38,8 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         let share = t.memory.share_of(limit);
         let place = Place { file: t.file.clone(), line: Some(t.line) };
         if share >= HOST_HIGH {
-            let text = format!(
-                "{} showed a working set of {} ({:.0} % of the limit {}), at an unknown time",
-                t.tool,
-                t.memory,
-                share * 100.0,
-                limit.k8s()
-            );
-            decided.supports.push(Cited::at(text, &place));
+            let proof = Snapshot::NearLimit { tool: t.tool, used: t.memory, limit };
+            decided.supports.push(Cited::at(proof, &place));
         }
     }
 }

@@ -4,6 +4,7 @@ use super::Weighing;
 use crate::facts::Place;
 use crate::verdict::case::Case;
 use crate::verdict::causes::bearing_changes;
+use crate::verdict::proof::Status;
 use crate::verdict::{Cited, Decided};
 
 /// Changes of one roll-out that are told.
@@ -21,8 +22,8 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     for (r, changes) in bearing_changes(case.bundle, decided.class, &case.subject) {
         let place = Place { file: r.file.clone(), line: None };
         for c in changes.into_iter().take(TOLD) {
-            let text = format!("revision {} changed {} ({})", r.to, c.field, c.how());
-            decided.supports.push(Cited::at(text, &place));
+            let proof = Status::Changed { revision: r.to, change: c.clone() };
+            decided.supports.push(Cited::at(proof, &place));
         }
     }
 }

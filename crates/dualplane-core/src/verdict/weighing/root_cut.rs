@@ -3,6 +3,7 @@
 use super::Weighing;
 use crate::facts::{LogSummary, Place};
 use crate::verdict::case::Case;
+use crate::verdict::proof::Log;
 use crate::verdict::{Cited, Confidence, Decided, Plane};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
@@ -26,11 +27,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     });
     let Some(place) = cut else { return };
     decided.confidence = decided.confidence.min(Confidence::Medium);
-    decided.against.push(Cited::at(
-        "this traceback lacks its last line, which names the error: the engine failed by itself, and that may have come \
-        first. The whole log shows it (kubectl logs --previous)",
-        &place,
-    ));
+    decided.against.push(Cited::at(Log::CutTraceback, &place));
 }
 
 #[cfg(test)]

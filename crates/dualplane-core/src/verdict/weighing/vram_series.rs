@@ -2,7 +2,8 @@
 
 use super::Weighing;
 use crate::verdict::case::Case;
-use crate::verdict::series::{at, fullest, peak, place, say, vram};
+use crate::verdict::proof::Series;
+use crate::verdict::series::{fullest, peak, place, say, vram};
 use crate::verdict::{Cited, Decided, Plane};
 
 pub(in crate::verdict) const RULE: Weighing = Weighing {
@@ -21,22 +22,9 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     let moment = decided.trigger.as_ref().and_then(|t| t.stamp);
     let cards = vram(bundle, subject, moment.filter(|m| m.has_year()));
     let Some(v) = fullest(&cards) else { return };
-    let mut text = format!(
-        "VRAM of GPU {} was at {:.1} % ({} of {}){}",
-        v.gpu,
-        v.share() * 100.0,
-        v.used,
-        v.total,
-        at(v.sample)
-    );
-    if let Some(h) = peak(bundle, subject, case.facts, "container_memory_working_set_bytes") {
-        text.push_str(&format!(
-            ", and the container's working set never exceeded {:.0} % of its limit {}",
-            h.share * 100.0,
-            h.limit
-        ));
-    }
-    say(decided, Cited::at(text, &place(v.sample)));
+    let host = peak(bundle, subject, case.facts, "container_memory_working_set_bytes");
+    let working_set = host.map(|h| (h.share, h.limit));
+    say(decided, Cited::at(Series::VramAtError { vram: v.proof(), working_set }, &place(v.sample)));
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::evidence::Pod;
 use crate::facts::{Facts, Hit};
 use crate::knowledge::Mark;
 use crate::verdict::case::Case;
+use crate::verdict::proof::Log;
 use crate::verdict::{Cited, Class, Confidence};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -49,7 +50,7 @@ pub(super) fn judge(case: &Case<'_>) -> Judged {
     let mut d = decided(Class::NotMemory, phase, Confidence::High, hit.meaning.clone(), vec![quoted(hit)]);
     if let Some(doubt) = &hit.doubt {
         d.confidence = Confidence::Medium;
-        d.against.push(Cited::plain(doubt.clone()));
+        d.against.push(Cited::plain(Log::Doubt(doubt.clone())));
     }
     Ok(d)
 }

@@ -6,6 +6,7 @@
 use super::{BEATS, Judged, Rule, Stage, decided, unmet};
 use crate::facts::Place;
 use crate::verdict::case::Case;
+use crate::verdict::proof::Status;
 use crate::verdict::{Cited, Class, Confidence};
 
 /// Once may have been something else.
@@ -42,17 +43,15 @@ fn judge(case: &Case<'_>) -> Judged {
         .ok_or_else(|| unmet("no event reports repeated probe kills of this container"))?;
     let place = Place { file: killing.file.clone(), line: killing.line };
     let supports = vec![
-        Cited::quote(
-            format!("{} ({} times, of {restarts} restarts)", killing.message, killing.count),
+        Cited::at(
+            Status::ProbeKills { message: killing.message.clone(), count: killing.count, restarts },
             &place,
         ),
-        Cited::at(format!("{}, not OOMKilled", death.told(" with ")), &case.pod_place()),
+        Cited::at(Status::EndedOtherwise(Box::new(death.clone())), &case.pod_place()),
     ];
     let summary = "the kubelet keeps killing the container because its probe fails";
     let mut d = decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, supports);
-    d.against.push(Cited::plain(
-        "no event is close to the last end itself: in a crash loop, the kubelet suppresses events",
-    ));
+    d.against.push(Cited::plain(Status::NoEventNearEnd));
     Ok(d)
 }
 

@@ -3,6 +3,7 @@
 use super::{Beats, Judged, Rule, Stage, decided, unmet};
 use crate::verdict::candidates::{Candidate, Weight};
 use crate::verdict::case::Case;
+use crate::verdict::proof::Status;
 use crate::verdict::{Cited, Class, Confidence};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -36,10 +37,7 @@ fn judge(case: &Case<'_>) -> Judged {
     );
     let mut d = decided(Class::Unknown, end.phase, Confidence::Low, summary, end.supports);
     d.supports.extend(record.supports.iter().take(2).cloned());
-    d.against.push(Cited::plain(
-        "the pod's object (kubectl get pod -o json) shows its UID, its containers' IDs and its GPUs: they say whose \
-        the record is",
-    ));
+    d.against.push(Cited::plain(Status::ObjectWouldTell));
     Ok(d)
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Judged, Rule, STATUS, Stage, decided, unmet};
 use crate::verdict::case::Case;
+use crate::verdict::proof::Status;
 use crate::verdict::{Cited, Class, Confidence};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -28,15 +29,13 @@ fn judge(case: &Case<'_>) -> Judged {
         ));
     }
     let summary = "the container ended in order, with exit code 0";
-    let supports = vec![Cited::at(end.told(", "), &case.pod_place())];
+    let supports = vec![Cited::at(Status::Ended(Box::new(end.clone())), &case.pod_place())];
     let mut d = decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, supports);
     // A job that is done ends so; a server does it when it is asked to stop, or behind its dead engine.
     let done = case.pod().is_some_and(|p| p.phase == "Succeeded");
     if !done && !case.facts.has_life() {
         d.confidence = Confidence::Low;
-        d.against.push(Cited::plain(
-            "an API server may also exit with code 0 after its engine failed; its log would show that",
-        ));
+        d.against.push(Cited::plain(Status::CleanAfterFailure));
     }
     Ok(d)
 }

@@ -3,9 +3,9 @@
 use super::{Beats, Judged, NOTHING, Rule, Stage, decided, unmet};
 use crate::facts::{LogSummary, Place};
 use crate::knowledge::Mark;
-use crate::text::counted;
 use crate::verdict::candidates::Weight;
 use crate::verdict::case::Case;
+use crate::verdict::proof::Log;
 use crate::verdict::{Cited, Class, Confidence, Phase};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -46,7 +46,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let behind = log.last_ready.zip(trouble.place.line).map_or(0, |(up, line)| up - line);
     let supports = vec![
         Cited::quote(crate::text::shorten(trouble.text.trim(), 240), &trouble.place),
-        Cited::at(format!("the server was up {} after it", counted(behind, "line")), &up),
+        Cited::at(Log::UpAfter(behind), &up),
     ];
     let phase = if trouble.phase == Phase::Unknown { case.end_phase() } else { trouble.phase };
     let summary = format!("{}. The server went on after it", trouble.meaning.trim_end_matches('.'));

@@ -4,6 +4,7 @@ use super::{Judged, Rule, STATUS, Stage, decided, unmet};
 use crate::evidence::{ContainerKind, Role, State};
 use crate::facts::LogSummary;
 use crate::verdict::case::Case;
+use crate::verdict::proof::Status;
 use crate::verdict::{Cited, Class, Confidence, Phase};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -46,7 +47,7 @@ fn judge(case: &Case<'_>) -> Judged {
     if told == 0 {
         return Err(unmet("the pod object has no container with a status"));
     }
-    let supports = vec![Cited::at("running, ready, restartCount 0", &case.pod_place())];
+    let supports = vec![Cited::at(Status::Ready, &case.pod_place())];
     let summary = "the pod runs, is ready and was never restarted; nothing failed";
     // A row or a piece may leave a container out.
     let confidence = if pod.whole() { Confidence::High } else { Confidence::Medium };

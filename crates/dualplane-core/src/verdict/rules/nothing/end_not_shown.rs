@@ -2,8 +2,8 @@
 
 use super::{Rule, Stage, decided};
 use crate::facts::Place;
-use crate::text::counted;
 use crate::verdict::case::Case;
+use crate::verdict::proof::{Log, Status, Xid};
 use crate::verdict::{Cited, Class, Confidence, Decided};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -22,23 +22,16 @@ pub(in crate::verdict::rules) fn decide(case: &Case<'_>) -> Decided {
     let facts = case.facts;
     let mut supports = Vec::new();
     for log in facts.logs.iter().filter(|l| l.lines > 0).take(4) {
-        let what = if log.kernel {
-            "without an OOM kill or GPU fault"
-        } else {
-            "without a memory error; they do not say how it ended"
-        };
-        let lines = counted(log.total(), if log.kernel { "kernel log line" } else { "log line" });
-        supports.push(Cited::at(format!("{lines} {what}"), &Place { file: log.file.clone(), line: None }));
+        let lines = log.total();
+        let proof = if log.kernel { Log::QuietKernel { lines } } else { Log::NoMemoryError { lines } };
+        supports.push(Cited::at(proof, &Place { file: log.file.clone(), line: None }));
     }
     if let Some(end) = case.death() {
-        let text = format!("{}; an API server may also exit so after its engine failed", end.told(", "));
-        supports.push(Cited::at(text, &case.pod_place()));
+        let proof = Status::EndedAsAfterFailure(Box::new(end.clone()));
+        supports.push(Cited::at(proof, &case.pod_place()));
     }
     for x in facts.xids.iter().take(2) {
-        supports.push(Cited::at(
-            format!("Xid {} is only a clean-up or informational message; it is a consequence", x.code),
-            &x.place,
-        ));
+        supports.push(Cited::at(Xid::OnlyConsequence(x.code), &x.place));
     }
     let summary =
         "the evidence shows no error, and nothing in it shows how the server ended or that it went on";

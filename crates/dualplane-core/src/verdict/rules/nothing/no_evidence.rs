@@ -2,8 +2,8 @@
 
 use super::{Beats, Judged, Rule, Stage, decided, has_objects, unmet};
 use crate::facts::Place;
-use crate::text::counted;
 use crate::verdict::case::Case;
+use crate::verdict::proof::Log;
 use crate::verdict::{Cited, Class, Confidence, Phase};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -25,8 +25,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let supports: Vec<Cited> = texts
         .take(4)
         .map(|l| {
-            let what = format!("{} of which none is known", counted(l.total(), "line"));
-            Cited::at(what, &Place { file: l.file.clone(), line: None })
+            Cited::at(Log::NothingKnown { lines: l.total() }, &Place { file: l.file.clone(), line: None })
         })
         .collect();
     let summary = if supports.is_empty() {

@@ -3,8 +3,8 @@
 use super::{Beats, Judged, Rule, Stage, decided, unmet};
 use crate::evidence::Bundle;
 use crate::facts::Place;
-use crate::text::counted;
 use crate::verdict::case::Case;
+use crate::verdict::proof::Snapshot;
 use crate::verdict::{Cited, Class, Confidence, Phase};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -43,42 +43,26 @@ fn snapshots(bundle: &Bundle) -> Vec<Cited> {
     let at = |file: &str, line: u64| Place { file: file.to_owned(), line: Some(line) };
     let mut out = Vec::new();
     for s in bundle.gpus.iter().take(3) {
-        let text = format!(
-            "{}: {}, {}, {}",
-            s.tool,
-            counted(s.gpus.len(), "GPU"),
-            counted(s.mig.len(), "MIG instance"),
-            counted(s.processes.len(), "process")
-        );
-        out.push(Cited::at(text, &at(&s.file, s.line)));
+        let (gpus, instances, processes) = (s.gpus.len(), s.mig.len(), s.processes.len());
+        let proof = Snapshot::Gpus { tool: s.tool, gpus, instances, processes };
+        out.push(Cited::at(proof, &at(&s.file, s.line)));
     }
     if let Some(s) = bundle.metrics.first() {
-        let text = format!(
-            "{}, without a counter or gauge that shows a failure",
-            counted(bundle.metrics.len(), "metric sample")
-        );
-        out.push(Cited::at(text, &at(&s.file, s.line)));
+        out.push(Cited::at(Snapshot::Samples(bundle.metrics.len()), &at(&s.file, s.line)));
     }
     for c in bundle.cgroups.iter().take(3) {
-        let text = match &c.oom_kill {
-            Some(k) => format!("cgroup memory files with {}", counted(k.count, "OOM kill")),
-            None => "cgroup memory files without OOM kill counters".to_owned(),
-        };
-        out.push(Cited::at(text, &Place { file: c.file.clone(), line: None }));
+        let kills = c.oom_kill.as_ref().map(|k| k.count);
+        out.push(Cited::at(Snapshot::Cgroup { kills }, &Place { file: c.file.clone(), line: None }));
     }
     for m in bundle.machines.iter().take(2) {
-        out.push(Cited::at(format!("{}: memory of a machine", m.tool), &at(&m.file, m.line)));
+        out.push(Cited::at(Snapshot::Machine(m.tool), &at(&m.file, m.line)));
     }
     for t in bundle.tops.iter().take(2) {
-        out.push(Cited::at(
-            format!("{}: {} has a working set of {}", t.tool, t.pod, t.memory),
-            &at(&t.file, t.line),
-        ));
+        let proof = Snapshot::WorkingSet { tool: t.tool, pod: t.pod.clone(), used: t.memory };
+        out.push(Cited::at(proof, &at(&t.file, t.line)));
     }
     for s in bundle.summaries.iter().take(2) {
-        let text =
-            format!("memory_summary of device {} with {}", s.device, counted(s.ooms, "failed allocation"));
-        out.push(Cited::at(text, &at(&s.file, s.line)));
+        out.push(Cited::at(Snapshot::Torch { device: s.device, failed: s.ooms }, &at(&s.file, s.line)));
     }
     out
 }

@@ -4,6 +4,7 @@ use super::{
     Beats, FAILURE, Judged, LIFE, NOTHING, Rule, SIGNAL, SYMPTOM, Stage, UNEXPLAINED, decided, unmet,
 };
 use crate::verdict::case::Case;
+use crate::verdict::proof::Status;
 use crate::verdict::{Cited, Class, Confidence};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -36,13 +37,13 @@ fn judge(case: &Case<'_>) -> Judged {
     if c.message.contains("resource: memory") {
         return Err(unmet("DisruptionTarget names memory"));
     }
-    let text = format!("condition DisruptionTarget, reason {}: {}", c.reason, c.message);
+    let proof = Status::Disruption { reason: c.reason.clone(), message: c.message.clone() };
     Ok(decided(
         Class::NotMemory,
         case.end_phase(),
         Confidence::High,
         format!("the pod was terminated externally ({})", c.reason),
-        vec![Cited::at(text, &case.pod_place())],
+        vec![Cited::at(proof, &case.pod_place())],
     ))
 }
 

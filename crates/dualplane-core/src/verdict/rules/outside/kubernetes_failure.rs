@@ -7,6 +7,7 @@ use super::{
 use crate::facts::Hit;
 use crate::knowledge::Mark;
 use crate::verdict::case::Case;
+use crate::verdict::proof::Status;
 use crate::verdict::{Cited, Class, Confidence};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -47,8 +48,7 @@ fn judge(case: &Case<'_>) -> Judged {
     }
     let mut supports = vec![Cited::of(crate::text::shorten(&hit.text, 240), hit)];
     if let Some(d) = case.death() {
-        let not = if d.reason.is_empty() { "" } else { ", not OOMKilled" };
-        supports.push(Cited::at(format!("{}{not}", d.told(" with ")), &case.pod_place()));
+        supports.push(Cited::at(Status::EndedOtherwise(Box::new(d.clone())), &case.pod_place()));
     }
     let phase = case.phase_or_end(hit.phase);
     Ok(decided(Class::NotMemory, phase, Confidence::High, hit.meaning.clone(), supports))

@@ -5,6 +5,7 @@ use super::{
     unmet,
 };
 use crate::verdict::case::Case;
+use crate::verdict::proof::Status;
 use crate::verdict::{Cited, Class, Confidence};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -33,8 +34,7 @@ fn judge(case: &Case<'_>) -> Judged {
     if !fits_a_stop(case) {
         return Err(unmet("the exit code does not match a stop (137, 143)"));
     }
-    let text = "the pod has a deletionTimestamp: it was deleted, and the grace period ends with SIGKILL";
-    let supports = vec![Cited::at(text, &case.pod_place())];
+    let supports = vec![Cited::at(Status::Deleted, &case.pod_place())];
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::High, "the pod was deleted", supports))
 }
 

@@ -3,6 +3,7 @@
 use super::{Beats, Judged, Rule, Stage, decided, unmet};
 use crate::evidence::Pod;
 use crate::verdict::case::Case;
+use crate::verdict::proof::{SharedMemory, Signal};
 use crate::verdict::{Cited, Class, Confidence};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -32,20 +33,18 @@ fn judge(case: &Case<'_>) -> Judged {
         })
         .ok_or_else(|| unmet("the pod object does not contain the container"))?;
     let place = case.pod_place();
-    let mut supports = vec![Cited::at("exit code 135 = 128 + SIGBUS (7)", &place)];
+    let mut supports = vec![Cited::at(Signal::BusError, &place)];
     let has_shm = container.mounts.iter().any(|(_, p)| p == "/dev/shm");
     let shm = match (has_shm, case.pod().is_some_and(Pod::whole)) {
-        (true, _) => "a volume is mounted at /dev/shm; compare its size with what the ranks share",
-        (false, true) => "no volume is mounted at /dev/shm, so it has the runtime's default of 64 MiB",
-        (false, false) => {
-            "/dev/shm has 64 MiB unless a volume is mounted there; the excerpt does not show it"
-        }
+        (true, _) => SharedMemory::Mounted,
+        (false, true) => SharedMemory::Default,
+        (false, false) => SharedMemory::Unknown,
     };
-    supports.push(Cited::at(shm, &place));
+    supports.push(Cited::at(Signal::SharedMemory(shm), &place));
     let summary = "the process died from SIGBUS: a shared memory page could not be backed";
     let confidence = if has_shm { Confidence::Low } else { Confidence::Medium };
     let mut d = decided(Class::HostAllocFailure, case.end_phase(), confidence, summary, supports);
-    d.against.push(Cited::plain("a truncated memory-mapped weights file also causes SIGBUS"));
+    d.against.push(Cited::plain(Signal::CutFile));
     Ok(d)
 }
 

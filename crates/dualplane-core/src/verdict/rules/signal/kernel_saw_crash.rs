@@ -3,6 +3,7 @@
 use super::{Beats, Judged, Rule, Stage, decided, quoted, unmet};
 use crate::knowledge::Mark;
 use crate::verdict::case::Case;
+use crate::verdict::proof::Signal;
 use crate::verdict::{Cited, Class, Confidence};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -33,7 +34,7 @@ fn judge(case: &Case<'_>) -> Judged {
         .iter()
         .find(|h| h.mark == Mark::Failure && h.id.starts_with("kernel."))
         .ok_or_else(|| unmet("no kernel message reports a crash"))?;
-    let supports = vec![quoted(hit), Cited::plain(format!("exit code {code}: signal {}", code - 128))];
+    let supports = vec![quoted(hit), Cited::plain(Signal::Crash { exit_code: code })];
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::High, hit.meaning.clone(), supports))
 }
 

@@ -15,6 +15,7 @@ use super::{Beats, Judged, Rule, Stage, Unmet, decided, quoted, unmet};
 use crate::evidence::Termination;
 use crate::facts::Hit;
 use crate::verdict::case::Case;
+use crate::verdict::proof::Status;
 use crate::verdict::{Cited, Class, Confidence};
 
 const BEATS: &[Beats] = &[LIFE, NOTHING];
@@ -29,7 +30,7 @@ fn end<'c>(case: &'c Case<'_>, code: i64, absent: &'static str) -> Result<&'c Te
 
 /// The verdict "unknown" with the exit code that is all there is.
 fn unknown_end(case: &Case<'_>, d: &Termination, summary: String) -> Judged {
-    let supports = vec![Cited::at(d.told(", "), &case.pod_place())];
+    let supports = vec![Cited::at(Status::Ended(Box::new(d.clone())), &case.pod_place())];
     Ok(decided(Class::Unknown, case.end_phase(), Confidence::Low, summary, supports))
 }
 

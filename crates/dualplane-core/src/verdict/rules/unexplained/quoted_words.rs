@@ -3,6 +3,7 @@
 use super::{Beats, Judged, Rule, Stage, decided, unmet};
 use crate::facts::Place;
 use crate::verdict::case::Case;
+use crate::verdict::proof::Status;
 use crate::verdict::{Cited, Class, Confidence, Phase};
 
 /// More lines than a message has.
@@ -42,7 +43,7 @@ fn judge(case: &Case<'_>) -> Judged {
     };
     let summary = format!("a message says that {what}; this rests on quoted words only");
     let mut d = decided(class, Phase::Unknown, Confidence::Low, summary, supports);
-    d.against.push(Cited::plain("no status, event or log confirms it"));
+    d.against.push(Cited::plain(Status::Unconfirmed));
     Ok(d)
 }
 

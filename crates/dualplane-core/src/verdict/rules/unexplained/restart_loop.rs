@@ -5,6 +5,7 @@ use crate::evidence::State;
 use crate::facts::Hit;
 use crate::knowledge::Mark;
 use crate::verdict::case::Case;
+use crate::verdict::proof::Status;
 use crate::verdict::{Cited, Class, Confidence};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -41,12 +42,14 @@ fn restarted(case: &Case<'_>) -> Option<Cited> {
     let pod = case.pod().filter(|_| case.death().is_none())?;
     let told = pod.containers.iter().filter_map(|c| c.status.as_ref()).find_map(|s| {
         match (&s.state, s.restarts) {
-            (State::Waiting { reason, .. }, _) if reason == "CrashLoopBackOff" => Some(reason.clone()),
-            (_, Some(n)) if n > 0 => Some(format!("restart count {n}")),
+            (State::Waiting { reason, .. }, _) if reason == "CrashLoopBackOff" => {
+                Some(Status::WaitsForRestart(reason.clone()))
+            }
+            (_, Some(n)) if n > 0 => Some(Status::Restarted(n)),
             _ => None,
         }
     })?;
-    Some(Cited::at(format!("{told}; the status does not say how the container ended"), &case.pod_place()))
+    Some(Cited::at(told, &case.pod_place()))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::{Beats, Judged, LIFE, NOTHING, Rule, Stage, decided, end};
 use crate::verdict::case::Case;
+use crate::verdict::proof::Signal;
 use crate::verdict::{Cited, Class, Confidence};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -22,8 +23,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     end(case, 139, "the exit code is not 139 (SIGSEGV)")?;
-    let text = "exit code 139 means SIGSEGV: a native crash, not a lack of memory";
-    let supports = vec![Cited::at(text, &case.pod_place())];
+    let supports = vec![Cited::at(Signal::Segfault, &case.pod_place())];
     let summary = "the process crashed (SIGSEGV)";
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, supports))
 }

@@ -2,6 +2,7 @@
 
 use super::{Beats, Judged, LIFE, NOTHING, Rule, Stage, decided, end};
 use crate::verdict::case::Case;
+use crate::verdict::proof::Signal;
 use crate::verdict::{Cited, Class, Confidence};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -22,9 +23,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>) -> Judged {
     end(case, 143, "the exit code is not 143 (SIGTERM)")?;
-    let text = "exit code 143 means SIGTERM: something asked the container to stop; the OOM killer never \
-    sends SIGTERM";
-    let supports = vec![Cited::at(text, &case.pod_place())];
+    let supports = vec![Cited::at(Signal::Terminated, &case.pod_place())];
     let summary = "the container was asked to stop (SIGTERM)";
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, supports))
 }

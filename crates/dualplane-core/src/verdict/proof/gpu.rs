@@ -1,0 +1,95 @@
+//! What nvidia-smi and its like show.
+
+use crate::time::Stamp;
+use crate::units::Bytes;
+
+/// What a tool's output proves.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Gpu {
+    /// A process holds VRAM.
+    Holder {
+        /// Tool.
+        tool: &'static str,
+        /// Name of the process.
+        process: String,
+        /// Host pid.
+        pid: u64,
+        /// VRAM, where told.
+        used: Option<Bytes>,
+        /// When it was printed.
+        at: Option<Stamp>,
+        /// The error message names this pid.
+        named: bool,
+    },
+    /// A process that no list shows holds VRAM.
+    Unlisted {
+        /// Tool.
+        tool: &'static str,
+        /// In use on the card.
+        used: Bytes,
+        /// By the listed processes.
+        listed: Bytes,
+    },
+    /// The output is not of the time of the failure, and who is listed was probably there.
+    HoldersLater,
+    /// Nothing tells which GPU the container had.
+    WhichUnknown,
+    /// Free VRAM after the death.
+    FreeLater {
+        /// Tool.
+        tool: &'static str,
+        /// Free.
+        free: Bytes,
+        /// Of so much.
+        total: Option<Bytes>,
+    },
+    /// The pod's card has a fault.
+    Faulty {
+        /// Tool.
+        tool: &'static str,
+        /// Which.
+        fault: Fault,
+    },
+    /// A card has a fault that may not be the pod's.
+    MaybeFaulty {
+        /// Tool.
+        tool: &'static str,
+        /// Which.
+        fault: Fault,
+    },
+    /// The fault has no time, and no Xid tells it.
+    FaultWithoutTime,
+    /// The same of a card that may not be the pod's.
+    MaybeFaultWithoutTime,
+    /// The pod requests a MIG resource of this name.
+    MigRequested(String),
+    /// A metric carries the label of a MIG profile.
+    MigLabel {
+        /// Metric.
+        metric: String,
+        /// Profile.
+        profile: String,
+    },
+    /// The node's product label names a MIG profile.
+    MigProduct(String),
+    /// A line shows a MIG instance.
+    MigLine(String),
+    /// A listed MIG instance has the size that the error names.
+    MigOfThisSize {
+        /// Tool.
+        tool: &'static str,
+        /// Size.
+        size: Bytes,
+    },
+    /// There is no MIG instance.
+    NoMig,
+}
+
+/// A memory fault of a card.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Uncorrected ECC errors since the driver was loaded.
+    Uncorrected(u64),
+    /// Rows wait for a reset to be remapped.
+    RemapPending,
+}

@@ -1,0 +1,45 @@
+//! What logs show, and what they do not.
+
+/// What a log proves.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Log {
+    /// The server kept serving long after the line.
+    ServedOn,
+    /// The server was up so many lines after it.
+    UpAfter(u64),
+    /// Only the wording of an exception tells its class.
+    Unrecognised,
+    /// What else may stand behind a known failure, in the words of its signature.
+    Doubt(String),
+    /// A traceback lost the line that names its error.
+    CutTraceback,
+    /// The engine has a way around the error, and nothing failed.
+    Fallback,
+    /// The log's clock is in another time zone than the API's.
+    OtherZone {
+        /// Milliseconds that were taken off.
+        zone_ms: i64,
+    },
+    /// No VRAM error in so many lines of so many files.
+    NoVramError {
+        /// Lines.
+        lines: u64,
+        /// Files.
+        files: usize,
+    },
+    /// No line is known.
+    NothingKnown {
+        /// Lines.
+        lines: u64,
+    },
+    /// No memory error.
+    NoMemoryError {
+        /// Lines.
+        lines: u64,
+    },
+    /// A kernel log without an OOM kill or GPU fault.
+    QuietKernel {
+        /// Lines.
+        lines: u64,
+    },
+}

@@ -1,0 +1,28 @@
+//! Words for the GPU driver's Xid events.
+
+use dualplane_core::verdict::proof::Xid;
+
+pub(super) fn sentence(proof: &Xid) -> String {
+    match proof {
+        Xid::Event { code, pci, name } => {
+            format!("Xid {code} on {pci}: {}", name.as_deref().unwrap_or("not in the catalogue"))
+        }
+        Xid::Further { code, name } => format!("Xid {code} {}", name.as_deref().unwrap_or_default()),
+        Xid::CausedCleanup(code) => format!("an Xid 45 says \"caused by previous Xid {code}\""),
+        Xid::NoLine(code) => format!("the evidence does not contain the line of Xid {code} itself"),
+        Xid::None => "the evidence contains no Xid".to_owned(),
+        Xid::OftenByProgram => {
+            "this Xid is usually caused by the program (an illegal access in a GPU kernel), not by hardware"
+                .to_owned()
+        }
+        Xid::Consequence(code) => format!("Xid {code} is a consequence or informational"),
+        Xid::OnlyConsequence(code) => {
+            format!("Xid {code} is only a clean-up or informational message; it is a consequence")
+        }
+        Xid::OtherGpu { own, address } => format!("the pod's GPUs are {}, not {address}", own.join(", ")),
+        Xid::Gauge => {
+            "the gauge keeps the last Xid, which may be older than this failure; the kernel log has the time"
+                .to_owned()
+        }
+    }
+}
