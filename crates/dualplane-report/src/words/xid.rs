@@ -7,7 +7,8 @@ pub(super) fn sentence(proof: &Xid) -> String {
         Xid::Event { code, pci, name } => {
             format!("Xid {code} on {pci}: {}", name.as_deref().unwrap_or("not in the catalogue"))
         }
-        Xid::Further { code, name } => format!("Xid {code} {}", name.as_deref().unwrap_or_default()),
+        Xid::Further { code, name: Some(name) } => format!("Xid {code} {name}"),
+        Xid::Further { code, name: None } => format!("Xid {code}"),
         Xid::CausedCleanup(code) => format!("an Xid 45 says \"caused by previous Xid {code}\""),
         Xid::NoLine(code) => format!("the evidence does not contain the line of Xid {code} itself"),
         Xid::None => "the evidence contains no Xid".to_owned(),

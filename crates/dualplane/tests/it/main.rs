@@ -29,6 +29,7 @@ mod plan_cli;
 mod plan_gguf;
 mod plugin;
 mod preflight;
+mod proofs;
 mod real_oom;
 mod recorded;
 mod schema;

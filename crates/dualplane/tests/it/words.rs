@@ -40,7 +40,7 @@ const BANNED: &[&str] = &[
 /// A cell of a table in ARCHITECTURE.md that is longer than this should be prose.
 const MAX_CELL: usize = 300;
 
-fn found(text: &str) -> Option<&'static str> {
+pub(crate) fn found(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     BANNED.iter().find(|b| text.contains(&b.to_lowercase())).copied()

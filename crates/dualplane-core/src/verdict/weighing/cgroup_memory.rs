@@ -50,10 +50,9 @@ fn cgroup(decided: &mut Decided, c: &Cgroup, whose: Whose) {
             decided.against.push(Cited::at(proof, &peak.place));
         }
     }
-    if let Some(k) = c.oom_kill.as_ref().filter(|k| k.count > 0) {
-        if !decided.supports.iter().any(|s| s.place.as_ref() == Some(&k.place)) {
-            decided.supports.push(Cited::at(proof::Cgroup::Kills(k.count), &k.place));
-        }
+    let told = |decided: &Decided, place| decided.supports.iter().any(|s| s.place.as_ref() == Some(place));
+    if let Some(k) = c.oom_kill.as_ref().filter(|k| k.count > 0 && !told(decided, &k.place)) {
+        decided.supports.push(Cited::at(proof::Cgroup::Kills(k.count), &k.place));
     }
     if let Some(k) = c.oom_kill.as_ref().filter(|k| k.count == 0 && whose == Whose::Dead) {
         decided.against.push(Cited::at(proof::Cgroup::NoKill(NoKill::Dead), &k.place));

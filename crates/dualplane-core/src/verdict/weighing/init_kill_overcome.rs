@@ -14,14 +14,16 @@ pub(in crate::verdict) const RULE: Weighing = Weighing {
 };
 
 fn apply(case: &Case<'_>, decided: &mut Decided) {
+    let mut told = Vec::new();
     let all = case.bundle.pods.iter().flat_map(|p| &p.containers);
     for (c, t) in all.filter_map(|c| Some((c, c.overcame().filter(|t| t.oom_killed())?))) {
-        let at = t.finished.map_or(String::new(), |s| format!(" at {}", s.show()));
-        let what = format!("init container {} was OOM-killed{at}, ran again and completed", name(&c.name));
         // The same object may be at hand twice.
-        if decided.sequence.iter().any(|s| s.what == what) {
+        if told.contains(&(&c.name, t.finished)) {
             continue;
         }
+        told.push((&c.name, t.finished));
+        let at = t.finished.map_or(String::new(), |s| format!(" at {}", s.show()));
+        let what = format!("init container {} was OOM-killed{at}, ran again and completed", name(&c.name));
         decided.sequence.push(Step {
             class: Class::HostOomKilled,
             phase: Phase::Load,

@@ -19,14 +19,13 @@ pub(in crate::verdict) const RULE: Weighing = Weighing {
 
 fn apply(case: &Case<'_>, decided: &mut Decided) {
     let Some(pod) = case.pod() else { return };
-    if decided.class.plane() != Plane::Host {
-        records(case, pod, decided);
-    }
-    statuses(case, pod, decided);
+    let recorded =
+        if decided.class.plane() == Plane::Host { Vec::new() } else { records(case, pod, decided) };
+    statuses(case, pod, &recorded, decided);
 }
 
 /// Kills that the API tells, of containers and runs of which the kernel log at hand holds no record.
-fn statuses(case: &Case<'_>, pod: &Pod, decided: &mut Decided) {
+fn statuses(case: &Case<'_>, pod: &Pod, recorded: &[&str], decided: &mut Decided) {
     let own = |c: &Container| Some(&c.name) == case.subject.container.as_ref();
     for c in &pod.containers {
         let ends = c.status.iter().flat_map(ContainerStatus::terminations);
@@ -43,8 +42,7 @@ fn statuses(case: &Case<'_>, pod: &Pod, decided: &mut Decided) {
             format!("container {}, another container of the pod,", crate::text::name(&c.name))
         };
         let what = format!("{whose} was OOM-killed ({})", end.told(", "));
-        let same = |s: &Step| s.what.contains(whose.trim_end_matches(',')) && s.class == Class::HostOomKilled;
-        if decided.sequence.len() > TOLD || decided.sequence.iter().any(same) {
+        if decided.sequence.len() > TOLD || !own(c) && recorded.contains(&c.name.as_str()) {
             continue;
         }
         decided.sequence.push(Step {
@@ -57,9 +55,11 @@ fn statuses(case: &Case<'_>, pod: &Pod, decided: &mut Decided) {
     }
 }
 
-fn records(case: &Case<'_>, pod: &Pod, decided: &mut Decided) {
+/// Kills that the kernel log tells; the containers that it names.
+fn records<'p>(case: &Case<'_>, pod: &'p Pod, decided: &mut Decided) -> Vec<&'p str> {
     let uids = [Some(pod.uid.as_str()).filter(|u| !u.is_empty()), pod.config_hash.as_deref()];
     let mut told: Vec<String> = Vec::new();
+    let mut named = Vec::new();
     for oom in &case.facts.ooms {
         let id = oom.container_id();
         let of = |c: &&Container| {
@@ -87,6 +87,7 @@ fn records(case: &Case<'_>, pod: &Pod, decided: &mut Decided) {
         let stamp = oom.stamp;
         let what = format!("the kernel OOM-killed a process of {whose}");
         told.push(whose);
+        named.extend(owner.map(|c| c.name.as_str()));
         let trigger = Trigger {
             place: oom.place.clone(),
             text: oom.text.clone(),
@@ -102,6 +103,7 @@ fn records(case: &Case<'_>, pod: &Pod, decided: &mut Decided) {
             follows: false,
         });
     }
+    named
 }
 
 #[cfg(test)]
