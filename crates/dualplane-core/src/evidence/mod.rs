@@ -27,6 +27,7 @@ pub use kube_model::{
     Condition, Container, ContainerKind, ContainerStatus, Event, Extent, Node, Pod, Probe, State,
     Termination, Volume,
 };
+pub(crate) use lines::parts;
 use lines::{encoding, paste, prose, rotation, sifted, stream, wrap};
 pub use lines::{framing, prefix};
 use metrics::{exports, promql};

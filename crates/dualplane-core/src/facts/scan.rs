@@ -13,7 +13,8 @@ use super::openings::{Opening, any};
 use super::trace::{Traces, exception_name, message_of};
 use super::{Exception, Facts, Hit, LogSummary, Mig, MigSeen, Place, quote, vram, xid};
 use crate::evidence::LogSource;
-use crate::evidence::framing::process_of;
+use crate::evidence::framing::{Unwrapped, process_of};
+use crate::evidence::parts::{Cut, Joined, Parts};
 use crate::evidence::prefix::unwrap;
 use crate::knowledge::{Knowledge, Mark, Match, Scope, Signature};
 use crate::time::Stamp;
@@ -65,8 +66,8 @@ struct Scan<'a> {
     xids: Vec<super::XidEvent>,
     xid_counts: HashMap<(u32, String), u64>,
     summary: LogSummary,
-    /// Lines in parts, of standard output and standard error: the two interleave.
-    partial: [Option<(u64, String, String)>; 2],
+    /// Lines that a runtime cut.
+    parts: Parts<Part>,
     card: Option<String>,
     source: Option<String>,
     /// Where in the line at hand a user's text begins.
@@ -93,7 +94,7 @@ impl<'a> Scan<'a> {
             xids: Vec::new(),
             xid_counts: HashMap::new(),
             summary: LogSummary::of(log),
-            partial: [None, None],
+            parts: Parts::default(),
             card: None,
             source: None,
             user_text: None,
@@ -105,7 +106,7 @@ impl<'a> Scan<'a> {
 
     fn interrupted(&mut self) {
         self.traces = Traces::default();
-        self.partial = [None, None];
+        self.parts = Parts::default();
         self.unsized_error = None;
         self.recent.clear();
     }
@@ -121,31 +122,30 @@ impl<'a> Scan<'a> {
             return;
         }
         let raw = head_of(bytes);
-        let unwrapped = unwrap(self.log, &raw);
-        self.source = unwrapped.source;
+        let Unwrapped { text, stamp, stderr, partial, source } = unwrap(self.log, &raw);
+        self.source = source;
         self.summary.lines = number;
-        if unwrapped.stamp.is_some() {
-            self.summary.first = self.summary.first.or(unwrapped.stamp);
-            self.summary.last = unwrapped.stamp;
+        if stamp.is_some() {
+            self.summary.first = self.summary.first.or(stamp);
+            self.summary.last = stamp;
         }
-        // CRI splits long lines: the parts are matched as one and cited by the first.
-        let [out, err] = &mut self.partial;
-        let partial = if is_stderr(&raw) { err } else { out };
-        if unwrapped.partial {
-            let (_, _, text) =
-                partial.get_or_insert_with(|| (number, raw.clone().into_owned(), String::new()));
-            if text.len() < MAX_LINE {
-                text.push_str(&unwrapped.text);
+        // The parts of a cut line are matched as one and cited by the first.
+        let keep = |text: Cow<'_, str>, before: usize| Part {
+            number,
+            raw: if before == 0 { raw.clone().into_owned() } else { String::new() },
+            text: if before < MAX_LINE || !partial { text.into_owned() } else { String::new() },
+        };
+        match self.parts.take(Cut { stderr, partial, bytes: text.len() }, text, keep) {
+            Joined::Open => {}
+            Joined::Whole(text) => {
+                self.message(number, &raw, &text, stamp, bytes);
+                self.quote(number, &text, next);
             }
-            return;
-        }
-        if let Some((first, raw_first, mut text)) = partial.take() {
-            text.push_str(&unwrapped.text);
-            self.message(first, &raw_first, &text, unwrapped.stamp, bytes);
-            self.quote(number, &text, next);
-        } else {
-            self.message(number, &raw, &unwrapped.text, unwrapped.stamp, bytes);
-            self.quote(number, &unwrapped.text, next);
+            Joined::Line(parts) => {
+                let Some((first, raw, text)) = whole(parts) else { return };
+                self.message(first, &raw, &text, stamp, bytes);
+                self.quote(number, &text, next);
+            }
         }
     }
 
@@ -439,7 +439,7 @@ impl<'a> Scan<'a> {
     }
 
     fn finish(mut self, facts: &mut Facts) {
-        let mut open: Vec<_> = std::mem::take(&mut self.partial).into_iter().flatten().collect();
+        let mut open: Vec<_> = std::mem::take(&mut self.parts).left().filter_map(whole).collect();
         open.sort_by_key(|(number, ..)| *number);
         for (number, raw, text) in open {
             self.message(number, &raw, &text, None, b"");
@@ -469,12 +469,19 @@ fn head_of(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes.get(..bytes.len().min(MAX_LINE)).unwrap_or(bytes))
 }
 
-/// The container runtime says it of each line; any other line is taken for standard output.
-fn is_stderr(raw: &str) -> bool {
-    if raw.starts_with('{') {
-        return raw.contains("\"stream\":\"stderr\"");
-    }
-    raw.split_once(' ').is_some_and(|(_, rest)| rest.starts_with("stderr "))
+/// A part of a line that a runtime cut.
+struct Part {
+    number: u64,
+    raw: String,
+    text: String,
+}
+
+/// The line that parts make: number and raw text of the first, and the text of all.
+fn whole(parts: Vec<Part>) -> Option<(u64, String, String)> {
+    let mut parts = parts.into_iter();
+    let Part { number, raw, mut text } = parts.next()?;
+    text.extend(parts.map(|p| p.text));
+    Some((number, raw, text))
 }
 
 #[cfg(test)]

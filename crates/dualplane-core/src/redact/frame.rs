@@ -32,7 +32,7 @@ impl<'a> Frame<'a> {
         let base = strip_ansi(raw);
         let unwrapped = prefix::unwrap(log, &base);
         let partial = unwrapped.partial;
-        let stderr = base.contains(" stderr ") || base.contains("\"stream\":\"stderr\"");
+        let stderr = unwrapped.stderr;
         let inside = base.strip_suffix(&*unwrapped.text).map(str::len);
         // A record of JSON may stand in another wrapping, whose text it is as a whole.
         let record = match inside {

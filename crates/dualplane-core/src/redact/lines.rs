@@ -9,6 +9,7 @@ use super::frame::Frame;
 use super::name::{is_harmless, judge};
 use super::spans;
 use super::{json_tail, pem};
+use crate::evidence::parts::{Cut, Joined, Parts};
 use crate::evidence::{LogSource, prefix};
 use crate::facts::{lines, quote, trace};
 use crate::knowledge::Knowledge;
@@ -27,22 +28,22 @@ pub(super) fn redact<'t>(r: &mut Redactor<'_>, text: &'t str) -> Cow<'t, str> {
         walk.line(r, i, raw, &lines);
         i += 1;
     }
-    for group in std::mem::take(&mut walk.parts) {
+    for group in std::mem::take(&mut walk.cut).left() {
         walk.parts(r, group, &lines);
     }
     walk.finish(text)
 }
 
-/// Parts of a line that a runtime cut, with their line numbers.
-type Parts<'t> = Vec<(usize, Frame<'t>)>;
+/// A part of a line that a runtime cut, with its line number.
+type Part<'t> = (usize, Frame<'t>);
 
 struct Walk<'t> {
     /// Tells the tool whose prefix stands before each line.
     log: LogSource,
     /// New lines, by their index.
     new: BTreeMap<usize, String>,
-    /// Open parts of standard output and standard error.
-    parts: [Parts<'t>; 2],
+    /// Lines that a runtime cut.
+    cut: Parts<Part<'t>>,
     prompts: quote::Prompts,
     /// Lines of a prompt that nothing closes go on, up to this many and to this depth of brackets.
     open: Option<(u64, Option<i64>)>,
@@ -57,7 +58,7 @@ impl<'t> Walk<'t> {
         Self {
             log,
             new: BTreeMap::new(),
-            parts: [Vec::new(), Vec::new()],
+            cut: Parts::default(),
             prompts: quote::Prompts::default(),
             open: None,
             pem: pem::Block::default(),
@@ -77,7 +78,7 @@ impl<'t> Walk<'t> {
             return;
         }
         let quoted = self.prompts.hold(i as u64 + 1);
-        let cut = self.parts.iter().any(|p| !p.is_empty());
+        let cut = self.cut.any_open();
         let going_on = quoted || cut || self.open.is_some() || self.pem.is_open() || self.variable.is_some();
         if !going_on && !worth_a_look(r.knowledge, raw) {
             return;
@@ -87,26 +88,20 @@ impl<'t> Walk<'t> {
             self.put(r, i, frame, Some(String::new()));
             return;
         }
-        if frame.partial {
-            if let Some(parts) = self.parts.get_mut(usize::from(frame.stderr)) {
-                parts.push((i, frame));
-                if parts.iter().map(|(_, f)| f.text.len()).sum::<usize>() > MAX_JOINED {
-                    let parts = std::mem::take(parts);
+        let cut = Cut { stderr: frame.stderr, partial: frame.partial, bytes: frame.text.len() };
+        match self.cut.take(cut, frame, |frame, _| (i, frame)) {
+            Joined::Whole(frame) => {
+                let text = frame.text.clone();
+                let message = self.message(r, i, &text, next);
+                self.put(r, i, frame, message);
+            }
+            Joined::Line(parts) => self.parts(r, parts, next),
+            Joined::Open => {
+                if let Some(parts) = self.cut.longer_than(MAX_JOINED) {
                     self.parts(r, parts, next);
                 }
             }
-            return;
         }
-        let open =
-            self.parts.get_mut(usize::from(frame.stderr)).filter(|p| !p.is_empty()).map(std::mem::take);
-        if let Some(mut parts) = open {
-            parts.push((i, frame));
-            self.parts(r, parts, next);
-            return;
-        }
-        let text = frame.text.clone();
-        let message = self.message(r, i, &text, next);
-        self.put(r, i, frame, message);
     }
 
     /// The new message of a line; `None` where it stays.
@@ -232,7 +227,7 @@ impl<'t> Walk<'t> {
     fn parts(
         &mut self,
         r: &mut Redactor<'_>,
-        parts: Parts<'t>,
+        parts: Vec<Part<'t>>,
         next: &(impl Iterator<Item = &'t str> + Clone),
     ) {
         let whole: String = parts.iter().map(|(_, f)| f.text.as_str()).collect();

@@ -18,6 +18,8 @@ pub struct Unwrapped<'a> {
     pub stamp: Option<Stamp>,
     /// CRI cut a long line: the next line goes on.
     pub partial: bool,
+    /// Standard error, where the runtime says so; any other line is taken for standard output.
+    pub stderr: bool,
     /// Pod, container or service, where a tool put it before the line.
     pub source: Option<String>,
 }
@@ -37,13 +39,16 @@ pub fn unwrap_line(raw: &str) -> Unwrapped<'_> {
     }
     let text = strip_ansi(raw);
     let stamp = find_stamp(&text);
-    Unwrapped { text, stamp, partial: false, source: None }
+    Unwrapped { text, stamp, partial: false, stderr: false, source: None }
 }
 
 /// `2026-07-03T22:40:06.123456789Z stdout F message`
 fn cri(raw: &str) -> Option<Unwrapped<'_>> {
-    let (time, rest) = raw.split_once(' ')?;
-    let rest = rest.strip_prefix("stdout ").or_else(|| rest.strip_prefix("stderr "))?;
+    let (time, behind) = raw.split_once(' ')?;
+    let (stderr, rest) = match behind.strip_prefix("stdout ") {
+        Some(rest) => (false, rest),
+        None => (true, behind.strip_prefix("stderr ")?),
+    };
     let partial = match rest.get(..2)? {
         "F " => false,
         "P " => true,
@@ -55,6 +60,7 @@ fn cri(raw: &str) -> Option<Unwrapped<'_>> {
         text: strip_ansi(rest.get(2..).unwrap_or_default()),
         stamp: Some(stamp),
         partial,
+        stderr,
         source: None,
     })
 }
@@ -75,12 +81,13 @@ fn json_record(raw: &str) -> Option<Unwrapped<'_>> {
         }
     }
     let partial = docker && !message.ends_with('\n');
+    let stderr = map.get("stream").and_then(Value::as_str) == Some("stderr");
     let stamp = get(&["time", "timestamp", "ts", "@timestamp"])
         .and_then(|t| parse_rfc3339(t).or_else(|| find_stamp(t)))
         .or_else(|| journald_time(&map))
         .or_else(|| find_stamp(&text));
     let text = strip_ansi(&text).into_owned();
-    Some(Unwrapped { text: Cow::Owned(text), stamp, partial, source: None })
+    Some(Unwrapped { text: Cow::Owned(text), stamp, partial, stderr, source: None })
 }
 
 fn journald_time(map: &serde_json::Map<String, Value>) -> Option<Stamp> {
@@ -93,7 +100,13 @@ fn journald_time(map: &serde_json::Map<String, Value>) -> Option<Stamp> {
 pub fn unwrap_kernel(raw: &str) -> Unwrapped<'_> {
     let line = raw.trim_end_matches('\r');
     if let Some((stamp, text)) = parse_kmsg(line) {
-        return Unwrapped { text: Cow::Borrowed(text), stamp: Some(stamp), partial: false, source: None };
+        return Unwrapped {
+            text: Cow::Borrowed(text),
+            stamp: Some(stamp),
+            partial: false,
+            stderr: false,
+            source: None,
+        };
     }
     // dmesg -x: facility and level before the stamp; syslog: <6> before it.
     let body = match line.find('[') {
@@ -108,7 +121,13 @@ pub fn unwrap_kernel(raw: &str) -> Unwrapped<'_> {
         _ => line,
     };
     if let Some((stamp, text)) = parse_boot_prefix(body) {
-        return Unwrapped { text: Cow::Borrowed(text), stamp: Some(stamp), partial: false, source: None };
+        return Unwrapped {
+            text: Cow::Borrowed(text),
+            stamp: Some(stamp),
+            partial: false,
+            stderr: false,
+            source: None,
+        };
     }
     if let Some((_, rest)) =
         body.strip_prefix('[').and_then(|b| b.split_once("] ")).filter(|(s, _)| s.len() > 18)
@@ -117,6 +136,7 @@ pub fn unwrap_kernel(raw: &str) -> Unwrapped<'_> {
             text: Cow::Borrowed(rest),
             stamp: find_stamp(body),
             partial: false,
+            stderr: false,
             source: None,
         };
     }
@@ -127,6 +147,7 @@ pub fn unwrap_kernel(raw: &str) -> Unwrapped<'_> {
             text: Cow::Borrowed(rest),
             stamp: find_stamp(body),
             partial: false,
+            stderr: false,
             source: None,
         };
     }

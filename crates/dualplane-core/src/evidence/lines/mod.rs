@@ -2,6 +2,7 @@
 
 pub(in crate::evidence) mod encoding;
 pub mod framing;
+pub(crate) mod parts;
 pub(in crate::evidence) mod paste;
 pub mod prefix;
 pub(in crate::evidence) mod prose;

@@ -63,6 +63,7 @@ pub fn unwrap<'a>(log: &LogSource, raw: &'a str) -> Unwrapped<'a> {
                         text: Cow::Owned(u.text.into_owned()),
                         stamp: u.stamp,
                         partial: u.partial,
+                        stderr: u.stderr,
                         source: Some(source.trim().to_owned()),
                     };
                 }
