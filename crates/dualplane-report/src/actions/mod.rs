@@ -10,6 +10,7 @@ mod host;
 mod kv;
 mod levers;
 mod mig;
+mod next;
 mod other;
 mod patch;
 mod pressure;

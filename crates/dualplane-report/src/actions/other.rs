@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::patch::container_patch;
-use super::{Action, Context, Stage, names, quotes};
+use super::{Action, Context, Stage, names, next, quotes};
 use dualplane_base::Class;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
@@ -43,6 +43,9 @@ fn not_memory(cx: &Context<'_>) -> Vec<Action> {
             )
             .run(n.exec("df -h")),
         );
+    }
+    if out.is_empty() {
+        out.push(next::step(cx));
     }
     out.push(Action::new(Stage::Avoid, "Do not change host RAM or VRAM settings for this"));
     out

@@ -110,7 +110,10 @@ fn tensor_parallel(cx: &Context<'_>) -> Action {
     let known = if e.ranks_are_given() {
         format!("{flag} is currently {now}")
     } else {
-        format!("{now} ranks at least by the log")
+        match now {
+            1 => "nothing shows more than one rank".to_owned(),
+            n => format!("the log shows at least {n} ranks"),
+        }
     };
     let a = Action::new(
         Stage::Fix,

@@ -5,16 +5,41 @@ use dualplane_core::facts::{Maker, XidEvent};
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
-    let n = names(cx);
     let first = cx.verdict.trigger.as_ref().and_then(|t| cx.facts.xids.iter().find(|x| x.place == t.place));
-    let Some(x) = first else {
-        text_only(cx, &mut out);
-        finish(cx, &mut out);
-        return out;
+    match first {
+        Some(x) => by_code(cx, x.caused_by.unwrap_or(x.code), &x.pci, &mut out),
+        None => match of_gauge(cx) {
+            Some((code, pci)) => by_code(cx, code, &pci, &mut out),
+            None => text_only(cx, &mut out),
+        },
+    }
+    finish(cx, &mut out);
+    out
+}
+
+/// The code that DCGM's gauge shows, and the address of the card where the sample names it.
+fn of_gauge(cx: &Context<'_>) -> Option<(u32, String)> {
+    let place = &cx.verdict.trigger.as_ref()?.place;
+    let sample = cx.bundle.metrics.iter().find(|s| s.file == place.file && Some(s.line) == place.line)?;
+    let code = if sample.name == "DCGM_FI_DEV_XID_ERRORS" && sample.value >= 1.0 {
+        sample.value as u32
+    } else {
+        sample.label("err_code")?.parse().ok()?
     };
+    let index = sample.label("gpu").filter(|g| g.len() <= 2 && g.chars().all(|c| c.is_ascii_digit()));
+    let card = sample.label("pci_bus_id").and_then(dualplane_core::facts::pci_address);
+    Some((code, card.or(index.map(str::to_owned)).unwrap_or_else(|| "GPU".to_owned())))
+}
+
+/// What the vendor's table says of a code, or the driver itself.
+fn by_code(cx: &Context<'_>, code: u32, card: &str, out: &mut Vec<Action>) {
+    let n = names(cx);
+    // The address comes from a log: only what an address is made of goes into a command.
+    let plain = !card.is_empty() && card.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, ':' | '.'));
+    let card = if plain { card } else { "GPU" };
     // Xid 154 is the driver's own summary: its action outranks the table's for the same GPU.
-    let summary = cx.facts.xids.iter().rev().find(|s| s.code == 154 && s.pci == x.pci);
-    let known = cx.knowledge.xid(x.code);
+    let summary = cx.facts.xids.iter().rev().find(|s| s.code == 154 && s.pci == card);
+    let known = cx.knowledge.xid(code);
     let action = summary
         .map(recovery)
         .filter(|a| *a != "none")
@@ -28,56 +53,35 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
             or_dash(&k.immediate),
             or_dash(&k.investigate)
         ),
-        _ => format!(
-            "Xid {} is not in the catalogue; a reset is the safe step before using the GPU again",
-            x.code
-        ),
-    };
-    match action {
-        "restart_app" => out.push(
-            Action::new(Stage::StopTheBleeding, "Restart the server; the GPU itself needs no reset")
-                .because(because)
-                .run(format!("kubectl delete pod {} -n {}", n.pod, n.ns)),
-        ),
-        "none" => out.push(
-            Action::new(Stage::StopTheBleeding, "This Xid alone requires no action on the GPU")
-                .because(because),
-        ),
-        "reboot_node" => {
-            out.push(
-                Action::new(Stage::StopTheBleeding, "Drain the node and reboot it")
-                    .because(because)
-                    .run(format!("kubectl cordon {}", n.node))
-                    .run(format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", n.node))
-                    .run(on_node(&n.node, "systemctl reboot")),
-            );
-        }
         _ => {
-            out.push(
-                Action::new(Stage::StopTheBleeding, "Drain the pods of this GPU, then reset it")
-                    .because(because)
-                    .run(format!("kubectl cordon {}", n.node))
-                    .run(format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", n.node))
-                    .run(on_node(&n.node, &format!("nvidia-smi --gpu-reset -i {}", x.pci))),
-            );
+            format!("Xid {code} is not in the catalogue; a reset is the safe step before using the GPU again")
         }
-    }
-    if let Some(k) = known {
-        out.push(
-            Action::new(
-                Stage::Fix,
-                format!("Decide whether to return the GPU to service or replace it: {}", k.meaning),
-            )
-            .because(affects(k)),
-        );
-        if let Some(a) = out.last_mut() {
-            for command in k.then.list() {
-                a.commands.push(command.replace("<pci>", &x.pci));
-            }
+    };
+    let drain = |title: &str, last: &str| {
+        Action::new(Stage::StopTheBleeding, title)
+            .because(because.clone())
+            .run(format!("kubectl cordon {}", n.node))
+            .run(format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", n.node))
+            .run(on_node(&n.node, last))
+    };
+    out.push(match action {
+        "restart_app" => {
+            Action::new(Stage::StopTheBleeding, "Restart the server; the GPU itself needs no reset")
+                .because(because.clone())
+                .run(format!("kubectl delete pod {} -n {}", n.pod, n.ns))
         }
-    }
-    finish(cx, &mut out);
-    out
+        "none" => Action::new(Stage::StopTheBleeding, "This Xid alone requires no action on the GPU")
+            .because(because.clone()),
+        "reboot_node" => drain("Drain the node and reboot it", "systemctl reboot"),
+        _ => drain("Drain the pods of this GPU, then reset it", &format!("nvidia-smi --gpu-reset -i {card}")),
+    });
+    let Some(k) = known else { return };
+    let decide = Action::new(
+        Stage::Fix,
+        format!("Decide whether to return the GPU to service or replace it: {}", k.meaning),
+    )
+    .because(affects(k));
+    out.push(k.then.list().iter().fold(decide, |a, command| a.run(command.replace("<pci>", card))));
 }
 
 fn affects(k: &dualplane_core::knowledge::Xid) -> String {
@@ -107,16 +111,15 @@ fn recovery(x: &XidEvent) -> &'static str {
 /// Only the engine reports the fault: ask the driver first.
 fn text_only(cx: &Context<'_>, out: &mut Vec<Action>) {
     let n = names(cx);
+    let what = if cx.facts.maker == Maker::Nvidia { "Xid" } else { "message" };
     out.push(
         Action::new(
             Stage::StopTheBleeding,
-            "Restart the server, and check the driver's Xid before \
-        relying on this GPU again",
+            format!("Restart the server, and check the driver's {what} before relying on this GPU again"),
         )
-        .because(
-            "the engine reports a GPU fault; whether to restart, reset or replace depends on the \
-            Xid, which the evidence does not contain",
-        )
+        .because(format!(
+            "whether to restart, reset or replace depends on the driver's {what}, which the evidence does not contain"
+        ))
         .run(on_node(&n.node, cx.facts.maker.kernel_words()))
         .run(on_node(&n.node, cx.facts.maker.faults())),
     );

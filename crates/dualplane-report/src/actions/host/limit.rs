@@ -1,17 +1,15 @@
 //! The limit of a container that was killed over it: what its launch needs by the plan, or the least that the kill proves.
 
-use super::{HEADROOM, measure, resources_patch};
+use super::{HEADROOM, measure, resources_patch, with_headroom};
 use crate::actions::{Action, Context, Stage, Workload, names, workload};
 use crate::budget::suspects::band;
 use dualplane_base::Phase;
 use dualplane_base::time::span;
-use dualplane_base::units::{Bytes, GIB, MIB};
+use dualplane_base::units::Bytes;
 use dualplane_core::evidence::ContainerKind;
 use dualplane_core::verdict::Course;
 use dualplane_plan::Quantity;
 
-/// Limits below this are rounded to a finer step.
-const SMALL: Bytes = Bytes(4 * GIB);
 /// Terms of a plan that are told.
 const TERMS: usize = 4;
 
@@ -111,13 +109,8 @@ fn at_least(cx: &Context<'_>, limit: Bytes, need: Option<Quantity>) -> Option<Wa
     if let (Some(ms), true) = (held.ran_ms, cx.verdict.phase == Phase::Traffic) {
         because.push(format!("it lasted {} with the limit of {limit}", span(ms)));
     }
-    let step = if limit < SMALL { 64 * MIB } else { GIB };
-    let wanted = least.scale(HEADROOM).round_up_to(step);
-    because.push(format!(
-        "{least} × {HEADROOM} headroom, rounded up to whole {} = {}",
-        if step == GIB { "GiB" } else { "64 MiB" },
-        wanted.k8s()
-    ));
+    let wanted = with_headroom(least);
+    because.push(format!("{least} × {HEADROOM} headroom, rounded up = {}", wanted.k8s()));
     let title = if lower_bound {
         format!(
             "{} the memory request and limit to at least {}: {limit} was not enough, and the evidence shows no upper bound",

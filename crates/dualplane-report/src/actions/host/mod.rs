@@ -10,7 +10,7 @@ mod pools;
 use super::patch::{container_patch, quantity};
 use super::{Action, Context, Stage, names, promql, signatures};
 use dualplane_base::Class;
-use dualplane_base::units::Bytes;
+use dualplane_base::units::{Bytes, GIB, MIB};
 use dualplane_core::evidence::ContainerKind;
 use dualplane_core::facts::{HostPool, OomRecord, host_pools};
 use dualplane_core::verdict::memory_limit;
@@ -18,6 +18,12 @@ use dualplane_core::verdict::memory_limit;
 /// Headroom over a computed need: page tables, allocator slack and what a 1 s sample misses. A rule of thumb, named as
 /// one wherever it is used.
 const HEADROOM: f64 = 1.10;
+
+/// With headroom, rounded up: to whole GiB, small amounts to 64 MiB.
+fn with_headroom(need: Bytes) -> Bytes {
+    let step = if need < Bytes(4 * GIB) { 64 * MIB } else { GIB };
+    need.scale(HEADROOM).round_up_to(step)
+}
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();

@@ -1,9 +1,9 @@
 //! The node ran out: requests that the scheduler can count with, and room made now.
 
-use super::{HEADROOM, record, resources_patch};
+use super::{HEADROOM, record, resources_patch, with_headroom};
 use crate::actions::check::{Rest, node_memory};
 use crate::actions::{Action, Context, Stage, names};
-use dualplane_base::units::{Bytes, GIB};
+use dualplane_base::units::Bytes;
 use dualplane_core::facts::HostPool;
 
 pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) {
@@ -35,12 +35,10 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
                 Stage::Fix,
                 format!(
                     "Run it on a node with at least {} of RAM for it, or let it use less",
-                    used.scale(HEADROOM).round_up_to(GIB).k8s()
+                    with_headroom(used).k8s()
                 ),
             )
-            .because(format!(
-                "it used {used} on a node with {has}; × {HEADROOM} headroom, rounded up to whole GiB"
-            )),
+            .because(format!("it used {used} on a node with {has}; × {HEADROOM} headroom, rounded up")),
         );
     } else if let Some((used, comm)) = &used {
         let mut a = Action::new(
@@ -48,12 +46,11 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
             format!(
                 "Set the memory request (and limit) to the process's actual use, {}, so that the \
             scheduler accounts for it",
-                used.scale(HEADROOM).round_up_to(GIB).k8s()
+                with_headroom(*used).k8s()
             ),
         )
         .because(format!(
-            "{comm} used anon + shmem = {used} when it was killed; × {HEADROOM} headroom, \
-        rounded up to whole GiB"
+            "{comm} used anon + shmem = {used} when it was killed; × {HEADROOM} headroom, rounded up"
         ));
         if let Some(request) = s.memory_request {
             a = a.because(format!(
@@ -62,17 +59,14 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
                 used.saturating_sub(request)
             ));
         }
-        out.push(a.patch(&resources_patch(
-            cx,
-            used.scale(HEADROOM).round_up_to(GIB),
-            used.scale(HEADROOM).round_up_to(GIB),
-        )));
+        let want = with_headroom(*used);
+        out.push(a.rests(Rest::NodeHolds(want)).patch(&resources_patch(cx, want, want)));
     } else if let Some(usage) = eviction_usage(cx) {
-        let need = usage.scale(HEADROOM).round_up_to(GIB);
+        let need = with_headroom(usage);
         let request = s.memory_request.map_or_else(|| "unset".to_owned(), |r| r.k8s());
         out.push(
             Action::new(Stage::Fix, format!("Set the memory request and limit to {}, so that the scheduler places it where it fits", need.k8s()))
-                .because(format!("the kubelet measured {usage} at the eviction, request {request}; × {HEADROOM} headroom, rounded up to whole GiB"))
+                .because(format!("the kubelet measured {usage} at the eviction, request {request}; × {HEADROOM} headroom, rounded up"))
                 .patch(&resources_patch(cx, need, need)),
         );
     }

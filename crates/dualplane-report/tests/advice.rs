@@ -1,0 +1,166 @@
+//! What is advised, over all incidents: nothing against the evidence, and a number where the evidence has one.
+//!
+//! The checks read what is printed, as a person does, and not what the code believes that it rests on.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs, clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod common;
+
+use common::incidents;
+use dualplane_base::Class;
+use dualplane_base::units::{Bytes, parse_k8s_memory};
+use dualplane_core::evidence::ContainerKind;
+use dualplane_core::facts::Maker;
+use dualplane_core::knowledge::Knowledge;
+use dualplane_report::actions::{Action, Stage};
+use dualplane_report::{self as report, Report};
+
+fn reports() -> Vec<(String, Report)> {
+    let knowledge = Knowledge::embedded().unwrap();
+    let all = incidents().into_iter().flat_map(|(name, files)| {
+        let of = report::triage_all(&name, files, Vec::new(), &knowledge);
+        of.into_iter().map(move |r| (name.clone(), r))
+    });
+    all.collect()
+}
+
+/// The memory that a patch asks for, as a request.
+fn requested(a: &Action) -> Option<Bytes> {
+    let patch = a.patch.as_deref()?;
+    let (_, rest) = patch.split_once("requests:")?;
+    let line = rest.lines().find(|l| l.trim_start().starts_with("memory:"))?;
+    parse_k8s_memory(line.split_once(':')?.1.trim().trim_matches('"'))
+}
+
+/// `Set FLAG VALUE (from NOW)`: both numbers.
+fn from_to(title: &str) -> Option<(f64, f64)> {
+    let (head, rest) = title.split_once(" (from ")?;
+    let number = |t: &str| t.replace(',', "").parse::<f64>().ok();
+    let to = number(head.rsplit(' ').next()?)?;
+    Some((number(rest.split(')').next()?)?, to))
+}
+
+fn contradictions(r: &Report) -> Vec<String> {
+    let mut out = Vec::new();
+    let subject = &r.verdict.subject;
+    let node = r.bundle.nodes.iter().find(|n| Some(n.name.as_str()) == subject.node.as_deref());
+    let room = node.and_then(|n| n.memory_allocatable);
+    let limit = dualplane_core::verdict::memory_limit(&r.facts, subject);
+    for a in &r.actions {
+        let mut say = |why: &str| out.push(format!("{}: {why}", a.title));
+        if let Some((from, to)) = from_to(&a.title)
+            && (from - to).abs() < f64::EPSILON
+        {
+            say("sets what is set");
+        }
+        if let (Some(want), Some(room)) = (requested(a), room)
+            && want > room
+            && !a.arithmetic.iter().any(|l| l.contains("larger node"))
+        {
+            say("asks for more than the node has");
+        }
+        let shown = requested(a).zip(limit);
+        if a.stage == Stage::Fix
+            && r.verdict.class == Class::HostOomKilled
+            && shown.is_some_and(|(want, limit)| want < limit)
+            && a.title.contains("limit to at least")
+        {
+            say("asks for less than was not enough");
+        }
+        for c in &a.commands {
+            if r.facts.maker != Maker::Nvidia && c.contains("nvidia-smi") {
+                say("runs a tool of another maker");
+            }
+            if c.contains(" POD ") && subject.pod.is_some() {
+                say("has a placeholder for a pod that is known");
+            }
+        }
+        let sizes: Vec<Bytes> =
+            a.title.split_once("needs at least ").into_iter().flat_map(|(_, t)| sizes(t)).collect();
+        if let [need, has, ..] = sizes[..]
+            && need <= has
+        {
+            say("needs less than there is");
+        }
+    }
+    let fixes = || r.actions.iter().filter(|a| a.stage == Stage::Fix);
+    let avoids = |words: &str| r.actions.iter().any(|a| a.stage == Stage::Avoid && a.title.contains(words));
+    if avoids("Do not lower the KV cache share") && fixes().any(|a| a.title.contains("lower --mem-fraction-static")) {
+        out.push("lowers the share that it says to keep".to_owned());
+    }
+    if avoids("Do not quantise") && fixes().any(|a| a.title.contains("quantised checkpoint")) {
+        out.push("quantises what it says not to".to_owned());
+    }
+    out
+}
+
+/// `46.41 GiB` in a text.
+fn sizes(text: &str) -> Vec<Bytes> {
+    let words: Vec<&str> = text.split([' ', ',']).collect();
+    words
+        .windows(2)
+        .filter_map(|w| dualplane_base::units::parse_memory(&format!("{} {}", w[0], w[1]), None))
+        .collect()
+}
+
+#[test]
+fn no_action_stands_against_the_evidence() {
+    let mut bad = Vec::new();
+    for (name, r) in reports() {
+        bad.extend(contradictions(&r).into_iter().map(|c| format!("{name}: {c}")));
+    }
+    assert!(bad.is_empty(), "{} contradictions:\n{}", bad.len(), bad.join("\n"));
+}
+
+/// A contradiction that is planted is found: the checks can fail.
+#[test]
+fn the_checks_find_what_is_planted() {
+    let knowledge = Knowledge::embedded().unwrap();
+    let (_, files) = incidents().into_iter().find(|(n, _)| n == "vllm-host-oom-killed-d062").unwrap();
+    let mut r = report::triage_all("x", files, Vec::new(), &knowledge).remove(0);
+    assert!(contradictions(&r).is_empty());
+    for (title, command) in [
+        ("Set --max-model-len 4096 (from 4,096)", ""),
+        ("Give it more: it needs at least 10.00 GiB on this GPU before it can serve, and the GPU has 24.00 GiB", ""),
+        ("Look", "kubectl get pod POD -n serving"),
+    ] {
+        let mut planted = r.actions[0].clone();
+        planted.title = title.to_owned();
+        planted.patch = None;
+        planted.commands = vec![command.to_owned()];
+        let kept = std::mem::replace(&mut r.actions, vec![planted]);
+        assert_eq!(contradictions(&r).len(), 1, "{title}");
+        r.actions = kept;
+    }
+}
+
+/// Of the kills over a container's limit whose launch is known, at least 70 % get a limit or a flag with its arithmetic; and
+/// nowhere is measuring the first advice where a limit is known.
+#[test]
+fn a_host_kill_gets_a_number() {
+    let (mut known, mut numbered, mut kills, mut measured_first) = (0, 0, 0, Vec::new());
+    for (name, r) in reports() {
+        if r.verdict.class != Class::HostOomKilled {
+            continue;
+        }
+        kills += 1;
+        let first = r.actions.iter().find(|a| a.stage == Stage::Fix);
+        let has_number = |a: &&Action| {
+            a.stage == Stage::Fix
+                && !a.arithmetic.is_empty()
+                && (!a.changes.is_empty() || a.patch.is_some() || requested(a).is_some())
+        };
+        if first.is_some_and(|a| a.title.contains("measure the peak"))
+            && dualplane_core::verdict::memory_limit(&r.facts, &r.verdict.subject).is_some()
+        {
+            measured_first.push(name);
+        }
+        if r.budget.expected.is_some() && r.verdict.subject.container_kind == ContainerKind::Main {
+            known += 1;
+            numbered += usize::from(r.actions.iter().any(|a| has_number(&a)));
+        }
+    }
+    println!("kills {kills}, launch known {known}, with a number {numbered}, measured first {}", measured_first.len());
+    assert!(known >= 15, "{known}");
+    assert!(numbered * 100 >= known * 70, "{numbered} of {known}");
+    assert!(measured_first.len() <= 2, "{measured_first:?}");
+}
