@@ -6,6 +6,7 @@
 mod advice;
 mod corpus;
 mod cuts;
+mod harvest;
 mod label;
 mod literals;
 mod oracle;
@@ -24,6 +25,7 @@ use dualplane_input::InputError;
 pub use advice::AdviceArgs;
 pub use corpus::CorpusArgs;
 pub use cuts::CutsArgs;
+pub use harvest::{CoverageArgs, HarvestArgs};
 pub use oracle::OracleArgs;
 pub use startups::StartupsArgs;
 
@@ -53,6 +55,10 @@ pub enum Tool {
         /// Target of `triage`
         target: PathBuf,
     },
+    /// Collect what an engine can print from its source, for `coverage`
+    Harvest(harvest::HarvestArgs),
+    /// Hold the knowledge against harvested messages: which of them it decides, by engine and version
+    Coverage(harvest::CoverageArgs),
     /// Print the literals of all signatures, one per line, for `grep -F -f`
     Literals,
 }
@@ -119,6 +125,8 @@ pub fn run(tool: &Tool) -> Result<Outcome, DevError> {
         Tool::Sweep { config, points } => sweep::run(config, *points),
         Tool::Startups(args) => startups::run(args),
         Tool::Picture { target } => picture::run(target),
+        Tool::Harvest(args) => harvest::run(args),
+        Tool::Coverage(args) => harvest::coverage(args),
         Tool::Literals => literals::run(),
     }
 }
