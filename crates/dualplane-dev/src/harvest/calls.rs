@@ -281,7 +281,7 @@ mod tests {
     }
 
     fn severity_of(name: &str) -> &'static str {
-        [Severity::Exit, Severity::Raise, Severity::Error, Severity::Warning]
+        [Severity::Panic, Severity::Exit, Severity::Raise, Severity::Error, Severity::Warning]
             .map(Severity::as_str)
             .into_iter()
             .find(|s| *s == name)
@@ -337,7 +337,7 @@ mod tests {
                 "raise",
                 "CUDA out of memory. Tried {} more",
             ),
-            ("GGML_ABORT(\"failed to allocate %zu bytes\", n);", "exit", "failed to allocate {d} bytes"),
+            ("GGML_ABORT(\"failed to allocate %zu bytes\", n);", "panic", "failed to allocate {d} bytes"),
             (
                 "LLAMA_LOG_ERROR(\"%s: failed at %\" PRIu64 \" bytes\\n\", __func__, n);",
                 "error",

@@ -142,7 +142,7 @@ fn judge(
 ) -> State {
     for filled in filled(template) {
         // A message of several lines is printed as several.
-        for line in filled.split("\\n").flat_map(|line| printed(line, severity, place)) {
+        for line in filled.split("\\n").flat_map(|line| printed(line, engine, severity, place)) {
             for found in knowledge.matches(&line, |near| place.contains(near)) {
                 let Some(signature) = knowledge.signature(found.id) else { continue };
                 match signature.mark {
@@ -161,12 +161,21 @@ fn judge(
 
 /// A line as it comes out: alone, behind the class of an exception, behind the file and line of what aborts by itself, or
 /// behind the prefix of a driver.
-fn printed(line: &str, severity: &str, place: &str) -> Vec<String> {
+fn printed(line: &str, engine: &str, severity: &str, place: &str) -> Vec<String> {
     let mut lines = vec![line.to_owned()];
     if severity == "raise" {
         lines.push(format!("RuntimeError: {line}"));
     }
     lines.push(format!("/src/{place}: {line}"));
+    match (severity, place.rsplit_once(':').and_then(|(file, _)| file.rsplit_once('.'))) {
+        ("panic", Some((_, "go"))) => lines.push(format!("panic: {line}")),
+        ("panic", Some((_, "rs"))) => lines.push(format!("thread 'main' panicked at {place}:5: {line}")),
+        ("exit", Some((_, "go"))) => {
+            lines.push(format!("time=\"2026-08-22T10:11:12Z\" level=fatal msg=\"{line}\""));
+            lines.push(format!("F0822 10:11:12.123456       1 main.go:42] {line}"));
+        }
+        _ => {}
+    }
     for (folder, driver) in [("/amd/", "amdgpu"), ("/xe/", "xe"), ("/i915/", "i915")] {
         if place.contains(folder) {
             lines.push(format!("{driver} 0000:03:00.0: {driver}: {line}"));
@@ -174,9 +183,11 @@ fn printed(line: &str, severity: &str, place: &str) -> Vec<String> {
             lines.push(format!("[drm:work [{driver}]] *ERROR* {line}"));
         }
     }
-    if place.contains("nvidia") {
-        lines.push(format!("NVRM: {line}"));
-        lines.push(format!("NVRM: GPU0 {line}"));
+    match engine {
+        "nvidia_driver" => lines.extend(["NVRM: ", "NVRM: GPU0 ", "nvidia-uvm: "].map(|p| format!("{p}{line}"))),
+        "nccl" => lines.push(format!("node-1:30:42 [0] transport.cc:12 NCCL WARN {line}")),
+        "hami_core" => lines.push(format!("[HAMI-core ERROR (pid:30 thread=140382 allocator.c:53)]: {line}")),
+        _ => {}
     }
     lines
 }

@@ -9,6 +9,8 @@ use super::lex::{Language, Token};
 /// How a message comes out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Severity {
+    /// The process ends with it, and the language says so: Go's and Rust's panic, C's abort.
+    Panic,
     /// The process ends with it.
     Exit,
     /// An exception or a returned error.
@@ -22,6 +24,7 @@ pub(super) enum Severity {
 impl Severity {
     pub(super) fn as_str(self) -> &'static str {
         match self {
+            Self::Panic => "panic",
             Self::Exit => "exit",
             Self::Raise => "raise",
             Self::Error => "error",
@@ -167,7 +170,7 @@ fn c(all: &[Token], i: usize, word: &str) -> Option<Head> {
     }
     let found = NAMES.as_ref()?.captures(word)?;
     let (severity, shape) = if found.name("exit").is_some() {
-        (Severity::Exit, Shape::Format)
+        (Severity::Panic, Shape::Format)
     } else if found.name("check").is_some() {
         (Severity::Raise, Shape::Joined)
     } else if found.name("error").is_some() {
@@ -192,7 +195,7 @@ fn go(all: &[Token], i: usize, word: &str) -> Option<Head> {
     let at = |severity| Some(Head { severity, shape: Shape::Format, at: i + 1 });
     let owner = owner(all, i);
     match word {
-        "panic" if owner.is_none() => at(Severity::Exit),
+        "panic" if owner.is_none() => at(Severity::Panic),
         "Errorf" if owner.is_some_and(|o| o == "fmt" || o == "errors" || o == "status" || o == "xerrors") => {
             at(Severity::Raise)
         }
@@ -218,7 +221,7 @@ fn rust(all: &[Token], i: usize, word: &str) -> Option<Head> {
     let at = |severity, at| Some(Head { severity, shape: Shape::Format, at });
     if sign(all, i + 1, '!') && sign(all, i + 2, '(') {
         return match word {
-            "panic" | "unreachable" => at(Severity::Exit, i + 2),
+            "panic" | "unreachable" => at(Severity::Panic, i + 2),
             "bail" | "anyhow" | "ensure" | "eyre" => at(Severity::Raise, i + 2),
             "error" | "eprintln" => at(Severity::Error, i + 2),
             "warn" => at(Severity::Warning, i + 2),
@@ -229,7 +232,7 @@ fn rust(all: &[Token], i: usize, word: &str) -> Option<Head> {
         return None;
     }
     match word {
-        "expect" if sign(all, i.checked_sub(1)?, '.') => at(Severity::Exit, i + 1),
+        "expect" if sign(all, i.checked_sub(1)?, '.') => at(Severity::Panic, i + 1),
         "context" | "with_context" if sign(all, i.checked_sub(1)?, '.') => at(Severity::Raise, i + 1),
         "error" if sign(all, i.checked_sub(1)?, '[') => at(Severity::Raise, i + 1),
         _ => None,

@@ -33,7 +33,7 @@ const ELSEWHERE: &[&str] = &[
     "test",
     "tests",
     "testing",
-    "test_utils",
+    "test_utils", "selftests", "mocks",
     "testutil",
     "testdata",
     "docs",
@@ -137,7 +137,7 @@ fn walk(folder: &Path, files: &mut Vec<(PathBuf, Language)>) -> Result<(), DevEr
             walk(&entry.path(), files)?;
         } else if kind.is_file()
             && !name.contains("_test.")
-            && !name.starts_with("test_")
+            && !["test_", "selftest_", "mock_"].iter().any(|p| name.starts_with(p))
             && let Some(language) = Language::of(&name)
             && entry.metadata().is_ok_and(|m| m.len() <= LARGEST)
         {

@@ -131,17 +131,26 @@ impl Template {
     }
 }
 
+/// What may stand in a hole of which the source says nothing: a count, an amount, a name, a file, a process, a device.
+const FILLS: [&str; 6] = ["4096", "12.50 GiB", "model-7b", "/dev/shm", "VllmWorker-0", "CUDA0"];
+
 /// What a program could print: holes filled in several ways, because the source seldom says with what.
-pub(super) fn filled(template: &str) -> [String; 3] {
-    let fill = |any: &str| {
+pub(super) fn filled(template: &str) -> Vec<String> {
+    let fill = |template: &str, any: &str| {
         template
             .replace("{}", any)
+            .replace("{s}", any)
             .replace("{d}", "42")
             .replace("{f}", "3.25")
-            .replace("{s}", "model-7b")
             .replace("{x}", "7f1e00000000")
     };
-    [fill("4096"), fill("12.50 GiB"), fill("model-7b")]
+    let mut lines: Vec<String> = FILLS.iter().map(|any| fill(template, any)).collect();
+    // What failed to be allocated failed for want of memory, where the error stands at the end.
+    let end = [": {}", ": {s}"].iter().find_map(|end| template.strip_suffix(end));
+    if let Some(start) = end.filter(|t| t.contains("lloc")) {
+        lines.extend(FILLS.iter().map(|any| format!("{}: out of memory", fill(start, any))));
+    }
+    lines
 }
 
 #[cfg(test)]

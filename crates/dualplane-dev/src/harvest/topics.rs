@@ -47,7 +47,7 @@ impl Topics {
             .ok()
         });
         let is = |r: &LazyLock<Option<Regex>>| r.as_ref().is_some_and(|r| r.is_match(template));
-        Self { memory: is(&MEMORY), fault: is(&FAULT), end: severity == "exit" || is(&END) }
+        Self { memory: is(&MEMORY), fault: is(&FAULT), end: matches!(severity, "exit" | "panic") || is(&END) }
     }
 }
 
