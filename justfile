@@ -64,6 +64,14 @@ corpus dir=corpus_dir *args:
 incidents:
     .ci/recipe incidents
 
+# Collect what a version of an engine can print from its source tree, and list what is new: just harvest vllm 0.34.0 DIR --under vllm
+harvest name version *args:
+    .ci/recipe harvest {{ name }} {{ version }} {{ args }}
+
+# Hold the knowledge against what the engines' sources can print: known, benign, unknown by engine and version
+coverage *args:
+    .ci/recipe coverage {{ args }}
+
 # Plans against an engine's own arithmetic and measured start-ups, where they lie beside the project
 plans:
     .ci/recipe plans

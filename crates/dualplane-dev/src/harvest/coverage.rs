@@ -184,7 +184,10 @@ fn printed(line: &str, engine: &str, severity: &str, place: &str) -> Vec<String>
         }
     }
     match engine {
-        "nvidia_driver" => lines.extend(["NVRM: ", "NVRM: GPU0 ", "nvidia-uvm: "].map(|p| format!("{p}{line}"))),
+        "linux" if severity == "panic" => lines.push(format!("Kernel panic - not syncing: {line}")),
+        "nvidia_driver" => {
+            lines.extend(["NVRM: ", "NVRM: GPU0 ", "nvidia-uvm: "].map(|p| format!("{p}{line}")))
+        }
         "nccl" => lines.push(format!("node-1:30:42 [0] transport.cc:12 NCCL WARN {line}")),
         "hami_core" => lines.push(format!("[HAMI-core ERROR (pid:30 thread=140382 allocator.c:53)]: {line}")),
         _ => {}

@@ -131,8 +131,10 @@ impl Template {
     }
 }
 
-/// What may stand in a hole of which the source says nothing: a count, an amount, a name, a file, a process, a device.
-const FILLS: [&str; 6] = ["4096", "12.50 GiB", "model-7b", "/dev/shm", "VllmWorker-0", "CUDA0"];
+/// What may stand in a hole of which the source says nothing: a count, an amount, a name, a file, a process, a device, a
+/// function.
+const FILLS: [&str; 7] =
+    ["4096", "12.50 GiB", "model-7b", "/dev/shm", "VllmWorker-0", "CUDA0", "ggml_backend_init"];
 
 /// What a program could print: holes filled in several ways, because the source seldom says with what.
 pub(super) fn filled(template: &str) -> Vec<String> {
