@@ -189,6 +189,7 @@ fn printed(line: &str, engine: &str, severity: &str, place: &str) -> Vec<String>
             lines.extend(["NVRM: ", "NVRM: GPU0 ", "nvidia-uvm: "].map(|p| format!("{p}{line}")))
         }
         "nccl" => lines.push(format!("node-1:30:42 [0] transport.cc:12 NCCL WARN {line}")),
+        "tgi" => lines.push(format!("2026-06-02T09:14:55.012Z ERROR text_generation_launcher: {line}")),
         "hami_core" => lines.push(format!("[HAMI-core ERROR (pid:30 thread=140382 allocator.c:53)]: {line}")),
         _ => {}
     }
