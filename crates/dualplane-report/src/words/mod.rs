@@ -38,6 +38,8 @@ pub struct Cause {
 /// A citation as it is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Citation {
+    /// Stable id of what it proves.
+    pub proof: &'static str,
     /// What the evidence says.
     pub text: String,
     /// Where.
@@ -63,7 +65,7 @@ pub fn causes(verdict: &Verdict) -> Vec<Cause> {
 /// A citation in words.
 #[must_use]
 pub fn citation(cited: &Cited) -> Citation {
-    Citation { text: sentence(&cited.proof), place: cited.place.clone() }
+    Citation { proof: cited.proof.id(), text: sentence(&cited.proof), place: cited.place.clone() }
 }
 
 /// What a proof says.

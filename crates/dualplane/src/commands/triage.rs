@@ -156,7 +156,7 @@ fn why_not(r: &Report, class: Class, knowledge: &Knowledge, show_secrets: bool) 
     let mut out =
         format!("{}: verdict {}, not {class}:\n", dualplane_base::text::printable(&r.name), r.verdict.class);
     for c in verdict::why_not(class, &r.bundle, &r.facts, knowledge, &r.verdict) {
-        let report::words::Citation { text, place } = report::words::citation(&c);
+        let report::words::Citation { text, place, .. } = report::words::citation(&c);
         let text = if show_secrets { text } else { redact::line(&text, knowledge).into_owned() };
         let at = place.map_or(String::new(), |p| match p.line {
             Some(l) => format!(" [{}:{l}]", p.file),

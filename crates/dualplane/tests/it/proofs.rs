@@ -1,6 +1,6 @@
 //! Every proof has words: one sample of each, so that no sentence is left out of the language check.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dualplane_base::Class;
 use dualplane_base::time::{Stamp, parse_rfc3339};
@@ -344,6 +344,37 @@ fn every_proof_has_a_sample() {
             assert!(samples.iter().any(|s| shown(&s)), "{name}::{variant} has no sample here");
         }
     }
+}
+
+#[test]
+fn ids_are_those_of_the_variants_and_domains_are_documented() {
+    let page = std::fs::read_to_string(root().join("docs/verdict.md")).unwrap();
+    let found: BTreeSet<String> = samples().iter().map(|p| p.id().to_owned()).collect();
+    let variants = variants();
+    let mut expected = BTreeSet::new();
+    for domain in &variants["Proof"] {
+        let id = snake(domain);
+        let Some(kinds) = variants.get(domain) else {
+            expected.insert(id);
+            continue;
+        };
+        expected.extend(kinds.iter().map(|k| format!("{id}.{}", snake(k))));
+        let row = page.lines().find(|l| l.starts_with(&format!("| `{id}` |")));
+        // What only `--why-not` tells is in no report.
+        assert!(row.is_some() || domain == "Weighed", "docs/verdict.md lacks {id}");
+        let example = row.and_then(|r| r.split('`').nth(3)).unwrap_or("weighed.decided_by");
+        assert!(found.contains(example), "docs/verdict.md: {example} is no proof");
+    }
+    assert_eq!(found, expected);
+}
+
+/// `OomRecord` as `oom_record`.
+fn snake(name: &str) -> String {
+    let word = |(i, c): (usize, char)| {
+        let apart = if c.is_uppercase() && i > 0 { "_" } else { "" };
+        format!("{apart}{}", c.to_lowercase())
+    };
+    name.chars().enumerate().map(word).collect()
 }
 
 #[test]

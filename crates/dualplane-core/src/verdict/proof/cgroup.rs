@@ -39,6 +39,24 @@ pub enum Cgroup {
     },
 }
 
+impl Cgroup {
+    /// Stable id.
+    pub(super) fn id(&self) -> &'static str {
+        match self {
+            Self::OomKill(_) => "cgroup.oom_kill",
+            Self::Oom(_) => "cgroup.oom",
+            Self::PodFailures(_) => "cgroup.pod_failures",
+            Self::UnknownContainer => "cgroup.unknown_container",
+            Self::PodLimitAbove => "cgroup.pod_limit_above",
+            Self::NoTime => "cgroup.no_time",
+            Self::Peak { .. } => "cgroup.peak",
+            Self::Kills(_) => "cgroup.kills",
+            Self::NoKill(_) => "cgroup.no_kill",
+            Self::Breakdown { .. } => "cgroup.breakdown",
+        }
+    }
+}
+
 /// Whose cgroup counts no OOM kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoKill {

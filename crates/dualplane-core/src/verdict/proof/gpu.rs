@@ -85,6 +85,29 @@ pub enum Gpu {
     NoMig,
 }
 
+impl Gpu {
+    /// Stable id.
+    pub(super) fn id(&self) -> &'static str {
+        match self {
+            Self::Holder { .. } => "gpu.holder",
+            Self::Unlisted { .. } => "gpu.unlisted",
+            Self::HoldersLater => "gpu.holders_later",
+            Self::WhichUnknown => "gpu.which_unknown",
+            Self::FreeLater { .. } => "gpu.free_later",
+            Self::Faulty { .. } => "gpu.faulty",
+            Self::MaybeFaulty { .. } => "gpu.maybe_faulty",
+            Self::FaultWithoutTime => "gpu.fault_without_time",
+            Self::MaybeFaultWithoutTime => "gpu.maybe_fault_without_time",
+            Self::MigRequested(_) => "gpu.mig_requested",
+            Self::MigLabel { .. } => "gpu.mig_label",
+            Self::MigProduct(_) => "gpu.mig_product",
+            Self::MigLine(_) => "gpu.mig_line",
+            Self::MigOfThisSize { .. } => "gpu.mig_of_this_size",
+            Self::NoMig => "gpu.no_mig",
+        }
+    }
+}
+
 /// A memory fault of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {

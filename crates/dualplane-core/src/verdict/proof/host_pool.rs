@@ -15,3 +15,14 @@ pub enum HostPool {
     /// It stays below the limit.
     BelowLimit,
 }
+
+impl HostPool {
+    /// Stable id.
+    pub(super) fn id(&self) -> &'static str {
+        match self {
+            Self::Size { .. } => "host_pool.size",
+            Self::UpperBound(_) => "host_pool.upper_bound",
+            Self::BelowLimit => "host_pool.below_limit",
+        }
+    }
+}

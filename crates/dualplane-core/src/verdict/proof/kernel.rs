@@ -53,3 +53,22 @@ pub enum Kernel {
     /// There is no kernel log.
     NoLog,
 }
+
+impl Kernel {
+    /// Stable id.
+    pub(super) fn id(&self) -> &'static str {
+        match self {
+            Self::OomRecord(_) => "kernel.oom_record",
+            Self::Killed(_) => "kernel.killed",
+            Self::CgroupUsage { .. } => "kernel.cgroup_usage",
+            Self::PinnedMemory { .. } => "kernel.pinned_memory",
+            Self::Scope { .. } => "kernel.scope",
+            Self::OtherZone { .. } => "kernel.other_zone",
+            Self::WrongClock { .. } => "kernel.wrong_clock",
+            Self::OtherHost { .. } => "kernel.other_host",
+            Self::OomOnHost(_) => "kernel.oom_on_host",
+            Self::NoOomRecord => "kernel.no_oom_record",
+            Self::NoLog => "kernel.no_log",
+        }
+    }
+}

@@ -43,3 +43,22 @@ pub enum Log {
         lines: u64,
     },
 }
+
+impl Log {
+    /// Stable id.
+    pub(super) fn id(&self) -> &'static str {
+        match self {
+            Self::ServedOn => "log.served_on",
+            Self::UpAfter(_) => "log.up_after",
+            Self::Unrecognised => "log.unrecognised",
+            Self::Doubt(_) => "log.doubt",
+            Self::CutTraceback => "log.cut_traceback",
+            Self::Fallback => "log.fallback",
+            Self::OtherZone { .. } => "log.other_zone",
+            Self::NoVramError { .. } => "log.no_vram_error",
+            Self::NothingKnown { .. } => "log.nothing_known",
+            Self::NoMemoryError { .. } => "log.no_memory_error",
+            Self::QuietKernel { .. } => "log.quiet_kernel",
+        }
+    }
+}

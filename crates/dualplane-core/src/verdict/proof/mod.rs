@@ -70,6 +70,28 @@ pub enum Proof {
 }
 
 impl Proof {
+    /// Stable id of what is proved, for programs: sentences may be worded anew.
+    #[must_use]
+    pub fn id(&self) -> &'static str {
+        match self {
+            Self::Line { .. } => "line",
+            Self::Quote(_) => "quote",
+            Self::Pressure(_) => "pressure",
+            Self::Kernel(p) => p.id(),
+            Self::Xid(p) => p.id(),
+            Self::Status(p) => p.id(),
+            Self::Signal(p) => p.id(),
+            Self::Cgroup(p) => p.id(),
+            Self::Series(p) => p.id(),
+            Self::Gpu(p) => p.id(),
+            Self::Vram(p) => p.id(),
+            Self::Log(p) => p.id(),
+            Self::Snapshot(p) => p.id(),
+            Self::HostPool(p) => p.id(),
+            Self::Weighed(p) => p.id(),
+        }
+    }
+
     /// Text of the evidence itself, where it is quoted.
     #[must_use]
     pub fn quoted(&self) -> Option<&str> {

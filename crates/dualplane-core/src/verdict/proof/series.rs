@@ -41,6 +41,22 @@ pub enum Series {
     },
 }
 
+impl Series {
+    /// Stable id.
+    pub(super) fn id(&self) -> &'static str {
+        match self {
+            Self::Sample { .. } => "series.sample",
+            Self::NoProcess => "series.no_process",
+            Self::OtherContainer => "series.other_container",
+            Self::KvCache(_) => "series.kv_cache",
+            Self::AnonymousMemory(_) => "series.anonymous_memory",
+            Self::WorkingSet { .. } => "series.working_set",
+            Self::Vram(_) => "series.vram",
+            Self::VramAtError { .. } => "series.vram_at_error",
+        }
+    }
+}
+
 /// Host memory at its highest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peak {

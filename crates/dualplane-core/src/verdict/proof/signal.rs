@@ -20,6 +20,20 @@ pub enum Signal {
     CutFile,
 }
 
+impl Signal {
+    /// Stable id.
+    pub(super) fn id(&self) -> &'static str {
+        match self {
+            Self::Crash { .. } => "signal.crash",
+            Self::Terminated => "signal.terminated",
+            Self::Segfault => "signal.segfault",
+            Self::BusError => "signal.bus_error",
+            Self::SharedMemory(_) => "signal.shared_memory",
+            Self::CutFile => "signal.cut_file",
+        }
+    }
+}
+
 /// What backs `/dev/shm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedMemory {

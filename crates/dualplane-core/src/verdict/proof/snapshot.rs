@@ -73,3 +73,20 @@ pub enum Snapshot {
         used: Bytes,
     },
 }
+
+impl Snapshot {
+    /// Stable id.
+    pub(super) fn id(&self) -> &'static str {
+        match self {
+            Self::Gpus { .. } => "snapshot.gpus",
+            Self::Samples(_) => "snapshot.samples",
+            Self::Cgroup { .. } => "snapshot.cgroup",
+            Self::Machine(_) => "snapshot.machine",
+            Self::WorkingSet { .. } => "snapshot.working_set",
+            Self::NearLimit { .. } => "snapshot.near_limit",
+            Self::Torch { .. } => "snapshot.torch",
+            Self::Available { .. } => "snapshot.available",
+            Self::NodeUse { .. } => "snapshot.node_use",
+        }
+    }
+}

@@ -84,3 +84,36 @@ pub enum Status {
     /// No status, event or log confirms what a message says.
     Unconfirmed,
 }
+
+impl Status {
+    /// Stable id.
+    pub(super) fn id(&self) -> &'static str {
+        match self {
+            Self::OomKilled { .. } => "status.oom_killed",
+            Self::OtherExitCode(_) => "status.other_exit_code",
+            Self::Blurred => "status.blurred",
+            Self::NoMemoryLimit => "status.no_memory_limit",
+            Self::MemoryLimit(_) => "status.memory_limit",
+            Self::SystemOom => "status.system_oom",
+            Self::EarlierOomKill => "status.earlier_oom_kill",
+            Self::MayMissOomKill => "status.may_miss_oom_kill",
+            Self::Ended(_) => "status.ended",
+            Self::EndedAsAfterFailure(_) => "status.ended_as_after_failure",
+            Self::EndedOtherwise(_) => "status.ended_otherwise",
+            Self::EndedNotOomKilled(_) => "status.ended_not_oom_killed",
+            Self::CleanAfterFailure => "status.clean_after_failure",
+            Self::Ready => "status.ready",
+            Self::WaitsForRestart(_) => "status.waits_for_restart",
+            Self::Restarted(_) => "status.restarted",
+            Self::ProbeKills { .. } => "status.probe_kills",
+            Self::NoEventNearEnd => "status.no_event_near_end",
+            Self::Deleted => "status.deleted",
+            Self::Disruption { .. } => "status.disruption",
+            Self::MemoryVolume { .. } => "status.memory_volume",
+            Self::SharedGpu(_) => "status.shared_gpu",
+            Self::Changed { .. } => "status.changed",
+            Self::ObjectWouldTell => "status.object_would_tell",
+            Self::Unconfirmed => "status.unconfirmed",
+        }
+    }
+}

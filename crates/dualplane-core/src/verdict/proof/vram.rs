@@ -112,6 +112,27 @@ pub enum Vram {
     },
 }
 
+impl Vram {
+    /// Stable id.
+    pub(super) fn id(&self) -> &'static str {
+        match self {
+            Self::NoSizes => "vram.no_sizes",
+            Self::UnknownPhase => "vram.unknown_phase",
+            Self::Fraction(_) => "vram.fraction",
+            Self::Others { .. } => "vram.others",
+            Self::HeldByOthers { .. } => "vram.held_by_others",
+            Self::FullOfTensors { .. } => "vram.full_of_tensors",
+            Self::Holes { .. } => "vram.holes",
+            Self::IdleAndRequested { .. } => "vram.idle_and_requested",
+            Self::Ledger { .. } => "vram.ledger",
+            Self::LedgerLater => "vram.ledger_later",
+            Self::BeforeProfile { .. } => "vram.before_profile",
+            Self::NotFreeAtStart { .. } => "vram.not_free_at_start",
+            Self::OutsideTorch { .. } => "vram.outside_torch",
+        }
+    }
+}
+
 /// Why idle memory would have been enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enough {

@@ -57,3 +57,19 @@ pub enum Weighed {
         because: Option<&'static str>,
     },
 }
+
+impl Weighed {
+    /// Stable id.
+    pub(super) fn id(&self) -> &'static str {
+        match self {
+            Self::IsVerdict(_) => "weighed.is_verdict",
+            Self::CameLater { .. } => "weighed.came_later",
+            Self::DecidedBy(_) => "weighed.decided_by",
+            Self::NoSignature { .. } => "weighed.no_signature",
+            Self::NotTheCause { .. } => "weighed.not_the_cause",
+            Self::RuleHolds { .. } => "weighed.rule_holds",
+            Self::RuleNotMet { .. } => "weighed.rule_not_met",
+            Self::RuleLost { .. } => "weighed.rule_lost",
+        }
+    }
+}

@@ -41,3 +41,21 @@ pub enum Xid {
     /// A gauge keeps the last code.
     Gauge,
 }
+
+impl Xid {
+    /// Stable id.
+    pub(super) fn id(&self) -> &'static str {
+        match self {
+            Self::Event { .. } => "xid.event",
+            Self::Further { .. } => "xid.further",
+            Self::CausedCleanup(_) => "xid.caused_cleanup",
+            Self::NoLine(_) => "xid.no_line",
+            Self::None => "xid.none",
+            Self::OftenByProgram => "xid.often_by_program",
+            Self::Consequence(_) => "xid.consequence",
+            Self::OnlyConsequence(_) => "xid.only_consequence",
+            Self::OtherGpu { .. } => "xid.other_gpu",
+            Self::Gauge => "xid.gauge",
+        }
+    }
+}
