@@ -1,7 +1,13 @@
 //! What is advised, over all incidents: nothing against the evidence, and a number where the evidence has one.
 //!
 //! The checks read what is printed, as a person does, and not what the code believes that it rests on.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs, clippy::disallowed_methods, clippy::disallowed_types)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    clippy::disallowed_methods,
+    clippy::disallowed_types
+)]
 
 mod common;
 
@@ -84,7 +90,9 @@ fn contradictions(r: &Report) -> Vec<String> {
     }
     let fixes = || r.actions.iter().filter(|a| a.stage == Stage::Fix);
     let avoids = |words: &str| r.actions.iter().any(|a| a.stage == Stage::Avoid && a.title.contains(words));
-    if avoids("Do not lower the KV cache share") && fixes().any(|a| a.title.contains("lower --mem-fraction-static")) {
+    if avoids("Do not lower the KV cache share")
+        && fixes().any(|a| a.title.contains("lower --mem-fraction-static"))
+    {
         out.push("lowers the share that it says to keep".to_owned());
     }
     if avoids("Do not quantise") && fixes().any(|a| a.title.contains("quantised checkpoint")) {
@@ -120,7 +128,10 @@ fn the_checks_find_what_is_planted() {
     assert!(contradictions(&r).is_empty());
     for (title, command) in [
         ("Set --max-model-len 4096 (from 4,096)", ""),
-        ("Give it more: it needs at least 10.00 GiB on this GPU before it can serve, and the GPU has 24.00 GiB", ""),
+        (
+            "Give it more: it needs at least 10.00 GiB on this GPU before it can serve, and the GPU has 24.00 GiB",
+            "",
+        ),
         ("Look", "kubectl get pod POD -n serving"),
     ] {
         let mut planted = r.actions[0].clone();
@@ -159,7 +170,10 @@ fn a_host_kill_gets_a_number() {
             numbered += usize::from(r.actions.iter().any(|a| has_number(&a)));
         }
     }
-    println!("kills {kills}, launch known {known}, with a number {numbered}, measured first {}", measured_first.len());
+    println!(
+        "kills {kills}, launch known {known}, with a number {numbered}, measured first {}",
+        measured_first.len()
+    );
     assert!(known >= 15, "{known}");
     assert!(numbered * 100 >= known * 70, "{numbered} of {known}");
     assert!(measured_first.len() <= 2, "{measured_first:?}");

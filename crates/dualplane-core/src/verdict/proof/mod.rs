@@ -140,3 +140,31 @@ impl From<Reading> for Proof {
         Self::Pressure(Box::new(reading))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Place;
+    use crate::verdict::Cited;
+
+    #[test]
+    fn a_line_that_two_signatures_know_is_cited_once() {
+        let place = |line| Place { file: "previous.log".into(), line: Some(line) };
+        let line =
+            |signature: &str, text: &str| Proof::Line { signature: signature.into(), text: text.into() };
+        let first = Cited::at(line("a.one", "out of memory"), &place(1));
+        assert_eq!(first, Cited::at(line("b.two", "out of memory"), &place(1)));
+        assert_eq!(first, Cited::at(Proof::Quote("out of memory".into()), &place(1)));
+        assert_ne!(first, Cited::at(line("a.one", "out of memory"), &place(2)));
+        assert_ne!(first, Cited::at(line("a.one", "killed"), &place(1)));
+    }
+
+    /// Actions look for words in what is quoted: it is the evidence alone, without our own words around it.
+    #[test]
+    fn only_evidence_is_quoted() {
+        let message = "Container vllm failed liveness probe, will be restarted";
+        let kills = Status::ProbeKills { message: message.into(), count: 7, restarts: 9 };
+        assert_eq!(Proof::from(kills).quoted(), Some(message));
+        assert_eq!(Proof::from(Cgroup::OomKill(1)).quoted(), None);
+    }
+}
