@@ -18,6 +18,7 @@ const NAMED: &[(&str, &str)] = &[
         "dualplane-report/src/planned/startlog.rs",
         "reads the start-up of the one engine whose log a plan calibrates",
     ),
+    ("dualplane-dev/src/harvest/coverage.rs", "how a launcher frames the lines of its children"),
     ("dualplane-dev/src/oracle.rs", "a column of the oracle's rows"),
     ("dualplane-dev/src/startups/mod.rs", "a column of measured start-ups"),
     ("dualplane-dev/src/startups/others.rs", "a column of measured start-ups"),

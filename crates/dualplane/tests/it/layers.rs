@@ -31,6 +31,7 @@ const PLAN: &[&[&str]] = &[
 /// What is told of a verdict.
 const REPORT: &[&[&str]] = &[
     &["page", "planned", "words"],
+    &["budget"],
     &["actions", "map"],
     &["changes", "mask", "memory", "places"],
     &["json", "markdown", "overview", "rules", "text"],
