@@ -42,7 +42,8 @@ build_images() {
     docker_archive registry.local/busybox:1 "$work/busybox.tar" '["/bin/sh"]'
     docker_archive registry.local/pause:1 "$work/victim.tar" '["/usr/local/bin/victim","sleep"]'
     for name in registry.local/victim:1 registry.local/victim:2 docker.io/vllm/vllm-openai:v0.10.2 \
-        docker.io/vllm/vllm-openai:v0.11.0 nvcr.io/nvidia/k8s/dcgm-exporter:4.2.3-4.1.1-ubuntu22.04; do
+        docker.io/vllm/vllm-openai:v0.11.0 docker.io/lmsysorg/sglang:v0.5.8 \
+        ghcr.io/huggingface/text-embeddings-inference:1.8 nvcr.io/nvidia/k8s/dcgm-exporter:4.2.3-4.1.1-ubuntu22.04; do
         docker_archive "$name" "$work/victim.tar" '["/usr/local/bin/victim"]'
     done
     rm -rf "$work"

@@ -8,6 +8,7 @@ mod fleet;
 mod harness;
 mod in_cluster;
 mod map;
+mod patches;
 mod permissions;
 mod rotated;
 mod secrets;

@@ -229,9 +229,9 @@ impl Api {
     /// # Errors
     /// See [`ApiError`].
     pub(crate) async fn patch(&self, path: &str, kind: PatchType, patch: &Value) -> Result<Value, ApiError> {
-        let bytes = serde_json::to_vec(patch)
+        let text = serde_json::to_string(patch)
             .map_err(|e| ApiError::InvalidResponse { path: path.to_owned(), why: e.to_string() })?;
-        self.write(Method::PATCH, path, kind.content_type(), bytes).await
+        self.write(Method::PATCH, path, kind.content_type(), as_go_writes(&text).into_bytes()).await
     }
 
     /// Makes an object. Only `event.rs` sends it.
@@ -355,4 +355,30 @@ fn retry_after(answer: &Response<Body>) -> Option<Duration> {
 pub(crate) fn parse(path: &str, bytes: &[u8]) -> Result<Value, ApiError> {
     serde_json::from_slice(bytes)
         .map_err(|e| ApiError::InvalidResponse { path: path.to_owned(), why: format!("not JSON: {e}") })
+}
+/// JSON with the escapes that Go's encoder uses. The API server compares the value of a JSON patch's `test` with the object
+/// byte by byte, and finds `2>&1` unequal to itself where it is written otherwise (evanphx/json-patch).
+fn as_go_writes(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        // These stand in strings only.
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_written_as_the_server_compares_it() {
+        let patch = serde_json::json!({"value": "a <b && c 2>&1 \u{2028} \"é\""});
+        let text = as_go_writes(&patch.to_string());
+        assert_eq!(text, r#"{"value":"a \u003cb \u0026\u0026 c 2\u003e\u00261 \u2028 \"é\""}"#);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), patch);
+    }
 }
