@@ -1,0 +1,147 @@
+//! A real vLLM dies of a request length that its KV cache cannot hold; the report's patch makes it serve, and is taken back.
+//!
+//! It runs on the CPU, in a pod that changes its root to the machine's: `e2e/run engine` lays it there.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::harness::{Ran, create, dualplane, kubectl, run, succeeds};
+
+const NAMESPACE: &str = "e2e-vllm";
+
+/// Two minutes on a busy machine of two cores.
+const START: Duration = Duration::from_secs(420);
+
+/// The folder of the engine; without it the test says so, and fails where it is asked for.
+fn engine() -> Option<PathBuf> {
+    let folder = PathBuf::from(std::env::var_os("E2E_VLLM")?);
+    if folder.join("venv/bin/vllm").exists() && folder.join("tiny/config.json").exists() {
+        return Some(folder);
+    }
+    let why = format!("no real vLLM in {}: e2e/run engine builds it", folder.display());
+    assert!(std::env::var_os("E2E_REQUIRE_VLLM").is_none(), "{why}");
+    eprintln!("SKIPPED real_vllm: {why}");
+    None
+}
+
+/// A pool of 1 GiB, which holds half of the longest request that is asked for.
+fn deployment(folder: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}\n---\n\
+         apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: llm, namespace: {NAMESPACE}}}\nspec:\n  replicas: 1\n  \
+         selector: {{matchLabels: {{app: llm}}}}\n  strategy: {{type: Recreate}}\n  template:\n    \
+         metadata: {{labels: {{app: llm}}}}\n    spec:\n      terminationGracePeriodSeconds: 5\n      containers:\n      \
+         - name: vllm\n        image: docker.io/vllm/vllm-openai:v0.11.0\n        imagePullPolicy: Never\n        \
+         command: [chroot, /host, /bin/bash, -c]\n        args:\n        - |\n          \
+         # long prompts\n          cd {folder} && exec venv/bin/python venv/bin/vllm serve ./tiny --port 8000 \\\n            \
+         --max-model-len \"1048576\" --enforce-eager 2>&1\n        \
+         env:\n        - {{name: VLLM_CPU_KVCACHE_SPACE, value: \"1\"}}\n        - {{name: VLLM_ALLOW_LONG_MAX_MODEL_LEN, value: \"1\"}}\n        \
+         - {{name: VLLM_HOST_IP, value: 127.0.0.1}}\n        - {{name: HF_HUB_OFFLINE, value: \"1\"}}\n        \
+         - {{name: PATH, value: \"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"}}\n        \
+         readinessProbe: {{httpGet: {{path: /health, port: 8000}}, periodSeconds: 3}}\n        \
+         resources: {{limits: {{memory: 8Gi}}, requests: {{memory: 1Gi}}}}\n        \
+         volumeMounts: [{{name: host, mountPath: /host}}]\n      \
+         volumes: [{{name: host, hostPath: {{path: /}}}}]\n"
+    )
+}
+
+fn wait(what: &str, done: impl Fn() -> bool) {
+    let from = Instant::now();
+    while !done() {
+        if from.elapsed() > START {
+            let log = Ran::of(std::process::Command::new("kubectl").args([
+                "logs",
+                "-n",
+                NAMESPACE,
+                "deploy/llm",
+                "--tail=20",
+            ]));
+            panic!("{what}: not within {START:?}\n{}{}", log.text(), log.err);
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn spec() -> Value {
+    let text = kubectl(&["get", "deploy", "llm", "-n", NAMESPACE, "-o", "json"]);
+    serde_json::from_str::<Value>(&text).unwrap()["spec"].clone()
+}
+
+fn died() -> bool {
+    let path = "jsonpath={.items[*].status.containerStatuses[*].lastState.terminated.exitCode}";
+    !kubectl(&["get", "pods", "-n", NAMESPACE, "-o", path]).trim().is_empty()
+}
+
+#[test]
+fn a_real_server_that_refused_to_start_serves_after_its_patch() {
+    let Some(folder) = engine() else { return };
+    create(&deployment(&folder.to_string_lossy()));
+    wait("vLLM refuses to start", died);
+
+    let state = tempfile::tempdir().unwrap();
+    let with = |args: &[&str]| {
+        let mut c = dualplane();
+        c.args(args).env("XDG_STATE_HOME", state.path());
+        Ran::of(&mut c)
+    };
+    let report = run(&["triage", "deploy/llm", "-n", NAMESPACE, "-o", "json"]);
+    let file = state.path().join("report.json");
+    std::fs::write(&file, &report.out).unwrap();
+    let report = report.json();
+    assert_eq!(report["verdict"]["class"], "kv_cache_capacity", "{report}");
+    let actions = report["actions"].as_array().unwrap();
+    let fix = actions.iter().find(|a| a.get("changes").is_some()).unwrap();
+    let change = &fix["changes"][0];
+    assert_eq!(
+        (&change["names"][0], &change["was"]),
+        (&"--max-model-len".into(), &"1048576".into()),
+        "{fix}"
+    );
+    let length = change["value"].as_str().unwrap();
+
+    let before = spec();
+    let script =
+        |spec: &Value| spec["template"]["spec"]["containers"][0]["args"][0].as_str().unwrap().to_owned();
+    with(&["apply", &file.to_string_lossy(), "--action", "1", "--yes"]).ok();
+    assert_eq!(script(&spec()), script(&before).replace("1048576", length));
+    kubectl(&[
+        "rollout",
+        "status",
+        "deploy/llm",
+        "-n",
+        NAMESPACE,
+        &format!("--timeout={}s", START.as_secs()),
+    ]);
+
+    // It serves: a request is answered.
+    let models = kubectl(&["get", "--raw", &proxy("v1/models")]);
+    let models: Value = serde_json::from_str(&models).unwrap();
+    assert_eq!(models["data"][0]["max_model_len"].to_string(), length);
+    let request = r#"{"model": "./tiny", "prompt": "one two", "max_tokens": 4}"#;
+    let body = state.path().join("request.json");
+    std::fs::write(&body, request).unwrap();
+    let answer = kubectl(&["create", "--raw", &proxy("v1/completions"), "-f", &body.to_string_lossy()]);
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(answer["usage"]["completion_tokens"], 4, "{answer}");
+
+    with(&["rollback", "--last", "--yes"]).ok();
+    assert_eq!(spec(), before);
+    assert!(succeeds(&["delete", "namespace", NAMESPACE, "--wait=false"]));
+}
+
+/// A path of the server, through the API server.
+fn proxy(path: &str) -> String {
+    let name = kubectl(&[
+        "get",
+        "pods",
+        "-n",
+        NAMESPACE,
+        "-l",
+        "app=llm",
+        "-o",
+        "jsonpath={.items[0].metadata.name}",
+    ]);
+    format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}:8000/proxy/{path}")
+}
