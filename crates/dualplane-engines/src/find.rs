@@ -1,7 +1,7 @@
 //! Recognises engines: by an image's name, a command, a process.
 
 use super::{Descriptor, Engines, Kind};
-use crate::command_line::plain;
+use crate::command_line::{plain, program_words};
 
 /// Characters of a process's name that the kernel keeps.
 const COMM: usize = 15;
@@ -18,6 +18,12 @@ pub struct Named<'a> {
     /// The tag tells the version of this engine and of nothing else.
     pub alone: bool,
 }
+
+/// Commands that prepare a start: what they name is a folder, a package or a file.
+const PREPARING: [&str; 16] = [
+    "cd", "export", "set", "echo", "mkdir", "cp", "mv", "rm", "ln", "ls", "source", ".", "pip", "pip3",
+    "git", "apt-get",
+];
 
 impl Engines {
     /// The engine that an image carries: the longest word in its name, an engine before what hosts it.
@@ -52,6 +58,20 @@ impl Engines {
     #[must_use]
     pub fn by_program<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Option<&Descriptor> {
         words.into_iter().find_map(|w| self.iter().find(|d| d.is_named_by(w)))
+    }
+
+    /// The command of a script that starts an engine: one that reads like a launch, else one whose program is an engine's.
+    #[must_use]
+    pub fn started_by(&self, commands: &[Vec<String>]) -> Option<(usize, &Descriptor)> {
+        let launch = |c: &Vec<String>| self.by_command(c).map(|(d, _)| d);
+        let program = |c: &Vec<String>| {
+            let prepares = c.first().is_some_and(|w| PREPARING.contains(&w.as_str()));
+            self.by_program(program_words(c)).filter(|_| !prepares)
+        };
+        let all = || commands.iter().enumerate();
+        all()
+            .find_map(|(i, c)| Some((i, launch(c)?)))
+            .or_else(|| all().find_map(|(i, c)| Some((i, program(c)?))))
     }
 
     /// A process of this name (as the kernel prints it) serves models, or is what model servers run on.

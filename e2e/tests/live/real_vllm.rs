@@ -26,19 +26,20 @@ fn engine() -> Option<PathBuf> {
     None
 }
 
-/// A pool of 1 GiB, which holds half of the longest request that is asked for.
+/// A pool of 1 GiB, which holds half of the longest request that is asked for. The machine's own table of hosts knows the
+/// pod's name: without it each look-up waits for a name server that is not there.
 fn deployment(folder: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}\n---\n\
          apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: llm, namespace: {NAMESPACE}}}\nspec:\n  replicas: 1\n  \
          selector: {{matchLabels: {{app: llm}}}}\n  strategy: {{type: Recreate}}\n  template:\n    \
-         metadata: {{labels: {{app: llm}}}}\n    spec:\n      terminationGracePeriodSeconds: 5\n      containers:\n      \
+         metadata: {{labels: {{app: llm}}}}\n    spec:\n      terminationGracePeriodSeconds: 5\n      hostname: localhost\n      containers:\n      \
          - name: vllm\n        image: docker.io/vllm/vllm-openai:v0.11.0\n        imagePullPolicy: Never\n        \
          command: [chroot, /host, /bin/bash, -c]\n        args:\n        - |\n          \
          # long prompts\n          cd {folder} && exec venv/bin/python venv/bin/vllm serve ./tiny --port 8000 \\\n            \
          --max-model-len \"1048576\" --enforce-eager 2>&1\n        \
          env:\n        - {{name: VLLM_CPU_KVCACHE_SPACE, value: \"1\"}}\n        - {{name: VLLM_ALLOW_LONG_MAX_MODEL_LEN, value: \"1\"}}\n        \
-         - {{name: VLLM_HOST_IP, value: 127.0.0.1}}\n        - {{name: HF_HUB_OFFLINE, value: \"1\"}}\n        \
+         - {{name: VLLM_HOST_IP, value: 127.0.0.1}}\n        - {{name: GLOO_SOCKET_IFNAME, value: lo}}\n        - {{name: HF_HUB_OFFLINE, value: \"1\"}}\n        \
          - {{name: PATH, value: \"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"}}\n        \
          readinessProbe: {{httpGet: {{path: /health, port: 8000}}, periodSeconds: 3}}\n        \
          resources: {{limits: {{memory: 8Gi}}, requests: {{memory: 1Gi}}}}\n        \

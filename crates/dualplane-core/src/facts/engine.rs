@@ -187,10 +187,7 @@ fn rank_of(hit: &super::Hit) -> Option<u64> {
 /// theirs.
 fn command<'k>(c: &Container, file: &str, all: &'k Engines) -> (Vec<Flag>, Option<&'k Descriptor>) {
     let commands = cmd::split(&c.args, &c.env);
-    let named = |words: &Vec<String>| {
-        all.by_command(words).map(|(d, _)| d).or_else(|| all.by_program(cmd::program_words(words)))
-    };
-    let own = commands.iter().find_map(|words| Some((words, named(words)?)));
+    let own = all.started_by(&commands).and_then(|(at, d)| Some((commands.get(at)?, d)));
     let flags = match own {
         Some((words, _)) => flags(words, file),
         None => commands.iter().flat_map(|words| flags(words, file)).collect(),

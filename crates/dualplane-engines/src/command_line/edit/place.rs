@@ -3,7 +3,7 @@
 use super::read::{Commands, Spot, Word};
 use super::script::{quote, rewrite, rewrite_attached, variable as lone};
 use super::{Invocation, Source, To, Unchanged, Variable, is_variable, value_spot};
-use crate::command_line::{plain, program_words};
+use crate::command_line::plain;
 use crate::{Descriptor, Engines};
 
 /// A setting that is there.
@@ -58,7 +58,7 @@ pub(super) fn find(
     names: &[String],
     engines: &Engines,
 ) -> Option<Found> {
-    let own = commands.all.iter().position(|c| is_server(c, engines));
+    let own = engines.started_by(&texts(commands)).map(|(at, _)| at);
     let mut searched = commands.all.iter().enumerate().filter(|(i, _)| own.is_none_or(|o| o == *i));
     let flag = searched.find_map(|(_, words)| in_words(words, names));
     flag.or_else(|| {
@@ -88,9 +88,8 @@ fn in_words(words: &[Word], names: &[String]) -> Option<Found> {
     Some(Found { name, value, word: Some(word.clone()), separate, attached: false })
 }
 
-fn is_server(words: &[Word], engines: &Engines) -> bool {
-    let texts: Vec<String> = words.iter().map(|w| w.text.clone()).collect();
-    engines.by_command(&texts).is_some() || engines.by_program(program_words(&texts)).is_some()
+fn texts(commands: &Commands) -> Vec<Vec<String>> {
+    commands.all.iter().map(|c| c.iter().map(|w| w.text.clone()).collect()).collect()
 }
 
 /// Which command is the engine's. Without a command of the pod its arguments go to the image's entrypoint, which must be
@@ -101,12 +100,7 @@ pub(super) fn server(
     engine: &Descriptor,
     engines: &Engines,
 ) -> Option<usize> {
-    let named = |words: &Vec<Word>| {
-        let texts: Vec<String> = words.iter().map(|w| w.text.clone()).collect();
-        let by = engines.by_command(&texts).map(|(d, _)| d);
-        by.or_else(|| engines.by_program(program_words(&texts))).is_some_and(|d| engine.is_kin(d))
-    };
-    if let Some(at) = commands.all.iter().position(named) {
+    if let Some((at, _)) = engines.started_by(&texts(commands)).filter(|(_, d)| engine.is_kin(d)) {
         return Some(at);
     }
     let image = invocation.image.to_ascii_lowercase();

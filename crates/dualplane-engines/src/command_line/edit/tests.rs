@@ -76,6 +76,13 @@ fn a_script_keeps_every_other_byte() {
     // A word of another command, and of a comment, is not the server's.
     let l = invocation(&["sh", "-c", "a --max-model-len 1; vllm serve m"], &[], &[]);
     assert_eq!(length(&l, "8").command[2], "a --max-model-len 1; vllm serve m --max-model-len 8");
+    // Nor is one that only names a folder of the engine's name.
+    let l = invocation(
+        &["chroot", "/host", "bash", "-c"],
+        &["cd /opt/vllm && exec venv/bin/python venv/bin/vllm serve m --max-model-len \"9\" 2>&1"],
+        &[],
+    );
+    assert_eq!(length(&l, "8").args, [l.args[0].replace('9', "8")]);
     for unread in ["vllm serve m <<E\nE", "vllm serve 'm"] {
         let e = set_of(&invocation(&["sh", "-c", unread], &[], &[]), "vllm", LENGTH, To::Value("8"));
         assert_eq!(e, Err(Unchanged::Script));
