@@ -12,9 +12,10 @@ ENGINE_ROOM=8
 engine_lacks() {
     [ -z "${E2E_WITHOUT_VLLM:-}" ] || { echo "E2E_WITHOUT_VLLM is set"; return; }
     command -v python3.11 >/dev/null || { echo "no python3.11"; return; }
-    mkdir -p "$CACHE"
-    local room
-    room=$(df --output=avail -BG "$CACHE" | tail -1 | tr -dc 0-9)
+    local beside room
+    beside=$(dirname "$(engine_dir)")
+    mkdir -p "$beside"
+    room=$(df --output=avail -BG "$beside" | tail -1 | tr -dc 0-9)
     [ "$room" -ge $ENGINE_ROOM ] || echo "$room GiB of disk are free, $ENGINE_ROOM are needed"
 }
 
@@ -45,11 +46,12 @@ engine() {
         say "build a real vLLM"
         rm -rf "$dir.new"
         mkdir -p "$dir.new"
-        # Its programs name their interpreter by its path: it is moved while nothing runs, and called through it.
-        if build_engine "$dir.new" >"$dir.new/log" 2>&1; then
-            sed -i "s|$dir.new|$dir|g" "$dir.new"/venv/bin/vllm && mv "$dir.new" "$dir" && return
+        # Its programs name their interpreter by the path of now: the test calls the interpreter itself.
+        if build_engine "$dir.new" >"$dir.new.log" 2>&1; then
+            mv "$dir.new" "$dir"
+            return
         fi
-        why="its packages could not be installed: $(tail -1 "$dir.new/log")"
+        why="its packages could not be installed: $(tail -1 "$dir.new.log")"
         rm -rf "$dir.new"
     fi
     echo "e2e/run: NO REAL VLLM, its test is skipped: $why" >&2

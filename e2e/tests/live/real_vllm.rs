@@ -2,6 +2,8 @@
 //!
 //! It runs on the CPU, in a pod that changes its root to the machine's: `e2e/run engine` lays it there.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -117,14 +119,12 @@ fn a_real_server_that_refused_to_start_serves_after_its_patch() {
     ]);
 
     // It serves: a request is answered.
-    let models = kubectl(&["get", "--raw", &proxy("v1/models")]);
-    let models: Value = serde_json::from_str(&models).unwrap();
+    let models = ask("GET /v1/models", "");
     assert_eq!(models["data"][0]["max_model_len"].to_string(), length);
-    let request = r#"{"model": "./tiny", "prompt": "one two", "max_tokens": 4}"#;
-    let body = state.path().join("request.json");
-    std::fs::write(&body, request).unwrap();
-    let answer = kubectl(&["create", "--raw", &proxy("v1/completions"), "-f", &body.to_string_lossy()]);
-    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let answer = ask(
+        "POST /v1/completions",
+        r#"{"model": "./tiny", "prompt": "one two", "max_tokens": 4, "ignore_eos": true}"#,
+    );
     assert_eq!(answer["usage"]["completion_tokens"], 4, "{answer}");
 
     with(&["rollback", "--last", "--yes"]).ok();
@@ -132,17 +132,19 @@ fn a_real_server_that_refused_to_start_serves_after_its_patch() {
     assert!(succeeds(&["delete", "namespace", NAMESPACE, "--wait=false"]));
 }
 
-/// A path of the server, through the API server.
-fn proxy(path: &str) -> String {
-    let name = kubectl(&[
-        "get",
-        "pods",
-        "-n",
-        NAMESPACE,
-        "-l",
-        "app=llm",
-        "-o",
-        "jsonpath={.items[0].metadata.name}",
-    ]);
-    format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}:8000/proxy/{path}")
+/// What the server answers to a request.
+fn ask(request: &str, body: &str) -> Value {
+    let path = "jsonpath={.items[0].status.podIP}";
+    let address = kubectl(&["get", "pods", "-n", NAMESPACE, "-l", "app=llm", "-o", path]);
+    let mut stream = TcpStream::connect((address.as_str(), 8000)).unwrap();
+    write!(
+        stream,
+        "{request} HTTP/1.0\r\nHost: llm\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str(body).unwrap_or_else(|e| panic!("{e}: {answer}"))
 }
