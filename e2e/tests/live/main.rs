@@ -10,6 +10,7 @@ mod in_cluster;
 mod map;
 mod patches;
 mod permissions;
+mod pressure;
 mod real_vllm;
 mod rotated;
 mod secrets;

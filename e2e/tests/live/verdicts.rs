@@ -121,8 +121,11 @@ fn every_way_to_name_a_pod_leads_to_it() {
     let healthy = run(&["triage", "-l", "app=healthy", "-n", "serving"]);
     assert_eq!(healthy.code, Some(0), "{}", healthy.err);
     assert!(healthy.err.contains("app=healthy") && healthy.err.contains("neither restarted nor failed"), "{}", healthy.err);
-    let healthy = run(&["triage", "-l", "app=healthy", "-n", "serving", "-o", "json"]).ok().json();
-    assert_eq!(healthy["items"], serde_json::json!([]));
+    // It is held against its limits then; `--failed` asks for those in trouble alone.
+    let living = run(&["triage", "-l", "app=healthy", "-n", "serving", "-o", "json"]).ok().json();
+    assert_eq!(living["verdict"]["class"], "not_memory");
+    let failed = run(&["triage", "-l", "app=healthy", "--failed", "-n", "serving", "-o", "json"]).ok().json();
+    assert_eq!(failed["items"], serde_json::json!([]));
 }
 
 #[test]

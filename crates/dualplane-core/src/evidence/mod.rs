@@ -189,6 +189,11 @@ impl Bundle {
         files.sort_by(|a, b| a.name.cmp(&b.name));
         // A file that is given twice says what it says once.
         files.dedup_by(|a, b| a.name == b.name && a.bytes == b.bytes);
+        let small = files.iter().filter(|f| f.bytes.len() <= scrap::MAX_TEXT);
+        let texts: Vec<String> = small
+            .filter(|f| std::str::from_utf8(&f.bytes).is_ok_and(|t| !t.trim().is_empty() && !t.contains('\0')))
+            .map(|f| f.name.clone())
+            .collect();
         let mut bundle = Self::default();
         for file in files {
             bundle.add(file);
@@ -198,6 +203,10 @@ impl Bundle {
             bundle.pods = std::mem::take(&mut bundle.templates);
         }
         rotation::order(&mut bundle.logs);
+        // A text was given, and nothing could be read of it: that is unknown, as every other text without evidence.
+        if bundle.files.is_empty() {
+            bundle.files = texts;
+        }
         bundle.files.sort();
         bundle.gaps.sort();
         bundle.gaps.dedup();

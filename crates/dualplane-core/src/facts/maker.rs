@@ -80,6 +80,25 @@ impl Maker {
         }
     }
 
+    /// Shows used and total VRAM of each card with the time, as evidence to keep.
+    #[must_use]
+    pub fn usage(self) -> &'static str {
+        match self {
+            Self::Nvidia => "nvidia-smi --query-gpu=timestamp,index,memory.used,memory.total --format=csv",
+            Self::Amd | Self::Intel => self.memory(),
+        }
+    }
+
+    /// Shows used VRAM every ten seconds.
+    #[must_use]
+    pub fn follow(self) -> &'static str {
+        match self {
+            Self::Nvidia => "nvidia-smi --query-gpu=timestamp,memory.used,memory.total --format=csv -l 10",
+            Self::Amd => "amd-smi metric --mem-usage --watch 10",
+            Self::Intel => "xpu-smi --query-gpu=timestamp,memory.used,memory.total --format=csv --loop-ms=10000",
+        }
+    }
+
     /// Shows used VRAM again and again.
     #[must_use]
     pub fn watch(self) -> &'static str {

@@ -179,7 +179,7 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
     let mut causes = causes::rank(bundle, facts, &decided, &case.candidates, subject);
     causes.extend(identity::passed_over(bundle, facts, knowledge, subject));
     let missing = match case.pressure.as_ref().filter(|_| decided.by == rules::UNDER_PRESSURE) {
-        Some(p) => pressure::missing::list(bundle, p, subject),
+        Some(p) => pressure::missing::list(bundle, facts, p, subject),
         None => missing::list(bundle, facts, &decided, subject),
     };
     Verdict {

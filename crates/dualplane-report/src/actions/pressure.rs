@@ -131,7 +131,7 @@ fn verify(cx: &Context<'_>, p: &Pressure, out: &mut Vec<Action>) {
         )));
     }
     if p.bound != Bound::Host {
-        a = a.run(n.exec("nvidia-smi --query-gpu=timestamp,memory.used,memory.total --format=csv -l 10"));
+        a = a.run(n.exec(cx.facts.maker.follow()));
     }
     out.push(a);
 }

@@ -104,7 +104,7 @@ fn of_cluster(
             let options = pods::options(&args.stores)?;
             let api = connect(&args.cluster).await?;
             let found = pods::find(&api, wanted).await?;
-            let pods = pods::in_trouble(&api, wanted, found)?;
+            let pods = pods::to_judge(&api, wanted, found)?;
             let mut reports = Vec::new();
             pods::capture(&api, pods, &options, tools, |c| {
                 let mut of_pod = report::triage_with(&c.name, c.files, Vec::new(), knowledge, model);

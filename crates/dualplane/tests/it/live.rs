@@ -197,6 +197,29 @@ fn a_list_that_is_cut_is_said_to_be() {
     assert!(stderr(&o).contains("neither restarted nor failed"), "{}", stderr(&o));
 }
 
+/// How they stand against their limits is the answer then.
+#[test]
+fn of_a_workload_that_lives_some_pods_are_judged() {
+    let living = |i: usize| {
+        let mut pod = pod(&format!("llm-{i}"), &["vllm"]);
+        pod["status"]["containerStatuses"][0] = json!({"name": "vllm", "restartCount": 0, "image": "x", "imageID": "",
+            "ready": true, "state": {"running": {"startedAt": "2026-11-21T10:00:00Z"}}});
+        pod
+    };
+    let api = FakeApi::new(move |asked| match asked {
+        a if a.contains("/pods?") => Some(Reply::list(&(0..6).map(living).collect::<Vec<_>>())),
+        a => (0..6).find(|i| a.ends_with(&format!("/pods/llm-{i}"))).map(|i| Reply::json(&living(i))),
+    });
+    let o = api.run(&["triage", "-l", "app=llm", "-o", "json"]);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    assert!(stderr(&o).contains("none of the 6 pods"), "{}", stderr(&o));
+    let reports: Value = serde_json::from_str(&stdout(&o)).unwrap();
+    assert_eq!(reports["items"].as_array().map(Vec::len), Some(3), "{reports:#}");
+    // `--failed` asks for those in trouble alone.
+    let o = api.run(&["triage", "-l", "app=llm", "--failed"]);
+    assert!(stderr(&o).contains("restarted or failed") && stdout(&o).is_empty(), "{}", stderr(&o));
+}
+
 #[test]
 fn later_pods_of_many_are_looked_at_again() {
     let api = FakeApi::new(|asked| match asked {

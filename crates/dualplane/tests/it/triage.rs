@@ -277,3 +277,18 @@ fn a_kernel_record_without_its_end_is_not_taken_for_this_pods() {
     ]);
     assert!(class(&v).starts_with("cuda_oom"), "{v}");
 }
+
+/// Nothing can be read of it, and why is said: that is unknown, as every other text without evidence.
+#[test]
+fn an_object_that_broke_off_is_unknown() {
+    let dir = dir(&[
+        ("pod.json", b"{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\":"),
+        ("pod.yaml", b"apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n spec: [\n"),
+    ]);
+    for (file, why) in [("pod.json", "its JSON is broken"), ("pod.yaml", "its YAML is invalid")] {
+        let o = dualplane().arg("triage").arg(dir.path().join(file)).output().unwrap();
+        assert_eq!(code(&o), 0, "{}", stderr(&o));
+        let said = stdout(&o).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.starts_with("UNKNOWN") && said.contains(why), "{said}");
+    }
+}

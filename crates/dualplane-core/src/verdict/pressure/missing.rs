@@ -2,11 +2,17 @@
 
 use super::Pressure;
 use crate::evidence::{Bundle, Gap};
+use crate::facts::{Facts, Maker};
 use crate::verdict::missing::Names;
 use crate::verdict::{Plane, Subject};
 
 /// Beside the gaps of the evidence itself.
-pub(in crate::verdict) fn list(bundle: &Bundle, pressure: &Pressure, subject: &Subject) -> Vec<Gap> {
+pub(in crate::verdict) fn list(
+    bundle: &Bundle,
+    facts: &Facts,
+    pressure: &Pressure,
+    subject: &Subject,
+) -> Vec<Gap> {
     let n = Names::of(subject);
     let mut out = bundle.gaps.clone();
     let mut add = |what: &str, why: &str, command: String| {
@@ -17,11 +23,12 @@ pub(in crate::verdict) fn list(bundle: &Bundle, pressure: &Pressure, subject: &S
         add("host RAM now", why, format!("kubectl top pod {} -n {} --containers > top.txt", n.pod, n.ns));
     }
     if pressure.worst(Plane::Gpu).is_none() {
-        let query = "nvidia-smi --query-gpu=timestamp,index,memory.used,memory.total --format=csv";
+        let maker = facts.maker;
+        let to = if maker == Maker::Amd { "txt" } else { "csv" };
         add(
             "VRAM now",
             "whether VRAM is near its limit as well",
-            format!("{} > nvidia-smi.csv", n.exec(query)),
+            format!("{} > {}.{to}", n.exec(maker.usage()), maker.tool()),
         );
     }
     if pressure.readings.iter().all(|r| r.growth.is_none() && r.stamp.is_none()) {

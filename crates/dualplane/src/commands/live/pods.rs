@@ -152,7 +152,10 @@ pub(crate) async fn find(api: &Api, wanted: &PodSelection) -> Result<Vec<Found>,
     Ok(found)
 }
 
-/// Of a workload's or selector's pods those in trouble, if there are any: the healthy ones tell nothing.
+/// Of a workload's pods that all live, as many are held against their limits: replicas are much alike.
+const LIVING: usize = 3;
+
+/// Of a workload's or selector's pods those in trouble, if there are any: beside them, the healthy ones tell nothing.
 pub(crate) fn in_trouble(
     api: &Api,
     wanted: &PodSelection,
@@ -164,15 +167,35 @@ pub(crate) fn in_trouble(
     let mut known = BTreeSet::new();
     for (target, found) in wanted.targets.iter().zip(&mut found) {
         let named = matches!(target, Target::One(n) if n.kind == Kind::Pod);
-        let chosen =
-            std::mem::take(&mut found.pods).into_iter().filter(|p| named || find::has_failed(p, now));
-        pods.extend(chosen.filter(|p| known.insert(uid_of(p))));
+        let chosen = found.pods.iter().filter(|p| named || find::has_failed(p, now));
+        pods.extend(chosen.filter(|p| known.insert(uid_of(p))).cloned());
     }
     if pods.is_empty() {
         let none = if found.iter().all(|f| f.seen == 0) { Failure::NoPods } else { Failure::NoneFailed };
         return Err(none(wanted.none_failed(&found, api.namespace())));
     }
     Ok(pods)
+}
+
+/// The same; of a workload or selector of which no pod is in trouble, some of those that live: how they stand against their
+/// limits is the answer then. `--failed` asks for no such thing.
+pub(crate) fn to_judge(api: &Api, wanted: &PodSelection, found: Vec<Found>) -> Result<Vec<Value>, Failure> {
+    let living: Vec<Value> = match wanted.failed {
+        true => Vec::new(),
+        false => found.iter().flat_map(|f| &f.pods).filter(|p| runs(p)).take(LIVING).cloned().collect(),
+    };
+    match in_trouble(api, wanted, found) {
+        Err(Failure::NoneFailed(why)) if !living.is_empty() => {
+            let which = if living.len() == 1 { "it".to_owned() } else { format!("{} of them", living.len()) };
+            output::note(&format!("{why}; {which} held against the limits of both planes"));
+            Ok(living)
+        }
+        chosen => chosen,
+    }
+}
+
+fn runs(pod: &Value) -> bool {
+    pod.pointer("/status/phase").and_then(Value::as_str) == Some("Running")
 }
 
 fn uid_of(pod: &Value) -> String {
