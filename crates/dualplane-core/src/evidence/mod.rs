@@ -191,7 +191,9 @@ impl Bundle {
         files.dedup_by(|a, b| a.name == b.name && a.bytes == b.bytes);
         let small = files.iter().filter(|f| f.bytes.len() <= scrap::MAX_TEXT);
         let texts: Vec<String> = small
-            .filter(|f| std::str::from_utf8(&f.bytes).is_ok_and(|t| !t.trim().is_empty() && !t.contains('\0')))
+            .filter(|f| {
+                std::str::from_utf8(&f.bytes).is_ok_and(|t| !t.trim().is_empty() && !t.contains('\0'))
+            })
             .map(|f| f.name.clone())
             .collect();
         let mut bundle = Self::default();

@@ -95,7 +95,9 @@ impl Maker {
         match self {
             Self::Nvidia => "nvidia-smi --query-gpu=timestamp,memory.used,memory.total --format=csv -l 10",
             Self::Amd => "amd-smi metric --mem-usage --watch 10",
-            Self::Intel => "xpu-smi --query-gpu=timestamp,memory.used,memory.total --format=csv --loop-ms=10000",
+            Self::Intel => {
+                "xpu-smi --query-gpu=timestamp,memory.used,memory.total --format=csv --loop-ms=10000"
+            }
         }
     }
 

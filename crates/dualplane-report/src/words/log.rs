@@ -24,6 +24,7 @@ pub(super) fn sentence(proof: &Log) -> String {
             format!("no VRAM error in {} of {}", counted(*lines, "log line"), counted(*files, "file"))
         }
         Log::NothingKnown { lines } => format!("{} of which none is known", counted(*lines, "line")),
+        Log::Unreadable(why) => why.clone(),
         Log::NoMemoryError { lines } => {
             format!("{} without a memory error; they do not say how it ended", counted(*lines, "log line"))
         }

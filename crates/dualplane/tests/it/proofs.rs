@@ -255,6 +255,7 @@ fn log() -> Vec<Proof> {
         Log::UpAfter(1),
         Log::Unrecognised,
         Log::Doubt(s("a disk may be full, too")),
+        Log::Unreadable(s("its JSON is broken at line 1, column 51")),
         Log::CutTraceback,
         Log::Fallback,
         Log::OtherZone { zone_ms: 7_200_000 },

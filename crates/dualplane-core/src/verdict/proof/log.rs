@@ -32,6 +32,8 @@ pub enum Log {
         /// Lines.
         lines: u64,
     },
+    /// Why nothing of a file could be read.
+    Unreadable(String),
     /// No memory error.
     NoMemoryError {
         /// Lines.

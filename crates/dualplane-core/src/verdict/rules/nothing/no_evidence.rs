@@ -28,6 +28,15 @@ fn judge(case: &Case<'_>) -> Judged {
             Cited::at(Log::NothingKnown { lines: l.total() }, &Place { file: l.file.clone(), line: None })
         })
         .collect();
+    // A file of which nothing could be read, where no other is at hand.
+    let unread = case.bundle.gaps.iter().filter(|g| case.bundle.files.contains(&g.what)).take(4);
+    let unread: Vec<Cited> = unread
+        .map(|g| Cited::at(Log::Unreadable(g.why.clone()), &Place { file: g.what.clone(), line: None }))
+        .collect();
+    if !unread.is_empty() && supports.is_empty() {
+        let summary = "what was given could not be read: there is no evidence to judge";
+        return Ok(decided(Class::Unknown, Phase::Unknown, Confidence::Low, summary, unread));
+    }
     let summary = if supports.is_empty() {
         "there is no evidence to judge"
     } else {
