@@ -186,7 +186,8 @@ pub(crate) fn to_judge(api: &Api, wanted: &PodSelection, found: Vec<Found>) -> R
     };
     match in_trouble(api, wanted, found) {
         Err(Failure::NoneFailed(why)) if !living.is_empty() => {
-            let which = if living.len() == 1 { "it".to_owned() } else { format!("{} of them", living.len()) };
+            let which =
+                if living.len() == 1 { "it is".to_owned() } else { format!("{} of them are", living.len()) };
             output::note(&format!("{why}; {which} held against the limits of both planes"));
             Ok(living)
         }
