@@ -45,7 +45,9 @@ pub(crate) const LISTINGS: &[Opening] =
 
 /// Whether the kernel's message is the driver's, or a switch's.
 pub(crate) fn is_of_driver(message: &str) -> bool {
-    message.starts_with(NVRM) || message.contains(SWITCH)
+    // The drivers of AMD and Intel name the device first: `xe 0000:03:00.0: [drm] …`.
+    let other = ["amdgpu 0000:", "xe 0000:", "i915 0000:"].iter().any(|d| message.starts_with(d));
+    other || message.starts_with(NVRM) || message.contains(SWITCH)
 }
 
 /// A row of nvidia-smi's MIG table directly below its heading: `|  0    3   0   0  |  25MiB / 19968MiB  | …`.
@@ -94,6 +96,9 @@ pub(crate) fn kernel_text(kernel_log: bool, text: &str) -> Option<&str> {
         "nvidia ",
         "nvidia-",
         "amdgpu ",
+        "xe 0000:",
+        "i915 0000:",
+        "[drm:",
     ];
     if kernel_log {
         return Some(text);

@@ -18,6 +18,7 @@ mod settings;
 mod summary;
 pub(crate) mod trace;
 pub mod vram;
+mod worded;
 pub mod xid;
 
 pub(crate) use dualplane_base::Place;

@@ -11,6 +11,7 @@ use super::kernel_oom::OomBuilder;
 use super::lines::{contains, is_alarm, kernel_text, mig_table_row};
 use super::openings::{Opening, any};
 use super::trace::{Traces, exception_name, message_of};
+use super::worded::{Worded, by_words, explains, is_error};
 use super::{Exception, Facts, Hit, LogSummary, Mig, MigSeen, Place, quote, vram, xid};
 use crate::evidence::LogSource;
 use crate::evidence::framing::{Unwrapped, process_of};
@@ -77,6 +78,8 @@ struct Scan<'a> {
     /// A VRAM error whose sizes may stand in the lines below: which hit, whose process, how many lines are left.
     unsized_error: Option<(usize, String, usize)>,
     prompts: quote::Prompts,
+    /// The last error that only its words judge.
+    worded: Option<Worded>,
 }
 
 impl<'a> Scan<'a> {
@@ -101,6 +104,7 @@ impl<'a> Scan<'a> {
             between_runs: false,
             unsized_error: None,
             prompts: quote::Prompts::default(),
+            worded: None,
         }
     }
 
@@ -201,6 +205,8 @@ impl<'a> Scan<'a> {
         self.cut.line(&process, said, number, raw);
         let mut explained = false;
         let mut line_phase = None;
+        let of_words = |m: &&Match| self.knowledge.signature(m.id).is_some_and(Signature::of_exceptions);
+        let words = matches.iter().find(of_words).filter(|_| !source_line).cloned();
         for m in matches {
             let Some(s) = self.knowledge.signature(m.id).filter(|s| !s.of_objects() && !s.of_exceptions())
             else {
@@ -220,7 +226,12 @@ impl<'a> Scan<'a> {
             self.summary.alarm = Some((number, raw.to_owned()));
         }
         if !explained {
+            let ends = self.traces.ends(&process, said);
             self.exception(&place, raw, own, stamp, &process);
+            if let Some(found) = words.filter(|m| !ends && is_error(own, m.at)) {
+                let (raw, process) = (raw.to_owned(), process.clone());
+                self.worded = Some(Worded { found, place: place.clone(), raw, stamp, process });
+            }
         }
         if self.recent.len() == CONTEXT_LINES {
             self.recent.pop_front();
@@ -355,11 +366,7 @@ impl<'a> Scan<'a> {
         };
         // Memory words in the exception itself are no advice: prefer a cautious class to "not memory".
         let knowledge = self.knowledge;
-        let by_wording = knowledge.matches(message, |_| false).into_iter().find_map(|m| {
-            let s = knowledge.signature(m.id).filter(|s| s.of_exceptions())?;
-            Some((s, m))
-        });
-        if let Some((s, m)) = by_wording {
+        if let Some((s, m)) = by_words(knowledge, message) {
             self.matched(s, m, place, raw, stamp, process, None);
             return;
         }
@@ -443,6 +450,11 @@ impl<'a> Scan<'a> {
         open.sort_by_key(|(number, ..)| *number);
         for (number, raw, text) in open {
             self.message(number, &raw, &text, None, b"");
+        }
+        if let Some(w) = self.worded.take().filter(|_| !self.hits.iter().any(explains))
+            && let Some(s) = self.knowledge.signature(w.found.id)
+        {
+            self.matched(s, w.found, &w.place, &w.raw, w.stamp, &w.process, None);
         }
         for (number, (_, count, _)) in &self.counts {
             let id = self.knowledge.signatures().get(*number as usize).map(|s| &s.id);

@@ -1,0 +1,77 @@
+//! An error that no entry knows and no traceback shows, judged by its words: the last line of an excerpt, a message on
+//! standard error, a launcher's report. It counts only where nothing else in the log explains an end.
+
+use super::trace::{exception_name, message_of};
+use super::{Hit, Place};
+use crate::knowledge::{Knowledge, Mark, Match, Signature};
+use crate::time::Stamp;
+
+/// Words with which programs begin or mark an error.
+const LEVELS: &[&str] = &[
+    "Error: ",
+    "rror! ",
+    "ERROR",
+    "Exception",
+    "[error]",
+    "level=error",
+    "level=fatal",
+    "FATAL",
+    "fatal: ",
+    "panicked at",
+];
+/// So far from its beginning a line names its level.
+const HEAD: usize = 120;
+
+/// Such a line, until the log's end shows whether it counts.
+#[derive(Debug)]
+pub(super) struct Worded {
+    pub(super) found: Match,
+    pub(super) place: Place,
+    pub(super) raw: String,
+    pub(super) stamp: Option<Stamp>,
+    pub(super) process: String,
+}
+
+/// What the words of an exception or error say.
+pub(super) fn by_words<'k>(knowledge: &'k Knowledge, message: &str) -> Option<(&'k Signature, Match)> {
+    knowledge.matches(message, |_| false).into_iter().find_map(|m| {
+        let s = knowledge.signature(m.id).filter(|s| s.of_exceptions())?;
+        Some((s, m))
+    })
+}
+
+/// Whether a line is an error by itself: an exception's message, a line at the level of errors, or one that begins with the
+/// words of which it was judged.
+pub(super) fn is_error(text: &str, words_at: usize) -> bool {
+    let message = message_of(text);
+    // Frames and source lines of a traceback are indented.
+    if message.starts_with([' ', '\t']) {
+        return false;
+    }
+    let head = text.char_indices().nth(HEAD).map_or(text, |(end, _)| text.get(..end).unwrap_or(text));
+    words_at == 0 || exception_name(message).is_some() || LEVELS.iter().any(|l| head.contains(l))
+}
+
+/// Whether a hit tells how its process fared, so that words need not be asked.
+pub(super) fn explains(hit: &Hit) -> bool {
+    matches!(hit.mark, Mark::Fatal | Mark::Degraded | Mark::Suspect | Mark::Failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_error;
+
+    #[test]
+    fn errors_by_themselves() {
+        for (line, is) in [
+            ("RuntimeError: Insufficient VRAM for model and cache", true),
+            ("2026-08-24 10:11:43,221 worker 412 ERROR    Batch inference out of memory.", true),
+            ("time=\"2026-07-11T09:10:11Z\" level=error msg=\"no room\"", true),
+            ("    raise RuntimeError(\"Insufficient VRAM\")", false),
+            ("INFO: the VRAM is large enough", false),
+            ("WARNING: VRAM may not be enough", false),
+        ] {
+            assert_eq!(is_error(line, 40), is, "{line}");
+        }
+    }
+}
