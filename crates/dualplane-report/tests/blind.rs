@@ -1,5 +1,11 @@
 //! Messages of sources that were never harvested: most are judged right, and none is given to the wrong plane.
-#![allow(clippy::unwrap_used, missing_docs, clippy::disallowed_methods, clippy::disallowed_types)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    missing_docs,
+    clippy::disallowed_methods,
+    clippy::disallowed_types
+)]
 
 use std::path::Path;
 
