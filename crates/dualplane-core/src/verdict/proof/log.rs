@@ -59,6 +59,7 @@ impl Log {
             Self::OtherZone { .. } => "log.other_zone",
             Self::NoVramError { .. } => "log.no_vram_error",
             Self::NothingKnown { .. } => "log.nothing_known",
+            Self::Unreadable(_) => "log.unreadable",
             Self::NoMemoryError { .. } => "log.no_memory_error",
             Self::QuietKernel { .. } => "log.quiet_kernel",
         }
