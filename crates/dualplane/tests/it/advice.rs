@@ -213,3 +213,44 @@ fn another_pods_kill_gives_no_number() {
         assert!(!text.contains("48.00 MiB"), "{text}");
     }
 }
+
+/// The action that sets the share, of a pod that runs out of VRAM while it serves.
+fn share(args: &[&str], change: impl Fn(&mut Value)) -> Value {
+    let p = pod(1, "Error", args, change);
+    let v = triage_files(&[("pod.json", &p), ("previous.log", SERVING)]);
+    let actions = v["actions"].as_array().unwrap();
+    let of = |a: &&Value| a["changes"][0]["names"][0] == "--gpu-memory-utilization";
+    actions.iter().find(of).unwrap_or_else(|| panic!("{v}")).clone()
+}
+
+#[test]
+fn a_computed_flag_has_a_patch_or_says_why_not() {
+    let a = share(&["--model", "m", "--gpu-memory-utilization=0.95"], |_| {});
+    let patch = a["patch"].as_str().unwrap();
+    let value = a["changes"][0]["value"].as_str().unwrap();
+    assert!(
+        patch.contains(&format!("--gpu-memory-utilization={value}")) && patch.contains("--model"),
+        "{patch}"
+    );
+    assert_eq!((&a["changes"][0]["was"], &a["changes"][0]["shown"]), (&json!("0.95"), &json!(true)));
+
+    // A list that was masked would replace the true one.
+    let masked = share(&["--api-key", "[redacted:api_key]", "--gpu-memory-utilization", "0.95"], |_| {});
+    assert!(
+        masked.get("patch").is_none() && masked["arithmetic"].to_string().contains("masked values"),
+        "{masked}"
+    );
+    let unknown =
+        share(&["serve"], |p| p["spec"]["containers"][0]["image"] = json!("registry.example/team/llm:1"));
+    assert!(unknown["arithmetic"].to_string().contains("no patch: "), "{unknown}");
+
+    // Who would revert it is named, with the setting to change there.
+    let helm = share(&["--model", "m"], |p| {
+        p["metadata"]["labels"] = json!({"app.kubernetes.io/managed-by": "Helm"});
+    });
+    let said = helm["arithmetic"].to_string();
+    assert!(
+        said.contains("Helm reverts it") && said.contains("chart's values: --gpu-memory-utilization 0."),
+        "{said}"
+    );
+}
