@@ -11,8 +11,9 @@ pub use suspects::Suspect;
 
 use crate::planned::{Expected, expect};
 use dualplane_base::Class;
+use dualplane_base::units::{Bytes, GIB};
 use dualplane_core::evidence::Bundle;
-use dualplane_core::facts::{Facts, host_pools};
+use dualplane_core::facts::{Facts, HostPool, host_pools};
 use dualplane_core::verdict::Verdict;
 use dualplane_plan::{Named, Quantity, card};
 
@@ -46,7 +47,11 @@ pub fn budget(bundle: &Bundle, facts: &Facts, verdict: &Verdict, model: Option<&
         return Budget::default();
     }
     let cards = card::embedded().unwrap_or_default();
-    let expected = expect(bundle, facts, subject, &cards, model);
+    let mut expected = expect(bundle, facts, subject, &cards, model);
+    let pools = host_pools(bundle, facts);
+    if let Some(e) = &mut expected {
+        count_pools(e, &pools);
+    }
     let held = (verdict.class == Class::HostOomKilled).then(|| held::held(bundle, facts, subject)).flatten();
     let suspects = held.as_ref().map_or_else(Vec::new, |held| {
         suspects::rank(&suspects::Scene {
@@ -55,12 +60,37 @@ pub fn budget(bundle: &Bundle, facts: &Facts, verdict: &Verdict, model: Option<&
             subject,
             phase: verdict.phase,
             held,
-            pools: &host_pools(bundle, facts),
+            pools: &pools,
             expected: expected.as_ref(),
         })
     });
     Budget { expected, held, suspects }
 }
+
+/// Pools whose size the log prints or a flag gives count where the plan could not compute them: a pool that follows the
+/// device's needs a card that is known.
+fn count_pools(e: &mut Expected, pools: &[HostPool]) {
+    let planned: u64 = e
+        .host
+        .terms
+        .iter()
+        .filter(|t| PLANNED_POOLS.iter().any(|p| t.name.starts_with(p)))
+        .map(|t| t.quantity.expected)
+        .sum();
+    let of = |bound: bool| {
+        pools.iter().filter(|p| p.bound == bound).map(|p| p.bytes.0).fold(0, u64::saturating_add)
+    };
+    let (sure, most) = (of(false).saturating_sub(planned), of(true));
+    let more = Quantity::band(sure, sure, sure.saturating_add(most.saturating_sub(planned)));
+    let host = &mut e.host;
+    host.plan.load_peak_bytes = host.plan.load_peak_bytes + more;
+    host.plan.steady_bytes = host.plan.steady_bytes + more;
+    host.request_bytes = host.request_bytes.saturating_add(Bytes(more.expected).round_up_to(GIB).0);
+    host.limit_bytes = host.limit_bytes.saturating_add(Bytes(more.high).round_up_to(GIB).0);
+}
+
+/// Terms of a plan that are pools of their own.
+const PLANNED_POOLS: [&str; 4] = ["pinned.", "shm.", "cache.", "volume."];
 
 impl Budget {
     /// Host RAM that the launch needs in the phase in which it died.

@@ -173,7 +173,9 @@ fn workers(s: &Scene<'_>) -> Option<Suspect> {
     let n = alike.len() as u64;
     let sum = alike.iter().fold(Bytes(0), |s, (_, b)| s.saturating_add(*b));
     let share = sum.share_of(s.held.limit);
-    if n < 2 || share < LEAST_SHARE {
+    // Pages that they share or have pinned are another suspect's.
+    let shared = s.held.shmem.is_some_and(|b| b.share_of(s.held.limit) >= 0.5);
+    if n < 2 || share < LEAST_SHARE || shared {
         return None;
     }
     let each = Bytes(sum.0 / n);
