@@ -1,0 +1,15 @@
+/work/main/e2e/target/debug/deps/tempfile-9b86a980a961092c.d: /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/lib.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/dir/mod.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/dir/imp/mod.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/dir/imp/unix.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/error.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/file/mod.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/file/imp/mod.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/file/imp/unix.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/spooled.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/util.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/env.rs
+
+/work/main/e2e/target/debug/deps/libtempfile-9b86a980a961092c.rmeta: /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/lib.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/dir/mod.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/dir/imp/mod.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/dir/imp/unix.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/error.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/file/mod.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/file/imp/mod.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/file/imp/unix.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/spooled.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/util.rs /root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/env.rs
+
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/lib.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/dir/mod.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/dir/imp/mod.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/dir/imp/unix.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/error.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/file/mod.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/file/imp/mod.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/file/imp/unix.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/spooled.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/util.rs:
+/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tempfile-3.27.0/src/env.rs:
