@@ -19,7 +19,8 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
         return;
     }
     let decides = decided.trigger.as_ref().map(|t| t.place.file.as_str());
-    let of_server = |l: &&LogSummary| !l.kernel && l.sifted.is_none() && Some(l.file.as_str()) != decides;
+    // A log that was reduced keeps what stands behind a traceback's head.
+    let of_server = |l: &&LogSummary| !l.kernel && Some(l.file.as_str()) != decides;
     let cut = case.facts.logs.iter().filter(of_server).find_map(|l| {
         let line = l.cut_trace.as_ref().map(|(line, _)| *line)?;
         let place = Place { file: l.file.clone(), line: Some(line) };
