@@ -34,11 +34,15 @@ pub struct Match {
     pub captures: BTreeMap<String, Capture>,
 }
 
-/// The automaton and whose literal is whose.
+/// As much of a literal is in the automaton; the rest is compared where that is found. Every start of the program builds it,
+/// and its states are what that costs.
+const HEAD: usize = 10;
+
+/// The automaton of the literals' heads, and whose literal is whose: the signature, and which of its literals.
 #[derive(Debug)]
 pub(super) struct Matcher {
     automaton: AhoCorasick,
-    owner: Vec<SigId>,
+    owner: Vec<(SigId, usize)>,
 }
 
 impl Matcher {
@@ -46,9 +50,10 @@ impl Matcher {
         let mut literals = Vec::new();
         let mut owner = Vec::new();
         for (i, s) in signatures.iter().enumerate() {
-            for literal in &s.literals {
-                literals.push(literal.as_bytes());
-                owner.push(SigId(u32::try_from(i).unwrap_or(u32::MAX)));
+            for (n, literal) in s.literals.iter().enumerate() {
+                let bytes = literal.as_bytes();
+                literals.push(bytes.get(..HEAD).unwrap_or(bytes));
+                owner.push((SigId(u32::try_from(i).unwrap_or(u32::MAX)), n));
             }
         }
         // Overlapping search needs the standard kind; the contiguous NFA builds in well under a millisecond.
@@ -63,13 +68,16 @@ impl Matcher {
         let mut found: Vec<Match> = Vec::new();
         let mut tried: Vec<SigId> = Vec::new();
         for hit in self.automaton.find_overlapping_iter(text) {
-            let Some(&id) = self.owner.get(hit.pattern().as_usize()) else { continue };
-            if tried.contains(&id) {
+            let Some(&(id, literal)) = self.owner.get(hit.pattern().as_usize()) else { continue };
+            let Some(signature) = all.get(id.index()) else { continue };
+            let Some(literal) = signature.literals.get(literal) else { continue };
+            let whole = text.as_bytes().get(hit.start()..).is_some_and(|t| t.starts_with(literal.as_bytes()));
+            if !whole || tried.contains(&id) {
                 continue;
             }
             tried.push(id);
-            let Some(signature) = all.get(id.index()) else { continue };
-            if let Some(m) = holds(signature, id, text, hit.start(), hit.end(), &near) {
+            let end = hit.start() + literal.len();
+            if let Some(m) = holds(signature, id, text, hit.start(), end, &near) {
                 found.push(m);
             }
         }
