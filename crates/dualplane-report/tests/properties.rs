@@ -162,6 +162,9 @@ const KNOWN: &[&str] = &[
     "forms-cgroup-of-the-new-instance-kills without pod.json",
     "forms-oomd-another-pod without pod.json",
     "ollama-unknown-b051 without pod.json",
+    // Without the log nothing is left that speaks against the kill.
+    "vllm-port-taken-beside-somebodys-kill without previous.log",
+    "vllm-traceback-cut-before-a-kill without previous.log",
     "vllm-unknown-a020 without pod.json",
     "vllm-unknown-e021 without pod.json",
     "vllm-unknown-e022 without pod.json",
