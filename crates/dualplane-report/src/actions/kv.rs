@@ -27,11 +27,12 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
         Phase::Load | Phase::Profile => start(cx, hit, &mut out),
         _ => traffic(cx, &mut out),
     }
-    out.push(Action::new(
-        Stage::Avoid,
-        "Do not raise the container's memory limit or lower the GPU memory utilisation: the KV cache is \
-        in VRAM and needs a larger share",
-    ));
+    out.push(Action::new(Stage::Avoid, match utilization_flag(cx) {
+        Some(flag) => format!(
+            "Do not raise the container's memory limit or lower {flag}: the KV cache is in VRAM and needs a larger share"
+        ),
+        None => "Do not raise the container's memory limit: the KV cache is in VRAM".to_owned(),
+    }));
     out.push(Action::new(
         Stage::Prevent,
         "Alert on KV use above 95 % for 5 minutes and on any \
@@ -93,6 +94,7 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
             .set(cx, length, fit, Some(len.to_string())),
         );
     }
+    least_share(cx, hit, out);
     raise(cx, hit, max_len, fits, plan.as_ref(), out);
     pool_start(cx, out);
     if out.is_empty() {
@@ -107,6 +109,22 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
     }
     let len = verify_len.map_or_else(|| "the new length".to_owned(), thousands);
     out.push(Action::new(Stage::Verify, format!("The start-up log prints a KV cache of at least {len} tokens and \"Maximum concurrency\" of at least 1.00x")));
+}
+
+/// The message names the least share that works.
+fn least_share(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
+    let least = hit.and_then(|h| h.number("desired")).filter(|s| *s > 0.0 && *s < MAX_UTILIZATION);
+    let Some((least, flag)) = least.zip(utilization_flag(cx)) else { return };
+    let want = ceil_hundredth(least + 0.005);
+    let now = hit.and_then(|h| h.number("utilization"));
+    let from = now.map(|u| format!(" (from {u})")).unwrap_or_default();
+    out.push(
+        Action::new(Stage::Fix, format!("Set {flag} {want}{from}"))
+            .because(format!(
+                "the message asks for more than {least}; rounded up to the next hundredth above it"
+            ))
+            .set(cx, flag, want, now.map(|u| u.to_string())),
+    );
 }
 
 /// How much utilisation the missing KV bytes are.

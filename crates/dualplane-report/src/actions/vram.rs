@@ -251,7 +251,25 @@ fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
         );
     }
     counsel(cx, |a| &a.runtime, oom, out).unwrap_or_default();
+    if !out.iter().any(|a| a.stage == Stage::Fix) {
+        out.push(smaller_step(oom));
+    }
     serve_again(cx, out);
+}
+
+/// Without an engine that is known no setting has a name, but the sizes tell how much smaller a step must be.
+fn smaller_step(oom: &VramOom) -> Action {
+    let a = Action::new(
+        Stage::Fix,
+        "Make the failing step smaller: fewer or shorter inputs in a batch; half of either asks for about half",
+    );
+    match (oom.requested, oom.free) {
+        (Some(requested), Some(free)) if requested > free => a.because(format!(
+            "requested {requested} − free {free} = {} short",
+            requested.saturating_sub(free)
+        )),
+        _ => a,
+    }
 }
 
 /// The log is saved first: a restart may erase it.
@@ -529,10 +547,11 @@ fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
             .rests(Rest::KeepsShare),
         );
     }
-    if cx.verdict.class == Class::CudaOomRuntime {
+    let share = cx.facts.engine.head().and_then(|d| d.flags.share.first());
+    if let Some(flag) = share.filter(|_| cx.verdict.class == Class::CudaOomRuntime) {
         out.push(Action::new(
             Stage::Avoid,
-            "Do not raise the utilisation: this takes away the memory that the failing step needs",
+            format!("Do not raise {flag}: this takes away the memory that the failing step needs"),
         ));
     }
     if cx.verdict.class == Class::GpuCapacityConflict {
