@@ -144,6 +144,42 @@ fn the_checks_find_what_is_planted() {
     }
 }
 
+/// A hot card takes its node out of service whatever ended the server; a warm one is none's concern.
+#[test]
+fn a_hot_card_is_told_and_its_node_cordoned() {
+    let knowledge = Knowledge::embedded().unwrap();
+    let table = |celsius: u32| {
+        format!(
+            "+-----------------------------------------------------------------------------------------+\n\
+             | NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |\n\
+             |-----------------------------------------+------------------------+----------------------+\n\
+             |   0  NVIDIA H100 80GB HBM3          On  |   00000000:4A:00.0 Off |                    0 |\n\
+             | N/A   {celsius}C    P0             612W /  700W |   70000MiB /  81559MiB |     97%      Default |\n\
+             +-----------------------------------------+------------------------+----------------------+\n"
+        )
+    };
+    let csv = |celsius: u32| {
+        format!(
+            "index, name, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB], memory.free [MiB], temperature.gpu\n0, NVIDIA H100 80GB HBM3, GPU-5fd4f087-86f3-7a43-b711-4771313afc50, 00000000:4A:00.0, 81559 MiB, 70000 MiB, 11559 MiB, {celsius}\n"
+        )
+    };
+    for (celsius, told) in [(94, true), (71, false)] {
+        for smi in [table(celsius), csv(celsius)] {
+            let files = vec![
+                dualplane_core::evidence::RawFile::new(
+                    "previous.log",
+                    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 616.00 MiB.\n",
+                ),
+                dualplane_core::evidence::RawFile::new("smi.txt", smi),
+            ];
+            let r = report::triage_all("x", files, Vec::new(), &knowledge).remove(0);
+            let cited = r.causes.iter().flat_map(|c| &c.supports).any(|c| c.text.contains("94 °C"));
+            let cordon = r.actions.iter().flat_map(|a| &a.commands).any(|c| c.starts_with("kubectl cordon"));
+            assert_eq!((cited, cordon), (told, told), "{celsius}");
+        }
+    }
+}
+
 /// Of the kills over a container's limit whose launch is known, at least 70 % get a limit or a flag with its arithmetic; and
 /// nowhere is measuring the first advice where a limit is known.
 #[test]

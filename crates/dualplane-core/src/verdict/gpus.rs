@@ -191,6 +191,13 @@ pub(super) fn hints(bundle: &Bundle, facts: &Facts, decided: &Decided) -> Vec<Ca
         let against = proof::Gpu::MaybeFaultWithoutTime;
         out.push(cause(Class::XidHardware, format!("GPU {name} reports a memory fault"), vec![at], against));
     }
+    let hot = bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g)));
+    if let Some((s, g, celsius)) = hot.filter_map(|(s, g)| Some((s, g, g.hot()?))).max_by_key(|(.., c)| *c) {
+        let proof = proof::Gpu::MaybeFaulty { tool: s.tool, fault: Fault::Hot(celsius) };
+        let at = Cited::at(proof, &place(&s.file, g.line));
+        let title = format!("GPU {} is at {celsius} °C", g.label());
+        out.push(cause(Class::XidHardware, title, vec![at], proof::Gpu::HeatOfAMoment));
+    }
     let oom = matches!(decided.class, Class::CudaOomLoad | Class::CudaOomRuntime);
     let several = cards(bundle).len() > 1 && own_card(bundle).is_none();
     let told = decided.trigger.as_ref().and_then(|t| t.vram()?.others()).is_some();

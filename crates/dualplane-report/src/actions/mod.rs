@@ -14,6 +14,7 @@ mod next;
 mod other;
 mod patch;
 mod pressure;
+mod quarantine;
 mod rollout;
 mod settings;
 mod vram;
@@ -146,6 +147,7 @@ pub fn advise(
         Class::XidHardware => xid::advise(&cx),
         Class::NotMemory | Class::Unknown => pressure::advise(&cx).unwrap_or_else(|| other::advise(&cx)),
     };
+    actions.extend(quarantine::advise(&cx));
     check::drop_contradicted(&cx, &mut actions);
     // Before what the class advises: it is known to have worked.
     actions.splice(0..0, rollout::advise(&cx));

@@ -40,6 +40,13 @@ pub(super) fn sentence(proof: &Gpu) -> String {
         Gpu::MaybeFaulty { tool, fault: Fault::RemapPending } => {
             format!("{tool}: rows will be remapped at the next reset")
         }
+        Gpu::Faulty { tool, fault: Fault::Hot(c) } | Gpu::MaybeFaulty { tool, fault: Fault::Hot(c) } => {
+            format!("{tool}: {c} °C")
+        }
+        Gpu::HeatOfAMoment => {
+            "a temperature is of one moment; heat slows a GPU down, and ends a server only by way of a fault"
+                .to_owned()
+        }
         Gpu::FaultWithoutTime => {
             "the counter has no timestamp, and the evidence contains no Xid; the kernel log has its time"
                 .to_owned()

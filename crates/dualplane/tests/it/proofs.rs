@@ -210,6 +210,8 @@ fn gpu() -> Vec<Proof> {
         Gpu::Faulty { tool: TOOL, fault: Fault::RemapPending },
         Gpu::MaybeFaulty { tool: TOOL, fault: Fault::Uncorrected(2) },
         Gpu::MaybeFaulty { tool: TOOL, fault: Fault::RemapPending },
+        Gpu::MaybeFaulty { tool: TOOL, fault: Fault::Hot(94) },
+        Gpu::HeatOfAMoment,
         Gpu::FaultWithoutTime,
         Gpu::MaybeFaultWithoutTime,
         Gpu::MigRequested(s("nvidia.com/mig-1g.18gb")),

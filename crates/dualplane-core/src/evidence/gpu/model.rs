@@ -49,6 +49,8 @@ pub struct Gpu {
     pub ecc_uncorrected: Option<u64>,
     /// The card waits for a reset to remap rows.
     pub remap_pending: bool,
+    /// Temperature of the chip, in degrees Celsius.
+    pub celsius: Option<u32>,
     /// MIG mode is on: the card's own figures are those of no workload.
     pub mig_enabled: bool,
 }
@@ -122,6 +124,14 @@ impl Gpu {
     #[must_use]
     pub fn is_faulty(&self) -> bool {
         self.remap_pending || self.uncorrected().is_some()
+    }
+
+    /// Its temperature, where the card slows down to protect itself or is about to.
+    #[must_use]
+    pub fn hot(&self) -> Option<u32> {
+        // NVIDIA's data-centre cards slow down at 87 to 95 °C (nvidia-smi -q: "GPU Slowdown Temp"); 90 is the usual alert.
+        const HOT: u32 = 90;
+        self.celsius.filter(|c| (HOT..200).contains(c))
     }
 
     /// What people call it: its index, else its PCI address.

@@ -61,6 +61,8 @@ pub enum Gpu {
     FaultWithoutTime,
     /// The same of a card that may not be the pod's.
     MaybeFaultWithoutTime,
+    /// A temperature is of one moment.
+    HeatOfAMoment,
     /// The pod requests a MIG resource of this name.
     MigRequested(String),
     /// A metric carries the label of a MIG profile.
@@ -98,6 +100,7 @@ impl Gpu {
             Self::MaybeFaulty { .. } => "gpu.maybe_faulty",
             Self::FaultWithoutTime => "gpu.fault_without_time",
             Self::MaybeFaultWithoutTime => "gpu.maybe_fault_without_time",
+            Self::HeatOfAMoment => "gpu.heat_of_a_moment",
             Self::MigRequested(_) => "gpu.mig_requested",
             Self::MigLabel { .. } => "gpu.mig_label",
             Self::MigProduct(_) => "gpu.mig_product",
@@ -115,4 +118,6 @@ pub enum Fault {
     Uncorrected(u64),
     /// Rows wait for a reset to be remapped.
     RemapPending,
+    /// The chip is at its limit of temperature, in degrees Celsius.
+    Hot(u32),
 }

@@ -122,6 +122,7 @@ fn rows(lines: &[&str], first: u64, columns: &[String]) -> (usize, GpuSnapshot) 
                 used: get(&["memory.used"]).and_then(size),
                 free: get(&["memory.free"]).and_then(size),
                 ecc_uncorrected: get(&["ecc.errors.uncorrected.volatile.total"]).and_then(|v| v.parse().ok()),
+                celsius: get(&["temperature.gpu"]).and_then(|v| v.parse().ok()),
                 mig_enabled: get(&["mig.mode.current"]) == Some("Enabled"),
                 ..Gpu::default()
             });

@@ -116,6 +116,7 @@ impl State {
                     gpu.ecc_uncorrected = Some(gpu.ecc_uncorrected.unwrap_or(0).saturating_add(n));
                 }
             }
+            "GPU Current Temp" => gpu.celsius = value.split_whitespace().next().and_then(|v| v.parse().ok()),
             "Pending" if under("Remapped Rows") => gpu.remap_pending = value == "Yes",
             _ => {}
         }

@@ -88,6 +88,9 @@ fn row(s: &mut GpuSnapshot, part: Part, line: &str, number: u64) {
                 if let Some((used, total)) = memory.filter(|_| gpu.total.is_none()) {
                     gpu.used = size(used);
                     gpu.total = size(total);
+                    // `N/A   94C    P0   612W / 700W`
+                    let mut words = cells.get(1).into_iter().flat_map(|c| c.split_whitespace());
+                    gpu.celsius = words.find_map(|w| w.strip_suffix('C')?.parse().ok());
                 } else if cells.get(3).is_some_and(|c| c.trim() == "Enabled") {
                     gpu.mig_enabled = true;
                 }
