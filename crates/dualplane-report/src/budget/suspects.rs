@@ -73,14 +73,14 @@ fn limit(s: &Scene<'_>) -> Option<Suspect> {
     let expected = s.expected?;
     let need = need(expected, s.phase);
     let limit = s.held.limit;
-    let rank = match limit.0 {
-        l if need.low > l => 1.5,
-        l if need.expected > l => 1.2,
-        l if need.high > l => 0.45,
+    let (what, rank) = match limit.0 {
+        l if need.low > l => ("the limit is below what this launch needs", 1.5),
+        l if need.expected > l => ("the limit is below what this launch probably needs", 1.2),
+        l if need.high > l => ("the limit is below the most that this launch may need", 0.45),
         _ => return None,
     };
     Some(Suspect {
-        what: "the limit is below what this launch needs".to_owned(),
+        what: what.to_owned(),
         bytes: Some(Bytes(need.expected)),
         because: vec![format!("computed need {}, limit {limit}", band(need))],
         rank,
