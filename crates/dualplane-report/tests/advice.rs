@@ -180,6 +180,32 @@ fn a_hot_card_is_told_and_its_node_cordoned() {
     }
 }
 
+/// An autoscaler is held where it scales the workload that failed, and no other; a budget is told where a drain would wait.
+#[test]
+fn an_autoscaler_of_the_workload_is_held() {
+    let knowledge = Knowledge::embedded().unwrap();
+    let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"llm-6d9f7c5b84-x2lqm","namespace":"serving","ownerReferences":[{"kind":"ReplicaSet","name":"llm-6d9f7c5b84","controller":true}]},"spec":{"nodeName":"gpu-1","containers":[{"name":"server","image":"vllm/vllm-openai:v0.11.2","resources":{"limits":{"memory":"64Gi"}}}]},"status":{"containerStatuses":[{"name":"server","restartCount":1,"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]}}"#;
+    let hpa = |target: &str| {
+        format!(
+            "NAME      REFERENCE           TARGETS        MINPODS   MAXPODS   REPLICAS   AGE\nllm-hpa   Deployment/{target:<7}  cpu: 12%/80%   1         8         6          12d\n"
+        )
+    };
+    let pdb = "NAME      MIN AVAILABLE   MAX UNAVAILABLE   ALLOWED DISRUPTIONS   AGE\nllm-pdb   1               N/A               0                     12d\n";
+    let said = |files: &[(&str, String)], words: &str| {
+        let files =
+            files.iter().map(|(n, t)| dualplane_core::evidence::RawFile::new(*n, t.clone())).collect();
+        let r = report::triage_all("x", files, Vec::new(), &knowledge).remove(0);
+        r.actions.iter().any(|a| a.title.contains(words))
+    };
+    let pod = ("pod.json", pod.to_owned());
+    assert!(said(&[pod.clone(), ("hpa.txt", hpa("llm"))], "Hold the autoscaler llm-hpa at 6 of at most 8"));
+    assert!(!said(&[pod.clone(), ("hpa.txt", hpa("other"))], "Hold the autoscaler"));
+    let xid = "[54120.881204] NVRM: Xid (PCI:0000:4a:00): 79, pid='<unknown>', name=python3, GPU has fallen off the bus.\n";
+    let kernel = ("kernel.log", xid.to_owned());
+    assert!(said(&[kernel, ("pdb.txt", pdb.to_owned())], "llm-pdb allows no disruption"));
+    assert!(!said(&[pod, ("pdb.txt", pdb.to_owned())], "allows no disruption"));
+}
+
 /// Of the kills over a container's limit whose launch is known, at least 70 % get a limit or a flag with its arithmetic; and
 /// nowhere is measuring the first advice where a limit is known.
 #[test]

@@ -1,7 +1,7 @@
 //! Finds printouts of tools in a text: GPU tools, cgroup files, `free`, `kubectl top`, allocator ledgers, stacks.
 
 use super::gpu_model::GpuSnapshot;
-use super::{Bundle, cgroup, machine, smi, torch};
+use super::{Bundle, cgroup, machine, scaling, smi, torch};
 
 /// Cards, instances and processes of one incident; some hundred nodes' worth.
 const MAX_GPU_ROWS: usize = 4096;
@@ -53,6 +53,9 @@ fn one(bundle: &mut Bundle, lines: &[&str], first: u64, file: &str, command: Opt
         return Some(n);
     }
     if let Some(n) = machine::read(bundle, lines, first, file, command) {
+        return Some(n);
+    }
+    if let Some(n) = scaling::read(bundle, lines) {
         return Some(n);
     }
     let mut p = smi::read(lines, first, command)?;

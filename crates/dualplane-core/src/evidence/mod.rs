@@ -21,7 +21,7 @@ use host::{cgroup, machine};
 pub use kube::invocation;
 use kube::{
     describe, describe_pod, inspect, kubelet, list as kube_list, merge, model as kube_model, revisions,
-    split, status, tables,
+    scaling, split, status, tables,
 };
 pub use kube_model::{
     Condition, Container, ContainerKind, ContainerStatus, Event, Extent, Node, Pod, Probe, State,
@@ -34,6 +34,7 @@ use metrics::{exports, promql};
 pub(crate) use recognise::is_document;
 pub use recognise::{Kind, recognise};
 pub use revisions::{Change, Rollout};
+pub use scaling::{Autoscaler, DisruptionBudget};
 pub use scrap::{Quote, QuotedLimit};
 pub use sifted::{MAX_LINE, Sifted, fold, is_folded, unfold};
 pub use split::by_pod;
@@ -162,6 +163,10 @@ pub struct Bundle {
     pub machines: Vec<host_model::HostMemory>,
     /// Rows of `kubectl top pod`.
     pub tops: Vec<host_model::TopRow>,
+    /// Rows of `kubectl get hpa`.
+    pub autoscalers: Vec<Autoscaler>,
+    /// Rows of `kubectl get pdb`.
+    pub disruption_budgets: Vec<DisruptionBudget>,
     /// Ledgers of PyTorch's allocator.
     pub summaries: Vec<TorchSummary>,
     /// Words of people that name a plane, where they wrote instead of pasting.

@@ -16,6 +16,7 @@ mod patch;
 mod pressure;
 mod quarantine;
 mod rollout;
+mod scaling;
 mod settings;
 mod vram;
 mod xid;
@@ -148,6 +149,8 @@ pub fn advise(
         Class::NotMemory | Class::Unknown => pressure::advise(&cx).unwrap_or_else(|| other::advise(&cx)),
     };
     actions.extend(quarantine::advise(&cx));
+    actions.extend(scaling::hold(&cx));
+    actions.extend(scaling::blocked(&cx));
     check::drop_contradicted(&cx, &mut actions);
     // Before what the class advises: it is known to have worked.
     actions.splice(0..0, rollout::advise(&cx));

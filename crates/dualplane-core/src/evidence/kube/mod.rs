@@ -10,6 +10,7 @@ pub(in crate::evidence) mod merge;
 pub(in crate::evidence) mod model;
 mod object;
 pub(in crate::evidence) mod revisions;
+pub(in crate::evidence) mod scaling;
 pub(in crate::evidence) mod split;
 pub(in crate::evidence) mod status;
 pub(in crate::evidence) mod tables;

@@ -71,6 +71,8 @@ fn part(all: &Bundle, pod: &Pod) -> Bundle {
         cgroups: all.cgroups.iter().filter(|c| mine(&c.file)).cloned().collect(),
         machines: all.machines.clone(),
         tops: all.tops.iter().filter(|t| t.pod == pod.name).cloned().collect(),
+        autoscalers: all.autoscalers.clone(),
+        disruption_budgets: all.disruption_budgets.clone(),
         summaries: all.summaries.iter().filter(|s| mine(&s.file)).cloned().collect(),
         files: all.files.iter().filter(|f| mine(f)).cloned().collect(),
         rollouts: all.rollouts.clone(),

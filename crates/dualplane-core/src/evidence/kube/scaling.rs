@@ -1,0 +1,129 @@
+//! Tables of `kubectl get hpa` and `kubectl get pdb`: who makes more pods of a launch, and who keeps them where they are.
+
+use super::tables::{self, Heading};
+use crate::evidence::{Bundle, describe};
+
+/// Rows of one text.
+const MAX_ROWS: usize = 1000;
+
+/// A row of `kubectl get hpa`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Autoscaler {
+    /// Namespace, where the table has that column.
+    pub namespace: Option<String>,
+    /// Name.
+    pub name: String,
+    /// Kind and name of what it scales.
+    pub target: (String, String),
+    /// Metrics against their targets, as printed: `cpu: 12%/80%`.
+    pub metrics: String,
+    /// Most replicas that it makes.
+    pub max: u64,
+    /// Replicas now.
+    pub replicas: Option<u64>,
+}
+
+/// A row of `kubectl get pdb`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DisruptionBudget {
+    /// Namespace, where the table has that column.
+    pub namespace: Option<String>,
+    /// Name.
+    pub name: String,
+    /// Pods that may be evicted now.
+    pub allowed: u64,
+}
+
+/// Reads a table that begins at the first line; returns the lines that it takes.
+pub(in crate::evidence) fn read(bundle: &mut Bundle, lines: &[&str]) -> Option<usize> {
+    let first = lines.first()?;
+    let scales = first.contains("MINPODS") && first.contains("MAXPODS");
+    let budgets = first.contains("ALLOWED DISRUPTIONS");
+    if !(scales || budgets) || first.len() > 400 || first.bytes().any(|b| b.is_ascii_lowercase()) {
+        return None;
+    }
+    let heading: Heading = describe::cells(first)
+        .into_iter()
+        .map(|cell| (cell.as_ptr() as usize - first.as_ptr() as usize, cell.to_owned()))
+        .collect();
+    let mut taken = 1;
+    for (i, line) in lines.iter().enumerate().skip(1).take(MAX_ROWS) {
+        let cells = tables::cells(&heading, line);
+        let get = |name: &str| cells.iter().find(|(n, _)| *n == name).map_or("", |(_, c)| *c);
+        let read = if scales {
+            autoscaler(&get).map(|a| bundle.autoscalers.push(a))
+        } else {
+            budget(&get).map(|b| bundle.disruption_budgets.push(b))
+        };
+        if read.is_none() {
+            break;
+        }
+        taken = i + 1;
+    }
+    (taken > 1).then_some(taken)
+}
+
+fn some(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn autoscaler<'a>(get: &impl Fn(&str) -> &'a str) -> Option<Autoscaler> {
+    let (kind, target) = get("REFERENCE").split_once('/')?;
+    Some(Autoscaler {
+        namespace: some(get("NAMESPACE")),
+        name: some(get("NAME"))?,
+        target: (kind.to_owned(), target.to_owned()),
+        metrics: get("TARGETS").to_owned(),
+        max: get("MAXPODS").parse().ok()?,
+        replicas: get("REPLICAS").parse().ok(),
+    })
+}
+
+fn budget<'a>(get: &impl Fn(&str) -> &'a str) -> Option<DisruptionBudget> {
+    Some(DisruptionBudget {
+        namespace: some(get("NAMESPACE")),
+        name: some(get("NAME"))?,
+        allowed: get("ALLOWED DISRUPTIONS").parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> (Bundle, Option<usize>) {
+        let mut b = Bundle::default();
+        let lines: Vec<&str> = text.lines().collect();
+        let n = read(&mut b, &lines);
+        (b, n)
+    }
+
+    #[test]
+    fn tables_of_both_kinds() {
+        let (b, n) = of(
+            "NAMESPACE   NAME      REFERENCE        TARGETS                        MINPODS   MAXPODS   REPLICAS   AGE\n\
+                         serving     llm-hpa   Deployment/llm   cpu: 12%/80%, memory: 5%/90%   1         8         6          12d\n\nother",
+        );
+        assert_eq!(n, Some(2));
+        let a = &b.autoscalers[0];
+        assert_eq!((a.name.as_str(), a.target.1.as_str(), a.max, a.replicas), ("llm-hpa", "llm", 8, Some(6)));
+        assert_eq!(
+            (a.namespace.as_deref(), a.metrics.as_str()),
+            (Some("serving"), "cpu: 12%/80%, memory: 5%/90%")
+        );
+        let (b, n) = of("NAME      MIN AVAILABLE   MAX UNAVAILABLE   ALLOWED DISRUPTIONS   AGE\n\
+                         llm-pdb   1               N/A               0                     12d");
+        assert_eq!((n, b.disruption_budgets[0].allowed), (Some(2), 0));
+    }
+
+    #[test]
+    fn other_tables_and_cut_rows_are_none() {
+        for text in [
+            "NAME   READY   STATUS   RESTARTS   AGE\nllm-0   1/1   Running   0   1d",
+            "NAME      REFERENCE        TARGETS   MINPODS   MAXPODS   REPLICAS   AGE",
+            "NAME      REFERENCE        TARGETS   MINPODS   MAXPODS   REPLICAS   AGE\nllm",
+        ] {
+            assert_eq!(of(text).1, None, "{text}");
+        }
+    }
+}

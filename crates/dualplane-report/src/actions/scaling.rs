@@ -1,0 +1,58 @@
+//! Who makes more pods of a launch that fails, and who keeps a node from being drained.
+
+use super::{Action, Context, Stage, Workload, names, workload};
+use dualplane_base::Plane;
+use dualplane_core::evidence::Autoscaler;
+use dualplane_core::verdict::Names;
+
+/// Holds the autoscaler of the workload: each further replica of the same launch fails the same way.
+pub(super) fn hold(cx: &Context<'_>) -> Option<Action> {
+    if !matches!(cx.verdict.class.plane(), Plane::Host | Plane::Gpu) {
+        return None;
+    }
+    let Workload::Rolling(of) = workload(cx) else { return None };
+    let ns = cx.verdict.subject.namespace.as_deref();
+    let scales = |a: &&Autoscaler| {
+        let target = format!("{}/{}", a.target.0.to_ascii_lowercase(), a.target.1);
+        target == of && a.namespace.as_deref().zip(ns).is_none_or(|(a, b)| a == b)
+    };
+    let a = cx.bundle.autoscalers.iter().find(scales)?;
+    let n = names(cx);
+    let now = a.replicas.map_or_else(String::new, |r| format!(" at {r} of at most {} replicas", a.max));
+    Some(
+        Action::new(
+            Stage::StopTheBleeding,
+            format!(
+                "Hold the autoscaler {}{now} until the fix is rolled out: each further replica of this launch fails the same way",
+                dualplane_base::text::name(&a.name)
+            ),
+        )
+        .because(format!("it scales {of} by {}", dualplane_base::text::name(&a.metrics)))
+        .because("afterwards the same command with \"Max\" lets it scale up again")
+        .run(format!(
+            "kubectl patch hpa {} -n {} --type=merge -p '{{\"spec\":{{\"behavior\":{{\"scaleUp\":{{\"selectPolicy\":\"Disabled\"}}}}}}}}'",
+            Names::safe(Some(&a.name), "NAME"),
+            n.ns
+        )),
+    )
+}
+
+/// Budgets that let nobody be evicted: a drain waits for them.
+pub(super) fn blocked(cx: &Context<'_>) -> Option<Action> {
+    let drains = cx.verdict.class == dualplane_base::Class::XidHardware;
+    let ns = cx.verdict.subject.namespace.as_deref();
+    let full = |b: &&dualplane_core::evidence::DisruptionBudget| {
+        b.allowed == 0 && b.namespace.as_deref().zip(ns).is_none_or(|(a, b)| a == b)
+    };
+    let b = cx.bundle.disruption_budgets.iter().filter(|_| drains).find(full)?;
+    Some(
+        Action::new(
+            Stage::StopTheBleeding,
+            format!(
+                "Before the drain, start a replica elsewhere: the budget {} allows no disruption, and the drain waits for it",
+                dualplane_base::text::name(&b.name)
+            ),
+        )
+        .run(format!("kubectl get pdb {} -n {}", Names::safe(Some(&b.name), "NAME"), names(cx).ns)),
+    )
+}
