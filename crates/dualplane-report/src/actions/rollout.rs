@@ -23,6 +23,12 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     out
 }
 
+/// A roll-out lowered the limit: the one before is known to have worked, which no computed one is.
+pub(super) fn lowered_the_limit(cx: &Context<'_>) -> bool {
+    let bearing = bearing_changes(cx.bundle, cx.verdict.class, &cx.verdict.subject);
+    bearing.iter().any(|(rollout, changes)| limit(cx, rollout, changes).is_some())
+}
+
 /// The whole revision.
 fn back(cx: &Context<'_>, rollout: &Rollout, changes: &[&Change]) -> Option<Action> {
     let (kind, name) = rollout.workload.split_once('/')?;
@@ -55,9 +61,7 @@ fn limit(cx: &Context<'_>, rollout: &Rollout, changes: &[&Change]) -> Option<Act
     let limit = of("resources.limits.memory")?;
     let (before, after) = (limit.before.as_deref()?, limit.after.as_deref()?);
     let (was, is) = (parse_k8s_memory(before)?, parse_k8s_memory(after)?);
-    // A limit below what the launch needs was none that worked with this launch.
-    let too_low = cx.budget.need(cx.verdict).is_some_and(|need| need.low > was.0);
-    if was <= is || too_low {
+    if was <= is {
         return None;
     }
     let mut resources = json!({ "limits": { "memory": quantity(was) } });

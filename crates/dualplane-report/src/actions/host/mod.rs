@@ -8,7 +8,7 @@ mod node;
 mod pools;
 
 use super::patch::{container_patch, quantity};
-use super::{Action, Context, Stage, names, promql, signatures};
+use super::{Action, Context, Stage, names, promql, rollout, signatures};
 use dualplane_base::Class;
 use dualplane_base::units::{Bytes, GIB, MIB};
 use dualplane_core::evidence::ContainerKind;
@@ -75,7 +75,9 @@ fn container(cx: &Context<'_>, held: &[HostPool], out: &mut Vec<Action>) {
         measure::measure(cx, out);
         return;
     }
-    limit::advise(cx, limit, out);
+    if !rollout::lowered_the_limit(cx) {
+        limit::advise(cx, limit, out);
+    }
 }
 
 /// The runtime's own process was killed before it became the server: the cgroup was full when the container began.
