@@ -97,7 +97,7 @@ pub fn judge(name: &str, bundle: Bundle, knowledge: &Knowledge) -> Report {
 fn judge_with(name: &str, bundle: Bundle, knowledge: &Knowledge, model: Option<&Named>) -> Report {
     let facts = facts::extract(&bundle, knowledge);
     let verdict = verdict::judge(&bundle, &facts, knowledge);
-    let budget = budget::budget(&bundle, &facts, &verdict, model);
+    let budget = budget::budget(&bundle, &facts, knowledge, &verdict, model);
     let actions = actions::advise(&bundle, &facts, knowledge, &verdict, &budget);
     let mut report = Report {
         name: name.to_owned(),

@@ -3,7 +3,7 @@
 use super::Subject;
 use super::causes::memory_limit;
 use super::pressure::{Growth, growth_of};
-use super::series::{of_pod, only_pod, place};
+use super::series::{of_container, of_pod, only_pod, place};
 use crate::evidence::Bundle;
 use crate::evidence::metrics::{Sample, by_series};
 use crate::facts::{Facts, Place};
@@ -51,8 +51,7 @@ fn of(bundle: &Bundle, facts: &Facts, subject: &Subject, name: &str) -> Option<C
         s.name == name
             && s.value.is_finite()
             && of_pod(s, subject, only)
-            && s.about("container")
-                .is_some_and(|c| c != "POD" && subject.container.as_deref().is_none_or(|own| own == c))
+            && of_container(s, subject)
             && in_run(s)
     };
     let mut series = by_series(bundle.metrics.iter().filter(mine)).into_iter().next()?;

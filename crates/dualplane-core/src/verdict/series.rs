@@ -61,7 +61,7 @@ pub(super) fn only_pod<'a>(bundle: &'a Bundle, name: &str) -> Option<&'a str> {
     pods.all(|p| p == first).then_some(first)
 }
 
-fn of_container(s: &Sample, subject: &Subject) -> bool {
+pub(super) fn of_container(s: &Sample, subject: &Subject) -> bool {
     // Rows without a container are sums of the pod; "POD" is its sandbox.
     s.about("container")
         .is_some_and(|c| c != "POD" && subject.container.as_deref().is_none_or(|own| own == c))

@@ -14,8 +14,9 @@ use dualplane_base::Class;
 use dualplane_base::units::{Bytes, GIB};
 use dualplane_core::evidence::Bundle;
 use dualplane_core::facts::{Facts, HostPool, host_pools};
+use dualplane_core::knowledge::Knowledge;
 use dualplane_core::verdict::Verdict;
-use dualplane_plan::{Named, Quantity, card};
+use dualplane_plan::{Named, Quantity};
 
 /// Expected and held memory of the judged container.
 #[derive(Debug, Clone, Default)]
@@ -31,7 +32,13 @@ pub struct Budget {
 /// The budget of an incident of memory; nothing is asked of a plan where memory is not the matter. `model` is what the user
 /// gave; without it the catalogue is asked for the model that the evidence names.
 #[must_use]
-pub fn budget(bundle: &Bundle, facts: &Facts, verdict: &Verdict, model: Option<&Named>) -> Budget {
+pub fn budget(
+    bundle: &Bundle,
+    facts: &Facts,
+    knowledge: &Knowledge,
+    verdict: &Verdict,
+    model: Option<&Named>,
+) -> Budget {
     let subject = &verdict.subject;
     let host = matches!(verdict.class, Class::HostOomKilled | Class::HostNodeOom | Class::HostAllocFailure);
     let gpu = matches!(
@@ -46,8 +53,7 @@ pub fn budget(bundle: &Bundle, facts: &Facts, verdict: &Verdict, model: Option<&
     if !host && !gpu {
         return Budget::default();
     }
-    let cards = card::embedded().unwrap_or_default();
-    let mut expected = expect(bundle, facts, subject, &cards, model);
+    let mut expected = expect(bundle, facts, subject, knowledge.gpus(), model);
     let pools = host_pools(bundle, facts);
     if let Some(e) = &mut expected {
         count_pools(e, &pools);

@@ -56,7 +56,7 @@ pub(super) fn need(expected: &Expected, phase: Phase) -> Quantity {
     if loading(phase) { plan.load_peak_bytes } else { plan.load_peak_bytes.max(plan.steady_bytes) }
 }
 
-fn loading(phase: Phase) -> bool {
+pub(crate) fn loading(phase: Phase) -> bool {
     matches!(phase, Phase::Load | Phase::Profile)
 }
 

@@ -2,9 +2,10 @@
 
 use dualplane_base::gpu::Gpu as Card;
 use dualplane_plan::card::place;
-use dualplane_plan::model::{Attention, ModelFiles};
-use dualplane_plan::{Launch, MaxModelLen, Model, Plan, Version, catalogue};
+use dualplane_plan::model::Attention;
+use dualplane_plan::{Launch, MaxModelLen, Plan, Version};
 
+use super::launch::known;
 use super::{manifest, startlog};
 use dualplane_base::units::{Bytes, GIB};
 use dualplane_core::evidence::Bundle;
@@ -35,10 +36,7 @@ pub fn of_start(bundle: &Bundle, facts: &Facts, cards: &[Card], told: RefusedSta
     // Arguments of the log are what was served; a pod's are a template until then.
     let of_log = log.map(|l| l.line).filter(|l| l.model.is_some());
     let line = of_log.or_else(|| pod.map(|w| w.line))?;
-    let entry = catalogue::find(line.model.as_deref()?)?;
-    let files =
-        ModelFiles { config: entry.config, hf_quant_config: entry.hf_quant_config, safetensors_index: None };
-    let model = Model::read(&files).ok()?;
+    let model = known(line.model.as_deref()?)?.model;
     let version = facts.engine.version.as_deref().and_then(Version::parse);
     let version = version.or_else(|| line.launch.version_known.then_some(line.launch.version))?;
     // Without a card only layers whose pages are the same on every card are counted.

@@ -2,7 +2,7 @@
 
 use super::{HEADROOM, measure, resources_patch, with_headroom};
 use crate::actions::{Action, Context, Stage, Workload, names, workload};
-use crate::budget::suspects::band;
+use crate::budget::suspects::{band, loading};
 use dualplane_base::Phase;
 use dualplane_base::time::span;
 use dualplane_base::units::Bytes;
@@ -68,7 +68,7 @@ fn of_plan(cx: &Context<'_>, limit: Bytes, need: Quantity) -> Option<Wanted> {
 fn at_least(cx: &Context<'_>, limit: Bytes, need: Option<Quantity>) -> Option<Wanted> {
     let held = cx.budget.held.as_ref()?;
     let base = need.map_or(Bytes(0), |n| Bytes(n.expected)).min(limit);
-    let staged = held.shards.filter(|(done, all)| *done > 0 && done < all && loading(cx));
+    let staged = held.shards.filter(|(done, all)| *done > 0 && done < all && loading(cx.verdict.phase));
     let mut because = Vec::new();
     if let Some(need) = need {
         because.push(format!(
@@ -124,10 +124,6 @@ fn at_least(cx: &Context<'_>, limit: Bytes, need: Option<Quantity>) -> Option<Wa
         )
     };
     Some(Wanted { request: wanted, limit: wanted, title, because, lower_bound })
-}
-
-fn loading(cx: &Context<'_>) -> bool {
-    matches!(cx.verdict.phase, Phase::Load | Phase::Profile)
 }
 
 fn action(cx: &Context<'_>, w: &Wanted) -> Action {
