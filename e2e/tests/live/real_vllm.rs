@@ -29,13 +29,15 @@ fn engine() -> Option<PathBuf> {
 }
 
 /// A pool of 1 GiB, which holds half of the longest request that is asked for. The machine's own table of hosts knows the
-/// pod's name: without it each look-up waits for a name server that is not there.
+/// pod's name: without it each look-up waits for a name server that is not there. The pod has the machine's process ids as
+/// well, because it sees the machine's `/proc`: a worker opens `/proc/<its pid>/status`, and with ids of its own that file is
+/// of another process, or missing.
 fn deployment(folder: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NAMESPACE}}}\n---\n\
          apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: llm, namespace: {NAMESPACE}}}\nspec:\n  replicas: 1\n  \
          selector: {{matchLabels: {{app: llm}}}}\n  strategy: {{type: Recreate}}\n  template:\n    \
-         metadata: {{labels: {{app: llm}}}}\n    spec:\n      terminationGracePeriodSeconds: 5\n      hostname: localhost\n      containers:\n      \
+         metadata: {{labels: {{app: llm}}}}\n    spec:\n      hostPID: true\n      terminationGracePeriodSeconds: 5\n      hostname: localhost\n      containers:\n      \
          - name: vllm\n        image: docker.io/vllm/vllm-openai:v0.11.0\n        imagePullPolicy: Never\n        \
          command: [chroot, /host, /bin/bash, -c]\n        args:\n        - |\n          \
          # long prompts\n          cd {folder} && exec venv/bin/python venv/bin/vllm serve ./tiny --port 8000 \\\n            \
@@ -77,6 +79,12 @@ fn died() -> bool {
     !kubectl(&["get", "pods", "-n", NAMESPACE, "-o", path]).trim().is_empty()
 }
 
+/// What the dead engine wrote, for whoever reads a failed run of a machine that is gone.
+fn last_words() -> String {
+    let all = ["logs", "-n", NAMESPACE, "deploy/llm", "--previous", "--tail=200"];
+    Ran::of(std::process::Command::new("kubectl").args(all)).text()
+}
+
 #[test]
 fn a_real_server_that_refused_to_start_serves_after_its_patch() {
     let Some(folder) = engine() else { return };
@@ -93,7 +101,7 @@ fn a_real_server_that_refused_to_start_serves_after_its_patch() {
     let file = state.path().join("report.json");
     std::fs::write(&file, &report.out).unwrap();
     let report = report.json();
-    assert_eq!(report["verdict"]["class"], "kv_cache_capacity", "{report}");
+    assert_eq!(report["verdict"]["class"], "kv_cache_capacity", "{}\n{report}", last_words());
     let actions = report["actions"].as_array().unwrap();
     let fix = actions.iter().find(|a| a.get("changes").is_some()).unwrap();
     let change = &fix["changes"][0];
