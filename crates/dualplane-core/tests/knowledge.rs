@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dualplane_base::{Class, Plane};
+use dualplane_base::{Class, Confidence, Plane};
 use dualplane_core::evidence::{Bundle, RawFile};
 use dualplane_core::facts::{Facts, extract};
 use dualplane_core::knowledge::{Examples, Knowledge, Mark, check, check_heads, document};
@@ -125,6 +125,39 @@ fn an_example_alone_never_ends_in_another_plane() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The example of a failure as its logger would print it as a warning, with which the process goes on.
+fn as_warning(line: &str) -> String {
+    let mut quiet = line.to_owned();
+    for level in ["ERROR", "CRITICAL", "FATAL", "[E]", "[F]"] {
+        quiet = quiet.replace(level, if level.starts_with('[') { "[W]" } else { "WARNING" });
+    }
+    // glog and Ray write a letter.
+    let letter = regex::Regex::new(r"\bE(\d{4} \d\d:|(?: \d+){2}\])").unwrap();
+    format!("WARNING 11-22 18:16:33 [model.py:2660] {}", letter.replace_all(&quiet, "W$1"))
+}
+
+/// What its own logger calls a warning has ended nothing: such a line alone must not clear memory of the end.
+#[test]
+fn a_warning_is_never_the_failure_that_ended_a_process() {
+    let k = Knowledge::embedded().unwrap();
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for e in examples() {
+        let s = k.signatures().iter().find(|s| s.id == e.id).unwrap();
+        let asked = s.mark == Mark::Failure && !s.any_level && !s.of_objects() && s.file != "kernel";
+        for line in e.hits.iter().filter(|_| asked) {
+            seen += 1;
+            let line = as_warning(line);
+            let verdict = judged(RawFile::new("previous.log", format!("{line}\n").into_bytes()), &k).1;
+            if verdict.class == Class::NotMemory && verdict.confidence == Confidence::High {
+                wrong.push(format!("{}: {line}", e.id));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen > 150, "only {seen} examples");
 }
 
 #[test]

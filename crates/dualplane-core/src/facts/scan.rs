@@ -17,7 +17,7 @@ use crate::evidence::LogSource;
 use crate::evidence::framing::{Unwrapped, process_of};
 use crate::evidence::parts::{Cut, Joined, Parts};
 use crate::evidence::prefix::unwrap;
-use crate::knowledge::{Knowledge, Mark, Match, Scope, Signature};
+use crate::knowledge::{Knowledge, Mark, Match, Scope, Signature, level_of_record};
 use crate::time::Stamp;
 use dualplane_base::{Class, Phase};
 
@@ -180,6 +180,7 @@ impl<'a> Scan<'a> {
             })
         };
         let mut matches = self.knowledge.matches(text, near);
+        self.drop_quiet(raw, &mut matches);
         // What a user wrote is no evidence for any reader: kernel records and exceptions see only what stands before it.
         let own = matches.iter().filter(|m| self.mark(m) == Some(Mark::UserText)).map(|m| m.end).min();
         self.user_text = own;
@@ -239,6 +240,14 @@ impl<'a> Scan<'a> {
         self.recent.push_back((tag.map(Cow::Owned), bytes));
         if !text.trim().is_empty() {
             self.summary.last_line = Some((number, raw.to_owned()));
+        }
+    }
+
+    /// The level of a structured record stands beside its message.
+    fn drop_quiet(&self, raw: &str, matches: &mut Vec<Match>) {
+        if raw.starts_with('{') && matches.iter().any(|m| self.mark(m) == Some(Mark::Failure)) {
+            let level = level_of_record(raw);
+            matches.retain(|m| self.knowledge.signature(m.id).is_none_or(|s| !s.unlike(level)));
         }
     }
 

@@ -3,23 +3,13 @@
 
 use super::trace::{exception_name, message_of};
 use super::{Hit, Place};
-use crate::knowledge::{Knowledge, Mark, Match, Signature};
+use crate::knowledge::{Knowledge, Level, Mark, Match, Signature, level};
 use crate::time::Stamp;
 
-/// Words with which programs begin or mark an error.
-const LEVELS: &[&str] = &[
-    "Error: ",
-    "rror! ",
-    "ERROR",
-    "Exception",
-    "[error]",
-    "level=error",
-    "level=fatal",
-    "FATAL",
-    "fatal: ",
-    "panicked at",
-];
-/// So far from its beginning a line names its level.
+/// Words with which programs begin or mark an error, beside their loggers' levels.
+const MARKED: &[&str] =
+    &["Error: ", "rror! ", "ERROR", "Exception", "[error]", "FATAL", "fatal: ", "panicked at"];
+/// So far from its beginning a line says what it is.
 const HEAD: usize = 120;
 
 /// Such a line, until the log's end shows whether it counts.
@@ -49,7 +39,11 @@ pub(super) fn is_error(text: &str, words_at: usize) -> bool {
         return false;
     }
     let head = text.char_indices().nth(HEAD).map_or(text, |(end, _)| text.get(..end).unwrap_or(text));
-    words_at == 0 || exception_name(message).is_some() || LEVELS.iter().any(|l| head.contains(l))
+    match level(text, words_at) {
+        Some(Level::Quiet) => false,
+        Some(Level::Error) => true,
+        None => words_at == 0 || exception_name(message).is_some() || MARKED.iter().any(|w| head.contains(w)),
+    }
 }
 
 /// Whether a hit tells how its process fared, so that words need not be asked.
@@ -70,6 +64,7 @@ mod tests {
             ("    raise RuntimeError(\"Insufficient VRAM\")", false),
             ("INFO: the VRAM is large enough", false),
             ("WARNING: VRAM may not be enough", false),
+            ("WARNING 11-22 18:16:33 [m.py:1] Error: VRAM may not be enough", false),
         ] {
             assert_eq!(is_error(line, 40), is, "{line}");
         }

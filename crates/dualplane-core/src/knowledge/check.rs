@@ -141,6 +141,9 @@ fn entry(s: &Signature, say: &mut impl FnMut(String)) {
     if s.doubt.is_some() && s.mark != Mark::Failure {
         say("doubt needs mark failure".into());
     }
+    if s.any_level && s.mark != Mark::Failure {
+        say("any_level needs mark failure".into());
+    }
     if s.host_memory.is_some() && s.class != Some(Class::HostAllocFailure) {
         say("host_memory needs class host_alloc_failure".into());
     }

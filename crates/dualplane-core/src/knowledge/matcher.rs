@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde::Serialize;
 
+use super::level::level;
 use super::signature::{Mark, SigId, Signature};
 use super::spoken::is_spoken_of;
 use crate::units::{Bytes, parse_k8s_memory, parse_memory};
@@ -77,7 +78,9 @@ impl Matcher {
             }
             tried.push(id);
             let end = hit.start() + literal.len();
-            if let Some(m) = holds(signature, id, text, hit.start(), end, &near) {
+            if let Some(m) = holds(signature, id, text, hit.start(), end, &near)
+                && !(signature.mark == Mark::Failure && signature.unlike(level(text, hit.start())))
+            {
                 found.push(m);
             }
         }

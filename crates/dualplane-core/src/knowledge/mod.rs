@@ -5,6 +5,7 @@
 mod check;
 pub mod document;
 mod gate;
+mod level;
 mod matcher;
 mod redaction;
 mod signature;
@@ -16,6 +17,7 @@ pub use document::Examples;
 pub use dualplane_base::gpu::{Gpu, MigProfile};
 pub use dualplane_engines::{Engines, HeadExamples, metrics};
 pub(crate) use gate::{Gate, Owner};
+pub(crate) use level::{Level, level, level_of_record};
 pub use matcher::{Capture, Match};
 pub(crate) use redaction::Names;
 pub use redaction::{HarmlessName, Redaction, SecretName, UserField};

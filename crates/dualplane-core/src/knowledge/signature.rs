@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 
+use super::level::Level;
 use dualplane_base::{Class, Phase};
 
 /// Index of a signature in [`super::Knowledge::signatures`].
@@ -126,6 +127,9 @@ pub struct Signature {
     /// For failures: what else may stand behind it, and what would show that.
     #[serde(default)]
     pub doubt: Option<String>,
+    /// For failures: the program logs this end at a level below errors, too.
+    #[serde(default)]
+    pub any_level: bool,
     /// Where it was read.
     pub source: String,
     #[serde(skip)]
@@ -149,6 +153,13 @@ impl Signature {
     #[must_use]
     pub fn by_context(&self) -> bool {
         !self.context.is_empty()
+    }
+
+    /// A line of this level is not what it means: the logger that printed it says that the process goes on.
+    #[must_use]
+    pub(crate) fn unlike(&self, level: Option<Level>) -> bool {
+        // The kernel has levels of its own, and says of a kill that it is a warning.
+        self.mark == Mark::Failure && !self.any_level && self.file != "kernel" && level == Some(Level::Quiet)
     }
 
     /// The compiled pattern; `None` where there is none or it does not compile (a test excludes the latter).
