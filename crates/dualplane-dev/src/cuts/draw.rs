@@ -46,8 +46,13 @@ impl Cut {
 pub(super) struct Rng(u64);
 
 impl Rng {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
+    /// For one draw of an incident: what is drawn of it does not depend on which other incidents there are.
+    pub(super) fn of(seed: u64, incident: &str, draw: u32) -> Self {
+        let mut rng = Self(seed ^ u64::from(draw) << 32);
+        for byte in incident.bytes() {
+            rng = Self(rng.next() ^ u64::from(byte));
+        }
+        rng
     }
 
     fn next(&mut self) -> u64 {
@@ -156,7 +161,7 @@ mod tests {
 
     #[test]
     fn files_are_a_true_part() {
-        let mut rng = Rng::new(1);
+        let mut rng = Rng::of(1, "", 0);
         for _ in 0..100 {
             let left = Cut::Files.of(&incident(), &mut rng).unwrap();
             assert!((1..3).contains(&left.len()), "{:?}", names(&left));
@@ -166,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_window_is_whole_lines_in_a_row() {
-        let mut rng = Rng::new(2);
+        let mut rng = Rng::of(2, "", 0);
         for _ in 0..100 {
             let left = Cut::Window.of(&incident(), &mut rng).unwrap();
             let text = String::from_utf8(left[0].bytes.clone()).unwrap();
@@ -180,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_draws_the_same() {
-        let of = |seed| Cut::Lines.of(&incident(), &mut Rng::new(seed)).unwrap().remove(0).bytes;
+        let of = |seed| Cut::Lines.of(&incident(), &mut Rng::of(seed, "", 0)).unwrap().remove(0).bytes;
         assert_eq!(of(3), of(3));
         assert_ne!(of(3), of(4));
     }

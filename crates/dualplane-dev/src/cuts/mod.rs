@@ -117,15 +117,16 @@ pub(crate) fn run(args: &CutsArgs) -> Result<Outcome, DevError> {
     };
     let whole: Vec<Option<Whole>> =
         incidents.iter().map(|i| Some(Whole::of(&judged(&i.name, i.incident.files.clone())?))).collect();
-    let mut rng = Rng::new(args.seed);
     let mut out = String::new();
     let mut all = Tally::default();
     let mut rules: BTreeMap<(Wrong, &'static str), usize> = BTreeMap::new();
     for cut in Cut::ALL {
         let mut tally = Tally::default();
-        for _ in 0..args.draws {
+        for draw in 0..args.draws {
             for (Labelled { name, truth, incident }, whole) in incidents.iter().zip(&whole) {
-                let Some(left) = cut.of(&incident.files, &mut rng) else { continue };
+                let Some(left) = cut.of(&incident.files, &mut Rng::of(args.seed, name, draw)) else {
+                    continue;
+                };
                 let shown = args.verbose.then(|| describe(&left));
                 let Some((v, whole)) = judged(name, left).zip(whole.as_ref()) else { continue };
                 let Some(wrong) = tally.add(truth, whole, &v) else { continue };
