@@ -35,6 +35,9 @@ pub struct CoverageArgs {
     /// Minimum percentage of decided templates among those that end a process, in each version
     #[arg(long, default_value_t = 95.0)]
     pub min_end: f64,
+    /// Minimum percentage of decided templates among those of GPU faults, in each version
+    #[arg(long, default_value_t = 100.0)]
+    pub min_fault: f64,
 }
 
 /// What is known of a template.
@@ -112,7 +115,9 @@ pub(crate) fn run(args: &CoverageArgs) -> Result<Outcome, DevError> {
                     }
                 }
             }
-            let held = memory.decided() >= args.min_memory && end.decided() >= args.min_end;
+            let held = memory.decided() >= args.min_memory
+                && fault.decided() >= args.min_fault
+                && end.decided() >= args.min_end;
             good &= held;
             let _ = writeln!(
                 text,
