@@ -135,6 +135,16 @@ pub enum Lever {
     ShareAboveWeights,
 }
 
+/// An engine without a GPU: what it would hold in VRAM is in host RAM.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OnCpu {
+    /// A setting that the log prints, and its value there.
+    pub setting: (String, String),
+    /// The variable that gives the size of the KV cache in whole GiB.
+    pub pool: String,
+}
+
 /// Host memory that an engine takes beside its heap.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]

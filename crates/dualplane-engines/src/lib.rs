@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 
-pub use advice::{Advice, Counsel, Flags, HostPool, Lever, Numbers, Printed, Settings, Step};
+pub use advice::{Advice, Counsel, Flags, HostPool, Lever, Numbers, OnCpu, Printed, Settings, Step};
 pub use find::Named;
 
 pub use head::{HeadExamples, examples, head};
@@ -123,6 +123,9 @@ pub struct Descriptor {
     /// Host memory that it takes beside its heap.
     #[serde(default)]
     pub host_pool: Vec<HostPool>,
+    /// How it shows that it has no GPU.
+    #[serde(default)]
+    pub on_cpu: Option<OnCpu>,
     /// How its answers are read.
     #[serde(default)]
     pub answer: Vec<Answer>,

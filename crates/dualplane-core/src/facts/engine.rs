@@ -6,7 +6,7 @@ use super::Facts;
 use crate::evidence::{Bundle, Container};
 use crate::knowledge::{Engines, Knowledge};
 use dualplane_base::version;
-use dualplane_engines::{Descriptor, Kind, command_line as cmd};
+use dualplane_engines::{Descriptor, Kind, OnCpu, command_line as cmd};
 
 /// A flag as it was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +51,14 @@ impl Engine {
     #[must_use]
     pub fn display_name(&self) -> Option<&str> {
         self.head().map(|d| d.name.as_str()).or(self.name.as_deref())
+    }
+
+    /// It serves without a GPU, as its log says: its KV cache is in host RAM.
+    #[must_use]
+    pub fn on_cpu(&self) -> Option<&OnCpu> {
+        let on_cpu = self.head()?.on_cpu.as_ref()?;
+        let (setting, value) = &on_cpu.setting;
+        self.printed.iter().any(|f| f.name == *setting && f.value == *value).then_some(on_cpu)
     }
 
     /// A flag by any of its names.

@@ -1,5 +1,7 @@
 //! The KV cache is too small for the longest request or for the traffic.
 
+mod cpu;
+
 use super::vram::{pool, pool_start, utilization, utilization_flag};
 use super::{Action, Context, Stage, ceil_hundredth, promql};
 use crate::planned::{RefusedStart, of_start};
@@ -27,7 +29,9 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
         Phase::Load | Phase::Profile => start(cx, hit, &mut out),
         _ => traffic(cx, &mut out),
     }
+    let on_cpu = cx.facts.engine.on_cpu().map(cpu::avoid);
     out.push(Action::new(Stage::Avoid, match utilization_flag(cx) {
+        _ if let Some(on_cpu) = on_cpu => on_cpu,
         Some(flag) => format!(
             "Do not raise the container's memory limit or lower {flag}: the KV cache is in VRAM and needs a larger share"
         ),
@@ -94,9 +98,14 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
             .set(cx, length, fit, Some(len.to_string())),
         );
     }
-    least_share(cx, hit, out);
-    raise(cx, hit, max_len, fits, plan.as_ref(), out);
-    pool_start(cx, out);
+    match cx.facts.engine.on_cpu() {
+        Some(on_cpu) => cpu::raise(cx, on_cpu, told.needed, told.available, out),
+        None => {
+            least_share(cx, hit, out);
+            raise(cx, hit, max_len, fits, plan.as_ref(), out);
+            pool_start(cx, out);
+        }
+    }
     if out.is_empty() {
         let before = "what is allocated before the KV cache (weights: quantise or use more GPUs; \
         activations: halve the tokens per step)";
