@@ -2,6 +2,7 @@
 
 mod agent;
 mod apply;
+mod commands;
 mod daemonset;
 mod faults;
 mod fleet;
@@ -16,4 +17,6 @@ mod rotated;
 mod secrets;
 mod series;
 mod static_pod;
+#[path = "../../../crates/dualplane-report/tests/common/templates.rs"]
+mod templates;
 mod verdicts;

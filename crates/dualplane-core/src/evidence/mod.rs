@@ -261,8 +261,8 @@ impl Bundle {
                         "it only contains kubectl's message that the log of {container} could not be \
                         retrieved: the kubelet no longer has it"
                     );
-                    let command = "on the node: ls -l /var/log/pods/*/*/ (the kubelet keeps at most the last dead instance)";
-                    self.gap(&file.name, &why, Some(command));
+                    let command = dualplane_base::command::on_node("NODE", "ls -l /var/log/pods/*/*/");
+                    self.gap(&file.name, &why, Some(&command));
                     return;
                 }
                 if let Some(i) = file.bytes.split(|b| *b == b'\n').position(|l| l.len() >= MAX_LINE) {
@@ -352,10 +352,10 @@ impl Bundle {
         if read.nameless > 0 {
             let why = format!(
                 "{} of its series have no metric name: they are results of an expression, so their \
-                meaning is unknown",
+                meaning is unknown; query the metrics by name, without functions",
                 read.nameless
             );
-            self.gap(name, &why, Some("query the metrics by name, without functions"));
+            self.gap(name, &why, None);
         }
     }
 

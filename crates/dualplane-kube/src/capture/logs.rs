@@ -98,9 +98,9 @@ async fn one(
         let gap = Gap {
             what: format!("the {which} log of container {container}"),
             why: "this log belongs to another instance: the container restarted, or the pod was \
-            recreated, after its state was read"
+            recreated, after its state was read; run the command again"
                 .into(),
-            command: Some("run the command again".into()),
+            command: None,
         };
         return Ok(SourceData { files: Vec::new(), bytes, gaps: vec![gap] });
     }

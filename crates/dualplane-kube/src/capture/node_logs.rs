@@ -4,6 +4,7 @@
 use std::io::Read as _;
 use std::time::Duration;
 
+use dualplane_base::command::on_node;
 use dualplane_core::evidence::{Gap, RawFile};
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
@@ -35,16 +36,13 @@ pub(super) fn plan<'a>(cx: &'a Context<'a>, work: &mut Work<'a>) {
     }
     let missing = Missing {
         what: format!("the kernel log of node {}", cx.node),
-        command: Some(format!(
-            "kubectl debug node/{} -it --profile=sysadmin --image=busybox -- chroot /host dmesg -T > kernel.log",
-            cx.node
-        )),
+        command: Some(on_node(&cx.node, "dmesg -T > kernel.log")),
         wanted: false,
     };
     work.add("kernel log", missing, kernel(cx));
     let missing = Missing {
         what: "rotated parts of the container logs".into(),
-        command: Some("on the node: ls -l /var/log/pods/*/*/".into()),
+        command: Some(on_node(&cx.node, "ls -l /var/log/pods/*/*/")),
         wanted: false,
     };
     work.add("rotated logs", missing, rotated(cx));

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::patch::{pod_patch, quantity};
-use super::{Action, Context, Stage, names, on_node, quotes, signatures};
+use super::{Action, Context, Stage, names, on_node, own_cgroup, own_cgroup_and_stat, quotes, signatures};
 use dualplane_base::units::{Bytes, GIB, MIB};
 use dualplane_core::knowledge::HostMemory;
 
@@ -119,10 +119,10 @@ fn pinned_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
             "The start-up log continues past the allocation of the host pool, \
     and shmem in memory.stat shows its size",
         )
-        .run(n.exec(
-            "grep -E '^(shmem|unevictable) ' \
-    /sys/fs/cgroup/memory.stat",
-        )),
+        .run(n.exec(&own_cgroup_and_stat(
+            "memory.current memory.usage_in_bytes",
+            "shmem|unevictable|total_shmem|total_unevictable",
+        ))),
     );
 }
 
@@ -158,13 +158,14 @@ fn refused(cx: &Context<'_>, out: &mut Vec<Action>) {
     out.push(
         Action::new(Stage::Fix, "Find the limit that was hit: the cgroup, overcommit, a ulimit, or the \
         node itself")
-            .run(n.exec("sh -c 'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory.current; ulimit -v; cat /proc/sys/vm/overcommit_memory; free -m'")),
+            .run(n.exec(&own_cgroup("memory.max memory.limit_in_bytes memory.current memory.usage_in_bytes")))
+            .run(n.exec("sh -c 'ulimit -v; cat /proc/sys/vm/overcommit_memory; grep -E \"^(MemTotal|MemAvailable|CommitLimit|Committed_AS):\" /proc/meminfo'")),
     );
     out.push(
         Action::new(
             Stage::Verify,
             "The same start gets past the failed step with at least a tenth of the limit free",
         )
-        .run(n.exec("cat /sys/fs/cgroup/memory.current")),
+        .run(n.exec(&own_cgroup("memory.current memory.usage_in_bytes"))),
     );
 }

@@ -1,7 +1,7 @@
 //! The MIG instance is too small: the next profile of the same card that holds what is needed.
 
 use super::check::{Rest, against};
-use super::{Action, Context, Stage, names};
+use super::{Action, Context, Stage, names, on_node};
 use dualplane_base::units::{Bytes, MIB};
 use dualplane_core::change::{Change, Resource};
 use dualplane_core::verdict::Trigger;
@@ -77,7 +77,7 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
             out.push(
                 Action::new(Stage::Fix, "Request the next larger MIG profile of this GPU, or a whole GPU")
                     .because(format!("{have}; the evidence does not name the GPU"))
-                    .run("nvidia-smi mig -lgip   # on the node: profiles and their real sizes"),
+                    .run(on_node(&names(cx).node, "nvidia-smi mig -lgip   # profiles and their real sizes")),
             );
         }
     }

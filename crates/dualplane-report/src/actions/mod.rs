@@ -21,7 +21,7 @@ mod settings;
 mod vram;
 mod xid;
 
-pub(crate) use dualplane_base::command::on_node;
+pub(crate) use dualplane_base::command::{on_node, own_cgroup, own_cgroup_and_stat};
 use serde::Serialize;
 
 use crate::budget::Budget;
@@ -180,6 +180,17 @@ pub(crate) fn names(cx: &Context<'_>) -> Names {
 /// A PromQL expression as a comment, so that pasting it into a shell does nothing.
 pub(crate) fn promql(expression: &str) -> String {
     format!("# PromQL: {expression}")
+}
+
+/// What a container uses of its limit. Dead instances and two exporters of the same objects would make a match of several
+/// series, which is an error: hence the maximum of each side.
+pub(crate) fn of_limit(n: &Names, of_pod: bool) -> String {
+    let pod = if of_pod { format!(",pod=\"{}\"", n.pod) } else { String::new() };
+    let of = format!("namespace=\"{}\"{pod},container=\"{}\"", n.ns, n.container);
+    let by = "(namespace, pod, container)";
+    format!(
+        "max by {by} (container_memory_working_set_bytes{{{of}}}) / on {by} max by {by} (kube_pod_container_resource_limits{{resource=\"memory\",{of}}})"
+    )
 }
 
 /// What made the pod, as far as commands need it.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::patch::{container_patch, quantity};
-use super::{Action, Context, Stage, names, promql};
+use super::{Action, Context, Stage, names, of_limit, own_cgroup_and_stat, promql};
 use dualplane_base::Plane;
 use dualplane_base::units::GIB;
 use dualplane_core::verdict::pressure::{Bound, Level, Pressure, Reading};
@@ -48,8 +48,15 @@ fn of_host(cx: &Context<'_>, r: &Reading, out: &mut Vec<Action>) {
     let n = names(cx);
     let Some((used, limit)) = r.bytes else { return };
     out.push(
-        Action::new(Stage::StopTheBleeding, "Find what holds the memory while it is there: which process, and which kind")
-            .run(n.exec("sh -c 'grep -E \"^(anon|file|shmem|unevictable) \" /sys/fs/cgroup/memory.stat; ps -eo pid,rss,comm --sort=-rss | head'")),
+        Action::new(
+            Stage::StopTheBleeding,
+            "Find what holds the memory while it is there: which process, and which kind",
+        )
+        .run(n.exec(&own_cgroup_and_stat(
+            "memory.current memory.usage_in_bytes",
+            "anon|file|shmem|unevictable|total_rss|total_cache|total_shmem",
+        )))
+        .run(n.exec("sh -c 'grep -s VmRSS /proc/[0-9]*/status | sort -k2 -nr | head -n 5'")),
     );
     if let Some(g) = &r.growth {
         out.push(
@@ -125,10 +132,7 @@ fn verify(cx: &Context<'_>, p: &Pressure, out: &mut Vec<Action>) {
         "At peak traffic, host RAM stays below 90 % of its limit and VRAM below 95 %, and neither grows",
     );
     if p.bound != Bound::Gpu {
-        a = a.run(promql(&format!(
-            "container_memory_working_set_bytes{{namespace=\"{0}\",pod=\"{1}\",container=\"{2}\"}} / on(namespace,pod,container) kube_pod_container_resource_limits{{resource=\"memory\",namespace=\"{0}\",pod=\"{1}\"}} < 0.9",
-            n.ns, n.pod, n.container
-        )));
+        a = a.run(promql(&format!("{} < 0.9", of_limit(&n, true))));
     }
     if p.bound != Bound::Host {
         a = a.run(n.exec(cx.facts.maker.follow()));

@@ -247,7 +247,7 @@ fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
                     cx.facts.maker.tool()
                 ),
             )
-            .run(cx.facts.maker.watch()),
+            .run(names(cx).exec(cx.facts.maker.watch())),
         );
     }
     counsel(cx, |a| &a.runtime, oom, out).unwrap_or_default();

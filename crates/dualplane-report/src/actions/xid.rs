@@ -73,7 +73,10 @@ fn by_code(cx: &Context<'_>, code: u32, card: &str, out: &mut Vec<Action>) {
         "none" => Action::new(Stage::StopTheBleeding, "This Xid alone requires no action on the GPU")
             .because(because.clone()),
         "reboot_node" => drain("Drain the node and reboot it", "systemctl reboot"),
-        _ => drain("Drain the pods of this GPU, then reset it", &format!("nvidia-smi --gpu-reset -i {card}")),
+        _ => drain(
+            "Drain the pods of this GPU, then reset it",
+            &of_card("nvidia-smi --gpu-reset -i <pci>", card),
+        ),
     });
     let Some(k) = known else { return };
     let decide = Action::new(
@@ -81,7 +84,29 @@ fn by_code(cx: &Context<'_>, code: u32, card: &str, out: &mut Vec<Action>) {
         format!("Decide whether to return the GPU to service or replace it: {}", k.meaning),
     )
     .because(affects(k));
-    out.push(k.then.list().iter().fold(decide, |a, command| a.run(command.replace("<pci>", card))));
+    out.push(k.then.list().iter().fold(decide, |a, step| match step.strip_prefix("# ") {
+        Some(words) => a.because(format!("also: {words}")),
+        None => a.run(on_node(&n.node, &of_card(step, card))),
+    }));
+}
+
+/// A command of the table for this card: by its PCI address as the tools write it, or by its index as DCGM's gauge has it.
+/// Where neither is known the command asks for all cards, and has a placeholder where it would act on one.
+fn of_card(command: &str, card: &str) -> String {
+    let by_address = card.contains(':');
+    let id = match by_address {
+        true if !card.contains('.') => format!("{card}.0"),
+        false if card.is_empty() || !card.chars().all(|c| c.is_ascii_digit()) => {
+            let all = command.replace("--gpu-reset -i <pci>", "--gpu-reset -i GPU_ID");
+            return all.replace(" -i <pci>", "").replace(" -s <pci>", " -d 10de:").replace(" -i <index>", "");
+        }
+        _ => card.to_owned(),
+    };
+    if !by_address {
+        return command.replace(" -s <pci>", " -d 10de:").replace("<pci>", &id).replace("<index>", &id);
+    }
+    let index = format!("$(nvidia-smi --query-gpu=index --format=csv,noheader -i {id})");
+    command.replace("<pci>", &id).replace("<index>", &index)
 }
 
 fn affects(k: &dualplane_core::knowledge::Xid) -> String {
@@ -136,11 +161,10 @@ fn text_only(cx: &Context<'_>, out: &mut Vec<Action>) {
             is at fault: find the GPU kernel; if it is always the same GPU, run the vendor's diagnostics \
             on it",
             )
-            .run("dcgmi diag -r 3")
-            .run(
-                "CUDA_LAUNCH_BLOCKING=1 in the server's environment identifies the kernel (slow: use \
-                on one replica only)",
-            ),
+            .because(
+                "CUDA_LAUNCH_BLOCKING=1 in the server's environment identifies the kernel (slow: use on one replica only)",
+            )
+            .run(on_node(&n.node, "dcgmi diag -r 3")),
         );
     }
 }

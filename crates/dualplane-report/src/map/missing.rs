@@ -1,6 +1,7 @@
 //! What is missing in the finished map, with the command that gets it.
 
 use super::model::{ContainerMap, Device, Map, NodeMap, PodMap};
+use dualplane_base::command::on_node;
 use dualplane_base::device_id as id;
 use dualplane_base::units::Bytes;
 use dualplane_core::evidence::Gap;
@@ -53,7 +54,7 @@ fn devices(pod: &PodMap, c: &ContainerMap) -> Option<Gap> {
     let command = if c.state.starts_with("running") {
         format!("kubectl exec -n {} {} -c {} -- {list}", pod.namespace, pod.name, c.name)
     } else {
-        format!("{} cat /host/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", debug(&node.value))
+        on_node(&node.value, "cat /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint")
     };
     Some(Gap {
         what,
@@ -62,11 +63,6 @@ fn devices(pod: &PodMap, c: &ContainerMap) -> Option<Gap> {
             .into(),
         command: Some(command),
     })
-}
-
-/// A shell on a node, as far as kubectl can give one.
-fn debug(node: &str) -> String {
-    format!("kubectl debug node/{node} -it --profile=sysadmin --image=busybox --")
 }
 
 fn model(pod: &PodMap, c: &ContainerMap) -> Option<Gap> {
@@ -87,9 +83,9 @@ fn unknown_user(d: &Device) -> Option<Gap> {
         why: "no pod uses it: it belongs to a process outside Kubernetes, a process that outlived its \
         pod, or a container with NVIDIA_VISIBLE_DEVICES; run `dualplane map --pid PID` on the node"
             .into(),
-        command: Some(format!(
-            "{} chroot /host nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv",
-            debug(d.node.as_deref().unwrap_or("NODE"))
+        command: Some(on_node(
+            d.node.as_deref().unwrap_or("NODE"),
+            "nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv",
         )),
     })
 }
@@ -105,7 +101,7 @@ fn identity(d: &Device) -> Option<Gap> {
     Some(Gap {
         what: format!("{what} of {}", d.id),
         why: why.into(),
-        command: Some(format!("{} chroot /host nvidia-smi -L", debug(d.node.as_deref().unwrap_or("NODE")))),
+        command: Some(on_node(d.node.as_deref().unwrap_or("NODE"), "nvidia-smi -L")),
     })
 }
 
@@ -113,6 +109,6 @@ fn driver(n: &NodeMap) -> Option<Gap> {
     n.attributes.get("driver").is_none().then(|| Gap {
         what: format!("driver of node {}", n.name),
         why: "not reported by GPU feature discovery labels, a ResourceSlice or a DCGM exporter".into(),
-        command: Some(format!("{} cat /host/proc/driver/nvidia/version", debug(&n.name))),
+        command: Some(on_node(&n.name, "cat /proc/driver/nvidia/version")),
     })
 }

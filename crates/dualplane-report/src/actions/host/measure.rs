@@ -1,7 +1,7 @@
 //! Measuring what the evidence does not show: the last resort, on a copy without the limit.
 
 use super::HEADROOM;
-use crate::actions::{Action, Context, Stage, names, on_node};
+use crate::actions::{Action, Context, Stage, names, own_cgroup_and_stat};
 use dualplane_base::Phase;
 use dualplane_core::evidence::ContainerKind;
 use dualplane_core::verdict::memory_limit;
@@ -19,7 +19,7 @@ pub(super) fn measure(cx: &Context<'_>, out: &mut Vec<Action>) {
                 Stage::Fix,
                 format!("With that limit, read the peak after one traffic peak, then set request and limit to it × {HEADROOM}"),
             )
-            .run(n.exec(READ_PEAK)),
+            .run(n.exec(&read_peak())),
         );
         return;
     }
@@ -41,7 +41,12 @@ pub(super) fn measure(cx: &Context<'_>, out: &mut Vec<Action>) {
 }
 
 /// Prints the peak and what the memory consists of.
-const READ_PEAK: &str = "sh -c 'cat /sys/fs/cgroup/memory.peak; grep -E \"^(anon|file|shmem|kernel) \" /sys/fs/cgroup/memory.stat'";
+fn read_peak() -> String {
+    own_cgroup_and_stat(
+        "memory.peak memory.max_usage_in_bytes",
+        "anon|file|shmem|kernel|total_rss|total_cache|total_shmem",
+    )
+}
 
 /// Name of the copy that is measured. A pod's name has at most 253 characters.
 fn copy_name(pod: &str) -> String {
@@ -49,12 +54,12 @@ fn copy_name(pod: &str) -> String {
     format!("{}-measure", head.trim_end_matches(['-', '.']))
 }
 
-/// Makes a copy of the pod without the container's memory limit. It has no labels, so that no controller adopts it and no
+/// Makes a copy of the pod without the memory limits of the container and of the pod. It has no labels, so that no controller adopts it and no
 /// service sends it traffic, and no node, so that the scheduler finds it a GPU.
 fn copy_without_limit(cx: &Context<'_>) -> String {
     let n = names(cx);
     format!(
-        "kubectl get pod {} -n {} -o json | jq 'del(.status, .spec.nodeName, .metadata) * {{metadata: {{name: \"{}\", namespace: \"{}\"}}}} | del((.spec.containers[], .spec.initContainers[]?) | select(.name == \"{}\") | .resources.limits.memory)' | kubectl create -f -",
+        "kubectl get pod {} -n {} -o json | jq 'del(.status, .spec.nodeName, .metadata) * {{metadata: {{name: \"{}\", namespace: \"{}\"}}}} | del(.spec.resources.limits.memory, ((.spec.containers[], .spec.initContainers[]?) | select(.name == \"{}\") | .resources.limits.memory))' | kubectl create -f -",
         n.pod,
         n.ns,
         copy_name(&n.pod),
@@ -63,20 +68,16 @@ fn copy_without_limit(cx: &Context<'_>) -> String {
     )
 }
 
-/// Reads the peak of the copy. An init container is gone when it is done: the pod's own cgroup keeps the peak.
+/// Reads the peak of the copy. An init container is gone when it is done: the pod's own cgroup keeps the peak, and the
+/// kubelet tells it (the line without a container's name) for either version of cgroups.
 fn read_copy(cx: &Context<'_>) -> String {
     let n = names(cx);
     let copy = copy_name(&n.pod);
     if cx.verdict.subject.container_kind == ContainerKind::Init {
-        let uid = format!("$(kubectl get pod {copy} -n {} -o jsonpath={{.metadata.uid}} | tr - _)", n.ns);
-        let node = format!("$(kubectl get pod {copy} -n {} -o jsonpath={{.spec.nodeName}})", n.ns);
-        return on_node(
-            &node,
-            &format!("find /sys/fs/cgroup -path \"*pod{uid}.slice/memory.peak\" -exec cat {{}} +"),
+        let node = format!("$(kubectl get pod {copy} -n {} -o jsonpath='{{.spec.nodeName}}')", n.ns);
+        return format!(
+            "kubectl get --raw /api/v1/nodes/{node}/proxy/metrics/cadvisor | grep 'container_memory_max_usage_bytes{{.*pod=\"{copy}\"'"
         );
     }
-    format!(
-        "kubectl exec -n {} {copy} -c {} -- sh -c 'cat /sys/fs/cgroup/memory.peak; grep -E \"^(anon|file|shmem|kernel) \" /sys/fs/cgroup/memory.stat'",
-        n.ns, n.container
-    )
+    format!("kubectl exec -n {} {copy} -c {} -- {}", n.ns, n.container, read_peak())
 }

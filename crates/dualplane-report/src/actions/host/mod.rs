@@ -8,10 +8,10 @@ mod node;
 mod pools;
 
 use super::patch::{container_patch, quantity};
-use super::{Action, Context, Stage, names, promql, rollout, signatures};
+use super::{Action, Context, Stage, names, of_limit, own_cgroup, promql, rollout, signatures};
 use dualplane_base::Class;
 use dualplane_base::units::{Bytes, GIB, MIB};
-use dualplane_core::evidence::ContainerKind;
+use dualplane_core::evidence::{ContainerKind, Pod};
 use dualplane_core::facts::{HostPool, OomRecord, host_pools};
 use dualplane_core::verdict::memory_limit;
 
@@ -108,18 +108,29 @@ fn verify(cx: &Context<'_>, out: &mut Vec<Action>) {
     );
     // Nothing can be run in an init container that is done.
     if let Some(a) = out.last_mut().filter(|_| !init) {
-        a.commands.push(n.exec("sh -c 'cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory.peak'"));
+        a.commands.push(
+            n.exec(&own_cgroup("memory.events memory.oom_control memory.peak memory.max_usage_in_bytes")),
+        );
     }
 }
 
 fn prevent(cx: &Context<'_>, out: &mut Vec<Action>) {
-    let n = names(cx);
+    let pod = cx.verdict.subject.pod_of(cx.bundle);
+    let unlimited = pod.is_some_and(Pod::whole) && memory_limit(cx.facts, &cx.verdict.subject).is_none();
+    if cx.verdict.class == Class::HostNodeOom || unlimited {
+        // There is no limit to divide by, or it is not what was hit: the node's RAM is.
+        out.push(
+            Action::new(
+                Stage::Prevent,
+                "Alert before the kill: less than 10 % of the node's RAM available for 2 minutes",
+            )
+            .run(promql("node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes < 0.1")),
+        );
+        return;
+    }
     out.push(
         Action::new(Stage::Prevent, "Alert before the kill: working set without reclaimable cache above 90 % of the limit for 2 minutes")
-            .run(promql(&format!(
-                "container_memory_working_set_bytes{{namespace=\"{0}\",container=\"{1}\"}} / on(namespace,pod,container) kube_pod_container_resource_limits{{resource=\"memory\",namespace=\"{0}\",container=\"{1}\"}} > 0.9",
-                n.ns, n.container
-            ))),
+            .run(promql(&format!("{} > 0.9", of_limit(&names(cx), false)))),
     );
 }
 

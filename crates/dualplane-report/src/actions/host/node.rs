@@ -24,7 +24,7 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
             )
             .because(format!("it used {measured} and requested {}: the scheduler accounted for all of \
             it", request.k8s()))
-            .run(format!("kubectl top pod -A --sort-by=memory --field-selector spec.nodeName={}", n.node))
+            .run(pods_by_memory(&n.node))
             .run(format!("kubectl get node {} -o jsonpath='{{.status.capacity.memory}} {{.status.allocatable.memory}}'", n.node)),
         );
     } else if let Some((used, has)) =
@@ -90,8 +90,15 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
         )
         .run(format!("kubectl cordon {}", n.node))
         .run(format!("kubectl describe node {} | sed -n '/Allocated resources/,$p'", n.node))
-        .run(format!("kubectl top pod -A --sort-by=memory --field-selector spec.nodeName={}", n.node)),
+        .run(pods_by_memory(&n.node)),
     );
+}
+
+/// The working sets of the node's pods, the largest first, as its kubelet measures them: `kubectl top` cannot select by node.
+fn pods_by_memory(node: &str) -> String {
+    format!(
+        "kubectl get --raw /api/v1/nodes/{node}/proxy/stats/summary | jq -r '.pods[] | [.memory.workingSetBytes, .podRef.namespace + \"/\" + .podRef.name] | @tsv' | sort -rn | head"
+    )
 }
 
 /// `Container server was using 117900024Ki` in an eviction message.

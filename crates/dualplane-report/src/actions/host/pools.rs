@@ -1,7 +1,7 @@
 //! Pools of host memory that the launch asks for: what fits the limit, or the limit that holds them.
 
 use super::{HEADROOM, record, resources_patch};
-use crate::actions::{Action, Context, Stage, Workload, names, workload};
+use crate::actions::{Action, Context, Stage, Workload, names, own_cgroup, workload};
 use dualplane_base::units::{Bytes, GIB};
 use dualplane_core::evidence::metrics::last_before;
 use dualplane_core::facts::{HostPool, prompt_cache_in_use};
@@ -121,6 +121,6 @@ pub(super) fn shrink(
             "limit {limit} ÷ {HEADROOM} headroom{others} = {room}{by_rank}; the evidence \
             does not show the server's other memory use: measure it idle, right after a start"
         ))
-        .run(n.exec("cat /sys/fs/cgroup/memory.current")),
+        .run(n.exec(&own_cgroup("memory.current memory.usage_in_bytes"))),
     });
 }

@@ -3,7 +3,7 @@
 mod cpu;
 
 use super::vram::{pool, pool_start, utilization, utilization_flag};
-use super::{Action, Context, Stage, ceil_hundredth, promql};
+use super::{Action, Context, Stage, ceil_hundredth, names, promql};
 use crate::planned::{RefusedStart, of_start};
 use dualplane_base::Phase;
 use dualplane_base::units::{Bytes, thousands};
@@ -178,7 +178,7 @@ fn raise(
                 ),
             )
             .because(format!("needed {need} − available {have} = {short} ({how})"))
-            .run(cx.facts.maker.memory()),
+            .run(names(cx).exec(cx.facts.maker.memory())),
         );
         return;
     };
@@ -231,6 +231,17 @@ fn total(cx: &Context<'_>) -> Option<(Bytes, String)> {
     Some((gpu.total()?, format!("catalogue, {}", gpu.id)))
 }
 
+/// These series of the engine's own page, through the API server: images seldom have a client.
+fn metrics_of_pod(cx: &Context<'_>, port: u16, series: &[&str]) -> String {
+    let n = names(cx);
+    format!(
+        "kubectl get --raw /api/v1/namespaces/{}/pods/{}:{port}/proxy/metrics | grep -E '{}'",
+        n.ns,
+        n.pod,
+        series.join("|")
+    )
+}
+
 /// Requests preempt or retract one another.
 fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
     let find =
@@ -278,9 +289,9 @@ fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
             let a = Action::new(Stage::Fix, title);
             out.push(match watched {
                 Some((d, m)) => {
-                    let names: Vec<&str> = m.running_names().chain(m.kv_use_names()).collect();
+                    let series: Vec<&str> = m.running_names().chain(m.kv_use_names()).collect();
                     let port = d.ports.first().copied().unwrap_or(8000);
-                    a.run(format!("curl -s localhost:{port}/metrics | grep -E '{}'", names.join("|")))
+                    a.run(metrics_of_pod(cx, port, &series))
                 }
                 None => a,
             });

@@ -1,0 +1,139 @@
+//! Every command that a report prints is of a known template, so that the end-to-end test, which runs each template on a real
+//! cluster, leaves none out.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    missing_docs,
+    clippy::disallowed_methods,
+    clippy::disallowed_types
+)]
+
+mod common;
+#[path = "common/templates.rs"]
+mod templates;
+
+use std::collections::BTreeSet;
+
+use common::{incidents, root};
+use dualplane_core::evidence::RawFile;
+use dualplane_core::knowledge::Knowledge;
+use dualplane_report::Report;
+
+/// Commands of actions and of what is missing.
+fn of_report(r: &Report) -> impl Iterator<Item = String> {
+    let actions = r.actions.iter().flat_map(|a| a.commands.iter().cloned());
+    let missing = r.verdict.missing.iter().filter_map(|g| g.command.clone());
+    actions.chain(missing).collect::<Vec<_>>().into_iter()
+}
+
+/// One log of the kernel for each Xid that the table knows: with the card's address, and by DCGM's gauge without it.
+fn xids(knowledge: &Knowledge) -> Vec<Vec<RawFile>> {
+    let of = |code: u32| {
+        let line =
+            format!("[54120.881204] NVRM: Xid (PCI:0000:4a:00): {code}, pid=4711, name=python3, a fault\n");
+        let gauge = format!("DCGM_FI_DEV_XID_ERRORS{{gpu=\"5\",Hostname=\"gpu-1\"}} {code}\n");
+        [vec![RawFile::new("kernel.log", line)], vec![RawFile::new("dcgm.prom", gauge)]]
+    };
+    knowledge.xids().iter().flat_map(|x| of(x.code)).collect()
+}
+
+/// Excerpts and forms of evidence, each alone.
+fn scraps() -> Vec<Vec<RawFile>> {
+    let mut out = Vec::new();
+    for file in std::fs::read_dir(root().join("testdata/excerpts")).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|e| e == "toml") {
+            let form: toml::Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
+            let cases = form["case"].as_array().unwrap().iter().filter_map(|c| c.get("text")?.as_str());
+            out.extend(cases.map(|text| vec![RawFile::new("paste.txt", text)]));
+        }
+    }
+    let alone = common::files(&root().join("testdata/forms")).into_iter().map(|f| vec![f]);
+    out.extend(alone);
+    out
+}
+
+/// A pod that requested all that it used, on a node that ran out.
+const COVERED: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"llm-0","namespace":"serving","uid":"5f1f7a52-5f4e-4f0e-9d5e-0d8a9f2f6a11"},"spec":{"nodeName":"gpu-1","containers":[{"name":"server","image":"vllm/vllm-openai:v0.11.2","resources":{"requests":{"memory":"64Gi"}}}]},"status":{"containerStatuses":[{"name":"server","restartCount":1,"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]}}"#;
+const NODE_OOM: &str = "[512.100000] python3 invoked oom-killer: gfp_mask=0x140dca(GFP_HIGHUSER_MOVABLE|__GFP_COMP|__GFP_ZERO), order=0, oom_score_adj=979\n[512.100100] oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod5f1f7a52_5f4e_4f0e_9d5e_0d8a9f2f6a11.slice/cri-containerd-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope,task=python3,pid=4711,uid=0\n[512.100200] Out of memory: Killed process 4711 (python3) total-vm:98304000kB, anon-rss:41943040kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:120000kB oom_score_adj:979\n";
+
+/// What no recorded incident shows yet.
+fn composed() -> Vec<Vec<RawFile>> {
+    let log = |text: &str| vec![RawFile::new("previous.log", text.to_owned())];
+    let full = "index, memory.used [MiB], memory.total [MiB]\n0, 80900 MiB, 81559 MiB\n";
+    vec![
+        log("RuntimeError: CUDA error: an illegal memory access was encountered\n"),
+        vec![RawFile::new("nvidia-smi.csv", full)],
+        vec![RawFile::new("pod.json", COVERED), RawFile::new("kernel.log", NODE_OOM)],
+    ]
+}
+
+fn all() -> BTreeSet<String> {
+    let knowledge = Knowledge::embedded().unwrap();
+    let mut out = BTreeSet::new();
+    let files = incidents()
+        .into_iter()
+        .map(|(_, files)| files)
+        .chain(xids(&knowledge))
+        .chain(scraps())
+        .chain(composed());
+    for files in files {
+        for r in dualplane_report::triage_all("x", files, Vec::new(), &knowledge) {
+            out.extend(of_report(&r));
+        }
+    }
+    for file in std::fs::read_dir(root().join("testdata/golden/map")).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let json: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+        walk(&json.unwrap_or_default(), &mut out);
+    }
+    out
+}
+
+fn walk(value: &serde_json::Value, out: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (key, value) in fields {
+                match value.as_str().filter(|_| matches!(key.as_str(), "command" | "settle")) {
+                    Some(command) => {
+                        out.insert(command.to_owned());
+                    }
+                    None => walk(value, out),
+                }
+            }
+        }
+        serde_json::Value::Array(all) => all.iter().for_each(|v| walk(v, out)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_command_is_of_a_known_template() {
+    let templates = templates::read(&std::fs::read_to_string(root().join("testdata/commands.txt")).unwrap());
+    let commands = all();
+    let unknown: Vec<&String> = commands.iter().filter(|c| !templates.iter().any(|t| t.is_of(c))).collect();
+    assert!(unknown.is_empty(), "add to testdata/commands.txt how these are run:\n{unknown:#?}");
+    let stale: Vec<&str> = templates
+        .iter()
+        .filter(|t| !t.run.ends_with('*') && !commands.iter().any(|c| t.is_of(c)))
+        .map(|t| t.text.as_str())
+        .collect();
+    assert!(stale.is_empty(), "nothing prints these:\n{stale:#?}");
+}
+
+/// A command that is no template's is found, as are two values of one name.
+#[test]
+fn a_template_takes_what_it_says() {
+    let t = &templates::read("read kubectl get pod @pod@ -n @ns@ | grep '@pod@'\n")[0];
+    assert!(t.is_of("kubectl get pod llm-0 -n serving | grep 'llm-0'"));
+    for other in [
+        "kubectl get pod llm-0 -n serving | grep 'llm-1'",
+        "kubectl get pod llm-0; reboot -n serving | grep 'llm-0'",
+        "kubectl get pod llm-0 -n serving | grep 'llm-0' -v",
+    ] {
+        assert!(!t.is_of(other), "{other}");
+    }
+    assert_eq!(t.fill(&[("pod", "a"), ("ns", "b")]), "kubectl get pod a -n b | grep 'a'");
+}
