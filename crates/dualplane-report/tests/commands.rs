@@ -59,6 +59,35 @@ fn scraps() -> Vec<Vec<RawFile>> {
 const COVERED: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"llm-0","namespace":"serving","uid":"5f1f7a52-5f4e-4f0e-9d5e-0d8a9f2f6a11"},"spec":{"nodeName":"gpu-1","containers":[{"name":"server","image":"vllm/vllm-openai:v0.11.2","resources":{"requests":{"memory":"64Gi"}}}]},"status":{"containerStatuses":[{"name":"server","restartCount":1,"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]}}"#;
 const NODE_OOM: &str = "[512.100000] python3 invoked oom-killer: gfp_mask=0x140dca(GFP_HIGHUSER_MOVABLE|__GFP_COMP|__GFP_ZERO), order=0, oom_score_adj=979\n[512.100100] oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod5f1f7a52_5f4e_4f0e_9d5e_0d8a9f2f6a11.slice/cri-containerd-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope,task=python3,pid=4711,uid=0\n[512.100200] Out of memory: Killed process 4711 (python3) total-vm:98304000kB, anon-rss:41943040kB, file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:120000kB oom_score_adj:979\n";
 
+/// A Deployment's pod, killed over its limit.
+const OWNED: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"llm-6d9f7c5b84-x2lqm","namespace":"serving","ownerReferences":[{"kind":"ReplicaSet","name":"llm-6d9f7c5b84","controller":true}]},"spec":{"nodeName":"gpu-1","containers":[{"name":"server","image":"vllm/vllm-openai:v0.11.2","resources":{"limits":{"memory":"64Gi"}}}]},"status":{"containerStatuses":[{"name":"server","restartCount":1,"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]}}"#;
+const FELL_OFF: &str = "[54120.881204] NVRM: Xid (PCI:0000:4a:00): 79, pid='<unknown>', name=python3, GPU has fallen off the bus.\n";
+const PDB: &str = "NAME      MIN AVAILABLE   MAX UNAVAILABLE   ALLOWED DISRUPTIONS   AGE\nllm-pdb   1               N/A               0                     12d\n";
+
+fn hpa(name: &str) -> String {
+    format!(
+        "NAME           REFERENCE        TARGETS        MINPODS   MAXPODS   REPLICAS   AGE\n{name:<14} Deployment/llm   cpu: 12%/80%   1         8         6          12d\n"
+    )
+}
+
+/// A roll-out that changed nothing that could have made the death.
+fn other_rollout() -> Vec<RawFile> {
+    let mut files = common::files(&root().join("testdata/incidents/real-live-lowered-limit"));
+    let revisions = files.iter_mut().find(|f| f.name == "revisions.json").unwrap();
+    let mut text = String::from_utf8(revisions.bytes.clone()).unwrap();
+    for (old, new) in [
+        ("192Mi", "64Mi"),
+        ("8192", "32768"),
+        ("v0.10.2", "v0.11.0"),
+        ("\"value\": \"0\"", "\"value\": \"1\""),
+    ] {
+        text = text.replace(old, new);
+    }
+    revisions.bytes =
+        text.replacen("\"memory\": \"64Mi\"", "\"cpu\": \"1\", \"memory\": \"64Mi\"", 1).into_bytes();
+    files
+}
+
 /// What no recorded incident shows yet.
 fn composed() -> Vec<Vec<RawFile>> {
     let log = |text: &str| vec![RawFile::new("previous.log", text.to_owned())];
@@ -67,6 +96,10 @@ fn composed() -> Vec<Vec<RawFile>> {
         log("RuntimeError: CUDA error: an illegal memory access was encountered\n"),
         vec![RawFile::new("nvidia-smi.csv", full)],
         vec![RawFile::new("pod.json", COVERED), RawFile::new("kernel.log", NODE_OOM)],
+        vec![RawFile::new("pod.json", OWNED), RawFile::new("hpa.txt", hpa("llm-hpa"))],
+        vec![RawFile::new("pod.json", OWNED), RawFile::new("hpa.txt", hpa("keda-hpa-llm"))],
+        vec![RawFile::new("kernel.log", FELL_OFF), RawFile::new("pdb.txt", PDB)],
+        other_rollout(),
     ]
 }
 

@@ -156,11 +156,12 @@ fn live(name: &str, namespace: &str) -> Value {
     serde_json::from_str(&kubectl(&["get", "deploy", name, "-n", namespace, "-o", "json"])).unwrap()
 }
 
-/// Number of the first patch that changes a setting, as `apply` counts them.
+/// Number of the first fix that changes a setting, as `apply` counts them.
 fn number(report: &Value) -> usize {
     let given = |a: &&Value| a.get("patch").is_some() || a.get("changes").is_some();
     let offers: Vec<&Value> = report["actions"].as_array().unwrap().iter().filter(given).collect();
-    1 + offers.iter().position(|a| a.get("changes").is_some()).expect("a computed setting")
+    let setting = |a: &&Value| a["stage"] == "fix" && a["changes"][0]["kind"] == "setting";
+    1 + offers.iter().position(setting).expect("a computed setting")
 }
 
 #[test]

@@ -48,6 +48,9 @@ pub struct Resource {
     /// What the limit is to be; absent where the resource is to be taken out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
+    /// What the request is to be, of a resource that may be requested below its limit; absent where it stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// The limit that the report computed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was: Option<String>,
@@ -89,11 +92,26 @@ impl Change {
     pub fn words(&self) -> String {
         match self {
             Self::Setting(s) => s.words(),
-            Self::Resource(r) => match &r.limit {
-                Some(limit) => format!("{} {limit}", r.name),
-                None => format!("no {}", r.name),
-            },
+            Self::Resource(r) => r.words(),
         }
+    }
+}
+
+impl Resource {
+    fn words(&self) -> String {
+        match (&self.limit, &self.request) {
+            (Some(limit), _) if !self.may_differ() => format!("{} {limit}", self.name),
+            (Some(limit), None) => format!("resources.limits.{} {limit}", self.name),
+            (Some(limit), Some(request)) => {
+                format!("resources.requests.{0} {request}, resources.limits.{0} {limit}", self.name)
+            }
+            (None, _) => format!("no {}", self.name),
+        }
+    }
+
+    /// Its request may be below its limit; that of an extended resource is its limit.
+    fn may_differ(&self) -> bool {
+        matches!(self.name.as_str(), "memory" | "cpu" | "ephemeral-storage")
     }
 }
 
@@ -148,7 +166,7 @@ fn same(a: &str, b: &str) -> bool {
 pub fn outcome(changes: &[Change], invocation: &Invocation, engines: &Engines) -> Result<Outcome, NotMade> {
     let mut now = invocation.clone();
     let mut hidden = Vec::new();
-    let mut limits = BTreeMap::new();
+    let (mut limits, mut requests) = (BTreeMap::new(), Map::new());
     for change in changes {
         match change {
             Change::Setting(s) => {
@@ -161,15 +179,28 @@ pub fn outcome(changes: &[Change], invocation: &Invocation, engines: &Engines) -
                 hidden.extend(edited.hidden);
             }
             Change::Resource(r) => {
-                limits.insert(r.name.clone(), r.limit.clone().map_or(Value::Null, Value::String));
+                let limit = r.limit.clone().map_or(Value::Null, Value::String);
+                match &r.request {
+                    Some(request) => {
+                        requests.insert(r.name.clone(), Value::String(request.clone()));
+                    }
+                    None if r.may_differ() => {}
+                    // A request that stands beside the limit must not stay.
+                    None => {
+                        requests.insert(r.name.clone(), limit.clone());
+                    }
+                }
+                limits.insert(r.name.clone(), limit);
             }
         }
     }
     let mut fields = changed(invocation, &now);
     if !limits.is_empty() {
-        // An extended resource's request is its limit: one that stands beside it must not stay.
-        let requests: Map<String, Value> = limits.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-        fields.insert("resources".into(), json!({ "limits": limits, "requests": requests }));
+        let mut resources = json!({ "limits": limits });
+        if let Some(resources) = resources.as_object_mut().filter(|_| !requests.is_empty()) {
+            resources.insert("requests".into(), Value::Object(requests));
+        }
+        fields.insert("resources".into(), resources);
     }
     hidden.dedup();
     Ok(Outcome { fields, hidden })
@@ -206,15 +237,26 @@ fn changed(before: &Invocation, after: &Invocation) -> Map<String, Value> {
 /// [`NotMade::Moved`].
 pub fn resources_hold(changes: &[Change], container: &Value) -> Result<(), NotMade> {
     for change in changes {
-        let Change::Resource(Resource { name, limit, was }) = change else { continue };
+        let Change::Resource(r) = change else { continue };
+        let Resource { name, limit, was, .. } = r;
+        // Evidence without the pod does not show a limit that the container may well have.
+        if was.is_none() && r.may_differ() {
+            continue;
+        }
         let limits = container.pointer("/resources/limits");
         let now = limits.and_then(|l| l.get(name)).map(dualplane_base::json::text_of);
-        if now != *was && now != *limit {
+        if !amounts(&now, was) && !amounts(&now, limit) {
             let word = |v: &Option<String>| v.clone().unwrap_or_else(|| "not set".to_owned());
             return Err(NotMade::Moved { name: name.clone(), was: word(was), now: word(&now) });
         }
     }
     Ok(())
+}
+
+/// `65536Mi` is `64Gi`.
+fn amounts(a: &Option<String>, b: &Option<String>) -> bool {
+    let bytes = |t: &Option<String>| t.as_deref().and_then(dualplane_base::units::parse_k8s_memory);
+    a == b || bytes(a).zip(bytes(b)).is_some_and(|(a, b)| a == b)
 }
 
 #[cfg(test)]
@@ -256,7 +298,12 @@ mod tests {
                 json!({"env": [{"name": "A", "value": "x", "valueFrom": null}, {"name": "B", "$patch": "delete"}]})
             )
         );
-        let gpus = Resource { name: "nvidia.com/gpu".into(), limit: Some("2".into()), was: Some("1".into()) };
+        let gpus = Resource {
+            name: "nvidia.com/gpu".into(),
+            limit: Some("2".into()),
+            request: None,
+            was: Some("1".into()),
+        };
         assert_eq!(
             of(&s, &[Change::Resource(gpus)]),
             Ok(
@@ -291,11 +338,36 @@ mod tests {
             [Change::Resource(Resource {
                 name: "nvidia.com/gpu".into(),
                 limit: Some("4".into()),
+                request: None,
                 was: Some(was.into()),
             })]
         };
         let s = json!({"resources": {"limits": {"nvidia.com/gpu": 2}}});
         assert!(resources_hold(&gpus("2"), &s).is_ok() && resources_hold(&gpus("1"), &s).is_err());
+    }
+
+    #[test]
+    fn memory_is_an_amount_with_a_request_of_its_own() {
+        let memory = |request: Option<&str>| {
+            [Change::Resource(Resource {
+                name: "memory".into(),
+                limit: Some("80Gi".into()),
+                request: request.map(str::to_owned),
+                was: Some("64Gi".into()),
+            })]
+        };
+        let s = server(json!([]));
+        assert_eq!(
+            of(&s, &memory(Some("70Gi"))),
+            Ok(json!({"resources": {"limits": {"memory": "80Gi"}, "requests": {"memory": "70Gi"}}}))
+        );
+        assert_eq!(of(&s, &memory(None)), Ok(json!({"resources": {"limits": {"memory": "80Gi"}}})));
+        for (now, good) in
+            [("64Gi", true), ("65536Mi", true), ("68719476736", true), ("80Gi", true), ("96Gi", false)]
+        {
+            let s = json!({"resources": {"limits": {"memory": now}}});
+            assert_eq!(resources_hold(&memory(None), &s).is_ok(), good, "{now}");
+        }
     }
 
     #[test]

@@ -134,7 +134,7 @@ fn larger_instance(cx: &Context<'_>, profile: &str, action: Option<&mut Action>)
     };
     let of = |name: &str, limit: Option<u64>, was: Option<u64>| {
         let [limit, was] = [limit, was].map(|n| n.map(|n| n.to_string()));
-        Change::Resource(Resource { name: name.to_owned(), limit, was })
+        Change::Resource(Resource { name: name.to_owned(), limit, request: None, was })
     };
     let new = format!("nvidia.com/mig-{profile}");
     if let Some(a) = action {

@@ -4,6 +4,7 @@
 //! says what to measure and with which command. Levers of the wrong plane appear only under [`Stage::Avoid`].
 
 mod alloc;
+mod bleeding;
 mod check;
 pub(crate) mod focus;
 mod host;
@@ -148,15 +149,26 @@ pub fn advise(
         Class::XidHardware => xid::advise(&cx),
         Class::NotMemory | Class::Unknown => pressure::advise(&cx).unwrap_or_else(|| other::advise(&cx)),
     };
+    let first_aid = bleeding::advise(&cx, &actions);
+    actions.extend(first_aid);
     actions.extend(quarantine::advise(&cx));
     actions.extend(scaling::hold(&cx));
-    actions.extend(scaling::blocked(&cx));
     check::drop_contradicted(&cx, &mut actions);
     // Before what the class advises: it is known to have worked.
     actions.splice(0..0, rollout::advise(&cx));
     actions.sort_by_key(|a| a.stage);
+    lead(&mut actions);
     settings::render(&cx, &mut actions);
     actions
+}
+
+/// The first fix is no alternative to another, whatever was dropped before it.
+fn lead(actions: &mut [Action]) {
+    let Some(first) = actions.iter_mut().find(|a| a.stage == Stage::Fix) else { return };
+    if let Some(rest) = first.title.strip_prefix("Or ") {
+        let mut chars = rest.chars();
+        first.title = chars.next().map_or_else(String::new, |c| c.to_uppercase().chain(chars).collect());
+    }
 }
 
 /// Lines and messages of the evidence that speak for the verdict. Our own sentences are not among them: they may be worded

@@ -1,8 +1,5 @@
 //! Nothing ended, and a plane stands at its limit: what to do before it does.
 
-use serde_json::json;
-
-use super::patch::{container_patch, quantity};
 use super::{Action, Context, Stage, names, of_limit, own_cgroup_and_stat, promql};
 use dualplane_base::Plane;
 use dualplane_base::units::GIB;
@@ -82,9 +79,7 @@ fn of_host(cx: &Context<'_>, r: &Reading, out: &mut Vec<Action>) {
         ));
         // A patch names the subject's container; another one's limit is for a person to find.
         let own = cx.verdict.subject.container.is_some() && r.container == cx.verdict.subject.container;
-        let size = quantity(want);
-        let resources = json!({ "requests": { "memory": size }, "limits": { "memory": size } });
-        out.push(if own { a.patch(&container_patch(cx, json!({ "resources": resources }))) } else { a });
+        out.push(if own { a.memory(cx, Some(want), want) } else { a });
     }
     out.push(Action::new(
         Stage::Fix,

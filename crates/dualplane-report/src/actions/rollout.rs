@@ -1,11 +1,8 @@
 //! A roll-out came before the death: what it changed can be taken back while the cause is looked for.
 
-use serde_json::json;
-
-use super::patch::{container_patch, quantity};
 use super::{Action, Context, Stage, names};
-use dualplane_base::Class;
 use dualplane_base::units::parse_k8s_memory;
+use dualplane_base::{Class, Plane};
 use dualplane_core::evidence::{Change, Rollout};
 use dualplane_core::verdict::{Names, bearing_changes};
 
@@ -14,7 +11,11 @@ const NAMED: usize = 4;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
-    for (rollout, changes) in bearing_changes(cx.bundle, cx.verdict.class, &cx.verdict.subject) {
+    let bearing = bearing_changes(cx.bundle, cx.verdict.class, &cx.verdict.subject);
+    if bearing.is_empty() {
+        out.extend(cx.bundle.rollouts.iter().find_map(|r| pause(cx, r)));
+    }
+    for (rollout, changes) in bearing {
         out.extend(back(cx, rollout, &changes));
         if cx.verdict.class == Class::HostOomKilled {
             out.extend(limit(cx, rollout, &changes));
@@ -55,6 +56,28 @@ fn back(cx: &Context<'_>, rollout: &Rollout, changes: &[&Change]) -> Option<Acti
     Some(Action::new(Stage::StopTheBleeding, title).run(command))
 }
 
+/// Another change was rolled out: whether it matters is not known, so that it goes no further.
+fn pause(cx: &Context<'_>, rollout: &Rollout) -> Option<Action> {
+    if !matches!(cx.verdict.class.plane(), Plane::Host | Plane::Gpu) || rollout.changes.is_empty() {
+        return None;
+    }
+    // Only Deployments can be paused.
+    let name = rollout.workload.strip_prefix("deployment/")?;
+    let title = format!(
+        "While replicas of revision {} still serve, pause the roll-out of revision {}: no more of them are replaced",
+        rollout.from, rollout.to
+    );
+    Some(
+        Action::new(Stage::StopTheBleeding, title)
+            .because("kubectl rollout resume comes before the fix: a paused Deployment rolls nothing out")
+            .run(format!(
+                "kubectl rollout pause deployment/{} -n {}",
+                Names::safe(Some(name), "NAME"),
+                names(cx).ns
+            )),
+    )
+}
+
 /// A limit that was lowered.
 fn limit(cx: &Context<'_>, rollout: &Rollout, changes: &[&Change]) -> Option<Action> {
     let of = |field: &str| changes.iter().find(|c| c.field == field);
@@ -64,15 +87,11 @@ fn limit(cx: &Context<'_>, rollout: &Rollout, changes: &[&Change]) -> Option<Act
     if was <= is {
         return None;
     }
-    let mut resources = json!({ "limits": { "memory": quantity(was) } });
     let request = of("resources.requests.memory").and_then(|c| parse_k8s_memory(c.before.as_deref()?));
-    if let (Some(request), Some(resources)) = (request, resources.as_object_mut()) {
-        resources.insert("requests".into(), json!({ "memory": quantity(request) }));
-    }
     let title = format!("Set the memory limit back to {}, which revision {} had", was.k8s(), rollout.from);
     Some(
         Action::new(Stage::Fix, title)
             .because(format!("revision {} lowered it from {} to {}", rollout.to, was.k8s(), is.k8s()))
-            .patch(&container_patch(cx, json!({ "resources": resources }))),
+            .memory(cx, request, was),
     )
 }

@@ -19,32 +19,43 @@ pub(super) fn hold(cx: &Context<'_>) -> Option<Action> {
     let a = cx.bundle.autoscalers.iter().find(scales)?;
     let n = names(cx);
     let now = a.replicas.map_or_else(String::new, |r| format!(" at {r} of at most {} replicas", a.max));
+    let title = format!(
+        "Hold the autoscaler {}{now} until the fix is rolled out: each further replica of this launch fails the same way",
+        dualplane_base::text::name(&a.name)
+    );
+    let action = Action::new(Stage::StopTheBleeding, title)
+        .because(format!("it scales {of} by {}", dualplane_base::text::name(&a.metrics)));
+    // KEDA writes its autoscaler anew: it is held by its own object.
+    if let Some(object) = a.name.strip_prefix("keda-hpa-") {
+        let object = Names::safe(Some(object), "SCALEDOBJECT");
+        return Some(
+            action
+                .because("KEDA made it and reverts a change of it; the ScaledObject is held instead")
+                .because("afterwards the same command with autoscaling.keda.sh/paused- lets it scale again")
+                .run(format!(
+                    "kubectl annotate scaledobject {object} -n {} --overwrite autoscaling.keda.sh/paused=true",
+                    n.ns
+                )),
+        );
+    }
     Some(
-        Action::new(
-            Stage::StopTheBleeding,
-            format!(
-                "Hold the autoscaler {}{now} until the fix is rolled out: each further replica of this launch fails the same way",
-                dualplane_base::text::name(&a.name)
-            ),
-        )
-        .because(format!("it scales {of} by {}", dualplane_base::text::name(&a.metrics)))
-        .because("afterwards the same command with \"Max\" lets it scale up again")
-        .run(format!(
-            "kubectl patch hpa {} -n {} --type=merge -p '{{\"spec\":{{\"behavior\":{{\"scaleUp\":{{\"selectPolicy\":\"Disabled\"}}}}}}}}'",
-            Names::safe(Some(&a.name), "NAME"),
-            n.ns
-        )),
+        action
+            .because("afterwards the same command with \"Max\" lets it scale up again")
+            .run(format!(
+                "kubectl patch hpa {} -n {} --type=merge -p '{{\"spec\":{{\"behavior\":{{\"scaleUp\":{{\"selectPolicy\":\"Disabled\"}}}}}}}}'",
+                Names::safe(Some(&a.name), "NAME"),
+                n.ns
+            )),
     )
 }
 
 /// Budgets that let nobody be evicted: a drain waits for them.
 pub(super) fn blocked(cx: &Context<'_>) -> Option<Action> {
-    let drains = cx.verdict.class == dualplane_base::Class::XidHardware;
     let ns = cx.verdict.subject.namespace.as_deref();
     let full = |b: &&dualplane_core::evidence::DisruptionBudget| {
         b.allowed == 0 && b.namespace.as_deref().zip(ns).is_none_or(|(a, b)| a == b)
     };
-    let b = cx.bundle.disruption_budgets.iter().filter(|_| drains).find(full)?;
+    let b = cx.bundle.disruption_budgets.iter().find(full)?;
     Some(
         Action::new(
             Stage::StopTheBleeding,

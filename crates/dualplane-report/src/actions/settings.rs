@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use dualplane_base::units::Bytes;
 use dualplane_core::change::{Change, NotMade, Resource, Setting, managers, outcome};
 use dualplane_core::evidence::Container;
 use dualplane_engines::Kind;
@@ -19,6 +20,17 @@ impl Action {
             Some(setting) => self.change(Change::Setting(setting)),
             None => self,
         }
+    }
+
+    /// Gives the container this memory: a limit, and a request where that changes as well.
+    pub(crate) fn memory(self, cx: &Context<'_>, request: Option<Bytes>, limit: Bytes) -> Self {
+        let was = cx.container().and_then(|c| c.memory_limit).map(|b| b.k8s());
+        self.change(Change::Resource(Resource {
+            name: "memory".to_owned(),
+            limit: Some(limit.k8s()),
+            request: request.map(|r| r.k8s()),
+            was,
+        }))
     }
 
     pub(crate) fn change(mut self, change: Change) -> Self {
@@ -81,8 +93,12 @@ impl<'a> Context<'a> {
     /// So many GPUs for the container: what that changes, and `None` where the evidence does not show how it asks for them.
     pub(super) fn gpus(&self, want: u64) -> Option<Vec<Change>> {
         let (name, count) = self.container()?.devices.iter().find(|(n, _)| n.ends_with("/gpu"))?;
-        let change =
-            Resource { name: name.clone(), limit: Some(want.to_string()), was: Some(count.to_string()) };
+        let change = Resource {
+            name: name.clone(),
+            limit: Some(want.to_string()),
+            request: None,
+            was: Some(count.to_string()),
+        };
         Some(if *count < want { vec![Change::Resource(change)] } else { Vec::new() })
     }
 }

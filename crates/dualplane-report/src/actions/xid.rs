@@ -1,6 +1,6 @@
 //! GPU faults: the vendor's action for the first Xid, and who else is hit.
 
-use super::{Action, Context, Stage, names, on_node, promql};
+use super::{Action, Context, Stage, names, on_node, promql, scaling};
 use dualplane_core::facts::{Maker, XidEvent};
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
@@ -57,10 +57,22 @@ fn by_code(cx: &Context<'_>, code: u32, card: &str, out: &mut Vec<Action>) {
             format!("Xid {code} is not in the catalogue; a reset is the safe step before using the GPU again")
         }
     };
+    let drains = !matches!(action, "restart_app" | "none");
+    if drains {
+        out.push(
+            Action::new(
+                Stage::StopTheBleeding,
+                "Keep new pods off the node, and save the driver's state: a reset or a reboot erases it",
+            )
+            .run(format!("kubectl cordon {}", n.node))
+            .run(on_node(&n.node, "nvidia-bug-report.sh")),
+        );
+        out.extend(scaling::blocked(cx));
+    }
     let drain = |title: &str, last: &str| {
         Action::new(Stage::StopTheBleeding, title)
             .because(because.clone())
-            .run(format!("kubectl cordon {}", n.node))
+            .because("move its traffic to other replicas first; a drain ends every pod of the node")
             .run(format!("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", n.node))
             .run(on_node(&n.node, last))
     };
@@ -84,7 +96,10 @@ fn by_code(cx: &Context<'_>, code: u32, card: &str, out: &mut Vec<Action>) {
         format!("Decide whether to return the GPU to service or replace it: {}", k.meaning),
     )
     .because(affects(k));
-    out.push(k.then.list().iter().fold(decide, |a, step| match step.strip_prefix("# ") {
+    // What was run before the drain is not run again.
+    let done = ["nvidia-bug-report.sh", "nvidia-smi --gpu-reset -i <pci>"];
+    let steps = k.then.list().into_iter().filter(|s| !drains || !done.contains(s));
+    out.push(steps.fold(decide, |a, step| match step.strip_prefix("# ") {
         Some(words) => a.because(format!("also: {words}")),
         None => a.run(on_node(&n.node, &of_card(step, card))),
     }));
@@ -130,6 +145,21 @@ fn recovery(x: &XidEvent) -> &'static str {
         t if t.contains("GPU Reset") => "reset_gpu",
         t if t.contains("Drain P2P") => "drain_and_reset",
         _ => "none",
+    }
+}
+
+/// A node that was taken out comes back, or is replaced.
+fn uncordon(cx: &Context<'_>, out: &mut Vec<Action>) {
+    let node = names(cx).node;
+    let cordoned = out.iter().flat_map(|a| &a.commands).any(|c| c.starts_with("kubectl cordon"));
+    if cordoned {
+        out.push(
+            Action::new(
+                Stage::Verify,
+                "Only when the diagnosis passes, let the node take pods again; else give the saved state to the vendor",
+            )
+            .run(format!("kubectl uncordon {node}")),
+        );
     }
 }
 
@@ -185,6 +215,7 @@ fn finish(cx: &Context<'_>, out: &mut Vec<Action>) {
             ))
             .run(promql("changes(DCGM_FI_DEV_XID_ERRORS[1d]) == 0")),
         );
+        uncordon(cx, out);
         out.push(Action::new(
             Stage::Prevent,
             "Let the device plugin remove faulty GPUs (health check), and \

@@ -1,6 +1,6 @@
 //! The limit of a container that was killed over it: what its launch needs by the plan, or the least that the kill proves.
 
-use super::{HEADROOM, measure, resources_patch, with_headroom};
+use super::{HEADROOM, measure, with_headroom};
 use crate::actions::{Action, Context, Stage, Workload, names, workload};
 use crate::budget::suspects::{band, loading};
 use dualplane_base::Phase;
@@ -136,7 +136,7 @@ fn action(cx: &Context<'_>, w: &Wanted) -> Action {
         }
         None => a,
     };
-    let a = a.patch(&resources_patch(cx, w.request, w.limit));
+    let a = a.memory(cx, Some(w.request), w.limit);
     let n = names(cx);
     match workload(cx) {
         // `kubectl set` reaches no init containers.

@@ -1,13 +1,10 @@
 //! The container or the node ran out of host RAM.
 
-use serde_json::{Value, json};
-
 mod limit;
 mod measure;
 mod node;
 mod pools;
 
-use super::patch::{container_patch, quantity};
 use super::{Action, Context, Stage, names, of_limit, own_cgroup, promql, rollout, signatures};
 use dualplane_base::Class;
 use dualplane_base::units::{Bytes, GIB, MIB};
@@ -88,11 +85,6 @@ fn killed_before_start(cx: &Context<'_>) -> bool {
 fn has_memory_volume(cx: &Context<'_>) -> bool {
     let pod = cx.verdict.subject.pod_of(cx.bundle);
     pod.is_some_and(|p| p.volumes.iter().any(|v| v.memory_medium))
-}
-
-fn resources_patch(cx: &Context<'_>, request: Bytes, limit: Bytes) -> Value {
-    let memory = |amount| json!({ "memory": quantity(amount) });
-    container_patch(cx, json!({ "resources": { "requests": memory(request), "limits": memory(limit) } }))
 }
 
 fn verify(cx: &Context<'_>, out: &mut Vec<Action>) {

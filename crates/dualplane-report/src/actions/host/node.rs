@@ -1,6 +1,6 @@
 //! The node ran out: requests that the scheduler can count with, and room made now.
 
-use super::{HEADROOM, record, resources_patch, with_headroom};
+use super::{HEADROOM, record, with_headroom};
 use crate::actions::check::{Rest, node_memory};
 use crate::actions::{Action, Context, Stage, names};
 use dualplane_base::units::Bytes;
@@ -60,14 +60,14 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
             ));
         }
         let want = with_headroom(*used);
-        out.push(a.rests(Rest::NodeHolds(want)).patch(&resources_patch(cx, want, want)));
+        out.push(a.rests(Rest::NodeHolds(want)).memory(cx, Some(want), want));
     } else if let Some(usage) = eviction_usage(cx) {
         let need = with_headroom(usage);
         let request = s.memory_request.map_or_else(|| "unset".to_owned(), |r| r.k8s());
         out.push(
             Action::new(Stage::Fix, format!("Set the memory request and limit to {}, so that the scheduler places it where it fits", need.k8s()))
                 .because(format!("the kubelet measured {usage} at the eviction, request {request}; × {HEADROOM} headroom, rounded up"))
-                .patch(&resources_patch(cx, need, need)),
+                .memory(cx, Some(need), need),
         );
     }
     monitor(cx, out);

@@ -1,6 +1,6 @@
 //! Pools of host memory that the launch asks for: what fits the limit, or the limit that holds them.
 
-use super::{HEADROOM, record, resources_patch};
+use super::{HEADROOM, record};
 use crate::actions::{Action, Context, Stage, Workload, names, own_cgroup, workload};
 use dualplane_base::units::{Bytes, GIB};
 use dualplane_core::evidence::metrics::last_before;
@@ -17,7 +17,7 @@ pub(super) fn keep(cx: &Context<'_>, pools: &[HostPool], sum: Bytes, out: &mut V
             let a =
                 Action::new(Stage::Fix, format!("Or keep the pools and set the memory request and limit to {q}"))
                     .because(format!("pools {sum} + everything else {base} ({how}) = {all}; × {HEADROOM} headroom, rounded up to whole GiB = {q}"))
-                    .patch(&resources_patch(cx, need, need));
+                    .memory(cx, Some(need), need);
             out.push(match workload(cx) {
                 Workload::Rolling(w) => a.run(format!("kubectl set resources {w} -n {} -c {} --requests=memory={q} --limits=memory={q}", n.ns, n.container)),
                 _ => a,
