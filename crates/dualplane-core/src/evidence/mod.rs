@@ -17,7 +17,7 @@ pub(crate) use encoding::without_nuls;
 pub use gpu::model as gpu_model;
 use gpu::{smi, torch};
 pub use host::model as host_model;
-use host::{cgroup, machine};
+use host::{cgroup, machine, processes};
 pub use kube::invocation;
 use kube::{
     describe, describe_pod, inspect, kubelet, list as kube_list, merge, model as kube_model, revisions,
@@ -38,6 +38,7 @@ pub use scaling::{Autoscaler, DisruptionBudget};
 pub use scrap::{Quote, QuotedLimit};
 pub use sifted::{MAX_LINE, Sifted, fold, is_folded, unfold};
 pub use split::by_pod;
+pub(crate) use split::died;
 pub use torch::TorchSummary;
 
 use std::sync::Arc;
@@ -138,6 +139,15 @@ pub struct Judged {
     pub container_id: Option<String>,
 }
 
+/// Processes of a container, as the machine numbers them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Processes {
+    /// Their pids.
+    pub pids: Vec<u64>,
+    /// None were left out, and the container's own program was among them.
+    pub whole: bool,
+}
+
 /// Everything that one incident's files hold.
 #[derive(Debug, Default)]
 pub struct Bundle {
@@ -155,6 +165,8 @@ pub struct Bundle {
     pub judged: Option<Judged>,
     /// UUIDs of the GPUs that the kubelet gave to the container, as the manifest of an incident tells them.
     pub given: Vec<String>,
+    /// Processes of the container, where they were listed before it ended.
+    pub processes: Option<Processes>,
     /// Printouts of GPU tools.
     pub gpus: Vec<gpu_model::GpuSnapshot>,
     /// Memory files of cgroups.
@@ -280,6 +292,7 @@ impl Bundle {
                 }
             }
             Kind::Manifest(value) => self.manifest(&value),
+            Kind::Processes(list) => self.processes = Some(list),
             Kind::Revisions(value) => match revisions::read(&value, &file.name) {
                 Ok(rollout) => self.rollouts.push(rollout),
                 Err(gap) => {

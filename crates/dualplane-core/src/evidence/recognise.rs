@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::exports::{self, Export};
 use super::paste::{MAX_PASTE, is_bound};
-use super::{cgroup, inspect, kubelet, promql, revisions};
+use super::{cgroup, inspect, kubelet, processes, promql, revisions};
 use super::{status, stream};
 
 /// What a file holds.
@@ -33,6 +33,8 @@ pub enum Kind {
     Revisions(Value),
     /// The kubelet's `/stats/summary`.
     Summary(Value),
+    /// Processes of a container.
+    Processes(super::Processes),
     /// Nothing that can be used, and why.
     Unusable(String),
 }
@@ -162,6 +164,9 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
             }
             if schema == revisions::SCHEMA {
                 return Some(Kind::Revisions(value));
+            }
+            if let Some(list) = processes::read(&value) {
+                return Some(Kind::Processes(list));
             }
             if kubelet::is_summary(&value) {
                 return Some(Kind::Summary(value));
@@ -347,6 +352,7 @@ mod tests {
             Kind::Log { kernel: true } => "kernel",
             Kind::Log { kernel: false } => "log",
             Kind::Manifest(_) => "manifest",
+            Kind::Processes(_) => "processes",
             Kind::Revisions(_) => "revisions",
             Kind::Summary(_) => "summary",
             Kind::Unusable(_) => "unusable",
@@ -383,6 +389,8 @@ mod tests {
             ("x", "INFO 04-02 09:14:07 [api_server.py:1043] vLLM\n", "log"),
             ("x.json", "{\"kind\":\"Pod\",", "unusable"),
             ("x.yaml", "apiVersion: v1\nkind: Pod\n  bad: [", "unusable"),
+            ("p.json", "{\"processes\":[{\"pid\":7,\"name\":\"vllm\"}],\"left_out\":0}", "processes"),
+            ("p.json", "{\"processes\":[{\"pid\":\"7\"}]}", "unusable"),
             ("manifest.json", "{\"schema\":\"dualplane.bundle/v1\"}", "manifest"),
             ("x", "\n \n", "unusable"),
         ] {

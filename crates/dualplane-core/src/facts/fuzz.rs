@@ -61,6 +61,6 @@ pub fn traceback(text: &str) -> usize {
 pub fn log(bytes: &[u8], kernel: bool, knowledge: &Knowledge) -> usize {
     let log = LogSource { name: "f".into(), kernel, bytes: bytes.to_vec().into(), ..LogSource::default() };
     let mut facts = Facts::default();
-    scan::scan(&log, knowledge, &mut facts);
+    scan::scan(&log, knowledge, &super::owner::Owners::default(), &mut facts);
     facts.hits.len() + facts.ooms.len() + facts.xids.len()
 }

@@ -12,6 +12,7 @@ mod kernel_tasks;
 pub(crate) mod lines;
 mod maker;
 pub(crate) mod openings;
+pub(crate) mod owner;
 pub(crate) mod quote;
 mod scan;
 mod settings;
@@ -107,9 +108,12 @@ pub enum MigSeen {
 #[must_use]
 pub fn extract(bundle: &Bundle, knowledge: &Knowledge) -> Facts {
     let mut facts = Facts::default();
+    let mut owners = owner::Owners::of(bundle);
     for log in &bundle.logs {
-        scan::scan(log, knowledge, &mut facts);
+        scan::scan(log, knowledge, &owners, &mut facts);
     }
+    owners.learn(&facts.ooms);
+    facts.keep_own(&owners, knowledge);
     objects(bundle, knowledge, &mut facts);
     facts.reference = reference(bundle, &facts);
     let reference = facts.reference;
@@ -301,6 +305,14 @@ fn node_card(bundle: &Bundle) -> Option<String> {
 }
 
 impl Facts {
+    /// Leaves out what the kernel says of somebody else.
+    fn keep_own(&mut self, owners: &owner::Owners, knowledge: &Knowledge) {
+        use owner::Whose;
+        self.hits.retain(|h| owners.of_hit(h) != Whose::Another);
+        self.ooms.retain(|o| owners.of_record(o) != Whose::Another);
+        self.xids.retain(|x| owners.of_xid(x, knowledge) != Whose::Another);
+    }
+
     /// All hits with one mark.
     pub fn marked(&self, mark: Mark) -> impl Iterator<Item = &Hit> {
         self.hits.iter().filter(move |h| h.mark == mark)

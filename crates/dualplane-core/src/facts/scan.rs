@@ -10,6 +10,7 @@ use super::cut_trace::CutTraces;
 use super::kernel_oom::OomBuilder;
 use super::lines::{contains, is_alarm, kernel_text, mig_table_row};
 use super::openings::{Opening, any};
+use super::owner::{Owners, Whose};
 use super::trace::{Traces, exception_name, message_of};
 use super::worded::{Worded, by_words, explains, is_error};
 use super::{Exception, Facts, Hit, LogSummary, Mig, MigSeen, Place, quote, vram, xid};
@@ -38,8 +39,8 @@ pub(crate) const FAILED_ANSWERS: &[Opening] =
     &[Opening::new("HTTP/1.1\" 5", 0, 0), Opening::new("| 500 |", 0, 0), Opening::new("| 503 |", 0, 0)];
 
 /// Scans one log into the facts.
-pub(super) fn scan(log: &LogSource, knowledge: &Knowledge, facts: &mut Facts) {
-    let mut scan = Scan::new(log, knowledge);
+pub(super) fn scan(log: &LogSource, knowledge: &Knowledge, owners: &Owners, facts: &mut Facts) {
+    let mut scan = Scan::new(log, knowledge, owners);
     let numbers = log.numbers.as_deref().filter(|_| log.sifted).unwrap_or_default();
     let mut lines = log.bytes.split(|b| *b == b'\n');
     let mut i = 0;
@@ -57,6 +58,7 @@ pub(super) fn scan(log: &LogSource, knowledge: &Knowledge, facts: &mut Facts) {
 struct Scan<'a> {
     log: &'a LogSource,
     knowledge: &'a Knowledge,
+    owners: &'a Owners,
     hits: Vec<Hit>,
     counts: HashMap<u32, (usize, u64, Option<usize>)>,
     exceptions: Vec<Exception>,
@@ -83,10 +85,11 @@ struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    fn new(log: &'a LogSource, knowledge: &'a Knowledge) -> Self {
+    fn new(log: &'a LogSource, knowledge: &'a Knowledge, owners: &'a Owners) -> Self {
         Self {
             log,
             knowledge,
+            owners,
             hits: Vec::new(),
             counts: HashMap::new(),
             exceptions: Vec::new(),
@@ -313,16 +316,21 @@ impl<'a> Scan<'a> {
         if s.mark == Mark::UserText {
             return;
         }
+        let number = m.id.number();
+        let mut hit = Hit::of(s, m, place, raw, stamp);
+        hit.kernel = self.log.kernel;
+        // Not even counted: many lines of a neighbour must not crowd out the pod's own.
+        if self.owners.of_hit(&hit) == Whose::Another {
+            return;
+        }
         if matches!(s.mark, Mark::Fatal | Mark::Degraded | Mark::Suspect | Mark::Failure | Mark::Death) {
             self.next_run();
         }
         let phase = self.phase_of(s, line_phase, process);
-        let entry = self.counts.entry(m.id.number()).or_insert((0, 0, None));
+        let entry = self.counts.entry(number).or_insert((0, 0, None));
         entry.1 += 1;
-        let mut hit = Hit::of(s, m, place, raw, stamp);
         hit.process = process.to_owned();
         hit.role = self.log.role;
-        hit.kernel = self.log.kernel;
         hit.phase = phase;
         let asks = hit.class.is_some_and(|c| matches!(c, Class::CudaOomLoad | Class::CudaOomRuntime));
         if asks && hit.vram.as_ref().is_none_or(|v| v.requested.is_none()) && entry.0 < KEPT_PER_SIGNATURE {
@@ -517,7 +525,7 @@ mod tests {
             ..LogSource::default()
         };
         let mut facts = Facts::default();
-        scan(&log, &Knowledge::embedded().unwrap(), &mut facts);
+        scan(&log, &Knowledge::embedded().unwrap(), &Owners::default(), &mut facts);
         facts
     }
 

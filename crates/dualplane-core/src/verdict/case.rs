@@ -71,6 +71,26 @@ impl<'a> Case<'a> {
         hit.event(self.bundle).is_none_or(|e| self.subject.concerned_by(e, self.bundle))
     }
 
+    /// Whether a line may tell of this end. A kernel line that names a process nobody knows is of this pod only where the
+    /// container ended as the line says, and when it says it: a node runs many processes.
+    pub(super) fn may_tell_of_end(&self, hit: &Hit) -> bool {
+        const NEAR_MS: i64 = 60 * 1000;
+        let named = hit.of_kernel() && hit.pid().is_some() && !self.own_pid(hit);
+        if !named || self.pod().is_none() {
+            return true;
+        }
+        let Some(death) = self.death() else { return false };
+        let apart = hit.stamp.zip(death.finished).and_then(|(at, end)| at.without_zone(end).ms_until(end));
+        let crashed = death.exit_code.is_some_and(|c| matches!(c, 132..=136 | 139 | 159));
+        crashed && apart.is_none_or(|ms| ms.abs() <= NEAR_MS)
+    }
+
+    /// The line's process was listed as one of the container's.
+    fn own_pid(&self, hit: &Hit) -> bool {
+        let listed = self.bundle.processes.as_ref();
+        hit.pid().is_some_and(|pid| listed.is_some_and(|l| l.pids.contains(&pid)))
+    }
+
     /// The gravest error that the server went on after; of use where nothing fatal stands.
     pub(super) fn symptom(&self) -> Option<&Candidate> {
         symptoms::first(self)

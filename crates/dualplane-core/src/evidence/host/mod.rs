@@ -3,3 +3,4 @@
 pub(in crate::evidence) mod cgroup;
 pub(in crate::evidence) mod machine;
 pub mod model;
+pub(in crate::evidence) mod processes;

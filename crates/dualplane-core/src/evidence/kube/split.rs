@@ -24,7 +24,7 @@ pub fn by_pod(mut bundle: Bundle) -> Vec<(Option<String>, Bundle)> {
 }
 
 /// Some container ended badly, or the pod was ended.
-fn died(pod: &Pod) -> bool {
+pub(crate) fn died(pod: &Pod) -> bool {
     pod.phase == "Failed"
         || pod.reason.is_some()
         || pod.containers.iter().filter(|c| c.overcame().is_none()).filter_map(|c| c.status.as_ref()).any(|s| {
@@ -78,6 +78,7 @@ fn part(all: &Bundle, pod: &Pod) -> Bundle {
         rollouts: all.rollouts.clone(),
         quotes: all.quotes.clone(),
         limits: all.limits.clone(),
+        processes: all.processes.clone(),
         gaps: all.gaps.clone(),
         ..Bundle::default()
     }

@@ -1,55 +1,13 @@
 //! Signature hits in logs as candidates: whether the process recovered, and what the line's context adds.
 
 use super::{Candidate, Source, Weight, end_phase};
-use crate::evidence::{Bundle, ContainerStatus};
+use crate::evidence::Bundle;
 use crate::facts::{Facts, Hit, Place};
 use crate::knowledge::Mark;
 use crate::verdict::proof::{self, Status};
 use crate::verdict::rules::first;
 use crate::verdict::server_runs::recovered;
 use crate::verdict::{Cited, Class, Confidence, Phase, Plane, vram};
-
-/// The line names a container, and it is none of the pods at hand.
-pub(super) fn of_other_container(hit: &Hit, bundle: &Bundle) -> bool {
-    let Some(id) = hit.word("container_id") else { return false };
-    let mut ids = bundle
-        .pods
-        .iter()
-        .flat_map(|p| &p.containers)
-        .filter_map(|c| c.status.as_ref())
-        .flat_map(ContainerStatus::instance_ids);
-    let mut any = false;
-    let same = ids.any(|known| {
-        any = true;
-        known.starts_with(&id) || id.starts_with(known)
-    });
-    any && !same
-}
-
-/// The line names a cgroup that is none of the pods at hand: another pod's, or a service of the node.
-pub(super) fn of_other_cgroup(hit: &Hit, bundle: &Bundle) -> bool {
-    let Some(path) = hit.word("cgroup") else { return false };
-    let known = bundle.pods.iter().filter(|p| !p.uid.is_empty() && p.uid.len() == 36).peekable();
-    let ids: Vec<&str> = bundle
-        .pods
-        .iter()
-        .flat_map(|p| &p.containers)
-        .filter_map(|c| c.status.as_ref())
-        .flat_map(ContainerStatus::instance_ids)
-        .collect();
-    if let Some(id) = dualplane_base::cgroup_path::container_id(&path).filter(|_| !ids.is_empty()) {
-        return !ids.contains(&id.as_str());
-    }
-    let mut known = known;
-    if known.peek().is_none() {
-        return false;
-    }
-    match dualplane_base::cgroup_path::pod_uid(&path) {
-        Some(uid) => !known.any(|p| p.uid == uid || p.config_hash.as_deref() == Some(uid.as_str())),
-        // All pods together, or nothing of Kubernetes'.
-        None => !path.contains("kubepods"),
-    }
-}
 
 /// A load that failed and then went on was no end: some engines retry with smaller buffers and come up.
 pub(super) fn weigh_recovery(hit: &Hit, weight: Weight, facts: &Facts) -> Weight {

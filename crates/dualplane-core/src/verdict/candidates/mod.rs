@@ -174,8 +174,7 @@ pub(super) fn collect(
         if driver && identity::other_line(&hit.text, &own, bundle, subject) {
             continue;
         }
-        let of_other = log::of_other_container(hit, bundle) || log::of_other_cgroup(hit, bundle);
-        if let Some(class) = hit.class.filter(|_| !of_other) {
+        if let Some(class) = hit.class {
             let weight = log::weigh_recovery(hit, weight, facts);
             all.push(log::hit(hit, class, weight, bundle, facts));
         }

@@ -32,7 +32,7 @@ fn judge(case: &Case<'_>) -> Judged {
         .facts
         .hits
         .iter()
-        .find(|h| h.mark == Mark::Failure && h.id.starts_with("kernel."))
+        .find(|h| h.mark == Mark::Failure && h.id.starts_with("kernel.") && case.may_tell_of_end(h))
         .ok_or_else(|| unmet("no kernel message reports a crash"))?;
     let supports = vec![quoted(hit), Cited::plain(Signal::Crash { exit_code: code })];
     Ok(decided(Class::NotMemory, case.end_phase(), Confidence::High, hit.meaning.clone(), supports))
@@ -52,6 +52,6 @@ mod tests {
 
     #[test]
     fn another_exit_code_is_another_process_s_crash() {
-        near_miss(&RULE, "known_failure", &[pod(1, "Error"), kernel(SEGFAULT)]);
+        near_miss(&RULE, "exit_code", &[pod(1, "Error"), kernel(SEGFAULT)]);
     }
 }

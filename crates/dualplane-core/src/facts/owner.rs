@@ -1,0 +1,171 @@
+//! Whose a kernel line is: a node's log tells of all its pods, and most lines name somebody.
+//!
+//! A line names a pod by its UID, a container by its id, both in the path of a cgroup, or a process by its pid. Whoever is
+//! named and is not of the pod at hand is somebody else, whatever the line says; a line that names nobody is the node's.
+//! This is the one place that decides it, for every kind of line: signatures, OOM records and Xid events.
+
+use std::collections::BTreeSet;
+
+use dualplane_base::cgroup_path::{container_id, pod_uid};
+
+use super::{Hit, OomRecord, XidEvent};
+use crate::evidence::{Bundle, ContainerStatus, died};
+use crate::knowledge::Knowledge;
+
+/// Whom a line is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The pod at hand.
+    Ours,
+    /// Somebody else: another pod, or a service of the node.
+    Another,
+    /// It names nobody, or nothing at hand says who that is.
+    Unsaid,
+}
+
+/// By what the pod at hand is known to the kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Owners {
+    uids: BTreeSet<String>,
+    ids: BTreeSet<String>,
+    /// Pids of the machine that are known to be ours, and whether there are no others.
+    pids: BTreeSet<u64>,
+    all_pids: bool,
+    /// Pids that the kernel tells to be of somebody else.
+    others: BTreeSet<u64>,
+}
+
+impl Owners {
+    /// The pods that failed; where none did, all at hand.
+    pub(crate) fn of(bundle: &Bundle) -> Self {
+        let failed = bundle.pods.iter().any(died);
+        let mut out = Self::default();
+        for pod in bundle.pods.iter().filter(|p| !failed || died(p)) {
+            out.uids.extend([Some(&pod.uid), pod.config_hash.as_ref()].into_iter().flatten().cloned());
+            let statuses = pod.containers.iter().filter_map(|c| c.status.as_ref());
+            out.ids.extend(statuses.flat_map(ContainerStatus::instance_ids).map(str::to_owned));
+        }
+        // A static pod's mirror and a cut-out have other ids, by which no cgroup is known.
+        out.uids.retain(|u| u.bytes().filter(u8::is_ascii_hexdigit).count() == 32);
+        out.ids.retain(|id| !id.is_empty());
+        if let Some(list) = &bundle.processes {
+            out.pids.extend(&list.pids);
+            out.all_pids = list.whole;
+        }
+        out
+    }
+
+    /// Learns from whole records which processes are whose.
+    pub(crate) fn learn(&mut self, records: &[OomRecord]) {
+        for record in records {
+            let into = match self.of_record(record) {
+                Whose::Ours => &mut self.pids,
+                Whose::Another => &mut self.others,
+                Whose::Unsaid => continue,
+            };
+            into.extend(record.victims.iter().map(|v| v.pid));
+            // Of a cgroup's own shortage the table lists the tasks of that cgroup; else those of the machine.
+            if record.constraint == super::Constraint::Memcg && !record.node_allocatable() {
+                into.extend(record.tasks.iter().map(|t| t.pid));
+            }
+        }
+        let ours = &self.pids;
+        self.others.retain(|p| !ours.contains(p));
+    }
+
+    /// Whom the path of a cgroup is of.
+    pub(crate) fn of_path(&self, path: &str) -> Whose {
+        let told = |known: bool| if known { Whose::Ours } else { Whose::Another };
+        let (uid, id) = (pod_uid(path), container_id(path));
+        if let Some(uid) = uid.as_ref().filter(|_| !self.uids.is_empty()) {
+            return told(self.uids.contains(uid));
+        }
+        if let Some(id) = id.as_ref().filter(|_| !self.ids.is_empty()) {
+            return told(self.ids.contains(id));
+        }
+        // All pods together; a nested cluster may show its own root, or a path that leads out of its namespace.
+        let named = uid.is_some() || id.is_some();
+        let open = path.trim_matches('/').is_empty() || path.contains("kubepods") || path.contains("..");
+        if named || open || self.uids.is_empty() { Whose::Unsaid } else { Whose::Another }
+    }
+
+    /// Whose process it is.
+    pub(crate) fn of_pid(&self, pid: u64) -> Whose {
+        if self.pids.contains(&pid) {
+            Whose::Ours
+        } else if self.others.contains(&pid) || self.all_pids {
+            Whose::Another
+        } else {
+            Whose::Unsaid
+        }
+    }
+
+    /// Whose line a signature knows.
+    pub(crate) fn of_hit(&self, hit: &Hit) -> Whose {
+        if let Some(path) = hit.word("cgroup") {
+            let whose = self.of_path(&path);
+            // The limit of all pods together is not of the pod; its victim may be named besides.
+            if whose != Whose::Unsaid {
+                return whose;
+            }
+        }
+        if let Some(id) = hit.word("container_id").filter(|_| !self.ids.is_empty()) {
+            let same = |known: &String| known.starts_with(&id) || id.starts_with(known.as_str());
+            return if self.ids.iter().any(same) { Whose::Ours } else { Whose::Another };
+        }
+        if !hit.of_kernel() {
+            return Whose::Unsaid;
+        }
+        let word = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '=' | '(' | ')');
+        let paths = hit.text.split(word).filter(|w| w.len() > 32 && w.contains('/'));
+        if let Some(whose) = paths.map(|p| self.of_path(p)).find(|w| *w != Whose::Unsaid) {
+            return whose;
+        }
+        // A fault of the whole driver names whoever met it.
+        match hit.pid().filter(|_| !hit.of_machine()) {
+            Some(pid) => self.of_pid(pid),
+            None => Whose::Unsaid,
+        }
+    }
+
+    /// Whose kill a record tells of: the victim's cgroup says it, else that of the limit, else its pid.
+    pub(crate) fn of_record(&self, oom: &OomRecord) -> Whose {
+        let paths = [&oom.task_memcg, &oom.oom_memcg];
+        let named = |p: &&String| pod_uid(p).is_some() || container_id(p).is_some();
+        if let Some(path) = paths.into_iter().flatten().find(named) {
+            return self.of_path(path);
+        }
+        if let Some(path) = oom.oom_memcg.as_deref().filter(|_| oom.constraint == super::Constraint::Memcg)
+            && self.of_path(path) == Whose::Another
+        {
+            return Whose::Another;
+        }
+        let mut pids = oom.victims.iter().map(|v| self.of_pid(v.pid)).filter(|w| *w != Whose::Unsaid);
+        pids.next().unwrap_or(Whose::Unsaid)
+    }
+
+    /// Whose fault an Xid is, where only the process that it names suffers of it.
+    pub(crate) fn of_xid(&self, xid: &XidEvent, knowledge: &Knowledge) -> Whose {
+        let of_process = knowledge.xid(xid.code).is_some_and(|k| k.affects == "process");
+        xid.pid.filter(|_| of_process).map_or(Whose::Unsaid, |pid| self.of_pid(pid))
+    }
+}
+
+impl Hit {
+    /// The process that the line names.
+    #[must_use]
+    pub fn pid(&self) -> Option<u64> {
+        self.word("pid")?.trim().parse().ok()
+    }
+
+    /// A line of the kernel, or of a killer of the node that stands in its log.
+    #[must_use]
+    pub fn of_kernel(&self) -> bool {
+        self.kernel || self.id.starts_with("kernel.")
+    }
+
+    /// The line tells of the machine, and names a process only because that one met it.
+    fn of_machine(&self) -> bool {
+        self.id == "kernel.uvm_global_fatal"
+    }
+}
