@@ -45,8 +45,8 @@ impl Owners {
             let statuses = pod.containers.iter().filter_map(|c| c.status.as_ref());
             out.ids.extend(statuses.flat_map(ContainerStatus::instance_ids).map(str::to_owned));
         }
-        // A static pod's mirror and a cut-out have other ids, by which no cgroup is known.
-        out.uids.retain(|u| u.bytes().filter(u8::is_ascii_hexdigit).count() == 32);
+        // A name that stands where the UID should is in no path.
+        out.uids.retain(|u| u.len() >= 32);
         out.ids.retain(|id| !id.is_empty());
         if let Some(list) = &bundle.processes {
             out.pids.extend(&list.pids);

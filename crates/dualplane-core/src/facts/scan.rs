@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use super::cut_trace::CutTraces;
-use super::kernel_oom::OomBuilder;
+use super::kernel_oom::{OomBuilder, RECORDS};
 use super::lines::{contains, is_alarm, kernel_text, mig_table_row};
 use super::openings::{Opening, any};
 use super::owner::{Owners, Whose};
@@ -207,7 +207,8 @@ impl<'a> Scan<'a> {
         let said = message_of(own);
         let source_line = said.trim_start().starts_with("raise ");
         self.cut.line(&process, said, number, raw);
-        let mut explained = false;
+        // The words of a kill are read as its record, whosever it is.
+        let mut explained = kernel.is_some_and(|k| any(RECORDS, k));
         let mut line_phase = None;
         let of_words = |m: &&Match| self.knowledge.signature(m.id).is_some_and(Signature::of_exceptions);
         let words = matches.iter().find(of_words).filter(|_| !source_line).cloned();

@@ -28,7 +28,7 @@ pub(super) fn sentence(proof: &Kernel) -> String {
             format!("the line is from host {}, but the pod ran on node {}", name(host), name(node))
         }
         Kernel::OomOnHost(host) => format!("an OOM kill on host {}", name(host)),
-        Kernel::NoOomRecord => "the kernel log contains no OOM-killer record".to_owned(),
+        Kernel::NoOomRecord => "the kernel log contains no OOM-killer record of this pod".to_owned(),
         Kernel::NoLog => "the evidence contains no kernel log, which would settle it".to_owned(),
     }
 }
