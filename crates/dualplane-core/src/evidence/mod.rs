@@ -43,6 +43,8 @@ pub use torch::TorchSummary;
 
 use std::sync::Arc;
 
+use crate::time::Stamp;
+
 use serde::Serialize;
 
 /// A file as the edge read it.
@@ -137,6 +139,10 @@ pub struct Judged {
     pub container: String,
     /// Id of the instance that ended, without the runtime's prefix.
     pub container_id: Option<String>,
+    /// How many instances came before it.
+    pub restart: Option<u64>,
+    /// When it ended, as the recorder saw it; `None` where only a process of it was killed.
+    pub ended: Option<Stamp>,
 }
 
 /// Processes of a container, as the machine numbers them.

@@ -62,9 +62,22 @@ impl Subject {
         if event.object.0 != "Pod" || self.pod.is_none() {
             return true;
         }
+        // The scheduler speaks of a pod that has no node yet.
+        if event.reason == "FailedScheduling" && self.found_a_node(bundle) {
+            return false;
+        }
         let began = self.death.as_ref().and_then(|d| d.started);
         let before = event.last.or(event.first).zip(began).and_then(|(at, began)| at.ms_until(began));
-        before.is_none_or(|ms| ms <= SLACK_MS)
+        let ended = self.death.as_ref().and_then(|d| d.finished);
+        let after = ended.zip(event.first).and_then(|(ended, at)| ended.ms_until(at));
+        before.is_none_or(|ms| ms <= SLACK_MS) && after.is_none_or(|ms| ms <= SLACK_MS)
+    }
+
+    /// The pod ran, or an event says that it was given a node.
+    fn found_a_node(&self, bundle: &Bundle) -> bool {
+        self.death.is_some()
+            || self.pod_of(bundle).is_some_and(Pod::was_scheduled)
+            || bundle.events.iter().any(|e| e.reason == "Scheduled" && self.is_of(e, bundle))
     }
 
     /// Whether an event speaks of this pod and container, of whichever of its runs.
@@ -98,16 +111,16 @@ impl Termination {
 
 /// Picks the pod and container that died, the gravest first.
 pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
-    let mut best: Option<(u32, usize, &Pod, &Container, Option<&Termination>)> = None;
+    let mut best: Option<(u32, usize, &Pod, &Container, Option<Termination>)> = None;
     // What was recorded of one container is judged for that one, however its neighbours ended.
     let named = |c: &Container, j: &Judged| c.name == j.container;
     let all = || bundle.pods.iter().flat_map(|p| &p.containers);
     let judged = bundle.judged.as_ref().filter(|j| all().any(|c| named(c, j)));
     for (i, pod) in bundle.pods.iter().enumerate() {
         for container in pod.containers.iter().filter(|c| judged.is_none_or(|j| named(c, j))) {
-            let end = container.status.as_ref().and_then(|s| {
-                let recorded = judged.and_then(|j| recorded(s, j.container_id.as_deref()?));
-                recorded.or_else(|| worst(s.terminations()))
+            let end = container.status.as_ref().and_then(|s| match judged {
+                Some(j) => recorded(s, j),
+                None => worst(s.terminations()).cloned(),
             });
             if container.overcame().is_some() && pod.containers.len() > 1 {
                 continue;
@@ -118,7 +131,7 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
             let measured = end.is_none()
                 && (bundle.tops.iter().any(|t| t.pod == pod.name)
                     || bundle.limits.iter().any(|l| l.pod == pod.name && !l.pod.is_empty()));
-            let score = gravity(pod, container, end, facts)
+            let score = gravity(pod, container, end.as_ref(), facts)
                 + if counted { 15 } else { 0 }
                 + if measured { 2 } else { 0 };
             if best.as_ref().is_none_or(|(s, ..)| score > *s) {
@@ -146,16 +159,52 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
         container_kind: container.kind,
         node: pod.node.clone(),
         restarts: container.status.as_ref().and_then(|s| s.restarts),
-        death: end.cloned(),
+        death: end,
         memory_limit: container.memory_limit.or(pod.memory_limit),
         memory_request: container.memory_request,
         kill: None,
     }
 }
 
-/// The end of the recorded instance: the API may hold that of an earlier one as well.
-fn recorded<'a>(status: &'a ContainerStatus, id: &str) -> Option<&'a Termination> {
-    status.terminations().find(|t| t.container_id.as_deref().is_some_and(|known| known.ends_with(id)))
+/// The end of the recorded instance. The API may hold that of an earlier or a later one as well, or only those.
+fn recorded(status: &ContainerStatus, judged: &Judged) -> Option<Termination> {
+    let Some(id) = judged.container_id.as_deref().filter(|id| !id.is_empty()) else {
+        return worst(status.terminations()).cloned();
+    };
+    let same = |known: &str| known.ends_with(id);
+    let ends = || status.terminations();
+    if let Some(own) = ends().find(|t| t.container_id.as_deref().is_some_and(same)) {
+        return Some(own.clone());
+    }
+    // Without ids the count of restarts tells which instance an end is of: the running one is the latest.
+    let nameless = || ends().filter(|t| t.container_id.is_none());
+    if nameless().next().is_some() {
+        let latest = status.restarts.zip(judged.restart).map(|(now, then)| now == then);
+        let of = match (latest, &status.state, &status.last) {
+            (Some(true), State::Terminated(t), _)
+            | (Some(true), State::Waiting { .. }, State::Terminated(t)) => Some(t),
+            (Some(true), ..) => None,
+            (Some(false), State::Terminated(_) | State::Running { .. }, State::Terminated(t))
+                if status.restarts == judged.restart.map(|n| n + 1) =>
+            {
+                Some(t)
+            }
+            (Some(false), ..) => None,
+            (None, ..) => return worst(nameless()).cloned(),
+        };
+        return of.cloned().or_else(|| unseen(id, judged));
+    }
+    ends().next().and_then(|_| unseen(id, judged))
+}
+
+/// The instance ended, and the API holds no word of it any more: neither its exit code nor its reason is that of another.
+fn unseen(id: &str, judged: &Judged) -> Option<Termination> {
+    let finished = judged.ended?;
+    Some(Termination {
+        container_id: Some(id.to_owned()),
+        finished: Some(finished),
+        ..Termination::default()
+    })
 }
 
 /// Of the (at most two) ends the API knows: an OOM kill before others, else the latest.

@@ -28,7 +28,13 @@ impl Bundle {
         let of = |key: &str| value.pointer(key).and_then(Value::as_str).filter(|s| s.len() <= MAX_NAME);
         if let Some(container) = of("/incident/container").filter(|c| !c.is_empty()) {
             let container_id = of("/incident/container_id").map(str::to_owned);
-            self.judged = Some(Judged { container: container.to_owned(), container_id });
+            let died = of("/died_at").filter(|_| of("/incident/kind") == Some("end"));
+            self.judged = Some(Judged {
+                container: container.to_owned(),
+                container_id,
+                restart: value.pointer("/incident/restart").and_then(Value::as_u64),
+                ended: died.and_then(crate::time::parse_rfc3339),
+            });
         }
         let given = value.pointer("/incident/gpus_given").and_then(Value::as_array);
         let uuids = given.into_iter().flatten().filter_map(|g| g.get("uuid")?.as_str());

@@ -30,6 +30,8 @@ pub struct Pod {
     pub conditions: Vec<Condition>,
     /// `deletionTimestamp` is set.
     pub deleting: bool,
+    /// `deletionTimestamp`, and the seconds of grace by which it lies behind the request.
+    pub deletion: Option<(Stamp, u64)>,
     /// Memory limit of the pod as a whole (pod-level resources, Kubernetes 1.34+).
     pub memory_limit: Option<Bytes>,
     /// Grace period in seconds.
@@ -284,6 +286,29 @@ impl Pod {
     #[must_use]
     pub fn whole(&self) -> bool {
         self.extent == Extent::Whole
+    }
+
+    /// The deletion was asked for behind this moment. What is not known is taken to have been before it.
+    #[must_use]
+    pub fn deleted_after(&self, end: Stamp) -> bool {
+        // The node's clock gave one time, the API server's the other.
+        const SKEW_MS: i64 = 2_000;
+        self.deletion.is_some_and(|(at, grace)| {
+            let grace_ms = i64::try_from(grace).unwrap_or(i64::MAX).saturating_mul(1000);
+            end.ms_until(at).is_some_and(|ms| ms.saturating_sub(grace_ms) > SKEW_MS)
+        })
+    }
+
+    /// It found a node: a container that ran, or the name of the node, shows it.
+    #[must_use]
+    pub fn was_scheduled(&self) -> bool {
+        let ran = |c: &Container| {
+            c.status.as_ref().is_some_and(|s| {
+                matches!(s.state, State::Running { .. }) || s.terminations().next().is_some()
+            })
+        };
+        let bound = |c: &Condition| c.kind == "PodScheduled" && c.holds;
+        self.node.is_some() || self.containers.iter().any(ran) || self.conditions.iter().any(bound)
     }
 
     /// `namespace/name`.

@@ -81,7 +81,8 @@ pub(super) fn oom_killed(
 
 /// Somebody deleted the pod, or had the kubelet stop the container.
 fn asked_to_stop(bundle: &Bundle, subject: &Subject) -> bool {
-    subject.pod_of(bundle).is_some_and(|p| p.deleting)
+    let ended = subject.death.as_ref().and_then(|d| d.finished);
+    subject.pod_of(bundle).is_some_and(|p| p.deleting && !ended.is_some_and(|end| p.deleted_after(end)))
         || bundle
             .events
             .iter()

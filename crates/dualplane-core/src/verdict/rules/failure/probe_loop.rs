@@ -1,4 +1,4 @@
-//! A probe killed earlier runs of the container again and again: the last kill is most likely one more.
+//! A probe or a hook killed earlier runs of the container again and again: the last kill is most likely one more.
 //!
 //! In a crash loop the kubelet soon holds events back (25 of a pod at once, then one in five minutes), so that the last kill
 //! may have none.
@@ -17,7 +17,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     stage: Stage::Failure,
     classes: &[Class::NotMemory],
     when: "the container ended with SIGKILL without OOMKilled, and earlier runs were killed at least \
-    twice for a failed probe",
+    twice for a failed probe or postStart hook",
     near_miss: "a single probe kill of an earlier run",
     beats: BEATS,
     source: "client-go tools/record: EventSourceObjectSpamFilter; kubelet probe events",
@@ -36,11 +36,11 @@ fn judge(case: &Case<'_>) -> Judged {
         .iter()
         .find(|e| {
             e.reason == "Killing"
-                && (e.message.contains("failed liveness probe") || e.message.contains("failed startup probe"))
+                && (is_probe(&e.message) || is_hook(&e.message))
                 && e.count >= TIMES
                 && case.subject.is_of(e, case.bundle)
         })
-        .ok_or_else(|| unmet("no event reports repeated probe kills of this container"))?;
+        .ok_or_else(|| unmet("no event reports repeated kills of this container for a probe or hook"))?;
     let place = Place { file: killing.file.clone(), line: killing.line };
     let supports = vec![
         Cited::at(
@@ -49,10 +49,20 @@ fn judge(case: &Case<'_>) -> Judged {
         ),
         Cited::at(Status::EndedOtherwise(Box::new(death.clone())), &case.pod_place()),
     ];
-    let summary = "the kubelet keeps killing the container because its probe fails";
+    let what = if is_hook(&killing.message) { "postStart hook" } else { "probe" };
+    let summary = format!("the kubelet keeps killing the container because its {what} fails");
     let mut d = decided(Class::NotMemory, case.end_phase(), Confidence::Medium, summary, supports);
     d.against.push(Cited::plain(Status::NoEventNearEnd));
     Ok(d)
+}
+
+fn is_probe(message: &str) -> bool {
+    message.contains("failed liveness probe") || message.contains("failed startup probe")
+}
+
+/// All that the kubelet says of the kill; its Warning is held back as other events are.
+fn is_hook(message: &str) -> bool {
+    message == "FailedPostStartHook"
 }
 
 #[cfg(test)]
@@ -65,6 +75,11 @@ mod tests {
     #[test]
     fn repeated_probe_kills_explain_one_more() {
         holds(&RULE, &[pod(137, "Error"), earlier_event("Killing", KILLING, 7)]);
+    }
+
+    #[test]
+    fn so_do_kills_for_a_hook() {
+        holds(&RULE, &[pod(137, "Error"), earlier_event("Killing", "FailedPostStartHook", 6)]);
     }
 
     #[test]

@@ -12,7 +12,8 @@ pub(in crate::verdict) const RULE: Rule = Rule {
     id: "pod_deleted",
     stage: Stage::Outside,
     classes: &[Class::NotMemory],
-    when: "the pod has a deletionTimestamp, and the exit code matches a stop (137, 143)",
+    when: "the pod has a deletionTimestamp, its deletion was requested before the end, and the exit code matches a stop \
+    (137, 143)",
     near_miss: "a crash in a pod that is deleted afterwards",
     beats: &[
         Beats::rule("container_stopped", "the container is stopped because the pod was deleted"),
@@ -31,6 +32,10 @@ fn judge(case: &Case<'_>) -> Judged {
     if !case.pod().is_some_and(|p| p.deleting) {
         return Err(unmet("the pod has no deletionTimestamp"));
     }
+    let ended = case.death().and_then(|d| d.finished);
+    if ended.is_some_and(|end| case.pod().is_some_and(|p| p.deleted_after(end))) {
+        return Err(unmet("the pod was deleted after the container had ended"));
+    }
     if !fits_a_stop(case) {
         return Err(unmet("the exit code does not match a stop (137, 143)"));
     }
@@ -44,12 +49,22 @@ mod tests {
     use crate::verdict::rules::testing::{File, holds, near_miss, pod_with};
 
     fn deleted(code: i64) -> File {
-        pod_with(code, "Error", |p| p["metadata"]["deletionTimestamp"] = "2026-11-20T10:31:00Z".into())
+        // The request came 30 s before: at 10:29:30, half a minute before the end.
+        deleted_at(code, "2026-11-20T10:30:00Z")
+    }
+
+    fn deleted_at(code: i64, at: &'static str) -> File {
+        pod_with(code, "Error", |p| p["metadata"]["deletionTimestamp"] = at.into())
     }
 
     #[test]
     fn a_kill_in_a_deleted_pod_is_of_the_deletion() {
         holds(&RULE, &[deleted(137)]);
+    }
+
+    #[test]
+    fn a_deletion_after_the_end_did_not_cause_it() {
+        near_miss(&RULE, "killed", &[deleted_at(137, "2026-11-20T10:45:00Z")]);
     }
 
     #[test]
