@@ -152,6 +152,13 @@ impl Owners {
 }
 
 impl Hit {
+    /// Ids of containers that the line names.
+    pub(crate) fn containers(&self) -> impl Iterator<Item = String> {
+        let word = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '=' | '(' | ')');
+        let of_paths = self.of_kernel().then(|| self.text.split(word).filter_map(container_id));
+        self.word("container_id").into_iter().chain(of_paths.into_iter().flatten())
+    }
+
     /// The process that the line names.
     #[must_use]
     pub fn pid(&self) -> Option<u64> {

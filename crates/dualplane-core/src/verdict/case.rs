@@ -3,7 +3,7 @@
 use super::candidates::{self, Candidate};
 use super::pressure::{self, Pressure};
 use super::rules::{failure, symptoms};
-use super::{Phase, Subject, chain, deaths, oom_records, ties};
+use super::{Phase, Subject, chain, deaths, identity, oom_records, ties};
 use crate::evidence::{Bundle, Pod, Termination};
 use crate::facts::{Facts, Hit, LogSummary, Place};
 use crate::knowledge::{Knowledge, Mark};
@@ -75,6 +75,9 @@ impl<'a> Case<'a> {
     /// container ended as the line says, and when it says it: a node runs many processes.
     pub(super) fn may_tell_of_end(&self, hit: &Hit) -> bool {
         const NEAR_MS: i64 = 60 * 1000;
+        if identity::other_container(hit, self.bundle, &self.subject) {
+            return false;
+        }
         let named = hit.of_kernel() && hit.pid().is_some() && !self.own_pid(hit);
         if !named || self.pod().is_none() {
             return true;

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use super::proof::{Kernel, Proof, Xid};
 use super::{Cause, Cited, Class, Confidence, Subject};
-use crate::evidence::Bundle;
 use crate::evidence::framing::kernel_host;
-use crate::facts::{Facts, Place, XidEvent, pci_address};
+use crate::evidence::{Bundle, ContainerStatus};
+use crate::facts::{Facts, Hit, Place, XidEvent, pci_address};
 use crate::knowledge::Knowledge;
 
 /// The host that a kernel line names, where it is not the node of the pod.
@@ -24,6 +24,18 @@ pub(super) fn other_host<'t>(line: &'t str, bundle: &Bundle, subject: &Subject) 
     // A host calls itself by its short or its full name.
     let short = |n: &str| n.split('.').next().unwrap_or(n).to_ascii_lowercase();
     [Some(node), label].into_iter().flatten().all(|own| short(own) != short(host)).then_some(host)
+}
+
+/// The line names another container of the pod than the one whose end is judged.
+pub(super) fn other_container(hit: &Hit, bundle: &Bundle, subject: &Subject) -> bool {
+    let Some(pod) = subject.pod_of(bundle).filter(|_| subject.container.is_some()) else { return false };
+    hit.containers().any(|id| {
+        pod.containers.iter().filter(|c| Some(&c.name) != subject.container.as_ref()).any(|c| {
+            let ids = c.status.as_ref().into_iter().flat_map(ContainerStatus::instance_ids);
+            ids.into_iter()
+                .any(|known| !known.is_empty() && (known.starts_with(&id) || id.starts_with(known)))
+        })
+    })
 }
 
 /// PCI addresses of the GPUs that the pod has, with how that is known; empty where the evidence does not tell.

@@ -36,7 +36,7 @@ pub(super) fn relevant<'a>(
         .filter_map(|c| c.status.as_ref())
         .flat_map(ContainerStatus::instance_ids)
         .collect();
-    // Another container of the pod, whose kill is its own affair where the subject ended by itself.
+    // Another container of the pod, whose kill is its own affair.
     let others: Vec<&str> = pod
         .iter()
         .flat_map(|p| &p.containers)
@@ -61,7 +61,7 @@ pub(super) fn relevant<'a>(
             continue;
         }
         let of_other = id.as_deref().is_some_and(|id| others.contains(&id));
-        if of_other && subject.death.as_ref().is_some_and(|d| !d.oom_killed()) {
+        if of_other && (subject.death.is_some() || bundle.judged.is_some()) {
             continue;
         }
         // An earlier instance's kill does not explain how the later one ended by itself.

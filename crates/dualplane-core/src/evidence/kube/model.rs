@@ -30,8 +30,8 @@ pub struct Pod {
     pub conditions: Vec<Condition>,
     /// `deletionTimestamp` is set.
     pub deleting: bool,
-    /// `deletionTimestamp`, and the seconds of grace by which it lies behind the request.
-    pub deletion: Option<(Stamp, u64)>,
+    /// `deletionTimestamp`, and the seconds of grace by which it lies behind the request, where told.
+    pub deletion: Option<(Stamp, Option<u64>)>,
     /// Memory limit of the pod as a whole (pod-level resources, Kubernetes 1.34+).
     pub memory_limit: Option<Bytes>,
     /// Grace period in seconds.
@@ -293,9 +293,12 @@ impl Pod {
     pub fn deleted_after(&self, end: Stamp) -> bool {
         // The node's clock gave one time, the API server's the other.
         const SKEW_MS: i64 = 2_000;
+        // Kubernetes' default grace, and as much again for one that somebody chose.
+        const UNTOLD_MS: i64 = 2 * 30 * 1000;
         self.deletion.is_some_and(|(at, grace)| {
-            let grace_ms = i64::try_from(grace).unwrap_or(i64::MAX).saturating_mul(1000);
-            end.ms_until(at).is_some_and(|ms| ms.saturating_sub(grace_ms) > SKEW_MS)
+            let told = grace.map(|s| i64::try_from(s).unwrap_or(i64::MAX).saturating_mul(1000));
+            let before = told.map_or(UNTOLD_MS, |ms| ms.saturating_add(SKEW_MS));
+            end.ms_until(at).is_some_and(|ms| ms > before)
         })
     }
 

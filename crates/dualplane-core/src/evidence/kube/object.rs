@@ -149,7 +149,8 @@ fn pod(v: &Value, file: &str) -> Pod {
         message: opt_at(v, "/status/message"),
         conditions: conditions(v),
         deleting: v.pointer("/metadata/deletionTimestamp").is_some_and(|d| !d.is_null()),
-        deletion: time_at(v, "/metadata/deletionTimestamp").map(|at| (at, deletion_grace(v))),
+        deletion: time_at(v, "/metadata/deletionTimestamp")
+            .map(|at| (at, v.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64))),
         memory_limit: memory_at(v, "/spec/resources/limits/memory"),
         grace_seconds: v.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_u64),
         owner: list(v, "/metadata/ownerReferences")
@@ -169,15 +170,6 @@ fn pod(v: &Value, file: &str) -> Pod {
             .unwrap_or_default(),
         extent: if list(v, "/spec/containers").is_empty() { Extent::Piece } else { Extent::Whole },
     }
-}
-
-/// Seconds between the request to delete it and `deletionTimestamp`.
-fn deletion_grace(v: &Value) -> u64 {
-    const DEFAULT: u64 = 30;
-    ["/metadata/deletionGracePeriodSeconds", "/spec/terminationGracePeriodSeconds"]
-        .iter()
-        .find_map(|p| v.pointer(p)?.as_u64())
-        .unwrap_or(DEFAULT)
 }
 
 fn conditions(v: &Value) -> Vec<Condition> {

@@ -1,6 +1,6 @@
 //! Several pods in one pile of files: one bundle for each pod that died, with its own logs and the shared rest.
 
-use crate::evidence::{Bundle, Pod, State};
+use crate::evidence::{Bundle, Judged, Pod, State};
 
 /// One bundle a dead pod; the whole bundle where at most one died, without the logs of pods that live.
 #[must_use]
@@ -50,6 +50,8 @@ fn belongs(file: &str, pod: &Pod, pods: &[Pod]) -> bool {
 /// What belongs to one pod.
 fn part(all: &Bundle, pod: &Pod) -> Bundle {
     let mine = |file: &str| belongs(file, pod, &all.pods);
+    // Whose end was recorded, and with it what was recorded of that container.
+    let of_it = |j: &Judged| pod.containers.iter().any(|c| c.name == j.container);
     Bundle {
         logs: all.logs.iter().filter(|l| l.kernel || mine(&l.name)).cloned().collect(),
         pods: vec![pod.clone()],
@@ -78,7 +80,9 @@ fn part(all: &Bundle, pod: &Pod) -> Bundle {
         rollouts: all.rollouts.clone(),
         quotes: all.quotes.clone(),
         limits: all.limits.clone(),
-        processes: all.processes.clone(),
+        judged: all.judged.clone().filter(of_it),
+        given: if all.judged.as_ref().is_none_or(of_it) { all.given.clone() } else { Vec::new() },
+        processes: all.processes.clone().filter(|_| all.judged.as_ref().is_none_or(of_it)),
         gaps: all.gaps.clone(),
         ..Bundle::default()
     }

@@ -174,7 +174,8 @@ pub(super) fn collect(
         if driver && identity::other_line(&hit.text, &own, bundle, subject) {
             continue;
         }
-        if let Some(class) = hit.class {
+        let other = identity::other_container(hit, bundle, subject);
+        if let Some(class) = hit.class.filter(|_| !other) {
             let weight = log::weigh_recovery(hit, weight, facts);
             all.push(log::hit(hit, class, weight, bundle, facts));
         }

@@ -49,7 +49,6 @@ mod tests {
     use crate::verdict::rules::testing::{File, holds, near_miss, pod_with};
 
     fn deleted(code: i64) -> File {
-        // The request came 30 s before: at 10:29:30, half a minute before the end.
         deleted_at(code, "2026-11-20T10:30:00Z")
     }
 
