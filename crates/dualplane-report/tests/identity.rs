@@ -3,6 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::string_slice,
     missing_docs,
     clippy::disallowed_methods,
     clippy::disallowed_types
