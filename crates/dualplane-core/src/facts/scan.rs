@@ -82,6 +82,8 @@ struct Scan<'a> {
     prompts: quote::Prompts,
     /// The last error that only its words judge.
     worded: Option<Worded>,
+    /// A fatal error was printed.
+    failed: bool,
 }
 
 impl<'a> Scan<'a> {
@@ -108,6 +110,7 @@ impl<'a> Scan<'a> {
             unsized_error: None,
             prompts: quote::Prompts::default(),
             worded: None,
+            failed: false,
         }
     }
 
@@ -238,6 +241,12 @@ impl<'a> Scan<'a> {
                 self.worded = Some(Worded { found, place: place.clone(), raw, stamp, process });
             }
         }
+        if self.failed
+            && process_of(text).is_some()
+            && let Some(tag) = tag.as_deref().filter(|tag| shows_work(tag, text))
+        {
+            self.works(tag, number);
+        }
         if self.recent.len() == CONTEXT_LINES {
             self.recent.pop_front();
         }
@@ -252,6 +261,18 @@ impl<'a> Scan<'a> {
         if raw.starts_with('{') && matches.iter().any(|m| self.mark(m) == Some(Mark::Failure)) {
             let level = level_of_record(raw);
             matches.retain(|m| self.knowledge.signature(m.id).is_none_or(|s| !s.unlike(level)));
+        }
+    }
+
+    /// A process speaks behind a fatal error as one that lives.
+    fn works(&mut self, tag: &str, number: u64) {
+        /// Ranks of one log.
+        const KEPT: usize = 64;
+        let spoke = &mut self.summary.spoke;
+        if let Some(line) = spoke.get_mut(tag) {
+            *line = number;
+        } else if spoke.len() < KEPT {
+            spoke.insert(tag.to_owned(), number);
         }
     }
 
@@ -327,6 +348,7 @@ impl<'a> Scan<'a> {
         if matches!(s.mark, Mark::Fatal | Mark::Degraded | Mark::Suspect | Mark::Failure | Mark::Death) {
             self.next_run();
         }
+        self.failed |= s.mark == Mark::Fatal;
         let phase = self.phase_of(s, line_phase, process);
         let entry = self.counts.entry(number).or_insert((0, 0, None));
         entry.1 += 1;
@@ -492,6 +514,11 @@ impl<'a> Scan<'a> {
 /// A failure of the process itself, as opposed to what a killer outside of it says.
 fn of_the_process(class: Class) -> bool {
     !matches!(class, Class::HostOomKilled | Class::HostNodeOom | Class::XidHardware)
+}
+
+/// Whether a process of the engine tells of its work. A front end answers for engines that are gone, too.
+fn shows_work(tag: &str, text: &str) -> bool {
+    !tag.contains("APIServer") && [" INFO ", "Decode batch", "Prefill batch"].iter().any(|w| text.contains(w))
 }
 
 /// As much of a line as is read.

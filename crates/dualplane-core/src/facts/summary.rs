@@ -1,5 +1,6 @@
 //! What one log shows as a whole.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Mig;
@@ -34,6 +35,8 @@ pub struct LogSummary {
     pub last_ready: Option<u64>,
     /// Line at which an earlier run of the server ended in order.
     pub run_ended: Option<u64>,
+    /// Line at which each process last spoke as one that works, behind the first fatal error.
+    pub spoke: BTreeMap<String, u64>,
     /// Line of the last answer with a 5xx status.
     pub last_5xx: Option<u64>,
     /// The last line that tells of a violent end and that no signature knows.
@@ -86,6 +89,7 @@ impl LogSummary {
             last_served_at: None,
             last_ready: None,
             run_ended: None,
+            spoke: BTreeMap::new(),
             last_5xx: None,
             alarm: None,
             quoted_error: None,

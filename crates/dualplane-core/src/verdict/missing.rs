@@ -67,7 +67,8 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
     };
     let host = decided.class.plane() == Plane::Host;
     // What another node's kernel says is not what this node's would.
-    let lines = || facts.ooms.iter().map(|o| &o.text).chain(facts.xids.iter().map(|x| &x.text));
+    let last = || facts.logs.iter().filter(|l| l.kernel).filter_map(|l| Some(&l.last_line.as_ref()?.1));
+    let lines = || facts.ooms.iter().map(|o| &o.text).chain(facts.xids.iter().map(|x| &x.text)).chain(last());
     let elsewhere = lines().next().is_some()
         && lines().all(|line| super::identity::other_host(line, bundle, subject).is_some());
     let kernel = (facts.logs.iter().any(|l| l.kernel) || !facts.ooms.is_empty()) && !elsewhere;

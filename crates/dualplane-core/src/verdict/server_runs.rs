@@ -33,15 +33,54 @@ pub(super) fn lived_between(fault: &Candidate, later: &Candidate, facts: &Facts)
             .any(|served| fault.stamp.and_then(|f| f.ms_until(served)).is_some_and(|ms| ms > LINKED_MS))
 }
 
+/// What the server still did behind an error of its log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct After {
+    /// It lived on, and did not die of the error.
+    pub(super) lived_on: bool,
+    /// It did neither much more nor much less than what is taken for living on.
+    pub(super) close: bool,
+    /// Lines from the error to the last sign of an answer.
+    pub(super) lines: u64,
+    /// Time between them.
+    pub(super) ms: Option<i64>,
+}
+
 /// The server answered requests well after the error: it did not die of it.
 pub(super) fn recovered(c: &Candidate, facts: &Facts) -> bool {
-    const WELL_AFTER_LINES: u64 = 20;
-    const WELL_AFTER_MS: i64 = 10_000;
-    let Some((file, line)) = c.place.as_ref().and_then(|p| Some((&p.file, p.line?))) else { return false };
-    facts.logs.iter().filter(|l| l.file == *file).any(|l| {
-        let lines = l.last_served.is_some_and(|s| s > line + WELL_AFTER_LINES);
-        let gap = c.stamp.zip(l.last_served_at).and_then(|(c, s)| c.ms_until(s));
-        lines || l.last_served > Some(line) && gap.is_some_and(|ms| ms > WELL_AFTER_MS)
+    after(c, facts).is_some_and(|a| a.lived_on)
+}
+
+/// What the server did behind the error; `None` where it answered nothing more.
+///
+/// Answers that were under way are still written when the engine is gone, so that how long they go on counts, and less
+/// how many they are. A process that works on after its error lives; where one is said to be dead, much more is asked.
+pub(super) fn after(c: &Candidate, facts: &Facts) -> Option<After> {
+    const WELL_AFTER_LINES: f64 = 20.0;
+    const WELL_AFTER_MS: f64 = 10_000.0;
+    /// Of a server whose engine is said to be dead.
+    const TIMES_AS_LONG: f64 = 6.0;
+    /// Answers of one moment, as many as they are, say little more than a few.
+    const OF_ONE_MOMENT: f64 = 2.0;
+    /// So many times more or less is beyond doubt.
+    const CLOSE: f64 = 5.0;
+    let (file, line) = c.place.as_ref().and_then(|p| Some((&p.file, p.line?)))?;
+    let log = facts.logs.iter().filter(|l| l.file == *file).find(|l| l.last_served > Some(line))?;
+    let lines = log.last_served?.saturating_sub(line);
+    // Without a stamp behind the error the time says nothing.
+    let ms = c.stamp.zip(log.last_served_at).and_then(|(c, s)| c.ms_until(s)).filter(|ms| *ms > 0);
+    let by_lines = lines as f64 / WELL_AFTER_LINES;
+    let share = ms.map_or(by_lines, |ms| (ms as f64 / WELL_AFTER_MS).max(by_lines.min(OF_ONE_MOMENT)));
+    let behind = |at: Option<u64>| at > Some(line);
+    let dead =
+        facts.hits.iter().any(|h| h.mark == Mark::Death && h.place.file == *file && behind(h.place.line));
+    let spoke = log.spoke.get(&c.process).is_some_and(|at| *at > line);
+    let share = if dead && !spoke { share / TIMES_AS_LONG } else { share };
+    Some(After {
+        lived_on: share > 1.0 || spoke && !dead,
+        close: (CLOSE.recip()..=CLOSE).contains(&share) || spoke && share < CLOSE,
+        lines,
+        ms,
     })
 }
 

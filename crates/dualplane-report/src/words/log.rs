@@ -1,11 +1,24 @@
 //! Words for what logs show, and what they do not.
 
 use dualplane_base::text::counted;
+use dualplane_base::time::span;
 use dualplane_core::verdict::proof::Log;
 
 pub(super) fn sentence(proof: &Log) -> String {
     match proof {
         Log::ServedOn => "the server kept serving long after it".to_owned(),
+        Log::ServedForAWhile { lines, ms, lived_on } => {
+            let time = ms.map(|ms| format!(" and {}", span(ms))).unwrap_or_default();
+            let taken = if *lived_on {
+                "it is taken to have lived on, but this error may still be the one that ended it"
+            } else {
+                "it is taken for what was under way, but the server may have recovered and ended of something else"
+            };
+            format!("close: after this error the server answered for {}{time}; {taken}", counted(*lines, "line"))
+        }
+        Log::LongBeforeTheKill { ms } => {
+            format!("close: {} lie between this error and the kill; one need not have caused the other", span(*ms))
+        }
         Log::UpAfter(lines) => format!("the server was up {} after it", counted(*lines, "line")),
         Log::Unrecognised => "judged by the wording of an unrecognised exception".to_owned(),
         Log::Doubt(words) => words.clone(),

@@ -254,6 +254,8 @@ fn vram() -> Vec<Proof> {
 fn log() -> Vec<Proof> {
     all([
         Log::ServedOn,
+        Log::ServedForAWhile { lines: 12, ms: Some(8_000), lived_on: false },
+        Log::LongBeforeTheKill { ms: 1_200_000 },
         Log::UpAfter(1),
         Log::Unrecognised,
         Log::Doubt(s("a disk may be full, too")),

@@ -5,6 +5,20 @@
 pub enum Log {
     /// The server kept serving long after the line.
     ServedOn,
+    /// The server answered for a while behind the line, neither long nor not at all.
+    ServedForAWhile {
+        /// Lines to the last sign of an answer.
+        lines: u64,
+        /// Time to it, where known.
+        ms: Option<i64>,
+        /// It is taken to have lived on.
+        lived_on: bool,
+    },
+    /// The error and the kill lie so far apart that one need not be of the other.
+    LongBeforeTheKill {
+        /// Time between them.
+        ms: i64,
+    },
     /// The server was up so many lines after it.
     UpAfter(u64),
     /// Only the wording of an exception tells its class.
@@ -51,6 +65,8 @@ impl Log {
     pub(super) fn id(&self) -> &'static str {
         match self {
             Self::ServedOn => "log.served_on",
+            Self::ServedForAWhile { .. } => "log.served_for_a_while",
+            Self::LongBeforeTheKill { .. } => "log.long_before_the_kill",
             Self::UpAfter(_) => "log.up_after",
             Self::Unrecognised => "log.unrecognised",
             Self::Doubt(_) => "log.doubt",

@@ -5,6 +5,7 @@
 
 mod card_holders;
 mod cgroup_memory;
+mod close_recovery;
 mod earlier_kill;
 mod free_since;
 mod host_series;
@@ -41,6 +42,7 @@ pub struct Weighing {
 /// Every weighing rule, in the order in which they are applied.
 pub const WEIGHING: &[Weighing] = &[
     earlier_kill::RULE,
+    close_recovery::RULE,
     lived_with_pressure::RULE,
     init_container_loads::RULE,
     survived_errors::RULE,

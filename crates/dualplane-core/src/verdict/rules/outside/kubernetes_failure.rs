@@ -4,6 +4,7 @@ use super::{
     Beats, FAILURE, Judged, LIFE, NOTHING, Rule, SIGNAL, SYMPTOM, Stage, UNEXPLAINED, can_be_stopped,
     decided, unmet,
 };
+use crate::evidence::Event;
 use crate::facts::Hit;
 use crate::knowledge::Mark;
 use crate::verdict::case::Case;
@@ -51,7 +52,11 @@ fn judge(case: &Case<'_>) -> Judged {
         supports.push(Cited::at(Status::EndedOtherwise(Box::new(d.clone())), &case.pod_place()));
     }
     let phase = case.phase_or_end(hit.phase);
-    Ok(decided(Class::NotMemory, phase, Confidence::High, hit.meaning.clone(), supports))
+    // A kill of several runs, and nothing tells which of them is the one at hand.
+    let repeated = |e: &Event| matches!(e.reason.as_str(), "Killing" | "FailedPostStartHook") && e.count > 1;
+    let any_run = case.death().is_none() && hit.event(case.bundle).is_some_and(repeated);
+    let confidence = if any_run { Confidence::Medium } else { Confidence::High };
+    Ok(decided(Class::NotMemory, phase, confidence, hit.meaning.clone(), supports))
 }
 
 #[cfg(test)]
