@@ -14,7 +14,7 @@ use dualplane_base::{Class, Confidence, Phase, Plane};
 use dualplane_core::evidence::Gap;
 use dualplane_core::knowledge::Capture;
 use dualplane_core::verdict::pressure::{Growth, Pressure};
-use dualplane_core::verdict::{Collapsed, Step, Trigger};
+use dualplane_core::verdict::{Beside, Collapsed, Step, Trigger};
 
 /// Schema id of one verdict.
 pub const VERDICT: &str = "dualplane.verdict/v2";
@@ -45,6 +45,8 @@ pub struct VerdictV2<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     budget: Option<BudgetV2<'a>>,
     subject: SubjectV2<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<OtherV2<'a>>,
     figures: Vec<Figure<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     changes: Vec<ChangeV2<'a>>,
@@ -181,6 +183,24 @@ struct SubjectV2<'a> {
     memory_limit_bytes: Option<u64>,
 }
 
+/// Another container of the pod that failed.
+#[derive(Debug, Serialize)]
+struct OtherV2<'a> {
+    container: &'a str,
+    class: Class,
+    plane: Plane,
+    confidence: Confidence,
+    summary: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    died_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restarts: Option<u64>,
+}
+
 /// Numbers that the trigger's and the start-up lines carry, memory in bytes.
 #[derive(Debug, Serialize)]
 struct Figure<'a> {
@@ -226,6 +246,7 @@ impl<'a> From<&'a Report> for VerdictV2<'a> {
                 died_at: s.death.as_ref().and_then(|d| d.finished).map(|t| t.show()),
                 memory_limit_bytes: s.memory_limit.map(|b| b.0),
             },
+            others: v.others.iter().map(other).collect(),
             figures: figures(r),
             changes: changes(r),
             evidence: &r.files,
@@ -258,6 +279,20 @@ fn growth(g: &Growth) -> GrowthV2<'_> {
         samples: g.samples,
         seconds_to_limit: g.to_limit_ms / 1000,
         first: &g.first,
+    }
+}
+
+fn other(o: &Beside) -> OtherV2<'_> {
+    OtherV2 {
+        container: &o.container,
+        class: o.class,
+        plane: o.class.plane(),
+        confidence: o.confidence,
+        summary: &o.summary,
+        exit_code: o.end.exit_code,
+        reason: Some(o.end.reason.as_str()).filter(|r| !r.is_empty()),
+        died_at: o.end.finished.map(|t| t.show()),
+        restarts: o.restarts,
     }
 }
 

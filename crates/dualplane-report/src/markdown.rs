@@ -47,13 +47,28 @@ pub fn markdown(report: &Report) -> String {
         out.push('\n');
     }
     if !followed.is_empty() || !v.cascade.is_empty() {
-        let _ = writeln!(out, "## What followed\n");
+        let heading = if v.trigger.is_some() { "What followed" } else { "What else it printed" };
+        let _ = writeln!(out, "## {heading}\n");
         for s in followed {
             let _ = writeln!(out, "1. `{}`: {}", s.class, esc(&s.what));
         }
         for c in &v.cascade {
             let line = c.first.line.map_or(String::new(), |l| format!(":{l}"));
             let _ = writeln!(out, "- {}× {} ({}{line})", c.count, esc(&c.meaning), esc(&c.first.file));
+        }
+        out.push('\n');
+    }
+    if !v.others.is_empty() {
+        let _ = writeln!(out, "## Other containers of the pod that failed\n");
+        for o in &v.others {
+            let _ = writeln!(
+                out,
+                "- {}: `{}` ({}), {}",
+                esc(&o.container),
+                o.class,
+                o.confidence,
+                esc(&o.summary)
+            );
         }
         out.push('\n');
     }

@@ -28,6 +28,9 @@ pub fn mask(report: &mut Report, knowledge: &Knowledge) {
         mask(&mut s.what);
         trigger(&mut s.trigger);
     }
+    for o in &mut v.others {
+        mask(&mut o.summary);
+    }
     for c in &mut v.cascade {
         mask(&mut c.text);
     }

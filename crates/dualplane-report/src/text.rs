@@ -27,6 +27,7 @@ pub fn text(report: &Report, style: Style) -> String {
     w.memory_now(report);
     w.trigger(report);
     w.sequence(report);
+    w.others(report);
     // What binds a server that lives is told with its memory; the causes only repeat it.
     if style.verbose || report.verdict.decided_by != UNDER_PRESSURE {
         w.causes(report);
@@ -164,7 +165,8 @@ impl Page {
             self.wrapped(&said(step), "  · ", "    ");
         }
         if !followed.is_empty() || !v.cascade.is_empty() {
-            self.heading("What followed");
+            // Without a first error nothing followed of one.
+            self.heading(if r.verdict.trigger.is_some() { "What followed" } else { "What else it printed" });
         }
         for step in followed {
             self.wrapped(&said(step), "  → ", "    ");
@@ -182,6 +184,18 @@ impl Page {
                 counted(v.cascade.len(), "kind")
             ));
             self.line(&t);
+        }
+    }
+
+    fn others(&mut self, r: &Report) {
+        let others = &r.verdict.others;
+        if others.is_empty() {
+            return;
+        }
+        self.heading("Other containers of the pod that failed");
+        for o in others {
+            let line = format!("{}: {} ({}), {}", name(&o.container), o.class, o.confidence, o.summary);
+            self.wrapped(&printable(&line), "  · ", "    ");
         }
     }
 

@@ -42,10 +42,20 @@ fn start(state: &Path) -> Agent {
 /// Answers on a port of its own: tests run beside each other.
 pub(crate) fn start_at(state: &Path, listen: &str, more: &[&str]) -> Agent {
     let kubeconfig = std::env::var("KUBECONFIG").unwrap();
-    let log = std::fs::OpenOptions::new().create(true).append(true).open(state.with_extension("err")).unwrap();
+    let log =
+        std::fs::OpenOptions::new().create(true).append(true).open(state.with_extension("err")).unwrap();
     Agent(
         dualplane()
-            .args(["agent", "--node", "gpu-node-1", "--listen", listen, "--kubeconfig", &kubeconfig, "--state"])
+            .args([
+                "agent",
+                "--node",
+                "gpu-node-1",
+                "--listen",
+                listen,
+                "--kubeconfig",
+                &kubeconfig,
+                "--state",
+            ])
             .arg(state)
             .args(more)
             .stderr(log)
@@ -83,22 +93,31 @@ fn deaths_in_front_of_the_agent_are_kept_though_the_kubelet_dropped_them() {
     let d = tempfile::tempdir().unwrap();
     let state = d.path().join("state");
     let agent = start(&state);
-    until("the agent does not answer", || {
-        std::net::TcpStream::connect("127.0.0.1:10981").ok()
-    });
+    until("the agent does not answer", || std::net::TcpStream::connect("127.0.0.1:10981").ok());
     let _ = succeeds(&["delete", "pod", "-n", "serving", "-l", "app=agent", "--ignore-not-found", "--wait"]);
     // Two deaths, by the kernel at the limit and by itself, and a job that is only done.
-    let grows = "echo agent-oom begins with hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345678; sleep 4; exec tail /dev/zero";
+    let grows =
+        "echo agent-oom begins with hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345678; sleep 4; exec tail /dev/zero";
     let fails = "echo agent-exit begins; sleep 3; echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB of which 1.20 GiB is free.'; exit 1";
     create(&server("agent-oom", "agent", grows));
     create(&server("agent-exit", "agent", fails));
     create(DONE);
     // Until the kubelet has dropped the first log: it keeps one dead instance.
     let restarts = |pod: &str| {
-        let text = kubectl(&["get", "pod", pod, "-n", "serving", "-o", "jsonpath={.status.containerStatuses[0].restartCount}"]);
+        let text = kubectl(&[
+            "get",
+            "pod",
+            pod,
+            "-n",
+            "serving",
+            "-o",
+            "jsonpath={.status.containerStatuses[0].restartCount}",
+        ]);
         text.trim().parse::<u64>().unwrap_or(0)
     };
-    until("the pods do not die", || (restarts("agent-oom") >= 2 && restarts("agent-exit") >= 2).then_some(()));
+    until("the pods do not die", || {
+        (restarts("agent-oom") >= 2 && restarts("agent-exit") >= 2).then_some(())
+    });
     let all = until("no first deaths", || {
         let all = incidents(&state);
         let judged = |pod: &str| {
@@ -112,7 +131,11 @@ fn deaths_in_front_of_the_agent_are_kept_though_the_kubelet_dropped_them() {
 
     let first = |pod: &str| *of(&all, pod).iter().find(|i| i["first"] == true).unwrap();
     let oom = first("agent-oom");
-    assert_eq!((oom["class"].as_str(), oom["plane"].as_str()), (Some("host_oom_killed"), Some("host")), "{oom:#}");
+    assert_eq!(
+        (oom["class"].as_str(), oom["plane"].as_str()),
+        (Some("host_oom_killed"), Some("host")),
+        "{oom:#}"
+    );
     assert_eq!((oom["restart"].as_u64(), oom["exit_code"].as_i64()), (Some(0), Some(137)), "{oom:#}");
     let exit = first("agent-exit");
     assert_eq!(exit["plane"].as_str(), Some("gpu"), "{exit:#}");
@@ -121,26 +144,55 @@ fn deaths_in_front_of_the_agent_are_kept_though_the_kubelet_dropped_them() {
     for (incident, said) in [(oom, "agent-oom begins"), (exit, "agent-exit begins")] {
         let id = incident["id"].as_str().unwrap();
         let out = d.path().join("b.tar.zst");
-        run(&["incidents", "export", id, "--state", &state.to_string_lossy(), "--out", &out.to_string_lossy()]).ok();
+        run(&[
+            "incidents",
+            "export",
+            id,
+            "--state",
+            &state.to_string_lossy(),
+            "--out",
+            &out.to_string_lossy(),
+        ])
+        .ok();
         let files = unpack(&out);
         let text = |name: &str| {
             let f = files.iter().find(|(n, _)| n.ends_with(name));
-            String::from_utf8_lossy(&f.unwrap_or_else(|| panic!("no {name}: {:?}", files.iter().map(|f| &f.0).collect::<Vec<_>>())).1).into_owned()
+            String::from_utf8_lossy(
+                &f.unwrap_or_else(|| {
+                    panic!("no {name}: {:?}", files.iter().map(|f| &f.0).collect::<Vec<_>>())
+                })
+                .1,
+            )
+            .into_owned()
         };
         let log = text("logs/server.previous.log");
         assert!(log.contains(said) && !log.contains("hf_AbCd"), "{log}");
         assert!(text("pod.json").contains("restartPolicy"), "the API server's pod, with its end");
         let host = text("series/host.json");
-        assert!(host.contains("container_memory_working_set_bytes"), "{}", host.chars().take(400).collect::<String>());
+        assert!(
+            host.contains("container_memory_working_set_bytes"),
+            "{}",
+            host.chars().take(400).collect::<String>()
+        );
         // The kubelet has it no more.
         let uid = incident["uid"].as_str().unwrap();
-        let dropped = format!("/var/log/pods/serving_{}_{uid}/server/0.log", incident["pod"].as_str().unwrap());
+        let dropped =
+            format!("/var/log/pods/serving_{}_{uid}/server/0.log", incident["pod"].as_str().unwrap());
         assert!(!Path::new(&dropped).exists(), "{dropped}");
         let shown = run(&["incidents", "show", id, "--state", &state.to_string_lossy()]).ok().text();
         assert!(shown.contains(incident["pod"].as_str().unwrap()), "{shown}");
     }
     let event = until("no Event on the pod", || {
-        let list = kubectl(&["get", "events", "-n", "serving", "--field-selector", "involvedObject.name=agent-oom", "-o", "json"]);
+        let list = kubectl(&[
+            "get",
+            "events",
+            "-n",
+            "serving",
+            "--field-selector",
+            "involvedObject.name=agent-oom",
+            "-o",
+            "json",
+        ]);
         let list: Value = serde_json::from_str(&list).unwrap();
         list["items"].as_array().unwrap().iter().find(|e| e.to_string().contains("host_oom_killed")).cloned()
     });
@@ -192,14 +244,19 @@ fn a_gpu_that_was_given_is_known_though_nothing_uses_it() {
     let address = "127.0.0.1:10982";
     let agent = start_at(&state, address, &["--gpu-table", &table.to_string_lossy()]);
     until("the agent does not answer", || metrics(address));
-    let _ = succeeds(&["delete", "pod", "-n", "serving", "-l", "app=agent-gpu", "--ignore-not-found", "--wait"]);
+    let _ =
+        succeeds(&["delete", "pod", "-n", "serving", "-l", "app=agent-gpu", "--ignore-not-found", "--wait"]);
     create(WITH_GPU);
     let page = until("no GPU that was given", || {
-        metrics(address).filter(|m| m.lines().any(|l| l.starts_with("dualplane_container_gpu_given") && l.contains("agent-gpu")))
+        metrics(address).filter(|m| {
+            m.lines().any(|l| l.starts_with("dualplane_container_gpu_given") && l.contains("agent-gpu"))
+        })
     });
     assert!(page.contains("dualplane_pod_resources_readable{node=\"gpu-node-1\"} 1"), "{page}");
-    let given: Vec<&str> =
-        page.lines().filter(|l| l.starts_with("dualplane_container_gpu_given{") && l.contains("agent-gpu")).collect();
+    let given: Vec<&str> = page
+        .lines()
+        .filter(|l| l.starts_with("dualplane_container_gpu_given{") && l.contains("agent-gpu"))
+        .collect();
     let path = "jsonpath={.status.containerStatuses[?(@.name==\"server\")].allocatedResourcesStatus[0].resources[0].resourceID}";
     let id = kubectl(&["get", "pod", "agent-gpu", "-n", "serving", "-o", path]);
     let index = uuids.iter().position(|u| *u == id).unwrap_or_else(|| panic!("{id}"));
@@ -211,21 +268,37 @@ fn a_gpu_that_was_given_is_known_though_nothing_uses_it() {
 
     kubectl(&["exec", "-n", "serving", "agent-gpu", "-c", "server", "--", "touch", "/tmp/die"]);
     let incident = until("no incident", || {
-        of(&incidents(&state), "agent-gpu").iter().find(|i| i["container"] == "server" && i["state"] == "judged").map(|i| (*i).clone())
+        of(&incidents(&state), "agent-gpu")
+            .iter()
+            .find(|i| i["container"] == "server" && i["state"] == "judged")
+            .map(|i| (*i).clone())
     });
     let out = d.path().join("b.tar.zst");
     let id_of = incident["id"].as_str().unwrap();
-    run(&["incidents", "export", id_of, "--state", &state.to_string_lossy(), "--out", &out.to_string_lossy()]).ok();
+    run(&[
+        "incidents",
+        "export",
+        id_of,
+        "--state",
+        &state.to_string_lossy(),
+        "--out",
+        &out.to_string_lossy(),
+    ])
+    .ok();
     let given = &crate::harness::manifest(&out)["incident"]["gpus_given"];
-    assert_eq!(*given, serde_json::json!([{"resource": "nvidia.com/gpu", "id": id, "uuid": id, "index": index}]));
+    assert_eq!(
+        *given,
+        serde_json::json!([{"resource": "nvidia.com/gpu", "id": id, "uuid": id, "index": index}])
+    );
     // The next life has what its pod was given at once: no answer is waited for.
-    let again = until("the second life has no GPU", || {
-        metrics(address).filter(|m| m.contains(&expected))
-    });
+    let again = until("the second life has no GPU", || metrics(address).filter(|m| m.contains(&expected)));
     assert!(again.contains("agent-gpu"));
     // And the live view of the machine.
-    let top = run(&["top", "-o", "json", "--filter", "agent-gpu", "--gpu-table", &table.to_string_lossy()]).ok().json();
-    let server = top["containers"].as_array().unwrap().iter().find(|c| c["name"] == "serving/agent-gpu/server");
+    let top = run(&["top", "-o", "json", "--filter", "agent-gpu", "--gpu-table", &table.to_string_lossy()])
+        .ok()
+        .json();
+    let server =
+        top["containers"].as_array().unwrap().iter().find(|c| c["name"] == "serving/agent-gpu/server");
     assert_eq!(server.unwrap()["vram"][0]["gpu"], index.to_string(), "{top:#}");
     drop(agent);
     let _ = succeeds(&["delete", "pod", "-n", "serving", "-l", "app=agent-gpu", "--wait=false"]);

