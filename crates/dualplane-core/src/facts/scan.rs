@@ -12,7 +12,7 @@ use super::lines::{contains, is_alarm, kernel_text, mig_table_row};
 use super::openings::{Opening, any};
 use super::owner::{Owners, Whose};
 use super::trace::{Traces, exception_name, message_of};
-use super::worded::{Worded, by_words, explains, is_error};
+use super::worded::{Worded, by_words, explains, is_error, of_words};
 use super::{Exception, Facts, Hit, LogSummary, Mig, MigSeen, Place, quote, vram, xid};
 use crate::evidence::LogSource;
 use crate::evidence::framing::{Unwrapped, process_of};
@@ -213,8 +213,7 @@ impl<'a> Scan<'a> {
         // The words of a kill are read as its record, whosever it is.
         let mut explained = kernel.is_some_and(|k| any(RECORDS, k));
         let mut line_phase = None;
-        let of_words = |m: &&Match| self.knowledge.signature(m.id).is_some_and(Signature::of_exceptions);
-        let words = matches.iter().find(of_words).filter(|_| !source_line).cloned();
+        let words = of_words(self.knowledge, &matches).filter(|_| !source_line);
         for m in matches {
             let Some(s) = self.knowledge.signature(m.id).filter(|s| !s.of_objects() && !s.of_exceptions())
             else {

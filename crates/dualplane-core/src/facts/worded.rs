@@ -7,8 +7,20 @@ use crate::knowledge::{Knowledge, Level, Mark, Match, Signature, level};
 use crate::time::Stamp;
 
 /// Words with which programs begin or mark an error, beside their loggers' levels.
-const MARKED: &[&str] =
-    &["Error: ", "rror! ", "ERROR", "Exception", "[error]", "FATAL", "fatal: ", "panicked at"];
+const MARKED: &[&str] = &[
+    "Error: ",
+    "Error using ",
+    "rror! ",
+    "rror:",
+    "ERROR",
+    "Exception",
+    "[error]",
+    "FATAL",
+    "atal error",
+    "fatal: ",
+    "panicked at",
+    " failed: ",
+];
 /// So far from its beginning a line says what it is.
 const HEAD: usize = 120;
 
@@ -24,10 +36,15 @@ pub(super) struct Worded {
 
 /// What the words of an exception or error say.
 pub(super) fn by_words<'k>(knowledge: &'k Knowledge, message: &str) -> Option<(&'k Signature, Match)> {
-    knowledge.matches(message, |_| false).into_iter().find_map(|m| {
-        let s = knowledge.signature(m.id).filter(|s| s.of_exceptions())?;
-        Some((s, m))
-    })
+    let m = of_words(knowledge, &knowledge.matches(message, |_| false))?;
+    Some((knowledge.signature(m.id)?, m))
+}
+
+/// The entry that judges by words: one that names a plane goes before one that only sees that memory is meant.
+pub(super) fn of_words(knowledge: &Knowledge, matches: &[Match]) -> Option<Match> {
+    let of = |m: &&Match| knowledge.signature(m.id).is_some_and(Signature::of_exceptions);
+    let unsaid = |m: &&Match| knowledge.signature(m.id).is_none_or(|s| s.mark != Mark::Fatal);
+    matches.iter().filter(of).min_by_key(unsaid).cloned()
 }
 
 /// Whether a line is an error by itself: an exception's message, a line at the level of errors, or one that begins with the
@@ -42,8 +59,25 @@ pub(super) fn is_error(text: &str, words_at: usize) -> bool {
     match level(text, words_at) {
         Some(Level::Quiet) => false,
         Some(Level::Error) => true,
-        None => words_at == 0 || exception_name(message).is_some() || MARKED.iter().any(|w| head.contains(w)),
+        None => {
+            words_at == 0
+                || exception_name(message).is_some()
+                || MARKED.iter().any(|w| head.contains(w))
+                || of_a_program(message)
+                // Ruby writes the class behind the message.
+                || text.trim_end().ends_with("Error)")
+        }
     }
+}
+
+/// `qemu-system-x86_64: cannot set up …`: a program begins what it says on standard error with its own name.
+fn of_a_program(message: &str) -> bool {
+    message.split_once(": ").is_some_and(|(name, _)| {
+        let lower = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-' | b'.');
+        (2..=32).contains(&name.len())
+            && name.bytes().all(lower)
+            && name.starts_with(|c: char| c.is_ascii_lowercase())
+    })
 }
 
 /// Whether a hit tells how its process fared, so that words need not be asked.
@@ -63,6 +97,8 @@ mod tests {
             ("time=\"2026-07-11T09:10:11Z\" level=error msg=\"no room\"", true),
             ("    raise RuntimeError(\"Insufficient VRAM\")", false),
             ("INFO: the VRAM is large enough", false),
+            ("lua: not enough memory is left for the interpreter", true),
+            ("a note on memory: not enough of it is a problem", false),
             ("WARNING: VRAM may not be enough", false),
             ("WARNING 11-22 18:16:33 [m.py:1] Error: VRAM may not be enough", false),
         ] {
