@@ -30,6 +30,9 @@ pub struct Gpu {
     /// Memory is shared with the host (no VRAM of its own).
     #[serde(default)]
     pub unified_memory: bool,
+    /// Two pools, and the kernel sees both: the card's memory may be a NUMA node of the machine.
+    #[serde(default)]
+    pub coherent_memory: bool,
     /// MIG profiles.
     #[serde(default)]
     pub mig: Vec<MigProfile>,

@@ -236,3 +236,29 @@ fn a_host_kill_gets_a_number() {
     assert!(numbered * 100 >= known * 70, "{numbered} of {known}");
     assert!(measured_first.len() <= 2, "{measured_first:?}");
 }
+
+/// On machines with one pool nothing is moved between GPU and CPU, and nobody is told that the planes are apart.
+#[test]
+fn one_pool_is_no_two_planes() {
+    let knowledge = Knowledge::embedded().unwrap();
+    let oom = "INFO 11-20 10:05:12 [model_runner.py:1108] Starting to load model m...\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 119.70 GiB of which 1.10 GiB is free. Including non-PyTorch memory, this process has 118.50 GiB memory in use. Of the allocated memory 117.00 GiB is allocated by PyTorch, and 0.10 GiB is reserved by PyTorch but unallocated.\n";
+    let layers = "ggml_vulkan: 0 = AMD Radeon Graphics (RADV GFX1151) (radv) | uma: 1 | fp16: 1 | bf16: 0 | warp size: 64 | shared memory: 65536 | int dot: 1 | matrix cores: none\nload_tensors: offloading 48 repeating layers to GPU\nload_tensors: offloaded 49/49 layers to GPU\nggml_vulkan: Device memory allocation of size 42949672960 failed.\nggml_vulkan: vk::Device::allocateMemory: ErrorOutOfDeviceMemory\nalloc_tensor_range: failed to allocate Vulkan0 buffer of size 42949672960\nllama_model_load: error loading model: unable to allocate Vulkan0 buffer\n";
+    let host = "RuntimeError: [enforce fail at alloc_cpu.cpp:118] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 8589934592 bytes. Error code 12 (Cannot allocate memory)\n";
+    let smi = "index, name, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB]\n0, NVIDIA GB10, GPU-5fd4f087-86f3-7a43-b711-4771313afc50, 0000000F:01:00.0, 122571 MiB, 121344 MiB\n";
+    for (log, card) in [(oom, Some(smi)), (host, Some(smi)), (layers, None)] {
+        let file =
+            |name: &str, text: &str| dualplane_core::evidence::RawFile::new(name, text.as_bytes().to_vec());
+        let mut files = vec![file("previous.log", log)];
+        files.extend(card.map(|c| file("nvidia-smi.csv", c)));
+        let r = report::triage_all("x", files, Vec::new(), &knowledge).remove(0);
+        let titles: Vec<&str> = r.actions.iter().map(|a| a.title.as_str()).collect();
+        let apart =
+            ["host RAM, and VRAM ran out", "Do not change VRAM flags", "runs on the CPU", "VRAM settings"];
+        assert!(!titles.iter().any(|t| apart.iter().any(|w| t.contains(w))), "{titles:?}");
+        assert!(
+            titles.iter().any(|t| t.starts_with("Do not move weights or caches between GPU and CPU")),
+            "{titles:?}"
+        );
+        assert!(r.causes[0].supports.iter().any(|s| s.text.contains("share one pool")), "{log}");
+    }
+}

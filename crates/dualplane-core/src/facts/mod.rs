@@ -13,6 +13,7 @@ pub(crate) mod lines;
 mod maker;
 pub(crate) mod openings;
 pub(crate) mod owner;
+mod pools;
 pub(crate) mod quote;
 mod scan;
 mod settings;
@@ -29,6 +30,7 @@ pub use host_pools::{HostPool, host_pools, prompt_cache_in_use};
 pub use kernel_oom::{Constraint, OomRecord, Victim};
 pub use kernel_tasks::Task;
 pub use maker::Maker;
+pub use pools::{MemoryPools, Pools};
 pub(crate) use scan::{CONTEXT_LINES, KEPT_PER_SIGNATURE};
 pub use summary::LogSummary;
 pub use xid::{XidEvent, pci_address};
@@ -60,6 +62,8 @@ pub struct Facts {
     pub maker: Maker,
     /// A MIG instance is in use: profile or how it is known.
     pub mig: Option<Mig>,
+    /// The GPU has no memory of its own, or one that the kernel sees as well.
+    pub pools: Option<MemoryPools>,
     /// A stamp with a year, for those that print none.
     pub reference: Option<Stamp>,
 }
@@ -137,6 +141,7 @@ pub fn extract(bundle: &Bundle, knowledge: &Knowledge) -> Facts {
     facts.engine = engine::engine(bundle, &facts, knowledge);
     facts.maker = maker::maker(bundle, &facts);
     facts.mig = mig(bundle, &facts);
+    facts.pools = pools::pools(bundle, &facts, knowledge);
     facts
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::check::Rest;
 use super::patch::{pod_patch, quantity};
 use super::{Action, Context, Stage, names, on_node, own_cgroup, own_cgroup_and_stat, quotes, signatures};
 use dualplane_base::units::{Bytes, GIB, MIB};
@@ -31,11 +32,14 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     } else {
         refused(cx, &mut out);
     }
-    out.push(Action::new(
-        Stage::Avoid,
-        "Do not change VRAM flags for this: host memory ran out, even if \
+    out.push(
+        Action::new(
+            Stage::Avoid,
+            "Do not change VRAM flags for this: host memory ran out, even if \
     the message mentions CUDA",
-    ));
+        )
+        .rests(Rest::TwoPools),
+    );
     out
 }
 

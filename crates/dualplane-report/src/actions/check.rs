@@ -46,6 +46,8 @@ pub(crate) enum Rest {
     },
     /// Words of the evidence, so that nothing is said of a message that was not printed.
     Says(&'static str),
+    /// Host RAM and VRAM are two pools: what is moved from one to the other makes room.
+    TwoPools,
     /// Nothing else lowers the engine's share of the card: it is to be kept.
     KeepsShare,
 }
@@ -86,6 +88,10 @@ pub(crate) fn against(cx: &Context<'_>, rest: Rest) -> Option<String> {
         }
         Rest::FewerLayers { some, all } => {
             (some >= all).then(|| format!("all {all} layers were on the card"))
+        }
+        Rest::TwoPools => {
+            let one = super::shared_pool::one(cx)?;
+            Some(format!("{one} has one pool"))
         }
         Rest::Says(words) => {
             let said = cx.verdict.trigger.as_ref().is_some_and(|t| t.text.contains(words))

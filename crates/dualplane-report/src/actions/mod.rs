@@ -19,6 +19,7 @@ mod quarantine;
 mod rollout;
 mod scaling;
 mod settings;
+mod shared_pool;
 mod vram;
 mod xid;
 
@@ -151,6 +152,7 @@ pub fn advise(
     };
     let first_aid = bleeding::advise(&cx, &actions);
     actions.extend(first_aid);
+    actions.extend(shared_pool::advise(&cx));
     actions.extend(quarantine::advise(&cx));
     actions.extend(scaling::hold(&cx));
     check::drop_contradicted(&cx, &mut actions);

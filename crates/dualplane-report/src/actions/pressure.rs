@@ -1,5 +1,6 @@
 //! Nothing ended, and a plane stands at its limit: what to do before it does.
 
+use super::check::Rest;
 use super::{Action, Context, Stage, names, of_limit, own_cgroup_and_stat, promql};
 use dualplane_base::Plane;
 use dualplane_base::units::GIB;
@@ -30,13 +31,16 @@ pub(super) fn advise(cx: &Context<'_>) -> Option<Vec<Action>> {
             Stage::Avoid,
             "Do not raise the container's memory limit for this: resources.limits.memory is host RAM, and host RAM is \
             not short",
-        ));
+        ).rests(Rest::TwoPools));
     }
     if gpu.is_none() {
-        out.push(Action::new(
-            Stage::Avoid,
-            "Do not change settings of VRAM for this: they do not change the use of host RAM",
-        ));
+        out.push(
+            Action::new(
+                Stage::Avoid,
+                "Do not change settings of VRAM for this: they do not change the use of host RAM",
+            )
+            .rests(Rest::TwoPools),
+        );
     }
     Some(out)
 }

@@ -23,6 +23,13 @@ pub(super) fn sentence(proof: &Gpu) -> String {
         Gpu::WhichUnknown => {
             "the evidence does not show which of the node's GPUs the container used".to_owned()
         }
+        Gpu::OnePool { card } => format!(
+            "{card} has no VRAM of its own: CPU and GPU share one pool, so that what one takes the other lacks"
+        ),
+        Gpu::CoherentPools { card } => format!(
+            "{card} has two pools, its own and the machine's. They are coherent: unless the driver manages the card's \
+            memory itself (CDMM), the kernel sees it as a NUMA node and may put pages of any program there"
+        ),
         Gpu::FreeLater { tool, free, total } => format!(
             "{tool} shows {free} of {} free, but it was taken at a different time, after the dead process \
             released its memory; it proves nothing about the failure",

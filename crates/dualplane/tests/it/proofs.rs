@@ -212,6 +212,8 @@ fn gpu() -> Vec<Proof> {
         Gpu::MaybeFaulty { tool: TOOL, fault: Fault::RemapPending },
         Gpu::MaybeFaulty { tool: TOOL, fault: Fault::Hot(94) },
         Gpu::HeatOfAMoment,
+        Gpu::OnePool { card: s("NVIDIA GB10") },
+        Gpu::CoherentPools { card: s("NVIDIA GH200 480GB") },
         Gpu::FaultWithoutTime,
         Gpu::MaybeFaultWithoutTime,
         Gpu::MigRequested(s("nvidia.com/mig-1g.18gb")),

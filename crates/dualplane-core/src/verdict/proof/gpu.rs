@@ -85,6 +85,16 @@ pub enum Gpu {
     },
     /// There is no MIG instance.
     NoMig,
+    /// CPU and GPU share one pool.
+    OnePool {
+        /// The card.
+        card: String,
+    },
+    /// Two pools, and the kernel may use both.
+    CoherentPools {
+        /// The card.
+        card: String,
+    },
 }
 
 impl Gpu {
@@ -107,6 +117,8 @@ impl Gpu {
             Self::MigLine(_) => "gpu.mig_line",
             Self::MigOfThisSize { .. } => "gpu.mig_of_this_size",
             Self::NoMig => "gpu.no_mig",
+            Self::OnePool { .. } => "gpu.one_pool",
+            Self::CoherentPools { .. } => "gpu.coherent_pools",
         }
     }
 }

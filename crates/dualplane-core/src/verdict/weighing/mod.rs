@@ -19,6 +19,7 @@ mod other_kills;
 mod pod_top;
 mod rolled_out;
 mod root_cut;
+mod shared_pool;
 mod survived_errors;
 mod vram_series;
 
@@ -56,6 +57,7 @@ pub const WEIGHING: &[Weighing] = &[
     named_processes::RULE,
     card_holders::RULE,
     free_since::RULE,
+    shared_pool::RULE,
     root_cut::RULE,
     rolled_out::RULE,
     log_zone::RULE,

@@ -5,6 +5,7 @@ mod measure;
 mod node;
 mod pools;
 
+use super::check::Rest;
 use super::{Action, Context, Stage, names, of_limit, own_cgroup, promql, rollout, signatures};
 use dualplane_base::Class;
 use dualplane_base::units::{Bytes, GIB, MIB};
@@ -136,7 +137,7 @@ fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
             flags.join(" or ")
         )
     };
-    out.push(Action::new(Stage::Avoid, title));
+    out.push(Action::new(Stage::Avoid, title).rests(Rest::TwoPools));
     let shm =
         cx.bundle.pods.iter().any(|p| p.volumes.iter().any(|v| v.memory_medium && v.size_limit.is_none()));
     if shm {

@@ -2,6 +2,7 @@
 
 mod cpu;
 
+use super::check::Rest;
 use super::vram::{pool, pool_start, utilization, utilization_flag};
 use super::{Action, Context, Stage, ceil_hundredth, names, promql};
 use crate::planned::{RefusedStart, of_start};
@@ -36,7 +37,7 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
             "Do not raise the container's memory limit or lower {flag}: the KV cache is in VRAM and needs a larger share"
         ),
         None => "Do not raise the container's memory limit: the KV cache is in VRAM".to_owned(),
-    }));
+    }).rests(Rest::TwoPools));
     out.push(Action::new(
         Stage::Prevent,
         "Alert on KV use above 95 % for 5 minutes and on any \

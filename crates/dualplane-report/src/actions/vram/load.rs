@@ -79,6 +79,7 @@ pub(super) fn layers(cx: &Context<'_>, oom: &VramOom) -> Action {
     let fit = fit(layers, requested, total);
     Action::new(Stage::Fix, format!("Set {flag} {fit} (of {layers}); the rest runs on the CPU"))
         .rests(Rest::FewerLayers { some: fit as u64, all: layers as u64 })
+        .rests(Rest::TwoPools)
         .set(cx, flag, fit, None)
         .because(format!("{requested} ÷ {layers} layers = {} per layer", Bytes::from_f64(per_layer)))
         .because(format!(

@@ -57,7 +57,7 @@ fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
     out.push(Action::new(
         Stage::Avoid,
         "Do not raise the container's memory limit for this: resources.limits.memory is host RAM, and VRAM ran out",
-    ));
+    ).rests(Rest::TwoPools));
     if cx.verdict.class == Class::CudaOomLoad {
         out.push(
             Action::new(
