@@ -101,6 +101,8 @@ pub struct Advice {
     pub pool_start: Vec<Counsel>,
     /// The KV cache cannot hold the traffic.
     pub pool: Vec<Counsel>,
+    /// A model was loaded again beside its old copy.
+    pub reload: Vec<Counsel>,
 }
 
 /// One piece of advice: a lever whose value is computed, or a sentence.

@@ -20,6 +20,7 @@ pub(super) fn fill(all: &mut [Descriptor]) {
         list(&mut d.advice.load, &advice.load);
         list(&mut d.advice.runtime, &advice.runtime);
         list(&mut d.advice.pool_start, &advice.pool_start);
+        list(&mut d.advice.reload, &advice.reload);
         list(&mut d.advice.pool, &advice.pool);
         d.native |= parent.native;
         d.retries_load |= parent.retries_load;

@@ -262,3 +262,30 @@ fn one_pool_is_no_two_planes() {
         assert!(r.causes[0].supports.iter().any(|s| s.text.contains("share one pool")), "{log}");
     }
 }
+
+/// A model that is loaded again while its old copy serves needs the memory of two; one that was unloaded does not.
+#[test]
+fn a_reload_beside_the_old_copy_is_told() {
+    let knowledge = Knowledge::embedded().unwrap();
+    let log = |unloaded: &str| {
+        format!(
+            "I0606 02:30:41.110201 1 model_lifecycle.cc:473] \"loading: encoder:1\"\n\
+             I0606 02:30:44.110201 1 model_lifecycle.cc:849] \"successfully loaded 'encoder'\"\n\
+             I0606 02:30:45.001845 1 grpc_server.cc:4819] Started GRPCInferenceService at 0.0.0.0:8001\n\
+             {unloaded}\
+             I0606 04:30:41.110201 1 model_lifecycle.cc:473] \"loading: encoder:2\"\n\
+             E0606 04:30:48.730118 1 model_lifecycle.cc:654] \"failed to load 'encoder' version 2: Internal: onnx runtime error 6: Exception during initialization: /onnxruntime_src/onnxruntime/core/framework/bfc_arena.cc:376 Failed to allocate memory for requested buffer of size 2147483648; CUDA out of memory\"\n"
+        )
+    };
+    let unloaded =
+        "I0606 04:30:40.110201 1 model_lifecycle.cc:636] \"successfully unloaded 'encoder' version 1\"\n";
+    for (log, told) in [(log(""), true), (log(unloaded), false)] {
+        let file = dualplane_core::evidence::RawFile::new("previous.log", log.into_bytes());
+        let r = report::triage_all("x", vec![file], Vec::new(), &knowledge).remove(0);
+        let says =
+            r.actions.iter().any(|a| a.title.contains("keeps the old copy until the new one is ready"));
+        let titles: Vec<&str> = r.actions.iter().map(|a| a.title.as_str()).collect();
+        assert_eq!(says, told, "{} {titles:?}", r.verdict.class);
+        assert!(titles.iter().any(|t| t.contains("instance_group")), "{titles:?}");
+    }
+}

@@ -16,6 +16,7 @@ mod other;
 mod patch;
 mod pressure;
 mod quarantine;
+mod reload;
 mod rollout;
 mod scaling;
 mod settings;
@@ -153,6 +154,7 @@ pub fn advise(
     let first_aid = bleeding::advise(&cx, &actions);
     actions.extend(first_aid);
     actions.extend(shared_pool::advise(&cx));
+    actions.extend(reload::advise(&cx));
     actions.extend(quarantine::advise(&cx));
     actions.extend(scaling::hold(&cx));
     check::drop_contradicted(&cx, &mut actions);
