@@ -34,6 +34,8 @@ pub struct Metrics {
     preemptions: Vec<Series>,
     /// More counters and gauges of preempted requests, which only stored series are searched for.
     preempted: Vec<String>,
+    /// Histogram of the time to the first token, which only people are told of.
+    first_token: Option<String>,
     /// Where it was read.
     source: String,
 }
@@ -155,6 +157,12 @@ impl Metrics {
     pub fn names(&self) -> [Option<&str>; 4] {
         [&self.kv_use, &self.running, &self.waiting, &self.preemptions]
             .map(|all| all.first().filter(|s| s.is_plain()).map(|s| s.name.as_str()))
+    }
+
+    /// Name of the histogram of the time to the first token.
+    #[must_use]
+    pub fn first_token(&self) -> Option<&str> {
+        self.first_token.as_deref()
     }
 
     /// Names of the share of the KV cache in use, of all releases.

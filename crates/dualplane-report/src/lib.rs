@@ -13,6 +13,7 @@
 pub mod actions;
 pub mod budget;
 mod changes;
+mod handover;
 pub mod json;
 pub mod map;
 mod markdown;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Report;
-use super::{changes, memory};
+use super::{changes, handover, memory};
 use crate::actions::Stage;
 use crate::words::Citation;
 use dualplane_base::text::{markdown_escape as esc, name, printable};
@@ -80,6 +80,7 @@ pub fn markdown(report: &Report) -> String {
         cites(&c.against, "against", &mut out);
     }
     out.push('\n');
+    points("Expected memory", &handover::budget(report), &mut out);
     for rollout in report.bundle.rollouts.iter().filter(|r| !r.changes.is_empty()) {
         let _ = writeln!(out, "## Changed before\n\n{}\n", esc(&changes::headline(report, rollout)));
         for c in &rollout.changes {
@@ -88,6 +89,14 @@ pub fn markdown(report: &Report) -> String {
         out.push('\n');
     }
     actions(report, &mut out);
+    points("Hand-over", &handover::points(report), &mut out);
+    let undo = handover::undo(report);
+    if !undo.is_empty() {
+        let _ = writeln!(out, "## Take back afterwards\n\nOf these, what was done:\n");
+        for command in undo {
+            let _ = writeln!(out, "- [ ]\n\n{}\n", indent(&fence(&command)));
+        }
+    }
     if !v.missing.is_empty() {
         let _ = writeln!(out, "## Missing\n");
         for g in &v.missing {
@@ -98,6 +107,18 @@ pub fn markdown(report: &Report) -> String {
         }
     }
     out
+}
+
+/// A heading with a point for each line; nothing without lines.
+fn points(title: &str, lines: &[String], out: &mut String) {
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "## {title}\n");
+    for line in lines {
+        let _ = writeln!(out, "- {}", esc(line));
+    }
+    out.push('\n');
 }
 
 fn subject(report: &Report, out: &mut String) {

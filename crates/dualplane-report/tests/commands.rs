@@ -64,6 +64,10 @@ const OWNED: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"llm-6
 const FELL_OFF: &str = "[54120.881204] NVRM: Xid (PCI:0000:4a:00): 79, pid='<unknown>', name=python3, GPU has fallen off the bus.\n";
 const PDB: &str = "NAME      MIN AVAILABLE   MAX UNAVAILABLE   ALLOWED DISRUPTIONS   AGE\nllm-pdb   1               N/A               0                     12d\n";
 
+/// The allocator's variable stands in a ConfigMap.
+const FROM_CONFIG_MAP: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"llm-6d9f7c5b84-x2lqm","namespace":"serving","ownerReferences":[{"kind":"ReplicaSet","name":"llm-6d9f7c5b84","controller":true}]},"spec":{"nodeName":"gpu-1","containers":[{"name":"server","image":"vllm/vllm-openai:v0.11.2","args":["--model","m"],"env":[{"name":"PYTORCH_CUDA_ALLOC_CONF","valueFrom":{"configMapKeyRef":{"name":"conf","key":"alloc"}}}]}]},"status":{"containerStatuses":[{"name":"server","restartCount":1,"lastState":{"terminated":{"exitCode":1,"reason":"Error"}}}]}}"#;
+const FRAGMENTED: &str = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB of which 1.20 GiB is free. Including non-PyTorch memory, this process has 77.90 GiB memory in use. Of the allocated memory 60.00 GiB is allocated by PyTorch, and 16.40 GiB is reserved by PyTorch but unallocated.\n";
+
 fn hpa(name: &str) -> String {
     format!(
         "NAME           REFERENCE        TARGETS        MINPODS   MAXPODS   REPLICAS   AGE\n{name:<14} Deployment/llm   cpu: 12%/80%   1         8         6          12d\n"
@@ -100,6 +104,7 @@ fn composed() -> Vec<Vec<RawFile>> {
         vec![RawFile::new("pod.json", OWNED), RawFile::new("hpa.txt", hpa("keda-hpa-llm"))],
         vec![RawFile::new("kernel.log", FELL_OFF), RawFile::new("pdb.txt", PDB)],
         other_rollout(),
+        vec![RawFile::new("pod.json", FROM_CONFIG_MAP), RawFile::new("previous.log", FRAGMENTED)],
     ]
 }
 

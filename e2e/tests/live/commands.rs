@@ -82,6 +82,11 @@ spec:
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 ---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: llm, namespace: e2e-commands}
+data: {alloc: ""}
+---
 apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata: {name: llm, namespace: e2e-commands}
@@ -281,6 +286,8 @@ impl Here {
             ("port", "8000"),
             ("card", "0000:4a:00.0"),
             ("series", "vllm:num_requests_running|vllm:kv_cache_usage_perc"),
+            ("value", "0.92"),
+            ("key", "alloc"),
             ("name", "vllm:num_preemptions_total"),
             ("name2", "vllm:kv_cache_usage_perc"),
         ]

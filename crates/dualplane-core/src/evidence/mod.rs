@@ -24,8 +24,8 @@ use kube::{
     scaling, split, status, tables,
 };
 pub use kube_model::{
-    Condition, Container, ContainerKind, ContainerStatus, Event, Extent, Node, Pod, Probe, State,
-    Termination, Volume,
+    Condition, ConfigMapVariable, Container, ContainerKind, ContainerStatus, Event, Extent, Node, Pod, Probe,
+    State, Termination, Volume,
 };
 pub(crate) use lines::parts;
 use lines::{encoding, paste, prose, rotation, sifted, stream, wrap};

@@ -31,7 +31,7 @@ pub struct HostPool {
 
 /// All pools that the evidence shows.
 #[must_use]
-pub fn host_pools(bundle: &Bundle, facts: &Facts) -> Vec<HostPool> {
+pub(super) fn host_pools(bundle: &Bundle, facts: &Facts) -> Vec<HostPool> {
     let mut pools = Vec::new();
     let heads = || {
         // A tier beside an engine comes after the engine's own.

@@ -26,7 +26,7 @@ pub mod xid;
 pub(crate) use dualplane_base::Place;
 pub use engine::{Engine, Flag};
 pub use hit::{Exception, Hit};
-pub use host_pools::{HostPool, host_pools, prompt_cache_in_use};
+pub use host_pools::{HostPool, prompt_cache_in_use};
 pub use kernel_oom::{Constraint, OomRecord, Victim};
 pub use kernel_tasks::Task;
 pub use maker::Maker;
@@ -64,6 +64,8 @@ pub struct Facts {
     pub mig: Option<Mig>,
     /// The GPU has no memory of its own, or one that the kernel sees as well.
     pub pools: Option<MemoryPools>,
+    /// Pools of host memory beside the server's own heap.
+    pub host_pools: Vec<HostPool>,
     /// A stamp with a year, for those that print none.
     pub reference: Option<Stamp>,
 }
@@ -142,6 +144,7 @@ pub fn extract(bundle: &Bundle, knowledge: &Knowledge) -> Facts {
     facts.maker = maker::maker(bundle, &facts);
     facts.mig = mig(bundle, &facts);
     facts.pools = pools::pools(bundle, &facts, knowledge);
+    facts.host_pools = host_pools::host_pools(bundle, &facts);
     facts
 }
 

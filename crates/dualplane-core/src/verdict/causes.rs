@@ -5,7 +5,7 @@ use super::proof::{Cgroup, HostPool, Kernel, Log, Proof, Series, Status};
 use super::{Cause, Cited, Class, Confidence, Decided, Plane, Step, Subject};
 use crate::evidence::metrics::last_before;
 use crate::evidence::{Bundle, Change, Rollout};
-use crate::facts::{Facts, Place, host_pools};
+use crate::facts::{Facts, Place};
 use crate::units::Bytes;
 
 pub(super) fn rank(
@@ -24,7 +24,7 @@ pub(super) fn rank(
         against: decided.against.clone(),
     }];
     if matches!(decided.class, Class::HostOomKilled | Class::HostNodeOom) {
-        causes.extend(host_growth(bundle, facts, subject));
+        causes.extend(host_growth(facts, subject));
     }
     for step in decided.sequence.iter().skip(1) {
         causes.push(Cause {
@@ -130,9 +130,9 @@ fn beside(sequence: &[Step], step: &Step) -> &'static str {
 }
 
 /// What filled the host's memory, where the evidence carries it.
-fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> {
+fn host_growth(facts: &Facts, subject: &Subject) -> Vec<Cause> {
     let mut out = Vec::new();
-    let pools = host_pools(bundle, facts);
+    let pools = &facts.host_pools;
     let size = |name, arithmetic| HostPool::Size { name, arithmetic };
     let limit = memory_limit(facts, subject);
     let sum = pools.iter().fold(Bytes(0), |s, p| s.saturating_add(p.bytes));
@@ -154,7 +154,7 @@ fn host_growth(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Cause> 
                 .collect(),
         });
     } else {
-        for p in &pools {
+        for p in pools {
             let share = limit
                 .map(|l| format!(" ({:.0} % of the limit {l})", p.bytes.share_of(l) * 100.0))
                 .unwrap_or_default();

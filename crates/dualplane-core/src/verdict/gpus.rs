@@ -53,6 +53,19 @@ fn same_card(a: &Gpu, b: &Gpu) -> bool {
     }
 }
 
+/// A card whose counters show a fault of its memory.
+#[must_use]
+pub fn faulty_card(bundle: &Bundle) -> Option<(&GpuSnapshot, &Gpu)> {
+    bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g))).find(|(_, g)| g.is_faulty())
+}
+
+/// The hottest card of those at their limit of temperature, in °C.
+#[must_use]
+pub fn hot_card(bundle: &Bundle) -> Option<(&GpuSnapshot, &Gpu, u32)> {
+    let all = bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g)));
+    all.filter_map(|(s, g)| Some((s, g, g.hot()?))).max_by_key(|(.., celsius)| *celsius)
+}
+
 /// The one card that can be the container's: the only one, or the one that its environment or the kubelet names.
 pub(super) fn own_card(bundle: &Bundle) -> Option<(&GpuSnapshot, &Gpu)> {
     let all = cards(bundle);
@@ -182,8 +195,7 @@ pub(super) fn hints(bundle: &Bundle, facts: &Facts, decided: &Decided) -> Vec<Ca
         against: vec![Cited::plain(against)],
     };
     if decided.class != Class::XidHardware
-        && let Some((s, g)) =
-            bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g))).find(|(_, g)| g.is_faulty())
+        && let Some((s, g)) = faulty_card(bundle)
     {
         let name = g.label();
         let proof = proof::Gpu::MaybeFaulty { tool: s.tool, fault: fault(g) };
@@ -191,8 +203,7 @@ pub(super) fn hints(bundle: &Bundle, facts: &Facts, decided: &Decided) -> Vec<Ca
         let against = proof::Gpu::MaybeFaultWithoutTime;
         out.push(cause(Class::XidHardware, format!("GPU {name} reports a memory fault"), vec![at], against));
     }
-    let hot = bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g)));
-    if let Some((s, g, celsius)) = hot.filter_map(|(s, g)| Some((s, g, g.hot()?))).max_by_key(|(.., c)| *c) {
+    if let Some((s, g, celsius)) = hot_card(bundle) {
         let proof = proof::Gpu::MaybeFaulty { tool: s.tool, fault: Fault::Hot(celsius) };
         let at = Cited::at(proof, &place(&s.file, g.line));
         let title = format!("GPU {} is at {celsius} °C", g.label());

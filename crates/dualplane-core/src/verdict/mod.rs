@@ -21,6 +21,7 @@ pub mod pressure;
 pub mod proof;
 mod server_runs;
 pub use causes::{bearing_changes, memory_limit};
+pub use gpus::{faulty_card, hot_card};
 pub use memory::cgroup_of_the_dead;
 pub use missing::Names;
 pub mod rules;

@@ -93,8 +93,7 @@ fn shared_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
 
 fn pinned_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
     let n = names(cx);
-    let pools = dualplane_core::facts::host_pools(cx.bundle, cx.facts);
-    for p in &pools {
+    for p in &cx.facts.host_pools {
         out.push(
             Action::new(
                 Stage::Fix,

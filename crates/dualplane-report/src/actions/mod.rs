@@ -22,6 +22,7 @@ mod scaling;
 mod settings;
 mod shared_pool;
 mod vram;
+mod watch;
 mod xid;
 
 pub(crate) use dualplane_base::command::{on_node, own_cgroup, own_cgroup_and_stat};
@@ -155,6 +156,7 @@ pub fn advise(
     actions.extend(first_aid);
     actions.extend(shared_pool::advise(&cx));
     actions.extend(reload::advise(&cx));
+    actions.extend(watch::advise(&cx));
     actions.extend(quarantine::advise(&cx));
     actions.extend(scaling::hold(&cx));
     check::drop_contradicted(&cx, &mut actions);

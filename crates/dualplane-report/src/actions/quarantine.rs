@@ -2,18 +2,16 @@
 
 use super::{Action, Context, Stage, names, on_node};
 use dualplane_base::Class;
+use dualplane_core::verdict::{faulty_card, hot_card};
 
 pub(super) fn advise(cx: &Context<'_>) -> Option<Action> {
     // The class' own advice drains the node already.
     if cx.verdict.class == Class::XidHardware {
         return None;
     }
-    let cards = || cx.bundle.gpus.iter().flat_map(|s| &s.gpus);
-    let hot = cards().find_map(|g| Some((g, g.hot()?)));
-    let faulty = cards().find(|g| g.is_faulty());
-    let (card, why) = match (hot, faulty) {
-        (Some((g, celsius)), _) => (g, format!("{celsius} °C")),
-        (None, Some(g)) => (g, "its counters show a fault of its memory".to_owned()),
+    let (card, why) = match (hot_card(cx.bundle), faulty_card(cx.bundle)) {
+        (Some((_, g, celsius)), _) => (g, format!("{celsius} °C")),
+        (None, Some((_, g))) => (g, "its counters show a fault of its memory".to_owned()),
         (None, None) => return None,
     };
     let n = names(cx);
@@ -26,6 +24,7 @@ pub(super) fn advise(cx: &Context<'_>) -> Option<Action> {
             ),
         )
         .because(why)
+        .because("where a second look confirms it: move its traffic to other replicas, drain the node, and tell the vendor")
         .run(format!("kubectl cordon {}", n.node))
         .run(on_node(&n.node, cx.facts.maker.faults())),
     )

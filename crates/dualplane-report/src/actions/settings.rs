@@ -4,13 +4,14 @@ use std::fmt::Display;
 
 use dualplane_base::units::Bytes;
 use dualplane_core::change::{Change, NotMade, Resource, Setting, managers, outcome};
-use dualplane_core::evidence::Container;
+use dualplane_core::evidence::{ConfigMapVariable, Container};
+use dualplane_core::verdict::Names;
 use dualplane_engines::Kind;
 use dualplane_engines::command_line::edit::Invocation;
 use serde_json::{Value, json};
 
 use super::patch::container_patch;
-use super::{Action, Context};
+use super::{Action, Context, Workload, names, workload};
 
 impl Action {
     /// Gives a setting of the server this value. `now` is the value that the advice computed with, where it came from
@@ -128,13 +129,51 @@ pub(super) fn render(cx: &Context<'_>, actions: &mut [Action]) {
     }
 }
 
-/// Who would revert it, and what is to be set there.
+/// Who would revert it, and what is to be set there; where a variable stands in a ConfigMap, what to change in it instead.
 fn elsewhere(cx: &Context<'_>, a: &mut Action) {
     let Some(pod) = cx.verdict.subject.pod_of(cx.bundle) else { return };
-    let labels: serde_json::Map<String, Value> =
-        pod.labels.iter().map(|(k, v)| (k.clone(), Value::String(v.clone()))).collect();
+    let owner = pod.owner.as_ref().map(|o| o.1.as_str());
+    let of =
+        |name: &str| owner.is_some_and(|o| o == name || o.rsplit_once('-').is_some_and(|(d, _)| d == name));
+    let marks = cx.bundle.templates.iter().filter(|t| of(&t.name)).flat_map(|t| &t.managed);
+    let marks: serde_json::Map<String, Value> =
+        pod.labels.iter().chain(marks).map(|(k, v)| (k.clone(), Value::String(v.clone()))).collect();
     let words = a.changes.iter().map(Change::words).collect::<Vec<_>>().join(", ");
-    for m in managers(&json!({ "metadata": { "labels": labels } })) {
+    for m in managers(&json!({ "metadata": { "labels": marks, "annotations": marks } })) {
         a.arithmetic.push(format!("{} {}: {words}", m.who, m.instead));
     }
+    let made: Vec<(String, String)> = a.changes.iter().filter_map(|c| in_config_map(cx, c)).collect();
+    for (words, command) in made {
+        a.arithmetic.push(words);
+        a.commands.push(command);
+        if let Workload::Rolling(to) = workload(cx) {
+            a.commands.push(format!("kubectl rollout restart {to} -n {}", names(cx).ns));
+        }
+    }
+}
+
+/// The setting is a variable that the container takes from a ConfigMap.
+fn in_config_map(cx: &Context<'_>, change: &Change) -> Option<(String, String)> {
+    let Change::Setting(s) = change else { return None };
+    let value = s.value.as_deref()?;
+    let named = |v: &&ConfigMapVariable| s.names.contains(&v.variable);
+    let v = cx.container()?.config_maps.iter().find(named)?;
+    let (map, key) = (Names::safe(Some(&v.map), ""), v.key.as_str());
+    // Both go into a shell's quotes.
+    let plain =
+        |t: &str| !t.is_empty() && t.chars().all(|c| c.is_ascii_alphanumeric() || "._:,=-/".contains(c));
+    if map.is_empty() || !plain(key) || !plain(value) {
+        return None;
+    }
+    let words = format!(
+        "the variable stands in ConfigMap {map}, key {key}: change it there instead of by the patch, and restart the pods, which \
+        read it only when they start"
+    );
+    let ns = names(cx).ns;
+    Some((
+        words,
+        format!(
+            "kubectl patch configmap {map} -n {ns} --type=merge -p '{{\"data\":{{\"{key}\":\"{value}\"}}}}'"
+        ),
+    ))
 }

@@ -13,7 +13,7 @@ use crate::planned::{Expected, expect};
 use dualplane_base::Class;
 use dualplane_base::units::{Bytes, GIB};
 use dualplane_core::evidence::Bundle;
-use dualplane_core::facts::{Facts, HostPool, host_pools};
+use dualplane_core::facts::{Facts, HostPool};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::verdict::Verdict;
 use dualplane_plan::{Named, Quantity};
@@ -54,9 +54,8 @@ pub fn budget(
         return Budget::default();
     }
     let mut expected = expect(bundle, facts, subject, knowledge.gpus(), model);
-    let pools = host_pools(bundle, facts);
     if let Some(e) = &mut expected {
-        count_pools(e, &pools);
+        count_pools(e, &facts.host_pools);
     }
     let held = (verdict.class == Class::HostOomKilled).then(|| held::held(bundle, facts, subject)).flatten();
     let suspects = held.as_ref().map_or_else(Vec::new, |held| {
@@ -66,7 +65,7 @@ pub fn budget(
             subject,
             phase: verdict.phase,
             held,
-            pools: &pools,
+            pools: &facts.host_pools,
             expected: expected.as_ref(),
         })
     });

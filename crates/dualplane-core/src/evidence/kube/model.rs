@@ -46,8 +46,21 @@ pub struct Pod {
     pub selector: Vec<(String, String)>,
     /// Labels.
     pub labels: Vec<(String, String)>,
+    /// Labels and annotations of its workload that say who deploys it.
+    pub managed: Vec<(String, String)>,
     /// How much of the object the evidence shows.
     pub extent: Extent,
+}
+
+/// A variable of a container that stands in a ConfigMap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigMapVariable {
+    /// Its name.
+    pub variable: String,
+    /// The ConfigMap.
+    pub map: String,
+    /// The key.
+    pub key: String,
 }
 
 /// How much of an object the evidence shows. Absence in a piece proves nothing: a limit that does not stand in it may
@@ -97,6 +110,8 @@ pub struct Container {
     pub name: String,
     /// Kind.
     pub kind: ContainerKind,
+    /// Variables that stand in ConfigMaps.
+    pub config_maps: Vec<ConfigMapVariable>,
     /// Image.
     pub image: String,
     /// Command and arguments as one list.

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use serde_json::Value;
 
 use crate::evidence::Bundle;
+use crate::evidence::kube_model::ConfigMapVariable;
 use crate::evidence::kube_model::{
     Condition, Container, ContainerKind, ContainerStatus, Event, Extent, Node, Pod, Probe, State,
     Termination, Volume,
@@ -74,7 +75,10 @@ fn add_at(
         "Node" => bundle.nodes.push(node(object)),
         "PodMetrics" => return crate::evidence::kubelet::pod_metrics(bundle, object, file),
         // What bounds or moves pods is kept in a bundle for people; no verdict rests on it.
-        "ResourceQuota" | "LimitRange" | "HorizontalPodAutoscaler" | "PodDisruptionBudget" => {}
+        "HorizontalPodAutoscaler" | "ScaledObject" | "PodDisruptionBudget" => {
+            super::scaling::object(bundle, object)
+        }
+        "ResourceQuota" | "LimitRange" => {}
         // A workload's template tells the same about limits and flags as its pods do; it only stands in for them.
         "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet" | "Job" | "LeaderWorkerSet" => {
             // A group of leader and workers may have a template for its leader; the workers' is always there.
@@ -87,6 +91,7 @@ fn add_at(
                 let mut p = pod(template, file);
                 p.name = str_at(object, "/metadata/name").to_owned();
                 p.namespace = str_at(object, "/metadata/namespace").to_owned();
+                p.managed = marks(object);
                 bundle.templates.push(p);
             }
         }
@@ -163,6 +168,7 @@ fn pod(v: &Value, file: &str) -> Pod {
             .and_then(Value::as_object)
             .map(|s| s.iter().map(|(k, v)| (k.clone(), text_of(v))).collect())
             .unwrap_or_default(),
+        managed: Vec::new(),
         labels: v
             .pointer("/metadata/labels")
             .and_then(Value::as_object)
@@ -190,6 +196,35 @@ fn volume(v: &Value) -> Volume {
         memory_medium: str_at(v, "/emptyDir/medium").starts_with("Memory"),
         size_limit: memory_at(v, "/emptyDir/sizeLimit"),
     }
+}
+
+/// Labels and annotations of whoever deploys an object.
+fn marks(object: &Value) -> Vec<(String, String)> {
+    let of = |map: &str| object.pointer(&format!("/metadata/{map}")).and_then(Value::as_object);
+    let all = ["labels", "annotations"].into_iter().filter_map(of).flatten();
+    let whose = |k: &str| MANAGERS.iter().any(|m| k.starts_with(m));
+    all.filter(|(k, _)| whose(k)).map(|(k, v)| (k.clone(), text_of(v))).collect()
+}
+
+/// Beginnings of keys with which Helm, Flux and Argo CD mark what they deploy.
+const MANAGERS: &[&str] = &[
+    "meta.helm.sh/",
+    "app.kubernetes.io/managed-by",
+    "helm.toolkit.fluxcd.io/",
+    "kustomize.toolkit.fluxcd.io/",
+    "argocd.argoproj.io/",
+];
+
+/// Variables that stand in a key of a ConfigMap.
+fn of_config_maps(c: &Value) -> Vec<ConfigMapVariable> {
+    let one = |e: &Value| {
+        Some(ConfigMapVariable {
+            variable: opt_at(e, "/name")?,
+            map: opt_at(e, "/valueFrom/configMapKeyRef/name")?,
+            key: opt_at(e, "/valueFrom/configMapKeyRef/key")?,
+        })
+    };
+    list(c, "/env").iter().filter_map(one).take(MAX_CONTAINERS).collect()
 }
 
 /// What a container of an object starts with, exactly.
@@ -243,6 +278,7 @@ fn container(c: &Value, kind: ContainerKind, statuses: &[Value]) -> Container {
             .collect(),
         // Every container of an object has an image: without one, a person kept what seemed to matter.
         invocation: c.get("image").map(|_| invocation(c)),
+        config_maps: of_config_maps(c),
         // What the kubelet set, where it says so: an in-place resize may be pending.
         memory_limit: status
             .and_then(|s| memory_at(s, "/resources/limits/memory"))

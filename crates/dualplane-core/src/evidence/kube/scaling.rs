@@ -1,5 +1,8 @@
 //! Tables of `kubectl get hpa` and `kubectl get pdb`: who makes more pods of a launch, and who keeps them where they are.
 
+use dualplane_base::json::{list, str_at};
+use serde_json::Value;
+
 use super::tables::{self, Heading};
 use crate::evidence::{Bundle, describe};
 
@@ -65,6 +68,40 @@ pub(in crate::evidence) fn read(bundle: &mut Bundle, lines: &[&str]) -> Option<u
 
 fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// The same as an object; KEDA's own stands for the autoscaler that KEDA makes of it.
+pub(super) fn object(bundle: &mut Bundle, v: &Value) {
+    let name = str_at(v, "/metadata/name");
+    let (namespace, kind) = (some(str_at(v, "/metadata/namespace")), str_at(v, "/kind"));
+    if name.is_empty() {
+        return;
+    }
+    if kind == "PodDisruptionBudget" {
+        if let Some(allowed) = v.pointer("/status/disruptionsAllowed").and_then(Value::as_u64) {
+            bundle.disruption_budgets.push(DisruptionBudget { namespace, name: name.to_owned(), allowed });
+        }
+        return;
+    }
+    let keda = kind == "ScaledObject";
+    let target = match str_at(v, "/spec/scaleTargetRef/kind") {
+        "" => "Deployment",
+        kind => kind,
+    };
+    let number = |pointer: &str| v.pointer(pointer).and_then(Value::as_u64);
+    let kinds: Vec<&str> = list(v, if keda { "/spec/triggers" } else { "/spec/metrics" })
+        .iter()
+        .map(|m| str_at(m, "/type"))
+        .collect();
+    bundle.autoscalers.push(Autoscaler {
+        namespace,
+        name: if keda { format!("keda-hpa-{name}") } else { name.to_owned() },
+        target: (target.to_owned(), str_at(v, "/spec/scaleTargetRef/name").to_owned()),
+        metrics: kinds.join(", "),
+        // What KEDA takes where nothing is said.
+        max: number(if keda { "/spec/maxReplicaCount" } else { "/spec/maxReplicas" }).unwrap_or(100),
+        replicas: number("/status/currentReplicas"),
+    });
 }
 
 fn autoscaler<'a>(get: &impl Fn(&str) -> &'a str) -> Option<Autoscaler> {

@@ -8,9 +8,10 @@ mod pools;
 use super::check::Rest;
 use super::{Action, Context, Stage, names, of_limit, own_cgroup, promql, rollout, signatures};
 use dualplane_base::Class;
-use dualplane_base::units::{Bytes, GIB, MIB};
+use dualplane_base::units::{Bytes, GIB, MIB, parse_k8s_memory};
+use dualplane_core::change::Change;
 use dualplane_core::evidence::{ContainerKind, Pod};
-use dualplane_core::facts::{HostPool, OomRecord, host_pools};
+use dualplane_core::facts::{HostPool, OomRecord};
 use dualplane_core::verdict::memory_limit;
 
 /// Headroom over a computed need: page tables, allocator slack and what a 1 s sample misses. A rule of thumb, named as
@@ -25,14 +26,15 @@ fn with_headroom(need: Bytes) -> Bytes {
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let mut out = Vec::new();
-    let held = host_pools(cx.bundle, cx.facts);
+    let held = &cx.facts.host_pools;
     if cx.verdict.class == Class::HostNodeOom {
-        node::node(cx, &held, &mut out);
+        node::node(cx, held, &mut out);
     } else {
-        container(cx, &held, &mut out);
+        container(cx, held, &mut out);
     }
     verify(cx, &mut out);
     prevent(cx, &mut out);
+    scale_up(cx, &mut out);
     avoid(cx, &mut out);
     out
 }
@@ -125,6 +127,38 @@ fn prevent(cx: &Context<'_>, out: &mut Vec<Action>) {
         Action::new(Stage::Prevent, "Alert before the kill: working set without reclaimable cache above 90 % of the limit for 2 minutes")
             .run(promql(&format!("{} > 0.9", of_limit(&names(cx), false)))),
     );
+}
+
+/// A new replica is placed by its request, and takes its load peak: what is between them is counted nowhere while it scales up.
+fn scale_up(cx: &Context<'_>, out: &mut Vec<Action>) {
+    let Some(e) = &cx.budget.expected else { return };
+    let peak = Bytes(e.host.plan.load_peak_bytes.expected);
+    let requested = |c: &Change| {
+        if let Change::Resource(r) = c { r.request.as_deref().and_then(parse_k8s_memory) } else { None }
+    };
+    let advised = out.iter().flat_map(|a| &a.changes).filter_map(requested).max();
+    let Some(request) = advised.or(cx.verdict.subject.memory_request).filter(|r| *r < peak) else { return };
+    let a = Action::new(
+        Stage::Prevent,
+        format!(
+            "Request {} as well, the load peak: a new replica is placed by its request of {}, and nothing counts with the \
+            other {} while it loads",
+            peak.round_up_to(GIB).k8s(),
+            request.k8s(),
+            peak.saturating_sub(request)
+        ),
+    )
+    .because(format!("load peak {peak} − request {} = {}", request.k8s(), peak.saturating_sub(request)));
+    let node = cx.bundle.nodes.iter().find(|n| Some(n.name.as_str()) == cx.verdict.subject.node.as_deref());
+    out.push(match node.and_then(|n| n.memory_allocatable) {
+        Some(has) => a.because(format!(
+            "by their requests {} of these replicas fit the node's {}, by their load peaks {}",
+            has.0 / request.0.max(1),
+            has.k8s(),
+            has.0 / peak.0.max(1)
+        )),
+        None => a,
+    });
 }
 
 fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {

@@ -5,6 +5,7 @@ use crate::actions::check::Rest;
 use crate::actions::{Action, Context, Stage};
 use dualplane_base::units::Bytes;
 use dualplane_core::facts::vram::VramOom;
+use dualplane_plan::{Verdict, answer};
 
 pub(super) fn load(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     let need = oom.own().zip(oom.requested).map(|(own, req)| own.saturating_add(req));
@@ -33,6 +34,17 @@ pub(super) fn tensor_parallel(cx: &Context<'_>) -> Action {
             n => format!("the log shows at least {n} ranks"),
         }
     };
+    if let Some((ranks, each)) = ranks_that_fit(cx, now) {
+        let a = Action::new(
+            Stage::Fix,
+            format!(
+                "Set {flag} {ranks} (and the pod's GPU count accordingly): the plan of this model fits then"
+            ),
+        )
+        .because(format!("{known}; with {ranks} ranks the weights take {each} of each GPU"))
+        .rests(Rest::MoreRanks(ranks));
+        return with_gpus(cx, a, flag, ranks, now);
+    }
     let a = Action::new(
         Stage::Fix,
         format!(
@@ -42,14 +54,37 @@ pub(super) fn tensor_parallel(cx: &Context<'_>) -> Action {
     )
     .because(format!("{known}; each doubling halves the sharded weights per GPU"))
     .rests(Rest::MoreRanks(now * 2));
-    // The one without the other would not start.
-    match cx.gpus(now * 2) {
+    with_gpus(cx, a, flag, now * 2, now)
+}
+
+/// The one without the other would not start.
+fn with_gpus(cx: &Context<'_>, a: Action, flag: &str, ranks: u64, now: u64) -> Action {
+    match cx.gpus(ranks) {
         Some(gpus) => {
-            let a = a.set(cx, flag, now * 2, Some(now.to_string()));
+            let a = a.set(cx, flag, ranks, Some(now.to_string()));
             if a.changes.is_empty() { a } else { gpus.into_iter().fold(a, Action::change) }
         }
         None => a,
     }
+}
+
+/// Ranks of a node, by powers of two, that hold the model, and what each then holds of weights: as the plan of the launch says
+/// where it says that the ranks of now do not.
+fn ranks_that_fit(cx: &Context<'_>, now: u64) -> Option<(u64, Bytes)> {
+    let launch = &cx.budget.expected.as_ref()?.launch;
+    let (named, placed) = launch.model.as_ref().zip(launch.placed.as_ref())?;
+    let of = |ranks: u64| {
+        let mut line = launch.line.clone();
+        line.launch.tp = ranks;
+        answer(named, &line, placed, None).ok()
+    };
+    if of(now)?.verdict() != Verdict::Refused {
+        return None;
+    }
+    let fits = |ranks: &u64| of(*ranks).is_some_and(|a| a.verdict() == Verdict::Fits);
+    let ranks = [2, 4, 8].into_iter().filter(|r| *r > now).find(fits)?;
+    let weights = of(ranks)?.plan.ok()?.gpu.weights_bytes.expected;
+    Some((ranks, Bytes(weights)))
 }
 
 /// Where the log prints the weights of all layers and how many there are, the number that fits can be computed.
