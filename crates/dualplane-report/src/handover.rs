@@ -6,6 +6,7 @@ use super::budget;
 use crate::actions::Stage;
 use dualplane_base::text::{counted, name};
 use dualplane_base::{Class, Phase};
+use dualplane_core::verdict::rules::UNDER_PRESSURE;
 
 /// Files that are named.
 const FILES: usize = 20;
@@ -50,6 +51,7 @@ fn kind(report: &Report) -> &'static str {
     let v = &report.verdict;
     match v.class {
         Class::HostOomKilled if v.phase == Phase::Traffic => "host RAM while serving",
+        Class::HostOomKilled if v.phase == Phase::Unknown => "host RAM of the container",
         Class::HostOomKilled => "host RAM while loading",
         Class::HostNodeOom => "host RAM of the node",
         Class::HostAllocFailure => "a host allocation that was refused",
@@ -61,6 +63,7 @@ fn kind(report: &Report) -> &'static str {
         Class::MigSliceTooSmall => "scheduling: the slice is too small for the model",
         Class::XidHardware => "hardware: the card or its driver",
         Class::NotMemory => "not memory",
+        Class::Unknown if v.decided_by == UNDER_PRESSURE => "pressure: it lives at a limit",
         Class::Unknown => "not known",
     }
 }

@@ -94,8 +94,9 @@ pub fn markdown(report: &Report) -> String {
     if !undo.is_empty() {
         let _ = writeln!(out, "## Take back afterwards\n\nOf these, what was done:\n");
         for command in undo {
-            let _ = writeln!(out, "- [ ]\n\n{}\n", indent(&fence(&command)));
+            let _ = writeln!(out, "- [ ] `{}`", printable(&command).replace('`', "'"));
         }
+        out.push('\n');
     }
     if !v.missing.is_empty() {
         let _ = writeln!(out, "## Missing\n");

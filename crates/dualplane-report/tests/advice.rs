@@ -89,6 +89,23 @@ fn contradictions(r: &Report) -> Vec<String> {
         }
     }
     let fixes = || r.actions.iter().filter(|a| a.stage == Stage::Fix);
+    if fixes().next().is_some_and(|a| a.title.starts_with("Or ")) {
+        out.push("the first fix is an alternative to nothing".to_owned());
+    }
+    // What is not known, or another's, has no settings of vLLM.
+    let spoke = r.verdict.trigger.as_ref().map_or("", |t| t.signature.as_str());
+    if r.facts.engine.head().is_none() && !spoke.starts_with("vllm.") {
+        let flags = ["--gpu-memory-utilization", "--max-num-seqs", "--max-model-len", "vllm:"];
+        let told = |a: &&Action| {
+            flags.iter().any(|f| a.title.contains(f) || a.commands.iter().any(|c| c.contains(f)))
+        };
+        out.extend(
+            r.actions
+                .iter()
+                .find(told)
+                .map(|a| format!("{}: names a setting of an engine that is not known", a.title)),
+        );
+    }
     let avoids = |words: &str| r.actions.iter().any(|a| a.stage == Stage::Avoid && a.title.contains(words));
     if avoids("Do not lower the KV cache share")
         && fixes().any(|a| a.title.contains("lower --mem-fraction-static"))
@@ -133,11 +150,13 @@ fn the_checks_find_what_is_planted() {
             "",
         ),
         ("Look", "kubectl get pod POD -n serving"),
+        ("Or set less", ""),
     ] {
         let mut planted = r.actions[0].clone();
         planted.title = title.to_owned();
         planted.patch = None;
         planted.commands = vec![command.to_owned()];
+        planted.stage = Stage::Fix;
         let kept = std::mem::replace(&mut r.actions, vec![planted]);
         assert_eq!(contradictions(&r).len(), 1, "{title}");
         r.actions = kept;

@@ -161,6 +161,7 @@ fn refused(cx: &Context<'_>, out: &mut Vec<Action>) {
     out.push(
         Action::new(Stage::Fix, "Find the limit that was hit: the cgroup, overcommit, a ulimit, or the \
         node itself")
+            .because("while the container is up: between two starts there is nothing to run these in")
             .run(n.exec(&own_cgroup("memory.max memory.limit_in_bytes memory.current memory.usage_in_bytes")))
             .run(n.exec("sh -c 'ulimit -v; cat /proc/sys/vm/overcommit_memory; grep -E \"^(MemTotal|MemAvailable|CommitLimit|Committed_AS):\" /proc/meminfo'")),
     );

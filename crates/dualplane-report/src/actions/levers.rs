@@ -6,20 +6,23 @@ use dualplane_core::facts::Hit;
 use dualplane_engines::{Counsel, Descriptor, Flags, Kind, Numbers};
 
 impl<'a> Context<'a> {
-    /// The engine whose levers are named: the incident's, or the most used one where none is known.
+    /// The engine whose levers are named: the incident's, or the one whose message is the first error. Of an engine that is
+    /// not known no setting has a name.
     pub(super) fn engine(&self) -> Option<&'a Descriptor> {
-        self.facts.engine.head().or_else(|| self.knowledge.engines().usual())
+        self.facts.engine.head().or_else(|| self.spoke())
+    }
+
+    /// The engine whose message is the first error.
+    fn spoke(&self) -> Option<&'a Descriptor> {
+        let trigger = self.verdict.trigger.as_ref()?;
+        let id = self.knowledge.signatures().iter().find(|s| s.id == trigger.signature)?;
+        self.knowledge.engines().get(id.engine.as_deref()?)
     }
 
     /// Whose advice counts first: inside of a host it is the engine that spoke.
     pub(super) fn advisors(&self) -> impl Iterator<Item = &'a Descriptor> {
         let own = self.facts.engine.head();
-        let hosted = || {
-            let trigger = self.verdict.trigger.as_ref()?;
-            let id = self.knowledge.signatures().iter().find(|s| s.id == trigger.signature)?;
-            self.knowledge.engines().get(id.engine.as_deref()?)
-        };
-        let speaks = own.filter(|d| d.kind == Kind::Host).and_then(|_| hosted());
+        let speaks = own.filter(|d| d.kind == Kind::Host).and_then(|_| self.spoke());
         speaks.into_iter().chain(own)
     }
 

@@ -157,7 +157,8 @@ pub fn advise(
     actions.extend(shared_pool::advise(&cx));
     actions.extend(reload::advise(&cx));
     actions.extend(watch::advise(&cx));
-    actions.extend(quarantine::advise(&cx));
+    let taken_out = quarantine::advise(&cx, &actions);
+    actions.extend(taken_out);
     actions.extend(scaling::hold(&cx));
     check::drop_contradicted(&cx, &mut actions);
     // Before what the class advises: it is known to have worked.

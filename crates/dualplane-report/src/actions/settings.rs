@@ -74,7 +74,8 @@ impl<'a> Context<'a> {
 
     /// A variable of the environment that libraries read, whatever the engine.
     pub(super) fn variable(&self, name: &str, value: String) -> Option<Setting> {
-        Some(self.named(&self.engine()?.id, vec![name.to_owned()], value, None))
+        let engine = self.engine().or_else(|| self.knowledge.engines().usual())?;
+        Some(self.named(&engine.id, vec![name.to_owned()], value, None))
     }
 
     /// The value of a variable that the container is given.

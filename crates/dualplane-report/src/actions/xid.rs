@@ -91,11 +91,12 @@ fn by_code(cx: &Context<'_>, code: u32, card: &str, out: &mut Vec<Action>) {
         ),
     });
     let Some(k) = known else { return };
-    let decide = Action::new(
-        Stage::Fix,
-        format!("Decide whether to return the GPU to service or replace it: {}", k.meaning),
-    )
-    .because(affects(k));
+    let question = if drains {
+        "Decide whether to return the GPU to service or replace it"
+    } else {
+        "Find out what made it, and whether it comes back on the same GPU"
+    };
+    let decide = Action::new(Stage::Fix, format!("{question}: {}", k.meaning)).because(affects(k));
     // What was run before the drain is not run again.
     let done = ["nvidia-bug-report.sh", "nvidia-smi --gpu-reset -i <pci>"];
     let steps = k.then.list().into_iter().filter(|s| !drains || !done.contains(s));

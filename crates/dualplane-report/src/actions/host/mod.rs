@@ -138,6 +138,14 @@ fn scale_up(cx: &Context<'_>, out: &mut Vec<Action>) {
     };
     let advised = out.iter().flat_map(|a| &a.changes).filter_map(requested).max();
     let Some(request) = advised.or(cx.verdict.subject.memory_request).filter(|r| *r < peak) else { return };
+    // A request above the limit is refused.
+    let limited = |c: &Change| {
+        if let Change::Resource(r) = c { r.limit.as_deref().and_then(parse_k8s_memory) } else { None }
+    };
+    let limit = out.iter().flat_map(|a| &a.changes).filter_map(limited).max();
+    if limit.or_else(|| memory_limit(cx.facts, &cx.verdict.subject)).is_some_and(|l| l < peak) {
+        return;
+    }
     let a = Action::new(
         Stage::Prevent,
         format!(
@@ -162,7 +170,9 @@ fn scale_up(cx: &Context<'_>, out: &mut Vec<Action>) {
 }
 
 fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
-    let flags: Vec<&str> = [cx.flag(|f| &f.share), cx.flag(|f| &f.length)].into_iter().flatten().collect();
+    let own = cx.facts.engine.head();
+    let flags = own.into_iter().flat_map(|d| [d.flags.share.first(), d.flags.length.first()]);
+    let flags: Vec<&str> = flags.flatten().map(String::as_str).collect();
     let title = if flags.is_empty() {
         "Do not change the server's VRAM settings: host RAM ran out".to_owned()
     } else {

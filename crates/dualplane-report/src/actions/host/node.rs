@@ -83,6 +83,16 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
             .because(pool.arithmetic.clone()),
         );
     }
+    if !out.iter().any(|a| a.stage == Stage::Fix) {
+        out.push(
+            Action::new(
+                Stage::Fix,
+                "Give each pod of the node a memory request of what it uses, the largest without one first: the scheduler counts \
+                requests, and nothing else keeps it from filling the node",
+            )
+            .because("the evidence does not show how much this one used"),
+        );
+    }
     out.push(
         Action::new(
             Stage::StopTheBleeding,

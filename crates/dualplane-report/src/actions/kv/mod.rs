@@ -4,7 +4,7 @@ mod cpu;
 
 use super::check::Rest;
 use super::vram::{pool, pool_start, utilization, utilization_flag};
-use super::{Action, Context, Stage, ceil_hundredth, names, promql};
+use super::{Action, Context, Stage, ceil_hundredth, names, on_node, promql};
 use crate::planned::{RefusedStart, of_start};
 use dualplane_base::Phase;
 use dualplane_base::units::{Bytes, thousands};
@@ -179,7 +179,7 @@ fn raise(
                 ),
             )
             .because(format!("needed {need} − available {have} = {short} ({how})"))
-            .run(names(cx).exec(cx.facts.maker.memory())),
+            .run(on_node(&names(cx).node, cx.facts.maker.memory())),
         );
         return;
     };
