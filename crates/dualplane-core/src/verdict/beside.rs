@@ -4,7 +4,7 @@
 //! verdicts, so that nobody takes one's cause for the other's.
 
 use super::{Class, Confidence, Subject};
-use crate::evidence::{Bundle, Container, Judged, Pod, Termination};
+use crate::evidence::{Bundle, Container, Judged, Pod, Processes, Termination};
 use crate::facts;
 use crate::knowledge::Knowledge;
 
@@ -68,6 +68,8 @@ fn only(all: &Bundle, pod: &Pod, container: &Container, end: &Termination) -> Bu
             ended: end.finished,
         }),
         files: all.files.clone(),
+        // The listed processes are of the judged container: a line of any pid is not known to be of this one.
+        processes: all.processes.as_ref().map(|_| Processes { pids: Vec::new(), whole: true }),
         ..Bundle::default()
     }
 }
