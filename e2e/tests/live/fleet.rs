@@ -16,7 +16,7 @@ const WITHOUT: &[(&str, Option<&str>)] = &[
     ("comfyui-cuda-oom-runtime", None),
     ("ollama-mig-slice-too-small-c055", None),
     ("real-k8s-healthy", None),
-    ("real-live-scheduled-after-all", None),
+    ("live-scheduled-after-all", None),
     ("job-ended-in-order", None),
     ("pressure-both-planes", None),
     ("pressure-host-rising", None),
