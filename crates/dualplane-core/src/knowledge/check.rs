@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::signature::{Mark, Signature, compile};
-use super::{Examples, HeadExamples, Knowledge, Match};
+use super::signature::{Mark, Signature};
+use super::{Examples, HeadExamples, Knowledge, Match, pattern};
 use crate::text::strip_ansi;
 use dualplane_base::Class;
 use dualplane_engines::command_line::{program_words, shell};
@@ -148,7 +148,7 @@ fn entry(s: &Signature, say: &mut impl FnMut(String)) {
         say("host_memory needs class host_alloc_failure".into());
     }
     if let Some(p) = &s.pattern
-        && let Err(error) = compile(p)
+        && let Err(error) = pattern::check(p)
     {
         say(format!("its pattern does not compile: {error}"));
     }

@@ -1,11 +1,12 @@
-//! Finds the signatures that hold for a line: one pass of a multi-literal automaton, patterns only behind a hit.
+//! Finds the signatures that hold for a line: one pass for all literals, patterns only behind a hit.
 
 use std::collections::BTreeMap;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde::Serialize;
 
 use super::level::level;
+use super::literals::{Found, Literals};
+use super::pattern;
 use super::signature::{Mark, SigId, Signature};
 use super::spoken::is_spoken_of;
 use crate::units::{Bytes, parse_k8s_memory, parse_memory};
@@ -35,55 +36,38 @@ pub struct Match {
     pub captures: BTreeMap<String, Capture>,
 }
 
-/// As much of a literal is in the automaton; the rest is compared where that is found. Every start of the program builds it,
-/// and its states are what that costs.
-const HEAD: usize = 10;
-
-/// The automaton of the literals' heads, and whose literal is whose: the signature, and which of its literals.
+/// The literals of all signatures, and whose literal is whose: the signature, and which of its literals.
 #[derive(Debug)]
 pub(super) struct Matcher {
-    automaton: AhoCorasick,
+    literals: Literals,
     owner: Vec<(SigId, usize)>,
 }
 
 impl Matcher {
-    pub(super) fn new(signatures: &[Signature]) -> Result<Self, aho_corasick::BuildError> {
-        let mut literals = Vec::new();
-        let mut owner = Vec::new();
-        for (i, s) in signatures.iter().enumerate() {
-            for (n, literal) in s.literals.iter().enumerate() {
-                let bytes = literal.as_bytes();
-                literals.push(bytes.get(..HEAD).unwrap_or(bytes));
-                owner.push((SigId(u32::try_from(i).unwrap_or(u32::MAX)), n));
-            }
-        }
-        // Overlapping search needs the standard kind; the contiguous NFA builds in well under a millisecond.
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(&literals)?;
-        Ok(Self { automaton, owner })
+    pub(super) fn new(signatures: &[Signature]) -> Self {
+        let all = signatures.iter().flat_map(|s| &s.literals).map(String::as_str);
+        let owner = (0..).zip(signatures).flat_map(|(i, s)| (0..s.literals.len()).map(move |n| (SigId(i), n)));
+        Self { literals: Literals::new(all), owner: owner.collect() }
     }
 
     pub(super) fn matches(&self, all: &[Signature], text: &str, near: impl Fn(&str) -> bool) -> Vec<Match> {
         let mut found: Vec<Match> = Vec::new();
         let mut tried: Vec<SigId> = Vec::new();
-        for hit in self.automaton.find_overlapping_iter(text) {
-            let Some(&(id, literal)) = self.owner.get(hit.pattern().as_usize()) else { continue };
-            let Some(signature) = all.get(id.index()) else { continue };
-            let Some(literal) = signature.literals.get(literal) else { continue };
-            let whole = text.as_bytes().get(hit.start()..).is_some_and(|t| t.starts_with(literal.as_bytes()));
+        self.literals.find(text.as_bytes(), |Found { number, at }| {
+            let Some(&(id, literal)) = self.owner.get(number) else { return };
+            let Some(signature) = all.get(id.index()) else { return };
+            let Some(literal) = signature.literals.get(literal) else { return };
+            let whole = text.as_bytes().get(at..).is_some_and(|t| t.starts_with(literal.as_bytes()));
             if !whole || tried.contains(&id) {
-                continue;
+                return;
             }
             tried.push(id);
-            let end = hit.start() + literal.len();
-            if let Some(m) = holds(signature, id, text, hit.start(), end, &near)
-                && !(signature.mark == Mark::Failure && signature.unlike(level(text, hit.start())))
-            {
-                found.push(m);
-            }
-        }
+            let held = holds(signature, id, text, at, at + literal.len(), &near);
+            // The level of a line is looked for only where it matters.
+            found.extend(
+                held.filter(|_| signature.mark != Mark::Failure || !signature.unlike(level(text, at))),
+            );
+        });
         drop_user_text(all, &mut found);
         // An error that a line only speaks of proves nothing.
         let proves = |m: &Match| {
@@ -128,15 +112,12 @@ fn holds(
     if s.pattern.is_none() {
         return Some(Match { id, at: start, end, captures: BTreeMap::new() });
     }
-    let regex = s.regex()?;
-    let groups = regex.captures(text.as_bytes())?;
-    let whole = groups.get(0)?;
+    let found = s.captures(text)?;
+    let whole = found.get_match()?;
     let mut captures = BTreeMap::new();
-    for name in regex.capture_names().flatten() {
-        if let Some(group) = groups.name(name) {
-            let value = String::from_utf8_lossy(group.as_bytes());
-            captures.insert(name.to_owned(), read(&value, s.units.get(name).map(String::as_str)));
-        }
+    for (name, value) in pattern::groups(&found, text.as_bytes()) {
+        let value = String::from_utf8_lossy(value);
+        captures.insert(name.to_owned(), read(&value, s.units.get(name).map(String::as_str)));
     }
     let equal = |[a, b]: &[String; 2]| captures.contains_key(a) && captures.get(a) == captures.get(b);
     if s.changed.as_ref().is_some_and(equal) || s.unchanged.as_ref().is_some_and(|g| !equal(g)) {

@@ -6,7 +6,9 @@ mod check;
 pub mod document;
 mod gate;
 mod level;
+mod literals;
 mod matcher;
+mod pattern;
 mod redaction;
 mod signature;
 mod spoken;
@@ -34,9 +36,6 @@ pub enum KnowledgeError {
     /// The text is not what the schema asks for.
     #[error("knowledge does not parse: {0}")]
     Parse(#[from] serde_json::Error),
-    /// The literals of the signatures could not be compiled.
-    #[error("the literals of the signatures do not compile: {0}")]
-    Literals(#[from] aho_corasick::BuildError),
 }
 
 #[derive(Deserialize)]
@@ -85,14 +84,14 @@ impl Knowledge {
     /// Reads the JSON form of knowledge (what `build.rs` writes).
     ///
     /// # Errors
-    /// When the text does not follow the schema or its literals do not compile.
+    /// When the text does not follow the schema.
     pub fn from_json(text: &str) -> Result<Self, KnowledgeError> {
-        Self::from_document(serde_json::from_str(text)?)
+        Ok(Self::from_document(serde_json::from_str(text)?))
     }
 
-    fn from_document(doc: Document) -> Result<Self, KnowledgeError> {
-        let matcher = matcher::Matcher::new(&doc.signature)?;
-        Ok(Self {
+    fn from_document(doc: Document) -> Self {
+        let matcher = matcher::Matcher::new(&doc.signature);
+        Self {
             signatures: doc.signature,
             matcher,
             xids: doc.xid,
@@ -101,13 +100,13 @@ impl Knowledge {
             names: Names { secret: doc.secret_name, harmless: doc.harmless_name, fields: doc.user_field },
             gate: OnceLock::new(),
             engines: Engines::embedded().with(doc.engine),
-        })
+        }
     }
 
     /// The embedded knowledge with entries of a team's own: an entry whose id (or code) is known replaces it.
     ///
     /// # Errors
-    /// When the text does not follow the schema or its literals do not compile.
+    /// When the text does not follow the schema.
     pub fn extended(text: &str) -> Result<Self, KnowledgeError> {
         let mut all: Document =
             serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/knowledge.json")))?;
@@ -127,7 +126,7 @@ impl Knowledge {
         all.user_field.retain(|r| own.user_field.iter().all(|o| o.id != r.id));
         all.user_field.extend(own.user_field);
         all.engine = own.engine;
-        Self::from_document(all)
+        Ok(Self::from_document(all))
     }
 
     /// All signatures, in the order of their files.

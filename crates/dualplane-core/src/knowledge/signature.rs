@@ -1,12 +1,12 @@
 //! One log signature: which line, what it proves, which numbers it carries.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex_automata::util::captures::Captures;
 use serde::Deserialize;
 
 use super::level::Level;
+use super::pattern::Pattern;
 use dualplane_base::{Class, Phase};
 
 /// Index of a signature in [`super::Knowledge::signatures`].
@@ -133,7 +133,7 @@ pub struct Signature {
     /// Where it was read.
     pub source: String,
     #[serde(skip)]
-    regex: OnceLock<Option<Regex>>,
+    compiled: Pattern,
 }
 
 impl Signature {
@@ -162,13 +162,9 @@ impl Signature {
         self.mark == Mark::Failure && !self.any_level && self.file != "kernel" && level == Some(Level::Quiet)
     }
 
-    /// The compiled pattern; `None` where there is none or it does not compile (a test excludes the latter).
-    pub(crate) fn regex(&self) -> Option<&Regex> {
-        self.regex.get_or_init(|| self.pattern.as_deref().and_then(|p| compile(p).ok())).as_ref()
+    /// The first place of a line where the pattern stands; `None` also where there is none or it does not compile (a test
+    /// excludes the latter).
+    pub(crate) fn captures(&self, line: &str) -> Option<Captures> {
+        self.compiled.captures(self.pattern.as_deref()?, line.as_bytes())
     }
-}
-
-/// Compiles a pattern as the matcher uses it: on bytes, ASCII classes, bounded size.
-pub(super) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(pattern).unicode(false).size_limit(1 << 20).build()
 }

@@ -84,7 +84,7 @@ fn user_text<'k>(knowledge: &'k Knowledge, index: usize, text: &str, out: &mut S
     };
     let end = match &s.pattern {
         None => Some(literal),
-        Some(_) => s.regex().and_then(|r| r.find(text.as_bytes())).map(|m| m.end()),
+        Some(_) => s.captures(text).and_then(|c| c.get_match()).map(|m| m.end()),
     };
     let Some(end) = end.filter(|e| text.is_char_boundary(*e)) else { return };
     let Some(until) = &s.until else {

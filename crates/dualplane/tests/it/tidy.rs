@@ -14,7 +14,7 @@ const PURE: &[&str] =
 
 /// What these may link besides each other: all of it pure.
 const PURE_MAY_USE: &[&str] =
-    &["aho-corasick", "jiff", "memchr", "regex", "serde", "serde-saphyr", "serde_json", "thiserror"];
+    &["aho-corasick", "jiff", "memchr", "regex", "regex-automata", "serde", "serde-saphyr", "serde_json", "thiserror"];
 
 pub(crate) fn rust_files(dir: &Path, out: &mut Vec<PathBuf>) {
     for e in std::fs::read_dir(dir).unwrap() {
