@@ -36,6 +36,15 @@ pub struct Match {
     pub captures: BTreeMap<String, Capture>,
 }
 
+/// What is known of a line.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// The signatures that hold for it.
+    pub matches: Vec<Match>,
+    /// A text that a user wrote in it holds the words of an error, which proves nothing.
+    pub quotes_error: bool,
+}
+
 /// The literals of all signatures, and whose literal is whose: the signature, and which of its literals.
 #[derive(Debug)]
 pub(super) struct Matcher {
@@ -46,11 +55,12 @@ pub(super) struct Matcher {
 impl Matcher {
     pub(super) fn new(signatures: &[Signature]) -> Self {
         let all = signatures.iter().flat_map(|s| &s.literals).map(String::as_str);
-        let owner = (0..).zip(signatures).flat_map(|(i, s)| (0..s.literals.len()).map(move |n| (SigId(i), n)));
+        let owner =
+            (0..).zip(signatures).flat_map(|(i, s)| (0..s.literals.len()).map(move |n| (SigId(i), n)));
         Self { literals: Literals::new(all), owner: owner.collect() }
     }
 
-    pub(super) fn matches(&self, all: &[Signature], text: &str, near: impl Fn(&str) -> bool) -> Vec<Match> {
+    pub(super) fn known(&self, all: &[Signature], text: &str, near: impl Fn(&str) -> bool) -> Known {
         let mut found: Vec<Match> = Vec::new();
         let mut tried: Vec<SigId> = Vec::new();
         self.literals.find(text.as_bytes(), |Found { number, at }| {
@@ -68,7 +78,7 @@ impl Matcher {
                 held.filter(|_| signature.mark != Mark::Failure || !signature.unlike(level(text, at))),
             );
         });
-        drop_user_text(all, &mut found);
+        let quotes_error = drop_user_text(all, &mut found, text);
         // An error that a line only speaks of proves nothing.
         let proves = |m: &Match| {
             !matches!(mark(all, m), Some(Mark::Benign | Mark::Info | Mark::Phase | Mark::UserText))
@@ -79,7 +89,7 @@ impl Matcher {
             found.retain(|m| matches!(mark(all, m), Some(Mark::Benign | Mark::Info | Mark::Phase)));
         }
         found.sort_by_key(|m| (m.at, m.id));
-        found
+        Known { matches: found, quotes_error }
     }
 }
 
@@ -87,12 +97,16 @@ fn mark(all: &[Signature], m: &Match) -> Option<Mark> {
     all.get(m.id.index()).map(|s| s.mark)
 }
 
-/// What a user wrote is no evidence: matches behind the end of a user-text mark go.
-fn drop_user_text(all: &[Signature], found: &mut Vec<Match>) {
-    let from = found.iter().filter(|m| mark(all, m) == Some(Mark::UserText)).map(|m| m.end).min();
-    if let Some(from) = from {
-        found.retain(|m| m.at < from && (m.end <= from || mark(all, m) == Some(Mark::UserText)));
-    }
+/// What a user wrote is no evidence: matches behind the end of a user-text mark go. Says whether an error was among them.
+fn drop_user_text(all: &[Signature], found: &mut Vec<Match>, text: &str) -> bool {
+    let Some(from) = found.iter().filter(|m| mark(all, m) == Some(Mark::UserText)).map(|m| m.end).min()
+    else {
+        return false;
+    };
+    let error = |m: &Match| m.at >= from && mark(all, m) == Some(Mark::Fatal) && !is_spoken_of(text, m.at);
+    let quotes_error = found.iter().any(error);
+    found.retain(|m| m.at < from && (m.end <= from || mark(all, m) == Some(Mark::UserText)));
+    quotes_error
 }
 
 fn holds(

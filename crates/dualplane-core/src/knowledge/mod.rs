@@ -20,7 +20,7 @@ pub use dualplane_base::gpu::{Gpu, MigProfile};
 pub use dualplane_engines::{Engines, HeadExamples, metrics};
 pub(crate) use gate::{Gate, Owner};
 pub(crate) use level::{Level, level, level_of_record};
-pub use matcher::{Capture, Match};
+pub use matcher::{Capture, Known, Match};
 pub(crate) use redaction::Names;
 pub use redaction::{HarmlessName, Redaction, SecretName, UserField};
 pub use signature::{HostMemory, Mark, Scope, SigId, Signature};
@@ -149,7 +149,12 @@ impl Knowledge {
 
     /// All signatures that hold for one line; `context` says whether a literal stood nearby.
     pub fn matches(&self, text: &str, context: impl Fn(&str) -> bool) -> Vec<Match> {
-        self.matcher.matches(&self.signatures, text, context)
+        self.known(text, context).matches
+    }
+
+    /// The same, with what a user's text in the line holds.
+    pub fn known(&self, text: &str, context: impl Fn(&str) -> bool) -> Known {
+        self.matcher.known(&self.signatures, text, context)
     }
 
     /// What is known of an Xid code.

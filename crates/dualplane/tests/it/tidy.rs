@@ -13,8 +13,17 @@ const PURE: &[&str] =
     &["dualplane-base", "dualplane-core", "dualplane-engines", "dualplane-plan", "dualplane-report"];
 
 /// What these may link besides each other: all of it pure.
-const PURE_MAY_USE: &[&str] =
-    &["aho-corasick", "jiff", "memchr", "regex", "regex-automata", "serde", "serde-saphyr", "serde_json", "thiserror"];
+const PURE_MAY_USE: &[&str] = &[
+    "aho-corasick",
+    "jiff",
+    "memchr",
+    "regex",
+    "regex-automata",
+    "serde",
+    "serde-saphyr",
+    "serde_json",
+    "thiserror",
+];
 
 pub(crate) fn rust_files(dir: &Path, out: &mut Vec<PathBuf>) {
     for e in std::fs::read_dir(dir).unwrap() {

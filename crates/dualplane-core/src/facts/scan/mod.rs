@@ -1,42 +1,41 @@
 //! One pass over a log: signature hits, phases, tracebacks, kernel records.
 //!
-//! Ranks and processes interleave, so a traceback's frames are kept per process. Memory is bounded: of each signature
-//! only the first [`KEPT_PER_SIGNATURE`] hits of a file are kept as they are, later ones are counted and the last is kept.
+//! Ranks and processes interleave, so a traceback's frames are kept per process. Memory is bounded: see `found` and `xids`.
+
+mod found;
+mod listed;
+mod xids;
+
+pub(crate) use found::KEPT_PER_SIGNATURE;
+pub(crate) use listed::FAILED_ANSWERS;
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::cut_trace::CutTraces;
 use super::kernel_oom::{OomBuilder, RECORDS};
-use super::lines::{contains, is_alarm, kernel_text, mig_table_row};
-use super::openings::{Opening, any};
+use super::lines::{contains, is_alarm, kernel_text};
+use super::openings::any;
 use super::owner::{Owners, Whose};
 use super::trace::{Traces, exception_name, message_of};
 use super::worded::{Worded, by_words, explains, is_error, of_words};
-use super::{Exception, Facts, Hit, LogSummary, Mig, MigSeen, Place, quote, vram, xid};
+use super::{Exception, Facts, Hit, LogSummary, Place, quote, xid};
 use crate::evidence::LogSource;
 use crate::evidence::framing::{Unwrapped, process_of};
 use crate::evidence::parts::{Cut, Joined, Parts};
 use crate::evidence::prefix::unwrap;
-use crate::knowledge::{Knowledge, Mark, Match, Scope, Signature, level_of_record};
+use crate::knowledge::{Knowledge, Known, Mark, Match, Scope, Signature, level_of_record};
 use crate::time::Stamp;
 use dualplane_base::{Class, Phase};
 
-/// Of one signature in one file; the last one is kept besides.
-pub(crate) const KEPT_PER_SIGNATURE: usize = 64;
-/// Exceptions without a signature in one file.
-const KEPT_EXCEPTIONS: usize = 64;
-/// Lines of one Xid code of one GPU in one file: a flood must not hide another code or another GPU.
-const KEPT_PER_XID: u64 = 16;
-/// Xid lines in one file: all of the driver's fewer than 200 codes on some of a node's 16 GPUs.
-const KEPT_XIDS: usize = 4096;
+use self::found::Found;
+use self::listed::Listed;
+use self::xids::Xids;
+
 /// Longer lines are matched on their head only; the quoted text is cut there too.
 const MAX_LINE: usize = crate::evidence::MAX_LINE;
 /// How far back a signature's `context` looks.
 pub(crate) const CONTEXT_LINES: usize = 40;
-/// Answers that failed, as access logs write them.
-pub(crate) const FAILED_ANSWERS: &[Opening] =
-    &[Opening::new("HTTP/1.1\" 5", 0, 0), Opening::new("| 500 |", 0, 0), Opening::new("| 503 |", 0, 0)];
 
 /// Scans one log into the facts.
 pub(super) fn scan(log: &LogSource, knowledge: &Knowledge, owners: &Owners, facts: &mut Facts) {
@@ -59,26 +58,21 @@ struct Scan<'a> {
     log: &'a LogSource,
     knowledge: &'a Knowledge,
     owners: &'a Owners,
-    hits: Vec<Hit>,
-    counts: HashMap<u32, (usize, u64, Option<usize>)>,
-    exceptions: Vec<Exception>,
+    found: Found,
     traces: Traces,
     cut: CutTraces,
     recent: VecDeque<(Option<Cow<'a, str>>, &'a [u8])>,
     ooms: OomBuilder,
-    xids: Vec<super::XidEvent>,
-    xid_counts: HashMap<(u32, String), u64>,
+    xids: Xids,
+    listed: Listed,
     summary: LogSummary,
     /// Lines that a runtime cut.
     parts: Parts<Part>,
-    card: Option<String>,
     source: Option<String>,
     /// Where in the line at hand a user's text begins.
     user_text: Option<usize>,
     /// The server's run ended in order, and no line shows yet what the next one does.
     between_runs: bool,
-    /// A VRAM error whose sizes may stand in the lines below: which hit, whose process, how many lines are left.
-    unsized_error: Option<(usize, String, usize)>,
     prompts: quote::Prompts,
     /// The last error that only its words judge.
     worded: Option<Worded>,
@@ -92,22 +86,18 @@ impl<'a> Scan<'a> {
             log,
             knowledge,
             owners,
-            hits: Vec::new(),
-            counts: HashMap::new(),
-            exceptions: Vec::new(),
+            found: Found::default(),
             traces: Traces::default(),
             cut: CutTraces::default(),
             recent: VecDeque::with_capacity(CONTEXT_LINES),
             ooms: OomBuilder::default(),
-            xids: Vec::new(),
-            xid_counts: HashMap::new(),
+            xids: Xids::default(),
+            listed: Listed::default(),
             summary: LogSummary::of(log),
             parts: Parts::default(),
-            card: None,
             source: None,
             user_text: None,
             between_runs: false,
-            unsized_error: None,
             prompts: quote::Prompts::default(),
             worded: None,
             failed: false,
@@ -117,7 +107,7 @@ impl<'a> Scan<'a> {
     fn interrupted(&mut self) {
         self.traces = Traces::default();
         self.parts = Parts::default();
-        self.unsized_error = None;
+        self.found.interrupted();
         self.recent.clear();
     }
 
@@ -169,7 +159,7 @@ impl<'a> Scan<'a> {
 
     fn message(&mut self, number: u64, raw: &str, text: &str, stamp: Option<Stamp>, bytes: &'a [u8]) {
         let place = Place { file: self.log.name.clone(), line: Some(number) };
-        self.notice(number, text, &place);
+        self.listed.line(number, text, &place, self.recent.back().map(|(_, b)| *b), &mut self.summary);
         let tag = match (&self.source, process_of(text)) {
             (None, tag) => tag.map(str::to_owned),
             (Some(source), Some(tag)) => Some(format!("{source} {tag}")),
@@ -177,7 +167,7 @@ impl<'a> Scan<'a> {
             (Some(source), None) => (!self.traces.open_of(source)).then(|| source.clone()),
         };
         let process = self.traces.process(tag.as_deref(), text);
-        self.sizes_below(&process, text);
+        self.found.sizes_below(&process, text);
         let recent = &self.recent;
         let near = |literal: &str| {
             recent.iter().any(|(p, line)| {
@@ -185,12 +175,12 @@ impl<'a> Scan<'a> {
                     && contains(line, literal.as_bytes())
             })
         };
-        let mut matches = self.knowledge.matches(text, near);
+        let Known { mut matches, quotes_error } = self.knowledge.known(text, near);
         self.drop_quiet(raw, &mut matches);
         // What a user wrote is no evidence for any reader: kernel records and exceptions see only what stands before it.
         let own = matches.iter().filter(|m| self.mark(m) == Some(Mark::UserText)).map(|m| m.end).min();
         self.user_text = own;
-        if own.and_then(|end| text.get(end..)).is_some_and(|said| self.speaks_of_error(said)) {
+        if quotes_error {
             self.summary.quoted_error = Some((number, raw.to_owned()));
         }
         let own = own.and_then(|end| text.get(..end)).unwrap_or(text);
@@ -275,26 +265,6 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Sizes that stand below a message belong to it.
-    fn sizes_below(&mut self, process: &str, text: &str) {
-        let Some((hit, of, left)) = &mut self.unsized_error else { return };
-        if of != process {
-            return;
-        }
-        if let Some(hit) = self.hits.get_mut(*hit) {
-            vram::read_below(&mut hit.vram, message_of(text));
-        }
-        *left -= 1;
-        if *left == 0 {
-            self.unsized_error = None;
-        }
-    }
-
-    /// Whether a user's text holds the words of an error.
-    fn speaks_of_error(&self, said: &str) -> bool {
-        self.knowledge.matches(said, |_| false).iter().any(|m| self.mark(m) == Some(Mark::Fatal))
-    }
-
     fn mark(&self, m: &Match) -> Option<Mark> {
         self.knowledge.signature(m.id).map(|s| s.mark)
     }
@@ -337,7 +307,7 @@ impl<'a> Scan<'a> {
         if s.mark == Mark::UserText {
             return;
         }
-        let number = m.id.number();
+        let id = m.id;
         let mut hit = Hit::of(s, m, place, raw, stamp);
         hit.kernel = self.log.kernel;
         // Not even counted: many lines of a neighbour must not crowd out the pod's own.
@@ -349,24 +319,10 @@ impl<'a> Scan<'a> {
         }
         self.failed |= s.mark == Mark::Fatal;
         let phase = self.phase_of(s, line_phase, process);
-        let entry = self.counts.entry(number).or_insert((0, 0, None));
-        entry.1 += 1;
         hit.process = process.to_owned();
         hit.role = self.log.role;
         hit.phase = phase;
-        let asks = hit.class.is_some_and(|c| matches!(c, Class::CudaOomLoad | Class::CudaOomRuntime));
-        if asks && hit.vram.as_ref().is_none_or(|v| v.requested.is_none()) && entry.0 < KEPT_PER_SIGNATURE {
-            self.unsized_error = Some((self.hits.len(), process.to_owned(), vram::SIZE_LINES));
-        }
-        if entry.0 < KEPT_PER_SIGNATURE {
-            entry.0 += 1;
-            self.hits.push(hit);
-        } else if let Some(last) = entry.2.and_then(|i| self.hits.get_mut(i)) {
-            *last = hit;
-        } else {
-            entry.2 = Some(self.hits.len());
-            self.hits.push(hit);
-        }
+        self.found.hit(id, hit);
     }
 
     /// A line is of a run that began after an orderly end: what the one before served tells nothing of it.
@@ -410,77 +366,19 @@ impl<'a> Scan<'a> {
             return;
         }
         self.next_run();
-        if self.exceptions.len() < KEPT_EXCEPTIONS {
-            self.exceptions.push(Exception {
-                name: name.to_owned(),
-                message: message.to_owned(),
-                text: raw.to_owned(),
-                place: place.clone(),
-                phase: self.traces.phase(process).unwrap_or(self.summary.phase),
-            });
-        }
+        self.found.exception(Exception {
+            name: name.to_owned(),
+            message: message.to_owned(),
+            text: raw.to_owned(),
+            place: place.clone(),
+            phase: self.traces.phase(process).unwrap_or(self.summary.phase),
+        });
     }
 
     fn kernel(&mut self, place: &Place, raw: &str, text: &str, stamp: Option<Stamp>) {
         self.ooms.line(place, raw, text, stamp);
-        let Some(event) = xid::parse(place, raw, text, stamp) else { return };
-        let full = self.xids.len() >= KEPT_XIDS;
-        let key = (event.code, event.pci.clone());
-        let kept = match self.xid_counts.get_mut(&key) {
-            Some(n) => {
-                *n += 1;
-                *n <= KEPT_PER_XID && !full
-            }
-            None if full => false,
-            None => {
-                self.xid_counts.insert(key, 1);
-                true
-            }
-        };
-        if kept {
-            self.xids.push(event);
-        } else {
-            self.summary.dropped_xids += 1;
-        }
-    }
-
-    /// Small things that are no signatures: failed answers and MIG listings.
-    fn notice(&mut self, number: u64, text: &str, place: &Place) {
-        if any(FAILED_ANSWERS, text) {
-            self.summary.last_5xx = Some(number);
-        }
-        if self.summary.gpus.len() < xid::KEPT_GPUS
-            && let Some((address, uuid)) = xid::listed(text)
-        {
-            self.summary.gpus.push((address, uuid, number));
-        }
-        if self.summary.mig.is_some() {
-            return;
-        }
-        if let Some(rest) = text.trim_start().strip_prefix("GPU ") {
-            self.card =
-                rest.split_once(": ").and_then(|(_, n)| n.split_once(" (UUID")).map(|(n, _)| n.to_owned());
-        }
-        // nvidia-smi -L: "  MIG 1g.18gb     Device  0: (UUID: MIG-…)"
-        let profile = text.trim_start().strip_prefix("MIG ").and_then(|r| r.split_whitespace().next());
-        let profile =
-            profile.filter(|p| p.contains("g.") && p.ends_with(|c: char| c.is_ascii_alphanumeric()));
-        if let Some(profile) = profile {
-            self.summary.mig = Some(Mig {
-                profile: Some(profile.to_owned()),
-                size: None,
-                card: self.card.clone(),
-                place: place.clone(),
-                seen: MigSeen::Line(text.trim().to_owned()),
-            });
-        } else if let Some(size) = mig_table_row(text, self.recent.back().map(|(_, b)| *b)) {
-            self.summary.mig = Some(Mig {
-                profile: None,
-                size: Some(size),
-                card: self.card.clone(),
-                place: place.clone(),
-                seen: MigSeen::Line(text.trim().to_owned()),
-            });
+        if let Some(event) = xid::parse(place, raw, text, stamp) {
+            self.xids.take(event);
         }
     }
 
@@ -490,22 +388,16 @@ impl<'a> Scan<'a> {
         for (number, raw, text) in open {
             self.message(number, &raw, &text, None, b"");
         }
-        if let Some(w) = self.worded.take().filter(|_| !self.hits.iter().any(explains))
+        if let Some(w) = self.worded.take().filter(|_| !self.found.hits().iter().any(explains))
             && let Some(s) = self.knowledge.signature(w.found.id)
         {
             self.matched(s, w.found, &w.place, &w.raw, w.stamp, &w.process, None);
         }
-        for (number, (_, count, _)) in &self.counts {
-            let id = self.knowledge.signatures().get(*number as usize).map(|s| &s.id);
-            if let Some(first) = self.hits.iter_mut().find(|h| Some(&h.id) == id) {
-                first.count = *count;
-            }
-        }
         self.summary.cut_trace = self.cut.first();
-        facts.hits.append(&mut self.hits);
-        facts.exceptions.append(&mut self.exceptions);
+        self.summary.dropped_xids = self.xids.dropped;
+        self.found.finish(self.knowledge, facts);
         facts.ooms.append(&mut self.ooms.finish());
-        facts.xids.append(&mut self.xids);
+        facts.xids.append(&mut self.xids.kept);
         facts.logs.push(self.summary);
     }
 }
@@ -541,10 +433,10 @@ fn whole(parts: Vec<Part>) -> Option<(u64, String, String)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn facts(name: &str, text: &str, kernel: bool) -> Facts {
+    pub(super) fn facts(name: &str, text: &str, kernel: bool) -> Facts {
         let log = LogSource {
             name: name.into(),
             kernel,
@@ -568,17 +460,5 @@ mod tests {
         let hit = f.hits.iter().find(|h| h.class.is_some()).unwrap();
         assert_eq!(hit.place.line, Some(1));
         assert!(!hit.captures.is_empty(), "the numbers stand in the second part");
-    }
-
-    #[test]
-    fn a_flood_of_one_xid_does_not_hide_another() {
-        let mut text =
-            "[1.000000] NVRM: Xid (PCI:0000:4a:00): 43, pid=1, name=x, Ch 00000001\n".repeat(10_050);
-        text.push_str("[1.500000] NVRM: Xid (PCI:0000:5a:00): 43, pid=1, name=x, Ch 00000001\n");
-        text.push_str("[2.000000] NVRM: Xid (PCI:0000:4a:00): 79, GPU has fallen off the bus.\n");
-        let f = facts("kernel.log", &text, true);
-        assert_eq!(f.xids.last().map(|x| x.code), Some(79));
-        assert_eq!(f.xids.len() as u64, KEPT_PER_XID + 2);
-        assert_eq!(f.logs[0].dropped_xids, 10_050 - KEPT_PER_XID);
     }
 }
