@@ -182,8 +182,11 @@ fn a_hot_card_is_told_and_its_node_cordoned() {
             "index, name, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB], memory.free [MiB], temperature.gpu\n0, NVIDIA H100 80GB HBM3, GPU-5fd4f087-86f3-7a43-b711-4771313afc50, 00000000:4A:00.0, 81559 MiB, 70000 MiB, 11559 MiB, {celsius}\n"
         )
     };
+    let dcgm = |celsius: u32| {
+        format!("DCGM_FI_DEV_GPU_TEMP{{gpu=\"0\",UUID=\"GPU-5fd4f087\",Hostname=\"gpu-1\"}} {celsius}\n")
+    };
     for (celsius, told) in [(94, true), (71, false)] {
-        for smi in [table(celsius), csv(celsius)] {
+        for smi in [table(celsius), csv(celsius), dcgm(celsius)] {
             let files = vec![
                 dualplane_core::evidence::RawFile::new(
                     "previous.log",
@@ -196,6 +199,25 @@ fn a_hot_card_is_told_and_its_node_cordoned() {
             let cordon = r.actions.iter().flat_map(|a| &a.commands).any(|c| c.starts_with("kubectl cordon"));
             assert_eq!((cited, cordon), (told, told), "{celsius}");
         }
+    }
+}
+
+/// A scrape of a whole cluster holds the cards of all nodes: only those of the pod's own, and none where that is not known.
+#[test]
+fn a_hot_card_of_another_node_is_none_of_this_pods() {
+    let knowledge = Knowledge::embedded().unwrap();
+    let scrape = "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\",Hostname=\"gpu-1\"} 55\nDCGM_FI_DEV_GPU_TEMP{gpu=\"3\",Hostname=\"gpu-2\"} 95\n";
+    let pod = |node: &str| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"llm-0","namespace":"serving"}},"spec":{{{node}"containers":[{{"name":"server","image":"vllm/vllm-openai:v0.11.2"}}]}},"status":{{"containerStatuses":[{{"name":"server","restartCount":1,"lastState":{{"terminated":{{"exitCode":137,"reason":"OOMKilled"}}}}}}]}}}}"#
+        )
+    };
+    for (node, told) in [(r#""nodeName":"gpu-1","#, false), (r#""nodeName":"gpu-2","#, true), ("", false)] {
+        let file = |name: &str, text: String| dualplane_core::evidence::RawFile::new(name, text);
+        let files = vec![file("pod.json", pod(node)), file("m.prom", scrape.to_owned())];
+        let r = report::triage_all("x", files, Vec::new(), &knowledge).remove(0);
+        let kept_off = r.actions.iter().any(|a| a.title.contains("until GPU 3 is checked"));
+        assert_eq!(kept_off, told, "{node}");
     }
 }
 

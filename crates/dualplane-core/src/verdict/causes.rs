@@ -56,7 +56,7 @@ pub(super) fn rank(
         }
     }
     causes.extend(in_other_containers(bundle, subject));
-    causes.extend(super::gpus::hints(bundle, facts, decided));
+    causes.extend(super::gpus::hints(bundle, facts, decided, subject.node.as_deref()));
     causes.extend(other_plane(bundle, facts, decided, subject));
     causes.extend(super::memory::no_kill(bundle, decided, subject, &causes));
     causes

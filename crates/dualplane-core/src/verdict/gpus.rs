@@ -59,13 +59,6 @@ pub fn faulty_card(bundle: &Bundle) -> Option<(&GpuSnapshot, &Gpu)> {
     bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g))).find(|(_, g)| g.is_faulty())
 }
 
-/// The hottest card of those at their limit of temperature, in °C.
-#[must_use]
-pub fn hot_card(bundle: &Bundle) -> Option<(&GpuSnapshot, &Gpu, u32)> {
-    let all = bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g)));
-    all.filter_map(|(s, g)| Some((s, g, g.hot()?))).max_by_key(|(.., celsius)| *celsius)
-}
-
 /// The one card that can be the container's: the only one, or the one that its environment or the kubelet names.
 pub(super) fn own_card(bundle: &Bundle) -> Option<(&GpuSnapshot, &Gpu)> {
     let all = cards(bundle);
@@ -184,7 +177,7 @@ pub(super) fn fault(g: &Gpu) -> Fault {
 }
 
 /// Causes that a printout suggests and that cannot be settled from it.
-pub(super) fn hints(bundle: &Bundle, facts: &Facts, decided: &Decided) -> Vec<Cause> {
+pub(super) fn hints(bundle: &Bundle, facts: &Facts, decided: &Decided, node: Option<&str>) -> Vec<Cause> {
     let mut out = Vec::new();
     let cause = |class, title: String, supports, against: proof::Gpu| Cause {
         class,
@@ -203,11 +196,15 @@ pub(super) fn hints(bundle: &Bundle, facts: &Facts, decided: &Decided) -> Vec<Ca
         let against = proof::Gpu::MaybeFaultWithoutTime;
         out.push(cause(Class::XidHardware, format!("GPU {name} reports a memory fault"), vec![at], against));
     }
-    if let Some((s, g, celsius)) = hot_card(bundle) {
-        let proof = proof::Gpu::MaybeFaulty { tool: s.tool, fault: Fault::Hot(celsius) };
-        let at = Cited::at(proof, &place(&s.file, g.line));
-        let title = format!("GPU {} is at {celsius} °C", g.label());
-        out.push(cause(Class::XidHardware, title, vec![at], proof::Gpu::HeatOfAMoment));
+    if let Some(heat) = super::heat::hottest(bundle, node) {
+        let proof = proof::Gpu::MaybeFaulty { tool: heat.tool, fault: Fault::Hot(heat.celsius) };
+        let title = format!("GPU {} is at {} °C", crate::text::name(&heat.gpu), heat.celsius);
+        out.push(cause(
+            Class::XidHardware,
+            title,
+            vec![Cited::at(proof, &heat.place)],
+            proof::Gpu::HeatOfAMoment,
+        ));
     }
     let oom = matches!(decided.class, Class::CudaOomLoad | Class::CudaOomRuntime);
     let several = cards(bundle).len() > 1 && own_card(bundle).is_none();

@@ -1,7 +1,7 @@
 //! A card with a fault or at its limit of temperature takes its node out of service, whatever ended the server.
 
 use super::{Action, Context, Stage, names, on_node};
-use dualplane_core::verdict::{faulty_card, hot_card};
+use dualplane_core::verdict::{faulty_card, heat};
 
 /// `others` are the actions that the class advises.
 pub(super) fn advise(cx: &Context<'_>, others: &[Action]) -> Option<Action> {
@@ -9,19 +9,15 @@ pub(super) fn advise(cx: &Context<'_>, others: &[Action]) -> Option<Action> {
     if others.iter().flat_map(|a| &a.commands).any(|c| c.starts_with("kubectl cordon ")) {
         return None;
     }
-    let (card, why) = match (hot_card(cx.bundle), faulty_card(cx.bundle)) {
-        (Some((_, g, celsius)), _) => (g, format!("{celsius} °C")),
-        (None, Some((_, g))) => (g, "its counters show a fault of its memory".to_owned()),
-        (None, None) => return None,
+    let (card, why) = match heat::hottest(cx.bundle, cx.verdict.subject.node.as_deref()) {
+        Some(heat) => (heat.gpu, format!("{} °C", heat.celsius)),
+        None => (faulty_card(cx.bundle)?.1.label(), "its counters show a fault of its memory".to_owned()),
     };
     let n = names(cx);
     Some(
         Action::new(
             Stage::StopTheBleeding,
-            format!(
-                "Keep new pods off the node until GPU {} is checked",
-                dualplane_base::text::name(&card.label())
-            ),
+            format!("Keep new pods off the node until GPU {} is checked", dualplane_base::text::name(&card)),
         )
         .because(why)
         .because("where a second look confirms it: move its traffic to other replicas, drain the node, and tell the vendor")

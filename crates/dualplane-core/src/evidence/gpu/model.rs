@@ -95,6 +95,15 @@ pub struct GpuProcess {
     pub used: Option<Bytes>,
 }
 
+/// A temperature at which a card slows down to protect itself or is about to.
+#[must_use]
+pub fn hot(celsius: u32) -> Option<u32> {
+    // NVIDIA's data-centre cards slow down at 87 to 95 °C (nvidia-smi -q: "GPU Slowdown Temp"); 90 is the usual alert.
+    const HOT: u32 = 90;
+    // Above this it is an exporter's mark of a value that it could not read.
+    (HOT..200).contains(&celsius).then_some(celsius)
+}
+
 impl GpuSnapshot {
     /// Nothing was read.
     #[must_use]
@@ -129,9 +138,7 @@ impl Gpu {
     /// Its temperature, where the card slows down to protect itself or is about to.
     #[must_use]
     pub fn hot(&self) -> Option<u32> {
-        // NVIDIA's data-centre cards slow down at 87 to 95 °C (nvidia-smi -q: "GPU Slowdown Temp"); 90 is the usual alert.
-        const HOT: u32 = 90;
-        self.celsius.filter(|c| (HOT..200).contains(c))
+        self.celsius.and_then(hot)
     }
 
     /// What people call it: its index, else its PCI address.
