@@ -9,7 +9,7 @@ use super::{DevError, Outcome};
 pub(crate) fn run() -> Result<Outcome, DevError> {
     let knowledge = Knowledge::embedded()?;
     let logs = knowledge.signatures().iter().filter(|s| !s.of_objects());
-    let all: BTreeSet<&str> = logs.flat_map(|s| &s.literals).map(String::as_str).collect();
+    let all: BTreeSet<&str> = logs.flat_map(|s| s.literals.iter()).map(AsRef::as_ref).collect();
     let text: String = all.into_iter().map(|l| format!("{l}\n")).collect();
     Ok(Outcome::of(text))
 }

@@ -90,7 +90,7 @@ fn every_example_that_decides_is_kept_at_any_place() {
     for (id, example) in examples() {
         let s = knowledge.signatures().iter().find(|s| s.id == id).unwrap();
         let frame = s.mark == Mark::Phase && s.scope == Scope::Frame;
-        let daily = s.literals.iter().all(|l| healthy.contains(l.as_str()) || l.len() < 6);
+        let daily = s.literals.iter().all(|l| healthy.contains(l.as_ref()) || l.len() < 6);
         let quiet = matches!(s.mark, Mark::Benign | Mark::UserText) || s.of_objects() || s.of_exceptions();
         if frame || quiet || daily || matches!(s.mark, Mark::Info | Mark::Phase) {
             continue;

@@ -50,12 +50,12 @@ pub struct Hit {
 impl Hit {
     pub(super) fn of(s: &Signature, m: Match, place: &Place, text: &str, stamp: Option<Stamp>) -> Self {
         Self {
-            id: s.id.clone(),
-            engine: s.engine.clone(),
+            id: s.id.to_string(),
+            engine: s.engine.as_deref().map(str::to_owned),
             mark: s.mark,
             class: s.class,
-            meaning: s.meaning.clone(),
-            doubt: s.doubt.clone(),
+            meaning: s.meaning.to_string(),
+            doubt: s.doubt.as_deref().map(str::to_owned),
             place: place.clone(),
             text: text.to_owned(),
             stamp,

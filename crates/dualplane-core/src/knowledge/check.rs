@@ -157,7 +157,7 @@ fn entry(s: &Signature, say: &mut impl FnMut(String)) {
 fn hits(knowledge: &Knowledge, id: &str, line: &str, context: bool) -> bool {
     let is = |m: &Match| knowledge.signature(m.id).is_some_and(|s| s.id == id);
     // Its own context stands near an example, not that of every other entry.
-    let own = knowledge.signatures().iter().rev().find(|s| s.id == id).map(|s| s.context.as_slice());
+    let own = knowledge.signatures().iter().rev().find(|s| s.id == id).map(|s| &*s.context);
     let near = |word: &str| context && own.unwrap_or_default().iter().any(|c| c == word);
     knowledge.matches(&strip_ansi(line), near).iter().any(is)
 }

@@ -154,7 +154,7 @@ mod tests {
     fn every_literal_of_the_knowledge_is_found_in_itself() {
         let knowledge = crate::knowledge::Knowledge::embedded().unwrap();
         let all: Vec<&str> =
-            knowledge.signatures().iter().flat_map(|s| &s.literals).map(String::as_str).collect();
+            knowledge.signatures().iter().flat_map(|s| s.literals.iter()).map(AsRef::as_ref).collect();
         let literals = Literals::new(all.iter().copied());
         for (number, literal) in all.iter().enumerate() {
             let mut own = false;

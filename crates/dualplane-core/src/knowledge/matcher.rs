@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::level::level;
 use super::literals::{Found, Literals};
 use super::pattern;
-use super::signature::{Mark, SigId, Signature};
+use super::signature::{Mark, SigId, Signature, Text};
 use super::spoken::is_spoken_of;
 use crate::units::{Bytes, parse_k8s_memory, parse_memory};
 
@@ -54,7 +54,7 @@ pub(super) struct Matcher {
 
 impl Matcher {
     pub(super) fn new(signatures: &[Signature]) -> Self {
-        let all = signatures.iter().flat_map(|s| &s.literals).map(String::as_str);
+        let all = signatures.iter().flat_map(|s| s.literals.iter()).map(AsRef::as_ref);
         let owner =
             (0..).zip(signatures).flat_map(|(i, s)| (0..s.literals.len()).map(move |n| (SigId(i), n)));
         Self { literals: Literals::new(all), owner: owner.collect() }
@@ -117,10 +117,10 @@ fn holds(
     end: usize,
     near: &impl Fn(&str) -> bool,
 ) -> Option<Match> {
-    if s.unless.iter().any(|u| text.contains(u.as_str())) {
+    if s.unless.iter().any(|u| text.contains(u.as_ref())) {
         return None;
     }
-    if !s.context.is_empty() && !s.context.iter().any(|c| text.contains(c.as_str()) || near(c)) {
+    if !s.context.is_empty() && !s.context.iter().any(|c| text.contains(c.as_ref()) || near(c)) {
         return None;
     }
     if s.pattern.is_none() {
@@ -131,9 +131,11 @@ fn holds(
     let mut captures = BTreeMap::new();
     for (name, value) in pattern::groups(&found, text.as_bytes()) {
         let value = String::from_utf8_lossy(value);
-        captures.insert(name.to_owned(), read(&value, s.units.get(name).map(String::as_str)));
+        captures.insert(name.to_owned(), read(&value, s.unit(name)));
     }
-    let equal = |[a, b]: &[String; 2]| captures.contains_key(a) && captures.get(a) == captures.get(b);
+    let equal = |[a, b]: &[Text; 2]| {
+        captures.contains_key(a.as_ref()) && captures.get(a.as_ref()) == captures.get(b.as_ref())
+    };
     if s.changed.as_ref().is_some_and(equal) || s.unchanged.as_ref().is_some_and(|g| !equal(g)) {
         return None;
     }

@@ -4,6 +4,7 @@
 
 mod check;
 pub mod document;
+mod embedded;
 mod gate;
 mod level;
 mod literals;
@@ -23,9 +24,10 @@ pub(crate) use level::{Level, level, level_of_record};
 pub use matcher::{Capture, Known, Match};
 pub(crate) use redaction::Names;
 pub use redaction::{HarmlessName, Redaction, SecretName, UserField};
-pub use signature::{HostMemory, Mark, Scope, SigId, Signature};
+pub use signature::{HostMemory, Mark, Scope, SigId, Signature, Text, Texts};
 pub use xid::{Xid, XidKind};
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
@@ -62,7 +64,7 @@ struct Document {
 /// Everything in `knowledge/`, ready to match.
 #[derive(Debug)]
 pub struct Knowledge {
-    signatures: Vec<Signature>,
+    signatures: Cow<'static, [Signature]>,
     matcher: matcher::Matcher,
     xids: Vec<Xid>,
     gpus: Vec<Gpu>,
@@ -78,21 +80,14 @@ impl Knowledge {
     /// # Errors
     /// When the embedded text does not parse, which the tests of this crate exclude.
     pub fn embedded() -> Result<Self, KnowledgeError> {
-        Self::from_json(include_str!(concat!(env!("OUT_DIR"), "/knowledge.json")))
+        let doc = serde_json::from_str(embedded::DOCUMENT)?;
+        Ok(Self::from_document(doc, Cow::Borrowed(&embedded::SIGNATURES)))
     }
 
-    /// Reads the JSON form of knowledge (what `build.rs` writes).
-    ///
-    /// # Errors
-    /// When the text does not follow the schema.
-    pub fn from_json(text: &str) -> Result<Self, KnowledgeError> {
-        Ok(Self::from_document(serde_json::from_str(text)?))
-    }
-
-    fn from_document(doc: Document) -> Self {
-        let matcher = matcher::Matcher::new(&doc.signature);
+    fn from_document(doc: Document, signatures: Cow<'static, [Signature]>) -> Self {
+        let matcher = matcher::Matcher::new(&signatures);
         Self {
-            signatures: doc.signature,
+            signatures,
             matcher,
             xids: doc.xid,
             gpus: doc.gpu,
@@ -108,13 +103,13 @@ impl Knowledge {
     /// # Errors
     /// When the text does not follow the schema.
     pub fn extended(text: &str) -> Result<Self, KnowledgeError> {
-        let mut all: Document =
-            serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/knowledge.json")))?;
+        let mut all: Document = serde_json::from_str(embedded::DOCUMENT)?;
         let own: Document = serde_json::from_str(text)?;
-        all.signature.retain(|s| own.signature.iter().all(|o| o.id != s.id));
+        let known = embedded::SIGNATURES.iter().filter(|s| own.signature.iter().all(|o| o.id != s.id));
+        let mut signatures: Vec<Signature> = known.cloned().collect();
+        signatures.extend(own.signature);
         all.xid.retain(|x| own.xid.iter().all(|o| o.code != x.code));
         all.gpu.retain(|g| own.gpu.iter().all(|o| o.id != g.id));
-        all.signature.extend(own.signature);
         all.xid.extend(own.xid);
         all.gpu.extend(own.gpu);
         all.redaction.retain(|r| own.redaction.iter().all(|o| o.id != r.id));
@@ -126,7 +121,7 @@ impl Knowledge {
         all.user_field.retain(|r| own.user_field.iter().all(|o| o.id != r.id));
         all.user_field.extend(own.user_field);
         all.engine = own.engine;
-        Ok(Self::from_document(all))
+        Ok(Self::from_document(all, signatures.into()))
     }
 
     /// All signatures, in the order of their files.

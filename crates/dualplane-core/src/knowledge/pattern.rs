@@ -22,7 +22,19 @@ pub(super) struct Pattern {
     asked: AtomicU32,
 }
 
+impl Clone for Pattern {
+    /// A copy is compiled anew.
+    fn clone(&self) -> Self {
+        Self::new()
+    }
+}
+
 impl Pattern {
+    /// Not compiled yet.
+    pub(super) const fn new() -> Self {
+        Self { few: OnceLock::new(), many: OnceLock::new(), asked: AtomicU32::new(0) }
+    }
+
     /// The groups of the first place where the pattern of this text stands; `None` also where it does not compile.
     pub(super) fn captures(&self, pattern: &str, line: &[u8]) -> Option<Captures> {
         let regex = if self.asked.load(Ordering::Relaxed) < FEW {
@@ -48,8 +60,9 @@ pub(super) fn groups<'a>(
 }
 
 /// Whether a pattern compiles, and if not why.
-pub(super) fn check(pattern: &str) -> Result<(), BuildError> {
-    compile(pattern, &for_few()).map(drop)
+pub(super) fn check(pattern: &str) -> Result<(), String> {
+    let why = |e: Box<BuildError>| e.syntax_error().map_or_else(|| e.to_string(), ToString::to_string);
+    compile(pattern, &for_few()).map(drop).map_err(why)
 }
 
 fn for_few() -> Config {
@@ -57,11 +70,12 @@ fn for_few() -> Config {
 }
 
 /// Compiles a pattern as the matcher uses it: on bytes, ASCII classes, bounded size.
-fn compile(pattern: &str, config: &Config) -> Result<Regex, BuildError> {
+fn compile(pattern: &str, config: &Config) -> Result<Regex, Box<BuildError>> {
     Regex::builder()
         .syntax(syntax::Config::new().unicode(false).utf8(false))
         .configure(config.clone().utf8_empty(false).nfa_size_limit(Some(1 << 20)))
         .build(pattern)
+        .map_err(Box::new)
 }
 
 #[cfg(test)]

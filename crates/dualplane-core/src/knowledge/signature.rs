@@ -1,9 +1,10 @@
 //! One log signature: which line, what it proves, which numbers it carries.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use regex_automata::util::captures::Captures;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::level::Level;
 use super::pattern::Pattern;
@@ -72,17 +73,23 @@ pub enum HostMemory {
     Pinned,
 }
 
-/// One entry of `knowledge/`.
-#[derive(Debug, Deserialize)]
+/// Words of an entry: the embedded ones are part of the program, a team's own were read.
+pub type Text = Cow<'static, str>;
+/// Several of them.
+pub type Texts = Cow<'static, [Text]>;
+
+/// One entry of `knowledge/`. `build.rs` writes those that are embedded as Rust, so that no start has to read them: a field
+/// that is added here has to be added there.
+#[derive(Debug, Clone, Deserialize)]
 pub struct Signature {
     /// Stable id, `<file>.<name>`.
-    pub id: String,
+    pub id: Text,
     /// The engine that prints it, where the file names one.
     #[serde(default)]
-    pub engine: Option<String>,
+    pub engine: Option<Text>,
     /// File below `knowledge/`, without extension.
     #[serde(default)]
-    pub file: String,
+    pub file: Text,
     /// What the line proves.
     pub mark: Mark,
     /// Class of the verdict, where the line is a cause.
@@ -98,45 +105,55 @@ pub struct Signature {
     #[serde(default)]
     pub scope: Scope,
     /// Any of these must stand in the line.
-    pub literals: Vec<String>,
+    pub literals: Texts,
     /// And this must match, where given.
     #[serde(default)]
-    pub pattern: Option<String>,
+    pub pattern: Option<Text>,
     /// Units of named groups.
-    #[serde(default)]
-    pub units: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "pairs")]
+    pub units: Cow<'static, [(Text, Text)]>,
     /// Any of these must stand in the line or shortly before it.
     #[serde(default)]
-    pub context: Vec<String>,
+    pub context: Texts,
     /// None of these may stand in the line.
     #[serde(default)]
-    pub unless: Vec<String>,
+    pub unless: Texts,
     /// Two groups whose values must differ: a "before" and an "after".
     #[serde(default)]
-    pub changed: Option<[String; 2]>,
+    pub changed: Option<[Text; 2]>,
     /// Two groups whose values must be the same.
     #[serde(default)]
-    pub unchanged: Option<[String; 2]>,
+    pub unchanged: Option<[Text; 2]>,
     /// For user text: it ends before the last of these in the line; without it, it reaches to the line's end.
     #[serde(default)]
-    pub until: Option<String>,
+    pub until: Option<Text>,
     /// Versions in which the line was seen.
-    pub versions: String,
+    pub versions: Text,
     /// One sentence for the person on call.
-    pub meaning: String,
+    pub meaning: Text,
     /// For failures: what else may stand behind it, and what would show that.
     #[serde(default)]
-    pub doubt: Option<String>,
+    pub doubt: Option<Text>,
     /// For failures: the program logs this end at a level below errors, too.
     #[serde(default)]
     pub any_level: bool,
     /// Where it was read.
-    pub source: String,
+    pub source: Text,
     #[serde(skip)]
-    compiled: Pattern,
+    pub(super) compiled: Pattern,
+}
+
+fn pairs<'de, D: Deserializer<'de>>(from: D) -> Result<Cow<'static, [(Text, Text)]>, D::Error> {
+    Ok(Cow::Owned(BTreeMap::<Text, Text>::deserialize(from)?.into_iter().collect()))
 }
 
 impl Signature {
+    /// The unit of a named group.
+    #[must_use]
+    pub fn unit(&self, group: &str) -> Option<&str> {
+        self.units.iter().find(|(name, _)| name == group).map(|(_, unit)| unit.as_ref())
+    }
+
     /// Events and status messages have their own file: those wordings in a container's log are quotes.
     #[must_use]
     pub fn of_objects(&self) -> bool {

@@ -78,8 +78,8 @@ pub(super) fn find<'k>(knowledge: &'k Knowledge, text: &str) -> Spans<'k> {
 fn user_text<'k>(knowledge: &'k Knowledge, index: usize, text: &str, out: &mut Spans<'k>) {
     let Some(s) = knowledge.signatures().get(index) else { return };
     // The automaton knows no case, the signature does.
-    let literal = s.literals.iter().filter_map(|l| Some(text.find(l.as_str())? + l.len())).min();
-    let Some(literal) = literal.filter(|_| !s.unless.iter().any(|u| text.contains(u.as_str()))) else {
+    let literal = s.literals.iter().filter_map(|l| Some(text.find(l.as_ref())? + l.len())).min();
+    let Some(literal) = literal.filter(|_| !s.unless.iter().any(|u| text.contains(u.as_ref()))) else {
         return;
     };
     let end = match &s.pattern {
@@ -92,7 +92,7 @@ fn user_text<'k>(knowledge: &'k Knowledge, index: usize, text: &str, out: &mut S
         return;
     };
     let rest = text.get(end..).unwrap_or_default();
-    let own = rest.rfind(until.as_str()).map_or(rest, |i| rest.get(..i).unwrap_or(rest));
+    let own = rest.rfind(until.as_ref()).map_or(rest, |i| rest.get(..i).unwrap_or(rest));
     // A path of plain words is the server's; what stands behind it, or anything else, is the user's.
     let path = own
         .bytes()

@@ -43,8 +43,8 @@ pub(super) fn words(knowledge: &Knowledge) -> (Vec<String>, Vec<Worth>) {
         if s.of_objects() || s.of_exceptions() {
             continue;
         }
-        for literal in s.literals.iter().filter(|l| l.len() >= MIN_WORD && !EVERYDAY.contains(l.as_str())) {
-            let old = all.entry(literal.clone()).or_insert(worth);
+        for literal in s.literals.iter().filter(|l| l.len() >= MIN_WORD && !EVERYDAY.contains(l.as_ref())) {
+            let old = all.entry(literal.to_string()).or_insert(worth);
             // A signature that has the word judges for itself what stands behind it.
             *old = Worth { rank: old.rank.max(worth.rank), after: old.after.max(worth.after), unless: None };
         }

@@ -152,10 +152,10 @@ fn judge(
                 let Some(signature) = knowledge.signature(found.id) else { continue };
                 match signature.mark {
                     Mark::Info | Mark::Phase | Mark::UserText => {}
-                    Mark::Benign => return State::Benign(signature.id.clone()),
+                    Mark::Benign => return State::Benign(signature.id.to_string()),
                     // Words alone count only where they are asked: for exceptions.
                     _ if signature.of_exceptions() && severity != "raise" => {}
-                    _ => return State::Known(signature.id.clone()),
+                    _ => return State::Known(signature.id.to_string()),
                 }
             }
         }

@@ -126,7 +126,7 @@ fn near(k: &Knowledge, word: &str) -> Vec<String> {
     let word = word.to_ascii_lowercase();
     let classes = Class::ALL.iter().map(|c| c.as_str().to_owned());
     let rules = TABLE.iter().map(|r| r.id).chain(WEIGHING.iter().map(|w| w.id)).map(str::to_owned);
-    let ids = k.signatures().iter().map(|s| s.id.clone());
+    let ids = k.signatures().iter().map(|s| s.id.to_string());
     classes.chain(rules).chain(ids).filter(|n| !word.is_empty() && n.contains(&word)).take(8).collect()
 }
 

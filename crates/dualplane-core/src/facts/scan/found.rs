@@ -86,8 +86,8 @@ impl Found {
 
     pub(super) fn finish(mut self, knowledge: &Knowledge, facts: &mut Facts) {
         for (number, count) in &self.counts {
-            let id = knowledge.signatures().get(*number as usize).map(|s| &s.id);
-            if let Some(first) = self.hits.iter_mut().find(|h| Some(&h.id) == id) {
+            let id = knowledge.signatures().get(*number as usize).map(|s| s.id.as_ref());
+            if let Some(first) = self.hits.iter_mut().find(|h| Some(h.id.as_str()) == id) {
                 first.count = count.all;
             }
         }
