@@ -87,7 +87,8 @@ fn every_entry_keeps_the_rules() {
     let told: Vec<String> = problems.iter().map(|p| format!("{}: {}", p.id, p.what)).collect();
     assert!(told.is_empty(), "{}", told.join("\n"));
     // The check itself finds what is wrong.
-    let wrong = Examples { id: k.signatures()[0].id.to_string(), hits: vec!["no".into()], misses: Vec::new() };
+    let wrong =
+        Examples { id: k.signatures()[0].id.to_string(), hits: vec!["no".into()], misses: Vec::new() };
     assert_eq!(check(&k, &[wrong]).len(), 2);
 }
 

@@ -13,6 +13,8 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
 fn unknown(cx: &Context<'_>) -> Vec<Action> {
     let mut a =
         Action::new(Stage::StopTheBleeding, "Get the decisive evidence before the next restart erases it");
+    // Of a workload that is only named, its pods come first.
+    a.commands.extend(super::scaling::pods(cx));
     for gap in &cx.verdict.missing {
         if let Some(c) = &gap.command {
             a.commands.push(c.clone());

@@ -49,6 +49,24 @@ pub(super) fn hold(cx: &Context<'_>) -> Option<Action> {
     )
 }
 
+/// Where only an autoscaler or a budget is at hand: what finds the pods that it is about, and judges them.
+pub(super) fn pods(cx: &Context<'_>) -> Option<String> {
+    if cx.verdict.decided_by != "no_evidence" {
+        return None;
+    }
+    let scaler = cx.bundle.autoscalers.first();
+    let budget = cx.bundle.disruption_budgets.first();
+    let ns = scaler.map(|a| &a.namespace).or(budget.map(|b| &b.namespace))?.as_deref();
+    let ns = Names::safe(ns, "NAMESPACE");
+    Some(match scaler.filter(|a| ["Deployment", "StatefulSet"].contains(&a.target.0.as_str())) {
+        Some(a) => {
+            let kind = a.target.0.to_ascii_lowercase();
+            format!("dualplane triage {kind}/{} -n {ns}", Names::safe(Some(&a.target.1), "NAME"))
+        }
+        None => format!("dualplane triage -n {ns}"),
+    })
+}
+
 /// Budgets that let nobody be evicted: a drain waits for them.
 pub(super) fn blocked(cx: &Context<'_>) -> Option<Action> {
     let ns = cx.verdict.subject.namespace.as_deref();

@@ -51,7 +51,7 @@ pub(in crate::evidence) fn read(bundle: &mut Bundle, lines: &[&str]) -> Option<u
         .collect();
     let mut taken = 1;
     for (i, line) in lines.iter().enumerate().skip(1).take(MAX_ROWS) {
-        let cells = tables::cells(&heading, line);
+        let cells = cells(&heading, line);
         let get = |name: &str| cells.iter().find(|(n, _)| *n == name).map_or("", |(_, c)| *c);
         let read = if scales {
             autoscaler(&get).map(|a| bundle.autoscalers.push(a))
@@ -64,6 +64,15 @@ pub(in crate::evidence) fn read(bundle: &mut Bundle, lines: &[&str]) -> Option<u
         taken = i + 1;
     }
     (taken > 1).then_some(taken)
+}
+
+/// The cells with their labels: by their order where none is empty, since a paste loses the columns; else by their columns.
+fn cells<'a>(heading: &'a Heading, line: &'a str) -> Vec<(&'a str, &'a str)> {
+    let cells = describe::cells(line);
+    if cells.len() == heading.len() {
+        return heading.iter().map(|(_, name)| name.as_str()).zip(cells).collect();
+    }
+    tables::cells(heading, line)
 }
 
 fn some(text: &str) -> Option<String> {
@@ -148,6 +157,10 @@ mod tests {
             (a.namespace.as_deref(), a.metrics.as_str()),
             (Some("serving"), "cpu: 12%/80%, memory: 5%/90%")
         );
+        let (b, n) =
+            of("NAME      REFERENCE        TARGETS                 MINPODS   MAXPODS   REPLICAS   AGE\n\
+                         llm-hpa   Deployment/llm   cpu: 12%/80%   1         8         6          12d");
+        assert_eq!((n, b.autoscalers[0].max), (Some(2), 8), "pasted without its columns");
         let (b, n) = of("NAME      MIN AVAILABLE   MAX UNAVAILABLE   ALLOWED DISRUPTIONS   AGE\n\
                          llm-pdb   1               N/A               0                     12d");
         assert_eq!((n, b.disruption_budgets[0].allowed), (Some(2), 0));

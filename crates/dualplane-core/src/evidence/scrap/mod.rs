@@ -74,6 +74,8 @@ pub(in crate::evidence) fn read(
         if let Some(event) = rows::event(bare, number, file) {
             bundle.events.push(event);
             reader.taken.push(*i);
+        } else if let Some(end) = rows::task_end(bare) {
+            reader.task_end(end, *i);
         } else if !reader.row(raw, *i) && !is_record(raw) && !is_logged(bare, raw) {
             if !asked.fields.is_empty() && reader.printed(bare, &asked, *i) {
                 continue;

@@ -76,6 +76,16 @@ impl Reader {
         used
     }
 
+    /// The code and the message of a task's end.
+    pub(super) fn task_end(&mut self, end: &str, i: usize) {
+        if let Some(word) = field::in_two(end) {
+            self.assembly.word(word, i);
+        }
+        if let Some((label, code)) = end.split_once(": ") {
+            self.assembly.take(Field::ExitCode, label, code, i, true);
+        }
+    }
+
     /// A line as pairs, as a heading, or as bare words.
     pub(super) fn line(&mut self, bare: &str, next: &str, i: usize) {
         if let Some((_, message)) = bare.split_once(EVICTED) {

@@ -103,6 +103,14 @@ pub(super) fn event(line: &str, number: u64, file: &str) -> Option<Event> {
     })
 }
 
+/// What the events of a Nomad task say of its end: `TIME  Terminated  Exit Code: 137, Exit Message: "OOM Killed"`.
+pub(super) fn task_end(line: &str) -> Option<&str> {
+    let (time, rest) = line.split_once(' ')?;
+    let says = rest.trim_start().strip_prefix("Terminated")?.trim_start();
+    let stamped = time.len() >= 20 && time.starts_with(|c: char| c.is_ascii_digit()) && time.contains('T');
+    (stamped && says.starts_with("Exit Code: ")).then_some(says)
+}
+
 /// `2m15s`, `45s`, `3d4h`, `<unknown>`.
 fn is_age(text: &str) -> bool {
     text == "<unknown>"
@@ -151,6 +159,14 @@ mod tests {
         assert_eq!(pod("serving  llm-0  ●  0/1  OOMKilled  2  5m"), want);
         assert_eq!(pod("step 3/10 Error rate is low"), None);
         assert_eq!(pod("llm-0 0/1 Running 2"), None);
+    }
+
+    #[test]
+    fn ends_of_tasks() {
+        let row = "2026-11-21T12:52:38Z  Terminated  Exit Code: 137, Exit Message:  OOM Killed ";
+        assert_eq!(task_end(row), Some("Exit Code: 137, Exit Message:  OOM Killed "));
+        assert_eq!(task_end("2026-11-21T12:52:38Z Terminated: the job has Exit Code: 137"), None);
+        assert_eq!(task_end("pod  Terminated  Exit Code: 137"), None);
     }
 
     #[test]

@@ -30,13 +30,18 @@ pub(super) fn bare(line: &str) -> String {
         }
         rest = without_number(rest);
         rest = without_clock(rest);
+        rest = without_picture(rest);
         if rest == before {
             break;
         }
     }
     let mut out = String::with_capacity(rest.len());
-    for c in rest.trim_end_matches(|c: char| c == ' ' || BARS.contains(&c)).chars() {
+    let mut chars = rest.trim_end_matches(|c: char| c == ' ' || BARS.contains(&c)).chars().peekable();
+    while let Some(c) = chars.next() {
+        let apart = out.is_empty() || out.ends_with(' ') || chars.peek().is_none_or(|n| *n == ' ');
         match c {
+            // Emphasis beside a blank is none of its own: two blanks part cells.
+            '`' | '*' if apart => {}
             '"' | '\'' | '`' | '*' | '{' | '}' | '[' | ']' => out.push(' '),
             c if BARS.contains(&c) => out.push_str(" | "),
             '→' | '＝' | '：' => out.push(':'),
@@ -58,6 +63,20 @@ fn without_number(line: &str) -> &str {
     match rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") ")) {
         Some(text) => text,
         None => rest.strip_prefix("  ").unwrap_or(line),
+    }
+}
+
+/// `:rotating_light: ` that a bot of a chat puts first.
+fn without_picture(line: &str) -> &str {
+    let picture = |name: &str| {
+        (2..=40).contains(&name.len())
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'_' | b'-' | b'+'))
+    };
+    match line.strip_prefix(':').and_then(|l| l.split_once(": ")) {
+        Some((name, text)) if picture(name) => text,
+        _ => line,
     }
 }
 
@@ -115,6 +134,7 @@ mod tests {
             ("  73        Exit Code:    137", "Exit Code:    137"),
             ("[12:01:30]   Reason: x", "Reason: x"),
             ("│ Reason │ OOMKilled │", "Reason  |  OOMKilled"),
+            (":rotating_light: *OOMKilled* `x`: **y**", "OOMKilled x : y "),
             ("137", "137"),
             ("[2026-11-21 10:00:00] INFO x", " 2026-11-21 10:00:00  INFO x"),
         ] {

@@ -37,7 +37,9 @@ fn judge(case: &Case<'_>) -> Judged {
         let summary = "what was given could not be read: there is no evidence to judge";
         return Ok(decided(Class::Unknown, Phase::Unknown, Confidence::Low, summary, unread));
     }
-    let summary = if supports.is_empty() {
+    let summary = if let Some(listed) = listed(case) {
+        listed
+    } else if supports.is_empty() {
         "there is no evidence to judge"
     } else {
         "the text holds no log, status, event or metric that is known: there is no evidence to judge"
@@ -45,10 +47,23 @@ fn judge(case: &Case<'_>) -> Judged {
     Ok(decided(Class::Unknown, Phase::Unknown, Confidence::Low, summary, supports))
 }
 
+/// What a table is that was understood and that tells of no end.
+fn listed(case: &Case<'_>) -> Option<&'static str> {
+    if !case.bundle.autoscalers.is_empty() {
+        return Some(
+            "this lists autoscalers: how many replicas a workload may get, and nothing of how one ended",
+        );
+    }
+    let budgets = !case.bundle.disruption_budgets.is_empty();
+    budgets.then_some(
+        "this lists disruption budgets: how many pods a drain may evict, and nothing of how one ended",
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::verdict::rules::testing::{holds, log, near_miss};
+    use crate::verdict::rules::testing::{holds, judged, log, near_miss};
 
     #[test]
     fn nothing_is_no_finding() {
@@ -58,6 +73,25 @@ mod tests {
     #[test]
     fn a_shopping_list_is_none() {
         holds(&RULE, &[log("milk\neggs\nbread\n")]);
+    }
+
+    #[test]
+    fn a_list_of_autoscalers_or_budgets_tells_of_no_end() {
+        for (table, named) in [
+            (
+                "NAME      REFERENCE        TARGETS        MINPODS   MAXPODS   REPLICAS   AGE\n\
+                 llm-hpa   Deployment/llm   cpu: 12%/80%   1         8         6          12d\n",
+                "autoscalers",
+            ),
+            (
+                "NAME      MIN AVAILABLE   MAX UNAVAILABLE   ALLOWED DISRUPTIONS   AGE\n\
+                 llm-pdb   1               N/A               0                     12d\n",
+                "disruption budgets",
+            ),
+        ] {
+            let summary = judged(&[log(table)]).summary;
+            assert!(summary.contains(named), "{summary}");
+        }
     }
 
     #[test]
