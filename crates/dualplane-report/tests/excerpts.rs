@@ -118,6 +118,13 @@ fn excerpts_get_their_class_and_never_a_wrong_plane() {
 }
 
 #[test]
+fn a_container_without_a_name_is_no_other_one() {
+    let knowledge = Knowledge::embedded().unwrap();
+    let v = &triage("OOMKilled\n", &knowledge)[0].verdict;
+    assert_eq!((v.class, v.sequence.len()), (Class::HostOomKilled, 1), "{:#?}", v.sequence);
+}
+
+#[test]
 fn words_of_a_person_are_said_to_be_no_more() {
     let knowledge = Knowledge::embedded().unwrap();
     for text in ["my pod keeps getting OOMKilled", "getting CUDA out of memory on my A100"] {

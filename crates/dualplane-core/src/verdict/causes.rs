@@ -98,7 +98,7 @@ fn bears_on(field: &str, class: Class) -> bool {
 /// Metrics that tell of OOM kills in the pod's other containers: their own trouble, and worth to know.
 fn in_other_containers(bundle: &Bundle, subject: &Subject) -> Vec<Cause> {
     let Some(pod) = subject.pod_of(bundle) else { return Vec::new() };
-    let others = pod.containers.iter().filter(|c| Some(&c.name) != subject.container.as_ref());
+    let others = pod.containers.iter().filter(|c| c.name != subject.container.as_deref().unwrap_or_default());
     let told = others.filter_map(|c| {
         let sample = oom_counter(bundle, pod, c).or_else(|| oom_reason(bundle, pod, c))?;
         let at = Place { file: sample.file.clone(), line: Some(sample.line) };

@@ -26,7 +26,8 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
 
 /// Kills that the API tells, of containers and runs of which the kernel log at hand holds no record.
 fn statuses(case: &Case<'_>, pod: &Pod, recorded: &[&str], decided: &mut Decided) {
-    let own = |c: &Container| Some(&c.name) == case.subject.container.as_ref();
+    // A scrap may not name the container.
+    let own = |c: &Container| c.name == case.subject.container.as_deref().unwrap_or_default();
     for c in &pod.containers {
         let ends = c.status.iter().flat_map(ContainerStatus::terminations);
         let judged = |t: &Termination| {
