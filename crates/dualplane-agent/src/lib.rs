@@ -5,6 +5,7 @@
 //! - [`engine`] asks the engines in the containers for their own numbers;
 //! - [`ring`] keeps the last minutes on the disk, [`series`] makes evidence of them;
 //! - [`incident`] is what a death leaves;
+//! - [`health`] is what is wrong with the agent itself;
 //! - [`publish`] hands both on: metrics, HTTP, sinks, Events.
 #![cfg_attr(
     test,
@@ -19,6 +20,7 @@
 
 pub mod engine;
 mod figures;
+pub mod health;
 pub mod incident;
 pub mod observe;
 pub mod publish;

@@ -15,6 +15,21 @@ pub async fn pod(api: &Api, namespace: &str, name: &str, within: Duration) -> Re
     crate::api::parse(&path, &api.get_within(&path, within).await?)
 }
 
+/// No pod has it: too long for what anybody types, and it says who asks.
+const NO_POD: &str = "dualplane-agent-looks-whether-it-may-read-pods";
+
+/// Whether the API server answers, takes the credentials and lets pods be read: asks for a pod that is not there.
+///
+/// # Errors
+/// See [`ApiError`].
+pub async fn check(api: &Api, within: Duration) -> Result<(), ApiError> {
+    let path = path::named(&path::namespaced("v1", api.namespace(), "pods"), NO_POD);
+    match api.get_within(&path, within).await {
+        Ok(_) | Err(ApiError::NotFound(_)) => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
 /// Events of a pod, by its UID: those of an earlier pod of that name are of another.
 ///
 /// # Errors

@@ -62,6 +62,11 @@ pub(crate) fn error(failure: &Failure) {
     }
 }
 
+/// Writes a line of the agent's log, which is safe already.
+pub(crate) fn log(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
 /// Prints a remark that is no failure.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "note: {}", dualplane_base::text::printable(text));

@@ -161,6 +161,37 @@ impl Store {
         self.loops.get(key).copied().unwrap_or(0)
     }
 
+    /// Makes the folder again where somebody removed it. The bundles in it are gone: their summaries are written again
+    /// and say so. Returns how many bundles were lost.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn remake(&mut self) -> Result<u64, StoreError> {
+        fs::create_dir_all(&self.dir).map_err(StoreError::at(&self.dir))?;
+        let gone: Vec<String> =
+            self.index.keys().filter(|id| !self.summary_path(id).exists()).cloned().collect();
+        let mut lost = 0;
+        for id in gone {
+            let there = self.bundle(&id).exists();
+            let Some(s) = self.index.get_mut(&id) else { continue };
+            if s.bytes > 0 && !there {
+                self.counts.bundles = self.counts.bundles.saturating_sub(1);
+                self.counts.bytes = self.counts.bytes.saturating_sub(s.bytes);
+                (s.bytes, s.state) = (0, State::Dropped);
+                lost += 1;
+            }
+            let line = s.to_line();
+            let _ = write_renamed(&self.summary_path(&id), &line);
+        }
+        Ok(lost)
+    }
+
+    /// Whether its folder is there.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        self.dir.is_dir()
+    }
+
     /// Says that a bundle is coming. Not synced: after a crash of the machine the death is noticed anew or is past.
     ///
     /// # Errors

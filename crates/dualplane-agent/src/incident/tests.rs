@@ -113,3 +113,20 @@ fn what_was_none_is_removed() {
         (0, 0, 0)
     );
 }
+
+#[test]
+fn a_folder_that_somebody_removed_is_made_again_and_says_what_is_lost() {
+    let d = tempfile::tempdir().unwrap();
+    let dir = d.path().join("state/incidents");
+    let mut s = Store::open(&dir, 1 << 20).unwrap();
+    let (a, b) = (summary(1, Kind::Death, true), summary(2, Kind::Death, true));
+    put(&mut s, a.clone(), 10).unwrap();
+    fs::remove_dir_all(d.path().join("state")).unwrap();
+    assert!(!s.is_there());
+    assert!(matches!(put(&mut s, b.clone(), 10), Err(StoreError::Io { .. })));
+    assert_eq!(s.remake().unwrap(), 1);
+    assert_eq!((s.counts().bundles, s.counts().bytes), (0, 0));
+    put(&mut s, b.clone(), 10).unwrap();
+    let told: Vec<_> = super::list(&dir).unwrap().0.into_iter().map(|x| (x.id, x.state)).collect();
+    assert_eq!(told, [(a.id, State::Dropped), (b.id, State::Judged)], "that it happened is still known");
+}

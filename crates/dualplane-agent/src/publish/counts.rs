@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Cost;
+use crate::health::{Fault, Part};
 use crate::incident::{self, Kind, Summary};
 
 /// Class, plane and kind that are counted apart: there are 12 classes, 4 planes and 3 kinds.
@@ -32,6 +33,10 @@ pub struct Counts {
     pub kernel_lost: u64,
     /// What could not be kept, by what it was: `log`, `bundle`, `ring`, …
     pub lost: BTreeMap<&'static str, u64>,
+    /// What does not work now.
+    pub faults: Vec<Fault>,
+    /// Faults that began since the start, by part.
+    pub faults_begun: BTreeMap<Part, u64>,
     /// What was handed on.
     pub sinks: Vec<SinkCounts>,
     /// What the agent costs. [`super::Server`] reads it anew for each page.

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use dualplane_core::knowledge::KnowledgeError;
 use dualplane_node::gpu::Gpus;
 
 use super::judge::{Cluster, Judge};
+use crate::health::Health;
 use crate::incident::StoreError;
 use crate::observe;
 
@@ -35,6 +37,8 @@ pub struct Dependencies {
     pub judge: Box<dyn Judge>,
     /// The API server.
     pub cluster: Option<Box<dyn Cluster>>,
+    /// Where faults are reported.
+    pub health: Arc<Health>,
 }
 
 /// The recorder cannot begin.

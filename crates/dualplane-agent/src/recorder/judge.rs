@@ -19,7 +19,8 @@ use super::bundle::json_file;
 use super::container_ref::ContainerRef;
 use super::decide::{Decision, EndFacts, Exit, decide};
 use super::keeper::{KeeperEvent, Shared};
-use crate::incident::{Kind, State};
+use crate::health::{Health, Level, LogLine, Part, line_of};
+use crate::incident::{Kind, State, Summary};
 
 /// The kubelet writes a pod's status a second after a death; under load some.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -27,6 +28,12 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 const ASK_FOR: Duration = Duration::from_secs(10);
 /// Between two looks at what nobody has settled.
 const TICK: Duration = Duration::from_secs(1);
+
+/// Between two looks at whether the API server can be asked, while nothing is asked; while it cannot, more often.
+const CHECK: Duration = Duration::from_secs(300);
+const CHECK_AGAIN: Duration = Duration::from_secs(15);
+/// A verdict that failed is tried once more, a while later: the node was out of memory, or out of time.
+const JUDGE_AGAIN: Duration = Duration::from_secs(5);
 
 /// How much less than others the judging gets of a processor that is not enough for all.
 const NICE: i32 = 10;
@@ -78,8 +85,23 @@ pub trait Judge: Send {
     fn judge(&mut self, bundle: &Path) -> Result<Judged, String>;
 }
 
+/// How a look at the API server went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClusterTrouble {
+    /// It cannot be asked: address, certificate, credentials.
+    Access(String),
+    /// It answers, and does not let the agent read what it needs.
+    Rights(String),
+}
+
 /// The API server, where there is one.
 pub trait Cluster: Send {
+    /// Whether it can be asked at all: a wrong token is known before the first death.
+    ///
+    /// # Errors
+    /// What is wrong.
+    fn check(&mut self) -> Result<(), ClusterTrouble>;
+
     /// The pod as it is now; `None` where it is gone or another has its name.
     ///
     /// # Errors
@@ -100,6 +122,9 @@ pub(super) struct JudgeWorker {
     pub(super) cluster: Option<Box<dyn Cluster>>,
     pub(super) mask: Box<dyn Fn(&mut Value) + Send>,
     pub(super) events: Sender<KeeperEvent>,
+    pub(super) health: Arc<Health>,
+    /// When the API server is looked at next.
+    pub(super) check: Moment,
 }
 
 struct PendingVerdict {
@@ -110,6 +135,8 @@ struct PendingVerdict {
     api_uid: Option<String>,
     /// The API server is asked no more.
     asked: bool,
+    /// Judging failed once; when it is tried again.
+    failed: Option<Moment>,
     next: Moment,
 }
 
@@ -127,12 +154,14 @@ impl JudgeWorker {
         let _ = rustix::process::nice(NICE);
         let mut open: Vec<PendingVerdict> = Vec::new();
         loop {
+            self.check_cluster();
             match tasks.recv_timeout(TICK) {
                 Ok(task) => open.push(self.begin(task)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     // What is begun is judged by what is known now; the rest is settled by the next run's reader.
-                    open.iter_mut().for_each(|o| o.asked = true);
+                    open.iter_mut()
+                        .for_each(|o| (o.asked, o.failed) = (true, o.failed.map(|_| Moment::default())));
                     open.retain_mut(|o| !self.step(o));
                     return;
                 }
@@ -157,7 +186,15 @@ impl JudgeWorker {
         let judged_memory = judged.as_ref().is_some_and(Judged::is_memory);
         let known = EndFacts { oom: task.oom, judged_memory, ..EndFacts::default() };
         let now = Moment::now();
-        PendingVerdict { known, judged, api_uid: None, asked: self.cluster.is_none(), next: now, task }
+        PendingVerdict {
+            known,
+            judged,
+            api_uid: None,
+            asked: self.cluster.is_none(),
+            failed: None,
+            next: now,
+            task,
+        }
     }
 
     fn look(&mut self, o: &mut PendingVerdict) -> bool {
@@ -171,7 +208,11 @@ impl JudgeWorker {
                 o.judged = None;
             }
         }
-        if o.judged.is_none() && o.asked {
+        if o.judged.is_none() && o.asked && o.failed.is_none_or(|again| now >= again) {
+            if self.shared.store().get(&o.task.id).is_none() {
+                // A kill that the death of its container told of, or a bundle that had to go: nothing is left to judge.
+                return true;
+            }
             self.judge(o);
         }
         if o.judged.is_none() || !o.asked {
@@ -192,9 +233,30 @@ impl JudgeWorker {
                         s.kind = Kind::Death;
                     }
                 });
+                if let Some(s) = self.shared.store().get(&o.task.id) {
+                    self.health.say(said(s));
+                }
                 true
             }
         }
+    }
+
+    /// Looks whether the API server can be asked, where it is time to.
+    fn check_cluster(&mut self) {
+        let now = Moment::now();
+        let Some(cluster) = self.cluster.as_mut().filter(|_| now >= self.check) else { return };
+        let (access, rights) = match cluster.check() {
+            Ok(()) => (Ok(()), Ok(())),
+            Err(ClusterTrouble::Rights(why)) => (Ok(()), Err(why)),
+            Err(ClusterTrouble::Access(why)) => (Err(why), Ok(())),
+        };
+        let well = access.is_ok() && rights.is_ok();
+        self.check = Moment::now().plus(if well { CHECK } else { CHECK_AGAIN });
+        // A server that cannot be asked says nothing of rights.
+        if access.is_ok() {
+            self.health.report(&Part::ApiRights, rights);
+        }
+        self.health.report(&Part::ApiServer, access);
     }
 
     /// Asks the API server. `true` where it told all that it will.
@@ -207,7 +269,11 @@ impl JudgeWorker {
             Ok(Some(pod)) => pod,
             // Gone, or of another name's owner: nothing more will come.
             Ok(None) => return true,
-            Err(_) => return false,
+            Err(_) => {
+                self.check = Moment::default();
+                self.check_cluster();
+                return false;
+            }
         };
         let Some(exit) = exit_of(&pod, &o.task.who) else { return false };
         o.known.exit = Some(exit);
@@ -247,8 +313,17 @@ impl JudgeWorker {
     fn judge(&mut self, o: &mut PendingVerdict) {
         let path = self.shared.store().bundle(&o.task.id);
         let judged = match self.judge.judge(&path) {
-            Ok(j) => j,
-            Err(_) => {
+            Ok(j) => {
+                self.health.report(&Part::Judge, Ok(()));
+                j
+            }
+            Err(why) => {
+                let id = &o.task.id;
+                self.health.report(&Part::Judge, Err(format!("{id}: {why}")));
+                if o.failed.is_none() {
+                    o.failed = Some(Moment::now().plus(JUDGE_AGAIN));
+                    return;
+                }
                 self.shared.count(|c| c.unjudged += 1);
                 Judged::default()
             }
@@ -267,6 +342,23 @@ impl JudgeWorker {
         });
         o.judged = Some(judged);
     }
+}
+
+/// An incident, in the log.
+fn said(s: &Summary) -> LogLine {
+    let kind = if s.kind == Kind::Kill { "kill" } else { "death" };
+    let who = [&s.namespace, &s.pod, &s.container].map(String::as_str);
+    let who = who.into_iter().filter(|w| !w.is_empty()).collect::<Vec<_>>().join("/");
+    line_of(Level::Info, "incident")
+        .with("id", &s.id)
+        .with("kind", kind)
+        .with("container", &who)
+        .with_some("restart", s.restart.map(|r| r.to_string()).as_deref())
+        .with("first", if s.first { "true" } else { "false" })
+        .with_some("exit_code", s.exit_code.map(|c| c.to_string()).as_deref())
+        .with_some("class", s.class.as_deref())
+        .with_some("plane", s.plane.as_deref())
+        .with_some("trigger", s.trigger.as_deref())
 }
 
 impl PendingVerdict {

@@ -20,6 +20,7 @@ use super::freeze::Freeze;
 use super::judge::Task;
 use super::shared_ring::SharedRing;
 use super::time::rfc3339;
+use crate::health::{Health, Part};
 use crate::incident::{Kind, LoopKey, SCHEMA, State, Store, StoreError, Summary};
 
 /// Bytes that wait for room on the disk.
@@ -50,7 +51,7 @@ pub struct KeptCounts {
     pub lost: u64,
     /// Writes that failed and were tried again.
     pub retried: u64,
-    /// Bundles that could not be judged.
+    /// Bundles that are kept and have no verdict, though it was tried again.
     pub unjudged: u64,
     /// Ends of which it is settled what they were.
     pub settled: u64,
@@ -111,6 +112,7 @@ pub(super) struct Keeper {
     pub(super) tape: SharedRing,
     pub(super) events: Sender<KeeperEvent>,
     pub(super) judge: Sender<Task>,
+    pub(super) health: Arc<Health>,
 }
 
 impl Keeper {
@@ -189,13 +191,18 @@ impl Keeper {
         waiting.make_contiguous().sort_by_key(|p| !p.summary.first);
         while let Some(p) = waiting.pop_front() {
             match self.write(&p) {
-                Ok(()) => self.done(p),
-                Err(StoreError::Budget(_)) => {
+                Ok(()) => {
+                    self.health.report(&Part::Incidents, Ok(()));
+                    self.done(p);
+                }
+                Err(e @ StoreError::Budget(_)) => {
+                    self.health.report(&Part::Incidents, Err(e.to_string()));
                     self.shared.count(|c| c.lost += 1);
                     self.shared.store().remove(&p.summary.id);
                     self.report(KeeperEvent::Done { path: p.path });
                 }
-                Err(StoreError::Io { .. }) => {
+                Err(e @ StoreError::Io { .. }) => {
+                    self.health.report(&Part::Incidents, Err(e.to_string()));
                     self.shared.count(|c| c.retried += 1);
                     waiting.push_front(p);
                     break;

@@ -19,6 +19,7 @@ mod quotes;
 mod recorder;
 mod seen_instances;
 mod shared_ring;
+mod tend;
 mod time;
 mod wake;
 
@@ -26,6 +27,6 @@ pub use bundle::Author;
 pub use config::{Config, Counts, Dependencies, RecorderError};
 pub use container_ref::ContainerRef;
 pub use decide::Exit;
-pub use judge::{Cluster, Judge, Judged};
+pub use judge::{Cluster, ClusterTrouble, Judge, Judged};
 pub use keeper::{KeptCounts, Shared, incidents_dir};
 pub use recorder::Recorder;

@@ -28,6 +28,7 @@ use super::quotes::RecentOomKills;
 use super::seen_instances::SeenInstances;
 use super::shared_ring::{Notes, SharedRing};
 use super::wake::Waker;
+use crate::health::Health;
 use crate::incident::{Kind, State, Store};
 use crate::observe::Observer;
 use crate::ring::{Ring, RingCounts, RingLimits};
@@ -37,8 +38,6 @@ use crate::view::{ContainerView, View};
 const SWEEP: Duration = Duration::from_millis(20);
 /// A log of an instance that ended before the agent began is kept where it is at most so old.
 pub(super) const OLD_LOG: Duration = Duration::from_secs(60 * 60);
-/// Between two savings of how far the kernel was read.
-const SAVE: Duration = Duration::from_secs(1);
 /// Share of the disk's budget for the ring: 3 of 8.
 const RING_SHARE: (u64, u64) = (3, 8);
 
@@ -70,6 +69,12 @@ pub struct Recorder {
     pub(super) frozen: u64,
     pub(super) began: Moment,
     pub(super) counts: Counts,
+    pub(super) health: Arc<Health>,
+    /// When the kernel's log was last tried.
+    pub(super) kernel_tried: Moment,
+    /// The driver told of GPUs before, the kubelet of those it gave.
+    pub(super) gpus_before: bool,
+    pub(super) kubelet_before: bool,
     pub(super) shared: Arc<Shared>,
     pub(super) knowledge: Arc<Knowledge>,
     pub(super) jobs: Option<Sender<Freeze>>,
@@ -139,6 +144,7 @@ impl Recorder {
             }
         }
         let shared = Shared::new(store);
+        let health = parts.health;
         let author = Author { tool: config.tool.clone(), node: config.node.clone(), boot: boot.clone() };
         let keeper = Keeper {
             shared: Arc::clone(&shared),
@@ -147,6 +153,7 @@ impl Recorder {
             tape: tape.clone(),
             events: sender.clone(),
             judge: tasks,
+            health: Arc::clone(&health),
         };
         let masking = Arc::clone(&knowledge);
         let court = JudgeWorker {
@@ -155,6 +162,8 @@ impl Recorder {
             cluster: parts.cluster,
             mask: Box::new(move |value| Redactor::new(&masking).json(value)),
             events: sender,
+            health: Arc::clone(&health),
+            check: Moment::default(),
         };
         let threads = vec![
             keeper.start(frozen).map_err(RecorderError::Thread)?,
@@ -185,6 +194,10 @@ impl Recorder {
             walks: 0,
             frozen: 0,
             began: now,
+            health,
+            kernel_tried: now,
+            gpus_before: false,
+            kubelet_before: false,
             shared,
             knowledge,
             jobs: Some(jobs),
@@ -291,7 +304,7 @@ impl Recorder {
         self.look_at_logs();
         self.settle_late();
         self.hear();
-        self.save();
+        self.tend();
         self.counts.rounds += 1;
         self.counts.round_ns = u64::try_from(Moment::now().since(began).as_nanos()).unwrap_or(u64::MAX);
         if self.history.is_some() && Moment::now().since(self.began) > OLD_LOG {
@@ -337,9 +350,8 @@ impl Recorder {
     fn listen(&mut self) -> bool {
         let Some(kernel) = &mut self.kernel else { return false };
         let mut said = Vec::new();
-        if kernel.turn(Duration::ZERO, &mut said).is_err() {
-            self.counts.no_kernel = true;
-            self.kernel = None;
+        if let Err(e) = kernel.turn(Duration::ZERO, &mut said) {
+            self.lose_kernel(&e.to_string());
             return false;
         }
         let view = self.observer.view();
@@ -382,17 +394,6 @@ impl Recorder {
             }
         }
     }
-
-    fn save(&mut self) {
-        let now = Moment::now();
-        if now.since(self.saved) < SAVE {
-            return;
-        }
-        self.saved = now;
-        if let Some(k) = &self.kernel {
-            let _ = k.save(&self.config.state.join("kmsg.json"));
-        }
-    }
 }
 
 /// The container whose processes had this pid when they were listed.
@@ -403,12 +404,16 @@ fn owner(view: &View, pid: u32) -> Option<String> {
 
 /// One to follow and count, one to look back with.
 fn kernels(config: &Config, boot: &str) -> (Option<Kernel>, Option<Kernel>) {
-    let open = |state| Source::device(&config.kmsg).ok().map(|s| Kernel::new(s, state));
+    let open = |state| open_kernel(config, state).ok();
     let state = KernelState::load(&config.state.join("kmsg.json"), boot);
     let fresh = KernelState { boot: boot.to_owned(), ..KernelState::default() };
     // A first run reads from the oldest record on anyway.
     let history = state.next.is_some().then(|| open(fresh)).flatten();
     (open(state), history)
+}
+
+pub(super) fn open_kernel(config: &Config, state: KernelState) -> io::Result<Kernel> {
+    Source::device(&config.kmsg).map(|s| Kernel::new(s, state))
 }
 
 /// Words of a command without its secrets.

@@ -167,6 +167,11 @@ impl Open {
         self.file.as_ref().map_or(Ok(()), File::sync_data)
     }
 
+    /// It was begun on the disk.
+    pub(super) fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

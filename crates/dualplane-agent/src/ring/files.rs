@@ -44,15 +44,7 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn open(dir: &Path, boot: &str, budget: u64, counts: &mut RingCounts) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        let lock = File::open(dir)?;
-        lock.try_lock().map_err(|e| match e {
-            fs::TryLockError::WouldBlock => io::Error::new(
-                io::ErrorKind::ResourceBusy,
-                format!("{}: another agent uses this directory; choose a different --state", dir.display()),
-            ),
-            fs::TryLockError::Error(e) => e,
-        })?;
+        let lock = locked(dir)?;
         let mut closed = Vec::new();
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
@@ -76,6 +68,21 @@ impl Files {
         };
         counts.given_up += files.make_room(0).unwrap_or_default();
         Ok(files)
+    }
+
+    /// Whether the folder that is locked is the one that the path leads to.
+    pub(super) fn is_there(&self) -> bool {
+        let same = |a: &fs::Metadata, b: &fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+        let own = self.lock.metadata();
+        own.ok().zip(fs::metadata(&self.dir).ok()).is_some_and(|(own, there)| same(&own, &there))
+    }
+
+    /// A folder of that path again, empty or not; the segments of before are forgotten.
+    pub(super) fn remake(&mut self) -> io::Result<()> {
+        self.lock = locked(&self.dir)?;
+        self.closed.clear();
+        (self.bytes, self.freed) = (0, 0);
+        Ok(())
     }
 
     /// Number and path of a new segment.
@@ -202,6 +209,20 @@ impl Files {
     pub(super) fn budget(&self) -> u64 {
         self.budget
     }
+}
+
+/// The folder, made where it is missing, and locked against another agent.
+fn locked(dir: &Path) -> io::Result<File> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let lock = File::open(dir)?;
+    lock.try_lock().map_err(|e| match e {
+        fs::TryLockError::WouldBlock => io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            format!("{}: another agent uses this directory; choose a different --state", dir.display()),
+        ),
+        fs::TryLockError::Error(e) => e,
+    })?;
+    Ok(lock)
 }
 
 impl ClosedSegment {

@@ -100,6 +100,7 @@ pub struct Ring {
     newest: Moment,
     gave_up_at: Option<Moment>,
     counts: RingCounts,
+    trouble: Option<String>,
 }
 
 impl Ring {
@@ -123,6 +124,7 @@ impl Ring {
             newest: recovered.last.unwrap_or_default(),
             gave_up_at: None,
             counts,
+            trouble: None,
         };
         Ok((ring, recovered))
     }
@@ -165,7 +167,9 @@ impl Ring {
 
     fn write(&mut self) {
         let mut full = false;
+        self.trouble = None;
         while let Err(e) = self.try_write() {
+            self.trouble = Some(e.to_string());
             if !is_full(&e) {
                 self.counts.failed_writes += 1;
                 break;
@@ -176,6 +180,9 @@ impl Ring {
             }
         }
         self.counts.full_disk += u64::from(full);
+        if self.unwritten() == 0 {
+            self.trouble = None;
+        }
         while self.unwritten() > MEMORY
             && let Some(oldest) = self.waiting.pop_front()
         {
@@ -192,6 +199,31 @@ impl Ring {
             }
         }
         self.current.as_mut().map_or(Ok(()), |c| c.write(&mut self.files, &mut self.counts))
+    }
+
+    /// Why the last round could not be written; `None` where it could.
+    #[must_use]
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    /// Whether its folder is still the one that was opened.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        self.files.is_there()
+    }
+
+    /// Makes the folder again where somebody removed it, and goes on in a new segment. What was written before is gone;
+    /// a segment of which nothing was written yet waits on.
+    ///
+    /// # Errors
+    /// The folder cannot be made, or another agent made it first.
+    pub fn remake(&mut self) -> io::Result<()> {
+        self.files.remake()?;
+        // A file without a name takes records that nobody will find.
+        self.waiting.retain(|o| !o.has_file());
+        self.current = self.current.take().filter(|c| !c.has_file());
+        Ok(())
     }
 
     /// Deletes the oldest segment for room on a full disk, where that is not too dear.

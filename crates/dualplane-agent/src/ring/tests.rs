@@ -368,3 +368,46 @@ fn what_cannot_be_written_waits_in_memory() {
     let counts = ring.counts();
     assert!(counts.waiting_bytes <= MEMORY as u64 && counts.dropped_records > 0, "{counts:?}");
 }
+
+#[test]
+fn a_folder_that_somebody_removed_is_made_again() {
+    let d = tempfile::tempdir().unwrap();
+    let dir = d.path().join("state/ring");
+    let (mut ring, _) = open(&dir);
+    let mut dice = Dice(14);
+    ring.append(&round(0, 2, 2, 1, &mut dice), &[container(0), container(1), devices(1)]);
+    assert!(ring.is_there() && ring.trouble().is_none());
+    fs::remove_dir_all(d.path().join("state")).unwrap();
+    // The segment that is open has no name any more: nothing fails, and nothing would be found.
+    ring.append(&round(1, 2, 2, 1, &mut dice), &[]);
+    assert!(!ring.is_there() && ring.trouble().is_none());
+    ring.remake().unwrap();
+    assert!(ring.is_there());
+    for s in 2..5 {
+        ring.append(&round(s, 2, 2, 1, &mut dice), &[]);
+    }
+    assert_eq!(files(&dir).len(), 1);
+    // Another agent must not take it meanwhile.
+    let second = Ring::open(&dir, RingLimits::default(), BOOT).unwrap_err();
+    assert_eq!(second.kind(), std::io::ErrorKind::ResourceBusy);
+    drop(ring);
+    let (ring, recovered) = open(&dir);
+    assert_eq!(everything(&ring).rounds.len(), 3);
+    assert_eq!(recovered.containers.len(), 2, "who is there is said again");
+}
+
+#[test]
+fn why_a_round_could_not_be_written_is_told_until_it_can() {
+    let d = tempfile::tempdir().unwrap();
+    let dir = d.path().join("ring");
+    let (mut ring, _) = open(&dir);
+    fs::remove_dir(&dir).unwrap();
+    let mut dice = Dice(15);
+    ring.append(&round(0, 1, 1, 1, &mut dice), &[container(0), devices(1)]);
+    assert!(ring.trouble().unwrap().contains("No such file"), "{:?}", ring.trouble());
+    ring.remake().unwrap();
+    ring.append(&round(1, 1, 1, 1, &mut dice), &[]);
+    assert_eq!(ring.trouble(), None);
+    drop(ring);
+    assert_eq!(everything(&open(&dir).0).rounds.len(), 2, "what waited in memory is there as well");
+}

@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use dualplane_agent::health::Health;
 use dualplane_agent::incident::{Kind, State, Summary};
 use dualplane_agent::recorder::{Dependencies, Judge, Judged, Recorder};
 use dualplane_core::knowledge::Knowledge;
@@ -41,8 +43,21 @@ impl Judge for OwnJudge {
 
 fn recorder(node: &Node, state: &Path) -> Recorder {
     let judge = Box::new(OwnJudge(Knowledge::embedded().unwrap()));
-    let parts = Dependencies { gpus: Box::new(Fake::cards(2)), judge, cluster: None };
+    let parts = Dependencies { gpus: Box::new(Fake::cards(2)), judge, cluster: None, health: Arc::default() };
     Recorder::new(node.config(state), parts).unwrap()
+}
+
+/// A judge that fails so often, then judges.
+struct Failing(u32, OwnJudge);
+
+impl Judge for Failing {
+    fn judge(&mut self, bundle: &Path) -> Result<Judged, String> {
+        if self.0 > 0 {
+            self.0 -= 1;
+            return Err("out of memory".into());
+        }
+        self.1.judge(bundle)
+    }
 }
 
 /// Steps until something holds of the incidents.
@@ -187,4 +202,62 @@ fn who_died_while_no_agent_ran_is_found_at_the_next_start() {
     }
     assert_eq!(r.shared().store().all().count(), 1);
     r.finish();
+}
+
+#[test]
+fn a_state_folder_that_vanishes_is_said_and_made_again_and_the_next_death_is_kept() {
+    let Some(node) = Node::create("vanished") else { return };
+    let d = tempfile::tempdir().unwrap();
+    let state = d.path().join("state");
+    let health = Arc::new(Health::default());
+    let judge = Box::new(OwnJudge(Knowledge::embedded().unwrap()));
+    let parts =
+        Dependencies { gpus: Box::new(Fake::cards(2)), judge, cluster: None, health: Arc::clone(&health) };
+    let mut r = Recorder::new(node.config(&state), parts).unwrap();
+    let _ = health.take_lines();
+    fs::remove_dir_all(&state).unwrap();
+    let began = Moment::now();
+    let mut lines = Vec::new();
+    while Moment::now().since(began) < Duration::from_millis(3500) {
+        r.step().unwrap();
+        lines.extend(health.take_lines().iter().map(ToString::to_string));
+    }
+    assert_eq!(lines.len(), 2, "{lines:#?}");
+    assert!(
+        lines[0].contains("level=error event=fault what=state") && lines[0].contains("state/ring"),
+        "{lines:#?}"
+    );
+    assert!(lines[1].contains("event=recovery what=state") && lines[1].contains("failures=1"), "{lines:#?}");
+    let pod = node.pod(6);
+    let instance = node.start(&pod, LIMIT, "sleep 1.2; exec tail /dev/zero");
+    std::thread::scope(|s| {
+        s.spawn(|| node.clean(&pod, instance));
+        let all = until(&mut r, judged);
+        assert_eq!((all.len(), all[0].class.as_deref()), (1, Some("host_oom_killed")));
+        assert!(file(&state, &all[0], "logs/vllm.previous.log").contains("begins"));
+    });
+    r.finish();
+}
+
+#[test]
+fn a_verdict_that_failed_once_is_not_lost() {
+    let Some(node) = Node::create("judge") else { return };
+    let d = tempfile::tempdir().unwrap();
+    let health = Arc::new(Health::default());
+    let judge = Box::new(Failing(1, OwnJudge(Knowledge::embedded().unwrap())));
+    let parts =
+        Dependencies { gpus: Box::new(Fake::cards(2)), judge, cluster: None, health: Arc::clone(&health) };
+    let mut r = Recorder::new(node.config(d.path()), parts).unwrap();
+    let pod = node.pod(7);
+    let instance = node.start(&pod, LIMIT, "sleep 1.2; exec tail /dev/zero");
+    std::thread::scope(|s| {
+        s.spawn(|| node.clean(&pod, instance));
+        until(&mut r, judged);
+    });
+    assert_eq!(r.shared().counts().unjudged, 0);
+    r.finish();
+    let lines: Vec<String> = health.take_lines().iter().map(ToString::to_string).collect();
+    let has = |what: &str| lines.iter().any(|l| l.contains(what));
+    assert!(has("level=warn event=fault what=judge") && has("event=recovery what=judge"), "{lines:#?}");
+    assert!(has("event=incident") && has("class=host_oom_killed"), "{lines:#?}");
 }

@@ -21,7 +21,7 @@ pub(crate) struct AgentArgs {
     /// Disk budget for both; the oldest data is deleted first
     #[arg(long, value_name = "SIZE", default_value = "64Mi")]
     pub(crate) disk: String,
-    /// Address that serves /metrics, /healthz and /incidents, or `none`
+    /// Address that serves /metrics, /livez, /readyz and /incidents, or `none`
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10980")]
     pub(crate) listen: Listen,
     /// Serve /incidents to other machines too; bundles contain logs

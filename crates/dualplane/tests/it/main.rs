@@ -9,6 +9,7 @@
 #![allow(clippy::print_stderr, missing_docs)]
 
 mod advice;
+mod agent;
 mod apply;
 mod archive;
 mod deploy;

@@ -1,4 +1,4 @@
-//! A small HTTP server on a thread of its own: `/metrics`, `/healthz`, incidents. GET and HEAD only.
+//! A small HTTP server on a thread of its own: `/metrics`, health, incidents. GET and HEAD only.
 //!
 //! Bounded against whoever can reach the port: connections in all and of one address, time until a request is there,
 //! time of a connection, size of a request. A connection is good for one request, so idle ones cost nothing.

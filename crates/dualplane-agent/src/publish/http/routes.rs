@@ -15,7 +15,9 @@ const JSON: &str = "application/json";
 
 const INDEX: &str = "dualplane agent\n\n\
     /metrics              host RAM, VRAM, verdicts and the agent's own cost, as Prometheus text\n\
-    /healthz              200 while the agent is sampling\n\
+    /livez                200 while the agent is sampling\n\
+    /readyz               503 while something that it needs does not work\n\
+    /healthz              as /livez, with what does not work\n\
     /incidents            summaries, oldest first\n\
     /incidents/ID         one summary\n\
     /incidents/ID/bundle  its evidence: dualplane triage FILE\n";
@@ -36,10 +38,9 @@ pub(super) fn answer<B>(state: &Shared, peer: IpAddr, request: &Request<B>) -> A
             Some(page) => with_type(StatusCode::OK, metrics::CONTENT_TYPE, Content::Whole(Some(page))),
             None => text(StatusCode::SERVICE_UNAVAILABLE, "no round yet\n".into()),
         },
-        ("healthz", None, ..) => match state.health() {
-            Ok(how) => text(StatusCode::OK, how),
-            Err(why) => text(StatusCode::SERVICE_UNAVAILABLE, why),
-        },
+        ("livez", None, ..) => health(state.health(), ""),
+        ("healthz", None, ..) => health(state.health(), &state.faults()),
+        ("readyz", None, ..) => health(state.readiness(), ""),
         ("incidents", rest @ (None | Some(_)), what, None) => {
             if !may_see(state.options.access, peer) {
                 let why = "incidents contain logs and are not served to other hosts: use \
@@ -49,6 +50,13 @@ pub(super) fn answer<B>(state: &Shared, peer: IpAddr, request: &Request<B>) -> A
             incidents(state, rest.filter(|r| !r.is_empty()), what)
         }
         _ => not_here(),
+    }
+}
+
+fn health(how: Result<String, String>, more: &str) -> Answer {
+    match how {
+        Ok(how) => text(StatusCode::OK, how + more),
+        Err(why) => text(StatusCode::SERVICE_UNAVAILABLE, why + more),
     }
 }
 

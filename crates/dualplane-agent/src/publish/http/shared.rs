@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use dualplane_base::text::printable;
 use dualplane_node::clock::Moment;
 use hyper::body::Bytes;
 
+use crate::health::Health;
 use crate::publish::{Cost, Counts, metrics};
 use crate::view::View;
 
@@ -32,6 +34,8 @@ pub struct Options {
     pub access: Access,
     /// So long after the last round began the agent is not well. Rounds are a second apart.
     pub stale: Duration,
+    /// What does not work.
+    pub health: Arc<Health>,
 }
 
 /// The last view, for the server.
@@ -66,6 +70,8 @@ impl Shared {
         }
         let mut counts = Counts::clone(&counts);
         counts.cost = Cost::own();
+        counts.faults = self.options.health.faults();
+        counts.faults_begun = self.options.health.begun();
         let mut text = String::with_capacity(page.as_ref().map_or(64 << 10, |(_, b)| b.len() + 4096));
         metrics::render(&view, &counts, &mut text);
         let bytes = Bytes::from(text);
@@ -81,5 +87,36 @@ impl Shared {
         let what = if last.is_some() { "the last round began" } else { "no round yet; the agent started" };
         let text = format!("{what} {:.1} s ago\n", age.as_secs_f64());
         if age <= self.options.stale { Ok(text) } else { Err(text) }
+    }
+
+    /// The same, and whether all works that the agent needs for what it is asked to do. `Err` where it does not.
+    pub(super) fn readiness(&self) -> Result<String, String> {
+        let lives = self.health();
+        let ready = lives.is_ok() && !self.options.health.faults().iter().any(|f| f.part.is_needed());
+        let mut text = match (lives, ready) {
+            (Ok(t), true) => format!("ready; {t}"),
+            (Ok(t) | Err(t), _) => format!("not ready; {t}"),
+        };
+        text.push_str(&self.faults());
+        if ready { Ok(text) } else { Err(text) }
+    }
+
+    /// A line for each thing that does not work now, and for what did not and does again.
+    pub(super) fn faults(&self) -> String {
+        let health = &self.options.health;
+        let now = Moment::now();
+        let mut out = String::new();
+        let faults = health.faults();
+        for f in &faults {
+            let (since, times) = (now.since(f.since).as_secs(), f.times);
+            let why = printable(&f.why);
+            out.push_str(&format!("fault: {} for {since} s (failed {times}x): {why}\n", f.part));
+        }
+        for (part, n) in health.begun() {
+            if !faults.iter().any(|f| f.part == part) {
+                out.push_str(&format!("recovered: {part} ({n}x since the start)\n"));
+            }
+        }
+        out
     }
 }

@@ -8,12 +8,13 @@ use std::path::Path;
 use dualplane_node::clock::Moment;
 
 use super::*;
+use crate::health::Part;
 use crate::incident::{self, State, Summary};
 use crate::publish::Counts;
 use crate::view::View;
 
 fn state(dir: &Path, access: Access, stale: Duration) -> Arc<Shared> {
-    Arc::new(Shared::new(Options { incidents: dir.to_owned(), access, stale }))
+    Arc::new(Shared::new(Options { incidents: dir.to_owned(), access, stale, health: Arc::default() }))
 }
 
 fn serve(dir: &Path, access: Access) -> (Server, Arc<Shared>) {
@@ -70,6 +71,44 @@ fn metrics_and_health_follow_the_rounds() {
     assert_eq!(get(&late.0, "/healthz").0, 503);
     now(&late.1);
     assert_eq!(get(&late.0, "/healthz").0, 503, "rounds stopped");
+}
+
+#[test]
+fn a_fault_costs_readiness_and_not_life() {
+    let d = tempfile::tempdir().unwrap();
+    let (server, state) = serve(d.path(), Access::Never);
+    now(&state);
+    assert_eq!((get(&server, "/livez").0, get(&server, "/readyz").0), (200, 200));
+    let health = &state.options.health;
+    health.report(&Part::KernelLog, Err("EPERM".into()));
+    assert_eq!(get(&server, "/readyz").0, 200, "what limits a bundle is no reason to call the pod not ready");
+    health.report(&Part::ApiServer, Err("the token\nis bad".into()));
+    health.report(&Part::ApiServer, Err("the token\nis bad".into()));
+    let (status, body) = get(&server, "/readyz");
+    assert!(status == 503 && body.starts_with("not ready; the last round began "), "{body}");
+    let line =
+        body.lines().find(|l| l.starts_with("fault: api_server for 0 s (failed 2x): the token")).unwrap();
+    assert!(line.ends_with("is bad"), "{line}");
+    assert_eq!(get(&server, "/livez").0, 200);
+    let (status, body) = get(&server, "/healthz");
+    assert!(
+        status == 200 && body.contains("fault: kernel_log") && body.contains("fault: api_server"),
+        "{body}"
+    );
+    now(&state);
+    let page = get(&server, "/metrics").1;
+    for line in [
+        "dualplane_agent_ready{node=\"n\"} 0",
+        "dualplane_agent_fault{node=\"n\",what=\"api_server\"} 1",
+        "dualplane_agent_faults_total{node=\"n\",what=\"kernel_log\"} 1",
+    ] {
+        assert!(page.contains(line), "{line}\n{page}");
+    }
+    health.report(&Part::ApiServer, Ok(()));
+    let (status, body) = get(&server, "/readyz");
+    assert!(status == 200 && body.contains("recovered: api_server (1x since the start)"), "{body}");
+    let late = state_after(d.path());
+    assert_eq!((get(&late.0, "/livez").0, get(&late.0, "/readyz").0), (503, 503));
 }
 
 fn metrics_type() -> &'static str {

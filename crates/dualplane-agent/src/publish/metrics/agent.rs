@@ -91,6 +91,18 @@ const AGENT: &[AgentMetric] = &[
 
 const LOST: Family = counter("dualplane_agent_lost_total", "what", "Data that could not be kept, by kind.");
 
+const READY: Family = gauge(
+    "dualplane_agent_ready",
+    "",
+    "1 if all works that the agent needs, else 0 (/readyz says what does not).",
+);
+const FAULT: Family = gauge("dualplane_agent_fault", "what", "1 while a part of the agent does not work.");
+const FAULTS: Family = counter(
+    "dualplane_agent_faults_total",
+    "what",
+    "Faults since the agent started, by part; those that are over as well.",
+);
+
 const SINK: &[Metric<SinkCounts>] = &[
     (counter("dualplane_sink_delivered_total", "sink", "Incidents delivered."), |s| Some(s.delivered as f64)),
     (counter("dualplane_sink_failed_total", "sink", "Failed delivery attempts; they are retried."), |s| {
@@ -137,7 +149,7 @@ pub(super) fn families() -> impl Iterator<Item = &'static Family> {
     [&INCIDENTS]
         .into_iter()
         .chain(AGENT.iter().map(|f| &f.0))
-        .chain([&LOST])
+        .chain([&LOST, &READY, &FAULT, &FAULTS])
         .chain(SINK.iter().map(|f| &f.0))
         .chain([&INFO])
         .chain(PROCESS.iter().map(|f| &f.0))
@@ -154,6 +166,12 @@ pub(super) fn render(view: &View, counts: &Counts, node: &Labels, page: &mut Pag
     );
     both(AGENT, view, counts, node, page);
     page.family(&LOST, counts.lost.iter().map(|(what, n)| (node.with("what", what), *n as f64)));
+    let ready = !counts.faults.iter().any(|f| f.part.is_needed());
+    page.family(&READY, [(node.clone(), f64::from(u8::from(ready)))].into_iter());
+    let faults = counts.faults.iter().map(|f| (node.with("what", &f.part.to_string()), 1.0));
+    page.family(&FAULT, faults);
+    let begun = counts.faults_begun.iter().map(|(p, n)| (node.with("what", &p.to_string()), *n as f64));
+    page.family(&FAULTS, begun);
     let sinks: Vec<_> = counts.sinks.iter().map(|s| (node.with("sink", &s.name), s)).collect();
     page.all(SINK, &sinks);
     page.family(&INFO, [(node.with("version", env!("CARGO_PKG_VERSION")), 1.0)].into_iter());

@@ -17,6 +17,7 @@ use dualplane_node::node::{Listing, Machine, Proc, Shm};
 use dualplane_node::sample::{Round, Scope};
 
 use super::*;
+use crate::health::{Fault, Part};
 use crate::publish::{Cost, SinkCounts};
 use crate::{AllocatedDevice, ContainerView, EngineSample, GpuView, Holder};
 
@@ -190,6 +191,8 @@ fn full() -> (View, Counts) {
         ring_bytes: Some(1 << 20),
         ring_span: Some(Duration::from_secs(600)),
         lost: BTreeMap::from([("log", 1)]),
+        faults: vec![Fault { part: Part::Ring, why: "EIO".into(), since: Moment(SECOND), times: 3 }],
+        faults_begun: BTreeMap::from([(Part::Ring, 2)]),
         sinks: vec![SinkCounts { name: "event".into(), delivered: 3, ..SinkCounts::default() }],
         cost: Cost { max_fds: Some(1024), ..Cost::own() },
         ..Counts::default()

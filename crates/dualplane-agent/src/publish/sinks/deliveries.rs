@@ -9,6 +9,7 @@ use dualplane_node::clock::Moment;
 
 use super::Sink;
 use super::worker::{Next, Worker};
+use crate::health::{Health, Level, Part, line_of};
 use crate::publish::SinkCounts;
 
 /// Without being woken the folder is looked at so often: an incident that is never judged has an age, not an event.
@@ -31,7 +32,7 @@ struct State {
     stop: bool,
     /// Grows with each [`Deliveries::wake`].
     call: u64,
-    sinks: Vec<(SinkCounts, Option<String>)>,
+    sinks: Vec<SinkCounts>,
 }
 
 impl SharedState {
@@ -45,15 +46,20 @@ impl Deliveries {
     ///
     /// # Errors
     /// Markers cannot be read, or no thread can be started.
-    pub fn start(state: &Path, incidents: &Path, sinks: Vec<Box<dyn Sink>>) -> io::Result<Self> {
+    pub fn start(
+        state: &Path,
+        incidents: &Path,
+        sinks: Vec<Box<dyn Sink>>,
+        health: &Arc<Health>,
+    ) -> io::Result<Self> {
         let common = Arc::new(SharedState { state: Mutex::new(State::default()), changed: Condvar::new() });
         let all = Self { common: Arc::clone(&common) };
         for (place, sink) in sinks.into_iter().enumerate() {
             let worker = Worker::open(sink, state, incidents)?;
-            common.lock().sinks.push((worker.counts.clone(), None));
-            let common = Arc::clone(&common);
+            common.lock().sinks.push(worker.counts.clone());
+            let (common, health) = (Arc::clone(&common), Arc::clone(health));
             let name = format!("sink-{place}");
-            std::thread::Builder::new().name(name).spawn(move || run(worker, place, &common))?;
+            std::thread::Builder::new().name(name).spawn(move || run(worker, place, &common, &health))?;
         }
         Ok(all)
     }
@@ -67,14 +73,7 @@ impl Deliveries {
     /// Counts of each sink.
     #[must_use]
     pub fn counts(&self) -> Vec<SinkCounts> {
-        self.common.lock().sinks.iter().map(|(c, _)| c.clone()).collect()
-    }
-
-    /// Sinks whose last attempt failed, with the reason.
-    #[must_use]
-    pub fn troubles(&self) -> Vec<(String, String)> {
-        let now = self.common.lock();
-        now.sinks.iter().filter_map(|(c, t)| Some((c.name.clone(), t.clone()?))).collect()
+        self.common.lock().sinks.clone()
     }
 }
 
@@ -87,7 +86,8 @@ impl Drop for Deliveries {
     }
 }
 
-fn run(mut worker: Worker, place: usize, common: &SharedState) {
+fn run(mut worker: Worker, place: usize, common: &SharedState, health: &Health) {
+    let part = Part::Sink(worker.counts.name.clone());
     loop {
         let call = {
             let now = common.lock();
@@ -97,9 +97,14 @@ fn run(mut worker: Worker, place: usize, common: &SharedState) {
             now.call
         };
         let next = worker.step(Moment::now());
+        health.report(&part, worker.trouble.clone().map_or(Ok(()), Err));
+        if let Some((incident, why)) = worker.refusal.take() {
+            let line = line_of(Level::Warn, "refused").with("sink", &worker.counts.name);
+            health.say(line.with("incident", &incident).with("why", &why));
+        }
         let mut now = common.lock();
         if let Some(slot) = now.sinks.get_mut(place) {
-            *slot = (worker.counts.clone(), worker.trouble.clone());
+            *slot = worker.counts.clone();
         }
         let wait = match next {
             Next::At(at) => at.since(Moment::now()).min(LOOK),

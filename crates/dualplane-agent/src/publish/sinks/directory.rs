@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
+
 use super::{Sink, SinkError};
 use crate::incident::{BUNDLE_SUFFIX, Summary, copy_whole, is_id, write_whole};
 use crate::publish::stable_hash;
@@ -35,6 +37,13 @@ impl Directory {
 impl Sink for Directory {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        let parent = self.dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let there = if self.dir.exists() { &self.dir } else { parent };
+        let may = rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK);
+        may.map_err(|e| format!("{}: {}", there.display(), io::Error::from(e)))
     }
 
     fn deliver(&mut self, summary: &Summary, bundle: &Path) -> Result<(), SinkError> {

@@ -42,6 +42,15 @@ pub trait Sink: Send {
     /// See [`SinkError`].
     fn deliver(&mut self, summary: &Summary, bundle: &Path) -> Result<(), SinkError>;
 
+    /// Whether it could take an incident now, as far as that can be told without one: a mount that is missing, a token
+    /// that cannot be read.
+    ///
+    /// # Errors
+    /// What is wrong, in one line.
+    fn check(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// The least time between two incidents.
     fn pace(&self) -> Duration {
         Duration::ZERO

@@ -321,7 +321,8 @@ fn each_sink_has_a_thread_of_its_own() {
     let (go, hang) = std::sync::mpsc::channel();
     let (tell, told) = std::sync::mpsc::channel();
     let sinks: Vec<Box<dyn Sink>> = vec![Box::new(Hangs(hang)), Box::new(Tells(tell))];
-    let d = Deliveries::start(&place.path("delivered"), &place.path("incidents"), sinks).unwrap();
+    let d = Deliveries::start(&place.path("delivered"), &place.path("incidents"), sinks, &Arc::default())
+        .unwrap();
     let wait = Duration::from_secs(10);
     assert_eq!(told.recv_timeout(wait).unwrap(), "1-a");
     place.incident("2-b");
@@ -330,4 +331,41 @@ fn each_sink_has_a_thread_of_its_own() {
     assert_eq!(d.counts()[0].delivered, 0);
     assert_eq!(d.counts()[1].name, "tells");
     drop(go);
+}
+
+#[test]
+fn a_sink_that_cannot_be_reached_is_told_before_the_first_death() {
+    let place = Place::new();
+    let mut w = place.worker(Directory::new(&place.path("mount/that/is/missing")));
+    assert_eq!(w.step(Moment::now()), Next::Idle);
+    assert!(w.trouble.as_deref().is_some_and(|t| t.contains("mount/that/is")), "{:?}", w.trouble);
+    let mut w = place.worker(Directory::new(&place.path("made-at-the-first-delivery")));
+    w.step(Moment::now());
+    assert_eq!(w.trouble, None);
+    let web = |url: String, token: Option<PathBuf>| {
+        let config = WebConfig { url, token, ..WebConfig::default() };
+        let mut w = place.worker(Web::new(config).unwrap());
+        w.step(Moment::now());
+        w.trouble
+    };
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let trouble = web(format!("http://{unused}/b/{{file}}"), None).unwrap();
+    assert!(trouble.contains(&unused.to_string()), "{trouble}");
+    let trouble = web(format!("http://{unused}/b"), Some(place.path("no-token"))).unwrap();
+    assert!(trouble.starts_with("token file ") && trouble.contains("no-token"), "{trouble}");
+}
+
+#[test]
+fn markers_that_somebody_removed_are_written_again() {
+    let place = Place::new();
+    place.incident("1-a");
+    let sink = Moody::default();
+    let mut w = place.worker(sink.clone());
+    drain(&mut w);
+    fs::remove_dir_all(place.path("delivered")).unwrap();
+    place.incident("2-b");
+    drain(&mut w);
+    assert_eq!(w.trouble, None);
+    drain(&mut place.worker(sink.clone()));
+    assert_eq!(*sink.got.lock().unwrap(), ["1-a", "2-b"], "none is delivered twice");
 }

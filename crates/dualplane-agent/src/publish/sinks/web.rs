@@ -150,6 +150,14 @@ impl Web {
         })
     }
 
+    fn token(&self) -> Result<Option<String>, String> {
+        let Some(path) = &self.config.token else { return Ok(None) };
+        let mut token = String::new();
+        let read = File::open(path).and_then(|f| f.take(MAX_TOKEN).read_to_string(&mut token));
+        read.map_err(|e| format!("token file {}: {e}", path.display()))?;
+        Ok(Some(token.trim().to_owned()))
+    }
+
     fn send(
         &self,
         summary: &Summary,
@@ -170,11 +178,8 @@ impl Web {
         for (key, value) in &self.config.headers {
             request = request.header(key, value);
         }
-        if let Some(path) = &self.config.token {
-            let mut token = String::new();
-            let read = File::open(path).and_then(|f| f.take(MAX_TOKEN).read_to_string(&mut token));
-            read.map_err(|e| SinkError::Later(format!("token file {}: {e}", path.display())))?;
-            request = request.header("Authorization", format!("Bearer {}", token.trim()));
+        if let Some(token) = self.token().map_err(SinkError::Later)? {
+            request = request.header("Authorization", format!("Bearer {token}"));
         }
         let place = shown(&self.config.url);
         let mut answer =
@@ -202,6 +207,15 @@ impl Web {
 impl Sink for Web {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether anybody answers there. What it answers is no matter: a store need not know HEAD, and the token is not
+    /// shown to whoever it may be before there is something to send.
+    fn check(&mut self) -> Result<(), String> {
+        self.token()?;
+        let place = self.config.url.split(['?', '{']).next().unwrap_or_default();
+        let request = self.agent.head(place).config().timeout_global(Some(CONNECT)).build();
+        request.call().map(|_| ()).map_err(|e| format!("{}: {}", shown(&self.config.url), reason(&e)))
     }
 
     fn deliver(&mut self, summary: &Summary, bundle: &Path) -> Result<(), SinkError> {

@@ -20,6 +20,9 @@ use crate::publish::{SinkCounts, stable_hash};
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait: a server that is back is found within so much.
 const MAX_WAIT: Duration = Duration::from_secs(300);
+/// Between two looks at a sink that has nothing to do; at one that cannot be reached.
+const CHECK: Duration = Duration::from_secs(300);
+const CHECK_AGAIN: Duration = Duration::from_secs(20);
 /// An incident that is not judged by then goes as it is.
 const UNJUDGED: Duration = Duration::from_secs(60);
 
@@ -37,6 +40,9 @@ pub(super) struct Worker {
     pub(super) counts: SinkCounts,
     /// Why the last attempt failed; `None` behind one that did not.
     pub(super) trouble: Option<String>,
+    checked: Option<Moment>,
+    /// The incident that was refused last, with the reason, until it is taken.
+    pub(super) refusal: Option<(String, String)>,
 }
 
 /// What to do after a pass.
@@ -69,6 +75,8 @@ impl Worker {
             failures: 0,
             not_before: Moment::default(),
             trouble: None,
+            checked: None,
+            refusal: None,
         })
     }
 
@@ -78,7 +86,11 @@ impl Worker {
         self.counts.pending = waiting.len() as u64;
         // The one that was tried the least, so that one that cannot be taken does not hold up the others; then the oldest.
         let tried = |s: &Summary| self.attempts.get(&s.id).copied().unwrap_or(0);
-        let Some(next) = waiting.iter().min_by_key(|s| (tried(s), &s.id)) else { return Next::Idle };
+        let Some(next) = waiting.iter().min_by_key(|s| (tried(s), &s.id)) else {
+            // Nothing to deliver: what stands in the way is known before the first death.
+            self.check();
+            return Next::Idle;
+        };
         if now < self.not_before {
             return Next::At(self.not_before);
         }
@@ -86,8 +98,9 @@ impl Worker {
         match self.sink.deliver(next, &bundle) {
             Ok(()) => self.settle(&next.id, "", now, |c| &mut c.delivered),
             Err(SinkError::Refused(why)) => {
+                // What is wrong is this incident, not the sink.
                 self.settle(&next.id, &why, now, |c| &mut c.refused);
-                self.trouble = Some(why);
+                self.refusal = Some((next.id.clone(), why));
             }
             Err(SinkError::Later(why)) => {
                 self.counts.failed += 1;
@@ -107,9 +120,27 @@ impl Worker {
         (self.failures, self.trouble) = (0, None);
         self.not_before = now.plus(self.sink.pace());
         // Without its marker it is delivered once more after a restart, not lost.
-        if let Err(e) = write_whole(&self.markers.join(id), why.as_bytes()) {
+        if let Err(e) = self.mark(id, why) {
             self.trouble = Some(format!("{}: {e}", self.markers.display()));
         }
+    }
+
+    fn check(&mut self) {
+        let now = Moment::now();
+        let rest = if self.trouble.is_some() { CHECK_AGAIN } else { CHECK };
+        if self.checked.is_none_or(|at| now.since(at) >= rest) {
+            self.trouble = self.sink.check().err();
+            self.checked = Some(Moment::now());
+        }
+    }
+
+    /// Notes that an incident needs no delivery any more; all of them where somebody removed the folder.
+    fn mark(&self, id: &str, why: &str) -> io::Result<()> {
+        if !self.markers.is_dir() {
+            fs::create_dir_all(&self.markers)?;
+            self.done.iter().try_for_each(|done| write_whole(&self.markers.join(done), b""))?;
+        }
+        write_whole(&self.markers.join(id), why.as_bytes())
     }
 
     fn back_off(&mut self, id: &str) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use dualplane_agent::recorder::{Cluster, ContainerRef};
+use dualplane_agent::recorder::{Cluster, ClusterTrouble, ContainerRef};
 use dualplane_kube::access::Access;
 use dualplane_kube::api::{Api, ApiError};
 use dualplane_kube::node_pods;
@@ -49,6 +49,14 @@ impl ApiServer {
 }
 
 impl Cluster for ApiServer {
+    fn check(&mut self) -> Result<(), ClusterTrouble> {
+        match self.ask(async |api| node_pods::check(api, WITHIN).await) {
+            Ok(()) => Ok(()),
+            Err(e @ ApiError::Forbidden { .. }) => Err(ClusterTrouble::Rights(e.to_string())),
+            Err(e) => Err(ClusterTrouble::Access(e.to_string())),
+        }
+    }
+
     fn pod(&mut self, who: &ContainerRef) -> Result<Option<Value>, String> {
         let (namespace, name) = (who.namespace.as_str(), who.pod.as_str());
         match self.ask(async |api| node_pods::pod(api, namespace, name, WITHIN).await) {

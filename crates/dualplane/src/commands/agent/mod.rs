@@ -7,8 +7,10 @@ mod judge;
 mod outlets;
 
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use dualplane_agent::health::Health;
 use dualplane_agent::observe;
 use dualplane_agent::recorder::{Cluster, Config, Dependencies, Recorder, RecorderError};
 use dualplane_base::units::parse_k8s_memory;
@@ -22,7 +24,6 @@ use self::outlets::Outlets;
 use super::Failure;
 use crate::args::{AgentArgs, HostArgs};
 use crate::exit::{self, Code};
-use crate::output;
 
 /// Below this the ring does not hold ten minutes of a full node.
 const LEAST_DISK: u64 = 8 << 20;
@@ -45,26 +46,16 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Code, Failure> {
     };
     let access = cluster::access(args.kubeconfig.as_deref(), args.no_cluster);
     let server = access.clone().map(ApiServer::new).transpose().map_err(Failure::Runtime)?;
+    let health = Arc::new(Health::default());
     let parts = Dependencies {
+        health: Arc::clone(&health),
         gpus: gpus(&args.host, args.nvml.as_deref())?,
         judge: Box::new(ChildJudge::new()?),
         cluster: server.map(|s| Box::new(s) as Box<dyn Cluster>),
     };
-    let mut outlets = Outlets::open(args, &config.node, access.as_ref())?;
+    let mut outlets = Outlets::open(args, &config.node, access.as_ref(), &health)?;
     let mut recorder = Recorder::new(config, parts).map_err(|e| failure(args, e))?;
-    output::note(&format!(
-        "recording {} containers and {} GPUs into {}",
-        recorder.view().containers.len(),
-        recorder.view().gpus.len(),
-        args.state.display()
-    ));
-    if recorder.counts().no_kernel {
-        output::note("cannot read the kernel log: OOM records and Xids will be missing (needs CAP_SYSLOG)");
-    }
-    if let Some(gap) = &recorder.view().gpu_gap {
-        output::note(&format!("no GPUs: {gap}"));
-    }
-    outlets.announce();
+    outlets.announce(&recorder, &args.state);
     let stop = AtomicBool::new(false);
     let until = args.run_for.map(|s| std::time::Instant::now() + std::time::Duration::from_secs(s));
     recorder
@@ -76,6 +67,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Code, Failure> {
         })
         .map_err(Failure::Runtime)?;
     recorder.finish();
+    outlets.stopped();
     Ok(exit::OK)
 }
 

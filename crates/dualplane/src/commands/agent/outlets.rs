@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dualplane_agent::health::{Health, Level, line_of};
 use dualplane_agent::publish::{
     Access as Seen, Counts, Deliveries, Directory, EventSink, Method, Options, Server, Shared, Sink, Web,
     WebConfig, read_headers,
@@ -26,6 +27,7 @@ const VIEW: Duration = Duration::from_secs(1);
 /// All of them.
 pub(super) struct Outlets {
     node: String,
+    health: Arc<Health>,
     shared: Arc<Shared>,
     server: Option<Server>,
     deliveries: Deliveries,
@@ -36,10 +38,16 @@ pub(super) struct Outlets {
 }
 
 impl Outlets {
-    pub(super) fn open(args: &AgentArgs, node: &str, access: Option<&Access>) -> Result<Self, Failure> {
+    pub(super) fn open(
+        args: &AgentArgs,
+        node: &str,
+        access: Option<&Access>,
+        health: &Arc<Health>,
+    ) -> Result<Self, Failure> {
         let incidents = incidents_dir(&args.state);
         let seen = if args.serve_incidents { Seen::Everybody } else { Seen::Loopback };
-        let options = Options { incidents: incidents.clone(), access: seen, stale: STALE };
+        let options =
+            Options { incidents: incidents.clone(), access: seen, stale: STALE, health: Arc::clone(health) };
         let shared = Arc::new(Shared::new(options));
         let server = match args.listen {
             Listen::None => None,
@@ -50,10 +58,12 @@ impl Outlets {
         };
         let state = |e: std::io::Error| Failure::NoState { path: args.state.clone(), why: e.to_string() };
         std::fs::create_dir_all(&incidents).map_err(state)?;
-        let deliveries = Deliveries::start(&args.state.join("delivered"), &incidents, sinks(args, access)?)
-            .map_err(state)?;
+        let deliveries =
+            Deliveries::start(&args.state.join("delivered"), &incidents, sinks(args, access)?, health)
+                .map_err(state)?;
         Ok(Self {
             node: node.to_owned(),
+            health: Arc::clone(health),
             shared,
             server,
             deliveries,
@@ -64,15 +74,37 @@ impl Outlets {
         })
     }
 
-    /// Says where it answers.
-    pub(super) fn announce(&self) {
-        if let Some(s) = &self.server {
-            output::note(&format!("metrics on http://{}/metrics", s.address()));
+    /// Says what is recorded, where it is kept and where it answers.
+    pub(super) fn announce(&self, r: &Recorder, state: &Path) {
+        let view = r.view();
+        let line = line_of(Level::Info, "start")
+            .with("version", env!("CARGO_PKG_VERSION"))
+            .with("node", &self.node)
+            .with("containers", &view.containers.len().to_string())
+            .with("gpus", &view.gpus.len().to_string())
+            .with_some("no_gpus", view.gpu_gap.as_ref().map(ToString::to_string).as_deref())
+            .with("state", &state.display().to_string())
+            .with_some("metrics", self.server.as_ref().map(metrics_url).as_deref());
+        self.health.say(line);
+        self.write_lines();
+    }
+
+    /// Writes what happened since the last time.
+    fn write_lines(&self) {
+        for line in self.health.take_lines() {
+            output::log(&line.to_string());
         }
+    }
+
+    /// The last words.
+    pub(super) fn stopped(&self) {
+        self.health.say(line_of(Level::Info, "stop").with("node", &self.node));
+        self.write_lines();
     }
 
     /// Behind each step of the recorder.
     pub(super) fn after(&mut self, r: &Recorder) {
+        self.write_lines();
         let counts = r.counts();
         if counts.rounds != self.rounds {
             self.rounds = counts.rounds;
@@ -121,6 +153,10 @@ impl Outlets {
         store.all().for_each(|s| out.add_incident(s));
         Some(out)
     }
+}
+
+fn metrics_url(server: &Server) -> String {
+    format!("http://{}/metrics", server.address())
 }
 
 /// Headers of a file. They are not given as flags: any user of the machine sees those.
