@@ -1,9 +1,12 @@
 //! From a target to its pods.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::api::{Api, ApiError, path};
+use crate::killed_inside::{self, Living};
 use crate::target::{Kind, Named, Target};
 
 /// What belongs to a target.
@@ -15,6 +18,8 @@ pub struct Found {
     pub pods: Vec<Value>,
     /// More pods were there than were read.
     pub cut: bool,
+    /// UIDs of pods that are wanted although their status is well: processes in them were killed.
+    pub killed_inside: BTreeSet<String>,
     /// Pods that were seen, the healthy ones among them.
     pub seen: usize,
 }
@@ -34,7 +39,14 @@ pub enum PodFilter {
 /// See [`ApiError`].
 pub async fn find(api: &Api, target: &Target, everywhere: bool, which: PodFilter) -> Result<Found, ApiError> {
     let now = Timestamp::now();
-    let keep = move |pod: Value| (which == PodFilter::All || has_failed(&pod, now)).then_some(pod);
+    let mut living: Vec<Living> = Vec::new();
+    let keep = |pod: Value| {
+        if which == PodFilter::All || has_failed(&pod, now) {
+            return Some(pod);
+        }
+        living.extend(Living::of(&pod));
+        None
+    };
     let mut found = match target {
         Target::One(named) if named.kind == Kind::Pod => {
             let pods = path::namespaced("v1", api.namespace(), "pods");
@@ -47,6 +59,9 @@ pub async fn find(api: &Api, target: &Target, everywhere: bool, which: PodFilter
         }
         Target::Namespace => listed(api, everywhere, &[], keep).await?,
     };
+    let inside = killed_inside::among(api, &living, everywhere).await;
+    found.killed_inside = inside.iter().map(|p| text(p, "/metadata/uid")).collect();
+    found.pods.extend(inside);
     found.pods.sort_by_cached_key(|p| (text(p, "/metadata/namespace"), text(p, "/metadata/name")));
     Ok(found)
 }
@@ -71,7 +86,7 @@ async fn listed(
     if seen == 0 && !everywhere {
         namespace_is_there(api).await?;
     }
-    Ok(Found { workload: None, pods: list.items, cut: list.cut, seen })
+    Ok(Found { pods: list.items, cut: list.cut, seen, ..Found::default() })
 }
 
 /// An object; where it is not there, the error says where it was looked for: most often the place is wrong.

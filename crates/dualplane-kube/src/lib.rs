@@ -12,6 +12,8 @@ pub mod bundle;
 pub mod capture;
 pub mod event;
 pub mod find;
+pub mod gone;
+mod killed_inside;
 pub mod map;
 pub mod node_pods;
 pub mod target;

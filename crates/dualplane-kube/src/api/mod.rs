@@ -176,7 +176,32 @@ impl Api {
     ///
     /// # Errors
     /// See [`ApiError`]. What came before a break was handed on; the caller says so.
-    pub async fn stream(&self, path: &str, time: Duration, sink: impl FnMut(&[u8])) -> Result<u64, ApiError> {
+    pub async fn stream(
+        &self,
+        path: &str,
+        time: Duration,
+        mut sink: impl FnMut(&[u8]),
+    ) -> Result<u64, ApiError> {
+        let mut bytes = 0;
+        let all = |chunk: &[u8]| {
+            bytes += chunk.len() as u64;
+            sink(chunk);
+            true
+        };
+        self.streamed(path, time, None, all).await?;
+        Ok(bytes)
+    }
+
+    /// The same for as long as `sink` wants more. `true` where the answer came to its end.
+    ///
+    /// # Errors
+    /// As [`Api::stream`].
+    pub async fn stream_while(
+        &self,
+        path: &str,
+        time: Duration,
+        sink: impl FnMut(&[u8]) -> bool,
+    ) -> Result<bool, ApiError> {
         self.streamed(path, time, None, sink).await
     }
 
@@ -189,9 +214,16 @@ impl Api {
         path: &str,
         bytes: u64,
         time: Duration,
-        sink: impl FnMut(&[u8]),
+        mut sink: impl FnMut(&[u8]),
     ) -> Result<u64, ApiError> {
-        self.streamed(path, time, Some(bytes), sink).await
+        let mut came = 0;
+        let all = |chunk: &[u8]| {
+            came += chunk.len() as u64;
+            sink(chunk);
+            true
+        };
+        self.streamed(path, time, Some(bytes), all).await?;
+        Ok(came)
     }
 
     async fn streamed(
@@ -199,8 +231,8 @@ impl Api {
         path: &str,
         time: Duration,
         tail: Option<u64>,
-        mut sink: impl FnMut(&[u8]),
-    ) -> Result<u64, ApiError> {
+        mut sink: impl FnMut(&[u8]) -> bool,
+    ) -> Result<bool, ApiError> {
         let _slot = self.slot(path).await?;
         let deadline = Instant::now() + self.asked.unwrap_or(time);
         let request = || {
@@ -211,15 +243,15 @@ impl Api {
             request.body(Body::from(Vec::new()))
         };
         let mut body = self.send(path, deadline, request).await?.into_body();
-        let mut bytes = 0;
         loop {
             let frame =
                 timeout_at(deadline, body.frame()).await.map_err(|_| ApiError::TimedOut(path.to_owned()))?;
-            let Some(frame) = frame else { return Ok(bytes) };
+            let Some(frame) = frame else { return Ok(true) };
             let frame = frame.map_err(|e| ApiError::Interrupted { path: path.to_owned(), why: chain(&e) })?;
-            if let Some(data) = frame.data_ref() {
-                bytes += data.len() as u64;
-                sink(data);
+            if let Some(data) = frame.data_ref()
+                && !sink(data)
+            {
+                return Ok(false);
             }
         }
     }

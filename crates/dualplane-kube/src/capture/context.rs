@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dualplane_core::evidence::RawFile;
 use dualplane_core::knowledge::Knowledge;
@@ -39,7 +40,7 @@ pub struct Context<'a> {
     pub(super) node: String,
     /// When the last of its instances ended.
     pub(super) died_at: Option<Timestamp>,
-    pub(super) sifter: Option<&'a Sifter>,
+    pub(super) sifter: Option<&'a Arc<Sifter>>,
     pub(super) shared: &'a Shared,
     redactor: RefCell<Redactor<'a>>,
 }
@@ -50,7 +51,7 @@ impl<'a> Context<'a> {
         pod: Value,
         options: &'a Options,
         knowledge: &'a Knowledge,
-        sifter: Option<&'a Sifter>,
+        sifter: Option<&'a Arc<Sifter>>,
         shared: &'a Shared,
     ) -> Self {
         let namespace = text(&pod, "/metadata/namespace");

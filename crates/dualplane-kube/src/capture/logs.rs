@@ -1,27 +1,27 @@
 //! Logs of every container: the dead instance's and the running one's, streamed.
 //!
-//! A log up to [`WHOLE`] is kept as it is. Of a larger one the head, the tail and the lines that say something are
-//! kept, with their numbers (`dualplane_core::sift`), so that memory does not grow with the log. Each log is one
-//! request: the kubelet reads it from one open file, which a rotation meanwhile does not change.
+//! A small log is kept as it is. Of a larger one the head, the tail and the lines that say something are kept, with their
+//! numbers (`log_buffer.rs`), so that memory does not grow with the log. Each log is one request: the kubelet reads it
+//! from one open file, which a rotation meanwhile does not change. A large one is read from the node's file instead, where
+//! that is allowed (`log_file.rs`).
 
 use std::time::Duration;
 
 use dualplane_core::evidence::Gap;
-use dualplane_core::sift::{self, Feed, Sifter};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::context::Context;
+use super::log_buffer::LogBuffer;
+use super::log_file;
 use super::source::{Missing, SourceData, Work};
 use crate::api::{ApiError, path};
 use crate::find::{statuses, text};
 
-/// A log up to here is kept whole.
-const WHOLE: usize = 2 << 20;
-/// Of a larger log so much is kept.
-const KEPT_BYTES: usize = 2 << 20;
 /// For one log. 200 MiB take some seconds; a slow node must not keep the rest waiting.
 const TIME: Duration = Duration::from_secs(60);
+/// Of the beginning so much tells which log it is.
+const BEGINNING: usize = 256;
 /// Lines asked for where a log could not be read to its end: the death is there.
 const TAIL_LINES: &str = "5000";
 /// Containers of one pod; an engine has one to ten.
@@ -90,9 +90,30 @@ async fn one(
     }
     let base = cx.pod_path("log");
     let file = format!("logs/{container}.{which}.log");
+    let request = path::with_query(&base, &query);
+    let on_node = log_file::path_of(cx, status, &container, previous);
     let mut keep = LogBuffer::new(cx.sifter);
-    let result = cx.api.stream(&path::with_query(&base, &query), TIME, |chunk| keep.push(chunk)).await;
-    let bytes = keep.bytes;
+    let mut begins: Vec<u8> = Vec::new();
+    let mut result = cx
+        .api
+        .stream_while(&request, TIME, |chunk| {
+            keep.push(chunk);
+            if begins.len() < BEGINNING {
+                begins.extend(chunk.iter().take(BEGINNING));
+            }
+            on_node.is_none() || keep.bytes() <= log_file::LARGE
+        })
+        .await;
+    if let (Ok(false), Some(file)) = (&result, &on_node) {
+        match log_file::read(cx, file, &begins, TIME).await {
+            Some(whole) => (keep, result) = (whole, Ok(true)),
+            None => {
+                keep = LogBuffer::new(cx.sifter);
+                result = cx.api.stream(&request, TIME, |chunk| keep.push(chunk)).await.map(|_| true);
+            }
+        }
+    }
+    let bytes = keep.bytes();
     let (kept, read) = (keep.finish(), bytes > 0);
     if read && times_differ(&kept, status, previous) && has_moved(cx, status, previous).await {
         let gap = Gap {
@@ -115,7 +136,7 @@ async fn one(
             let ended = cx.api.stream(&path::with_query(&base, &query), TIME, |c| tail.push(c)).await;
             let mut files = vec![cx.text(&file, &kept)];
             let mut why = format!("stopped after {} MiB: {e}; the part before that was used", bytes >> 20);
-            if tail.bytes > 0 {
+            if tail.bytes() > 0 {
                 let name = format!("logs/{container}.{which}.tail.log");
                 files.push(cx.text(&name, &tail.finish()));
                 why.push_str(" together with the last lines, fetched separately");
@@ -161,50 +182,6 @@ fn times_differ(log: &[u8], status: &Value, previous: bool) -> bool {
     let after = |s: Option<i64>| s.zip(told("/finishedAt")).is_some_and(|(s, end)| s > end + SLACK_S);
     let before = |s: Option<i64>| s.zip(told("/startedAt")).is_some_and(|(s, start)| s < start - SLACK_S);
     after(first) || after(last) || before(last)
-}
-
-/// A log as it comes.
-pub(super) struct LogBuffer<'s> {
-    sifter: Option<&'s Sifter>,
-    whole: Vec<u8>,
-    feed: Option<Feed<'s>>,
-    bytes: u64,
-}
-
-impl<'s> LogBuffer<'s> {
-    pub(super) fn new(sifter: Option<&'s Sifter>) -> Self {
-        Self { sifter, whole: Vec::new(), feed: None, bytes: 0 }
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(super) fn push(&mut self, chunk: &[u8]) {
-        self.bytes += chunk.len() as u64;
-        if let Some(feed) = &mut self.feed {
-            feed.push(chunk);
-            return;
-        }
-        self.whole.extend_from_slice(chunk);
-        if self.whole.len() > WHOLE
-            && let Some(sifter) = self.sifter
-        {
-            let mut feed = Feed::new(sifter, KEPT_BYTES);
-            feed.push(&std::mem::take(&mut self.whole));
-            self.feed = Some(feed);
-        } else if self.whole.len() > WHOLE + KEPT_BYTES {
-            // Without a sifter the tail is what matters.
-            self.whole.drain(..KEPT_BYTES);
-        }
-    }
-
-    pub(super) fn finish(self) -> Vec<u8> {
-        match self.feed {
-            Some(feed) => sift::fold(&feed.finish()),
-            None => self.whole,
-        }
-    }
 }
 
 #[cfg(test)]

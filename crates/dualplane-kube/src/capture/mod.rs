@@ -7,6 +7,8 @@ pub(crate) mod engine;
 mod events;
 mod kernel_log;
 mod kubelet;
+mod log_buffer;
+mod log_file;
 mod logs;
 mod many;
 mod node;
@@ -18,6 +20,7 @@ mod shared;
 pub(crate) mod source;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dualplane_core::evidence::{Gap, RawFile};
@@ -58,7 +61,7 @@ pub async fn capture(
     pod: Value,
     options: &Options,
     knowledge: &Knowledge,
-    sifter: Option<&Sifter>,
+    sifter: Option<&Arc<Sifter>>,
     shared: &Shared,
     progress: Progress<'_>,
 ) -> Captured {

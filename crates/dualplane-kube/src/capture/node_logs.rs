@@ -12,7 +12,8 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::kernel_log;
-use super::logs::{LogBuffer, MAX_CONTAINERS};
+use super::log_buffer::LogBuffer;
+use super::logs::MAX_CONTAINERS;
 use super::source::{Missing, SourceData, Work};
 use crate::api::{ApiError, path};
 use crate::find::text;
@@ -137,14 +138,14 @@ fn missing_part(what: &str, why: &str) -> Gap {
 }
 
 /// The uid under which the kubelet keeps a pod: of a static pod, whose object only mirrors it, the hash of its manifest.
-fn kubelets_uid(pod: &Value) -> String {
+pub(super) fn kubelets_uid(pod: &Value) -> String {
     let hash = text(pod, "/metadata/annotations/kubernetes.io~1config.hash");
     if hash.is_empty() { text(pod, "/metadata/uid") } else { hash }
 }
 
 /// What `kubectl logs` calls an instance. The kubelet counts on when it starts a container, so while one waits for its
 /// next start the number is the dead one's; the instance before that is of no interest any more.
-fn which(status: &Value, instance: u64) -> Option<&'static str> {
+pub(super) fn which(status: &Value, instance: u64) -> Option<&'static str> {
     let number = status.get("restartCount").and_then(Value::as_u64).unwrap_or(0);
     let waits = status.pointer("/state/running").is_none() && status.pointer("/state/terminated").is_none();
     match (waits, number.checked_sub(instance)?) {

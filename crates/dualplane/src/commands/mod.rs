@@ -141,6 +141,14 @@ pub(crate) enum Failure {
     /// There are no pods of what was asked for: no news, rather than good news.
     #[error("{0}")]
     NoPods(String),
+    /// The pods of a Job are gone; what is left of them.
+    #[error("{why}")]
+    PodsGone {
+        /// What is left.
+        why: String,
+        /// Where there is more.
+        hint: String,
+    },
     /// Nothing of what was asked for is in trouble.
     #[error("{0}")]
     NoneFailed(String),
@@ -252,6 +260,7 @@ impl Failure {
             | Self::NoIncident { .. }
             | Self::BundleGone(_)
             | Self::NoPods(_)
+            | Self::PodsGone { .. }
             | Self::NoneFailed(_)
             | Self::NoneMapped(_) => exit::NO_EVIDENCE,
             Self::Knowledge(_) | Self::Json(_) | Self::Runtime(_) => exit::BUG,
@@ -267,7 +276,9 @@ impl Failure {
             Self::Unreadable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 "run as a user who may read it, or copy it somewhere readable".into()
             }
-            Self::NoTarget { hint, .. } | Self::NoObject { hint, .. } => hint.clone(),
+            Self::NoTarget { hint, .. } | Self::NoObject { hint, .. } | Self::PodsGone { hint, .. } => {
+                hint.clone()
+            }
             Self::Unwritable { .. } => "check free space and write permission".into(),
             Self::NotAFile { path, .. } => {
                 format!("pass its content on standard input: dualplane triage - < {}", path.display())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact::Redactor;
@@ -10,6 +10,7 @@ use dualplane_core::sift::Sifter;
 use dualplane_kube::api::Api;
 use dualplane_kube::capture::{self, Captured, Options};
 use dualplane_kube::find::{self, Found, PodFilter};
+use dualplane_kube::gone;
 use dualplane_kube::target::{Kind, Named, Target, is_name};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -147,9 +148,43 @@ pub(crate) async fn find(api: &Api, wanted: &PodSelection) -> Result<Vec<Found>,
                 "the list of pods is incomplete: it is too long or changed too often; name a namespace (-n)",
             );
         }
+        if let Some(job) = of_target.workload.as_ref().filter(|w| of_target.seen == 0 && is_job(w)) {
+            return Err(pods_gone(api, job).await);
+        }
         found.push(of_target);
     }
     Ok(found)
+}
+
+fn is_job(workload: &Value) -> bool {
+    workload.get("kind").and_then(Value::as_str) == Some("Job")
+}
+
+/// A Job's pods go with its TTL or by hand; its condition stays, and what agents kept of them.
+async fn pods_gone(api: &Api, job: &Value) -> Failure {
+    let gone = gone::of_job(api, job).await;
+    let name = name_of(job);
+    let mut why = format!("the pods of job/{name} are gone");
+    match &gone.condition {
+        Some(c) => why.push_str(&format!("; the Job's condition: {c}")),
+        None => why.push_str("; the Job has no condition yet"),
+    }
+    for t in &gone.told {
+        why.push_str(&format!("\n  the agent on node {} recorded of {}: {}", t.node, t.pod, t.message));
+    }
+    let hint = match gone.told.first() {
+        Some(t) => format!(
+            "on node {}: dualplane incidents show {id}; or through kubectl port-forward to the agent's pod there: \
+            curl -o bundle.tar.zst localhost:10980/incidents/{id}/bundle && dualplane triage bundle.tar.zst",
+            t.node,
+            id = t.incident
+        ),
+        None => format!(
+            "no agent told of them in an Event (kept for an hour); on the node that ran them: dualplane incidents ls --all -n {}",
+            api.namespace()
+        ),
+    };
+    Failure::PodsGone { why, hint }
 }
 
 /// Of a workload's pods that all live, as many are held against their limits: replicas are much alike.
@@ -167,7 +202,8 @@ pub(crate) fn in_trouble(
     let mut known = BTreeSet::new();
     for (target, found) in wanted.targets.iter().zip(&mut found) {
         let named = matches!(target, Target::One(n) if n.kind == Kind::Pod);
-        let chosen = found.pods.iter().filter(|p| named || find::has_failed(p, now));
+        let inside = |p: &Value| find_uid(p).is_some_and(|u| found.killed_inside.contains(u));
+        let chosen = found.pods.iter().filter(|p| named || find::has_failed(p, now) || inside(p));
         pods.extend(chosen.filter(|p| known.insert(uid_of(p))).cloned());
     }
     if pods.is_empty() {
@@ -199,6 +235,10 @@ fn runs(pod: &Value) -> bool {
     pod.pointer("/status/phase").and_then(Value::as_str) == Some("Running")
 }
 
+fn find_uid(pod: &Value) -> Option<&str> {
+    pod.pointer("/metadata/uid").and_then(Value::as_str)
+}
+
 fn uid_of(pod: &Value) -> String {
     let text = |at| pod.pointer(at).and_then(Value::as_str).unwrap_or_default();
     // Without a uid, which no API server leaves out, its name is what tells it.
@@ -221,7 +261,7 @@ pub(crate) fn options(stores: &StoreArgs) -> Result<Options, Failure> {
 pub(crate) struct CaptureTools<'k> {
     given: Option<&'k Knowledge>,
     loaded: OnceLock<Result<Knowledge, Failure>>,
-    sifter: OnceLock<Option<Sifter>>,
+    sifter: OnceLock<Option<Arc<Sifter>>>,
 }
 
 impl CaptureTools<'_> {
@@ -231,8 +271,8 @@ impl CaptureTools<'_> {
     }
 
     /// Who comes first builds it, the other waits.
-    fn sifter(&self) -> Option<&Sifter> {
-        self.sifter.get_or_init(|| Sifter::new(self.knowledge()?).ok()).as_ref()
+    fn sifter(&self) -> Option<&Arc<Sifter>> {
+        self.sifter.get_or_init(|| Sifter::new(self.knowledge()?).ok().map(Arc::new)).as_ref()
     }
 }
 
