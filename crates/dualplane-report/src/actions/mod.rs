@@ -154,7 +154,7 @@ pub fn advise(
     };
     let first_aid = bleeding::advise(&cx, &actions);
     actions.extend(first_aid);
-    actions.extend(shared_pool::advise(&cx));
+    actions.splice(0..0, shared_pool::advise(&cx));
     actions.extend(reload::advise(&cx));
     actions.extend(watch::advise(&cx));
     let taken_out = quarantine::advise(&cx, &actions);
