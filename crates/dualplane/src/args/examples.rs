@@ -19,7 +19,8 @@ Examples:
 pub(super) const CAPTURE: &str = "\
 Examples:
   dualplane capture pod/llm-0 -n serving
-  dualplane capture -l app=vllm -n serving --failed --out evidence.tar.zst";
+  dualplane capture -l app=vllm -n serving --failed --out evidence.tar.zst
+  dualplane capture --url http://10.0.0.7:8000    an engine's metrics, version and models, without a cluster";
 
 pub(super) const MAP: &str = "\
 Examples:

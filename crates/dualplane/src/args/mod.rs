@@ -147,8 +147,11 @@ impl TriageArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct CaptureArgs {
     /// pod/NAME, deploy/NAME, sts/NAME, job/NAME or lws/NAME
-    #[arg(required_unless_present_any = ["selector", "all_namespaces", "failed"], value_name = "TARGET")]
+    #[arg(required_unless_present_any = ["selector", "all_namespaces", "failed", "url"], value_name = "TARGET")]
     pub(crate) targets: Vec<String>,
+    /// An engine without a cluster: its metrics, version and models from http://HOST:PORT; a key is read from DUALPLANE_ENGINE_TOKEN
+    #[arg(long, value_name = "URL", conflicts_with_all = ["targets", "selector", "all_namespaces", "failed"])]
+    pub(crate) url: Option<String>,
     /// Output file (.tar.zst), or - for standard output [default: ./dualplane-NAMESPACE-NAME-TIME.tar.zst]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,

@@ -7,7 +7,9 @@ use dualplane_base::text::counted;
 use dualplane_kube::bundle;
 use dualplane_kube::capture::{Captured, State};
 
-use super::{block_on, connect, pods};
+use jiff::Timestamp;
+
+use super::{block_on, capture_url, connect, pods};
 use crate::args::CaptureArgs;
 use crate::commands::Failure;
 use crate::exit::{self, Code};
@@ -19,11 +21,20 @@ const MAX_NAME: usize = 180;
 const MAX_PODS: usize = 20;
 
 pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
-    let wanted = pods::of_cluster_only(&args.targets, &args.select)?;
     // Before anything is asked: evidence that cannot be written is lost with the next restart.
     if let Some(out) = &args.out {
         place(out)?;
     }
+    if let Some(url) = &args.url {
+        let now = Timestamp::now();
+        return keep(args, &[capture_url::read(url, now)?], now);
+    }
+    let (captured, now) = of_cluster(args)?;
+    keep(args, &captured, now)
+}
+
+fn of_cluster(args: &CaptureArgs) -> Result<(Vec<Captured>, Timestamp), Failure> {
+    let wanted = pods::of_cluster_only(&args.targets, &args.select)?;
     let work = |tools: &pods::CaptureTools<'_>| {
         block_on(async {
             let options = pods::options(&args.stores)?;
@@ -46,7 +57,11 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
             Ok((all, options.now))
         })
     };
-    let (captured, now) = pods::with_tools(None, work)?;
+    pods::with_tools(None, work)
+}
+
+/// Writes the bundle and says what is in it.
+fn keep(args: &CaptureArgs, captured: &[Captured], now: Timestamp) -> Result<Code, Failure> {
     let time = now.strftime("%Y%m%dT%H%M%SZ").to_string();
     let stem = stem(captured.first().map_or("pod", |c| c.name.as_str()), &time);
     let folders = captured.iter().map(|c| {
@@ -70,7 +85,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<Code, Failure> {
     } else {
         files::write_whole(&out, &bytes).map_err(failed)?;
     }
-    tell(&captured, &out, bytes.len());
+    tell(captured, &out, bytes.len());
     Ok(exit::OK)
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod capture;
+mod capture_url;
 mod changes;
 pub(crate) mod map;
 pub(crate) mod pods;
