@@ -116,6 +116,9 @@ pub struct EngineSample {
     pub waiting: Option<f64>,
     /// Preemptions since it started.
     pub preemptions: Option<f64>,
+    /// Histograms of its requests, as the page gives them: lengths, and the time to the first token. For the bundle of a
+    /// death: by then nobody answers.
+    pub histograms: Arc<str>,
 }
 
 impl View {

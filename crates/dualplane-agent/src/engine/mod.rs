@@ -5,6 +5,7 @@
 //! alone, `thread.rs` does all of that beside the rounds: an engine hangs while it dies, and no round may wait for it.
 
 mod detect;
+mod histograms;
 mod http;
 mod poller;
 mod sockets;

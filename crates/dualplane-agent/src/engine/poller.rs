@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dualplane_core::knowledge::metrics::{Counts, EngineMetrics, engines};
 use dualplane_node::clock::Moment;
 
 use super::detect::Candidate;
+use super::histograms::histograms;
 use super::http::{Client, Response};
 use super::sockets::{ListeningSocket, home, listening, owned, reach};
 use crate::view::EngineSample;
@@ -130,7 +132,7 @@ impl Poller {
                     None => stranger = true,
                     Some((engine, counts)) => {
                         *port = Port { good: Some((engine, path)), at: Some(ip), ..Port::default() };
-                        return Some(sample(engine, number, counts));
+                        return Some(sample(engine, number, counts, histograms(&page)));
                     }
                 },
             }
@@ -153,7 +155,7 @@ fn read(page: &str, engine: Option<&'static EngineMetrics>) -> Option<(&'static 
     engine.into_iter().chain(engines()).find_map(|e| Some((e, e.read(page)?)))
 }
 
-fn sample(engine: &'static EngineMetrics, port: u16, counts: Counts) -> EngineSample {
+fn sample(engine: &'static EngineMetrics, port: u16, counts: Counts, histograms: Arc<str>) -> EngineSample {
     EngineSample {
         at: Moment::now(),
         port,
@@ -163,5 +165,6 @@ fn sample(engine: &'static EngineMetrics, port: u16, counts: Counts) -> EngineSa
         running: counts.running,
         waiting: counts.waiting,
         preemptions: counts.preemptions,
+        histograms,
     }
 }

@@ -83,6 +83,9 @@ pub struct Summary {
     /// The number of the kernel's record, within the boot, where the kernel killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_record: Option<u64>,
+    /// What was killed was started with `kubectl exec`, not by the server.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_exec: bool,
     /// Exit code, where the API server told it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i64>,

@@ -24,6 +24,7 @@ fn summary(n: u32, kind: Kind, first: bool) -> Summary {
         plane: None,
         trigger: None,
         kernel_record: None,
+        from_exec: false,
         exit_code: None,
         durable_ms: None,
         bytes: 0,

@@ -59,6 +59,8 @@ pub struct Observer {
     names: NameCache,
     view: View,
     listed: HashMap<u16, Moment>,
+    /// What each held when its processes were last listed.
+    held_then: HashMap<u16, u64>,
     engines: Option<Engines>,
     given: Option<Allocations>,
     /// Metrics ports that somebody gave, by slot.
@@ -78,6 +80,7 @@ impl Observer {
             names: NameCache::new(&config.links, &config.pod_logs),
             view: View::default(),
             listed: HashMap::new(),
+            held_then: HashMap::new(),
             engines: config
                 .engines
                 .filter(|_| config.processes)
@@ -181,6 +184,7 @@ impl Observer {
                 }
                 SampleEvent::Vanished { slot, last, at, .. } => {
                     self.listed.remove(slot);
+                    self.held_then.remove(slot);
                     self.ports.remove(slot);
                     if let Some(mut c) = self.view.containers.remove(slot) {
                         (c.memory, c.at) = (**last, *at);
@@ -281,9 +285,13 @@ impl Observer {
             listed: self.listed.get(&c.slot).copied(),
             working_set: c.memory.working_set().map(|b| b.0),
             limit: c.memory.limit.and_then(Limit::bytes).map(|b: Bytes| b.0),
+            then: self.held_then.get(&c.slot).copied(),
         });
         for slot in choose(candidates, now) {
             self.listed.insert(slot, now);
+            if let Some(held) = self.view.containers.get(&slot).and_then(|c| c.memory.working_set()) {
+                self.held_then.insert(slot, held.0);
+            }
             let Some(c) = self.view.containers.get_mut(&slot) else { continue };
             let listing = node::list(&hierarchy.dir(&c.group), &self.config.sample.proc_root, false);
             // A container whose processes are all gone at this moment is about to vanish: the list before is what counts.

@@ -15,6 +15,10 @@ const NEW_EVERY: Duration = Duration::from_secs(2);
 const NEAR_EVERY: Duration = Duration::from_secs(5);
 /// A working set above so many thousandths of the limit is near.
 const NEAR_PERMILLE: u128 = 800;
+/// A working set that grew by so many thousandths of the limit since the last list tells of new processes.
+const GREW_PERMILLE: u128 = 100;
+/// Between two lists of one that grows.
+const GREW_EVERY: Duration = Duration::from_millis(400);
 /// Lists of one round.
 const MAX_LISTS: usize = 4;
 
@@ -26,6 +30,8 @@ pub(super) struct Candidate {
     pub(super) listed: Option<Moment>,
     pub(super) working_set: Option<u64>,
     pub(super) limit: Option<u64>,
+    /// What it held when it was last listed.
+    pub(super) then: Option<u64>,
 }
 
 impl Candidate {
@@ -36,7 +42,13 @@ impl Candidate {
             .working_set
             .zip(self.limit)
             .is_some_and(|(w, l)| u128::from(w) * 1000 >= u128::from(l) * NEAR_PERMILLE);
-        (now.since(self.since) < NEW && age >= NEW_EVERY) || (near && age >= NEAR_EVERY)
+        // Somebody new is at work, and may be killed within the second.
+        let grew = self.working_set.zip(self.then).zip(self.limit).is_some_and(|((w, t), l)| {
+            u128::from(w.saturating_sub(t)) * 1000 >= u128::from(l) * GREW_PERMILLE
+        });
+        (now.since(self.since) < NEW && age >= NEW_EVERY)
+            || (near && age >= NEAR_EVERY)
+            || (grew && age >= GREW_EVERY)
     }
 }
 

@@ -120,6 +120,7 @@ fn lists_go_to_the_new_the_near_and_one_in_turn() {
         listed: listed.map(second),
         working_set: Some(used),
         limit: Some(100),
+        then: Some(used),
     };
     let at = second(1000);
     let chosen = |all: &[Candidate]| choose(all.iter().copied(), at);

@@ -9,6 +9,8 @@ use crate::incident::{self, Kind, Summary};
 
 /// Class, plane and kind that are counted apart: there are 12 classes, 4 planes and 3 kinds.
 const MAX_VERDICTS: usize = 256;
+/// Containers whose last verdict is told: as many as are sampled.
+const MAX_LAST: usize = 1024;
 /// The class of an incident that is not judged.
 const UNJUDGED: &str = "unjudged";
 
@@ -19,6 +21,8 @@ pub struct Counts {
     pub node: String,
     /// Incidents by class, plane and kind; see [`Counts::add_incident`].
     pub incidents: BTreeMap<(String, String, &'static str), u64>,
+    /// The last verdict of each container: namespace, pod, container → class, plane, kind.
+    pub last: BTreeMap<(String, String, String), (String, String, &'static str)>,
     /// The folder of incidents.
     pub store: incident::Counts,
     /// Total time spent in sampling rounds.
@@ -70,6 +74,10 @@ impl Counts {
         };
         let class = s.class.clone().unwrap_or_else(|| UNJUDGED.into());
         let key = (class, s.plane.clone().unwrap_or_else(|| "none".into()), kind);
+        if s.kind != Kind::End && self.last.len() < MAX_LAST {
+            let who = (s.namespace.clone(), s.pod.clone(), s.container.clone());
+            self.last.insert(who, key.clone());
+        }
         if self.incidents.len() < MAX_VERDICTS || self.incidents.contains_key(&key) {
             *self.incidents.entry(key).or_insert(0) += 1;
         }

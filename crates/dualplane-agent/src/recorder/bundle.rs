@@ -7,7 +7,7 @@ use dualplane_base::units::Bytes;
 use dualplane_core::evidence::{Gap, RawFile};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact::Redactor;
-use dualplane_node::cgroup::{Limit, Memory, Version};
+use dualplane_node::cgroup::{Kind as GroupKind, Limit, Memory, Version};
 use dualplane_node::cri::{Copied, CopyLimits};
 use dualplane_node::node::{Machine, Proc};
 use serde_json::{Map, Value, json};
@@ -60,6 +60,12 @@ pub(super) fn files(
             out.push(masked("processes.json", value, &mut redactor));
         }
     }
+    if let Some(e) =
+        freeze.container.as_ref().and_then(|c| c.engine.as_ref()).filter(|e| !e.histograms.is_empty())
+    {
+        let text = redactor.text(&e.histograms).into_owned();
+        out.push(RawFile::new(format!("metrics/engine-{}-histograms.prom", e.port), text));
+    }
     if !freeze.gpus.is_empty() {
         out.push(RawFile::new("gpu/gpus.csv", gpus(&freeze.gpus)));
         out.push(RawFile::new("gpu/compute-apps.csv", holders(freeze)));
@@ -75,7 +81,15 @@ pub(super) fn files(
 fn log(freeze: &mut Freeze, redactor: &mut Redactor<'_>) -> (Option<RawFile>, Copied) {
     let what = "the dead instance's log";
     let Some(log) = freeze.log.take() else {
-        freeze.gaps.push(gap(what, "the kubelet's log directory for this container is unknown"));
+        let service = freeze.container.as_ref().is_some_and(|c| c.group.kind == GroupKind::Service);
+        freeze.gaps.push(match service {
+            true => Gap {
+                what: "the unit's log".to_owned(),
+                why: "the journal is not read by the agent".to_owned(),
+                command: Some(format!("journalctl -u {} -n 5000 --no-pager", unit_of(&freeze.who.container))),
+            },
+            false => gap(what, "the kubelet's log directory for this container is unknown"),
+        });
         return (None, Copied::default());
     };
     if log.is_empty() {
@@ -95,6 +109,11 @@ fn log(freeze: &mut Freeze, redactor: &mut Redactor<'_>) -> (Option<RawFile>, Co
     let when = if freeze.kind == Kind::Kill { "current" } else { "previous" };
     let name = format!("logs/{}.{when}.log", part(&freeze.who.container));
     (Some(RawFile::new(name, redactor.text(&String::from_utf8_lossy(&bytes)).into_owned())), copied)
+}
+
+/// `vllm.service` of `system.slice/vllm.service`.
+fn unit_of(container: &str) -> &str {
+    container.rsplit('/').next().unwrap_or(container)
 }
 
 fn gap(what: &str, why: &str) -> Gap {
@@ -145,6 +164,10 @@ fn pod(freeze: &Freeze, author: &Author) -> Value {
         status.insert("containerID".into(), json!(format!("{runtime}://{container_id}")));
     }
     let name = if pod.is_empty() { container } else { pod };
+    // A unit of systemd is no pod: whoever advises must know.
+    let unit =
+        freeze.container.as_ref().filter(|c| c.group.kind == GroupKind::Service).map(|_| unit_of(container));
+    let labels = unit.map_or_else(|| json!({}), |u| json!({"dualplane.dev/unit": u}));
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -152,6 +175,7 @@ fn pod(freeze: &Freeze, author: &Author) -> Value {
             "name": name,
             "namespace": namespace,
             "uid": uid,
+            "labels": labels,
             "annotations": {"dualplane.dev/source": "the node's cgroups, processes and log folders, not the API server"},
         },
         "spec": {"nodeName": author.node, "containers": [own]},
@@ -352,6 +376,7 @@ fn manifest(
             "restart": freeze.who.restart,
             "kills": freeze.kills,
             "kernel_record": freeze.kernel_record,
+            "from_exec": freeze.from_exec,
             "gpus_given": given(freeze),
         },
         "log": {"bytes": copied.bytes, "left_out_between_head_and_tail": copied.left_out, "files": copied.files, "unreadable": copied.unreadable},

@@ -17,7 +17,7 @@ use super::container_ref::ContainerRef;
 use super::crash_loops::Admission;
 use super::freeze::Freeze;
 use super::judge::InstanceEvent;
-use super::quotes::{LineOwners, quote};
+use super::quotes::{LineOwners, OomKill, quote};
 use super::recorder::OLD_LOG;
 use super::time::rfc3339;
 use crate::incident::{Kind, id_of};
@@ -224,7 +224,8 @@ impl Recorder {
     fn send(&mut self, end: End) {
         let End { kind, first, who, container, log, kills, gap } = end;
         let noticed = Moment::now();
-        let record = container.as_ref().and_then(|c| self.record_of(c));
+        let found = container.as_ref().and_then(|c| self.oom_of(c));
+        let (record, from_exec) = (found.map(|r| (r.number, r.us)), found.and_then(|r| r.from_exec));
         let at = record.and_then(|(_, us)| us).map_or(noticed, |us| Moment(us.saturating_mul(1000)));
         let wall_ms = Anchor::take().wall_ms(at.min(noticed));
         let restart = who.restart.map(|r| r.to_string()).unwrap_or_default();
@@ -280,6 +281,7 @@ impl Recorder {
             wall_ms,
             kills,
             kernel_record: record.map(|(n, _)| n),
+            from_exec,
             kernel,
             container,
             version,
@@ -301,12 +303,18 @@ impl Recorder {
 
     /// Number and time of the kernel's record that names a container.
     fn record_of(&self, c: &ContainerView) -> Option<(u64, Option<u64>)> {
+        self.oom_of(c).map(|r| (r.number, r.us))
+    }
+
+    fn oom_of(&self, c: &ContainerView) -> Option<&OomKill> {
         let id = &c.group.identity;
-        let own = id.container_id.as_deref().and_then(|i| self.records.of(i));
-        // A record may name the pod alone, where the pod's limit was the one that was hit.
         let since = c.since.0 / 1000;
-        let r = own.or_else(|| self.records.of_pod(id.pod_uid.as_deref()?, since))?;
-        Some((r.number, r.us))
+        let own = id.container_id.as_deref().and_then(|i| self.records.of(i));
+        // A service unit has a path and no id.
+        let unit =
+            || (id.container_id.is_none()).then(|| self.records.of_path(c.group.path(), since)).flatten();
+        // A record may name the pod alone, where the pod's limit was the one that was hit.
+        own.or_else(unit).or_else(|| self.records.of_pod(id.pod_uid.as_deref()?, since))
     }
 
     /// The ring need not tell the next run of it. A container that lives is not marked: its kill was told.

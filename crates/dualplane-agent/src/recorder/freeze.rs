@@ -29,6 +29,8 @@ pub(super) struct Freeze {
     pub(super) kills: u64,
     /// The kernel named this container in a record.
     pub(super) kernel_record: Option<u64>,
+    /// What was killed came into the container from outside, where that is known.
+    pub(super) from_exec: Option<bool>,
     /// Lines of the kernel.
     pub(super) kernel: String,
     /// The container as it was last seen; `None` where only its log was found.

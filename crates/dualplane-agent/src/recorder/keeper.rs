@@ -176,6 +176,7 @@ impl Keeper {
             plane: None,
             trigger: None,
             kernel_record: freeze.kernel_record,
+            from_exec: freeze.from_exec == Some(true),
             exit_code: None,
             durable_ms: None,
             bytes: 0,

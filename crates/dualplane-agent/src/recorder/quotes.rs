@@ -31,17 +31,21 @@ pub(super) struct OomKill {
     pub(super) held_back: bool,
     /// A cgroup reached its limit; the machine had memory left.
     pub(super) at_limit: bool,
+    /// Path of the cgroup of the task that was killed.
+    pub(super) path: Option<String>,
+    /// A process that was killed came into the container from outside (`kubectl exec`); `None` where that is not known.
+    pub(super) from_exec: Option<bool>,
 }
 
 impl OomKill {
-    fn of(r: &OomRecord, owner: impl Fn(u32) -> Option<String>) -> Self {
+    fn of(r: &OomRecord, known: &impl PidsKnown) -> Self {
         let us = match r.stamp {
             Some(Stamp::Boot { us }) => u64::try_from(us).ok(),
             _ => None,
         };
         let held_back = r.headless() && r.task_memcg.is_none() && r.oom_memcg.is_none();
-        let mut pids = r.victims.iter().filter_map(|v| u32::try_from(v.pid).ok());
-        let by_pid = || if held_back { pids.find_map(&owner) } else { None };
+        let pids = || r.victims.iter().filter_map(|v| u32::try_from(v.pid).ok());
+        let by_pid = || if held_back { pids().find_map(|p| known.owner(p)) } else { None };
         Self {
             container_id: r.container_id().or_else(by_pid),
             pod_uid: r.pod_uid(),
@@ -49,8 +53,18 @@ impl OomKill {
             us,
             held_back,
             at_limit: r.constraint == Constraint::Memcg,
+            path: r.task_memcg.clone(),
+            from_exec: pids().find_map(|p| known.came_by_exec(p)),
         }
     }
+}
+
+/// What is known of processes by their pids on the host.
+pub(super) trait PidsKnown {
+    /// Id of the container that had the process when its processes were listed.
+    fn owner(&self, pid: u32) -> Option<String>;
+    /// Whether it came into its container from outside.
+    fn came_by_exec(&self, pid: u32) -> Option<bool>;
 }
 
 /// What the OOM killer did, the last records.
@@ -62,17 +76,31 @@ pub(super) struct RecentOomKills {
 }
 
 impl RecentOomKills {
-    /// A record that is whole. `owner` gives the container of a pid.
-    pub(super) fn add(&mut self, r: &OomRecord, owner: impl Fn(u32) -> Option<String>) {
-        self.all.push_back(OomKill::of(r, owner));
+    /// A record that is whole.
+    pub(super) fn add(&mut self, r: &OomRecord, known: &impl PidsKnown) {
+        let mut kill = OomKill::of(r, known);
+        // It grew for half a second; the processes may have been listed anew since, without the one that was killed.
+        if let Some(before) = self.growing.take_if(|g| g.number == kill.number) {
+            kill.from_exec = before.from_exec.or(kill.from_exec);
+            kill.container_id = kill.container_id.or(before.container_id);
+        }
+        self.all.push_back(kill);
         if self.all.len() > MAX_RECORDS {
             self.all.pop_front();
         }
     }
 
     /// The record that may still grow, as it stands now.
-    pub(super) fn grows(&mut self, r: Option<&OomRecord>, owner: impl Fn(u32) -> Option<String>) {
-        self.growing = r.map(|r| OomKill::of(r, owner));
+    pub(super) fn grows(&mut self, r: Option<&OomRecord>, known: &impl PidsKnown) {
+        // Of one that has just become whole, what was known is taken by `add`.
+        if let Some(r) = r {
+            self.growing = Some(OomKill::of(r, known));
+        }
+    }
+
+    /// No record grows any more.
+    pub(super) fn settled(&mut self) {
+        self.growing = None;
     }
 
     fn iter(&self) -> impl DoubleEndedIterator<Item = &OomKill> {
@@ -82,6 +110,15 @@ impl RecentOomKills {
     /// The last record that names a container.
     pub(super) fn of(&self, container_id: &str) -> Option<&OomKill> {
         self.iter().rev().find(|r| r.container_id.as_deref() == Some(container_id))
+    }
+
+    /// The last record of a group outside of Kubernetes: a service unit, since a time.
+    pub(super) fn of_path(&self, path: &str, since_us: u64) -> Option<&OomKill> {
+        let below =
+            |p: &str| p.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let own =
+            |r: &&OomKill| r.path.as_deref().is_some_and(below) && r.us.is_some_and(|us| us >= since_us);
+        self.iter().rev().find(own)
     }
 
     /// The last record of a pod that names none of its containers, since a time.
@@ -263,6 +300,18 @@ mod tests {
         k
     }
 
+    /// One process is known, of the container `aa…`, started with `kubectl exec`.
+    struct OnePid(u32);
+
+    impl PidsKnown for OnePid {
+        fn owner(&self, pid: u32) -> Option<String> {
+            (pid == self.0).then(|| "a".repeat(64))
+        }
+        fn came_by_exec(&self, pid: u32) -> Option<bool> {
+            (pid == self.0).then_some(true)
+        }
+    }
+
     #[test]
     fn a_line_without_a_group_is_of_the_container_that_had_the_pid() {
         let line = |n: u64, pid: u32| {
@@ -275,17 +324,17 @@ mod tests {
         let source = Source::stream(OwnedFd::from(std::fs::File::open(f.path()).unwrap())).unwrap();
         let (mut k, mut said, mut records) =
             (Kernel::new(source, State::default()), Vec::new(), RecentOomKills::default());
-        let owner = |pid| (pid == 70).then(|| "a".repeat(64));
         for _ in 0..8 {
             k.turn(Duration::from_millis(100), &mut said).unwrap();
             std::thread::park_timeout(Duration::from_millis(100));
         }
         for s in said {
             if let dualplane_node::kmsg::KernelMessage::Oom(r) = s {
-                records.add(&r, owner);
+                records.add(&r, &OnePid(70));
             }
         }
         assert_eq!(records.of(&"a".repeat(64)).unwrap().number, 1);
+        assert_eq!(records.of(&"a".repeat(64)).unwrap().from_exec, Some(true));
         assert_eq!(records.of_others(&"a".repeat(64)), BTreeSet::from([2]));
         assert_eq!(records.of_others("b"), BTreeSet::from([1, 2]));
         assert_eq!(records.unowned(0), 1);
@@ -349,7 +398,7 @@ mod tests {
         }
         for s in said {
             if let dualplane_node::kmsg::KernelMessage::Oom(r) = s {
-                records.add(&r, |_| None);
+                records.add(&r, &OnePid(0));
             }
         }
         let lines = LineOwners { foreign: records.of_foreign(&own, ""), ..LineOwners::default() };

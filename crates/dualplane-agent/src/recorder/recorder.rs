@@ -24,7 +24,8 @@ use super::crash_loops::CrashLoops;
 use super::freeze::Freeze;
 use super::judge::{InstanceEvent, JudgeWorker, Judged, Task};
 use super::keeper::{Keeper, KeeperEvent, Shared, incidents_dir};
-use super::quotes::RecentOomKills;
+use super::origin::from_exec;
+use super::quotes::{PidsKnown, RecentOomKills};
 use super::seen_instances::SeenInstances;
 use super::shared_ring::{Notes, SharedRing};
 use super::wake::Waker;
@@ -354,13 +355,16 @@ impl Recorder {
             self.lose_kernel(&e.to_string());
             return false;
         }
-        let view = self.observer.view();
-        self.records.grows(kernel.growing(), |pid| owner(view, pid));
+        let known = Listed(self.observer.view());
+        if said.is_empty() && kernel.growing().is_none() {
+            self.records.settled();
+        }
+        self.records.grows(kernel.growing(), &known);
         let mut killed = false;
         for s in said {
             match s {
                 KernelMessage::Oom(r) => {
-                    self.records.add(&r, |pid| owner(view, pid));
+                    self.records.add(&r, &known);
                     killed = true;
                 }
                 KernelMessage::Xid { .. } => self.counts.xids += 1,
@@ -378,7 +382,7 @@ impl Recorder {
         while history.turn(Duration::ZERO, &mut said).is_ok_and(|n| n > 0) {}
         for s in said {
             if let KernelMessage::Oom(r) = s {
-                self.records.add(&r, |_| None);
+                self.records.add(&r, &Listed(&View::default()));
             }
         }
     }
@@ -396,10 +400,24 @@ impl Recorder {
     }
 }
 
-/// The container whose processes had this pid when they were listed.
-fn owner(view: &View, pid: u32) -> Option<String> {
-    let has = |c: &&ContainerView| c.processes.processes.iter().any(|p| p.pid == pid);
-    view.containers.values().find(has)?.group.identity.container_id.clone()
+/// Processes by the last lists of all containers.
+struct Listed<'v>(&'v View);
+
+impl Listed<'_> {
+    fn container(&self, pid: u32) -> Option<&ContainerView> {
+        let has = |c: &&ContainerView| c.processes.processes.iter().any(|p| p.pid == pid);
+        self.0.containers.values().find(has)
+    }
+}
+
+impl PidsKnown for Listed<'_> {
+    fn owner(&self, pid: u32) -> Option<String> {
+        self.container(pid)?.group.identity.container_id.clone()
+    }
+
+    fn came_by_exec(&self, pid: u32) -> Option<bool> {
+        from_exec(&self.container(pid)?.processes.processes, pid)
+    }
 }
 
 /// One to follow and count, one to look back with.

@@ -12,6 +12,7 @@ mod block;
 mod delta;
 mod file;
 mod files;
+mod look;
 mod note;
 mod number;
 mod recovered;
@@ -28,6 +29,7 @@ use std::time::Duration;
 use dualplane_node::clock::Moment;
 use dualplane_node::sample::Record;
 
+pub use look::look;
 pub use note::{Engine, Note};
 pub use recovered::{Recovered, RecoveredContainer};
 pub use snapshot::Snapshot;

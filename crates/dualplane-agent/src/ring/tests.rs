@@ -411,3 +411,23 @@ fn why_a_round_could_not_be_written_is_told_until_it_can() {
     drop(ring);
     assert_eq!(everything(&open(&dir).0).rounds.len(), 2, "what waited in memory is there as well");
 }
+
+#[test]
+fn somebody_else_reads_the_ring_while_it_is_written() {
+    let d = tempfile::tempdir().unwrap();
+    let (mut ring, _) = open(d.path());
+    let mut dice = Dice(16);
+    ring.append(&round(0, 2, 2, 1, &mut dice), &[container(0), container(1), devices(1)]);
+    for s in 1..130 {
+        ring.append(&round(s, 2, 2, 1, &mut dice), &[]);
+    }
+    let before = files(d.path());
+    let seen = look(d.path(), BOOT, Moment(0), Moment(u64::MAX), &all).unwrap();
+    assert_eq!((seen.rounds.len(), seen.containers.len()), (130, 2));
+    let part = look(d.path(), BOOT, Moment(100 * SECOND), Moment(u64::MAX), &all).unwrap();
+    assert_eq!(part.rounds.len(), 30);
+    assert!(look(d.path(), "another boot", Moment(0), Moment(u64::MAX), &all).unwrap().rounds.is_empty());
+    assert_eq!(files(d.path()), before, "nothing is changed");
+    ring.append(&round(130, 2, 2, 1, &mut dice), &[]);
+    assert!(look(&d.path().join("none"), BOOT, Moment(0), Moment(1), &all).is_err());
+}

@@ -261,3 +261,21 @@ fn a_verdict_that_failed_once_is_not_lost() {
     assert!(has("level=warn event=fault what=judge") && has("event=recovery what=judge"), "{lines:#?}");
     assert!(has("event=incident") && has("class=host_oom_killed"), "{lines:#?}");
 }
+
+#[test]
+fn a_process_of_an_exec_that_is_killed_is_told_as_such() {
+    let Some(node) = Node::create("exec") else { return };
+    let d = tempfile::tempdir().unwrap();
+    let mut r = recorder(&node, d.path());
+    let pod = node.pod(8);
+    let mut instance = node.start(&pod, LIMIT, "sleep 60; true");
+    // Listed once a new container's processes are listed anew, which is every two seconds.
+    let mut exec = node.exec(&instance, "sleep 4; exec tail /dev/zero");
+    let all = until(&mut r, judged);
+    assert_eq!((all.len(), all[0].kind, all[0].from_exec), (1, Kind::Kill, true), "{all:#?}");
+    assert!(file(d.path(), &all[0], "manifest.json").contains("\"from_exec\": true"));
+    let _ = exec.wait();
+    instance.child.kill().unwrap();
+    node.clean(&pod, instance);
+    r.finish();
+}

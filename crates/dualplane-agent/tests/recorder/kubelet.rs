@@ -170,6 +170,14 @@ impl Node {
         Instance { id, child, group }
     }
 
+    /// Starts another process in a running instance, as `kubectl exec` does: beside its first process, not below it.
+    pub(crate) fn exec(&self, instance: &Instance, script: &str) -> Child {
+        let script = format!("echo $$ > {}/cgroup.procs && {script}", instance.group.display());
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    }
+
     /// What the runtime does when the last process is gone: the group goes, the links of dead containers too.
     pub(crate) fn clean(&self, pod: &Pod, mut instance: Instance) {
         instance.child.wait().unwrap();

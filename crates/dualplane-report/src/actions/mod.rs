@@ -21,6 +21,7 @@ mod rollout;
 mod scaling;
 mod settings;
 mod shared_pool;
+mod systemd;
 mod vram;
 mod watch;
 mod xid;
@@ -166,6 +167,7 @@ pub fn advise(
     actions.sort_by_key(|a| a.stage);
     lead(&mut actions);
     settings::render(&cx, &mut actions);
+    systemd::adapt(&cx, &mut actions);
     actions
 }
 

@@ -74,6 +74,7 @@ fn table(items: &[Summary]) -> String {
         let kind = match s.kind {
             Kind::Death if s.first => "first death",
             Kind::Death => "death",
+            Kind::Kill if s.from_exec => "kill of an exec",
             Kind::Kill => "kill inside",
             Kind::End => "end",
         };

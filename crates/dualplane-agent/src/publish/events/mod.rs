@@ -10,6 +10,7 @@ use std::time::Duration;
 use dualplane_base::Class;
 use dualplane_base::text::printable;
 use dualplane_base::time::{Stamp, parse_rfc3339};
+use dualplane_core::evidence::framing::parse_kmsg;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact;
 use dualplane_kube::access::Access;
@@ -148,14 +149,17 @@ fn words(s: &Summary, knowledge: &Knowledge) -> Option<(Class, String)> {
         return None;
     }
     let what = match s.kind {
-        Kind::Kill => "processes were killed, the container is still running:  ",
+        Kind::Kill if s.from_exec => {
+            "a process started with kubectl exec was killed, the container is still running: "
+        }
+        Kind::Kill => "processes were killed, the container is still running: ",
         Kind::Death | Kind::End => "",
     };
     let mut message =
         format!("{what}{} ({}, {} plane)", class.title(), class.as_str(), class.plane().as_str());
     if let Some(line) = &s.trigger {
         // It is masked already; what leaves the node is masked by what this version knows.
-        let line = redact::line(line, knowledge);
+        let line = redact::line(parse_kmsg(line).map_or(line.as_str(), |(_, text)| text), knowledge);
         let line: String = printable(&line).chars().take(MAX_TRIGGER).collect();
         message.push_str(&format!("; first line: {line}"));
     }

@@ -212,7 +212,7 @@ fn a_message_is_bounded_masked_and_printable() {
         message.len() <= 1024
             && message.starts_with(
                 "processes were killed, the container is still \
-        running:  "
+        running: "
             ),
         "{message}"
     );

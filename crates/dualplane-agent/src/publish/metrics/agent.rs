@@ -10,6 +10,12 @@ const INCIDENTS: Family = counter(
     "Incidents noticed since the agent started, by verdict.",
 );
 
+const LAST: Family = gauge(
+    "dualplane_container_last_incident",
+    "namespace pod container class plane kind",
+    "Always 1; the labels tell the last verdict of each container, also of one that is gone.",
+);
+
 /// A family and how its value is read.
 type AgentMetric = (Family, fn(&View, &Counts) -> Option<f64>);
 
@@ -146,7 +152,7 @@ const LEFT_OUT: Family =
     gauge("dualplane_agent_samples_left_out", "", "Containers, devices and samples omitted from this page.");
 
 pub(super) fn families() -> impl Iterator<Item = &'static Family> {
-    [&INCIDENTS]
+    [&INCIDENTS, &LAST]
         .into_iter()
         .chain(AGENT.iter().map(|f| &f.0))
         .chain([&LOST, &READY, &FAULT, &FAULTS])
@@ -162,6 +168,13 @@ pub(super) fn render(view: &View, counts: &Counts, node: &Labels, page: &mut Pag
         &INCIDENTS,
         counts.incidents.iter().map(|((class, plane, kind), n)| {
             (node.with("class", class).with("plane", plane).with("kind", kind), *n as f64)
+        }),
+    );
+    page.family(
+        &LAST,
+        counts.last.iter().map(|((namespace, pod, container), (class, plane, kind))| {
+            let l = node.with("namespace", namespace).with("pod", pod).with("container", container);
+            (l.with("class", class).with("plane", plane).with("kind", kind), 1.0)
         }),
     );
     both(AGENT, view, counts, node, page);

@@ -27,6 +27,14 @@ const INFO: Family = gauge(
 );
 
 const HOST: &[Metric<ContainerView>] = &[
+    (
+        gauge(
+            "dualplane_container_restarts",
+            OWN,
+            "Restarts of the container in its pod, as the kubelet counts them.",
+        ),
+        |c| c.named.as_ref()?.restart.map(f64::from),
+    ),
     (gauge("dualplane_container_memory_usage_bytes", OWN, "Host RAM in use, including page cache."), |c| {
         bytes(c.memory.current)
     }),

@@ -103,6 +103,7 @@ fn full() -> (View, Counts) {
         running: Some(3.0),
         waiting: Some(f64::NAN),
         preemptions: Some(2.0),
+        histograms: "".into(),
     }));
     let mut side = container(2, Some(("serving", "llm-0", "side")), 1 << 20);
     side.engine =
@@ -188,6 +189,10 @@ fn full() -> (View, Counts) {
     let counts = Counts {
         node: "gpu-node-1".into(),
         incidents: BTreeMap::from([(("host_oom_killed".into(), "host".into(), "death"), 2)]),
+        last: BTreeMap::from([(
+            ("serving".into(), "llm-0".into(), "vllm".into()),
+            ("host_oom_killed".into(), "host".into(), "death"),
+        )]),
         ring_bytes: Some(1 << 20),
         ring_span: Some(Duration::from_secs(600)),
         lost: BTreeMap::from([("log", 1)]),
