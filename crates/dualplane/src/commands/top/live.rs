@@ -11,6 +11,7 @@ use dualplane_agent::observe::{Config, Observer};
 use dualplane_agent::{ContainerView, GpuView, View};
 use dualplane_base::time::Stamp;
 use dualplane_base::units::Bytes;
+use dualplane_core::evidence::framing::parse_kmsg;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact::Redactor;
 use dualplane_node::cgroup::{Limit, Pressure};
@@ -96,6 +97,11 @@ impl<'k> Live<'k> {
         })
     }
 
+    /// Trends of the minutes before, where an agent records here.
+    pub(crate) fn history(&self, interval: Duration) -> HashMap<String, super::model::Trend> {
+        super::history::read(&self.state, &self.proc_root, interval)
+    }
+
     /// When the next reading is due.
     pub(crate) fn wait(&self) -> Duration {
         self.observer.due().since(Moment::now())
@@ -140,7 +146,8 @@ impl<'k> Live<'k> {
         let view = self.observer.view();
         let names: HashMap<u16, String> = view.containers.values().map(|c| (c.slot, name(c))).collect();
         let indexes = indexes(&view.gpus);
-        let shown = view.containers.values().filter(|c| !is_sandbox(c));
+        let linked = view.containers.values().any(|c| c.named.is_some());
+        let shown = view.containers.values().filter(|c| !is_sandbox(c, linked));
         let mut redactor = Redactor::new(self.knowledge);
         let containers = shown.map(|c| {
             let mut out = container(c, view, &indexes, names.get(&c.slot));
@@ -235,13 +242,12 @@ fn indexes(gpus: &[GpuView]) -> Vec<String> {
     gpus.iter().map(&mut one).collect()
 }
 
-/// A pod's sandbox holds its namespaces and nothing else.
-fn is_sandbox(c: &ContainerView) -> bool {
+/// A pod's sandbox holds its namespaces and nothing else. It has no log, so the kubelet links none: where the links of
+/// others can be read, one of a pod without a name is a sandbox, whatever its program is called.
+fn is_sandbox(c: &ContainerView, linked: bool) -> bool {
     let processes = &c.processes.processes;
-    c.named.is_none()
-        && c.group.identity.pod_uid.is_some()
-        && processes.len() == 1
-        && processes.iter().all(|p| p.comm == "pause")
+    let pauses = processes.len() == 1 && processes.iter().all(|p| p.comm == "pause");
+    c.named.is_none() && c.group.identity.pod_uid.is_some() && (linked || pauses)
 }
 
 /// A name; outside of Kubernetes with the program that runs there.
@@ -370,5 +376,12 @@ fn incident(path: &Path) -> Option<Incident> {
     let s: Summary = serde_json::from_slice(&text).ok()?;
     let name = [&s.namespace, &s.pod, &s.container].into_iter().filter(|p| !p.is_empty());
     let name: Vec<&str> = name.map(String::as_str).collect();
-    Some(Incident { at: s.died_at.clone(), name: name.join("/"), class: s.class, trigger: s.trigger })
+    // An older agent kept the record as the kernel prints it.
+    let said = |t: String| parse_kmsg(&t).map(|(_, text)| text.to_owned()).unwrap_or(t);
+    Some(Incident {
+        at: s.died_at.clone(),
+        name: name.join("/"),
+        class: s.class,
+        trigger: s.trigger.map(said),
+    })
 }

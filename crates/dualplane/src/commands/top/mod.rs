@@ -6,6 +6,8 @@
 mod draw;
 mod frame;
 #[cfg(target_os = "linux")]
+mod history;
+#[cfg(target_os = "linux")]
 mod live;
 mod model;
 mod print;
@@ -60,6 +62,7 @@ fn live(
     once: bool,
 ) -> Result<Code, Failure> {
     let mut live = live::Live::start(args, knowledge, once)?;
+    model.begin(live.history(args.interval));
     if once {
         model.show(live.once(&if args.output == TopFormat::Json {
             live::Focus::All

@@ -6,7 +6,7 @@ use super::frame::{Container, Frame};
 use crate::args::SortBy;
 
 /// Points of a trend: five minutes at a second.
-const MAX_POINTS: usize = 300;
+pub(super) const MAX_POINTS: usize = 300;
 /// Characters of a filter.
 const MAX_FILTER: usize = 64;
 /// Rows of a page.
@@ -113,6 +113,11 @@ impl Model {
         }
         self.trends.retain(|id, _| frame.containers.iter().any(|c| c.id == *id));
         self.frame = frame;
+    }
+
+    /// Takes in what was recorded before the first frame.
+    pub(crate) fn begin(&mut self, trends: HashMap<String, Trend>) {
+        self.trends = trends;
     }
 
     /// Begins the trends anew, as a replay jumps.
