@@ -100,8 +100,8 @@ pub(crate) struct HostArgs {
     /// The kernel log device
     #[arg(long, value_name = "FILE", default_value = "/dev/kmsg", hide_short_help = true)]
     pub(crate) kmsg: PathBuf,
-    /// Replay GPU samples from a file instead of reading the driver
-    #[arg(long, value_name = "FILE", hide = true)]
+    /// Simulate the GPUs of this JSON file instead of reading the driver; see docs/agent.md
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) gpu_table: Option<PathBuf>,
 }
 

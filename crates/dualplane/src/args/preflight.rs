@@ -28,8 +28,8 @@ pub(crate) struct PreflightArgs {
     /// The host's /proc, if mounted; identifies the processes on the GPU without hostPID
     #[arg(long, value_name = "DIR")]
     pub(crate) host_proc: Option<PathBuf>,
-    /// Replay GPU samples from a file instead of reading the driver
-    #[arg(long, value_name = "FILE", hide = true)]
+    /// Simulate the GPUs of this JSON file instead of reading the driver; see docs/agent.md
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) gpu_table: Option<PathBuf>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = CheckFormat::Text)]

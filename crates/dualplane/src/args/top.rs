@@ -38,8 +38,8 @@ pub(crate) struct TopArgs {
     /// Mount point of the host's root file system, when run in a container
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub(crate) host_root: PathBuf,
-    /// Replay GPU samples from a file instead of reading the driver
-    #[arg(long, value_name = "FILE", hide = true)]
+    /// Simulate the GPUs of this JSON file instead of reading the driver; see docs/agent.md
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(crate) gpu_table: Option<PathBuf>,
     /// When to use colour
     #[arg(long, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
