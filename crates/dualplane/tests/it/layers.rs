@@ -33,7 +33,7 @@ const REPORT: &[&[&str]] = &[
     &["page", "planned", "words"],
     &["budget"],
     &["actions", "map"],
-    &["changes", "mask", "memory", "places"],
+    &["changes", "handover", "mask", "memory", "places"],
     &["json", "markdown", "overview", "rules", "text"],
 ];
 
