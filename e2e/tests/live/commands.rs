@@ -362,6 +362,7 @@ fn every_printed_command_runs() {
         }
     }
     kubectl(&["delete", "ns", NS, "--wait=false"]);
+    kubectl(&["delete", "crd", "scaledobjects.keda.sh", "--wait=false"]);
     assert!(failed.is_empty(), "{} of {ran}:\n{}", failed.len(), failed.join("\n"));
 }
 
