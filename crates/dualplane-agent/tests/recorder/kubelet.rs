@@ -197,9 +197,16 @@ impl Node {
         }
     }
 
-    /// The pod is deleted: its group and its logs go.
+    /// The pod is deleted: its group and its logs go. The kernel may still hold the group for one that was in it.
     pub(crate) fn delete(&self, pod: &Pod) {
-        let _ = fs::remove_dir(self.root.join(format!("kubepods/burstable/pod{}", pod.uid)));
+        let group = self.root.join(format!("kubepods/burstable/pod{}", pod.uid));
+        for _ in 0..500 {
+            if fs::remove_dir(&group).is_ok() || !group.exists() {
+                break;
+            }
+            std::thread::park_timeout(Duration::from_millis(2));
+        }
+        assert!(!group.exists(), "{} cannot be removed", group.display());
         let _ = fs::remove_dir_all(self.pod_dir(pod));
     }
 }

@@ -65,8 +65,9 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
         let need = with_headroom(usage);
         let request = s.memory_request.map_or_else(|| "unset".to_owned(), |r| r.k8s());
         out.push(
-            Action::new(Stage::Fix, format!("Set the memory request and limit to {}, so that the scheduler places it where it fits", need.k8s()))
+            Action::new(Stage::Fix, format!("Set the memory request and limit to at least {}, so that the scheduler places it where it fits", need.k8s()))
                 .because(format!("the kubelet measured {usage} at the eviction, request {request}; × {HEADROOM} headroom, rounded up"))
+                .because("a lower bound: it was ended before it had all that it asks for")
                 .memory(cx, Some(need), need),
         );
     }
