@@ -342,6 +342,10 @@ impl Recorder {
                 self.sweep_due = Some(self.swept.plus(SWEEP));
             }
         }
+        // The folder of a pod that lived for less than a round is seen now or never; that it goes says that the end was meant.
+        if !gone.is_empty() {
+            self.look_at_logs();
+        }
         for c in gone {
             self.gone(c);
         }

@@ -207,7 +207,8 @@ impl Node {
             std::thread::park_timeout(Duration::from_millis(2));
         }
         assert!(!group.exists(), "{} cannot be removed", group.display());
-        let _ = fs::remove_dir_all(self.pod_dir(pod));
+        fs::remove_dir_all(self.pod_dir(pod)).unwrap();
+        assert!(!self.pod_dir(pod).exists());
     }
 }
 
