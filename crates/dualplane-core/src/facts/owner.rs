@@ -33,6 +33,8 @@ pub(crate) struct Owners {
     all_pids: bool,
     /// Pids that the kernel tells to be of somebody else.
     others: BTreeSet<u64>,
+    /// Their status leaves it open that the kernel killed them: it says so, or does not say how they ended.
+    maybe_killed: bool,
 }
 
 impl Owners {
@@ -43,7 +45,10 @@ impl Owners {
         for pod in bundle.pods.iter().filter(|p| !failed || died(p)) {
             out.uids.extend([Some(&pod.uid), pod.config_hash.as_ref()].into_iter().flatten().cloned());
             let statuses = pod.containers.iter().filter_map(|c| c.status.as_ref());
-            out.ids.extend(statuses.flat_map(ContainerStatus::instance_ids).map(str::to_owned));
+            out.ids.extend(statuses.clone().flat_map(ContainerStatus::instance_ids).map(str::to_owned));
+            out.maybe_killed |= statuses
+                .flat_map(ContainerStatus::terminations)
+                .any(|t| t.reason == "OOMKilled" || t.exit_code.is_none());
         }
         // A name that stands where the UID should is in no path.
         out.uids.retain(|u| u.len() >= 32);
@@ -141,7 +146,13 @@ impl Owners {
             return Whose::Another;
         }
         let mut pids = oom.victims.iter().map(|v| self.of_pid(v.pid)).filter(|w| *w != Whose::Unsaid);
-        pids.next().unwrap_or(Whose::Unsaid)
+        if let Some(whose) = pids.next() {
+            return whose;
+        }
+        // The head of a record whose rest is not there, being written or lost: somebody ran out. A container that the kernel
+        // killed says so in its status.
+        let nameless = oom.victims.is_empty() && paths.iter().all(|p| p.is_none());
+        if nameless && !self.uids.is_empty() && !self.maybe_killed { Whose::Another } else { Whose::Unsaid }
     }
 
     /// Whose fault an Xid is, where only the process that it names suffers of it.

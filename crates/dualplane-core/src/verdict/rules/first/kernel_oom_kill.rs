@@ -34,6 +34,21 @@ mod tests {
         holds(&RULE, &[pod(137, "Error"), record("651fc813-479c-4184-8be1-cf5e4ec41ec3", 'b')]);
     }
 
+    /// A log that is read while the kernel writes it, or that lost lines, ends with a head that names nobody.
+    #[test]
+    fn the_head_of_a_record_does_not_where_the_status_says_another_end() {
+        let head = || {
+            kernel(
+                "[54120.881204] runc:[2:INIT] invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0\n\
+                 [54120.881210] CPU: 0 UID: 0 PID: 10962 Comm: runc:[2:INIT] Not tainted 6.1.0 #1\n\
+                 [54120.881211] Call Trace:\n[54120.881216]  <TASK>\n[54120.881220]  dump_stack_lvl+0x34/0x48\n",
+            )
+        };
+        near_miss(&RULE, "exit_code", &[pod(1, "Error"), head()]);
+        near_miss(&RULE, "killed", &[pod(137, "Error"), head()]);
+        holds(&RULE, &[pod(137, "OOMKilled"), head()]);
+    }
+
     #[test]
     fn one_of_another_pod_does_not() {
         near_miss(&RULE, "killed", &[pod(137, "Error"), record("0e1d2c3b-479c-4184-8be1-cf5e4ec41ec3", 'c')]);
