@@ -16,7 +16,51 @@ fn main() {
     let cards = cards.get("gpu").expect("cards").to_string();
     fs::write(out.join("gpus.json"), cards).expect("OUT_DIR is writable");
 
+    let machines = read(&root.join("instances.toml"));
+    let rows = |list: &Value, source: &str| -> String {
+        list.as_array()
+            .expect("a list")
+            .iter()
+            .map(|m| {
+                let text = |key: &str| m.get(key).and_then(Value::as_str).expect("a text");
+                let count = m.get("count").and_then(Value::as_u64).unwrap_or(0);
+                format!("({:?}, {:?}, {count}, {source:?}),\n", text("name"), text("gpu"))
+            })
+            .collect()
+    };
+    let tables = machines.get("machines").and_then(Value::as_array).expect("tables of machines");
+    let all: String = tables
+        .iter()
+        .map(|t| {
+            let source = t.get("source").and_then(Value::as_str).expect("machines have a source");
+            rows(t.get("instance").expect("machines"), source)
+        })
+        .collect();
+    let short = rows(machines.get("short").expect("short names"), "");
+    let text = format!("&[\n{all}{short}]\n");
+    fs::write(out.join("machines.rs"), text).expect("OUT_DIR is writable");
+
+    let folder = root.join("shapes");
+    println!("cargo:rerun-if-changed={}", folder.display());
+    let shapes: String = files_of(&folder)
+        .iter()
+        .map(|f| {
+            let shape = read(f);
+            let name = shape.get("name").and_then(Value::as_str).expect("a shape has a name");
+            format!("({name:?}, {:?}),\n", shape.to_string())
+        })
+        .collect();
+    fs::write(out.join("shapes.rs"), format!("&[\n{shapes}]\n")).expect("OUT_DIR is writable");
+
     let list = read(&root.join("architectures.toml"));
+    let both_ways: Vec<&str> = list
+        .pointer("/pictures/both_ways")
+        .and_then(Value::as_array)
+        .expect("models whose pictures are seen both ways")
+        .iter()
+        .map(|m| m.as_str().expect("a model_type"))
+        .collect();
+    fs::write(out.join("both_ways.rs"), format!("&{both_ways:?}\n")).expect("OUT_DIR is writable");
     let list = list.get("architecture").and_then(Value::as_array).expect("architectures");
     let rows: String = list.iter().map(architecture).collect();
     fs::write(out.join("architectures.rs"), format!("&[\n{rows}]\n")).expect("OUT_DIR is writable");
@@ -24,16 +68,27 @@ fn main() {
     // Models are looked up one by one, and parsed only when one is asked for.
     let folder = root.join("models");
     println!("cargo:rerun-if-changed={}", folder.display());
-    let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let files: Vec<Value> = files_of(&folder).iter().map(|f| read(f)).collect();
+    let all: Vec<Value> =
+        files.iter().filter_map(|f| f.get("model").and_then(Value::as_array)).flatten().cloned().collect();
+    let models: String = all.iter().map(|entry| model(entry, &all)).collect();
+    fs::write(out.join("models.rs"), format!("&[\n{models}]\n")).expect("OUT_DIR is writable");
+    let typed: String = files
+        .iter()
+        .filter_map(|f| f.get("typed").and_then(Value::as_object))
+        .flatten()
+        .map(|(name, id)| format!("({name:?}, {:?}),\n", id.as_str().expect("an id")))
+        .collect();
+    fs::write(out.join("typed.rs"), format!("&[\n{typed}]\n")).expect("OUT_DIR is writable");
+}
+
+/// The TOML files of a folder.
+fn files_of(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let mut files: Vec<PathBuf> = entries.map(|e| e.expect("readable entry").path()).collect();
     files.retain(|f| f.extension().is_some_and(|e| e == "toml"));
     files.sort();
-    let models: String = files
-        .iter()
-        .flat_map(|f| read(f).get("model").and_then(Value::as_array).expect("a file of models").clone())
-        .map(|entry| model(&entry))
-        .collect();
-    fs::write(out.join("models.rs"), format!("&[\n{models}]\n")).expect("OUT_DIR is writable");
+    files
 }
 
 fn read(file: &Path) -> Value {
@@ -61,6 +116,25 @@ fn architecture(entry: &Value) -> String {
             "mlp",
             "layers",
             "every_stage",
+            "gated",
+            "mlp_bias",
+            "norms",
+            "tied",
+            "head",
+            "positions",
+            "mrope",
+            "windows",
+            "shared",
+            "language_model",
+            "tie_of",
+            "backend",
+            "output_gate",
+            "checkpoints",
+            "mlp_whole",
+            "causal_mask",
+            "mlp_four_times",
+            "float16",
+            "cache_dtype",
             "source",
         ];
         assert!(known.contains(&key.as_str()), "architectures.toml: no key is called {key}");
@@ -69,11 +143,20 @@ fn architecture(entry: &Value) -> String {
         entry.get(key).map_or(default, |v| v.as_str().expect("a text")).to_owned()
     };
     let variant = |key: &str, default: &'static str| camel(&text(key, default));
+    let switch = |key: &str, default: bool| {
+        entry
+            .get(key)
+            .map_or(default, |v| v.as_bool().unwrap_or_else(|| panic!("{entry:?}: {key} is no switch")))
+    };
+    let norms = entry.get("norms").map_or(2, |v| v.as_u64().expect("a number of norms"));
     format!(
-        "Architecture {{ names: &{:?}, model_types: &{:?}, traits: Traits {{ family: Family::{}, qk_norm: QkNorm::{}, \
-         qkv_bias: Bias::{}, o_bias: Bias::{}, mlp: {:?}, layers: {:?}, everywhere: Everywhere::{} }} }},\n",
+        "Architecture {{ names: &{:?}, model_types: &{:?}, traits: Traits {{ name: {:?}, family: Family::{}, qk_norm: \
+         QkNorm::{}, qkv_bias: Bias::{}, o_bias: Bias::{}, mlp: {:?}, layers: {:?}, everywhere: Everywhere::{}, gated: {}, \
+         mlp_bias: Bias::{}, norms: {norms}, tied: {}, head: Head::{}, positions: Positions::{}, mrope: Mrope::{}, windows: Windows::{}, shared: Shared::{}, \
+         inner: {}, tie_of: Tie::{}, backend: ModelCode::{}, output_gate: OutputGate::{}, checkpoints: {}, mlp_whole: {}, causal_mask: {}, mlp_four_times: {}, float16: {}, cache_dtype: {} }} }},\n",
         names("names"),
         names("model_types"),
+        names("names").first().copied().unwrap_or_default(),
         variant("family", "decoder"),
         variant("qk_norm", "none"),
         variant("qkv_bias", "config"),
@@ -81,6 +164,27 @@ fn architecture(entry: &Value) -> String {
         text("mlp", "mlp"),
         text("layers", "model.layers"),
         variant("every_stage", "nothing"),
+        switch("gated", true),
+        variant("mlp_bias", "config"),
+        switch("tied", false),
+        variant("head", "untied"),
+        variant("positions", "rotary"),
+        variant("mrope", "fourfold"),
+        variant("windows", "each_layer"),
+        variant("shared", "none"),
+        text("language_model", "own") == "inner",
+        variant(
+            "tie_of",
+            if text("language_model", "own") == "inner" { "wrapper" } else { "language_model" }
+        ),
+        variant("backend", "own"),
+        variant("output_gate", "never"),
+        switch("checkpoints", true),
+        switch("mlp_whole", false),
+        switch("causal_mask", false),
+        switch("mlp_four_times", false),
+        switch("float16", true),
+        switch("cache_dtype", true),
     )
 }
 
@@ -95,8 +199,8 @@ fn camel(word: &str) -> String {
     word.split('_').map(part).collect()
 }
 
-/// One entry of `knowledge/models/` as Rust text.
-fn model(entry: &Value) -> String {
+/// One entry of `knowledge/models/` as Rust text. A quantised sibling names its `base` and what it sets.
+fn model(entry: &Value, all: &[Value]) -> String {
     let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::trim);
     let id = text("id").expect("a model has an id");
     let aliases: Vec<&str> = entry
@@ -106,10 +210,22 @@ fn model(entry: &Value) -> String {
         .flatten()
         .filter_map(Value::as_str)
         .collect();
+    let config = match text("base") {
+        Some(base) => {
+            let found = all.iter().find(|m| m.get("id").and_then(Value::as_str) == Some(base));
+            let found = found.unwrap_or_else(|| panic!("{id}: no model is called {base}"));
+            let own = found.get("config").and_then(Value::as_str).expect("a base has a config");
+            let mut config: Value = serde_json::from_str(own).expect("JSON");
+            let set: Value = serde_json::from_str(text("set").expect("what it sets")).expect("JSON");
+            let into = config.as_object_mut().expect("an object");
+            into.extend(set.as_object().expect("an object").clone());
+            config.to_string()
+        }
+        None => text("config").unwrap_or_else(|| panic!("{id}: no config")).to_owned(),
+    };
     format!(
-        "CatalogueEntry {{ id: {id:?}, aliases: &{aliases:?}, source: {:?}, config: {:?}, hf_quant_config: {:?} }},\n",
+        "CatalogueEntry {{ id: {id:?}, aliases: &{aliases:?}, source: {:?}, config: {config:?}, hf_quant_config: {:?} }},\n",
         text("source").unwrap_or_else(|| panic!("{id}: no source")),
-        text("config").unwrap_or_else(|| panic!("{id}: no config")),
         text("hf_quant_config"),
     )
 }

@@ -4,11 +4,15 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod advice;
+mod chance;
 mod corpus;
+mod cpu;
 mod cuts;
 mod harvest;
 mod label;
 mod literals;
+mod llama;
+mod mutate;
 mod oracle;
 mod picture;
 mod startups;
@@ -24,8 +28,11 @@ use dualplane_input::InputError;
 
 pub use advice::AdviceArgs;
 pub use corpus::CorpusArgs;
+pub use cpu::CpuArgs;
 pub use cuts::CutsArgs;
 pub use harvest::{CoverageArgs, HarvestArgs};
+pub use llama::LlamaArgs;
+pub use mutate::MutateArgs;
 pub use oracle::OracleArgs;
 pub use startups::StartupsArgs;
 
@@ -40,6 +47,12 @@ pub enum Tool {
     Cuts(cuts::CutsArgs),
     /// Compare plans with recorded answers of the engine's own code
     Oracle(oracle::OracleArgs),
+    /// Change configs of every architecture at random, and compare plans of them with the engine's own code
+    Mutate(mutate::MutateArgs),
+    /// Compare the buffers of plans with those that llama.cpp's own code simulates
+    Llama(llama::LlamaArgs),
+    /// Compare plans for the CPU with what a real vLLM said and held there
+    Cpu(cpu::CpuArgs),
     /// Plan one model many times, to measure the speed
     Sweep {
         /// config.json
@@ -122,6 +135,9 @@ pub fn run(tool: &Tool) -> Result<Outcome, DevError> {
         Tool::Advice(args) => advice::run(args),
         Tool::Cuts(args) => cuts::run(args),
         Tool::Oracle(args) => oracle::run(args),
+        Tool::Mutate(args) => mutate::run(args),
+        Tool::Llama(args) => llama::run(args),
+        Tool::Cpu(args) => cpu::run(args),
         Tool::Sweep { config, points } => sweep::run(config, *points),
         Tool::Startups(args) => startups::run(args),
         Tool::Picture { target } => picture::run(target),

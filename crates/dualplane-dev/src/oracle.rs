@@ -69,11 +69,11 @@ pub(crate) fn run(args: &OracleArgs) -> Result<Outcome, DevError> {
     Ok(Outcome { text: figures.show(args.misses), good: figures.good(args) })
 }
 
-fn word<'a>(row: &'a Value, key: &str) -> &'a str {
+pub(crate) fn word<'a>(row: &'a Value, key: &str) -> &'a str {
     row.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn count(row: &Value, key: &str) -> Option<u64> {
+pub(crate) fn count(row: &Value, key: &str) -> Option<u64> {
     row.get(key).and_then(Value::as_u64)
 }
 
@@ -87,7 +87,7 @@ fn read(dirs: &[PathBuf], name: &str) -> Result<Model, PlanError> {
 }
 
 /// The request of a row as a launch.
-fn launch(row: &Value) -> (Launch, Gpu) {
+pub(crate) fn launch(row: &Value) -> (Launch, Gpu) {
     let none = Value::Null;
     let r = row.get("request").unwrap_or(&none);
     let max_model_len = match r.get("max_model_len").and_then(Value::as_i64) {
@@ -161,10 +161,13 @@ impl Figures {
         let truth = word(row, "outcome");
         let predicted = match &made {
             Err(e) => format!("error ({e})"),
+            // An estimate says nothing of the engine's own answer.
+            Ok((_, p)) if p.estimated => "estimated".into(),
             Ok((_, p)) if p.verdict == Verdict::Fits => "fits".into(),
             Ok(_) => "refused".into(),
         };
-        let right = predicted == truth || truth == "error" && made.is_err();
+        let declined = made.as_ref().map_or(true, |(_, p)| p.estimated);
+        let right = predicted == truth || truth == "error" && declined;
         self.outcome
             .mark(right, || format!("{id}: {truth} {}, predicted {predicted}", short(word(row, "error"))));
         let Ok((prepared, p)) = made else { return };
@@ -291,16 +294,16 @@ impl Figures {
     }
 }
 
-fn off(got: u64, want: u64) -> f64 {
+pub(crate) fn off(got: u64, want: u64) -> f64 {
     if want == 0 { if got == 0 { 0.0 } else { 1.0 } } else { got.abs_diff(want) as f64 / want as f64 }
 }
 
-fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     dualplane_base::text::shorten(&text.replace('\n', " "), 140).into_owned()
 }
 
 /// The first thing in which the cache differs, from the cause to its effects.
-fn first_difference(row: &Value, p: &Plan) -> String {
+pub(crate) fn first_difference(row: &Value, p: &Plan) -> String {
     let kv = &p.gpu.kv_cache;
     let resolved = [
         ("max_model_len", kv.max_model_len),

@@ -25,6 +25,46 @@ pub struct Flags {
     pub kv_type: Option<String>,
 }
 
+/// A chart that deploys an engine: which of its values become which setting.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chart {
+    /// Label of its pods.
+    pub label: String,
+    /// How the label's value begins.
+    #[serde(default)]
+    pub begins: String,
+    /// Settings with a value of their own, and its path. `{}` stands for the label's value.
+    #[serde(default)]
+    pub values: Vec<(String, String)>,
+    /// Where other flags stand.
+    #[serde(default)]
+    pub flags: String,
+    /// Where variables stand.
+    #[serde(default)]
+    pub env: String,
+    /// Where the limit of memory stands.
+    pub memory: String,
+}
+
+impl Chart {
+    /// Path of a setting among the values; `None` where the chart has no place for it, or the labels are of another.
+    pub fn path<'l>(
+        &self,
+        name: &str,
+        mut labels: impl Iterator<Item = (&'l str, &'l str)>,
+    ) -> Option<String> {
+        let (_, of) = labels.find(|(k, v)| *k == self.label && v.starts_with(self.begins.as_str()))?;
+        let own = self.values.iter().find(|(n, _)| n == name).map(|(_, path)| path);
+        let path = own.unwrap_or(match name {
+            "memory" => &self.memory,
+            n if n.starts_with('-') => &self.flags,
+            _ => &self.env,
+        });
+        (!path.is_empty()).then(|| path.replace("{}", of))
+    }
+}
+
 /// The lever on the size of one step.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,6 +108,8 @@ impl Numbers {
 pub struct Printed {
     /// Bytes of the weights.
     pub weights: Vec<Numbers>,
+    /// What the start-up log says of a pool that holds the longest request.
+    pub pool_words: Option<String>,
     /// The name under which the log prints the share.
     pub share_words: Option<String>,
     /// The model that is loaded.
@@ -135,6 +177,28 @@ pub enum Lever {
     Layers,
     /// A share above what the weights take.
     ShareAboveWeights,
+    /// As many copies of a model as fit; its sentence is said where that cannot be told.
+    Instances,
+}
+
+/// Copies of a model on one card.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Instances {
+    /// The message that tells of one, with the groups `model` and `device`.
+    pub signature: String,
+    /// Where their number is set; `{}` stands for the model.
+    pub setting: String,
+}
+
+/// Pinned host memory that an engine takes at its start, whatever it serves.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PinnedPool {
+    /// Its flag, in bytes.
+    pub flag: String,
+    /// Its size where no flag says one.
+    pub default: u64,
 }
 
 /// An engine without a GPU: what it would hold in VRAM is in host RAM.

@@ -18,7 +18,10 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 
-pub use advice::{Advice, Counsel, Flags, HostPool, Lever, Numbers, OnCpu, Printed, Settings, Step};
+pub use advice::{
+    Advice, Chart, Counsel, Flags, HostPool, Instances, Lever, Numbers, OnCpu, PinnedPool, Printed, Settings,
+    Step,
+};
 pub use find::Named;
 
 pub use head::{HeadExamples, examples, head};
@@ -108,9 +111,21 @@ pub struct Descriptor {
     /// Flags of a file whose settings override the command line.
     #[serde(default)]
     pub overriding_files: Vec<String>,
+    /// Flags of a file of settings, which the command line overrides.
+    #[serde(default)]
+    pub settings_files: Vec<String>,
+    /// Flags that have another name in such a file, and that name; a dot stands before a key of an inner map.
+    #[serde(default)]
+    pub file_keys: Vec<(String, String)>,
+    /// Charts that deploy it, and where their values have its settings.
+    #[serde(default)]
+    pub charts: Vec<Chart>,
     /// Its levers.
     #[serde(default)]
     pub flags: Flags,
+    /// Copies of a model on one card.
+    #[serde(default)]
+    pub instances: Option<Instances>,
     /// The lever on the size of one step.
     #[serde(default)]
     pub step: Option<Step>,
@@ -123,6 +138,9 @@ pub struct Descriptor {
     /// Host memory that it takes beside its heap.
     #[serde(default)]
     pub host_pool: Vec<HostPool>,
+    /// Pinned memory that it takes at its start.
+    #[serde(default)]
+    pub pinned_pool: Option<PinnedPool>,
     /// How it shows that it has no GPU.
     #[serde(default)]
     pub on_cpu: Option<OnCpu>,

@@ -32,9 +32,15 @@ pub struct Metrics {
     running: Vec<Series>,
     waiting: Vec<Series>,
     preemptions: Vec<Series>,
+    /// Counter of tokens in prompts.
+    prompt_tokens: Vec<Series>,
+    /// Counter of tokens that were generated.
+    generated_tokens: Vec<Series>,
     /// More counters and gauges of preempted requests, which only stored series are searched for.
     preempted: Vec<String>,
-    /// Histogram of the time to the first token, which only people are told of.
+    /// Counters of requests that failed.
+    failed: Vec<String>,
+    /// Histogram of the time to the first token, in seconds.
     first_token: Option<String>,
     /// Where it was read.
     source: String,
@@ -85,6 +91,14 @@ pub struct Counts {
     pub waiting: Option<f64>,
     /// Preemptions since the engine started.
     pub preemptions: Option<f64>,
+    /// Requests that got their first token since then.
+    pub first_tokens: Option<f64>,
+    /// Seconds that they waited for it, all together.
+    pub first_token_seconds: Option<f64>,
+    /// Tokens in prompts since then.
+    pub prompt_tokens: Option<f64>,
+    /// Tokens that were generated since then.
+    pub generated_tokens: Option<f64>,
 }
 
 /// How the parts of one number become one.
@@ -138,6 +152,12 @@ impl EngineMetrics {
         self.metrics.names()
     }
 
+    /// As [`Metrics::rate_names`].
+    #[must_use]
+    pub fn rate_names(&self) -> [Option<String>; 4] {
+        self.metrics.rate_names()
+    }
+
     /// As [`Metrics::read`].
     #[must_use]
     pub fn read(&self, page: &str) -> Option<Counts> {
@@ -159,6 +179,27 @@ impl Metrics {
             .map(|all| all.first().filter(|s| s.is_plain()).map(|s| s.name.as_str()))
     }
 
+    /// The same of what rates are made of: requests that got a first token, seconds that they waited for it, tokens of
+    /// prompts, tokens that were generated.
+    #[must_use]
+    pub fn rate_names(&self) -> [Option<String>; 4] {
+        let of = |all: &[Series]| all.first().filter(|s| s.is_plain()).map(|s| s.name.clone());
+        let [count, sum] = self.first_token_series().map(|all| of(&all));
+        [count, sum, of(&self.prompt_tokens), of(&self.generated_tokens)]
+    }
+
+    /// Count and sum of the histogram of the time to the first token.
+    fn first_token_series(&self) -> [Vec<Series>; 2] {
+        ["count", "sum"].map(|part| {
+            let plain = |name: &String| Series {
+                name: format!("{name}_{part}"),
+                labels: BTreeMap::new(),
+                over: None,
+            };
+            self.first_token.iter().map(plain).collect()
+        })
+    }
+
     /// Name of the histogram of the time to the first token.
     #[must_use]
     pub fn first_token(&self) -> Option<&str> {
@@ -173,6 +214,11 @@ impl Metrics {
     /// Names of what counts preempted requests, of all releases.
     pub fn preempted_names(&self) -> impl Iterator<Item = &str> {
         self.preemption_names().chain(self.preempted.iter().map(String::as_str))
+    }
+
+    /// Names of what counts failed requests, of all releases.
+    pub fn failed_names(&self) -> impl Iterator<Item = &str> {
+        self.failed.iter().map(String::as_str)
     }
 
     /// Names of the counter of preemptions, of all releases.
@@ -193,8 +239,11 @@ impl Metrics {
     /// Reads a page of metrics; `None` where it is not one of this engine.
     #[must_use]
     pub fn read(&self, page: &str) -> Option<Counts> {
-        let fields = [&self.kv_use, &self.running, &self.waiting, &self.preemptions];
-        let all = fields.into_iter().flatten();
+        let [first_tokens, first_token_seconds] = &self.first_token_series();
+        let gauges = [&self.kv_use, &self.running, &self.waiting, &self.preemptions];
+        let rates = [first_tokens, first_token_seconds, &self.prompt_tokens, &self.generated_tokens];
+        let fields = gauges.into_iter().chain(rates);
+        let all = fields.flatten();
         let names: Vec<&str> = all
             .flat_map(|s| [Some(s.name.as_str()), s.over.as_ref().map(|o| o.name.as_str())])
             .flatten()
@@ -213,6 +262,10 @@ impl Metrics {
             running: of(&self.running, Join::Sum),
             waiting: of(&self.waiting, Join::Sum),
             preemptions: of(&self.preemptions, Join::Sum),
+            first_tokens: of(first_tokens, Join::Sum),
+            first_token_seconds: of(first_token_seconds, Join::Sum),
+            prompt_tokens: of(&self.prompt_tokens, Join::Sum),
+            generated_tokens: of(&self.generated_tokens, Join::Sum),
         })
     }
 
@@ -299,6 +352,18 @@ mod tests {
         let flood: String =
             (0..5000).map(|i| format!("vllm:num_requests_running{{e=\"{i}\"}} 1\n")).collect();
         assert_eq!(vllm.read(&flood).unwrap().running, Some(MAX_SERIES as f64));
+        let rates = "vllm:time_to_first_token_seconds_sum{engine=\"0\"} 3.5\nvllm:time_to_first_token_seconds_count{engine=\"0\"} 7\n\
+            vllm:time_to_first_token_seconds_sum{engine=\"1\"} 1.5\nvllm:time_to_first_token_seconds_count{engine=\"1\"} 3\n\
+            vllm:prompt_tokens_total{engine=\"0\"} 900\nvllm:generation_tokens_total{engine=\"0\"} 40\n";
+        let counts = vllm.read(rates).unwrap();
+        assert_eq!((counts.first_tokens, counts.first_token_seconds), (Some(10.0), Some(5.0)));
+        assert_eq!(
+            (counts.prompt_tokens, counts.generated_tokens, counts.running),
+            (Some(900.0), Some(40.0), None)
+        );
+        let names = vllm.rate_names();
+        assert_eq!(names[1].as_deref(), Some("vllm:time_to_first_token_seconds_sum"));
+        assert_eq!(engine("tei").rate_names(), [const { None }; 4]);
         let long = format!("vllm:num_requests_running{{model_name=\"{}\"}} 1", "m".repeat(9000));
         assert_eq!(vllm.read(&long).unwrap().model.unwrap().len(), LONGEST_MODEL);
     }

@@ -7,9 +7,10 @@ use super::engines::llama_cpp::{self, Gguf};
 use super::engines::tgi;
 use super::gpu::Gpu;
 use super::host::{Checkpoint, HostInput, HostReport, host};
-use super::model::Model;
+use super::model::{Model, QuantMethod};
 use super::outcome::{Plan, PlanError, Verdict};
 use super::quantity::{Plane, Quantity, Unknown};
+use super::stages::{Stages, stages};
 use super::version::EngineKind;
 use dualplane_base::Version;
 use dualplane_base::units::thousands;
@@ -46,6 +47,8 @@ pub struct Answer {
     pub plan: Result<Plan, PlanError>,
     /// The host plane.
     pub host: HostReport,
+    /// Both planes, stage by stage, and where the start ends if it does.
+    pub stages: Stages,
     /// What is not known, of all parts.
     pub unknown: Vec<Unknown>,
     /// The residual that was applied.
@@ -103,8 +106,13 @@ pub fn answer(
         Err(e @ PlanError::Unsupported { .. }) => Err(e),
         Err(e) => return Err(e),
     };
-    let host =
-        host(HostInput { line, model: Some(&named.model), plan: plan.as_ref().ok(), files: named.files });
+    let host = host(HostInput {
+        line,
+        model: Some(&named.model),
+        plan: plan.as_ref().ok(),
+        files: named.files,
+        cpu: gpu.is_cpu(),
+    });
     // What the GPU plane found for the host plane stands there now.
     let plan = plan.map(|mut p| {
         p.terms.retain(|t| t.plane == Plane::Gpu);
@@ -117,6 +125,9 @@ pub fn answer(
     unknown.extend(placed.unknown.iter().cloned());
     unknown.extend(host.unknown.iter().cloned());
     unknown.extend(of_line(line));
+    unknown.extend(plugin(model, line));
+    unknown.extend(newer(model, line, gpu, plan.as_ref().ok()));
+    let stages = stages(line, gpu, plan.as_ref().ok(), &host);
     Ok(Answer {
         model: named.id.clone(),
         model_source: named.source.clone(),
@@ -125,6 +136,7 @@ pub fn answer(
         gpus: line.launch.gpus(),
         plan,
         host,
+        stages,
         unknown,
         calibration: applied,
         measured: Vec::new(),
@@ -133,8 +145,11 @@ pub fn answer(
 
 fn gpu_plane(named: &Named, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanError> {
     let model = &named.model;
-    if named.gguf.is_some() && line.launch.engine != EngineKind::LlamaCpp {
-        return Err(PlanError::unsupported(format!("GGUF files in {}", line.launch.engine)));
+    let gguf = named.gguf.is_some() || llama_cpp::names_gguf(&named.id);
+    if gguf && line.launch.engine != EngineKind::LlamaCpp {
+        let what =
+            format!("GGUF files in {}; llama-server -hf and ollama run are planned", line.launch.engine);
+        return Err(PlanError::unsupported(what));
     }
     match line.launch.engine {
         EngineKind::Vllm | EngineKind::Sglang | EngineKind::TensorrtLlm => {
@@ -174,12 +189,75 @@ fn with_pool(
     Ok(Plan { gpu, verdict, refusal: mid.refusal, ..plan })
 }
 
+/// Releases whose pools are compared to tell how far an unread one may be off.
+const BEFORE: [Version; 3] = [Version(0, 28, 0), Version(0, 30, 0), Version(0, 32, 0)];
+
+/// A release that is newer than the newest that was read: its formulas are taken from that one.
+fn newer(model: &Model, line: &CommandLine, gpu: &Gpu, plan: Option<&Plan>) -> Option<Unknown> {
+    let l = &line.launch;
+    let newest = l.engine.newest();
+    let named = matches!(l.engine, EngineKind::Vllm | EngineKind::Sglang | EngineKind::TensorrtLlm);
+    if !named || !l.version_known || l.version <= newest {
+        return None;
+    }
+    let tokens = plan.map_or(0, |p| p.gpu.kv_cache.tokens.expected);
+    let off = (l.engine == EngineKind::Vllm && tokens > 0).then(|| {
+        let of = |version| {
+            let launch = super::Launch { version, ..l.clone() };
+            super::plan(model, &launch, gpu).ok().map(|p| p.gpu.kv_cache.tokens.expected)
+        };
+        BEFORE.into_iter().filter_map(of).map(|t| t.abs_diff(tokens).saturating_mul(1000) / tokens).max()
+    });
+    let off = off.flatten().map_or_else(String::new, |permille| {
+        format!(
+            "; the pools of the last releases that were read differ by up to {}.{} %",
+            permille / 10,
+            permille % 10
+        )
+    });
+    Some(Unknown {
+        what: format!(
+            "{} {}: the formulas of {newest}, the newest that was read, are used{off}",
+            l.engine, l.version
+        ),
+        settle: "start once, then use --from-log with the log".into(),
+    })
+}
+
+/// bitsandbytes left vLLM with 0.27.2 (pull request 43529): what remains is a plugin that the image must bring.
+fn plugin(model: &Model, line: &CommandLine) -> Option<Unknown> {
+    let l = &line.launch;
+    let stored = model.quantization.as_ref().is_some_and(|q| q.method == QuantMethod::Bitsandbytes);
+    let asked = l.quantization.as_deref() == Some("bitsandbytes");
+    let gone = l.engine == EngineKind::Vllm && l.version > Version(0, 27, 1);
+    (gone && (stored || asked)).then(|| Unknown {
+        what: "whether the image has vllm-bnb-plugin: without it vLLM after 0.27.1 rejects bitsandbytes at start"
+            .into(),
+        settle: "pip show vllm-bnb-plugin in the image, or use vLLM 0.27.1".into(),
+    })
+}
+
 fn of_line(line: &CommandLine) -> Vec<Unknown> {
     let mut out = Vec::new();
     if !line.unknown_flags.is_empty() {
         out.push(Unknown {
             what: format!("unknown flags, ignored: {}", line.unknown_flags.join(", ")),
             settle: "check whether they change memory".into(),
+        });
+    }
+    if line.host.ray && line.host.nodes <= 1 && line.host.pod.gpus.is_none() && line.launch.gpus() > 8 {
+        out.push(Unknown {
+            what: format!(
+                "on how many nodes Ray places the {} ranks; all are counted in one pod",
+                line.launch.gpus()
+            ),
+            settle: "--nnodes, or a manifest with the GPUs of each pod".into(),
+        });
+    }
+    if let (true, Some(quant)) = (line.llama_cpp.usual_quantization, &line.launch.quantization) {
+        out.push(Unknown {
+            what: format!("the quantisation; {quant} is taken, which is fetched where none is named"),
+            settle: "name it behind the model, as in :Q8_0, or with --quant".into(),
         });
     }
     if !line.not_followed.is_empty() {
@@ -195,15 +273,30 @@ fn of_line(line: &CommandLine) -> Vec<Unknown> {
 }
 
 impl Answer {
-    /// Whether the engine starts, as far as it is known.
+    /// GPUs of one pod: all of them, unless the launch is spread over nodes.
+    #[must_use]
+    pub fn gpus_of_pod(&self) -> u64 {
+        self.line.gpus_of_pod()
+    }
+
+    /// Whether the server starts and serves, by both planes, as far as it is known.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
+        self.stages.verdict
+    }
+
+    /// What the engine's own arithmetic says, on a card and in a pod that hold everything around it.
+    #[must_use]
+    pub fn engine_verdict(&self) -> Verdict {
         self.plan.as_ref().map_or(Verdict::Uncertain, |p| p.verdict)
     }
 
-    /// What the engine would print at the expected values.
+    /// What would be printed at the expected values: by the engine, by torch, or by the kernel that kills.
     #[must_use]
     pub fn message(&self) -> String {
+        if let Some(e) = self.stages.ending.as_ref().filter(|e| e.verdict == Verdict::Refused) {
+            return e.line.clone();
+        }
         let plan = match &self.plan {
             Ok(p) => p,
             Err(e) => return e.to_string(),
@@ -216,7 +309,11 @@ impl Answer {
         }
         let kv = &plan.gpu.kv_cache;
         let c = kv.max_concurrency_hundredths.expected;
-        let tokens = format!("GPU KV cache size: {} tokens", thousands(kv.tokens.expected));
+        let tokens = format!(
+            "{} KV cache size: {} tokens",
+            if self.gpu.is_cpu() { "CPU" } else { "GPU" },
+            thousands(kv.tokens.expected)
+        );
         let requests = format!(
             "Maximum concurrency for {} tokens per request: {}.{:02}x",
             thousands(kv.max_model_len),

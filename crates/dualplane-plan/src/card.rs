@@ -26,6 +26,96 @@ pub fn embedded() -> Result<Vec<Card>, serde_json::Error> {
     serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/gpus.json")))
 }
 
+/// Machines of clouds and short names of cards: name, card, how many, and where that is written; 0 and nothing for what
+/// is only a name of a card.
+const MACHINES: &[(&str, &str, u64, &str)] = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
+
+/// What a name means: `2xA100-80GB`, `p4d.24xlarge` and `h100-sxm` are cards, and some say how many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// A name that [`place`] takes.
+    pub card: String,
+    /// Cards of the machine, where the name tells.
+    pub count: Option<u64>,
+}
+
+/// Names of machines that are known, with their cards and the documentation that lists them.
+pub fn machines() -> impl Iterator<Item = (&'static str, &'static str, u64, &'static str)> {
+    MACHINES.iter().copied().filter(|(_, _, n, _)| *n > 0)
+}
+
+/// Reads a name as people write it.
+#[must_use]
+pub fn machine(name: &str) -> Machine {
+    let name = name.trim();
+    let (count, rest) = counted(name);
+    let same = |a: &str, b: &str| {
+        let plain = |t: &str| {
+            t.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect::<String>()
+        };
+        plain(a) == plain(b)
+    };
+    let (base, slice) = match rest.split_once(':').or_else(|| behind(rest)) {
+        Some((base, slice)) => (base, Some(slice)),
+        None => (rest, None),
+    };
+    let bare = base.trim().trim_start_matches("NVIDIA ").trim_start_matches("nvidia ");
+    // SageMaker's name of a machine of EC2.
+    let bare = bare.strip_prefix("ml.").unwrap_or(bare);
+    // Azure's sizes are said without their first word too.
+    let azure = |n: &str| n.strip_prefix("Standard_").is_some_and(|n| same(n, bare));
+    match MACHINES.iter().find(|(n, ..)| same(n, bare) || same(n, base) || azure(n)) {
+        Some((_, card, n, _)) => Machine {
+            card: slice.map_or_else(|| (*card).to_owned(), |s| format!("{card}:{s}")),
+            count: if *n > 0 { Some(n.saturating_mul(count.unwrap_or(1))) } else { count },
+        },
+        None => Machine { card: slice.map_or_else(|| rest.to_owned(), |s| format!("{base}:{s}")), count },
+    }
+}
+
+/// `H100 1g.10gb`: a card and a slice of it.
+fn behind(name: &str) -> Option<(&str, &str)> {
+    let (base, slice) = name.trim().rsplit_once([' ', '-'])?;
+    let (compute, memory) = slice.split_once("g.")?;
+    let number = |t: &str| !t.is_empty() && t.chars().all(|c| c.is_ascii_digit());
+    let base = base.trim().trim_end_matches("MIG").trim_end_matches(['-', ' ']);
+    (number(compute) && memory.split_once("gb").is_some_and(|(n, _)| number(n)) && !base.is_empty())
+        .then_some((base, slice))
+}
+
+/// `2xA100`, `2 × A100`, `A100 x2`: how many, and of what.
+fn counted(name: &str) -> (Option<u64>, &str) {
+    let cross = |c: char| matches!(c, 'x' | 'X' | '×' | '*');
+    let digits = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+    if let Some((n, rest)) = name.split_at_checked(digits)
+        && let Ok(n) = n.parse::<u64>()
+        && let Some(card) = rest.trim_start().strip_prefix(cross)
+        && (1..=4096).contains(&n)
+    {
+        return (Some(n), card.trim());
+    }
+    if let Some((card, n)) = name.rsplit_once(cross)
+        && let Ok(n) = n.trim().parse::<u64>()
+        && card.ends_with([' ', '-', '_'])
+        && (1..=4096).contains(&n)
+    {
+        return (Some(n), card.trim_end_matches([' ', '-', '_']));
+    }
+    (None, name)
+}
+
+/// As [`place`], and AMD's server cards too, with what that leaves open: an estimate for a person, never a check.
+///
+/// # Errors
+/// As [`place`].
+pub fn place_roughly(cards: &[Card], name: Option<&str>, memory: Option<Bytes>) -> Result<Placed, PlanError> {
+    match name {
+        Some(name) if is_cpu(name) => cpu(memory),
+        Some(name) => named(cards, name, memory, true),
+        None => place(cards, None, memory),
+    }
+}
+
 /// The card of a catalogue name, with a total of one's own where `memory` is given; or a nameless card of that size.
 ///
 /// # Errors
@@ -33,7 +123,8 @@ pub fn embedded() -> Result<Vec<Card>, serde_json::Error> {
 /// [`PlanError::Unsupported`] where the card has no arithmetic here.
 pub fn place(cards: &[Card], name: Option<&str>, memory: Option<Bytes>) -> Result<Placed, PlanError> {
     match (name, memory) {
-        (Some(name), _) => named(cards, name, memory),
+        (Some(name), _) if is_cpu(name) => cpu(memory),
+        (Some(name), _) => named(cards, name, memory, false),
         (None, Some(Bytes(total_bytes))) => {
             let capability = ASSUMED_CAPABILITY;
             let label = format!("a card of {}", Bytes(total_bytes));
@@ -48,7 +139,19 @@ pub fn place(cards: &[Card], name: Option<&str>, memory: Option<Bytes>) -> Resul
     }
 }
 
-fn named(cards: &[Card], name: &str, memory: Option<Bytes>) -> Result<Placed, PlanError> {
+fn is_cpu(name: &str) -> bool {
+    name.trim().eq_ignore_ascii_case("cpu")
+}
+
+/// The host instead of a card: its RAM counts.
+fn cpu(memory: Option<Bytes>) -> Result<Placed, PlanError> {
+    let Some(Bytes(total)) = memory else {
+        return Err(PlanError::contradiction("--gpu", "cpu: give the node's RAM with --gpu-memory"));
+    };
+    Ok(Placed { gpu: Gpu::of_host(total), unknown: Vec::new() })
+}
+
+fn named(cards: &[Card], name: &str, memory: Option<Bytes>, rocm: bool) -> Result<Placed, PlanError> {
     let (base, slice) = match name.split_once(':') {
         Some((base, slice)) => (base, Some(slice.trim())),
         None => match name.split_once("-MIG-") {
@@ -56,15 +159,16 @@ fn named(cards: &[Card], name: &str, memory: Option<Bytes>) -> Result<Placed, Pl
             None => (name, None),
         },
     };
-    let Some(card) = find(cards, base) else {
+    let meant = machine(base).card;
+    let Some(card) = find(cards, base).or_else(|| find(cards, &meant)) else {
         return Err(PlanError::contradiction(
             "--gpu",
             format!("`{base}` is not in the catalogue{}", near(cards, base)),
         ));
     };
-    let capability = capability(card)?;
-    let profile = slice.map(|s| profile(card, s)).transpose()?;
     let mut unknown = Vec::new();
+    let capability = capability(card, rocm, &mut unknown)?;
+    let profile = slice.map(|s| profile(card, s)).transpose()?;
     let total_bytes = match (memory, profile) {
         (Some(Bytes(given)), _) => given,
         (None, Some(p)) => slice_bytes(card, p, &mut unknown)?,
@@ -103,8 +207,20 @@ fn near(cards: &[Card], name: &str) -> String {
     }
 }
 
-fn capability(card: &Card) -> Result<(u32, u32), PlanError> {
+fn capability(card: &Card, rocm: bool, unknown: &mut Vec<Unknown>) -> Result<(u32, u32), PlanError> {
     let text = card.compute_capability.as_deref().unwrap_or_default();
+    // Weights, pages and shares are the same code on ROCm; attention back ends and workspaces are others.
+    if rocm && ["gfx90a", "gfx942", "gfx950"].contains(&text) {
+        unknown.push(Unknown {
+            what: format!(
+                "what ROCm builds do differently on {}: weights and cache are the engine's own on any GPU, while activations, \
+                 graphs and memory outside PyTorch are those of CUDA",
+                card.id
+            ),
+            settle: "start once, then use --from-log with the log, or --available-kv with the printed size".into(),
+        });
+        return Ok(if text == "gfx90a" { (8, 0) } else { ASSUMED_CAPABILITY });
+    }
     let parts = text.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
     parts.ok_or_else(|| {
         PlanError::unsupported(format!("{}: only CUDA GPUs are supported; this one is {text}", card.id))
@@ -195,9 +311,53 @@ mod tests {
             ("A100-80GB:9g.1gb", "its profiles are"),
             ("L4:1g.1gb", "no MIG"),
             ("MI300X", "gfx942"),
+            ("Gaudi-3", "gaudi3"),
+            ("GB10", "no size"),
         ] {
             assert!(of(bad).unwrap_err().to_string().contains(why), "{bad}");
         }
+    }
+
+    #[test]
+    fn machines_and_short_names_are_cards() {
+        let of = |name: &str| {
+            let m = machine(name);
+            (m.card, m.count)
+        };
+        for (name, card, count) in [
+            ("H100", "H100-80GB", None),
+            ("h100-sxm", "H100-80GB", None),
+            ("p4d.24xlarge", "A100-40GB", Some(8)),
+            ("a2-highgpu-8g", "A100-40GB", Some(8)),
+            ("Standard_NC24ads_A100_v4", "A100-80GB", Some(1)),
+            ("2xA100-80GB", "A100-80GB", Some(2)),
+            ("4 x H100", "H100-80GB", Some(4)),
+            ("L40S x8", "L40S", Some(8)),
+            ("2xp5.48xlarge", "H100-80GB", Some(16)),
+            ("a100:2g.20gb", "A100-80GB:2g.20gb", None),
+            ("RTX-3090", "RTX-3090", None),
+            ("3090", "RTX-3090", None),
+            ("H100 1g.10gb", "H100-80GB:1g.10gb", None),
+            ("NVIDIA-A100-SXM4-40GB-MIG-2g.10gb", "NVIDIA-A100-SXM4-40GB:2g.10gb", None),
+            ("ml.g5.12xlarge", "A10G", Some(4)),
+            ("ND96isr_H100_v5", "H100-80GB", Some(8)),
+            ("gpu_8x_h100_sxm5", "H100-80GB", Some(8)),
+            ("Arc B580", "Intel-Arc-B580", None),
+        ] {
+            assert_eq!(of(name), (card.to_owned(), count), "{name}");
+        }
+        let cards = embedded().unwrap();
+        for (name, card, ..) in MACHINES {
+            assert!(find(&cards, card).is_some(), "{name}: {card}");
+        }
+        for (name, _, _, source) in machines() {
+            assert!(source.starts_with("https://"), "{name} says no source");
+        }
+        for card in &cards {
+            assert!(card.source.len() > 10, "{} says no source", card.id);
+        }
+        let mi300 = place_roughly(&cards, Some("MI300X"), None).unwrap();
+        assert!(mi300.unknown.iter().any(|u| u.what.contains("ROCm")));
     }
 
     #[test]
@@ -214,8 +374,7 @@ mod tests {
         for card in embedded().unwrap() {
             let cards = [card];
             let card = &cards[0];
-            if card.compute_capability.as_deref().is_some_and(|c| !c.starts_with("gfx"))
-                && card.total_mib.is_some()
+            if card.compute_capability.as_deref().is_some_and(|c| c.contains('.')) && card.total_mib.is_some()
             {
                 assert!(place(&cards, Some(&card.id), None).is_ok(), "{}", card.id);
             }

@@ -88,13 +88,43 @@ pub fn utilisation(gpu: &Gpu, ranks: u64, template: Template) -> f64 {
     (left / gpu.total_bytes.max(1) as f64 * 100.0).floor() / 100.0
 }
 
+/// A safe share, unless the workload only holds above it.
+const SAFE_SHARE: f64 = 0.9;
+
 /// Settings of a launch on a card for a workload.
 ///
 /// # Errors
 /// As [`super::plan`].
 pub fn fit(model: &Model, launch: &Launch, gpu: &Gpu, ask: &Workload) -> Result<Fitted, PlanError> {
     let ranks = launch.tp.saturating_mul(launch.pp);
-    let share = launch.gpu_memory_utilization.unwrap_or_else(|| utilisation(gpu, ranks, ask.template));
+    let most = utilisation(gpu, ranks, ask.template);
+    let Some(share) = launch.gpu_memory_utilization else {
+        if ask.template == Template::Safe && most > SAFE_SHARE {
+            let safe = fit_at(model, launch, gpu, ask, SAFE_SHARE)?;
+            if safe.holds == Verdict::Fits {
+                return Ok(safe);
+            }
+            let mut more = fit_at(model, launch, gpu, ask, most)?;
+            if more.holds == Verdict::Fits {
+                let why = format!("{SAFE_SHARE:.2} of the card is too little for it");
+                more.remark = if more.remark.is_empty() { why } else { format!("{}; {why}", more.remark) };
+                return Ok(more);
+            }
+            return Ok(safe);
+        }
+        return fit_at(model, launch, gpu, ask, most);
+    };
+    fit_at(model, launch, gpu, ask, share)
+}
+
+fn fit_at(
+    model: &Model,
+    launch: &Launch,
+    gpu: &Gpu,
+    ask: &Workload,
+    share: f64,
+) -> Result<Fitted, PlanError> {
+    let ranks = launch.tp.saturating_mul(launch.pp);
     let base = Launch { gpu_memory_utilization: Some(share), ..launch.clone() };
     let at = |seqs: u64, len: MaxModelLen| {
         super::plan(model, &Launch { max_num_seqs: Some(seqs), max_model_len: len, ..base.clone() }, gpu)
@@ -289,7 +319,16 @@ mod tests {
         };
         assert!(at(f.max_num_seqs) >= f.max_num_seqs * 100);
         assert!(at(f.max_num_seqs + 1) < (f.max_num_seqs + 1) * 100, "one more would not fit");
-        assert!(f.gpu_memory_utilization > 0.9 && f.gpu_memory_utilization < 1.0);
+        assert!(
+            (f.gpu_memory_utilization - 0.9).abs() < 1e-9,
+            "safe is at most 0.90 unless it does not hold"
+        );
+        // One that holds only above it says so.
+        let tight = Workload { concurrency: 31, ..ASK };
+        let f = fit(&m, &Launch::default(), &g, &tight).unwrap();
+        if f.gpu_memory_utilization > 0.9 {
+            assert!(f.holds == Verdict::Fits && f.remark.contains("0.90"), "{f:?}");
+        }
     }
 
     #[test]

@@ -16,6 +16,18 @@ pub struct Gpu {
 }
 
 impl Gpu {
+    /// The host's own memory, on which vLLM's CPU back end serves.
+    #[must_use]
+    pub fn of_host(total_bytes: u64) -> Self {
+        Self { name: "CPU".into(), device_name: "cpu".into(), total_bytes, capability: (0, 0) }
+    }
+
+    /// Whether weights and cache stand in the host's RAM.
+    #[must_use]
+    pub fn is_cpu(&self) -> bool {
+        self.capability == (0, 0)
+    }
+
     /// Capability as vLLM compares it: 90 for `(9, 0)`.
     #[must_use]
     pub fn sm(&self) -> u32 {

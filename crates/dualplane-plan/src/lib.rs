@@ -12,8 +12,10 @@ mod arith;
 mod calibrate;
 pub mod card;
 pub mod catalogue;
+pub mod choose;
 pub mod cli;
 mod drafter;
+pub mod edges;
 pub mod engines;
 pub mod fit;
 mod gpu;
@@ -21,6 +23,7 @@ pub mod host;
 mod launch;
 pub mod model;
 mod outcome;
+mod pasteable;
 pub mod preflight;
 mod printed;
 #[cfg(test)]
@@ -29,6 +32,9 @@ mod properties;
 mod quantity;
 pub mod repair;
 pub mod report;
+pub mod rough;
+pub mod stages;
+pub mod traffic;
 mod version;
 mod weights;
 
@@ -47,6 +53,7 @@ pub use model::Model;
 pub use outcome::{
     GpuPlan, HostPlan, KvGroup, KvPlan, Plan, PlanError, Refusal, Resolved, TensorClass, Verdict,
 };
+pub use pasteable::{Pasteable, pasteable};
 pub use printed::Printed;
 pub use quantity::{Plane, Quantity, Term, Unknown};
 pub use version::{EngineKind, NEWEST_SGLANG, NEWEST_TENSORRT_LLM, NEWEST_VLLM};

@@ -242,6 +242,8 @@ pub struct Plan {
     /// What the engine prints at its start, where that is no line of the KV cache as vLLM prints it.
     #[serde(skip)]
     pub printed: Option<String>,
+    /// Whether more than the engine's own slack is estimated: the architecture is not known, and all bounds are wide.
+    pub estimated: bool,
     /// Every addend with its formula and source.
     pub terms: Vec<Term>,
     /// What is not known.

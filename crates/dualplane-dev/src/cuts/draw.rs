@@ -2,6 +2,8 @@
 
 use dualplane_core::evidence::RawFile;
 
+use crate::chance::Rng;
+
 /// A way to take evidence away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
@@ -39,38 +41,6 @@ impl Cut {
             Self::Both => texts(&some_of(files, rng)?, rng, window),
             Self::Object => object(files, rng),
         }
-    }
-}
-
-/// Splitmix64: small, and the same on every machine.
-pub(super) struct Rng(u64);
-
-impl Rng {
-    /// For one draw of an incident: what is drawn of it does not depend on which other incidents there are.
-    pub(super) fn of(seed: u64, incident: &str, draw: u32) -> Self {
-        let mut rng = Self(seed ^ u64::from(draw) << 32);
-        for byte in incident.bytes() {
-            rng = Self(rng.next() ^ u64::from(byte));
-        }
-        rng
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below `bound`.
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-
-    /// Between 0 and 1.
-    fn share(&mut self) -> f64 {
-        self.below(1 << 20) as f64 / f64::from(1 << 20)
     }
 }
 

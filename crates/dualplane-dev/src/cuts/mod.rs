@@ -13,9 +13,10 @@ use dualplane_core::verdict::Verdict;
 use dualplane_core::verdict::rules::{self, Ruled, Ruling, Stage};
 use dualplane_report as report;
 
-use self::draw::{Cut, Rng};
+use self::draw::Cut;
 use super::label::{self, Labelled, Truth, is_failure};
 use super::{DevError, Outcome, percent};
+use crate::chance::Rng;
 
 const SEED: u64 = 14;
 const MAX_ALL_CLEAR: f64 = 1.0;

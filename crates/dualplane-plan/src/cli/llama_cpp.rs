@@ -9,7 +9,7 @@ use crate::launch::Split;
 use crate::outcome::PlanError;
 
 /// Source: llama.cpp common/arg.cpp.
-const FLAGS: &[Known] = &[
+pub(super) const FLAGS: &[Known] = &[
     ("model", &["m"], Value),
     ("hf-repo", &["hf", "hfr"], Value),
     ("hf-file", &["hff"], Value),
@@ -70,6 +70,9 @@ pub(super) fn parse(args: &[String]) -> Result<CommandLine, PlanError> {
         }
     }
     quantisation(&mut line);
+    if words.flags.iter().any(|g| g.name == "hf-repo") {
+        usual(&mut line);
+    }
     Ok(line)
 }
 
@@ -80,7 +83,19 @@ pub(super) fn ollama(args: &[String]) -> CommandLine {
     line.launch.max_num_seqs = Some(1);
     line.model = args.iter().find(|w| !w.starts_with('-')).cloned();
     quantisation(&mut line);
+    usual(&mut line);
     line
+}
+
+/// What a repository or a library gives where no quantisation is named: llama.cpp's `-hf` and Ollama take `Q4_K_M`;
+/// gpt-oss is published in MXFP4 only.
+fn usual(line: &mut CommandLine) {
+    if line.launch.quantization.is_some() {
+        return;
+    }
+    let own = line.model.as_deref().is_some_and(|m| m.to_ascii_lowercase().contains("gpt-oss"));
+    line.launch.quantization = Some(if own { "MXFP4" } else { "Q4_K_M" }.to_owned());
+    line.llama_cpp.usual_quantization = true;
 }
 
 /// The quantisation stands in the name of the file or behind the repository.

@@ -1,5 +1,6 @@
 //! Engines' own command lines: which engine, which model, and what was asked of it.
 
+mod container;
 mod llama_cpp;
 pub(crate) mod numbers;
 mod others;
@@ -7,7 +8,9 @@ mod sglang;
 mod vllm;
 mod vllm_flags;
 
+use super::engines::llama_cpp::names_gguf;
 pub use super::launch::CommandLine;
+use super::launch::PodAsk;
 use super::outcome::PlanError;
 use super::version::EngineKind;
 use dualplane_base::Version;
@@ -31,8 +34,10 @@ pub fn parse(
     let found = commands.iter().find_map(|c| Some((c, engine_of(c)?)));
     let mut env = env.to_vec();
     let mut image = image;
+    let mut pod = None;
     let (engine, args) = match found {
         Some((command, (engine, at))) => {
+            env.extend(exported(&commands));
             env.extend(command.iter().take(at).filter_map(|w| assignment(w)));
             (engine, command.get(at..).unwrap_or_default())
         }
@@ -40,6 +45,7 @@ pub fn parse(
             Some(run) => {
                 env.extend(run.env);
                 image = Some(run.image);
+                pod = Some(run.pod);
                 (run.engine, run.args)
             }
             None => match image.and_then(engine_of_image) {
@@ -54,12 +60,79 @@ pub fn parse(
         EngineKind::LlamaCpp => llama_cpp::parse(args)?,
         other => others::parse(other, args)?,
     };
+    if let Some(pod) = pod {
+        line.host.pod = pod;
+    }
     environment(&mut line, &env);
     if let Some(version) = image.and_then(Version::of_image) {
         line.launch.version = version;
         line.launch.version_known = true;
     }
     Ok(line)
+}
+
+/// The command of a model that is named alone, with the defaults of what serves it: llama.cpp for GGUF files, else vLLM.
+///
+/// # Errors
+/// As [`parse`].
+pub fn alone(model: Option<&str>) -> Result<CommandLine, PlanError> {
+    match model.filter(|m| names_gguf(m)) {
+        Some(m) => {
+            let flag = if m.ends_with(".gguf") { "-m" } else { "-hf" };
+            parse(&["llama-server", flag, m].map(str::to_owned), &[], None)
+        }
+        None => Ok(CommandLine::of(EngineKind::Vllm)),
+    }
+}
+
+/// `export A=b` and `A=b` in commands of their own, before the one that starts the engine.
+fn exported(commands: &[Vec<String>]) -> Vec<(String, String)> {
+    let all = commands.iter().filter(|c| {
+        let names = c.iter().filter(|w| assignment(w).is_some()).count();
+        let words =
+            c.iter().filter(|w| !matches!(w.as_str(), "export" | "set" | "-a" | "-x" | "declare")).count();
+        names > 0 && names == words
+    });
+    all.flatten().filter_map(|w| assignment(w)).collect()
+}
+
+/// The flag of an engine that is nearest to one that it does not have, where a slip of a few letters explains it.
+#[must_use]
+pub fn nearest(engine: EngineKind, flag: &str) -> Option<String> {
+    let name = words::plain(flag);
+    let table: &[words::Known] = match engine {
+        EngineKind::Vllm => vllm_flags::FLAGS,
+        EngineKind::Sglang => sglang::FLAGS,
+        EngineKind::Tgi => others::TGI,
+        EngineKind::TensorrtLlm => others::TENSORRT_LLM,
+        EngineKind::LlamaCpp => llama_cpp::FLAGS,
+    };
+    let names = table.iter().flat_map(|(n, others, _)| std::iter::once(*n).chain(others.iter().copied()));
+    names
+        .filter(|n| n.len() > 3)
+        .map(|n| (crate::catalogue::distance(n, &name), n))
+        .min()
+        .filter(|(far, n)| *far <= 2.max(n.len() / 4))
+        .map(|(_, n)| n)
+        .or_else(|| shortened(table, &name))
+        .map(|n| format!("--{n}"))
+}
+
+/// The only flag whose words begin with those that were typed: `gpu-mem-util` is `gpu-memory-utilization`.
+fn shortened(table: &[words::Known], name: &str) -> Option<&'static str> {
+    let begins = |full: &str| {
+        let (full, typed) = (full.split('-'), name.split('-'));
+        full.clone().count() == typed.clone().count()
+            && full.zip(typed).all(|(f, t)| t.len() > 1 && f.starts_with(t))
+    };
+    let mut found = table.iter().map(|(n, ..)| *n).filter(|n| begins(n));
+    found.next().filter(|_| found.next().is_none())
+}
+
+/// Whether the table of an engine's flags holds all of them, so that another one is an error.
+#[must_use]
+pub fn knows_all_flags(engine: EngineKind) -> bool {
+    engine == EngineKind::Vllm
 }
 
 /// Whether Ollama is what starts llama.cpp.
@@ -74,6 +147,8 @@ struct Run<'a> {
     image: &'a str,
     args: &'a [String],
     env: Vec<(String, String)>,
+    /// What the tool gives the container of memory and GPUs.
+    pod: PodAsk,
 }
 
 /// `docker run -e A=b vllm/vllm-openai:v0.11.0 --model M`.
@@ -92,6 +167,7 @@ fn container(command: &[String]) -> Option<Run<'_>> {
         image: command.get(at)?,
         args: command.get(at + 1..).unwrap_or_default(),
         env: command.iter().take(at).filter_map(|w| assignment(w)).collect(),
+        pod: container::limits(command.get(..at).unwrap_or_default()),
     })
 }
 
@@ -126,6 +202,10 @@ fn environment(line: &mut CommandLine, env: &[(String, String)]) {
             "VLLM_ATTENTION_BACKEND" => {
                 line.launch.attention_backend.get_or_insert_with(|| value.trim().to_owned());
             }
+            // Only the CPU back end reads it; there it is the pool, whatever the flag says.
+            "VLLM_CPU_KVCACHE_SPACE" => {
+                line.launch.cpu_kv_cache_bytes = value.trim().parse::<f64>().ok().and_then(gib_of);
+            }
             "VLLM_USE_V2_MODEL_RUNNER" => line.launch.v2_runner = Some(on(value)),
             "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN" => line.launch.allow_long_max_model_len = on(value),
             "SGLANG_MAMBA_SSM_DTYPE" => line.launch.mamba_ssm_cache_dtype = Some(value.trim().to_owned()),
@@ -139,10 +219,17 @@ fn environment(line: &mut CommandLine, env: &[(String, String)]) {
                 let share = value.trim().parse::<f64>().ok().filter(|s| *s > 0.0 && *s < 1.0);
                 line.tgi.room = share.map(|s| (s * 1000.0) as u64);
             }
+            // What the process sees of the machine's GPUs: indices or UUIDs.
+            "CUDA_VISIBLE_DEVICES" | "HIP_VISIBLE_DEVICES" | "NVIDIA_VISIBLE_DEVICES" => {
+                let seen = value.split(',').filter(|v| container::device(v)).count();
+                if seen > 0 && line.host.pod.gpus.is_none() {
+                    line.host.pod.gpus = u64::try_from(seen).ok();
+                }
+            }
+            "VLLM_ALLOW_LONG_MAX_MODEL_LEN" => line.launch.allow_long_max_model_len = on(value),
             "VLLM_USE_V1" if !on(value) => line.not_followed.push(format!("{key}={value}")),
             "VLLM_PP_LAYER_PARTITION"
             | "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"
-            | "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
             | "SGLANG_ENABLE_POST_CAPTURE_KV_SIZING"
             | "VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE" => {
                 line.not_followed.push(format!("{key}={value}"));
@@ -188,8 +275,21 @@ mod tests {
         );
         assert_eq!((l.launch.tp, l.model.as_deref(), l.launch.version), (2, Some("a/b"), Version(0, 11, 2)));
         assert_eq!(l.launch.attention_backend.as_deref(), Some("FLASHINFER"));
-        let l = line("VLLM_USE_V2_MODEL_RUNNER=0 vllm serve a/b");
-        assert_eq!(l.launch.v2_runner, Some(false));
+        for text in [
+            "VLLM_USE_V2_MODEL_RUNNER=0 vllm serve a/b",
+            "env VLLM_USE_V2_MODEL_RUNNER=0 vllm serve a/b",
+            "export VLLM_USE_V2_MODEL_RUNNER=0 && exec vllm serve a/b",
+            "export HF_HOME=/x VLLM_USE_V2_MODEL_RUNNER=0; cd /x; vllm serve a/b",
+        ] {
+            assert_eq!(line(text).launch.v2_runner, Some(false), "{text}");
+        }
+        assert!(line("VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 vllm serve a/b").launch.allow_long_max_model_len);
+        assert_eq!(nearest(EngineKind::Vllm, "--max-modle-len").as_deref(), Some("--max-model-len"));
+        assert_eq!(
+            nearest(EngineKind::Vllm, "--gpu_memory_utilisation").as_deref(),
+            Some("--gpu-memory-utilization")
+        );
+        assert_eq!(nearest(EngineKind::Vllm, "--quux"), None);
     }
 
     #[test]
@@ -204,5 +304,23 @@ mod tests {
         assert_eq!((l.launch.version, l.launch.version_known), (Version(0, 11, 2), true));
         assert_eq!(l.launch.max_model_len, crate::MaxModelLen::Tokens(32_000));
         assert_eq!(l.launch.attention_backend.as_deref(), Some("FLASHINFER"));
+    }
+
+    #[test]
+    fn what_a_container_tool_gives_is_the_pod() {
+        let l = line("docker run --gpus 2 -m 8g --shm-size 1g vllm/vllm-openai:v0.11.0 --model a/b -tp 2");
+        let pod = &l.host.pod;
+        assert_eq!((pod.limit.map(|b| b.0), pod.gpus), (Some(8 << 30), Some(2)));
+        assert_eq!(pod.shm, Some(Some(dualplane_base::units::Bytes(1 << 30))));
+        assert_eq!(line("CUDA_VISIBLE_DEVICES=0,3 vllm serve a/b").host.pod.gpus, Some(2));
+        assert_eq!(line("CUDA_VISIBLE_DEVICES= vllm serve a/b").host.pod.gpus, None);
+    }
+
+    #[test]
+    fn slips_have_a_nearest_flag() {
+        let near = |flag| nearest(EngineKind::Vllm, flag);
+        assert_eq!(near("--gpu-mem-util").as_deref(), Some("--gpu-memory-utilization"));
+        assert_eq!(near("--max-modle-len").as_deref(), Some("--max-model-len"));
+        assert_eq!(near("--something-else"), None);
     }
 }

@@ -27,7 +27,12 @@ pub(crate) fn human(text: &str) -> Option<u64> {
         "T" => GIB as f64 * 1024.0,
         _ => return None,
     };
-    let value = digits.replace('_', "").parse::<f64>().ok()? * factor;
+    let number = digits.replace('_', "").parse::<f64>().ok()?;
+    let value = number * factor;
+    // Half a sequence or token is a typing error, and the engines' parsers say so too.
+    if letter.is_empty() && number.fract() != 0.0 {
+        return None;
+    }
     (value.is_finite() && (0.0..=MAX_NUMBER).contains(&value)).then_some(value as u64)
 }
 
@@ -66,6 +71,8 @@ mod tests {
             ("32k", Some(32_000)),
             ("32K", Some(32_768)),
             ("1.5G", Some(GIB * 3 / 2)),
+            ("25.6k", Some(25_600)),
+            ("162.6", None),
             ("x", None),
             ("-1", None),
             ("", None),

@@ -7,7 +7,7 @@ use crate::launch::MaxModelLen;
 use crate::outcome::PlanError;
 
 /// Source: text-generation-inference launcher/src/main.rs.
-const TGI: &[Known] = &[
+pub(super) const TGI: &[Known] = &[
     ("model", &["model-id"], Value),
     ("tp", &["num-shard"], Value),
     ("context-length", &["max-total-tokens"], Value),
@@ -25,7 +25,7 @@ const TGI: &[Known] = &[
 ];
 
 /// Source: TensorRT-LLM tensorrt_llm/commands/serve.py.
-const TENSORRT_LLM: &[Known] = &[
+pub(super) const TENSORRT_LLM: &[Known] = &[
     ("model", &[], Value),
     ("tp", &["tp-size", "tensor-parallel-size"], Value),
     ("pp", &["pp-size", "pipeline-parallel-size"], Value),
@@ -99,6 +99,10 @@ fn host(given: &Given, line: &mut CommandLine) -> Result<(), PlanError> {
         // GB of 10^9 bytes for each rank (SGLang mem_cache/memory_pool_host.py); 0 leaves it to the ratio.
         "hicache-size" => {
             h.hicache_bytes = Some((real(given)?.min(1e6) * 1e9) as u64).filter(|b| *b > 0);
+        }
+        "nnodes" => {
+            h.nodes = count(given)?;
+            h.several_nodes = h.nodes > 1;
         }
         "max-input-tokens" => line.tgi.max_input_tokens = Some(count(given)?),
         _ => {}

@@ -9,6 +9,8 @@ use super::{CommandLine, EngineKind};
 use crate::launch::{Lora, MaxModelLen, Speculation, Speculative};
 use crate::outcome::PlanError;
 
+/// Ranks that the kernels have (vLLM config/lora.py of 0.33.0); older releases have fewer.
+const LORA_RANKS: [u64; 9] = [1, 8, 16, 32, 64, 128, 256, 320, 512];
 /// LoRA limits where the flags leave them open (vLLM config/lora.py).
 const NO_LORA: Lora = Lora { max_loras: 1, max_rank: 16, max_cpu_loras: 1, fully_sharded: false };
 
@@ -34,6 +36,8 @@ pub(super) fn parse(args: &[String]) -> Result<CommandLine, PlanError> {
             && !caches(given, &mut line)?
             && !graphs(given, &mut line)?
             && !compose(given, &mut parts)?
+            && !model_config(given, &mut line)?
+            && !transfer(given, &mut line)?
         {
             not_followed(given, &mut line);
         }
@@ -64,8 +68,14 @@ fn parallel(given: &Given, line: &mut CommandLine) -> Result<bool, PlanError> {
             }
         }
         "api-server-count" => l.api_servers = count(given)?,
-        "nnodes" => line.host.several_nodes = count(given)? > 1,
-        "data-parallel-size-local" => line.host.several_nodes = true,
+        "nnodes" => {
+            line.host.nodes = count(given)?;
+            line.host.several_nodes = line.host.nodes > 1;
+        }
+        "data-parallel-size-local" => {
+            line.host.local_copies = Some(count(given)?);
+            line.host.several_nodes = true;
+        }
         "distributed-executor-backend" => line.host.ray = given.value() == "ray",
         _ => return Ok(false),
     }
@@ -185,6 +195,10 @@ fn compose(given: &Given, parts: &mut Parts) -> Result<bool, PlanError> {
         }
         "max-lora-rank" => {
             let n = count(given)?;
+            if !LORA_RANKS.contains(&n) {
+                let all = LORA_RANKS.map(|r| r.to_string()).join(", ");
+                return Err(wrong(given, &format!("is none of {all}")));
+            }
             lora(parts, &|l| l.max_rank = n);
         }
         "max-cpu-loras" => parts.max_cpu_loras = Some(count(given)?),
@@ -242,13 +256,79 @@ fn speculative(parts: &serde_json::Map<String, Value>) -> Result<Option<Speculat
     Ok(Some(Speculative { method, num_tokens, model }))
 }
 
+/// What changes the model's configuration before it is read.
+fn model_config(given: &Given, line: &mut CommandLine) -> Result<bool, PlanError> {
+    let own = |value: &str| serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+    match (given.name.as_str(), &given.path) {
+        ("hf-overrides", Some(path)) => {
+            // `--hf-overrides.text_config.rope_scaling '{...}'`
+            let names: Vec<&str> = path.split('.').collect();
+            let nested = names.iter().rev().fold(own(given.value()), |inner, name| {
+                Value::Object([((*name).replace('-', "_"), inner)].into_iter().collect())
+            });
+            if let Value::Object(map) = nested {
+                merge(&mut line.overrides, map);
+            }
+        }
+        ("hf-overrides", None) => merge(&mut line.overrides, object(given)?.unwrap_or_default()),
+        ("rope-scaling", None) => {
+            let value = object(given)?.map_or(Value::Null, Value::Object);
+            line.overrides.insert("rope_scaling".into(), value);
+        }
+        ("rope-theta", None) => {
+            line.overrides.insert("rope_theta".into(), real(given)?.into());
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Objects within objects are merged, as vLLM's `hf_overrides` does.
+fn merge(into: &mut serde_json::Map<String, Value>, from: serde_json::Map<String, Value>) {
+    for (key, value) in from {
+        match (into.get_mut(&key), value) {
+            (Some(Value::Object(own)), Value::Object(more)) => merge(own, more),
+            (_, value) => {
+                into.insert(key, value);
+            }
+        }
+    }
+}
+
+/// `--kv-transfer-config`: what a connector keeps in RAM, where its settings say it.
+///
+/// Source: vLLM distributed/kv_transfer/kv_connector/v1/offloading_connector.py, lmcache_connector.py, nixl_connector.py.
+fn transfer(given: &Given, line: &mut CommandLine) -> Result<bool, PlanError> {
+    if given.name != "kv-transfer-config" || given.path.is_some() {
+        return Ok(false);
+    }
+    let map = object(given)?.unwrap_or_default();
+    let connector = map.get("kv_connector").and_then(Value::as_str).unwrap_or_default();
+    let extra = map.get("kv_connector_extra_config");
+    let number =
+        |key: &str| extra.and_then(|e| e.get(key)).and_then(Value::as_f64).filter(|n| *n >= 0.0 && *n < 1e15);
+    let buffer_on_card = map.get("kv_buffer_device").and_then(Value::as_str).is_none_or(|d| d == "cuda");
+    match connector {
+        "OffloadingConnector" => match number("cpu_bytes_to_use") {
+            Some(bytes) => line.launch.kv_offload_bytes = bytes as u64,
+            None => return Ok(false),
+        },
+        // 5 GB for each rank where nothing else is set (LMCache config.py `max_local_cpu_size`).
+        c if c.starts_with("LMCache") => {
+            line.host.lmcache_bytes.get_or_insert(5_000_000_000);
+        }
+        // Registers the pool that is there, and takes none of its own.
+        "NixlConnector" if buffer_on_card => {}
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
 /// Settings with memory of their own that no formula here follows.
 fn not_followed(given: &Given, line: &mut CommandLine) {
     let follow = matches!(
         given.name.as_str(),
-        "hf-overrides"
-            | "rope-scaling"
-            | "config"
+        "config"
             | "additional-config"
             | "performance-mode"
             | "enable-dbo"
@@ -329,7 +409,36 @@ mod tests {
         assert_eq!(l.launch.cpu_offload_bytes, 3 << 29);
         assert!(l.launch.language_model_only);
         assert_eq!(l.unknown_flags, ["--unheard-of"]);
-        assert_eq!(l.not_followed, ["--hf-overrides {}"]);
+        assert!(l.not_followed.is_empty(), "{:?}", l.not_followed);
+    }
+
+    #[test]
+    fn overrides_of_the_models_configuration_are_merged() {
+        let l = parse(
+            "m --hf-overrides '{\"num_hidden_layers\": 4, \"text_config\": {\"a\": 1}}' --hf-overrides.text_config.b 2 \
+             --rope-scaling '{\"rope_type\": \"yarn\", \"factor\": 4.0}' --rope-theta 1e6",
+        );
+        let o = serde_json::Value::Object(l.overrides);
+        assert_eq!(o["num_hidden_layers"], 4);
+        assert_eq!(o["text_config"], serde_json::json!({"a": 1, "b": 2}));
+        assert_eq!(o["rope_scaling"]["factor"], 4.0);
+    }
+
+    #[test]
+    fn connectors_say_what_they_keep_in_ram() {
+        let l = parse(
+            "m --kv-transfer-config '{\"kv_connector\": \"OffloadingConnector\", \"kv_role\": \"kv_both\", \
+             \"kv_connector_extra_config\": {\"cpu_bytes_to_use\": 64000000000}}'",
+        );
+        assert_eq!(l.launch.kv_offload_bytes, 64_000_000_000);
+        let l = parse(
+            "m --kv-transfer-config '{\"kv_connector\": \"LMCacheConnectorV1\", \"kv_role\": \"kv_both\"}'",
+        );
+        assert_eq!(l.host.lmcache_bytes, Some(5_000_000_000));
+        let l = parse("m --kv-transfer-config '{\"kv_connector\": \"NixlConnector\"}'");
+        assert!(l.not_followed.is_empty());
+        let l = parse("m --kv-transfer-config '{\"kv_connector\": \"P2pNcclConnector\"}'");
+        assert_eq!(l.not_followed.len(), 1);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! the kernel takes it back before it kills anybody.
 
 mod caches;
+mod cpu;
 mod files;
 mod loading;
 mod processes;
@@ -11,6 +12,7 @@ mod volumes;
 
 use super::launch::{CommandLine, HostAsk};
 pub use files::Checkpoint;
+pub(crate) use volumes::DEFAULT_SHM;
 
 use serde::Serialize;
 
@@ -36,6 +38,8 @@ pub struct HostInput<'a> {
     pub plan: Option<&'a Plan>,
     /// The checkpoint's files, where they were seen.
     pub files: Checkpoint,
+    /// Whether the engine serves on the CPU, so that weights and cache stand here.
+    pub cpu: bool,
 }
 
 /// The host plane with what to do about it.
@@ -55,10 +59,58 @@ pub struct HostReport {
     pub shm_size_bytes: u64,
     /// How request and limit came about.
     pub arithmetic: Vec<String>,
+    /// What is held at each stage of a start.
+    pub stages: HostStages,
     /// Whether the pod's own limit holds it; `None` where no limit is known.
     pub verdict: Option<Verdict>,
     /// What is wrong with the pod's specification.
     pub findings: Vec<String>,
+}
+
+/// RAM that cannot be reclaimed, stage by stage, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct HostStages {
+    /// Processes alone.
+    pub processes: Quantity,
+    /// And what they share.
+    pub connected: Quantity,
+    /// While weights pass through.
+    pub loading: Quantity,
+    /// Afterwards, with what was pinned for them.
+    pub loaded: Quantity,
+    /// When pools of the cache are pinned, which is the peak until requests come.
+    pub pools: Quantity,
+    /// Ready to serve.
+    pub resident: Quantity,
+}
+
+/// Pools that follow the KV cache: they are allocated with it, after the weights.
+const WITH_THE_CACHE: [&str; 6] = [
+    "cpu.kv_cache",
+    "pinned.hicache",
+    "pinned.lmcache",
+    "pinned.swap_space",
+    "pinned.token_ids",
+    "shm.kv_offload",
+];
+
+fn stages(parts: &[Part]) -> HostStages {
+    let sum = |keep: &dyn Fn(&Part) -> bool| -> Quantity {
+        parts.iter().filter(|p| keep(p)).map(|p| p.term.quantity).sum()
+    };
+    let late = |p: &Part| WITH_THE_CACHE.contains(&p.term.name.as_str());
+    let always = |p: &Part| p.when == When::Always;
+    let resident = sum(&always);
+    let loading = sum(&|p| p.when == When::Load || always(p) && !late(p));
+    HostStages {
+        processes: sum(&|p| always(p) && p.term.name.starts_with("process.")),
+        connected: sum(&|p| always(p) && (p.term.name.starts_with("process.") || p.shared) && !late(p)),
+        loading,
+        loaded: sum(&|p| always(p) && !late(p)),
+        // The allocator keeps what loading freed until it is asked for again.
+        pools: if parts.iter().any(late) { sum(&|p| p.when == When::Load || always(p)) } else { resident },
+        resident,
+    }
 }
 
 /// Where a term counts.
@@ -120,11 +172,12 @@ pub fn host(input: HostInput<'_>) -> HostReport {
     let launch = &input.line.launch;
     // DP ranks are engines of the same pod unless they are spread by an outer balancer, which the flags do not tell.
     let all = launch.tp.saturating_mul(launch.pp).saturating_mul(launch.dp).clamp(1, 4096);
-    let ranks = input.line.host.pod_gpus().filter(|n| *n > 0 && *n < all).unwrap_or(all);
+    let ranks = input.line.gpus_of_pod().clamp(1, all);
     let mut cx = Cx { input, ranks, unknown: Vec::new() };
     let mut parts = processes::parts(&mut cx);
     parts.extend(loading::parts(&mut cx));
     parts.extend(caches::parts(&mut cx));
+    parts.extend(cpu::parts(&cx));
     parts.extend(volumes::parts(&mut cx));
     let sum = |keep: &dyn Fn(&Part) -> bool| -> Quantity {
         parts.iter().filter(|p| keep(p)).map(|p| p.term.quantity).sum()
@@ -156,6 +209,7 @@ pub fn host(input: HostInput<'_>) -> HostReport {
     let (verdict, findings) = volumes::judge(&cx, &plan, need, shm);
     HostReport {
         plan,
+        stages: stages(&parts),
         terms: parts.into_iter().map(|p| p.term).collect(),
         unknown: cx.unknown,
         request_bytes: request,
@@ -187,7 +241,7 @@ mod tests {
         let mut line = cli::parse(&[text.to_owned()], &[], None).unwrap();
         change(&mut line.host);
         let files = Checkpoint { bytes: Some(140 * GIB), largest_file: Some(9_800_000_000), bin: false };
-        host(HostInput { line: &line, model: None, plan: None, files })
+        host(HostInput { line: &line, model: None, plan: None, files, cpu: false })
     }
 
     #[test]

@@ -11,6 +11,10 @@ const WORKER: (u64, u64, u64) = (2048, 3072, 4608);
 /// Estimates between those two measurements. MiB.
 const CORE: (u64, u64, u64) = (512, 819, 1229);
 const API: (u64, u64, u64) = (717, 1229, 1843);
+/// The CPU build, which loads no CUDA libraries: anonymous memory of its processes (testdata/plan/cpu.jsonl). MiB.
+const CPU_SERVER: (u64, u64, u64) = (500, 555, 620);
+const CPU_CORE: (u64, u64, u64) = (470, 521, 590);
+const CPU_WORKER: (u64, u64, u64) = (500, 570, 700);
 /// A compiled server without Python.
 const NATIVE: (u64, u64, u64) = (100, 300, 1024);
 
@@ -30,6 +34,12 @@ pub(super) fn parts(cx: &mut Cx<'_>) -> Vec<Part> {
         }
     };
     match launch.engine {
+        // The engine core has a process of its own there, whatever the ranks.
+        EngineKind::Vllm if cx.input.cpu => {
+            add("process.api_servers", launch.api_servers.clamp(1, 1024), CPU_SERVER);
+            add("process.engine_cores", dp.min(1024), CPU_CORE);
+            add("process.workers", ranks, CPU_WORKER);
+        }
         EngineKind::Vllm => {
             add("process.api_servers", launch.api_servers.clamp(1, 1024), API);
             // On one GPU the worker lives in the engine core's process.

@@ -6,7 +6,7 @@ use crate::quantity::Quantity;
 use dualplane_base::units::{Bytes, GIB, MIB};
 
 /// /dev/shm of a container without a volume there.
-const DEFAULT_SHM: u64 = 64 * MIB;
+pub(crate) const DEFAULT_SHM: u64 = 64 * MIB;
 
 const SOURCE: &str = "Kubernetes: emptyDir of medium Memory is charged to the pod";
 

@@ -20,11 +20,35 @@ pub struct CommandLine {
     pub model: Option<String>,
     /// Flags that this engine's table does not hold, as given, in order.
     pub unknown_flags: Vec<String>,
+    /// What `--hf-overrides`, `--rope-scaling` and `--rope-theta` set in the model's own configuration.
+    pub overrides: serde_json::Map<String, serde_json::Value>,
     /// Settings that are known to change memory and that no formula here follows.
     pub not_followed: Vec<String>,
 }
 
 impl CommandLine {
+    /// GPUs of one pod: what its specification says, the share of one node of `--nnodes`, or the local copies of data
+    /// parallelism; else all.
+    #[must_use]
+    pub fn gpus_of_pod(&self) -> u64 {
+        let all = self.launch.gpus();
+        if let Some(n) = self.host.pod_gpus().filter(|n| *n > 0 && *n < all) {
+            return n;
+        }
+        let copies = self.host.local_copies.filter(|n| *n > 0 && *n < self.launch.dp);
+        let here = copies.map_or(all, |n| (all / self.launch.dp.max(1)).saturating_mul(n));
+        match self.host.nodes {
+            n if n > 1 && copies.is_none() => all.div_ceil(n),
+            _ => here,
+        }
+    }
+
+    /// Pods that the launch takes.
+    #[must_use]
+    pub fn pods(&self) -> u64 {
+        self.launch.gpus().div_ceil(self.gpus_of_pod().max(1)).max(1)
+    }
+
     /// A line of an engine on which nothing is given.
     #[must_use]
     pub fn of(engine: EngineKind) -> Self {
@@ -35,6 +59,7 @@ impl CommandLine {
             tgi: TgiAsk::default(),
             model: None,
             unknown_flags: Vec::new(),
+            overrides: serde_json::Map::new(),
             not_followed: Vec::new(),
         }
     }

@@ -13,6 +13,10 @@ pub struct HostAsk {
     pub ray: bool,
     /// `--nnodes`, `--data-parallel-size-local`: ranks may run on other machines.
     pub several_nodes: bool,
+    /// `--nnodes`, or SGLang's; 1 where it is not given.
+    pub nodes: u64,
+    /// `--data-parallel-size-local`.
+    pub local_copies: Option<u64>,
     /// `--enable-sleep-mode`: level 1 keeps all weights in pinned memory while asleep.
     pub sleep_mode: bool,
     /// `--mm-processor-cache-type shm`.
@@ -43,6 +47,8 @@ impl Default for HostAsk {
             load_strategy: None,
             ray: false,
             several_nodes: false,
+            nodes: 1,
+            local_copies: None,
             sleep_mode: false,
             shm_processor_cache: false,
             queue_chunk_mib: None,

@@ -52,4 +52,6 @@ pub struct LlamaCppAsk {
     pub experts_in_ram: u64,
     /// `OLLAMA_CONTEXT_LENGTH` and the like: Ollama multiplies the context by the requests.
     pub ollama: bool,
+    /// The quantisation is the one that is fetched where none is named.
+    pub usual_quantization: bool,
 }

@@ -18,7 +18,6 @@ pub use tgi::TgiAsk;
 
 use serde::Serialize;
 
-use super::model::Model;
 use super::outcome::PlanError;
 use super::version::EngineKind;
 use dualplane_base::Version;
@@ -126,6 +125,8 @@ pub struct Launch {
     pub gpu_memory_utilization: Option<f64>,
     /// `--kv-cache-memory-bytes`: the pool as given.
     pub kv_cache_memory_bytes: Option<u64>,
+    /// `VLLM_CPU_KVCACHE_SPACE`, in bytes: the pool of the CPU back end, whatever the flag says.
+    pub cpu_kv_cache_bytes: Option<u64>,
     /// The pool that the engine printed ("Available KV cache memory"), in bytes: everything after it is then exact.
     pub available_kv_bytes: Option<u64>,
     /// What is free on the card before the start, in bytes, where that was measured; `None`: all of it.
@@ -199,19 +200,19 @@ impl Launch {
     /// the variable `overrides` lets a longer one pass.
     pub(crate) fn asked_len(
         &self,
-        model: &Model,
+        longest: u64,
         flag: &str,
         name: &str,
         overrides: &str,
     ) -> Result<Option<u64>, PlanError> {
         match self.max_model_len {
             MaxModelLen::Tokens(0) => Err(PlanError::contradiction(flag, "0 tokens")),
-            MaxModelLen::Tokens(n) if n > model.max_model_len && !self.allow_long_max_model_len => {
+            MaxModelLen::Tokens(n) if n > longest && !self.allow_long_max_model_len => {
                 Err(PlanError::contradiction(
                     flag,
                     format!(
                         "User-specified {name} ({n}) is greater than the derived {name} ({}); {overrides}=1 overrides this",
-                        model.max_model_len
+                        longest
                     ),
                 ))
             }
@@ -247,6 +248,7 @@ impl Default for Launch {
             block_size: None,
             gpu_memory_utilization: None,
             kv_cache_memory_bytes: None,
+            cpu_kv_cache_bytes: None,
             available_kv_bytes: None,
             free_gpu_bytes: None,
             num_gpu_blocks_override: None,

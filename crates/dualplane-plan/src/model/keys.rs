@@ -27,7 +27,12 @@ impl<'a> Keys<'a> {
     }
 
     pub(crate) fn u64(&self, names: &[&'static str]) -> Option<u64> {
-        number(self.get(names)?)
+        let value = self.get(names)?;
+        match value.as_array().map(Vec::as_slice) {
+            // One entry a layer, all alike.
+            Some([first, rest @ ..]) if rest.iter().all(|v| v == first) => number(first),
+            _ => number(value),
+        }
     }
 
     /// A number, or `default`.

@@ -12,6 +12,8 @@ pub enum Reach {
     Sliding(u64),
     /// Its chunk of so many tokens.
     Chunked(u64),
+    /// What the encoder made of the input, whatever was generated.
+    Encoder,
 }
 
 /// Normalisation of queries and keys.
@@ -134,6 +136,30 @@ pub struct Mamba2 {
     pub conv_bias: bool,
 }
 
+/// The first state space, with a state for each channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct Mamba1 {
+    /// Channels.
+    pub inner: u64,
+    /// State width.
+    pub state: u64,
+    /// Convolution width.
+    pub conv: u64,
+    /// Latent width of the time step.
+    pub dt_rank: u64,
+    /// Bias of the convolution.
+    pub conv_bias: bool,
+}
+
+/// A gated short convolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct ShortConv {
+    /// Channels.
+    pub width: u64,
+    /// Tokens that it sees.
+    pub conv: u64,
+}
+
 /// Gated DeltaNet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct GatedDelta {
@@ -160,6 +186,8 @@ pub struct Kda {
     pub conv: u64,
     /// One projection of the output gate instead of two narrow ones.
     pub full_rank_gate: bool,
+    /// Its decay is bounded from below, as the kernel that keeps checkpoints wants it.
+    pub bounded: bool,
 }
 
 /// How a layer mixes tokens.
@@ -172,14 +200,53 @@ pub enum Attention {
     Gqa(Gqa),
     /// Latent keys and values.
     Mla(Mla),
+    /// Latent keys and values that are expanded before they are kept: a cache per head.
+    Expanded(Mla),
     /// Window and compressed past.
     Compressed(CompressedMla),
+    /// Mamba.
+    Mamba1(Mamba1),
     /// Mamba-2.
     Mamba2(Mamba2),
+    /// Short convolution.
+    ShortConv(ShortConv),
     /// Gated DeltaNet.
     GatedDelta(GatedDelta),
     /// Kimi Delta Attention.
     Kda(Kda),
+}
+
+impl Attention {
+    /// Whether it keeps a state of fixed size instead of a row for each token.
+    #[must_use]
+    pub const fn is_state(&self) -> bool {
+        matches!(
+            self,
+            Self::Mamba1(_) | Self::Mamba2(_) | Self::ShortConv(_) | Self::GatedDelta(_) | Self::Kda(_)
+        )
+    }
+}
+
+impl Mla {
+    /// The cache of a layer that expands its latent keys and values: as wide for values as for keys.
+    #[must_use]
+    pub const fn expanded(&self) -> Gqa {
+        let head_dim = self.nope_dim.saturating_add(self.rope_dim);
+        Gqa {
+            heads: self.heads,
+            kv_heads: self.heads,
+            head_dim,
+            v_head_dim: head_dim,
+            reach: Reach::Full,
+            qkv_bias: false,
+            o_bias: false,
+            qk_norm: QkNorm::None,
+            sinks: false,
+            output_gate: false,
+            shares_kv: false,
+            k_is_v: false,
+        }
+    }
 }
 
 /// Routed experts.

@@ -11,8 +11,8 @@ mod rotary;
 
 pub use family::Family;
 pub use layer::{
-    Attention, CompressedMla, FeedForward, GatedDelta, Gqa, Indexer, Kda, Layer, Mamba2, Mla, Moe, QkNorm,
-    Reach,
+    Attention, CompressedMla, FeedForward, GatedDelta, Gqa, Indexer, Kda, Layer, Mamba1, Mamba2, Mla, Moe,
+    QkNorm, Reach, ShortConv,
 };
 pub use quant::{LinearScheme, QuantMethod, Quantization};
 
@@ -129,6 +129,11 @@ pub struct Model {
     pub architecture: String,
     /// Which arithmetic the architecture stands for.
     pub family: Family,
+    /// What only the name of its language model's architecture tells.
+    #[serde(skip)]
+    pub(crate) traits: &'static family::Traits,
+    /// Why its arithmetic is an estimate, where it is one.
+    pub estimated: Option<String>,
     /// `model_type` of the language model.
     pub model_type: String,
     /// Width of the residual stream.
@@ -145,6 +150,10 @@ pub struct Model {
     pub kv_heads: u64,
     /// Longest context that the engine derives from the config, in tokens.
     pub max_model_len: u64,
+    /// Longest context that the engine lets a flag ask for; with LongRoPE longer than what it takes by itself.
+    pub longest: u64,
+    /// What releases of vLLM before 0.30.0 take for both, where the config stretches the context with YaRN.
+    pub stretched: Option<u64>,
     /// `max_position_embeddings`.
     pub max_position: u64,
     /// Layers in order.
@@ -156,6 +165,8 @@ pub struct Model {
     pub drafter: Option<Box<Model>>,
     /// Encoder.
     pub encoder: Option<Encoder>,
+    /// Encoder of sound.
+    pub sound: Option<Encoder>,
     /// Tables of rotary embeddings.
     pub rotary: Vec<RotaryTable>,
     /// Quantisation of the weights.

@@ -55,7 +55,7 @@ fn of_block(q: &Value, architecture: &str) -> Result<Read, PlanError> {
         _ if architecture == "DeepseekV4ForCausalLM" && method == "fp8" => deepseek_v4(q),
         "fp8" => fp8(q),
         "modelopt" | "modelopt_fp4" | "modelopt_mixed" => return of_modelopt(q, "config.json"),
-        "compressed-tensors" => return compressed_tensors(q),
+        "compressed-tensors" => return compressed_tensors(q, architecture),
         "mxfp4" | "gpt_oss_mxfp4" => Quantization {
             experts: LinearScheme::Mxfp4,
             ..make(QuantMethod::GptOssMxfp4, LinearScheme::Plain, Patterns::default())
@@ -180,7 +180,7 @@ fn is_fp8_scheme(scheme: &Value) -> bool {
     scheme.get("num_bits").and_then(number) == Some(8) && str(scheme, "type") == Some("float")
 }
 
-fn compressed_tensors(q: &Value) -> Result<Read, PlanError> {
+fn compressed_tensors(q: &Value, architecture: &str) -> Result<Read, PlanError> {
     let format = str(q, "format").unwrap_or_default();
     let kv_dtype = q.get("kv_cache_scheme").filter(|s| is_fp8_scheme(s)).map(|_| "fp8_e4m3".to_owned());
     let ignored = Patterns::new(strings(q, "ignore"));
@@ -193,6 +193,10 @@ fn compressed_tensors(q: &Value) -> Result<Read, PlanError> {
     let strategy = str(weights, "strategy").unwrap_or_default();
     let float = str(weights, "type") == Some("float");
     let symmetric = weights.get("symmetric").and_then(Value::as_bool) != Some(false);
+    if format == "mxfp4-pack-quantized" && !architecture.starts_with("KimiK3") {
+        let weights = make(QuantMethod::CompressedTensors, LinearScheme::Mxfp4, ignored);
+        return Ok(Read { weights: Some(weights), kv_dtype });
+    }
     if format == "mxfp4-pack-quantized" {
         // vLLM models/config.py hands such checkpoints of Kimi K3 to its `mxfp4` method, which knows experts only.
         let weights = Quantization {

@@ -124,38 +124,40 @@ impl Model {
     /// is not known, [`PlanError::Contradiction`] where the engine rejects the checkpoint.
     pub fn read(files: &ModelFiles<'_>) -> Result<Self, PlanError> {
         let config = parse("config.json", files.config)?;
-        let top = Keys::new(&config);
+        Self::of(files, &config).map_err(|e| match (unknown(&config), e) {
+            // A config that is not known may say its sizes by names that are not known either.
+            (Some(what), PlanError::Unreadable { why, .. }) => {
+                PlanError::unsupported(format!("{what}; {why}"))
+            }
+            (_, e) => e,
+        })
+    }
+
+    fn of(files: &ModelFiles<'_>, config: &Value) -> Result<Self, PlanError> {
+        let top = Keys::new(config);
         let architecture = top
             .list("architectures")
             .and_then(|l| l.first())
             .and_then(Value::as_str)
             .ok_or_else(|| unreadable("architectures is missing"))?
             .to_owned();
-        let Some(traits) = family::traits(&architecture) else {
-            return Err(PlanError::unsupported(format!("architecture {architecture}")));
-        };
-        let nested = ["text_config", "llm_config", "language_config"]
-            .iter()
-            .find_map(|k| config.get(k))
-            .filter(|v| v.is_object());
-        let text = nested.unwrap_or(&config);
+        let flat = flattened(config);
+        let nested = language_model(config);
+        let text = nested.or(flat.as_ref()).unwrap_or(config);
         let keys = Keys::new(text);
-        for holder in [&config, text] {
-            if let Some(kind) = holder.get("model_type").and_then(Value::as_str)
-                && !family::knows_type(kind)
-            {
-                return Err(PlanError::unsupported(format!("model_type {kind} of {architecture}")));
-            }
-        }
+        let tie_of = family::traits(&architecture).unwrap_or(&family::GUESS).tie_of;
+        let (traits, estimated) = recognise(&architecture, config, text);
         let need = |names: &[&'static str]| {
             keys.u64(names)
                 .filter(|n| *n > 0)
                 .ok_or_else(|| family::missing(names.first().copied().unwrap_or_default()))
         };
-        let hidden = need(&["hidden_size", "n_embd", "d_model"])?;
-        let heads = keys.u64(&["num_attention_heads", "n_head"]).unwrap_or(0);
+        let hidden = need(&["hidden_size", "n_embd", "d_model", "n_embed"])?;
+        let heads =
+            keys.u64(&["num_attention_heads", "n_head", "n_heads", "decoder_attention_heads"]).unwrap_or(0);
         let kv_heads = keys
             .u64(&[
+                "kv_n_heads",
                 "n_head_kv",
                 "num_kv_heads",
                 "num_key_value_heads",
@@ -163,25 +165,28 @@ impl Model {
                 "num_attention_groups",
             ])
             .unwrap_or(heads);
-        let layers = match keys.u64(&["num_hidden_layers", "n_layer", "num_layers"]) {
-            Some(n) if n > 0 => n,
-            // Nemotron-H may give the kinds of its layers only.
-            _ => ["hybrid_override_pattern", "layers_block_type"]
-                .iter()
-                .find_map(|k| match text.get(k)? {
-                    Value::String(s) => Some(s.len() as u64),
-                    Value::Array(a) => Some(a.len() as u64),
-                    _ => None,
-                })
-                .ok_or_else(|| family::missing("num_hidden_layers"))?,
-        };
+        let kv_heads = shared_head(&keys, kv_heads, heads);
+        let layers =
+            match keys.u64(&["num_hidden_layers", "n_layer", "num_layers", "n_layers", "decoder_layers"]) {
+                Some(n) if n > 0 => n,
+                // Nemotron-H may give the kinds of its layers only.
+                _ => ["hybrid_override_pattern", "layers_block_type"]
+                    .iter()
+                    .find_map(|k| match text.get(k)? {
+                        Value::String(s) => Some(s.len() as u64),
+                        Value::Array(a) => Some(a.len() as u64),
+                        _ => None,
+                    })
+                    .ok_or_else(|| family::missing("num_hidden_layers"))?,
+            };
         if layers > MAX_LAYERS as u64 {
             return Err(unreadable(&format!("{layers} layers")));
         }
-        let cx =
-            Context { keys: &keys, traits, architecture: &architecture, hidden, heads, kv_heads, layers };
+        let cx = Context { keys: &keys, traits, architecture: traits.name, hidden, heads, kv_heads, layers };
         let layers = family::layers(&cx)?;
-        let max_position = keys.u64(&["max_position_embeddings"]).unwrap_or(0);
+        let max_position = keys
+            .u64(&["max_position_embeddings", "n_positions", "max_target_positions", "max_seq_len"])
+            .unwrap_or(0);
         let dtype = ["dtype", "torch_dtype"]
             .iter()
             .find_map(|k| text.get(k).or_else(|| config.get(k)).and_then(Value::as_str))
@@ -189,18 +194,24 @@ impl Model {
                 Dtype::parse(t).ok_or_else(|| PlanError::unsupported(format!("dtype {t}")))
             })?;
         let hf_quant = files.hf_quant_config.map(|t| parse("hf_quant_config.json", t)).transpose()?;
-        let quant = quant_read::read(&config, text, hf_quant.as_ref(), &architecture)?;
+        let quant = quant_read::read(config, text, hf_quant.as_ref(), &architecture)?;
         let index = files.safetensors_index.map(|t| parse("model.safetensors.index.json", t)).transpose()?;
-        let tied = config
+        // A wrapper says it for the language model inside; an architecture of its own reads its text's configuration.
+        let (first, second) = match tie_of {
+            family::Tie::Wrapper => (config, text),
+            family::Tie::LanguageModel => (text, config),
+        };
+        let tied = first
             .get("tie_word_embeddings")
-            .or_else(|| text.get("tie_word_embeddings"))
+            .or_else(|| second.get("tie_word_embeddings"))
             .and_then(Value::as_bool)
-            // transformers' default; Gemma sets it in its class.
-            .unwrap_or(matches!(
-                traits.family,
-                family::Family::Gemma | family::Family::Gemma4 | family::Family::Opt
-            ));
-        let encoder: Option<Encoder> = encoder::read(&config, &architecture);
+            // What its class in transformers sets.
+            .unwrap_or(traits.tied);
+        // Names of language models stand for what has no tower, whatever their config holds.
+        let text_only = estimated.is_none() && !traits.inner && architecture.ends_with("ForCausalLM");
+        let encoder: Option<Encoder> = encoder::read(config, &architecture).filter(|_| !text_only);
+        let sound = encoder::read_sound(config).filter(|_| !text_only);
+        let (max_model_len, longest) = rotary::lengths(&keys, text)?;
         let mut model = Self {
             hidden_size: hidden,
             vocab_size: need(&["vocab_size"])?,
@@ -208,7 +219,9 @@ impl Model {
             dtype,
             heads,
             kv_heads,
-            max_model_len: rotary::max_model_len(&keys, text)?,
+            max_model_len,
+            longest,
+            stretched: rotary::stretched(text),
             max_position,
             mtp_layers: keys
                 .u64(&["num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"])
@@ -216,6 +229,7 @@ impl Model {
             rotary: Vec::new(),
             drafter: None,
             encoder,
+            sound,
             quantization: quant.weights,
             declared_kv_dtype: quant.kv_dtype,
             checkpoint_bytes: index
@@ -223,6 +237,8 @@ impl Model {
                 .and_then(|i| super::keys::number(i.get("metadata")?.get("total_size")?)),
             unknown_keys: Vec::new(),
             family: traits.family,
+            traits,
+            estimated,
             model_type: text.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned(),
             layers,
             text: text.clone(),
@@ -245,6 +261,76 @@ impl Model {
     pub fn head_size(&self) -> u64 {
         let get = |k: &str| self.text.get(k).and_then(super::keys::number);
         get("head_dim").filter(|d| *d > 0).unwrap_or_else(|| floor_div(self.hidden_size, self.heads.max(1)))
+    }
+}
+
+/// Falcon, GPT-BigCode and ChatGLM say by switches whether all heads share one of keys and values.
+fn shared_head(keys: &Keys<'_>, given: u64, heads: u64) -> u64 {
+    let newer = keys.bool("new_decoder_architecture");
+    // A count that is spelled as everywhere counts more than the older switch.
+    let spelled = keys.u64(&["num_key_value_heads"]).is_some();
+    match (keys.bool("multi_query").filter(|_| !spelled), keys.bool("multi_query_attention")) {
+        _ if newer == Some(true) => given,
+        (Some(true), _) => 1,
+        (Some(false), _) | (_, Some(false)) => heads,
+        _ => given,
+    }
+}
+
+/// Why a config is an estimate, where it is one.
+fn unknown(config: &Value) -> Option<String> {
+    let architecture = config.pointer("/architectures/0")?.as_str()?;
+    let text = language_model(config).unwrap_or(config);
+    recognise(architecture, config, text).1
+}
+
+/// Objects that hold the language model's configuration.
+const NESTED: &[&str] = &["text_config", "llm_config", "language_config"];
+
+/// The language model's configuration, where it stands in an object of its own; that of models that also speak is one deeper.
+fn language_model(config: &Value) -> Option<&Value> {
+    let of = |v: &'_ Value| -> Option<&'static str> {
+        NESTED.iter().find(|k| v.get(**k).is_some_and(Value::is_object)).copied()
+    };
+    let outer = config.get("thinker_config").filter(|v| v.is_object()).unwrap_or(config);
+    outer.get(of(outer)?)
+}
+
+/// The same with the keys of DBRX's objects for attention and experts beside the others.
+fn flattened(config: &Value) -> Option<Value> {
+    let mut flat = config.as_object()?.clone();
+    let parts: Vec<Value> = ["attn_config", "ffn_config"].iter().filter_map(|k| flat.remove(*k)).collect();
+    if parts.iter().filter(|p| p.is_object()).count() < 2 {
+        return None;
+    }
+    for (key, value) in parts.iter().filter_map(Value::as_object).flatten() {
+        flat.entry(key.clone()).or_insert_with(|| value.clone());
+    }
+    Some(Value::Object(flat))
+}
+
+/// What the names of a config stand for, and why it is an estimate where they are not known.
+fn recognise(architecture: &str, config: &Value, text: &Value) -> (&'static family::Traits, Option<String>) {
+    let kind = |v: &Value| v.get("model_type").and_then(Value::as_str).map(str::to_owned);
+    let of_text = || {
+        let named = text.pointer("/architectures/0").and_then(Value::as_str).and_then(family::traits);
+        named.or_else(|| family::traits_of_type(&kind(text)?)).filter(|t| !t.inner)
+    };
+    let known = match family::traits(architecture) {
+        Some(t) if t.inner => of_text().ok_or_else(|| format!("the language model of {architecture}")),
+        Some(t) => Ok(t),
+        None => Err(format!("architecture {architecture}")),
+    };
+    let unknown_type = [config, text].into_iter().filter_map(kind).find(|k| !family::knows_type(k));
+    match (known, unknown_type) {
+        (Ok(t), None) => (t, None),
+        (Ok(t), Some(k)) => (t, Some(format!("model_type {k} of {architecture}"))),
+        (Err(what), _) => {
+            let latent =
+                ["kv_lora_rank", "qk_rope_head_dim"].iter().all(|k| text.get(k).is_some_and(Value::is_u64));
+            let guess = if latent { &family::GUESS_LATENT } else { &family::GUESS };
+            (of_text().unwrap_or(guess), Some(what))
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::family::{self, Family};
+use super::family::{self, Family, ModelCode, Positions};
 use super::keys::{Keys, number};
 use super::layer::{Attention, Reach};
 use super::{Model, RotaryTable};
@@ -51,28 +51,40 @@ fn kind(rope: &Value) -> &str {
     if kind == "mrope" { "default" } else { kind }
 }
 
-/// The longest context that the engine derives, in tokens.
-pub(super) fn max_model_len(keys: &Keys<'_>, text: &Value) -> Result<u64, PlanError> {
+/// The context that the engine takes by itself, and the longest that it can be asked for, in tokens.
+pub(super) fn lengths(keys: &Keys<'_>, text: &Value) -> Result<(u64, u64), PlanError> {
     let shortest = LENGTHS.iter().filter_map(|name| keys.u64(&[name])).min();
     let own = keys.u64(&["model_max_length"]).filter(|n| *n > 0);
     let Some(length) = own.or(shortest) else {
         // vLLM's fallback where no key tells.
-        return Ok(2048);
+        return Ok((2048, LONGEST));
     };
     let is_gemma3 = text.get("model_type").and_then(Value::as_str).is_some_and(|t| t.contains("gemma3"));
     let mut factor = 1.0;
+    let mut by_itself = None;
     for (_, rope) in settings(text) {
         if !is_gemma3 && !ALREADY_SCALED.contains(&kind(rope)) {
             factor = rope.get("factor").and_then(Value::as_f64).unwrap_or(factor);
         }
+        // Short prompts read better with the short factors (vLLM config/model.py `_get_and_verify_max_len`).
         if kind(rope) == "longrope" {
-            return Ok(keys.u64(&["original_max_position_embeddings"]).unwrap_or(length));
+            by_itself = keys.u64(&["original_max_position_embeddings"]);
         }
     }
     if !(factor.is_finite() && factor > 0.0) {
         return Err(family::missing("rope_scaling.factor"));
     }
-    Ok(((length as f64 * factor) as u64).min(LONGEST))
+    let longest = ((length as f64 * factor) as u64).min(LONGEST);
+    Ok((by_itself.unwrap_or(longest), longest))
+}
+
+/// The context that vLLM before 0.30.0 derived with YaRN: its factor times the original positions, whatever
+/// `max_position_embeddings` says (pull request 56446 of September 2026 ended that).
+pub(super) fn stretched(text: &Value) -> Option<u64> {
+    let (_, rope) = settings(text).into_iter().find(|(_, r)| kind(r) == "yarn")?;
+    let original = rope.get("original_max_position_embeddings").and_then(number)?;
+    let factor = rope.get("factor").and_then(Value::as_f64).filter(|f| f.is_finite() && *f > 0.0)?;
+    Some(((original as f64 * factor) as u64).min(LONGEST)).filter(|n| *n > 0)
 }
 
 /// Positions that a table of this kind holds.
@@ -124,10 +136,14 @@ pub(super) fn tables(model: &Model) -> Vec<RotaryTable> {
     match model.family {
         // vLLM builds Nemotron-H and Kimi K3 without rotation, and OPT has learned positions.
         Family::NemotronH | Family::Opt => Vec::new(),
+        _ if model.traits.positions != Positions::Rotary => Vec::new(),
+        // Transformers computes the angles of each step anew.
+        _ if model.traits.backend == ModelCode::Transformers => Vec::new(),
+        _ if model.layers.iter().all(|l| l.attention.is_state()) => Vec::new(),
         Family::KimiLinear if model.text.get("mla_use_nope").and_then(Value::as_bool) == Some(true) => {
             Vec::new()
         }
-        Family::Deepseek | Family::KimiLinear => deepseek(model, first, table),
+        Family::Deepseek | Family::KimiLinear | Family::Expanded => deepseek(model, first, table),
         Family::DeepseekV4 => {
             let width = model.text.get("qk_rope_head_dim").and_then(number).unwrap_or(0);
             let plain =
@@ -137,7 +153,7 @@ pub(super) fn tables(model: &Model) -> Vec<RotaryTable> {
             // Layers that compress rotate with `compress_rope_theta`.
             vec![table(first, width, 4, u64::from(plain) + u64::from(packed))]
         }
-        Family::Gemma4 | Family::Gemma => by_reach(model, &ropes, table),
+        Family::Gemma4 | Family::Gemma | Family::Gemma3n => by_reach(model, &ropes, table),
         Family::MimoV2 => {
             let slides = has(model, |r| matches!(r, Reach::Sliding(_)));
             let full = has(model, |r| r == Reach::Full);
@@ -192,7 +208,7 @@ fn by_reach(
         let rope = rope.or_else(|| ropes.first().filter(|(n, _)| n.is_empty() && !slides).map(|(_, r)| *r));
         out.push(table(rope, rotated(model, rope, head), 0, 1));
     }
-    if model.architecture.starts_with("Gemma2") {
+    if model.traits.name.starts_with("Gemma2") {
         out.truncate(1);
     }
     out

@@ -225,7 +225,13 @@ mod tests {
     /// What becomes of a launch with four ranks: 9 to 33 GiB of RAM, 0.2 to 3.6 GiB of them shared.
     fn of(seen: &Seen, pod: Option<PodAsk>) -> (Vec<(Outcome, Where)>, Vec<String>) {
         let line = cli::parse(&["vllm serve m -tp 4".to_owned()], &[], None).unwrap();
-        let report = host(HostInput { line: &line, model: None, plan: None, files: Checkpoint::default() });
+        let report = host(HostInput {
+            line: &line,
+            model: None,
+            plan: None,
+            files: Checkpoint::default(),
+            cpu: false,
+        });
         let need = report.plan.load_peak_bytes.max(report.plan.steady_bytes);
         assert!(
             need.low > 8 * GIB && need.high < 64 * GIB && need.low < 24 * GIB && need.high > 24 * GIB,

@@ -90,7 +90,7 @@ impl Ask<'_> {
         let launch = &self.line.launch;
         let said =
             |a: &Answer| a.plan.as_ref().ok().and_then(|p| p.refusal.as_ref()).map(|r| r.message.clone());
-        let mut verdict = a.verdict();
+        let mut verdict = a.engine_verdict();
         if launch.engine == EngineKind::Vllm {
             if checks(launch) && room(need, free) == Verdict::Refused {
                 // When the engine looks, it has taken its own context already.

@@ -1,5 +1,6 @@
 //! Weights that mix tokens.
 
+use super::state_space;
 use super::tally::{Tally, matrix};
 use crate::arith::{floor_div, mul};
 use crate::launch::kv_heads;
@@ -13,13 +14,24 @@ use dualplane_base::Version;
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, attention: &Attention) {
     match attention {
         Attention::None => {}
+        // Shared by several layers, and counted once (`state_space::shared`).
+        Attention::Gqa(_) if model.family == Family::Zamba => {}
+        // A further run of layers that were counted.
+        Attention::Gqa(_) if model.family == Family::Recurrent && t.layer >= stacked(model) => {}
         Attention::Gqa(g) => gqa(t, model, g),
         Attention::Mla(m) => mla(t, model, m),
         Attention::Compressed(c) => compressed(t, model, c),
+        Attention::Expanded(m) => mla(t, model, m),
+        Attention::Mamba1(m) => state_space::mamba1(t, model, m),
+        Attention::ShortConv(c) => state_space::short_conv(t, model, c),
         Attention::Mamba2(m) => mamba2(t, model, m),
         Attention::GatedDelta(g) => gated_delta(t, model, g),
         Attention::Kda(k) => kda(t, model, k),
     }
+}
+
+fn stacked(model: &Model) -> u64 {
+    crate::model::family::with_weights(model.text.get("num_layers_per_stack").and_then(number).unwrap_or(0))
 }
 
 fn module(model: &Model) -> &'static str {

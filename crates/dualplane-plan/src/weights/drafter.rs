@@ -80,9 +80,7 @@ fn eagle(model: &Model, drafter: &Model, launch: &Launch, rank: Rank, third: boo
 fn own_layers(model: &Model, launch: &Launch, rank: Rank) -> Result<u64, PlanError> {
     let mtp = launch.speculative.as_ref().is_some_and(|s| s.method == Speculation::Mtp);
     let (true, Some(last)) = (mtp, model.layers.last()) else { return Ok(0) };
-    let states = |a: &Attention| {
-        matches!(a, Attention::Mamba2(_) | Attention::GatedDelta(_) | Attention::Kda(_) | Attention::None)
-    };
+    let states = |a: &Attention| a.is_state() || matches!(a, Attention::None);
     let attention =
         model.layers.iter().rev().map(|l| l.attention).find(|a| !states(a)).unwrap_or(last.attention);
     let qwen = model.family == Family::QwenHybrid;

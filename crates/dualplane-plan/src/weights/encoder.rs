@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::tally::Tally;
+use super::{sound, towers};
 use crate::arith::{floor_div, mul};
 use crate::launch::Launch;
 use crate::model::keys::Keys;
@@ -11,23 +12,23 @@ use crate::outcome::PlanError;
 use crate::outcome::TensorClass::{Rotary, Vision};
 
 /// A stack of equal blocks.
-struct Blocks {
-    layers: u64,
-    hidden: u64,
+pub(super) struct Blocks {
+    pub(super) layers: u64,
+    pub(super) hidden: u64,
     /// Elements of queries, keys and values together.
-    qkv: u64,
-    intermediate: u64,
+    pub(super) qkv: u64,
+    pub(super) intermediate: u64,
     /// Matrices of the feed-forward: 2, or 3 with a gate.
-    matrices: u64,
-    attention_bias: bool,
-    mlp_bias: bool,
+    pub(super) matrices: u64,
+    pub(super) attention_bias: bool,
+    pub(super) mlp_bias: bool,
     /// Elements of the norms of one block.
-    norms: u64,
+    pub(super) norms: u64,
 }
 
 impl Blocks {
     /// As of CLIP and SigLIP: biases everywhere, two matrices, two norms with biases.
-    fn plain(e: &Encoder) -> Self {
+    pub(super) fn plain(e: &Encoder) -> Self {
         Self {
             layers: e.layers,
             hidden: e.hidden_size,
@@ -40,9 +41,15 @@ impl Blocks {
         }
     }
 
+    /// Elements of the queries: with keys and values as many as heads of their own, a third of all three.
+    const fn queries(&self) -> u64 {
+        if self.qkv < 3 * self.hidden { self.hidden } else { floor_div(self.qkv, 3) }
+    }
+
     /// Elements that ranks share, and elements that each holds.
-    fn elements(&self) -> (u64, u64) {
-        let v = floor_div(self.qkv, 3);
+    pub(super) fn elements(&self) -> (u64, u64) {
+        // The output projection reads as much as the queries are wide.
+        let v = self.queries();
         let ups = mul([self.matrices.saturating_sub(1), self.intermediate]);
         let mut cut = mul([
             self.hidden,
@@ -62,6 +69,9 @@ impl Blocks {
 }
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, launch: &Launch) {
+    if let Some(e) = &model.sound {
+        sound::add(t, model, e, !launch.encoder_data_parallel);
+    }
     let Some(e) = &model.encoder else { return };
     let cuts = !launch.encoder_data_parallel;
     let architecture = model.architecture.as_str();
@@ -75,20 +85,18 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, launch: &Launch) {
         (Family::Llama4, _) => llama4(t, model, e, cuts),
         (Family::Gemma4, _) => gemma4(t, model, e),
         (Family::Gemma, _) => siglip(t, model, e, cuts),
-        _ => t.reject(PlanError::unsupported(format!(
-            "the encoder of {architecture}; --language-model-only omits it"
-        ))),
+        _ => towers::add(t, model, e, cuts),
     }
 }
 
 /// Adds elements that are cut among ranks, if they are, and elements that each rank holds.
-fn put(t: &mut Tally<'_>, cuts: bool, cut: u64, whole: u64) {
+pub(super) fn put(t: &mut Tally<'_>, cuts: bool, cut: u64, whole: u64) {
     let share = if cuts { floor_div(cut, t.rank.tp) } else { cut };
     let element = t.rank.element;
     t.add(Vision, [share.saturating_add(whole), element]);
 }
 
-fn key(raw: &Value, name: &'static str, default: u64) -> u64 {
+pub(super) fn key(raw: &Value, name: &'static str, default: u64) -> u64 {
     Keys::new(raw).u64_or(name, default)
 }
 
@@ -125,12 +133,16 @@ fn qwen3(t: &mut Tally<'_>, e: &Encoder, cuts: bool) {
 }
 
 /// Qwen2.5-VL: gated blocks with biases.
-fn qwen2_5(t: &mut Tally<'_>, e: &Encoder, cuts: bool) {
+pub(super) fn qwen2_5(t: &mut Tally<'_>, e: &Encoder, cuts: bool) {
     let h = e.hidden_size;
     let blocks = Blocks {
         layers: e.layers,
         hidden: h,
-        qkv: 3 * h,
+        qkv: h.saturating_add(mul([
+            2,
+            floor_div(h, e.heads.max(1)),
+            key(&e.raw, "num_key_value_heads", e.heads),
+        ])),
         intermediate: e.intermediate_size,
         matrices: 3,
         attention_bias: true,
@@ -148,7 +160,7 @@ fn qwen2_5(t: &mut Tally<'_>, e: &Encoder, cuts: bool) {
     put(t, cuts, cut, whole);
 }
 
-fn square(raw: &Value, name: &'static str, default: u64) -> u64 {
+pub(super) fn square(raw: &Value, name: &'static str, default: u64) -> u64 {
     let side = key(raw, name, default);
     mul([side, side])
 }

@@ -10,8 +10,7 @@ use crate::outcome::TensorClass::{self, Attention, Mlp, Moe as M};
 use dualplane_base::Version;
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, f: &FeedForward) {
-    let traits = family::traits(&model.architecture);
-    let mlp = traits.map_or("mlp", |x| x.mlp);
+    let mlp = model.traits.mlp;
     match *f {
         FeedForward::None => {}
         FeedForward::Dense { intermediate, gated, bias } => {
@@ -39,7 +38,7 @@ fn dense(
     gated: bool,
     bias: bool,
 ) {
-    let width = t.cut(width, "intermediate size");
+    let width = if t.model.traits.mlp_whole { width } else { t.cut(width, "intermediate size") };
     if gated {
         t.linear(class, module, &[("gate_proj", width), ("up_proj", width)], hidden, bias);
     } else {
@@ -139,8 +138,15 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
         t.add(M, [local, hidden, ups.saturating_add(width)]);
         return;
     }
-    let (up_bytes, down_bytes) =
-        (matrix(scheme, ups, hidden, element), matrix(scheme, &[hidden], width, element));
+    let bytes = |outputs: &[u64], inputs: u64| match scheme {
+        // Marlin, which serves FP8 where the card has none, spreads scales over rows, in 16 bits.
+        LinearScheme::Fp8Block { columns, .. } if t.rank.sm < 89 => {
+            let out = outputs.iter().fold(0, |a: u64, b| a.saturating_add(*b));
+            mul([out, inputs]).saturating_add(mul([ceil_div(inputs, columns), out, element]))
+        }
+        _ => matrix(scheme, outputs, inputs, element),
+    };
+    let (up_bytes, down_bytes) = (bytes(ups, hidden), bytes(&[hidden], width));
     let one = up_bytes.saturating_add(down_bytes);
     // All experts of a layer lie in one tensor for the way up and one for the way down.
     t.allocated(mul([local, up_bytes]), 1);

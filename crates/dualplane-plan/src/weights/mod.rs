@@ -6,7 +6,11 @@ mod drafter;
 mod encoder;
 mod feed_forward;
 mod online;
+mod per_layer;
+mod sound;
+mod state_space;
 mod tally;
+mod towers;
 mod workspace;
 
 pub(crate) use online::as_served;
@@ -15,7 +19,7 @@ pub(crate) use tally::{Rank, Stage};
 use super::gpu::Gpu;
 use super::launch::Launch;
 use super::launch::{Settled, stage_of};
-use super::model::family::{Everywhere, traits};
+use super::model::family::{Everywhere, Head, Mrope, Positions};
 use super::model::{Family, Model, RotaryTable};
 use super::outcome::{PlanError, TensorClass};
 use dualplane_base::Version;
@@ -45,21 +49,34 @@ fn one(
     let (first, last) = (stage == 0, stage + 1 == launch.pp);
     let padded = super::arith::round_up(model.vocab_size, 64);
     let rows = super::arith::round_up(padded, rank.tp) / rank.tp.max(1);
-    let everywhere = traits(&model.architecture).map_or(Everywhere::Nothing, |t| t.everywhere);
+    // vLLM models/whisper.py: a plain embedding, neither padded nor cut.
+    let rows = if model.family == Family::Whisper { model.vocab_size } else { rows };
+    let everywhere = model.traits.everywhere;
     if first || (last && model.tied) || everywhere != Everywhere::Nothing {
         t.add(TensorClass::Embeddings, [rows, model.hidden_size, rank.element]);
         t.allocated(super::arith::mul([rows, model.hidden_size, rank.element]), 1);
     }
-    if first && model.family == Family::Opt {
-        // Learned positions, two more than the longest request (vLLM models/opt.py).
-        t.add(
-            TensorClass::Embeddings,
-            [model.max_position.saturating_add(2), model.hidden_size, rank.element],
-        );
+    let positions = match model.traits.positions {
+        Positions::Learned => model.max_position,
+        Positions::LearnedFromTwo => model.max_position.saturating_add(2),
+        Positions::Rotary | Positions::None => 0,
+    };
+    if first {
+        t.add(TensorClass::Embeddings, [positions, model.hidden_size, rank.element]);
     }
-    if !model.tied && (last || everywhere == Everywhere::EmbeddingAndHead) {
+    if first && model.traits.causal_mask {
+        t.add(TensorClass::Other, [model.max_position, model.max_position]);
+    }
+    let head = match model.traits.head {
+        Head::Untied => !model.tied,
+        Head::Always => true,
+        Head::Never => false,
+    };
+    if head && (last || everywhere == Everywhere::EmbeddingAndHead) {
         t.head(rows);
     }
+    per_layer::add(&mut t, model, first);
+    state_space::shared(&mut t, model);
     for (index, layer) in model.layers.iter().enumerate().filter(|(i, _)| of.get(*i) == Some(&stage)) {
         t.layer = index as u64;
         attention::add(&mut t, model, &layer.attention);
@@ -69,8 +86,9 @@ fn one(
     if last {
         t.add(TensorClass::Norms, [1, model.hidden_size, rank.element]);
     }
-    // Until 0.30.0 the table of models with positions in three dimensions was four times as long (mrope.py).
-    let longer = if mrope(model) && launch.version < Version(0, 31, 0) { 4 } else { 1 };
+    // The table of models with positions in three dimensions (vLLM layers/rotary_embedding/mrope.py).
+    let single = model.traits.mrope == Mrope::Single && launch.version >= Version(0, 31, 0);
+    let longer = if mrope(model) && !single { 4 } else { 1 };
     for table in &model.rotary {
         let table = &RotaryTable { positions: table.positions.saturating_mul(longer), ..*table };
         t.add(TensorClass::Rotary, [table.bytes(rank.element)]);

@@ -49,6 +49,8 @@ pub(crate) struct Stage {
     lora: u64,
     /// The checkpoint's own drafter, without what it shares with the model.
     drafter: u64,
+    /// The part of the tensors whose shapes are not known and were estimated.
+    guessed: u64,
     /// The part of the tensors that depends on what a step may hold.
     workspace: u64,
 }
@@ -72,6 +74,10 @@ impl Stage {
 
     pub(crate) const fn workspace(&self) -> u64 {
         self.workspace
+    }
+
+    pub(crate) const fn guessed(&self) -> u64 {
+        self.guessed
     }
 
     pub(super) fn with_workspace(mut self, workspace: u64) -> Self {
@@ -111,12 +117,11 @@ impl<'a> Tally<'a> {
     }
 
     pub(super) fn new(model: &'a Model, rank: Rank) -> Self {
-        let prefix = crate::model::family::traits(&model.architecture).map_or("model.layers", |t| t.layers);
         Self {
             model,
             rank,
             layer: 0,
-            prefix,
+            prefix: model.traits.layers,
             stage: Stage::default(),
             allocator: Allocator::default(),
             error: None,
@@ -155,6 +160,17 @@ impl<'a> Tally<'a> {
         if let Some(sum) = self.stage.by_class.get_mut(class as usize) {
             *sum = sum.saturating_add(mul(factors));
         }
+    }
+
+    /// Tensors of a class that are counted by an estimate of their shapes.
+    pub(super) fn guess(&mut self, class: TensorClass, bytes: u64) {
+        self.add(class, [bytes]);
+        self.stage.guessed = self.stage.guessed.saturating_add(bytes);
+    }
+
+    /// As much more may be wrong with what was estimated.
+    pub(super) fn doubt(&mut self, bytes: u64) {
+        self.stage.guessed = self.stage.guessed.saturating_add(bytes);
     }
 
     /// Tensors that are allocated on their own.

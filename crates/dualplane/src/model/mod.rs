@@ -1,10 +1,13 @@
 //! Where a model's facts come from: a directory, a `config.json`, a GGUF file, the catalogue, or Hugging Face.
 
 mod gguf;
+#[cfg(feature = "live")]
 mod hub;
 mod local;
 
 use std::path::Path;
+
+use serde_json::{Map, Value};
 
 use dualplane_plan::catalogue;
 use dualplane_plan::engines::llama_cpp::name_and_quant;
@@ -24,14 +27,41 @@ pub(crate) struct Texts {
 }
 
 /// Reads the model that `id` names.
-pub(crate) fn load(id: &str, online: bool) -> Result<Named, Failure> {
+///
+/// `overrides` stand in the configuration before it is read, as `--hf-overrides` puts them.
+pub(crate) fn load(id: &str, online: bool, overrides: &Map<String, Value>) -> Result<Named, Failure> {
     let path = Path::new(id);
     if gguf::is(path) {
         return gguf::read(id, path);
     }
-    let (texts, source) = texts(id, online)?;
+    let (mut texts, source) = texts(id, online)?;
+    if !overrides.is_empty() {
+        let mut config: Value = serde_json::from_str(&texts.config).map_err(|e| Failure::Flag {
+            flag: "--hf-overrides",
+            why: format!("the configuration is not JSON: {e}"),
+        })?;
+        merge(&mut config, &Value::Object(overrides.clone()));
+        texts.config = config.to_string();
+    }
     let model = Model::read(&texts.model())?;
     Ok(Named { id: id.into(), source, model, gguf: None, files: texts.files })
+}
+
+/// Objects within objects are merged, all else is replaced.
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                match into.get_mut(key) {
+                    Some(own) => merge(own, value),
+                    None => {
+                        into.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        (into, from) => *into = from.clone(),
+    }
 }
 
 /// Reads a drafter that is served beside another model.
@@ -46,11 +76,31 @@ fn texts(id: &str, online: bool) -> Result<(Texts, String), Failure> {
         return Ok((local::read(path)?, format!("{}", path.display())));
     }
     if online {
+        #[cfg(feature = "live")]
         return hub::read(id);
+        #[cfg(not(feature = "live"))]
+        return Err(Failure::NotBuilt("--online"));
     }
+    // A revision of a model that is known has its shape, but for what nobody has seen.
+    let (id, revision) = match id.split_once('@') {
+        Some((name, revision)) if !name.is_empty() && !revision.is_empty() => (name, Some(revision)),
+        _ => (id, None),
+    };
     // A GGUF that is not here may be of a model that is known: its name or repository tells.
     let (bare, _) = name_and_quant(id);
     let Some(entry) = catalogue::find(id).or_else(|| catalogue::find(&bare)) else {
+        if let Some(s) = catalogue::sibling(id) {
+            let texts = Texts {
+                config: s.config,
+                hf_quant_config: s.hf_quant_config.map(Into::into),
+                ..Texts::default()
+            };
+            let source = format!(
+                "{} of the catalogue, quantised as its name says: {}; its files were not read",
+                s.base.id, s.scheme
+            );
+            return Ok((texts, source));
+        }
         return Err(Failure::NoModel { id: id.into(), near: catalogue::near(id, 4) });
     };
     let texts = Texts {
@@ -58,7 +108,8 @@ fn texts(id: &str, online: bool) -> Result<(Texts, String), Failure> {
         hf_quant_config: entry.hf_quant_config.map(Into::into),
         ..Texts::default()
     };
-    Ok((texts, format!("catalogue, {}: {}", entry.id, entry.source)))
+    let of = revision.map_or_else(String::new, |r| format!("; revision {r} was not read"));
+    Ok((texts, format!("catalogue, {}: {}{of}", entry.id, entry.source)))
 }
 
 impl Texts {

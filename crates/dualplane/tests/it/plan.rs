@@ -13,6 +13,51 @@ fn the_kept_answers_are_reached() {
 }
 
 #[test]
+fn architectures_of_the_registry_are_planned_or_estimated_aloud() {
+    let rows = root().join("testdata/plan/breadth.jsonl");
+    let bounds = ["--min-kv", "97", "--min-weights", "90", "--max-silent", "0"];
+    let o = run(&[&["dev", "mutate", "--kept", rows.to_str().unwrap()], &bounds[..]].concat());
+    assert_eq!(code(&o), 0, "{}", stdout(&o));
+    // Each answer stays an answer.
+    assert!(stdout(&o).contains("answered 100.0 %"), "{}", stdout(&o));
+}
+
+#[test]
+fn mutants_that_were_missed_are_right_now() {
+    let rows = root().join("testdata/plan/mutants.jsonl");
+    let bounds = ["--min-kv", "100", "--min-weights", "100", "--max-silent", "0"];
+    let o = run(&[&["dev", "mutate", "--kept", rows.to_str().unwrap()], &bounds[..]].concat());
+    assert_eq!(code(&o), 0, "{}", stdout(&o));
+}
+
+#[test]
+fn the_buffers_of_llama_cpp_are_reached() {
+    let rows = root().join("testdata/plan/llama.jsonl");
+    let file = rows.to_str().unwrap();
+    let o = run(&["dev", "llama", file, "--min-kv", "100", "--min-weights", "100", "--min-compute", "95"]);
+    assert_eq!(code(&o), 0, "{}", stdout(&o));
+    let wrong = std::fs::read_to_string(&rows).unwrap().replacen("\"context\":", "\"context\":9", 40);
+    let kept = crate::harness::dir(&[("rows.jsonl", wrong.as_bytes())]);
+    let o = run(&["dev", "llama", kept.path().join("rows.jsonl").to_str().unwrap()]);
+    assert_ne!(code(&o), 0, "{}", stdout(&o));
+}
+
+#[test]
+fn a_real_vllm_on_the_cpu_is_reached() {
+    let rows = root().join("testdata/plan/cpu.jsonl");
+    // One peak of nineteen is missed: a helper of the start overlapped with the pool.
+    let o = run(&["dev", "cpu", rows.to_str().unwrap(), "--min-host", "94"]);
+    assert_eq!(code(&o), 0, "{}", stdout(&o));
+    let kept = std::fs::read_to_string(&rows).unwrap();
+    // Another pool, and another peak of a whole start.
+    for (what, other) in [("\"kv_tokens\": ", "\"kv_tokens\": 9"), ("}}, \"peak\": ", "}}, \"peak\": 9")] {
+        let wrong = crate::harness::dir(&[("rows.jsonl", kept.replacen(what, other, 1).as_bytes())]);
+        let o = run(&["dev", "cpu", wrong.path().join("rows.jsonl").to_str().unwrap(), "--min-host", "94"]);
+        assert_ne!(code(&o), 0, "{}", stdout(&o));
+    }
+}
+
+#[test]
 fn a_wrong_answer_is_a_miss() {
     let dir = root().join("testdata/plan");
     let rows = std::fs::read_to_string(dir.join("rows.jsonl")).unwrap();

@@ -114,6 +114,20 @@ impl Invocation {
         place::find(self, &commands, names, engines).map(|f| f.value)
     }
 
+    /// Whether a setting that is not seen may be there all the same: in a variable whose value stands elsewhere, or in a
+    /// file of settings.
+    #[must_use]
+    pub fn may_hide(&self, names: &[String], engine: &Descriptor) -> bool {
+        let Some(commands) = read::commands(self) else { return true };
+        let mut words = commands.all.iter().flatten();
+        let mut files = engine.overriding_files.iter().chain(&engine.settings_files);
+        let elsewhere = |v: &Variable| v.value.is_none() && names.contains(&v.name);
+        self.env.iter().any(elsewhere)
+            || commands.all.iter().any(|c| !read::hidden(self, c).is_empty())
+            || words.any(|w| files.clone().any(|f| place::is_flag(&w.text, f)))
+            || files.next().is_none() && !self.env_from.is_empty() && names.iter().any(|n| is_variable(n))
+    }
+
     /// Whether the command line shows that this engine takes its flags: it is started there, or in an image whose
     /// entrypoint starts it.
     #[must_use]

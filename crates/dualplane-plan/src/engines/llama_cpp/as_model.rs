@@ -2,6 +2,7 @@
 
 use super::facts::Facts;
 use super::gguf::Gguf;
+use crate::model::family::GUESS;
 use crate::model::{Attention, Dtype, Family, FeedForward, Gqa, Layer, Model, QkNorm, Reach};
 use crate::outcome::PlanError;
 
@@ -39,6 +40,8 @@ impl Gguf {
             drafter: None,
             architecture: facts.architecture.clone(),
             family: Family::Decoder,
+            traits: &GUESS,
+            estimated: None,
             model_type: facts.architecture.clone(),
             hidden_size: facts.hidden,
             vocab_size: facts.vocab,
@@ -47,10 +50,13 @@ impl Gguf {
             heads: facts.heads,
             kv_heads: 1,
             max_model_len: facts.context,
+            stretched: None,
+            longest: facts.context,
             max_position: facts.context,
             layers: facts.layers.iter().map(layer).collect(),
             mtp_layers: 0,
             encoder: None,
+            sound: None,
             rotary: Vec::new(),
             quantization: None,
             declared_kv_dtype: None,

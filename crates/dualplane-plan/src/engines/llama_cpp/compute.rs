@@ -21,6 +21,25 @@ pub(super) struct Buffer {
     pub(super) formula: String,
 }
 
+/// The same where logits are reserved for one token of each slot, as the server does since llama.cpp#23861 (June 2026): the
+/// mask in 16 bits and the widest step, as `dualplane dev llama` compares it with what the library itself simulates.
+fn least(facts: &Facts, cells: &Cells, without: bool) -> u64 {
+    let (h, ff) = (facts.hidden, facts.feed_forward);
+    if without {
+        return mul([cells.full, facts.heads.saturating_add(1)]).saturating_add(mul([5, h]));
+    }
+    let gated = facts.tensors.iter().any(|t| t.name.contains("ffn_gate"));
+    let wide = if !gated {
+        1
+    } else if ff > h {
+        3
+    } else {
+        2
+    };
+    let network = mul([wide, ff]).saturating_add(mul([3, h]));
+    (cells.full / 2).saturating_add(network.max(mul([4, h])))
+}
+
 /// The largest step of the graph for one physical batch, in 32-bit numbers: logits, attention or feed-forward.
 pub(super) fn buffer(
     facts: &Facts,
@@ -28,12 +47,14 @@ pub(super) fn buffer(
     cells: &Cells,
     cards: usize,
     largest_in_ram: u64,
+    on_card: bool,
 ) -> Buffer {
     let logits = facts.vocab.saturating_add(facts.hidden);
     let dense = mul([4, facts.hidden]).saturating_add(mul([2, facts.feed_forward]));
     // Without flash attention the scores of all heads over all cells stand in memory, with their mask.
     let scores = mul([cells.full, facts.heads.saturating_add(1)]).saturating_add(mul([4, facts.hidden]));
     let without = ask.flash_attention == Some(false);
+    let least = least(facts, cells, without);
     let (numbers, what) = [
         (logits, format!("logits: vocabulary {} + hidden {}", facts.vocab, facts.hidden)),
         (dense, format!("feed-forward: 4 × {} + 2 × {}", facts.hidden, facts.feed_forward)),
@@ -48,9 +69,11 @@ pub(super) fn buffer(
     let expected = mul([cells.ubatch, 4, numbers]);
     // Several cards work on several batches at once and keep copies of their inputs; a card without the output has no
     // logits. Long prompts copy a matrix from RAM to the card.
-    let low = if cards > 1 { mul([cells.ubatch, 4, dense]).min(expected) / 2 } else { expected / 4 * 3 };
+    let least = mul([cells.ubatch, 4, least]);
+    // Without layers of its own a card has the step of the output only, if that.
+    let low = if on_card { least.min(expected) / if cards > 1 { 3 } else { 2 } } else { 0 };
     let high = if cards > 1 { expected.saturating_mul(2) } else { expected / 4 * 5 };
-    let high = high.saturating_add(MIB * 32).saturating_add(largest_in_ram);
+    let high = high.max(least / 4 * 5).saturating_add(MIB * 32).saturating_add(largest_in_ram);
     Buffer {
         quantity: Quantity::band(low, expected, high),
         formula: format!("{} tokens × 4 B × ({what})", cells.ubatch),

@@ -94,7 +94,7 @@ impl Facts {
         let mut unknown = Vec::new();
         let (window, windows) = windows(g, arch, n, &mut unknown);
         let own = n.saturating_sub(int("attention.shared_kv_layers").unwrap_or(0));
-        let state = state(&int);
+        let state = state(&int, hidden);
         let parts = parts(g, n);
         let layers = (0..n)
             .map(|il| {
@@ -248,7 +248,7 @@ fn parts(g: &Gguf, layers: u64) -> Vec<Parts> {
         let il = layer_of(&t.name).and_then(|il| usize::try_from(il).ok());
         let Some((il, layer)) = il.and_then(|il| Some((il, out.get_mut(il)?))) else { continue };
         let part = t.name.splitn(3, '.').nth(2).unwrap_or_default();
-        layer.recurrent |= part.starts_with("ssm_");
+        layer.recurrent |= part.starts_with("ssm_") || part.starts_with("shortconv.");
         layer.keys |= part.starts_with("attn_k.") || part.starts_with("attn_kv");
         if let Some(f) = fused.get_mut(il) {
             *f |= part.starts_with("attn_qkv.");
@@ -288,6 +288,10 @@ fn windows(g: &Gguf, arch: &str, n: u64, unknown: &mut Vec<Unknown>) -> (u64, Ve
     if let Some(Value::Ints(each)) = g.keys.get(&pattern_key) {
         return (window, each.iter().map(|on| *on != 0).collect());
     }
+    // Only EXAONE 4's large model has windows (src/models/exaone4.cpp).
+    if arch == "exaone4" && n != 64 {
+        return (0, Vec::new());
+    }
     let every = g.int(&pattern_key).or_else(|| WINDOWS.iter().find(|(a, _)| *a == arch).map(|(_, n)| *n));
     match every.filter(|e| *e > 1) {
         Some(every) => (window, (0..n).map(|il| il % every < every - 1).collect()),
@@ -304,7 +308,10 @@ fn windows(g: &Gguf, arch: &str, n: u64, unknown: &mut Vec<Unknown>) -> (u64, Ve
 }
 
 /// Elements of a layer's recurrent state. Source: src/llama-hparams.cpp `n_embd_r`, `n_embd_s`.
-fn state(int: &impl Fn(&str) -> Option<u64>) -> u64 {
+fn state(int: &impl Fn(&str) -> Option<u64>, hidden: u64) -> u64 {
+    if let Some(cached) = int("shortconv.l_cache") {
+        return mul([cached.saturating_sub(1), hidden]);
+    }
     let of = |name: &str| int(name).unwrap_or(0);
     let (inner, states) = (of("ssm.inner_size"), of("ssm.state_size"));
     let channels = inner.saturating_add(mul([2, of("ssm.group_count"), states]));

@@ -12,7 +12,7 @@ mod recipe;
 mod show;
 
 pub use gguf::Gguf;
-pub use names::name_and_quant;
+pub use names::{name_and_quant, names_gguf};
 
 use super::super::gpu::Gpu;
 use super::super::launch::MaxModelLen;
@@ -61,11 +61,64 @@ impl Card {
     }
 }
 
+/// Bytes that one device holds, as the log lists them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Buffers {
+    /// Tensors of the model.
+    pub weights: u64,
+    /// KV cache and states.
+    pub cache: u64,
+    /// Compute buffer.
+    pub compute: Quantity,
+}
+
+/// Buffers of each card, and of RAM.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AllBuffers {
+    /// One for each card.
+    pub cards: Vec<Buffers>,
+    /// Without a compute buffer.
+    pub ram: Buffers,
+}
+
+/// What each device of a launch holds.
+///
+/// # Errors
+/// As [`plan`].
+pub fn buffers(
+    model: &Model,
+    file: Option<&Gguf>,
+    line: &CommandLine,
+    gpu: &Gpu,
+) -> Result<AllBuffers, PlanError> {
+    let (facts, types, layout, _) = settled(model, file, line, gpu)?;
+    let of = |c: &Card| Buffers {
+        weights: c.weights.expected,
+        cache: c.cache.saturating_add(c.state),
+        compute: c.compute.quantity,
+    };
+    Ok(AllBuffers {
+        cards: layout.cards.iter().map(of).collect(),
+        ram: Buffers {
+            weights: layout.weights.ram,
+            cache: show::cache_in_ram(&facts, types, line, &layout),
+            compute: Quantity::default(),
+        },
+    })
+}
+
 /// Plans a launch of llama.cpp.
 ///
 /// # Errors
 /// As [`super::super::plan`].
 pub fn plan(model: &Model, file: Option<&Gguf>, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanError> {
+    let (facts, types, layout, unknown) = settled(model, file, line, gpu)?;
+    Ok(assemble(&facts, types, line, gpu, &layout, unknown))
+}
+
+type Settled = (Facts, Types, Layout, Vec<Unknown>);
+
+fn settled(model: &Model, file: Option<&Gguf>, line: &CommandLine, gpu: &Gpu) -> Result<Settled, PlanError> {
     let ask = &line.llama_cpp;
     let facts = match (file, &line.launch.quantization) {
         (Some(g), _) => Facts::of_file(g)?,
@@ -85,7 +138,7 @@ pub fn plan(model: &Model, file: Option<&Gguf>, line: &CommandLine, gpu: &Gpu) -
     let types = Types::of(ask)?;
     let cards = if ask.split == Split::None { 1 } else { line.launch.pp.clamp(1, 64) as usize };
     let (layout, unknown) = settle(&facts, types, line, gpu, cards)?;
-    Ok(assemble(&facts, types, line, gpu, &layout, unknown))
+    Ok((facts, types, layout, unknown))
 }
 
 fn lay(facts: &Facts, types: Types, line: &CommandLine, cards: usize, context: u64, layers: u64) -> Layout {
@@ -96,7 +149,9 @@ fn lay(facts: &Facts, types: Types, line: &CommandLine, cards: usize, context: u
     let mut out: Vec<Card> = weights
         .cards
         .iter()
-        .map(|classes| {
+        .enumerate()
+        .map(|(at, classes)| {
+            let on_card = (0..facts.layers.len() as u64).any(|il| place.card(il) == Some(at));
             let sum: u64 = classes.iter().fold(0, |a, (_, b)| a.saturating_add(*b));
             let off = |share: f64| (sum as f64 * share) as u64;
             Card {
@@ -105,7 +160,7 @@ fn lay(facts: &Facts, types: Types, line: &CommandLine, cards: usize, context: u
                     sum,
                     sum.saturating_add(off(facts.off.1)),
                 ),
-                compute: compute::buffer(facts, ask, &cells, cards, weights.largest_in_ram),
+                compute: compute::buffer(facts, ask, &cells, cards, weights.largest_in_ram, on_card),
                 ..Card::default()
             }
         })
@@ -281,6 +336,7 @@ fn assemble(
         verdict,
         refusal: show::refusal(gpu, card, at, total, verdict),
         printed: Some(show::printed(facts, types, line, l)),
+        estimated: false,
         terms,
         unknown,
     }

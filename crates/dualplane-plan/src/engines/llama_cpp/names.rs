@@ -27,6 +27,15 @@ pub fn name_and_quant(text: &str) -> (String, Option<String>) {
     }
 }
 
+/// Whether a name is of GGUF files: a file, or a repository of them.
+#[must_use]
+pub fn names_gguf(id: &str) -> bool {
+    let id = id.to_ascii_lowercase();
+    let repo =
+        id.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).map_or(id.as_str(), |(repo, _)| repo);
+    id.ends_with(".gguf") || repo.ends_with("-gguf")
+}
+
 fn bare(repo: &str) -> &str {
     ["-GGUF", "-gguf", "-Gguf"].iter().find_map(|s| repo.strip_suffix(s)).unwrap_or(repo)
 }

@@ -96,8 +96,8 @@ pub(super) fn weights(facts: &Facts, place: &Placement, cards: usize) -> Weights
         };
     for t in &facts.tensors {
         put(place.card_of(t), class(&t.name), t);
-        // A tied output is a second copy, on the card of the output layer.
-        if tied && t.name == "token_embd.weight" && place.card(place.layers).is_some() {
+        // A tied output is a second copy: on the card of the output layer, or in the order that the CPU's kernels want.
+        if tied && t.name == "token_embd.weight" && (place.card(place.layers).is_some() || repacked(t)) {
             put(place.card(place.layers), TensorClass::LmHead, t);
         }
     }
@@ -105,6 +105,11 @@ pub(super) fn weights(facts: &Facts, place: &Placement, cards: usize) -> Weights
         classes.sort_by_key(|(c, _)| *c);
     }
     out
+}
+
+/// Whether matrices of this type are kept in another order in RAM (ggml/src/ggml-cpu/repack.cpp, with AVX2).
+fn repacked(t: &Tensor) -> bool {
+    ["q4_0", "q4_K", "q4_k", "iq4_nl", "mxfp4"].contains(&t.kind.name) && t.shape[1].is_multiple_of(8)
 }
 
 fn class(name: &str) -> TensorClass {

@@ -15,7 +15,7 @@ fn mib(bytes: u64) -> String {
 }
 
 /// KV bytes that stay in RAM.
-fn cache_in_ram(facts: &Facts, types: Types, line: &CommandLine, l: &Layout) -> u64 {
+pub(super) fn cache_in_ram(facts: &Facts, types: Types, line: &CommandLine, l: &Layout) -> u64 {
     let all = facts.layers.iter().enumerate();
     all.filter(|(il, _)| line.llama_cpp.kv_in_ram || l.place.card(*il as u64).is_none())
         .map(|(_, layer)| types.bytes(layer, &l.cells).saturating_add(super::kv::state(layer, &l.cells)))

@@ -30,7 +30,7 @@ pub(super) fn attention_ranks(launch: &Launch) -> Result<u64, PlanError> {
 
 pub(super) fn context(model: &Model, launch: &Launch) -> Result<u64, PlanError> {
     let asked = launch.asked_len(
-        model,
+        model.longest,
         "--context-length",
         "context_length",
         "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN",

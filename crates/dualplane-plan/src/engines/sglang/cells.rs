@@ -106,14 +106,13 @@ pub(crate) fn cells(
     let mut widths: Option<u64> = None;
     for (layer, _) in model.layers.iter().zip(stage_of).filter(|(_, of)| **of == stage) {
         match layer.attention {
-            Attention::None | Attention::Mamba2(_) | Attention::GatedDelta(_) | Attention::Kda(_) => {}
             Attention::Gqa(g) if g.shares_kv => {
                 return Err(PlanError::unsupported("SGLang's pool for layers that share keys and values"));
             }
             Attention::Gqa(g) => {
                 let (bytes, keys) = per_head(&g, s);
                 let window = match g.reach {
-                    Reach::Full => None,
+                    Reach::Full | Reach::Encoder => None,
                     Reach::Sliding(n) | Reach::Chunked(n) => Some(n).filter(|_| own_windows),
                 };
                 if window.is_none() && !own_windows && widths.replace(bytes).is_some_and(|w| w != bytes) {
@@ -135,6 +134,8 @@ pub(crate) fn cells(
             Attention::Compressed(_) => {
                 return Err(PlanError::unsupported("SGLang's pools for a window and a compressed past"));
             }
+            // States have pools of their own.
+            _ => {}
         }
     }
     if out.window.layers > 0 && launch.version < Version(0, 5, 16) {

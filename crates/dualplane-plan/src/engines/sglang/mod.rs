@@ -154,6 +154,7 @@ pub(crate) fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, Pl
         verdict,
         refusal: expected.refusal.clone(),
         printed,
+        estimated: false,
         terms,
         unknown,
     })

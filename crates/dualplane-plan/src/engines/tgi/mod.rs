@@ -153,6 +153,7 @@ pub fn plan(model: &Model, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanEr
         verdict,
         refusal,
         printed: Some(format!("Setting max batch total tokens to {}", tokens.expected)),
+        estimated: false,
         terms,
         unknown,
     })

@@ -103,6 +103,7 @@ pub(crate) fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, Pl
         verdict,
         printed: refusal.is_none().then(|| lines(tokens.expected, widest, block)),
         refusal,
+        estimated: false,
         terms,
         unknown: unknown(model, launch, &shapes, given, tokens, len),
     })

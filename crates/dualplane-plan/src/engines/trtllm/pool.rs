@@ -43,7 +43,7 @@ pub(crate) fn rows(model: &Model, launch: &Launch, shapes: &Shapes) -> Result<Ro
             }
             Attention::Mla(_) => return Err(unsupported("sparse latent attention")),
             Attention::Compressed(_) => return Err(unsupported("a window and a compressed past")),
-            Attention::Mamba2(_) | Attention::GatedDelta(_) | Attention::Kda(_) => {
+            _ => {
                 return Err(unsupported("states of hybrids"));
             }
         };

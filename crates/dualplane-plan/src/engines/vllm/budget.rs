@@ -8,10 +8,18 @@ use crate::launch::Launch;
 use crate::model::{Attention, Family, Model};
 use crate::outcome::{GpuPlan, KvGroup, KvPlan, Plan, PlanError, Resolved, TensorClass, Verdict};
 use crate::quantity::{Plane, Quantity, Term, Unknown};
+use crate::weights::Stage;
 use dualplane_base::Version;
 
 /// Share by which real weights differ from the sum of tensors: allocator rounding, small kernels' buffers.
 pub(crate) const WEIGHTS_BAND: f64 = 0.004;
+
+/// Share by which the weights of an architecture that is not known may differ from those of a plain decoder of its config.
+const GUESSED_WEIGHTS: f64 = 0.3;
+/// The same of an encoder that is not known.
+const GUESSED_ENCODER: f64 = 0.5;
+/// Factor by which the bytes of a token may differ.
+const GUESSED_TOKEN: f64 = 2.0;
 
 /// What is taken from a stage before the cache.
 struct Taken {
@@ -25,24 +33,31 @@ struct Taken {
 impl Prepared {
     /// The whole plan.
     pub(crate) fn plan(&self, model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, PlanError> {
+        let changed = super::cpu::launch(launch, gpu);
+        let launch = changed.as_ref();
         let requested = (gpu.total_bytes as f64 * self.settled.utilisation).ceil() as u64;
         let taken: Vec<Taken> =
             (0..self.stages.len()).map(|stage| self.taken(model, launch, gpu, requested, stage)).collect();
         let given = launch.available_kv_bytes.or(launch.kv_cache_memory_bytes).map(Quantity::exact);
         let available: Vec<Quantity> = taken.iter().map(|t| given.unwrap_or(t.available)).collect();
-        let bound = |f: fn(&Quantity) -> u64| -> Vec<u64> {
+        let bound = |f: fn(&Quantity) -> u64, factor: f64| -> Vec<u64> {
             self.bytes_per_block
                 .iter()
                 .zip(&available)
                 .map(|(bytes, a)| {
-                    launch.num_gpu_blocks_override.map_or_else(|| f(a), |n| n.saturating_mul(*bytes))
+                    let pool =
+                        launch.num_gpu_blocks_override.map_or_else(|| f(a), |n| n.saturating_mul(*bytes));
+                    (pool as f64 * factor) as u64
                 })
                 .collect()
         };
         let pool = self.pool();
-        let expected = pool.cut(&bound(|q| q.expected), self.settled.fit_len);
-        let low = pool.cut(&bound(|q| q.low), self.settled.fit_len);
-        let high = pool.cut(&bound(|q| q.high), self.settled.fit_len);
+        // Where the bytes of a token are not sure, so many fewer or more tokens are as if the pool were that size.
+        let spread = if model.estimated.is_some() { GUESSED_TOKEN } else { 1.0 };
+        let fit = self.settled.fit_len;
+        let expected = pool.cut(&bound(|q| q.expected, 1.0), fit);
+        let low = pool.cut(&bound(|q| q.low, 1.0 / spread), fit);
+        let high = pool.cut(&bound(|q| q.high, spread), fit);
         let verdict = match (&low.refusal, &high.refusal) {
             (None, _) => Verdict::Fits,
             (Some(_), Some(_)) => Verdict::Refused,
@@ -82,6 +97,7 @@ impl Prepared {
             verdict,
             refusal,
             printed: None,
+            estimated: model.estimated.is_some(),
             terms,
             unknown: self.unknown(model, launch, given.is_some()).into_iter().chain(open).collect(),
         })
@@ -91,12 +107,19 @@ impl Prepared {
         let parts =
             self.stages.get(stage).map_or([0; 4], |s| [s.total(), s.rounding(), s.lora(), s.drafter()]);
         let bytes = parts.into_iter().fold(0, u64::saturating_add).saturating_sub(launch.cpu_offload_bytes);
-        let weights = Quantity::within(bytes, WEIGHTS_BAND);
+        let weights = self.weights(model, stage, bytes);
         let last = stage + 1 == self.stages.len();
         let activation = pool::activation(model, launch, &self.settled, last);
         let graphs = pool::cuda_graphs(model, launch, bytes);
         let mut rest = pool::non_torch(model, launch, &self.settled, last, gpu.total_bytes);
         let held = pool::held(launch, gpu);
+        let (activation, graphs) = if gpu.is_cpu() {
+            let [none, no_graphs, process] = super::cpu::terms();
+            rest = process;
+            (none, no_graphs)
+        } else {
+            (activation, graphs)
+        };
         if held > 0 {
             rest.quantity = rest.quantity + Quantity::exact(held);
             rest.formula =
@@ -104,6 +127,16 @@ impl Prepared {
         }
         let sum: Quantity = [weights, activation.quantity, graphs.quantity, rest.quantity].into_iter().sum();
         Taken { weights, activation, graphs, rest, available: Quantity::exact(requested).minus(sum) }
+    }
+
+    /// Weights with what is not sure of them.
+    fn weights(&self, model: &Model, stage: usize, bytes: u64) -> Quantity {
+        if model.estimated.is_none() {
+            let guessed = self.stages.get(stage).map_or(0, Stage::guessed);
+            let half = guessed as f64 * GUESSED_ENCODER + bytes as f64 * WEIGHTS_BAND;
+            return Quantity::around(bytes, half as u64);
+        }
+        Quantity::within(bytes, GUESSED_WEIGHTS)
     }
 
     /// The stage with the fewest blocks.
@@ -245,6 +278,26 @@ impl Prepared {
             });
         }
         out.extend(model.unread());
+        if let Some(what) = &model.estimated {
+            out.push(Unknown {
+                what: format!(
+                    "{what}: estimated as a plain decoder of this config, weights within {:.0} %, KV cache \
+                    within a factor of {GUESSED_TOKEN}",
+                    GUESSED_WEIGHTS * 100.0
+                ),
+                settle: "start once, then use --from-log with the log".into(),
+            });
+        }
+        if let (Some(e), true) = (&model.encoder, self.stages.iter().any(|s| s.guessed() > 0)) {
+            out.push(Unknown {
+                what: format!(
+                    "the weights of the encoder {}: estimated within {:.0} %",
+                    e.family,
+                    GUESSED_ENCODER * 100.0
+                ),
+                settle: "--language-model-only, which omits it, or a start-up's log with --from-log".into(),
+            });
+        }
         out.extend(drafter::unknown(model, launch));
         if let Some(what) = older_layout(model, launch) {
             out.push(Unknown {

@@ -35,6 +35,8 @@ impl Prepared {
     /// # Errors
     /// As [`crate::plan`].
     pub fn new(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Self, PlanError> {
+        let changed = super::cpu::launch(launch, gpu);
+        let launch = &changed;
         let served = weights::as_served(model, launch)?;
         let model = served.as_ref();
         let oldest = pool::oldest(model.family);
@@ -82,7 +84,7 @@ impl Prepared {
             stages,
             stage_of,
             quantization: model.quantization.as_ref().map(|q| q.method),
-            launch: launch.clone(),
+            launch: launch.as_ref().clone(),
         })
     }
 
@@ -92,7 +94,13 @@ impl Prepared {
         Pool {
             groups: &self.groups,
             bytes_per_block: &self.bytes_per_block,
-            need: Need { len, in_flight: self.settled.in_flight, shards, extra: 0 },
+            need: Need {
+                len,
+                in_flight: self.settled.in_flight,
+                shards,
+                extra: 0,
+                step: self.settled.max_num_batched_tokens,
+            },
             version: self.launch.version,
             shards,
             first_engine: self.launch.is_first_engine(),

@@ -58,8 +58,15 @@ impl Prepared {
             .map(|stage| self.available(model, launch, gpu, &settled, rank, requested, stage))
             .collect();
         let base = self.pool();
-        let pool =
-            Pool { need: Need { len: at.max_model_len, in_flight: settled.in_flight, ..base.need }, ..base };
+        let pool = Pool {
+            need: Need {
+                len: at.max_model_len,
+                in_flight: settled.in_flight,
+                step: at.max_num_batched_tokens,
+                ..base.need
+            },
+            ..base
+        };
         let cut = |f: fn(&Quantity) -> u64| -> Blocks {
             pool.cut(&available.iter().map(f).collect::<Vec<_>>(), false)
         };

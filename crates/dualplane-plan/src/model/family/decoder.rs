@@ -1,6 +1,6 @@
 //! Decoders with keys and values per head, dense or with experts, with windows where the config says so.
 
-use super::{Context, Family, missing};
+use super::{Context, Family, Shared, Windows, missing};
 use crate::model::layer::{Attention, FeedForward, Gqa, Layer, Moe, Reach};
 use crate::outcome::PlanError;
 
@@ -10,7 +10,7 @@ pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
             Ok(Layer {
                 attention: Attention::Gqa(attention(cx, i)),
                 feed_forward: feed_forward(cx, i)?,
-                norms: 2,
+                norms: cx.traits.norms,
             })
         })
         .collect()
@@ -18,13 +18,21 @@ pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
 
 /// The window of layer `index`, if it has one.
 fn window(cx: &Context<'_>, index: u64) -> Reach {
-    let window = cx.keys.u64(&["sliding_window", "sliding_window_size"]).filter(|w| *w > 0);
+    // Where both stand, MiMo's code reads its own.
+    let window = cx.keys.u64(&["sliding_window_size", "sliding_window"]).filter(|w| *w > 0);
     // Read where there is no window too: without one they say nothing, and are no unknown keys.
     let slides = cx.keys.bool("use_sliding_window");
     let full_below = cx.keys.u64_or("max_window_layers", 0);
     let Some(window) = window else { return Reach::Full };
     if slides == Some(false) {
         return Reach::Full;
+    }
+    if cx.traits.windows == Windows::AllOrNone {
+        let all = match cx.keys.list("layer_types") {
+            Some(list) => list.iter().all(|k| k.as_str() == Some("sliding_attention")),
+            None => full_below == 0,
+        };
+        return if all { Reach::Sliding(window) } else { Reach::Full };
     }
     let slides = match cx.traits.family {
         Family::MimoV2 => cx.per_layer("hybrid_layer_pattern", index) == Some(1),
@@ -75,7 +83,7 @@ pub(super) fn attention(cx: &Context<'_>, index: u64) -> Gqa {
         o_bias: cx.bias(cx.traits.o_bias),
         qk_norm,
         sinks,
-        output_gate: false,
+        output_gate: cx.output_gate(),
         shares_kv: false,
         k_is_v: false,
     }
@@ -92,6 +100,7 @@ pub(super) const TOP_K: &[&str] = &[
     "moe_topk",
     "moe_top_k",
     "experts_per_token",
+    "moe_k",
 ];
 
 /// Whether layer `index` has experts.
@@ -103,11 +112,24 @@ pub(super) fn is_sparse(cx: &Context<'_>, index: u64) -> bool {
         let _ = pattern;
         return cx.per_layer("moe_layer_freq", index) == Some(1);
     }
+    // The older key decides where the engine's code of an architecture knows no other.
+    let older = cx.traits.family == Family::Deepseek && cx.keys.u64(&["first_k_dense_replace"]).is_some();
+    if !older
+        && let Some(kind) = cx.keys.list("mlp_layer_types").and_then(|l| l.get(usize::try_from(index).ok()?))
+    {
+        return kind.as_str() == Some("sparse");
+    }
+    // Ernie 4.5: from one layer to another, every n-th.
+    if let Some(interval) = cx.keys.u64(&["moe_layer_interval"]) {
+        let first = cx.keys.u64_or("moe_layer_start_index", 0);
+        let last = cx.keys.u64(&["moe_layer_end_index"]).unwrap_or(cx.layers);
+        return (index + 1).is_multiple_of(interval.max(1)) && (first..=last).contains(&index);
+    }
     if cx.keys.list("mlp_only_layers").is_some_and(|l| l.iter().any(|v| v.as_u64() == Some(index))) {
         return false;
     }
     let step = cx.keys.u64(&["decoder_sparse_step", "moe_layer_freq"]).unwrap_or(1).max(1);
-    let first = cx.keys.u64(&["first_k_dense_replace"]).unwrap_or(0);
+    let first = cx.keys.u64(&["first_k_dense_replace", "num_dense_layers"]).unwrap_or(0);
     if cx.keys.u64(&["decoder_sparse_step"]).is_some() {
         return (index + 1).is_multiple_of(step);
     }
@@ -134,17 +156,41 @@ pub(super) fn experts(cx: &Context<'_>, width: &[&'static str]) -> Result<Moe, P
     })
 }
 
+/// The spellings of the width of a feed-forward.
+const WIDTHS: &[&str] = &["ffn_dim", "intermediate_size", "ffn_hidden_size", "n_inner"];
+
+/// Width of a dense feed-forward; the oldest architectures say it only where it is not four times the model's.
+fn width(cx: &Context<'_>) -> Result<u64, PlanError> {
+    match cx.keys.u64(WIDTHS) {
+        _ if cx.traits.mlp_four_times => Ok(cx.hidden.saturating_mul(4)),
+        Some(n) => Ok(n),
+        None if !cx.traits.gated => Ok(cx.hidden.saturating_mul(4)),
+        None => Err(missing("intermediate_size")),
+    }
+}
+
+/// Width of the experts that see every token, and whether they stand behind a gate.
+fn shared(cx: &Context<'_>, of_one: u64) -> (u64, bool) {
+    let count = || cx.keys.u64(&["n_shared_experts", "num_shared_experts", "moe_num_shared_experts"]);
+    let own = || cx.keys.u64(&["shared_expert_intermediate_size", "shared_intermediate_size"]).unwrap_or(0);
+    match cx.traits.shared {
+        Shared::None => (0, false),
+        Shared::Count => (of_one.saturating_mul(count().unwrap_or(0)), false),
+        Shared::One => (of_one, false),
+        Shared::Width => (own(), false),
+        Shared::Gated => (own(), own() > 0),
+    }
+}
+
 fn feed_forward(cx: &Context<'_>, index: u64) -> Result<FeedForward, PlanError> {
-    if cx.traits.family == Family::Opt {
-        let intermediate =
-            cx.keys.u64(&["ffn_dim", "intermediate_size"]).ok_or_else(|| missing("ffn_dim"))?;
-        return Ok(FeedForward::Dense { intermediate, gated: false, bias: true });
-    }
     if !is_sparse(cx, index) {
-        let intermediate = cx.need("intermediate_size")?;
-        return Ok(FeedForward::Dense { intermediate, gated: true, bias: cx.keys.on("mlp_bias") });
+        return Ok(FeedForward::Dense {
+            intermediate: width(cx)?,
+            gated: cx.traits.gated,
+            bias: cx.bias_of(cx.traits.mlp_bias, &["mlp_bias"]),
+        });
     }
-    let mut moe = experts(cx, &["moe_intermediate_size", "intermediate_size"])?;
+    let mut moe = experts(cx, &["moe_intermediate_size", "intermediate_size", "ffn_hidden_size"])?;
     match cx.architecture {
         "GptOssForCausalLM" => {
             moe.bias = true;
@@ -161,13 +207,9 @@ fn feed_forward(cx: &Context<'_>, index: u64) -> Result<FeedForward, PlanError> 
         "Glm4MoeForCausalLM" => {
             moe.router_correction = true;
             moe.router_bytes = 4;
-            moe.shared_intermediate = moe.intermediate.saturating_mul(cx.keys.u64_or("n_shared_experts", 0));
-        }
-        "Qwen2MoeForCausalLM" => {
-            moe.shared_intermediate = cx.keys.u64_or("shared_expert_intermediate_size", 0);
-            moe.shared_gate = moe.shared_intermediate > 0;
         }
         _ => {}
     }
+    (moe.shared_intermediate, moe.shared_gate) = shared(cx, moe.intermediate);
     Ok(FeedForward::Moe(moe))
 }

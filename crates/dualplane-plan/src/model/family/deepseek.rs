@@ -64,6 +64,29 @@ pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
         .collect()
 }
 
+/// LongCat: each layer attends twice, with a dense network behind each and experts beside both (vLLM
+/// models/longcat_flash.py).
+pub(super) fn longcat(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
+    let attention = Attention::Mla(mla(cx)?);
+    let width = cx.need("ffn_hidden_size")?;
+    let dense = FeedForward::Dense { intermediate: width, gated: true, bias: false };
+    let mut moe = decoder::experts(cx, &["expert_ffn_hidden_size", "moe_intermediate_size"])?;
+    moe.router_bytes = 4;
+    moe.router_correction = true;
+    moe.dense_beside = width;
+    let one = [
+        Layer { attention, feed_forward: dense, norms: 2 },
+        Layer { attention, feed_forward: FeedForward::Moe(moe), norms: 2 },
+    ];
+    Ok((0..cx.layers).flat_map(|_| one).collect())
+}
+
+/// MiniCPM-3: latent projections, a cache per head.
+pub(super) fn expanded(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
+    let attention = Attention::Expanded(mla(cx)?);
+    (0..cx.layers).map(|i| Ok(Layer { attention, feed_forward: feed_forward(cx, i)?, norms: 2 })).collect()
+}
+
 /// DeepSeek-V4: `compress_ratios` gives each layer its compression.
 pub(super) fn compressed(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
     let indexer = indexer(cx, 0).ok_or_else(|| missing("index_topk"))?;

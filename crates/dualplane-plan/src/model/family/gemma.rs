@@ -4,13 +4,21 @@ use super::{Context, Family, decoder};
 use crate::model::layer::{Attention, FeedForward, Gqa, Layer, Reach};
 use crate::outcome::PlanError;
 
+/// The width of the heads of layer `index` where transformers wrote it layer by layer.
+fn own_head_dim(cx: &Context<'_>, index: u64) -> Option<u64> {
+    let layers = cx.keys.object("per_layer_config")?;
+    let own = [format!("{index:02}"), format!("{index}")].iter().find_map(|k| layers.get(k))?;
+    crate::model::keys::number(own.get("head_dim")?)
+}
+
 pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
     let window = cx.keys.u64(&["sliding_window"]).filter(|w| *w > 0);
     let pattern = cx
         .keys
         .u64(&["sliding_window_pattern", "_sliding_window_pattern"])
         .unwrap_or(if cx.architecture.starts_with("Gemma2") { 2 } else { 6 });
-    let shared = cx.keys.u64_or("num_kv_shared_layers", 0);
+    // More than there are layers share nothing (vLLM models/gemma3n.py).
+    let shared = cx.keys.u64(&["num_kv_shared_layers"]).filter(|n| *n < cx.layers).unwrap_or(0);
     (0..cx.layers)
         .map(|i| {
             // transformers' Gemma4TextConfig makes the last layer a full one, whatever the list says.
@@ -25,7 +33,11 @@ pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
                 gqa.reach = Reach::Sliding(window);
             }
             gqa.shares_kv = i >= cx.layers.saturating_sub(shared);
-            if cx.traits.family == Family::Gemma4 && full {
+            let own = own_head_dim(cx, i);
+            if let Some(head_dim) = own {
+                (gqa.head_dim, gqa.v_head_dim) = (head_dim, head_dim);
+            }
+            if cx.traits.family == Family::Gemma4 && full && own.is_none() {
                 gqa.head_dim = cx.keys.u64(&["global_head_dim"]).unwrap_or(gqa.head_dim);
                 gqa.v_head_dim = gqa.head_dim;
                 if cx.keys.on("attention_k_eq_v") {
@@ -34,7 +46,9 @@ pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
                 }
             }
             let wide = if gqa.shares_kv && cx.keys.on("use_double_wide_mlp") { 2 } else { 1 };
-            let intermediate = cx.need("intermediate_size")?.saturating_mul(wide);
+            // Gemma 3n lists a width for each layer.
+            let listed = cx.per_layer("intermediate_size", i);
+            let intermediate = listed.map_or_else(|| cx.need("intermediate_size"), Ok)?.saturating_mul(wide);
             let experts = cx.keys.u64(decoder::EXPERTS).unwrap_or(0);
             let (feed_forward, norms) = if cx.traits.family == Family::Gemma4 && experts > 0 {
                 let mut moe = decoder::experts(cx, &["moe_intermediate_size", "expert_intermediate_size"])?;

@@ -14,19 +14,14 @@ pub(super) fn qwen(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
         conv: cx.need("linear_conv_kernel_dim")?,
     };
     let every = cx.keys.u64_or("full_attention_interval", 4).max(1);
-    // vLLM models/qwen3_next.py: gated unless the config says otherwise.
-    let output_gate = cx.keys.bool("attn_output_gate") != Some(false);
     (0..cx.layers)
         .map(|i| {
             let full = match cx.layer_type(i) {
                 Some(kind) => kind == "full_attention",
                 None => (i + 1).is_multiple_of(every),
             };
-            let attention = if full {
-                Attention::Gqa(Gqa { output_gate, ..decoder::attention(cx, i) })
-            } else {
-                Attention::GatedDelta(delta)
-            };
+            let attention =
+                if full { Attention::Gqa(decoder::attention(cx, i)) } else { Attention::GatedDelta(delta) };
             let feed_forward = if decoder::is_sparse(cx, i) {
                 let mut moe = decoder::experts(cx, &["moe_intermediate_size"])?;
                 moe.shared_intermediate = cx.keys.u64_or("shared_expert_intermediate_size", 0);
@@ -47,8 +42,8 @@ pub(super) fn nemotron(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
         (None, Some(list)) => list
             .iter()
             .map(|v| match v.as_str() {
-                Some("mamba" | "mamba2") => 'M',
-                Some("attention") => '*',
+                Some("mamba" | "mamba2" | "linear_attention") => 'M',
+                Some("attention" | "full_attention") => '*',
                 Some("moe") => 'E',
                 _ => '-',
             })
@@ -118,6 +113,7 @@ pub(super) fn kimi(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
         head_dim: keys.u64(&["head_dim"]).ok_or_else(|| missing("linear_attn_config.head_dim"))?,
         conv: keys.u64(&["short_conv_kernel_size"]).unwrap_or(4),
         full_rank_gate: keys.on("use_full_rank_gate"),
+        bounded: keys.get(&["gate_lower_bound"]).is_some(),
     };
     let is_kda =
         |i: u64| keys.list("kda_layers").is_some_and(|l| l.iter().any(|v| v.as_u64() == Some(i + 1)));

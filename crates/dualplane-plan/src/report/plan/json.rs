@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
+use crate::edges::{Cost, Edge, Edges, Template};
 use crate::host::HostReport;
+use crate::stages::{Ending, Stage};
+use crate::traffic::{Demand, Traffic};
 use crate::{
     Answer, Calibration, EngineKind, GpuPlan, KvGroup, KvPlan, Measured, Quantity, Resolved, Term, Unknown,
     Verdict,
@@ -16,6 +19,8 @@ struct PlanV1<'a> {
     schema: &'static str,
     verdict: Verdict,
     message: String,
+    ending: Option<&'a Ending>,
+    stages: &'a [Stage],
     estimated_max_model_len: Option<u64>,
     model: ModelV1<'a>,
     engine: EngineV1,
@@ -23,12 +28,31 @@ struct PlanV1<'a> {
     resolved: Option<&'a Resolved>,
     gpu: Option<GpuV1<'a>>,
     host: HostV1<'a>,
+    cost: Option<Cost>,
+    edges: &'a [Edge],
+    templates: &'a [Template],
+    traffic: Option<TrafficV1<'a>>,
+    pods: PodsV1,
     terms: Vec<&'a Term>,
     unknown: &'a [Unknown],
     unknown_flags: &'a [String],
     unsupported: Option<String>,
     calibration: Option<&'a Calibration>,
     measured: &'a [Measured],
+}
+
+/// What was stated of requests, and what they need.
+#[derive(Serialize)]
+struct TrafficV1<'a> {
+    stated: &'a Traffic,
+    demand: Demand,
+}
+
+/// Pods that the launch takes; the figures of `host` are of one.
+#[derive(Serialize)]
+struct PodsV1 {
+    count: u64,
+    gpus_each: u64,
 }
 
 #[derive(Serialize)]
@@ -95,13 +119,15 @@ struct HostV1<'a> {
     findings: &'a [String],
 }
 
-fn of(a: &Answer) -> PlanV1<'_> {
+fn of<'a>(a: &'a Answer, e: &'a Edges) -> PlanV1<'a> {
     let plan = a.plan.as_ref().ok();
     let l = &a.line.launch;
     PlanV1 {
         schema: PLAN,
         verdict: a.verdict(),
         message: a.message(),
+        ending: a.stages.ending.as_ref(),
+        stages: &a.stages.list,
         estimated_max_model_len: plan.and_then(|p| p.refusal.as_ref()?.estimated_max_len),
         model: ModelV1 { id: &a.model, source: &a.model_source },
         engine: EngineV1 {
@@ -114,6 +140,11 @@ fn of(a: &Answer) -> PlanV1<'_> {
         resolved: plan.map(|p| &p.resolved),
         gpu: plan.map(|p| gpu(a, &p.gpu)),
         host: host(&a.host),
+        cost: e.cost,
+        edges: &e.list,
+        templates: &e.templates,
+        traffic: e.traffic.as_ref().map(|(stated, demand)| TrafficV1 { stated, demand: *demand }),
+        pods: PodsV1 { count: a.line.pods(), gpus_each: a.gpus_of_pod() },
         terms: plan.iter().flat_map(|p| &p.terms).chain(&a.host.terms).collect(),
         unknown: &a.unknown,
         unknown_flags: &a.line.unknown_flags,
@@ -179,14 +210,14 @@ fn host(h: &HostReport) -> HostV1<'_> {
 ///
 /// # Errors
 /// Not on any answer: the structures hold nothing that JSON cannot.
-pub fn json(a: &Answer) -> Result<String, serde_json::Error> {
-    dualplane_base::json::pretty(&of(a))
+pub fn json(a: &Answer, e: &Edges) -> Result<String, serde_json::Error> {
+    dualplane_base::json::pretty(&of(a, e))
 }
 
 /// The same as YAML.
 ///
 /// # Errors
 /// As [`json`].
-pub fn yaml(a: &Answer) -> Result<String, serde_json::Error> {
-    Ok(dualplane_base::yaml::yaml(&serde_json::to_value(of(a))?))
+pub fn yaml(a: &Answer, e: &Edges) -> Result<String, serde_json::Error> {
+    Ok(dualplane_base::yaml::yaml(&serde_json::to_value(of(a, e))?))
 }

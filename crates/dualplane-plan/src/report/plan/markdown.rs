@@ -3,14 +3,15 @@
 use std::fmt::Write as _;
 
 use super::bar::shares;
-use super::{band, engine, times, word};
-use crate::Answer;
+use super::{amount, band, engine, times, word};
+use crate::edges::Edges;
+use crate::{Answer, Verdict};
 use dualplane_base::text::{markdown_escape, printable};
 use dualplane_base::units::{Bytes, GIB, thousands};
 
 /// Renders an answer.
 #[must_use]
-pub fn plan_markdown(a: &Answer) -> String {
+pub fn plan_markdown(a: &Answer, edges: &Edges) -> String {
     let safe = |t: &str| markdown_escape(&printable(t)).to_string();
     let mut out = String::new();
     // Writing into a String cannot fail.
@@ -18,6 +19,20 @@ pub fn plan_markdown(a: &Answer) -> String {
     let _ = writeln!(out, "**{}** ({})\n", word(a.verdict()), safe(&engine(a)));
     for line in a.message().lines() {
         let _ = writeln!(out, "> {}", safe(line));
+    }
+    if let Some(e) = &a.stages.ending {
+        let may = if e.verdict == Verdict::Refused { "Ends" } else { "May end" };
+        let _ = writeln!(out, "\n{may} at {} as `{}`: {}.", e.step.as_str(), e.class, safe(&e.why));
+    }
+    let _ = writeln!(out, "\n## Stages\n\n| stage | VRAM in use | RAM of the pod | |\n|---|---|---|---|");
+    for s in &a.stages.list {
+        let vram = s.gpu_bytes.map_or_else(|| "not computed".into(), amount);
+        let state = match s.verdict {
+            Verdict::Fits => "",
+            Verdict::Uncertain => "uncertain",
+            Verdict::Refused => "**ends here**",
+        };
+        let _ = writeln!(out, "| {} | {vram} | {} | {state} |", s.step.as_str(), amount(s.host_bytes));
     }
     if let Ok(plan) = &a.plan {
         let g = &plan.gpu;
@@ -57,6 +72,30 @@ pub fn plan_markdown(a: &Answer) -> String {
     );
     for f in &h.findings {
         let _ = writeln!(out, "\n**Finding:** {}", safe(f));
+    }
+    if !edges.list.is_empty() {
+        let _ = writeln!(out, "\n## Edges\n");
+        for e in &edges.list {
+            let _ = writeln!(out, "- {}", safe(&e.text));
+        }
+    }
+    if !edges.templates.is_empty() {
+        let _ = writeln!(
+            out,
+            "\n## Templates\n\n| | --gpu-memory-utilization | --max-model-len | --max-num-seqs | verdict | |\n|---|---|---|---|---|---|"
+        );
+        for t in &edges.templates {
+            let _ = writeln!(
+                out,
+                "| {} | {} | {} | {} | {} | {} |",
+                t.name,
+                t.gpu_memory_utilization,
+                t.max_model_len,
+                t.max_num_seqs,
+                word(t.verdict),
+                safe(&t.why)
+            );
+        }
     }
     let _ = writeln!(
         out,

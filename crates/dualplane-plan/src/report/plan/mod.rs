@@ -1,16 +1,21 @@
 //! Plans as people and programs read them: text, JSON, YAML, Markdown, SVG, and what to paste into flags and manifests.
 
 mod bar;
+mod beside;
 mod emit;
 mod fit;
 pub mod json;
+mod lists;
 mod markdown;
+mod object;
 mod svg;
 mod text;
+mod timeline;
 
 pub use emit::{Emit, emit};
 pub use fit::{FIT, FitReport, fit_json, fit_markdown, fit_text};
 pub use json::{PLAN, json, yaml};
+pub use lists::{CARDS, cards_text, choices_json, choices_text, engines_text, models_text};
 pub use markdown::plan_markdown;
 pub use svg::plan_svg;
 pub use text::plan_text;

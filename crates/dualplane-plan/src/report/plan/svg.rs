@@ -4,13 +4,15 @@ use std::fmt::Write as _;
 
 use super::bar::shares;
 use super::{amount, engine, times, word};
-use crate::{Answer, Quantity, Term};
+use crate::{Answer, Plane, Quantity, Term, Verdict};
 use dualplane_base::text::printable;
 use dualplane_base::units::{Bytes, GIB, thousands};
 
 const WIDTH: f64 = 960.0;
 const MARGIN: f64 = 24.0;
 const BAR: f64 = 34.0;
+/// Height of a full column of the timeline.
+const COLUMN: f64 = 60.0;
 /// Bars beyond this are said in words.
 const MAX_BARS: u64 = 8;
 /// Terms of the pod have the colours of the GPU's consumers, in turn.
@@ -47,6 +49,49 @@ impl Canvas {
             x += width;
         }
         self.y += BAR + 8.0;
+    }
+
+    /// The stages side by side: VRAM above, RAM of the pod below, and what ends them.
+    fn timeline(&mut self, a: &Answer) {
+        let list = &a.stages.list;
+        self.text(MARGIN, 16, "#ffffff", "Start-up: VRAM of a GPU and RAM of the pod, stage by stage");
+        let most = list.iter().map(|s| s.host_bytes.expected).max().unwrap_or(0);
+        let limit = a.line.host.pod.limit.map_or(a.host.limit_bytes, |l| l.0);
+        let room = (WIDTH - 2.0 * MARGIN) / list.len().max(1) as f64;
+        let planes = [(a.gpu.total_bytes, "#6d8fd6", "VRAM"), (limit.max(most), "#7bd88f", "RAM")];
+        for (i, (whole, colour, name)) in planes.into_iter().enumerate() {
+            let base = self.y + COLUMN + 14.0;
+            for (n, s) in list.iter().enumerate() {
+                let bytes =
+                    if i == 0 { s.gpu_bytes.map_or(0, |q| q.expected) } else { s.host_bytes.expected };
+                let height = (bytes as f64 / whole.max(1) as f64).min(1.0) * COLUMN;
+                let fails = s.verdict != Verdict::Fits
+                    && a.stages.ending.as_ref().is_none_or(|e| (e.plane == Plane::Gpu) == (i == 0));
+                let colour = match s.verdict {
+                    Verdict::Refused if fails => "#ff6b6b",
+                    Verdict::Uncertain if fails => "#ffd166",
+                    _ => colour,
+                };
+                let x = MARGIN + room * n as f64;
+                let _ = writeln!(
+                    self.out,
+                    "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\" fill=\"{colour}\"/>",
+                    base - height,
+                    room - 6.0
+                );
+                self.y = base + 14.0;
+                self.text(x, 11, "#d8dee9", &format!("{name} {}", Bytes(bytes)));
+                if i == 1 {
+                    self.y = base + 28.0;
+                    self.text(x, 12, "#ffffff", s.step.as_str());
+                }
+            }
+            self.y = base + if i == 0 { 18.0 } else { 30.0 };
+        }
+        if let Some(e) = &a.stages.ending {
+            self.y += 20.0;
+            self.text(MARGIN, 13, "#ff6b6b", &format!("{} at {}: {}", e.class, e.step.as_str(), e.why));
+        }
     }
 
     fn legend(&mut self, colour: &str, name: &str, value: &str) {
@@ -95,6 +140,8 @@ pub fn plan_svg(a: &Answer) -> String {
         c.y += 24.0;
         c.text(MARGIN, 13, "#ff6b6b", &a.message());
     }
+    c.y += 36.0;
+    c.timeline(a);
     let h = &a.host;
     c.y += 36.0;
     let pod = format!("Pod RAM: request {}Gi, limit {}Gi", h.request_bytes / GIB, h.limit_bytes / GIB);

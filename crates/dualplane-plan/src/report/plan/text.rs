@@ -1,7 +1,9 @@
 //! A plan on one screen; `-v` for every term.
 
 use super::bar::{cells, shares};
+use super::timeline::speaker;
 use super::{amount, band, engine, times, word};
+use crate::edges::Edges;
 use crate::report::page::Page;
 use crate::{Answer, Plan, Verdict};
 use dualplane_base::style::{Style, wrap};
@@ -13,22 +15,24 @@ const FEW: usize = 4;
 
 /// Renders an answer.
 #[must_use]
-pub fn plan_text(a: &Answer, style: Style) -> String {
+pub fn plan_text(a: &Answer, edges: &Edges, style: Style) -> String {
     let mut w = Page::new(style);
     w.title(a);
     w.measured(a);
+    w.stages(a);
     if let Ok(plan) = &a.plan {
         w.gpu(plan, a);
-        w.cache(plan);
+        w.cache(plan, edges);
     }
     w.host(a);
+    w.edges(edges);
     w.unknown(a);
     if style.verbose {
         w.terms(a);
     } else {
         w.out.push('\n');
         let dim = style.dim(
-            "-v: every term with formula and source; --emit flags|resources|values; -o json: for programs",
+            "-v: every term with formula and source; --emit flags|resources|values|manifest; -o json: for programs",
         );
         w.line(&dim);
     }
@@ -52,10 +56,25 @@ impl Page {
             self.style.dim(&engine(a))
         );
         self.line(&head);
-        let says = if a.plan.is_ok() { "the engine would print:" } else { "no GPU plan:" };
-        self.wrapped(says, "  ", "  ");
+        let ending = a.stages.ending.as_ref();
+        let says = match ending.filter(|e| e.verdict == Verdict::Refused) {
+            Some(e) => speaker(e),
+            None if a.plan.is_ok() => "the engine would print:".into(),
+            None => "no GPU plan:".into(),
+        };
+        self.wrapped(&says, "  ", "  ");
         for line in a.message().lines() {
             self.wrapped(line, "  > ", "    ");
+        }
+        match ending {
+            Some(e) if e.verdict == Verdict::Refused => {
+                self.wrapped(&format!("`triage` would call it {}", e.class), "  ", "  ");
+            }
+            Some(e) => {
+                let text = format!("may end at {} as {}: {}", e.step.as_str(), e.class, e.why);
+                self.wrapped(&text, "  ? ", "    ");
+            }
+            None => {}
         }
     }
 
@@ -118,7 +137,7 @@ impl Page {
         }
     }
 
-    fn cache(&mut self, plan: &Plan) {
+    fn cache(&mut self, plan: &Plan, a: &Edges) {
         let kv = &plan.gpu.kv_cache;
         self.heading("KV cache");
         let spread = |low: String, high: String| {
@@ -158,6 +177,7 @@ impl Page {
         }
         let r = &plan.resolved;
         let quant = r.quantization.as_deref().map_or(String::new(), |q| format!(" ({q})"));
+        self.cost(a);
         self.wrapped(
             &format!(
                 "weights {}{quant}, KV {}, {}, {} sequences and {} tokens a step",
@@ -174,7 +194,10 @@ impl Page {
 
     fn host(&mut self, a: &Answer) {
         let h = &a.host;
-        self.heading("Pod RAM");
+        match a.line.pods() {
+            1 => self.heading("Pod RAM"),
+            n => self.heading(&format!("Pod RAM  each of {n} pods with {} GPUs", a.gpus_of_pod())),
+        }
         for (name, q) in [
             ("load peak", h.plan.load_peak_bytes),
             ("steady", h.plan.steady_bytes),

@@ -7,9 +7,10 @@ use dualplane_core::evidence::Bundle;
 use dualplane_core::facts;
 use dualplane_core::knowledge::{Knowledge, KnowledgeError};
 use dualplane_engines::Engines;
-use dualplane_plan::card::{self, Placed, place};
+use dualplane_plan::card::{self, Placed};
 use dualplane_plan::cli::{self, CommandLine};
-use dualplane_plan::{Model, Named, PlanError, Speculation, Version};
+use dualplane_plan::engines::llama_cpp::name_and_quant;
+use dualplane_plan::{EngineKind, Model, Named, PlanError, Speculation, Version};
 use dualplane_report::planned::manifest::{self, Workload};
 use dualplane_report::planned::startlog::{self, StartLog};
 
@@ -35,19 +36,18 @@ struct Found {
     log: Option<StartLog>,
 }
 
-impl Question {
-    pub(crate) fn read(args: &LaunchArgs) -> Result<Self, Failure> {
-        let q = Question::without_card(args)?;
-        let placed = q.placed.ok_or_else(|| Failure::Flag {
-            flag: "--gpu",
-            why: "name the GPU, for example --gpu H100-80GB or --gpu-memory 79.18GiB".into(),
-        })?;
-        Ok(Self { line: q.line, named: q.named, placed, log: q.log })
-    }
-}
-
 impl Question<Option<Placed>> {
     pub(crate) fn without_card(args: &LaunchArgs) -> Result<Self, Failure> {
+        Self::ask(args, None, false)
+    }
+
+    /// The same for a newcomer: a model that needs no look-up, and one without a command is served by the engine that most
+    /// people use, with its defaults.
+    pub(crate) fn of_model(args: &LaunchArgs, model: Option<Named>) -> Result<Self, Failure> {
+        Self::ask(args, model, true)
+    }
+
+    fn ask(args: &LaunchArgs, model: Option<Named>, alone: bool) -> Result<Self, Failure> {
         let mut found = Found::default();
         // Signatures are needed for evidence only, and take longer to read than a plan.
         let evidence = args.from_incident.is_some() || args.manifest.is_some() || args.from_log.is_some();
@@ -60,8 +60,11 @@ impl Question<Option<Placed>> {
             let usual = found.workload.as_ref().and_then(|_| Engines::embedded().usual());
             let image = usual.map(|d| d.id.as_str());
             found.line = Some(cli::parse(&args.command, &[], image)?);
+        } else if alone && !evidence && (model.is_some() || args.model.is_some()) {
+            found.line = Some(cli::alone(args.model.as_deref())?);
         }
-        found.ask(args)
+        found.flags(args)?;
+        found.ask(args, model)
     }
 }
 
@@ -96,8 +99,31 @@ impl Found {
         Ok(())
     }
 
-    fn ask(self, args: &LaunchArgs) -> Result<Question<Option<Placed>>, Failure> {
+    /// A flag that the engine does not have ends its start; where our table may lack one, only a slip of letters is told.
+    fn flags(&self, args: &LaunchArgs) -> Result<(), Failure> {
+        let Some(line) = self
+            .line
+            .as_ref()
+            .or_else(|| self.workload.as_ref().filter(|_| args.manifest.is_some()).map(|w| &w.line))
+        else {
+            return Ok(());
+        };
+        let engine = line.launch.engine;
+        for flag in line.unknown_flags.iter().filter(|_| !args.allow_unknown_flags) {
+            let near = cli::nearest(engine, flag);
+            if near.is_none() && !cli::knows_all_flags(engine) {
+                continue;
+            }
+            let hint = near.map_or_else(|| ";".to_owned(), |n| format!("; did you mean {n}?"));
+            let why = format!("{engine} has no such flag{hint} --allow-unknown-flags plans without it");
+            return Err(PlanError::contradiction(flag.clone(), why).into());
+        }
+        Ok(())
+    }
+
+    fn ask(self, args: &LaunchArgs, model: Option<Named>) -> Result<Question<Option<Placed>>, Failure> {
         let Self { line, workload, mut log } = self;
+        let grouped = workload.as_ref().is_some_and(|w| w.grouped);
         let (mig, label) = workload.as_ref().map_or((None, None), |w| (w.mig.clone(), w.card.clone()));
         let version = args
             .engine_version
@@ -126,16 +152,22 @@ impl Found {
                 l.launch.version_known = true;
             }
         }
-        let id = args.model.clone().or_else(|| line.model.clone()).or_else(|| from_log.and_then(|l| l.model));
-        let id = id.ok_or_else(|| Failure::Flag {
+        visible(&line, grouped)?;
+        let id = args
+            .model
+            .clone()
+            .or_else(|| line.model.clone().filter(|m| !m.trim().is_empty()))
+            .or_else(|| from_log.and_then(|l| l.model));
+        let id = id.or_else(|| model.as_ref().map(|m| m.id.clone())).ok_or_else(|| Failure::Flag {
             flag: "--model",
             why: "neither the command nor the log names a model: give its directory, config.json or ID"
                 .into(),
         })?;
-        if let Some(quant) = &args.quant {
-            line.launch.quantization = Some(quant.clone());
-        }
-        let mut named = model::load(&id, args.online)?;
+        quantisation(&mut line, args.quant.as_deref(), &id);
+        let mut named = match model {
+            Some(named) => Named { id, ..named },
+            None => model::load(&id, args.online, &line.overrides)?,
+        };
         named.model.drafter = drafter(args, &line)?.map(Box::new);
         let total = args.gpu_memory.as_ref().map(|s| memory("--gpu-memory", s)).transpose()?.map(Bytes);
         let name = card(args.gpu.as_deref(), label, mig);
@@ -144,12 +176,60 @@ impl Found {
         let known = name.is_some() || total.is_some() || printed.is_some();
         let placed = known
             .then(|| {
-                place(&card::embedded().map_err(KnowledgeError::from)?, name.as_deref(), total.or(printed))
-                    .map_err(Failure::from)
+                let meant = name.as_deref().map(card::machine);
+                if let Some(n) = meant.as_ref().and_then(|m| m.count) {
+                    enough(&line, n, name.as_deref().unwrap_or_default())?;
+                }
+                let name = meant.map(|m| m.card);
+                card::place_roughly(
+                    &card::embedded().map_err(KnowledgeError::from)?,
+                    name.as_deref(),
+                    total.or(printed),
+                )
+                .map_err(Failure::from)
             })
             .transpose()?;
         Ok(Question { line, named, placed, log })
     }
+}
+
+/// What a GGUF is quantised to: `--quant`, or what its own name says before what is usual.
+fn quantisation(line: &mut CommandLine, asked: Option<&str>, id: &str) {
+    let llama_cpp = line.launch.engine == EngineKind::LlamaCpp;
+    let own = || llama_cpp.then(|| name_and_quant(id).1).flatten();
+    let open = line.launch.quantization.is_none() || line.llama_cpp.usual_quantization;
+    if let Some(quant) = asked.map(str::to_owned).or_else(|| own().filter(|_| open)) {
+        line.launch.quantization = Some(quant);
+        line.llama_cpp.usual_quantization = false;
+    }
+}
+
+/// More ranks than GPUs in one pod, and nothing that joins pods: vLLM refuses it before it loads (config/parallel.py).
+fn visible(line: &CommandLine, grouped: bool) -> Result<(), Failure> {
+    let l = &line.launch;
+    let world = l.tp.saturating_mul(l.pp);
+    let joined = grouped || line.host.ray || line.host.nodes > 1;
+    let Some(have) = line.host.pod_gpus().filter(|n| *n < world && !joined) else { return Ok(()) };
+    if !matches!(l.engine, EngineKind::Vllm | EngineKind::Sglang) {
+        return Ok(());
+    }
+    let why = format!(
+        "World size ({world}) is larger than the number of available GPUs ({have}) in this node; ask for {world} GPUs, use \
+         fewer ranks, or --nnodes or Ray where several pods serve one model"
+    );
+    Err(PlanError::contradiction("--tensor-parallel-size", why).into())
+}
+
+/// A machine with fewer GPUs than one pod takes.
+fn enough(line: &CommandLine, have: u64, name: &str) -> Result<(), Failure> {
+    let need = line.gpus_of_pod();
+    if need <= have {
+        return Ok(());
+    }
+    let why = format!(
+        "{name} has {have} GPUs, and each pod of the command takes {need}; use --nnodes, or fewer ranks"
+    );
+    Err(Failure::Flag { flag: "--gpu", why })
 }
 
 /// The drafter that the command names, or `--drafter`. What the command names may be a path of another machine, and is

@@ -26,6 +26,9 @@ pub(crate) fn choose(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) ->
     if model.family == Family::DeepseekV4 {
         return Ok(b("DEEPSEEK_SPARSE_SWA", 256, 128));
     }
+    if sm == 0 {
+        return on_cpu(mla.is_some_and(|m| m.indexer.is_some()), mla.is_some());
+    }
     match mla {
         Some(m) if m.indexer.is_some() => sparse(sm, kv_dtype),
         Some(_) if is_quantised(kv_dtype) && sm < 89 => Err(PlanError::contradiction(
@@ -39,6 +42,14 @@ pub(crate) fn choose(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) ->
         Some(_) => Ok(latent(launch, sm, kv_dtype)),
         None => per_head(model, launch, sm, kv_dtype),
     }
+}
+
+/// vLLM platforms/cpu.py `check_and_update_config`. With AMX the latent kernel takes blocks as the others do.
+fn on_cpu(sparse: bool, latent: bool) -> Result<Backend, PlanError> {
+    if sparse {
+        return Err(PlanError::contradiction("--gpu", "Sparse Attention is not supported on CPU."));
+    }
+    Ok(if latent { b("CPU_MLA", 16, 16) } else { b("CPU_ATTN", 128, 1) })
 }
 
 fn sparse(sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
@@ -70,21 +81,26 @@ fn latent(launch: &Launch, sm: u32, kv_dtype: &str) -> Backend {
 
 /// vLLM `is_mm_prefix_lm`: image tokens see each other in both directions.
 pub(crate) fn sees_images_both_ways(model: &Model) -> bool {
-    model.encoder.is_some()
-        && match model.family {
-            Family::Gemma => true,
-            Family::Gemma4 => {
-                model.text.get("use_bidirectional_attention").and_then(serde_json::Value::as_str)
-                    == Some("vision")
-            }
-            _ => false,
-        }
+    let kind = model.config.get("model_type").and_then(serde_json::Value::as_str);
+    if kind.is_some_and(crate::model::family::pictures_both_ways) {
+        return true;
+    }
+    // Gemma 4 says it in its config.
+    let bidirectional = model.text.get("use_bidirectional_attention").and_then(serde_json::Value::as_str);
+    model.encoder.is_some() && model.family == Family::Gemma4 && bidirectional == Some("vision")
 }
 
 fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
-    let quantised = is_quantised(kv_dtype);
+    // Where no layer is told the cache's type, or none has a cache per token, it changes nothing.
+    let attends = model.layers.iter().any(|l| !l.attention.is_state());
+    let quantised = is_quantised(kv_dtype) && model.traits.cache_dtype && attends;
     let sinks = model.layers.iter().any(|l| matches!(l.attention, Attention::Gqa(g) if g.sinks));
     let both_ways = sees_images_both_ways(model) && !launch.language_model_only;
+    // The kernels for pictures exist for these widths of heads only (v1/attention/backends/triton_flash_attn.py).
+    let wide = model.layers.iter().all(|l| match l.attention {
+        Attention::Gqa(g) => matches!(g.head_dim, 256 | 512),
+        _ => true,
+    });
     let triton = |name| {
         if quantised && sm < 89 {
             return Err(PlanError::contradiction(
@@ -99,6 +115,7 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
         Ok(b(name, 16, 16))
     };
     match sm / 10 {
+        9 | 10 if both_ways && !wide => triton("TRITON_ATTN"),
         9 if both_ways => Ok(b("TRITON_FLASH_ATTN", if quantised { 64 } else { 16 }, 16)),
         // FlashAttention 4 reads 8-bit pages of wide heads in tiles of 64 tokens.
         9 if quantised && model.head_size() == 512 => Ok(b("FLASH_ATTN", 64, 64)),
@@ -106,8 +123,39 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
         10 if both_ways => Ok(b("TRITON_FLASHINFER", 64, 64)),
         10 => Ok(b("FLASHINFER", 16, 16)),
         _ if both_ways || sinks => triton("TRITON_ATTN"),
+        // FlashInfer is broken on Turing and not taken there (0.32.0 v1/attention/backends/flashinfer.py).
+        7 if launch.version >= Version(0, 32, 0) => triton("TRITON_ATTN"),
         _ if quantised => Ok(b("FLASHINFER", 16, 16)),
         7 => Ok(b("FLASHINFER", 16, 16)),
         _ => Ok(b("FLASH_ATTN", 16, 16)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ModelFiles;
+
+    fn chosen(config: &str, version: Version, sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
+        let model = Model::read(&ModelFiles { config, ..ModelFiles::default() }).unwrap();
+        choose(&model, &Launch { version, ..Launch::default() }, sm, kv_dtype)
+    }
+
+    #[test]
+    fn turing_reads_no_8_bit_cache_since_flashinfer_is_not_taken_there() {
+        let llama = include_str!("../../../../../../testdata/plan/llama.json");
+        let of = |version, kv| chosen(llama, version, 75, kv).map(|b| b.name);
+        assert_eq!(of(Version(0, 33, 0), "auto").unwrap(), "TRITON_ATTN");
+        assert!(of(Version(0, 33, 0), "fp8").unwrap_err().to_string().contains("capability 7.5"));
+        assert_eq!(of(Version(0, 20, 0), "fp8").unwrap(), "FLASHINFER");
+    }
+
+    #[test]
+    fn the_cpu_has_blocks_of_its_own() {
+        let llama = include_str!("../../../../../../testdata/plan/llama.json");
+        assert_eq!(chosen(llama, Version(0, 32, 0), 0, "auto").unwrap().preferred, 128);
+        let config =
+            include_str!("../../../../../../testdata/plan/configs/deepseek-ai--DeepSeek-V3_config.json");
+        assert_eq!(chosen(config, Version(0, 32, 0), 0, "auto").unwrap().preferred, 16);
     }
 }

@@ -4,7 +4,7 @@ use super::backend;
 use super::spec::{Kind, Spec};
 use crate::arith::{ceil_div, floor_div, lcm, mul, round_up};
 use crate::launch::{Backend, Launch, Speculation, kv_heads};
-use crate::model::{Attention, CompressedMla, Dtype, Gqa, Model, Reach};
+use crate::model::{Attention, CompressedMla, Dtype, Family, Gqa, Model, Reach};
 use crate::outcome::PlanError;
 use dualplane_base::Version;
 
@@ -35,6 +35,8 @@ pub(crate) struct Setting<'a> {
 
 /// The caches of a rank, with the block size that the engine settles on.
 pub(crate) fn specs(model: &Model, s: &Setting<'_>) -> Result<(Vec<LayerSpec>, u64), PlanError> {
+    let own = Setting { kv_dtype: "auto", ..*s };
+    let s = if model.traits.cache_dtype { s } else { &own };
     let asked = s.launch.block_size.unwrap_or(s.backend.preferred);
     if asked == 0 || !asked.is_multiple_of(s.backend.grain) {
         return Err(PlanError::contradiction(
@@ -62,10 +64,15 @@ pub(crate) fn specs(model: &Model, s: &Setting<'_>) -> Result<(Vec<LayerSpec>, u
                 add(latent(m.kv_lora_rank.saturating_add(m.rope_dim), m.indexer.is_some(), s, block));
             }
             Attention::Compressed(c) => compressed(&c, block, &mut add),
-            Attention::Mamba2(_) | Attention::GatedDelta(_) | Attention::Kda(_) => {
+            Attention::Expanded(m) => add(per_head(&m.expanded(), s, block)),
+            Attention::Mamba1(_)
+            | Attention::Mamba2(_)
+            | Attention::ShortConv(_)
+            | Attention::GatedDelta(_)
+            | Attention::Kda(_) => {
                 let bytes = state_bytes(&layer.attention, model, s);
                 add(Spec {
-                    kind: Kind::State { blocks: state_blocks(&layer.attention, s) },
+                    kind: Kind::State { blocks: state_blocks(&layer.attention, model, s) },
                     // Without checkpoints one block holds the state of the whole request.
                     block: if s.align { block } else { s.max_model_len },
                     page: bytes.max(padded),
@@ -141,6 +148,7 @@ fn per_head(g: &Gqa, s: &Setting<'_>, block: u64) -> Spec {
         Reach::Full => Kind::Full,
         Reach::Sliding(window) => Kind::Sliding { window },
         Reach::Chunked(chunk) => Kind::Chunked { chunk },
+        Reach::Encoder => Kind::Cross,
     };
     let page = mul([block, heads, token_bytes(g.head_dim, g.v_head_dim, s)]);
     Spec { kind, block, page, stride: 1, shape: [heads, g.head_dim, g.v_head_dim, element(s)] }
@@ -208,11 +216,15 @@ fn state_bytes(attention: &Attention, model: &Model, s: &Setting<'_>) -> u64 {
     let tp = s.launch.tp;
     let conv_bytes = s.dtype.bytes();
     let (conv, width, state, default) = match *attention {
+        Attention::Mamba1(m) => (m.inner, m.conv, mul([floor_div(m.inner, tp), m.state]), s.dtype),
+        Attention::ShortConv(c) => (c.width, c.conv, 0, s.dtype),
         Attention::Mamba2(m) => {
             // Groups are copied where there are more ranks than groups.
             let groups = if tp == 0 || m.groups.is_multiple_of(tp) { m.groups } else { tp.max(m.groups) };
             let conv = mul([m.heads, m.head_dim]).saturating_add(mul([2, groups, m.state]));
-            (conv, m.conv, mul([floor_div(m.heads, tp), m.head_dim, m.state]), Dtype::Float32)
+            // vLLM models/config.py: only Nemotron-H asks for 32 bits by itself.
+            let default = if model.family == Family::NemotronH { Dtype::Float32 } else { s.dtype };
+            (conv, m.conv, mul([floor_div(m.heads, tp), m.head_dim, m.state]), default)
         }
         Attention::GatedDelta(g) => {
             let conv = mul([2, g.k_heads, g.k_dim]).saturating_add(mul([g.v_heads, g.v_dim]));
@@ -244,8 +256,9 @@ fn largest_state(model: &Model, s: &Setting<'_>) -> Option<u64> {
 /// Tokens between the checkpoints that a kernel can export while it prefills; `None`: it cannot.
 ///
 /// Source: vLLM 0.33.0 mamba_mixer2.py, gdn/qwen_gdn_linear_attn.py, mamba/kda_checkpoint.py.
-fn checkpoint(attention: &Attention, s: &Setting<'_>) -> Option<u64> {
+fn checkpoint(attention: &Attention, model: &Model, s: &Setting<'_>) -> Option<u64> {
     match attention {
+        _ if !model.traits.checkpoints => None,
         // Releases read: 0.30.0, 0.32.0, 0.33.0.
         Attention::Mamba2(_) => (s.launch.version >= Version(0, 32, 0)).then_some(1),
         _ if s.launch.version < Version(0, 33, 0) => None,
@@ -254,13 +267,13 @@ fn checkpoint(attention: &Attention, s: &Setting<'_>) -> Option<u64> {
             10 | 12 if g.k_dim == 128 => Some(64),
             _ => None,
         },
-        Attention::Kda(k) => (s.sm >= 90 && k.head_dim == 128).then_some(16),
+        Attention::Kda(k) => (s.sm >= 90 && k.head_dim == 128 && k.bounded).then_some(16),
         _ => None,
     }
 }
 
-fn state_blocks(attention: &Attention, s: &Setting<'_>) -> u64 {
-    if s.align { 2 + s.ahead + u64::from(checkpoint(attention, s).is_some()) } else { 1 + s.ahead }
+fn state_blocks(attention: &Attention, model: &Model, s: &Setting<'_>) -> u64 {
+    if s.align { 2 + s.ahead + u64::from(checkpoint(attention, model, s).is_some()) } else { 1 + s.ahead }
 }
 
 /// vLLM platforms/interface.py `_align_hybrid_block_size`: the block whose attention page holds a state.
@@ -288,7 +301,7 @@ fn hybrid_block(model: &Model, s: &Setting<'_>, asked: u64, state: u64) -> (u64,
             .layers
             .iter()
             .filter(|l| state_bytes(&l.attention, model, s) > 0)
-            .try_fold(1, |all, l| Some(lcm(all, checkpoint(&l.attention, s)?)));
+            .try_fold(1, |all, l| Some(lcm(all, checkpoint(&l.attention, model, s)?)));
         grain = lcm(grain, states.unwrap_or(1));
     }
     let block = mul([grain, ceil_div(state, mul([grain, token]))]);

@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     SlidingMla { window: u64 },
     /// The current chunk.
     Chunked { chunk: u64 },
+    /// What the encoder may hand over in one step.
+    Cross,
     /// A state of fixed size, in so many blocks per request.
     State { blocks: u64 },
 }
@@ -27,6 +29,7 @@ impl Kind {
             Self::Sliding { .. } => "sliding",
             Self::SlidingMla { .. } => "sliding_mla",
             Self::Chunked { .. } => "chunked",
+            Self::Cross => "cross",
             Self::State { .. } => "state",
         }
     }
@@ -39,6 +42,7 @@ impl Kind {
             | (Self::SlidingMla { window: a }, Self::SlidingMla { window: b }) => a == b,
             (Self::Chunked { chunk: a }, Self::Chunked { chunk: b }) => a == b,
             (Self::State { blocks: a }, Self::State { blocks: b }) => a == b,
+            (Self::Cross, Self::Cross) => true,
             _ => false,
         }
     }
@@ -69,6 +73,8 @@ pub(crate) struct Need {
     pub(crate) shards: u64,
     /// Tokens that a window keeps beyond its own for several draft modules.
     pub(crate) extra: u64,
+    /// Tokens of one step, as many as an encoder may hand over.
+    pub(crate) step: u64,
 }
 
 impl Spec {
@@ -85,6 +91,7 @@ impl Spec {
                 ceil_div(chunk.saturating_add(need.in_flight).min(need.len), self.block)
             }
             Kind::State { blocks } => blocks,
+            Kind::Cross => ceil_div(need.step, self.block),
         }
     }
 

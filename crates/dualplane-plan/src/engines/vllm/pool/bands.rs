@@ -136,10 +136,7 @@ pub(crate) fn cuda_graphs(model: &Model, launch: &Launch, weights: u64) -> Term 
         return term(name, Quantity::default(), formula, "vLLM before 0.20.0");
     }
     let v2 = second_runner(launch);
-    let hybrid = model
-        .layers
-        .iter()
-        .any(|l| matches!(l.attention, Attention::Mamba2(_) | Attention::GatedDelta(_) | Attention::Kda(_)));
+    let hybrid = model.layers.iter().any(|l| l.attention.is_state());
     let moe = model.layers.iter().any(|l| matches!(l.feed_forward, FeedForward::Moe(_)));
     let params = parameters(weights, launch);
     let (mid, half) = match (hybrid, moe, launch.tp * launch.pp > 1, params > 20_000_000_000) {

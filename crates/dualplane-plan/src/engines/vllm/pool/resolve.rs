@@ -3,13 +3,14 @@
 use crate::engines::vllm::kv::{backend_of, is_quantised};
 use crate::gpu::Gpu;
 use crate::launch::{Launch, MaxModelLen, Settled};
-use crate::model::{Attention, Dtype, Family, Model, Reach};
+use crate::model::{Attention, Dtype, Family, FeedForward, LinearScheme, Model, QuantMethod, Reach};
 use crate::outcome::PlanError;
 use dualplane_base::Version;
 use dualplane_base::units::GIB;
 
 /// Settles a launch.
 pub(crate) fn settle(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Settled, PlanError> {
+    kernels(model, gpu)?;
     divisible(model, launch)?;
     let dtype = dtype(model, launch, gpu)?;
     let kv_dtype = match (launch.kv_cache_dtype.as_str(), &model.declared_kv_dtype) {
@@ -25,12 +26,12 @@ pub(crate) fn settle(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Settle
     let backend = backend_of(model, launch, gpu.sm(), &kv_dtype)?;
     let (max_model_len, fit_len) = length(model, launch)?;
     let (seqs, tokens) = batch(model, launch, gpu, max_model_len)?;
-    let hybrid = model
-        .layers
-        .iter()
-        .any(|l| matches!(l.attention, Attention::Mamba2(_) | Attention::GatedDelta(_) | Attention::Kda(_)));
-    // Off for hybrids in 0.26.0, on in 0.28.0 (vLLM engine/arg_utils.py, config/model.py).
-    let prefix_caching = launch.prefix_caching.unwrap_or(!hybrid || launch.version >= Version(0, 28, 0));
+    let hybrid = model.layers.iter().any(|l| l.attention.is_state());
+    // Off for hybrids in 0.26.0, on in 0.28.0, off where there is no attention (vLLM engine/arg_utils.py, config/model.py).
+    let alone =
+        hybrid && model.layers.iter().all(|l| l.attention.is_state() && l.feed_forward == FeedForward::None);
+    let prefix_caching =
+        launch.prefix_caching.unwrap_or(!hybrid || launch.version >= Version(0, 28, 0) && !alone);
     let ahead = launch.speculative.as_ref().map_or(0, |s| s.num_tokens);
     Ok(Settled {
         dtype,
@@ -80,6 +81,8 @@ fn divisible(model: &Model, launch: &Launch) -> Result<(), PlanError> {
             }
         }
         let heads = match layer.attention {
+            Attention::Mamba1(m) => m.inner,
+            Attention::ShortConv(c) => c.width,
             Attention::Mamba2(m) => m.heads,
             Attention::GatedDelta(g) => crate::arith::gcd(g.k_heads, g.v_heads),
             Attention::Kda(k) => k.heads,
@@ -105,7 +108,7 @@ fn divisible(model: &Model, launch: &Launch) -> Result<(), PlanError> {
     if launch.pp > model.layers.len() as u64 {
         return Err(PlanError::contradiction("--pipeline-parallel-size", "more stages than layers"));
     }
-    let experts = model.layers.iter().any(|l| matches!(l.feed_forward, crate::model::FeedForward::Moe(_)));
+    let experts = model.layers.iter().any(|l| matches!(l.feed_forward, FeedForward::Moe(_)));
     if launch.expert_parallel && !experts {
         return Err(PlanError::contradiction(
             "--enable-expert-parallel",
@@ -151,6 +154,52 @@ fn context_parallel(model: &Model, launch: &Launch) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// Cards that are older than the engine's kernels.
+fn kernels(model: &Model, gpu: &Gpu) -> Result<(), PlanError> {
+    let sm = gpu.sm();
+    // The CPU back end has kernels of its own.
+    if gpu.is_cpu() {
+        return Ok(());
+    }
+    if sm < 70 {
+        let why = format!(
+            "the engine's builds hold kernels for compute capability 7.0 and later, and {} has {}.{}",
+            gpu.name,
+            sm / 10,
+            sm % 10
+        );
+        return Err(PlanError::contradiction("--gpu", why));
+    }
+    let Some(q) = &model.quantization else { return Ok(()) };
+    let mxfp4 = q.default == LinearScheme::Mxfp4;
+    let least = if mxfp4 { 80 } else { least_capability(q.method) };
+    if sm < least {
+        let why = format!(
+            "The quantization method {} is not supported for the current GPU. Minimum capability: {least}. Current capability: {sm}.",
+            q.method.as_str()
+        );
+        return Err(PlanError::contradiction("--quantization", why));
+    }
+    Ok(())
+}
+
+/// `get_min_capability` of each method (vLLM 0.33.0, layers/quantization); older releases ask for as much or more.
+const fn least_capability(method: QuantMethod) -> u32 {
+    match method {
+        QuantMethod::Gptq => 60,
+        QuantMethod::Bitsandbytes => 70,
+        QuantMethod::Fp8
+        | QuantMethod::ModeloptFp4
+        | QuantMethod::Awq
+        | QuantMethod::CompressedTensors
+        | QuantMethod::DeepseekV4Fp8 => 75,
+        QuantMethod::Modelopt
+        | QuantMethod::ModeloptMixed
+        | QuantMethod::GptOssMxfp4
+        | QuantMethod::Mxfp4 => 80,
+    }
+}
+
 /// What single families refuse.
 fn particular(
     model: &Model,
@@ -159,6 +208,19 @@ fn particular(
     dtype: Dtype,
     kv_dtype: &str,
 ) -> Result<(), PlanError> {
+    // vLLM layers/rotary_embedding/mrope.py: positions in three dimensions share out what is rotated.
+    let sections = ["rope_parameters", "rope_scaling"]
+        .iter()
+        .find_map(|k| model.text.get(k)?.get("mrope_section")?.as_array())
+        .map(|s| s.iter().filter_map(serde_json::Value::as_u64).fold(0, u64::saturating_add));
+    if let (Some(shared), Some(table)) = (sections.filter(|n| *n > 0), model.rotary.first())
+        && shared != table.width / 2
+    {
+        return Err(PlanError::contradiction(
+            "config.json: mrope_section",
+            format!("its sum of {shared} is not half of the {} rotated elements", table.width),
+        ));
+    }
     let sparse = model.layers.iter().any(|l| matches!(l.attention, Attention::Mla(m) if m.indexer.is_some()));
     // FlashInfer's kernels of Blackwell take 16-bit floats of both kinds.
     if sparse && dtype != Dtype::Bfloat16 && is_quantised(kv_dtype) && gpu.sm() / 10 != 10 {
@@ -182,7 +244,7 @@ fn particular(
         }
         let world = launch.tp * launch.pp;
         let width = model.layers.iter().find_map(|l| match l.feed_forward {
-            crate::model::FeedForward::Moe(m) => Some(m.intermediate),
+            FeedForward::Moe(m) => Some(m.intermediate),
             _ => None,
         });
         if width.is_some_and(|w| !w.is_multiple_of(world)) {
@@ -206,17 +268,19 @@ fn particular(
 }
 
 fn dtype(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Dtype, PlanError> {
-    let half = if gpu.sm() >= 80 { Dtype::Bfloat16 } else { Dtype::Float16 };
+    let half = if gpu.sm() >= 80 || gpu.is_cpu() { Dtype::Bfloat16 } else { Dtype::Float16 };
     if launch.dtype == "auto" {
         return Ok(match model.dtype {
             // vLLM config/model.py: 32 bits are served in 16, and bfloat16 only where the card has it.
+            // What is unstable in float16 is served in 32 bits there.
+            _ if half == Dtype::Float16 && !model.traits.float16 => Dtype::Float32,
             Dtype::Float32 | Dtype::Bfloat16 | Dtype::Fp8 => half,
             Dtype::Float16 => Dtype::Float16,
         });
     }
     let asked = Dtype::parse(&launch.dtype)
         .ok_or_else(|| PlanError::contradiction("--dtype", format!("unknown dtype {}", launch.dtype)))?;
-    if asked == Dtype::Bfloat16 && gpu.sm() < 80 {
+    if asked == Dtype::Bfloat16 && gpu.sm() < 80 && !gpu.is_cpu() {
         return Err(PlanError::contradiction(
             "--dtype",
             "Bfloat16 is only supported on GPUs with compute capability of at least 8.0",
@@ -246,9 +310,15 @@ fn known_kv_dtype(kv_dtype: &str) -> Result<(), PlanError> {
 }
 
 fn length(model: &Model, launch: &Launch) -> Result<(u64, bool), PlanError> {
-    let asked =
-        launch.asked_len(model, "--max-model-len", "max_model_len", "VLLM_ALLOW_LONG_MAX_MODEL_LEN")?;
-    Ok((asked.unwrap_or(model.max_model_len), launch.max_model_len == MaxModelLen::Fit))
+    let stretched = model.stretched.filter(|_| launch.version < Version(0, 30, 0));
+    let asked = launch.asked_len(
+        stretched.unwrap_or(model.longest),
+        "--max-model-len",
+        "max_model_len",
+        "VLLM_ALLOW_LONG_MAX_MODEL_LEN",
+    )?;
+    let own = stretched.unwrap_or(model.max_model_len);
+    Ok((asked.unwrap_or(own), launch.max_model_len == MaxModelLen::Fit))
 }
 
 /// vLLM engine/arg_utils.py `get_batch_defaults`.
@@ -256,6 +326,9 @@ fn batch(model: &Model, launch: &Launch, gpu: &Gpu, max_model_len: u64) -> Resul
     let a100 = gpu.device_name.to_ascii_lowercase().contains("a100") && launch.version >= Version(0, 10, 0);
     let (tokens, seqs) = if launch.is_first_engine() {
         (if first_in_chunks(model, launch, max_model_len) { 2048 } else { max_model_len.max(2048) }, 256)
+    } else if gpu.is_cpu() {
+        let ranks = launch.tp.saturating_mul(launch.pp);
+        (ranks.saturating_mul(2048), ranks.saturating_mul(128))
     } else if gpu.total_bytes >= 160 * GIB && launch.version >= Version(0, 28, 0) {
         (16_384, 1024)
     } else if gpu.total_bytes >= 70 * GIB && !a100 {
@@ -338,11 +411,64 @@ fn utilisation(launch: &Launch) -> Result<f64, PlanError> {
 /// Whether a family's architecture is one whose weights and cache are known for this version.
 pub(crate) const fn oldest(family: Family) -> Version {
     match family {
-        Family::Decoder | Family::Opt | Family::Gemma => Version(0, 6, 0),
+        Family::StateSpace | Family::Longcat | Family::Zamba | Family::Whisper => Version(0, 11, 0),
+        Family::Decoder | Family::Opt | Family::Gemma | Family::Expanded => Version(0, 6, 0),
         Family::Deepseek => Version(0, 7, 0),
         Family::Llama4 | Family::NemotronH => Version(0, 8, 0),
-        Family::QwenHybrid | Family::GptOss => Version(0, 10, 0),
+        Family::QwenHybrid | Family::GptOss | Family::Gemma3n => Version(0, 10, 0),
         Family::MimoV2 => Version(0, 12, 0),
-        Family::KimiLinear | Family::Gemma4 | Family::DeepseekV4 => Version(0, 20, 0),
+        Family::KimiLinear | Family::Gemma4 | Family::DeepseekV4 | Family::Recurrent => Version(0, 20, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::{embedded, place};
+    use crate::model::ModelFiles;
+
+    fn settled(id: &str, card: &str, command: &str, version: Version) -> Result<Settled, PlanError> {
+        let e = crate::catalogue::find(id).unwrap();
+        let mut config: serde_json::Value = serde_json::from_str(e.config).unwrap();
+        let mut line = crate::cli::parse(&[format!("vllm serve m {command}")], &[], None).unwrap();
+        line.launch.version = version;
+        config.as_object_mut().unwrap().extend(line.overrides.clone());
+        let config = config.to_string();
+        let files =
+            ModelFiles { config: &config, hf_quant_config: e.hf_quant_config, ..ModelFiles::default() };
+        let model = Model::read(&files).unwrap();
+        let served = crate::weights::as_served(&model, &line.launch)?;
+        settle(&served, &line.launch, &place(&embedded().unwrap(), Some(card), None).unwrap().gpu)
+    }
+
+    #[test]
+    fn cards_older_than_the_kernels_are_refused() {
+        for (id, card, command, why) in [
+            ("Qwen/Qwen3-1.7B", "P100", "", Some("capability 7.0")),
+            ("Qwen/Qwen3-8B-AWQ", "V100-32GB", "", Some("method awq is not supported")),
+            ("Qwen/Qwen3-8B", "V100-32GB", "--quantization fp8", Some("Minimum capability: 75")),
+            ("Qwen/Qwen3-8B-AWQ", "T4", "", None),
+            ("Qwen/Qwen3-8B", "V100-32GB", "", None),
+        ] {
+            let got = settled(id, card, command, Version(0, 33, 0)).map(|_| ()).map_err(|e| e.to_string());
+            match why {
+                Some(why) => assert!(got.as_ref().is_err_and(|e| e.contains(why)), "{id} on {card}: {got:?}"),
+                None => assert_eq!(got, Ok(()), "{id} on {card}"),
+            }
+        }
+    }
+
+    #[test]
+    fn yarn_stretched_the_context_before_0_30() {
+        let yarn =
+            r#"--rope-scaling '{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32768}'"#;
+        let asked = format!("{yarn} --max-model-len 131072");
+        let of = |command: &str, version| {
+            settled("Qwen/Qwen3-8B", "H100-80GB", command, version).map(|s| s.max_model_len).ok()
+        };
+        assert_eq!(of(&asked, Version(0, 10, 0)), Some(131_072));
+        assert_eq!(of(yarn, Version(0, 10, 0)), Some(131_072));
+        assert_eq!(of(&asked, Version(0, 33, 0)), None);
+        assert_eq!(of(yarn, Version(0, 33, 0)), Some(40_960));
     }
 }

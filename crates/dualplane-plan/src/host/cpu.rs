@@ -1,0 +1,35 @@
+//! What vLLM's CPU back end keeps in RAM because there is no card: weights and the KV cache of each rank.
+
+use super::{Cx, Part, When};
+use crate::quantity::Quantity;
+
+const SOURCE: &str =
+    "vLLM v1/worker/cpu_worker.py, cpu_model_runner.py; measured on 0.32.0 (testdata/plan/cpu.jsonl)";
+
+/// Share by which the C library's heap exceeds the tensors it holds.
+const HEAP: f64 = 0.03;
+
+pub(super) fn parts(cx: &Cx<'_>) -> Vec<Part> {
+    let (true, Some(plan)) = (cx.input.cpu, cx.input.plan) else { return Vec::new() };
+    let ranks = cx.ranks;
+    let weights = plan.gpu.weights_bytes;
+    let kv = &plan.gpu.kv_cache;
+    let pool = kv.blocks.map(|b| b.saturating_mul(kv.bytes_per_block));
+    vec![
+        Part::new(
+            "cpu.weights",
+            When::Always,
+            Quantity::within(weights.expected, HEAP) * ranks,
+            format!("{} B × {ranks} ranks", weights.expected),
+            SOURCE,
+        ),
+        // Filled with zeros when it is allocated, so all of it is resident before the first request.
+        Part::new(
+            "cpu.kv_cache",
+            When::Always,
+            pool * ranks,
+            format!("{} blocks × {} B × {ranks} ranks", kv.blocks.expected, kv.bytes_per_block),
+            SOURCE,
+        ),
+    ]
+}

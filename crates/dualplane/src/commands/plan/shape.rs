@@ -1,0 +1,52 @@
+//! `--traffic PROFILE`, `--shape FILE`: what is said of the requests that will come.
+
+use std::fs;
+use std::path::Path;
+
+use dualplane_plan::traffic::{Shape, Traffic, names};
+
+use super::Failure;
+use crate::args::PlanArgs;
+
+/// A histogram of ten thousand cells is smaller.
+const MAX_FILE: u64 = 1 << 20;
+
+/// `--traffic chat --concurrency 64`, or `--shape FILE`.
+pub(super) fn asked(args: &PlanArgs) -> Result<Option<Traffic>, Failure> {
+    let found = match (&args.traffic, &args.shape) {
+        (Some(name), _) => named(name)?,
+        (None, Some(path)) => read(path)?,
+        (None, None) if args.concurrency.is_some() => {
+            let why = "of which requests? give --traffic PROFILE or --shape FILE beside it".into();
+            return Err(Failure::Flag { flag: "--concurrency", why });
+        }
+        (None, None) => return Ok(None),
+    };
+    match args.concurrency {
+        Some(0) => Err(Failure::Flag { flag: "--concurrency", why: "0 requests".into() }),
+        Some(n) => Ok(Some(found.at_once(n))),
+        None => Ok(Some(found)),
+    }
+}
+
+fn named(name: &str) -> Result<Traffic, Failure> {
+    Traffic::named(name).ok_or_else(|| Failure::Flag {
+        flag: "--traffic",
+        why: format!("`{name}` is no profile; there are {}", names().collect::<Vec<_>>().join(", ")),
+    })
+}
+
+fn read(path: &Path) -> Result<Traffic, Failure> {
+    let failed = |source| Failure::Unreadable { path: path.to_owned(), source };
+    let wrong = |why: String| Failure::Flag { flag: "--shape", why: format!("{}: {why}", path.display()) };
+    if fs::metadata(path).map_err(failed)?.len() > MAX_FILE {
+        return Err(wrong("it is larger than any shape".into()));
+    }
+    let text = fs::read_to_string(path).map_err(failed)?;
+    let shape: Shape = if path.extension().is_some_and(|e| e == "toml") {
+        toml::from_str(&text).map_err(|e| wrong(e.to_string()))?
+    } else {
+        serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?
+    };
+    shape.traffic().map_err(wrong)
+}
