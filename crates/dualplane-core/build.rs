@@ -29,8 +29,10 @@ fn main() {
         let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let doc: Value = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let name = file.strip_prefix(&root).expect("below root").with_extension("");
-        // Models and their architectures are for plans only, which embed them on their own: here each start would parse them.
-        if name.starts_with("models") || name == Path::new("architectures") {
+        // Models, their architectures and clouds' machines are for plans only, which embed them on their own: here each start would parse them.
+        if name.starts_with("models")
+            || [Path::new("architectures"), Path::new("instances")].contains(&name.as_path())
+        {
             continue;
         }
         // The examples stay out.

@@ -97,6 +97,8 @@ fn round(second: u64, containers: u16, moving: u16, gpus: u16, seed: &mut u64, o
             power_mw: Some(400_000 + (dice(seed) % 200_000) as u32),
             celsius: Some(55 + (dice(seed) % 4) as u32),
             throttle: Some(0),
+            sm_mhz: Some(1980 - (dice(seed) % 16) as u32 * 15),
+            memory_mhz: Some(2619),
         };
         out.push(Record::gpu(begin, &reading));
         let p =

@@ -12,6 +12,8 @@ use dualplane_node::node::{Listing, Machine, Shm};
 use dualplane_node::pod_resources::KubeletGap;
 use dualplane_node::sample::Round;
 
+use crate::given;
+
 /// A machine.
 #[derive(Debug, Clone, Default)]
 pub struct View {
@@ -93,8 +95,27 @@ pub struct GpuView {
     pub at: Moment,
     /// Error counters, half a minute old at most.
     pub health: Option<Health>,
+    /// How often each Xid was told of it within this boot.
+    pub xids: XidTally,
     /// Processes that hold its memory, with the slot of their container where one is known.
     pub processes: Vec<(GpuProcess, Option<u16>)>,
+}
+
+/// How often each Xid came, and which was the last.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct XidTally {
+    /// By code.
+    pub by_code: BTreeMap<u32, u64>,
+    /// The last.
+    pub last: Option<u32>,
+}
+
+impl XidTally {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.by_code.values().sum()
+    }
 }
 
 /// An engine's own metrics.
@@ -116,6 +137,14 @@ pub struct EngineSample {
     pub waiting: Option<f64>,
     /// Preemptions since it started.
     pub preemptions: Option<f64>,
+    /// Requests that got their first token since then.
+    pub first_tokens: Option<f64>,
+    /// Seconds that they waited for it, all together.
+    pub first_token_seconds: Option<f64>,
+    /// Tokens in prompts since then.
+    pub prompt_tokens: Option<f64>,
+    /// Tokens that were generated since then.
+    pub generated_tokens: Option<f64>,
     /// Histograms of its requests, as the page gives them: lengths, and the time to the first token. For the bundle of a
     /// death: by then nobody answers.
     pub histograms: Arc<str>,
@@ -125,15 +154,8 @@ impl View {
     /// The device behind what was given, with its place in [`Self::gpus`]; `None` where nothing certain leads there.
     #[must_use]
     pub fn device_of(&self, given: &AllocatedDevice) -> Option<(u16, &GpuView)> {
-        device_of(&self.gpus, given)
+        given::device_of(&self.gpus, given)
     }
-}
-
-/// The device behind what was given, with its place.
-pub(crate) fn device_of<'g>(gpus: &'g [GpuView], given: &AllocatedDevice) -> Option<(u16, &'g GpuView)> {
-    let uuid = given.uuid.as_deref()?;
-    let place = gpus.iter().position(|g| g.device.uuid == uuid)?;
-    Some((u16::try_from(place).ok()?, gpus.get(place)?))
 }
 
 impl ContainerView {

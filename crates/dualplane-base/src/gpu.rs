@@ -33,6 +33,9 @@ pub struct Gpu {
     /// Two pools, and the kernel sees both: the card's memory may be a NUMA node of the machine.
     #[serde(default)]
     pub coherent_memory: bool,
+    /// Where its figures come from.
+    #[serde(default)]
+    pub source: String,
     /// MIG profiles.
     #[serde(default)]
     pub mig: Vec<MigProfile>,

@@ -253,6 +253,10 @@ fn every_page_of_metrics_tells_what_its_entry_says() {
                 running: number("running"),
                 waiting: number("waiting"),
                 preemptions: number("preemptions"),
+                first_tokens: number("first_tokens"),
+                first_token_seconds: number("first_token_seconds"),
+                prompt_tokens: number("prompt_tokens"),
+                generated_tokens: number("generated_tokens"),
             };
             for e in engines() {
                 let got = e.read(text);

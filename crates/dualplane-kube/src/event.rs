@@ -3,6 +3,7 @@
 //! One Event stands for one container and class: a further death counts it up. Its name follows from what it is about, and
 //! it notes the last incident that it counts, so that the same one is not counted twice, also not after a crash.
 
+use dualplane_core::evidence::VERDICT_REASON;
 use serde_json::{Value, json};
 
 use crate::api::{Api, ApiError, PatchType, path};
@@ -10,8 +11,6 @@ use crate::find::text;
 
 /// Who reports.
 pub const CONTROLLER: &str = "dualplane.dev/agent";
-/// Reason of every such Event.
-pub const REASON: &str = "DualplaneVerdict";
 /// Annotation with the last incident that is counted.
 pub const INCIDENT: &str = "dualplane.dev/incident";
 /// Label with the class.
@@ -107,7 +106,7 @@ fn first(n: &IncidentEvent<'_>) -> Value {
         },
         "related": {"apiVersion": "v1", "kind": "Node", "name": n.node},
         "type": "Warning",
-        "reason": REASON,
+        "reason": VERDICT_REASON,
         "action": "Judged",
         "message": within(n.message, MAX_MESSAGE),
         "source": {"component": "dualplane-agent", "host": n.node},

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::api::{Api, path};
-use crate::event::REASON;
+use crate::agents_events;
+use crate::api::Api;
 use crate::find::text;
 
 /// Deaths that are listed; a Job with a backoff limit of six has seven.
@@ -34,11 +34,9 @@ pub struct Told {
 /// Looks for what is left of a Job. Events may be out of reach; then the condition is all.
 pub async fn of_job(api: &Api, job: &Value) -> Gone {
     let prefix = format!("{}-", text(job, "/metadata/name"));
-    let base = path::namespaced("v1", &text(job, "/metadata/namespace"), "events");
-    let selector = format!("reason={REASON},involvedObject.kind=Pod");
     let own = |event: Value| text(&event, "/involvedObject/name").starts_with(&prefix).then_some(event);
-    let events = api.list(&base, &[("fieldSelector", selector.as_str())], own).await.unwrap_or_default();
-    let mut told: Vec<Told> = events.items.iter().map(told).collect();
+    let events = agents_events::list(api, Some(&text(job, "/metadata/namespace")), own).await;
+    let mut told: Vec<Told> = events.iter().map(told).collect();
     // Ids sort by time.
     told.sort_by(|a, b| b.incident.cmp(&a.incident));
     told.truncate(MAX_TOLD);

@@ -2,22 +2,22 @@
 //! log does, and where that may not be read, the Event of the agent on the node.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
 use serde_json::Value;
 
+use crate::agents_events;
 use crate::api::{Api, path};
-use crate::event::REASON;
+use crate::capture::kernel_log::{TAIL, pods_in};
 use crate::find::text;
 
 /// Nodes whose kernel log is looked at; a serving cluster has tens.
 const MAX_NODES: usize = 64;
 /// Nodes at a time.
 const AT_ONCE: usize = 6;
-/// Of a kernel log so much is looked at: the same as a capture reads.
-const TAIL: u64 = 4 << 20;
 /// For one request: who asks what failed does not wait for a node that hangs.
 const TIME: Duration = Duration::from_secs(3);
 /// The file with the kernel's lines, where the node's system logger keeps one.
@@ -65,16 +65,15 @@ pub(crate) async fn among(api: &Api, living: &[Living], everywhere: bool) -> Vec
 
 /// UIDs of pods with an Event of the agent.
 async fn told_by_agents(api: &Api, everywhere: bool) -> BTreeSet<String> {
-    let base = if everywhere {
-        path::cluster("v1", "events")
-    } else {
-        path::namespaced("v1", api.namespace(), "events")
-    };
-    let selector = format!("reason={REASON},involvedObject.kind=Pod");
     let uid = |event: Value| Some(Value::from(text(&event, "/involvedObject/uid")));
-    // Who may not list events is told what pods say of themselves.
-    let listed = api.list(&base, &[("fieldSelector", selector.as_str())], uid).await.unwrap_or_default();
-    listed.items.iter().filter_map(Value::as_str).filter(|u| !u.is_empty()).map(ToOwned::to_owned).collect()
+    let namespace = (!everywhere).then(|| api.namespace());
+    agents_events::list(api, namespace, uid)
+        .await
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|u| !u.is_empty())
+        .map(ToOwned::to_owned)
+        .collect()
 }
 
 /// UIDs of those pods that records of the OOM killer name.
@@ -90,22 +89,12 @@ async fn told_by_kernels(api: &Api, living: &[Living]) -> BTreeSet<String> {
     stream::iter(looks).buffer_unordered(AT_ONCE).concat().await.into_iter().collect()
 }
 
-async fn kernel_log(api: &Api, node: &str) -> Option<Vec<u8>> {
+/// The same end of the log that a capture of these pods reads: it is asked for once.
+async fn kernel_log(api: &Api, node: &str) -> Option<Arc<Vec<u8>>> {
     let node = path::named(&path::cluster("v1", "nodes"), node);
     for name in KERNEL_LOGS {
-        let mut log: Vec<u8> = Vec::new();
-        let below = format!("{node}/proxy/logs/{name}");
-        let read = api
-            .tail(&below, TAIL, TIME, |chunk| {
-                log.extend_from_slice(chunk);
-                // A server that sends all of it where its end was asked for.
-                if log.len() as u64 > 2 * TAIL {
-                    log.drain(..log.len() / 2);
-                }
-            })
-            .await;
-        match read {
-            Ok(_) => return Some(log),
+        match api.tail(&format!("{node}/proxy/logs/{name}"), TAIL, TIME).await {
+            Ok(tail) => return Some(tail.text),
             Err(e) if e.is_absent() => {}
             Err(_) => return None,
         }
@@ -127,9 +116,7 @@ fn named(log: &[u8], uids: &[&str]) -> Vec<String> {
             _ => None,
         };
         let Some(group) = group else { continue };
-        // systemd writes the UID with underscores.
-        let group = group.replace('_', "-");
-        out.extend(uids.iter().filter(|u| u.len() >= 8 && group.contains(**u)).map(|u| (*u).to_owned()));
+        out.extend(pods_in(group).filter(|u| uids.contains(&u.as_str())));
     }
     out.into_iter().collect()
 }

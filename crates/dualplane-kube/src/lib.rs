@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod access;
+mod agents_events;
 pub mod api;
 pub mod apply;
 pub mod bundle;

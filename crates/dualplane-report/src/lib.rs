@@ -36,7 +36,7 @@ pub use text::text;
 use crate::actions::Action;
 use crate::budget::Budget;
 use dualplane_core::evidence::{self, Bundle, Gap, RawFile};
-use dualplane_core::facts::{self, Facts};
+use dualplane_core::facts::{self, Facts, NodeLogs};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::verdict::{self, Verdict};
 use dualplane_plan::Named;
@@ -77,26 +77,52 @@ pub fn triage_with(
     knowledge: &Knowledge,
     model: Option<&Named>,
 ) -> Vec<Report> {
+    let pods = by_pod(name, files, gaps);
+    // Of one pod alone there is nothing to share.
+    let mut shared = (pods.len() > 1).then(NodeLogs::default);
+    pods.into_iter().map(|(name, b)| judge_with(&name, b, knowledge, model, shared.as_mut())).collect()
+}
+
+/// The same for one of several pods: `shared` keeps what a node's kernel log says for the next pod of that node.
+#[must_use]
+pub fn triage_shared(
+    name: &str,
+    files: Vec<RawFile>,
+    gaps: Vec<Gap>,
+    knowledge: &Knowledge,
+    model: Option<&Named>,
+    shared: &mut NodeLogs,
+) -> Vec<Report> {
+    let pods = by_pod(name, files, gaps).into_iter();
+    pods.map(|(name, b)| judge_with(&name, b, knowledge, model, Some(&mut *shared))).collect()
+}
+
+/// The evidence of each pod that died, by its name.
+fn by_pod(name: &str, files: Vec<RawFile>, gaps: Vec<Gap>) -> Vec<(String, Bundle)> {
     let mut bundle = Bundle::from_files(files);
     bundle.gaps.extend(gaps);
     bundle.gaps.sort();
-    evidence::by_pod(bundle)
-        .into_iter()
-        .map(|(pod, bundle)| {
-            let name = pod.map_or_else(|| name.to_owned(), |p| format!("{name}: {p}"));
-            judge_with(&name, bundle, knowledge, model)
-        })
-        .collect()
+    let named = |pod: Option<String>| pod.map_or_else(|| name.to_owned(), |p| format!("{name}: {p}"));
+    evidence::by_pod(bundle).into_iter().map(|(pod, bundle)| (named(pod), bundle)).collect()
 }
 
 /// Runs the line for one bundle.
 #[must_use]
 pub fn judge(name: &str, bundle: Bundle, knowledge: &Knowledge) -> Report {
-    judge_with(name, bundle, knowledge, None)
+    judge_with(name, bundle, knowledge, None, None)
 }
 
-fn judge_with(name: &str, bundle: Bundle, knowledge: &Knowledge, model: Option<&Named>) -> Report {
-    let facts = facts::extract(&bundle, knowledge);
+fn judge_with(
+    name: &str,
+    bundle: Bundle,
+    knowledge: &Knowledge,
+    model: Option<&Named>,
+    shared: Option<&mut NodeLogs>,
+) -> Report {
+    let facts = match shared {
+        Some(shared) => facts::extract_shared(&bundle, knowledge, shared),
+        None => facts::extract(&bundle, knowledge),
+    };
     let verdict = verdict::judge(&bundle, &facts, knowledge);
     let budget = budget::budget(&bundle, &facts, knowledge, &verdict, model);
     let actions = actions::advise(&bundle, &facts, knowledge, &verdict, &budget);

@@ -209,7 +209,9 @@ impl Page {
         }
         for c in rejected.iter().take(self.limit(1)) {
             let text = c.against.iter().map(|a| a.text.as_str()).collect::<Vec<_>>().join("; ");
-            self.wrapped(&format!("not {}: {text}", c.class), "  ✗ ", "    ");
+            // What was ruled out beneath the same class is told by its own name.
+            let what = if c.class == r.verdict.class { c.title.clone() } else { c.class.to_string() };
+            self.wrapped(&format!("not {what}: {text}"), "  ✗ ", "    ");
         }
     }
 

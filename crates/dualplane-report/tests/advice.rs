@@ -330,3 +330,110 @@ fn a_reload_beside_the_old_copy_is_told() {
         assert!(titles.iter().any(|t| t.contains("instance_group")), "{titles:?}");
     }
 }
+
+/// A pod of a Deployment whose server runs out of VRAM in a step, with these fields of its container and volumes.
+fn of_pod(container: &str, volumes: &str, deployment: &str) -> String {
+    let pod = format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"llm-6d9f7c5b84-x2lqm","namespace":"serving","labels":{{"helm-release-name":"stack","model":"m"}},"ownerReferences":[{{"kind":"ReplicaSet","name":"llm-6d9f7c5b84","controller":true}}]}},"spec":{{"containers":[{{"name":"server",{container}}}],"volumes":{volumes}}},"status":{{"containerStatuses":[{{"name":"server","restartCount":1,"lastState":{{"terminated":{{"exitCode":1,"reason":"Error"}}}}}}]}}}}"#
+    );
+    let log = "INFO 11-22 09:00:00 [api_server.py:100] vLLM API server version 0.11.2\nINFO:     Application startup complete.\nINFO:     10.0.0.1:1 - \"POST /v1/completions HTTP/1.1\" 200 OK\n(EngineCore_DP0 pid=201) ERROR 11-22 09:10:00 [core.py:700] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 616.00 MiB. GPU 0 has a total capacity of 79.11 GiB of which 501.19 MiB is free. Including non-PyTorch memory, this process has 78.61 GiB memory in use. Of the allocated memory 76.01 GiB is allocated by PyTorch, and 899.74 MiB is reserved by PyTorch but unallocated.\n";
+    let files = vec![
+        dualplane_core::evidence::RawFile::new("pod.json", pod),
+        dualplane_core::evidence::RawFile::new("workload.json", deployment.to_owned()),
+        dualplane_core::evidence::RawFile::new("previous.log", log),
+    ];
+    let knowledge = Knowledge::embedded().unwrap();
+    let all = report::triage_all("x", files, Vec::new(), &knowledge);
+    let fix = all[0].actions.iter().find(|a| a.stage == Stage::Fix && !a.changes.is_empty()).unwrap();
+    format!("{}\n{}\n{}", fix.title, fix.arithmetic.join("\n"), fix.commands.join("\n"))
+}
+
+#[test]
+fn a_setting_is_told_where_it_stands() {
+    let volumes = r#"[{"name":"conf","configMap":{"name":"llm-conf"}}]"#;
+    let server = |args: &str| {
+        format!(
+            r#""image":"vllm/vllm-openai:v0.11.2","args":{args},"volumeMounts":[{{"name":"conf","mountPath":"/etc/llm"}}]"#
+        )
+    };
+    let deployment = |annotations: &str| {
+        format!(
+            r#"{{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"llm","namespace":"serving","annotations":{annotations}}},"spec":{{"template":{{"spec":{{"containers":[]}}}}}}}}"#
+        )
+    };
+    let file =
+        of_pod(&server(r#"["--model","m","--config","/etc/llm/serve.yaml"]"#), volumes, &deployment("{}"));
+    assert!(file.contains("key serve.yaml of ConfigMap llm-conf (--config) sets it"), "{file}");
+    let none = of_pod(&server(r#"["--model","m"]"#), volumes, &deployment("{}"));
+    assert!(!none.contains("ConfigMap") && !none.contains("helm"), "{none}");
+    // Of a chart that is known the value has a name, and of Helm the release.
+    let helm = of_pod(
+        &server(r#"["--model","m"]"#),
+        volumes,
+        &deployment(r#"{"meta.helm.sh/release-name":"stack"}"#),
+    );
+    assert!(helm.contains("(servingEngineSpec.modelSpec[].vllmConfig.gpuMemoryUtilization)"), "{helm}");
+    assert!(helm.contains("helm get values stack -n serving -o yaml"), "{helm}");
+    // Where Argo CD renders the chart, the release has no values of its own.
+    let argo = r#"{"meta.helm.sh/release-name":"stack","argocd.argoproj.io/tracking-id":"llm:apps/Deployment:serving/llm"}"#;
+    let argo = of_pod(&server(r#"["--model","m"]"#), volumes, &deployment(argo));
+    assert!(argo.contains("Argo CD (application llm)") && !argo.contains("helm get values"), "{argo}");
+}
+
+/// The first report of one pasted text.
+fn of_paste(text: &str) -> Report {
+    let files = vec![dualplane_core::evidence::RawFile::new("paste.txt", text)];
+    report::triage_all("x", files, Vec::new(), &Knowledge::embedded().unwrap()).remove(0)
+}
+
+/// A machine without Kubernetes has no pods to move, and no kubectl.
+#[test]
+fn a_service_of_a_machine_without_kubernetes_is_told_of_systemd() {
+    let told = |unit: &str| {
+        format!(
+            "Feb 24 11:16:31 adl systemd[1]: {unit}: A process of this unit has been killed by the OOM killer.\n\
+             Feb 24 11:16:32 adl systemd[1]: {unit}: Failed with result 'oom-kill'.\n\
+             Feb 24 11:16:32 adl systemd[1]: {unit}: Consumed 32.964s CPU time, 123.9G memory peak.\n"
+        )
+    };
+    let r = of_paste(&told("ollama.service"));
+    let commands: Vec<&String> = r.actions.iter().flat_map(|a| &a.commands).collect();
+    assert!(commands.iter().all(|c| !c.contains("kubectl")), "{commands:?}");
+    assert!(commands.iter().any(|c| c.starts_with("systemctl show ollama.service")), "{commands:?}");
+    assert!(r.actions.iter().flat_map(|a| &a.arithmetic).any(|b| b.contains("123.90 GiB")));
+    // What runs containers is no server: the victim may be any pod's.
+    let r = of_paste(&told("containerd.service"));
+    assert!(!r.actions.iter().flat_map(|a| &a.commands).any(|c| c.starts_with("systemctl")));
+}
+
+/// What the kubelet did not let in is a matter of what it asks for, with the numbers of the message.
+#[test]
+fn a_pod_that_was_not_let_in_is_told_what_is_left() {
+    let r = of_paste(
+        "Name:             llm-0\nNamespace:        serving\nNode:             gpu-1/\nStatus:           Failed\nReason:           OutOfmemory\n\
+         Message:          Pod was rejected: Node didn't have enough resource: memory, requested: 134217728, used: 7360970752, capacity: 7366623232\n",
+    );
+    let arithmetic: Vec<&String> = r.actions.iter().flat_map(|a| &a.arithmetic).collect();
+    assert!(
+        arithmetic.iter().any(|b| b.contains("128.00 MiB") && b.contains("leaves 5.39 MiB")),
+        "{arithmetic:?}"
+    );
+}
+
+/// A row of `kubectl get pods` tells why a pod as a whole ended, or was never let in.
+#[test]
+fn the_status_of_a_row_is_heard() {
+    for (status, class, rule) in [
+        ("OutOfmemory", "not_memory", "kubernetes_failure"),
+        ("OutOfnvidia.com/gpu", "not_memory", "kubernetes_failure"),
+        ("UnexpectedAdmissionError", "not_memory", "kubernetes_failure"),
+        ("Evicted", "unknown", "death_line"),
+    ] {
+        let with_heading =
+            format!("NAME    READY   STATUS    RESTARTS   AGE\nllm-0   0/1     {status}   0          7s\n");
+        for text in [with_heading, format!("llm-0                 0/1     {status}   0          7s\n")] {
+            let v = of_paste(&text).verdict;
+            assert_eq!((v.class.as_str(), v.decided_by), (class, rule), "{text}");
+        }
+    }
+}

@@ -68,6 +68,12 @@ const PDB: &str = "NAME      MIN AVAILABLE   MAX UNAVAILABLE   ALLOWED DISRUPTIO
 const FROM_CONFIG_MAP: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"llm-6d9f7c5b84-x2lqm","namespace":"serving","ownerReferences":[{"kind":"ReplicaSet","name":"llm-6d9f7c5b84","controller":true}]},"spec":{"nodeName":"gpu-1","containers":[{"name":"server","image":"vllm/vllm-openai:v0.11.2","args":["--model","m"],"env":[{"name":"PYTORCH_CUDA_ALLOC_CONF","valueFrom":{"configMapKeyRef":{"name":"conf","key":"alloc"}}}]}]},"status":{"containerStatuses":[{"name":"server","restartCount":1,"lastState":{"terminated":{"exitCode":1,"reason":"Error"}}}]}}"#;
 const FRAGMENTED: &str = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB of which 1.20 GiB is free. Including non-PyTorch memory, this process has 77.90 GiB memory in use. Of the allocated memory 60.00 GiB is allocated by PyTorch, and 16.40 GiB is reserved by PyTorch but unallocated.\n";
 
+/// The allocator's message without its sizes.
+const WITHOUT_SIZES: &str = "INFO 11-22 09:00:00 [api_server.py:100] vLLM API server version 0.11.2\nINFO:     Application startup complete.\nINFO:     10.0.0.1:1 - \"POST /v1/completions HTTP/1.1\" 200 OK\n(EngineCore_DP0 pid=201) ERROR 11-22 09:10:00 [core.py:700] torch.OutOfMemoryError: CUDA out of memory.\n";
+
+/// Its Deployment is Helm's.
+const OF_HELM: &str = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"llm","namespace":"serving","annotations":{"meta.helm.sh/release-name":"stack"}},"spec":{"template":{"spec":{"containers":[{"name":"server","image":"vllm/vllm-openai:v0.11.2","args":["--model","m"]}]}}}}"#;
+
 fn hpa(name: &str) -> String {
     format!(
         "NAME           REFERENCE        TARGETS        MINPODS   MAXPODS   REPLICAS   AGE\n{name:<14} Deployment/llm   cpu: 12%/80%   1         8         6          12d\n"
@@ -98,6 +104,7 @@ fn composed() -> Vec<Vec<RawFile>> {
     let full = "index, memory.used [MiB], memory.total [MiB]\n0, 80900 MiB, 81559 MiB\n";
     vec![
         log("RuntimeError: CUDA error: an illegal memory access was encountered\n"),
+        log(WITHOUT_SIZES),
         vec![RawFile::new("nvidia-smi.csv", full)],
         vec![RawFile::new("pod.json", COVERED), RawFile::new("kernel.log", NODE_OOM)],
         vec![RawFile::new("pod.json", OWNED), RawFile::new("hpa.txt", hpa("llm-hpa"))],
@@ -105,6 +112,11 @@ fn composed() -> Vec<Vec<RawFile>> {
         vec![RawFile::new("kernel.log", FELL_OFF), RawFile::new("pdb.txt", PDB)],
         other_rollout(),
         vec![RawFile::new("pod.json", FROM_CONFIG_MAP), RawFile::new("previous.log", FRAGMENTED)],
+        vec![
+            RawFile::new("pod.json", FROM_CONFIG_MAP),
+            RawFile::new("workload.json", OF_HELM),
+            RawFile::new("previous.log", FRAGMENTED),
+        ],
     ]
 }
 

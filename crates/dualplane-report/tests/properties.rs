@@ -15,37 +15,22 @@ mod common;
 use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
-use common::incidents;
+use common::{copies, small_incidents, triage};
 use dualplane_base::{Class, Confidence, Phase};
 use dualplane_core::evidence::RawFile;
-use dualplane_core::knowledge::Knowledge;
 use dualplane_core::verdict::Verdict;
 use dualplane_report::{self as report, Report};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{RngSeed, TestRunner};
 
-/// Larger incidents take most of the time and hold no other kinds of evidence.
-const LARGEST: usize = 48 * 1024;
-
 fn all() -> &'static [(String, Vec<RawFile>)] {
     static ALL: OnceLock<Vec<(String, Vec<RawFile>)>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let mut all = incidents();
-        all.retain(|(_, files)| files.iter().map(|f| f.bytes.len()).sum::<usize>() <= LARGEST);
+        let all = small_incidents();
         assert!(all.len() > 250, "{}", all.len());
         all
     })
-}
-
-fn triage(files: Vec<RawFile>) -> Vec<Report> {
-    static KNOWLEDGE: OnceLock<Knowledge> = OnceLock::new();
-    let knowledge = KNOWLEDGE.get_or_init(|| Knowledge::embedded().unwrap());
-    report::triage_all("incident", files, Vec::new(), knowledge)
-}
-
-fn copies(files: &[RawFile]) -> Vec<RawFile> {
-    files.iter().map(|f| RawFile::new(f.name.clone(), f.bytes.clone())).collect()
 }
 
 /// The first report: of an incident it is the gravest death's.

@@ -56,7 +56,10 @@ pub(crate) const TABLE: &[(Code, &str)] = &[
         BELOW_BOUND,
         "a check failed: `knowledge check` found a problem, or `dev corpus` a figure below its bound",
     ),
-    (UNSUPPORTED, "`plan` and `fit`: this engine, version or architecture is not supported"),
+    (
+        UNSUPPORTED,
+        "`plan` and `fit`: this engine, version or architecture is not supported, or nothing to `--emit` holds",
+    ),
     (NOT_CHANGED, "`apply` and `rollback`: nothing was changed: not confirmed, refused or not possible"),
     (UNCLEAR, "`apply` and `rollback`: no response arrived, so the result is unknown"),
     (WAIT, "`preflight`: wait; it would fit, but another process uses the memory now"),
@@ -106,12 +109,12 @@ fn of_pressure(bound: Bound) -> Option<Code> {
     }
 }
 
-/// With `plan --exit-code`: what a class of refusal would be.
-pub(crate) fn of_plan(verdict: Verdict) -> Code {
+/// With `plan --exit-code`: the class of what ends the start, as `triage` would find it.
+pub(crate) fn of_plan(verdict: Verdict, class: Option<Class>) -> Code {
     match verdict {
         Verdict::Fits => OK,
         Verdict::Uncertain => of_class(Class::Unknown),
-        Verdict::Refused => of_class(Class::KvCacheCapacity),
+        Verdict::Refused => of_class(class.unwrap_or(Class::KvCacheCapacity)),
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! This crate alone knows arguments, files, terminals and exit codes; the judging is in `dualplane-core`.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
-// The commands of a node are for Linux; on other systems their flags and errors stay, for the same help everywhere.
-#![cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports))]
+// The commands of a node are for Linux, and a build without `live` asks nobody: their flags and errors stay, for the same
+// help everywhere.
+#![cfg_attr(not(all(feature = "live", target_os = "linux")), allow(dead_code, unused_imports))]
 
 mod args;
 mod commands;

@@ -17,7 +17,7 @@ const MAX_HEAD: usize = 16 << 10;
 
 /// How it went.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Response {
+pub(crate) enum Response {
     /// A page.
     Page(String),
     /// It answered, with something that will not become a page soon.
@@ -28,10 +28,10 @@ pub(super) enum Response {
 
 /// Asks; keeps no connection, as each pod goes away some day.
 #[derive(Debug)]
-pub(super) struct Client(Agent);
+pub(crate) struct Client(Agent);
 
 impl Client {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let config = Agent::config_builder()
             .timeout_connect(Some(CONNECT))
             .timeout_global(Some(TOTAL))
@@ -48,7 +48,11 @@ impl Client {
     }
 
     pub(super) fn get(&self, at: SocketAddr, path: &str) -> Response {
-        let mut answer = match self.0.get(format!("http://{at}{path}")).call() {
+        self.get_url(&format!("http://{at}{path}"))
+    }
+
+    pub(crate) fn get_url(&self, url: &str) -> Response {
+        let mut answer = match self.0.get(url).call() {
             Ok(a) => a,
             Err(ureq::Error::Io(_) | ureq::Error::Timeout(_) | ureq::Error::ConnectionFailed) => {
                 return Response::NoAnswer;

@@ -12,6 +12,7 @@ mod sockets;
 mod thread;
 
 pub use detect::{Candidate, candidate};
+pub(crate) use http::{Client, Response};
 pub use thread::{Answer, Engines};
 
 #[cfg(test)]

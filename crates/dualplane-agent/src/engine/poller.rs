@@ -165,6 +165,10 @@ fn sample(engine: &'static EngineMetrics, port: u16, counts: Counts, histograms:
         running: counts.running,
         waiting: counts.waiting,
         preemptions: counts.preemptions,
+        first_tokens: counts.first_tokens,
+        first_token_seconds: counts.first_token_seconds,
+        prompt_tokens: counts.prompt_tokens,
+        generated_tokens: counts.generated_tokens,
         histograms,
     }
 }

@@ -71,6 +71,8 @@ pub struct Store {
     /// Deaths of each loop, dropped ones as well.
     loops: HashMap<LoopKey, u64>,
     counts: Counts,
+    /// Grows with each change of a summary.
+    revision: u64,
 }
 
 impl Store {
@@ -82,8 +84,14 @@ impl Store {
         fs::create_dir_all(dir).map_err(StoreError::at(dir))?;
         let (summaries, unreadable) = list(dir).map_err(StoreError::at(dir))?;
         let counts = Counts { unreadable, ..Counts::default() };
-        let mut store =
-            Self { dir: dir.to_owned(), budget, index: BTreeMap::new(), loops: HashMap::new(), counts };
+        let mut store = Self {
+            dir: dir.to_owned(),
+            budget,
+            index: BTreeMap::new(),
+            loops: HashMap::new(),
+            counts,
+            revision: 0,
+        };
         for mut s in summaries {
             let bytes = fs::metadata(store.bundle(&s.id)).map(|m| m.len()).ok();
             match (s.state, bytes) {
@@ -118,6 +126,7 @@ impl Store {
     }
 
     fn enter(&mut self, s: Summary) {
+        self.revision += 1;
         if s.bytes > 0 {
             self.counts.bundles += 1;
             self.counts.bytes += s.bytes;
@@ -139,7 +148,7 @@ impl Store {
     }
 
     /// All summaries, oldest first.
-    pub fn all(&self) -> impl Iterator<Item = &Summary> {
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = &Summary> {
         self.index.values()
     }
 
@@ -153,6 +162,12 @@ impl Store {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// Another number means that some summary changed since.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// Deaths of a loop so far.
@@ -239,9 +254,24 @@ impl Store {
     pub fn change(&mut self, id: &str, change: impl FnOnce(&mut Summary)) -> Result<(), StoreError> {
         let Some(s) = self.index.get_mut(id) else { return Ok(()) };
         change(s);
+        self.revision += 1;
         let text = s.to_line();
         let path = self.summary_path(id);
         write_whole(&path, &text).map_err(StoreError::at(&path))
+    }
+
+    /// Kills inside of a container that lived on.
+    pub fn kills_of<'a>(&'a self, container_id: &'a str) -> impl Iterator<Item = &'a Summary> {
+        self.all().filter(move |s| {
+            s.kind == Kind::Kill && !s.container_id.is_empty() && s.container_id == container_id
+        })
+    }
+
+    /// Removes the kills that this death tells of.
+    pub fn remove_kills_of(&mut self, id: &str) {
+        let Some(of) = self.get(id).map(|s| s.container_id.clone()) else { return };
+        let kills: Vec<String> = self.kills_of(&of).filter(|s| s.id != id).map(|s| s.id.clone()).collect();
+        kills.iter().for_each(|id| self.remove(id));
     }
 
     /// Removes an incident: it was none.
@@ -249,6 +279,7 @@ impl Store {
         let _ = fs::remove_file(self.bundle(id));
         let _ = fs::remove_file(self.summary_path(id));
         let Some(s) = self.index.remove(id) else { return };
+        self.revision += 1;
         if s.bytes > 0 {
             self.counts.bundles = self.counts.bundles.saturating_sub(1);
             self.counts.bytes = self.counts.bytes.saturating_sub(s.bytes);

@@ -16,7 +16,7 @@ use super::allocations::Allocations;
 use super::names::NameCache;
 use super::processes::{Candidate, choose};
 use crate::engine::{Engines, candidate};
-use crate::view::{ContainerView, EngineSample, GpuView, Holder, View};
+use crate::view::{ContainerView, EngineSample, GpuView, Holder, View, XidTally};
 
 /// Between two questions to an engine: its gauges move with each step, its page costs it some milliseconds.
 const ENGINES_EVERY: Duration = Duration::from_secs(5);
@@ -65,6 +65,10 @@ pub struct Observer {
     given: Option<Allocations>,
     /// Metrics ports that somebody gave, by slot.
     ports: HashMap<u16, Vec<u16>>,
+    /// By UUID or address of the card.
+    xids: HashMap<String, XidTally>,
+    /// The kernel's lines are counted, so the driver's events are not.
+    kernel_counts: bool,
     records: Vec<Record>,
     noticed: Vec<SampleEvent>,
 }
@@ -88,6 +92,8 @@ impl Observer {
                 .transpose()?,
             given: config.pod_resources.clone().map(Allocations::start).transpose()?,
             ports: HashMap::new(),
+            xids: HashMap::new(),
+            kernel_counts: false,
             records: Vec::new(),
             noticed: Vec::new(),
             config,
@@ -127,6 +133,11 @@ impl Observer {
     /// Metrics ports of a container, as an annotation of its pod gives them: they are asked whatever runs there.
     pub fn set_ports(&mut self, slot: u16, ports: Vec<u16>) {
         self.ports.insert(slot, ports);
+    }
+
+    /// Xids by UUID or address of the card, as the kernel's lines tell them; from now on they alone count.
+    pub fn set_xids(&mut self, xids: HashMap<String, XidTally>) {
+        (self.xids, self.kernel_counts) = (xids, true);
     }
 
     /// Whether the kubelet has not answered yet which GPUs it gave.
@@ -200,7 +211,16 @@ impl Observer {
                     self.view.gpu_gap = Some(gap.clone());
                     self.view.gpus.clear();
                 }
-                SampleEvent::OomKills { .. } | SampleEvent::Gpu(_) => {}
+                SampleEvent::Gpu(e) => {
+                    // Where the kernel's lines are read, they tell the same, with those before this run.
+                    let code = e.xid.and_then(|x| u32::try_from(x).ok()).filter(|_| !self.kernel_counts);
+                    if let Some(code) = code {
+                        let tally = self.xids.entry(e.uuid.clone()).or_default();
+                        *tally.by_code.entry(code).or_default() += 1;
+                        tally.last = Some(code);
+                    }
+                }
+                SampleEvent::OomKills { .. } => {}
             }
         }
         for s in self.sampler.containers().slots() {
@@ -234,7 +254,7 @@ impl Observer {
             self.view.gpus.iter_mut().for_each(|g| g.processes.clear());
             self.view.containers.values_mut().for_each(|c| c.vram.clear());
         }
-        for r in &self.records {
+        for r in &mut self.records {
             if r.kind == RecordKind::Node {
                 self.view.machine = r.machine().unwrap_or_default();
                 continue;
@@ -245,7 +265,17 @@ impl Observer {
                     gpu.at = r.at;
                     gpu.reading = r.reading().unwrap_or_default();
                 }
-                RecordKind::GpuHealth => gpu.health = r.health(),
+                RecordKind::GpuHealth => {
+                    let tally = self.xids.get(&gpu.device.uuid).or_else(|| self.xids.get(&gpu.device.pci));
+                    // An Xid is of a card, not of a part of it.
+                    gpu.xids = tally.filter(|_| gpu.device.card.is_none()).cloned().unwrap_or_default();
+                    let Some(mut health) = r.health() else { continue };
+                    if gpu.device.is_nvidia() {
+                        (health.xids, health.last_xid) = (Some(gpu.xids.total()), gpu.xids.last);
+                    }
+                    *r = Record::gpu_health(r.at, &health);
+                    gpu.health = Some(health);
+                }
                 RecordKind::GpuProcess => {
                     let Some((pid, used, slot)) = r.process() else { continue };
                     let process =
@@ -308,8 +338,17 @@ impl Observer {
     }
 }
 
-/// An engine's numbers as a record holds them: share in millionths, requests in thousandths, preemptions.
-fn fields(s: &EngineSample) -> [Option<u64>; 4] {
+/// An engine's numbers as a record holds them: share in millionths, requests in thousandths, seconds in microseconds.
+fn fields(s: &EngineSample) -> [Option<u64>; 8] {
     let times = |v: Option<f64>, factor: f64| v.map(|v| (v * factor).round() as u64);
-    [times(s.kv_use, 1e6), times(s.running, 1e3), times(s.waiting, 1e3), times(s.preemptions, 1.0)]
+    [
+        times(s.kv_use, 1e6),
+        times(s.running, 1e3),
+        times(s.waiting, 1e3),
+        times(s.preemptions, 1.0),
+        times(s.first_tokens, 1.0),
+        times(s.first_token_seconds, 1e6),
+        times(s.prompt_tokens, 1.0),
+        times(s.generated_tokens, 1.0),
+    ]
 }

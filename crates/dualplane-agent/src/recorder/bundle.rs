@@ -7,6 +7,7 @@ use dualplane_base::units::Bytes;
 use dualplane_core::evidence::{Gap, RawFile};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact::Redactor;
+use dualplane_kube::bundle::artifact;
 use dualplane_node::cgroup::{Kind as GroupKind, Limit, Memory, Version};
 use dualplane_node::cri::{Copied, CopyLimits};
 use dualplane_node::node::{Machine, Proc};
@@ -14,8 +15,9 @@ use serde_json::{Map, Value, json};
 
 use super::container_ref::ContainerRef;
 use super::freeze::Freeze;
+use crate::given::device_of;
 use crate::incident::Kind;
-use crate::view::{GpuView, device_of};
+use crate::view::GpuView;
 
 /// Processes that are listed.
 const MAX_PROCESSES: usize = 256;
@@ -327,8 +329,17 @@ fn pci(address: &str) -> String {
 fn given(freeze: &Freeze) -> Vec<Value> {
     let all = freeze.container.iter().flat_map(|c| c.given.iter()).take(MAX_GIVEN);
     all.map(|g| {
-        let index = device_of(&freeze.gpus, g).map(|(_, d)| d.device.index);
-        json!({"resource": g.resource, "id": g.id, "uuid": g.uuid, "index": index})
+        let device = device_of(&freeze.gpus, g).map(|(_, d)| &d.device);
+        let uuid = g.uuid.as_deref().or(device.map(|d| d.uuid.as_str()));
+        let card = device.and_then(|d| freeze.gpus.get(usize::from(d.card?.0))).map(|c| &c.device.uuid);
+        json!({
+            "resource": g.resource,
+            "id": g.id,
+            "uuid": uuid,
+            "index": device.map(|d| d.index),
+            "card": card,
+            "profile": device.and_then(|d| d.profile()),
+        })
     })
     .collect()
 }
@@ -381,6 +392,7 @@ fn manifest(
         },
         "log": {"bytes": copied.bytes, "left_out_between_head_and_tail": copied.left_out, "files": copied.files, "unreadable": copied.unreadable},
         "sources": sources,
+        "models": artifact::of_files(files),
         "gaps": freeze.gaps,
         "redacted": redactor.counts(),
     })

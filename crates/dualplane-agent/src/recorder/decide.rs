@@ -10,6 +10,8 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 pub(super) struct EndFacts {
     /// The kernel killed processes of it just before.
     pub(super) oom: bool,
+    /// That kill was told before, and the container lived on.
+    pub(super) lived_on: bool,
     /// What the API server says.
     pub(super) exit: Option<Exit>,
     /// The verdict names a memory error or broken hardware.
@@ -47,15 +49,17 @@ pub(super) enum Decision {
 }
 
 pub(super) fn decide(k: &EndFacts) -> Decision {
-    if k.oom || k.judged_memory {
+    // Asked to stop, a server ends with 0 or 143; where it does not within its time, it is killed: 137.
+    let asked = |e: &Exit| e.deleting && matches!(e.code, 0 | 137 | 143);
+    // A kill that it survived for days is no reason for an end that was asked for. The runtime says OOMKilled of both.
+    let survived = k.lived_on && k.exit.as_ref().map_or(!k.restarted, asked);
+    if (k.oom || k.judged_memory) && !survived {
         return Decision::Death;
     }
     if let Some(e) = &k.exit {
-        // Asked to stop, a server ends with 0 or 143; where it does not within its time, it is killed: 137.
-        let asked = e.deleting && matches!(e.code, 0 | 137 | 143);
         return match e.reason.as_str() {
-            "OOMKilled" => Decision::Death,
-            _ if e.code == 0 || asked => Decision::Clean,
+            "OOMKilled" if !survived => Decision::Death,
+            _ if e.code == 0 || asked(e) => Decision::Clean,
             _ => Decision::Death,
         };
     }
@@ -73,6 +77,10 @@ mod tests {
 
     fn exit(code: i64, reason: &str, deleting: bool) -> EndFacts {
         EndFacts { exit: Some(Exit { code, reason: reason.into(), deleting }), ..EndFacts::default() }
+    }
+
+    fn killed_before(known: EndFacts) -> EndFacts {
+        EndFacts { oom: true, judged_memory: true, lived_on: true, ..known }
     }
 
     #[test]
@@ -93,6 +101,14 @@ mod tests {
             (exit(143, "Error", true), Decision::Clean),
             (exit(1, "Error", true), Decision::Death),
             (EndFacts { restarted: true, ..exit(0, "Completed", false) }, Decision::Clean),
+            // A worker was killed, the server went on, and was deleted later; or died of it after all.
+            (killed_before(exit(143, "OOMKilled", true)), Decision::Clean),
+            (killed_before(exit(137, "Error", true)), Decision::Clean),
+            (killed_before(EndFacts { removed: true, ..EndFacts::default() }), Decision::Clean),
+            (killed_before(EndFacts::default()), Decision::Wait),
+            (killed_before(exit(1, "OOMKilled", false)), Decision::Death),
+            (killed_before(exit(1, "Error", true)), Decision::Death),
+            (killed_before(EndFacts { restarted: true, ..EndFacts::default() }), Decision::Death),
         ];
         for (known, decision) in cases {
             assert_eq!(decide(&known), decision, "{known:?}");

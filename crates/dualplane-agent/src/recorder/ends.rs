@@ -32,6 +32,12 @@ const KILL_WAITS: Duration = Duration::from_secs(3);
 const KILL_AGAIN: Duration = Duration::from_secs(60);
 /// News of the log folders wait so long: the group that vanished tells the same sooner, and more.
 const NEWS_WAIT: Duration = Duration::from_secs(7);
+/// For so long after a group came or went, the kubelet's folders follow.
+const STIRRED: Duration = Duration::from_secs(5);
+/// Between two looks into the log folders meanwhile; a round comes each second, more or less.
+const LOGS_SOON: Duration = Duration::from_millis(900);
+/// Between two looks else.
+const LOGS_SELDOM: Duration = Duration::from_secs(5);
 /// Freezes that wait for the disk. Each holds some descriptors and KiB.
 const MAX_FROZEN: u64 = 512;
 /// Kills of which the kernel did not say whose they were concern an end within so many microseconds.
@@ -96,8 +102,19 @@ impl Recorder {
         }
     }
 
+    /// Looks into the log folders: each second while groups come and go, seldom else. The kubelet makes and removes folders
+    /// within seconds of the groups, and a `stat` of each costs as much as the samples do.
+    pub(super) fn look_at_logs_in_turn(&mut self) {
+        let now = Moment::now();
+        let every = if now.since(self.stirred) < STIRRED { LOGS_SOON } else { LOGS_SELDOM };
+        if now.since(self.looked_at_logs) >= every {
+            self.look_at_logs();
+        }
+    }
+
     /// Later instances and removed pods, by the kubelet's log folders.
     pub(super) fn look_at_logs(&mut self) {
+        self.looked_at_logs = Moment::now();
         let mut changes = Vec::new();
         self.instances.look(&mut changes);
         let due = Moment::now().plus(NEWS_WAIT);
@@ -228,9 +245,7 @@ impl Recorder {
         let (record, from_exec) = (found.map(|r| (r.number, r.us)), found.and_then(|r| r.from_exec));
         let at = record.and_then(|(_, us)| us).map_or(noticed, |us| Moment(us.saturating_mul(1000)));
         let wall_ms = Anchor::take().wall_ms(at.min(noticed));
-        let restart = who.restart.map(|r| r.to_string()).unwrap_or_default();
-        let short: String = who.container_id.chars().take(8).collect();
-        let id = id_of(&rfc3339(wall_ms), &[&who.namespace, &who.pod, &who.container, &restart, &short]);
+        let id = name_of(kind, wall_ms, &who);
         let kernels: Vec<&Kernel> = self.history.iter().chain(&self.kernel).collect();
         // A pid of another container may stand in a line that names none.
         let lines = LineOwners {
@@ -327,7 +342,29 @@ impl Recorder {
     }
 }
 
+/// A kill and the end that follows tell the time of one kernel record: they must not share a name, or the end, which takes the
+/// place of the kill, would take away itself.
+fn name_of(kind: Kind, wall_ms: i64, who: &ContainerRef) -> String {
+    let restart = who.restart.map(|r| r.to_string()).unwrap_or_default();
+    let short: String = who.container_id.chars().take(8).collect();
+    let kill = if kind == Kind::Kill { "kill" } else { "" };
+    id_of(&rfc3339(wall_ms), &[kill, &who.namespace, &who.pod, &who.container, &restart, &short])
+}
+
 fn open_log(c: &ContainerView) -> Option<cri::OpenLog> {
     let n = c.named.as_ref()?;
     Some(cri::open(n.folder.as_deref()?, n.restart?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kill_and_the_end_of_its_container_have_two_names() {
+        let who = ContainerRef { pod: "llm-0".into(), container: "vllm".into(), ..ContainerRef::default() };
+        let kinds = [Kind::Kill, Kind::Death, Kind::End].map(|k| name_of(k, 1_700_000_000_000, &who));
+        assert_ne!(kinds[0], kinds[1]);
+        assert_eq!(kinds[1], kinds[2]);
+    }
 }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use dualplane_core::evidence::RawFile;
-use dualplane_kube::bundle::{pack, unpack};
+use dualplane_kube::bundle::{artifact, pack, unpack};
 use dualplane_node::clock::Moment;
 use serde_json::Value;
 
@@ -19,20 +19,23 @@ use super::bundle::json_file;
 use super::container_ref::ContainerRef;
 use super::decide::{Decision, EndFacts, Exit, decide};
 use super::keeper::{KeeperEvent, Shared};
+use super::later::{Later, MAX_LATER};
 use crate::health::{Health, Level, LogLine, Part, line_of};
 use crate::incident::{Kind, State, Summary};
 
 /// The kubelet writes a pod's status a second after a death; under load some.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// After so long the API server's answer is not waited for any more.
+/// After so long the API server's answer is not waited for any more where the kernel told of a kill.
 const ASK_FOR: Duration = Duration::from_secs(10);
+/// Else nobody but the kubelet knows how it ended, and on a node that is short of anything it writes late.
+const ASK_LONGER: Duration = Duration::from_secs(40);
 /// Between two looks at what nobody has settled.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Between two looks at whether the API server can be asked, while nothing is asked; while it cannot, more often.
 const CHECK: Duration = Duration::from_secs(300);
 const CHECK_AGAIN: Duration = Duration::from_secs(15);
-/// A verdict that failed is tried once more, a while later: the node was out of memory, or out of time.
+/// A verdict that failed is tried once more before its end is settled: the node was out of memory, or out of time.
 const JUDGE_AGAIN: Duration = Duration::from_secs(5);
 
 /// How much less than others the judging gets of a processor that is not enough for all.
@@ -43,6 +46,8 @@ const NICE: i32 = 10;
 pub(super) struct Task {
     pub(super) id: String,
     pub(super) oom: bool,
+    /// A kill in it was told before, and it lived on.
+    pub(super) lived_on: bool,
     pub(super) who: ContainerRef,
     pub(super) noticed: Moment,
     /// What an earlier run found: only what it was is still to be settled.
@@ -125,6 +130,10 @@ pub(super) struct JudgeWorker {
     pub(super) health: Arc<Health>,
     /// When the API server is looked at next.
     pub(super) check: Moment,
+    /// It did not answer in this turn: it is not asked for the others.
+    pub(super) no_answer: bool,
+    /// Without a verdict so far.
+    pub(super) later: Vec<Later>,
 }
 
 struct PendingVerdict {
@@ -137,6 +146,8 @@ struct PendingVerdict {
     asked: bool,
     /// Judging failed once; when it is tried again.
     failed: Option<Moment>,
+    /// Its bundle is gone.
+    dropped: bool,
     next: Moment,
 }
 
@@ -153,16 +164,20 @@ impl JudgeWorker {
         // Of this thread and the processes that it starts: a verdict can wait, the samples and the model server cannot.
         let _ = rustix::process::nice(NICE);
         let mut open: Vec<PendingVerdict> = Vec::new();
+        // Where a bundle waits to be judged, news do not wait longer than that takes.
+        let mut busy = false;
         loop {
             self.check_cluster();
-            match tasks.recv_timeout(TICK) {
+            match tasks.recv_timeout(if busy { Duration::ZERO } else { TICK }) {
                 Ok(task) => open.push(self.begin(task)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     // What is begun is judged by what is known now; the rest is settled by the next run's reader.
-                    open.iter_mut()
-                        .for_each(|o| (o.asked, o.failed) = (true, o.failed.map(|_| Moment::default())));
-                    open.retain_mut(|o| !self.step(o));
+                    for mut o in open {
+                        (o.asked, o.failed) = (true, o.failed.map(|_| Moment::default()));
+                        self.try_judge(&mut o);
+                        self.settle(&mut o);
+                    }
                     return;
                 }
             }
@@ -170,21 +185,33 @@ impl JudgeWorker {
             for n in news.try_iter() {
                 open.iter_mut().for_each(|o| o.hear(&n));
             }
-            open.retain_mut(|o| !self.step(o));
+            busy = self.turn(&mut open);
+            if !busy {
+                self.judge_later();
+            }
         }
     }
 
-    /// `true` where it is settled.
-    fn step(&mut self, o: &mut PendingVerdict) -> bool {
-        let settled = self.look(o);
-        self.shared.count(|c| c.settled += u64::from(settled));
-        settled
+    /// Asks for all, then judges for a moment: a pod's status keeps an end until the next one, and a verdict takes a second on
+    /// a busy node. `true` where others wait to be judged.
+    fn turn(&mut self, open: &mut Vec<PendingVerdict>) -> bool {
+        self.no_answer = false;
+        open.iter_mut().for_each(|o| self.ask_in_time(o));
+        let began = Moment::now();
+        for o in open.iter_mut().filter(|o| o.is_ready(began)) {
+            self.try_judge(o);
+            if Moment::now().since(began) >= TICK {
+                break;
+            }
+        }
+        open.retain_mut(|o| !self.settle(o));
+        open.iter().any(|o| o.is_ready(began))
     }
 
     fn begin(&self, task: Task) -> PendingVerdict {
         let judged = task.judged.clone();
         let judged_memory = judged.as_ref().is_some_and(Judged::is_memory);
-        let known = EndFacts { oom: task.oom, judged_memory, ..EndFacts::default() };
+        let known = EndFacts { oom: task.oom, lived_on: task.lived_on, judged_memory, ..EndFacts::default() };
         let now = Moment::now();
         PendingVerdict {
             known,
@@ -192,29 +219,43 @@ impl JudgeWorker {
             api_uid: None,
             asked: self.cluster.is_none(),
             failed: None,
+            dropped: false,
             next: now,
             task,
         }
     }
 
-    fn look(&mut self, o: &mut PendingVerdict) -> bool {
+    fn ask_in_time(&mut self, o: &mut PendingVerdict) {
         let now = Moment::now();
         o.known.age = now.since(o.task.noticed);
-        if !o.asked && now >= o.next {
-            o.next = now.plus(ASK_AGAIN);
-            o.asked = self.ask(o) || o.known.age >= ASK_FOR;
-            if o.known.exit.is_some() {
-                // More is known now than when an earlier run judged it.
-                o.judged = None;
-            }
+        if o.asked || now < o.next {
+            return;
         }
-        if o.judged.is_none() && o.asked && o.failed.is_none_or(|again| now >= again) {
-            if self.shared.store().get(&o.task.id).is_none() {
-                // A kill that the death of its container told of, or a bundle that had to go: nothing is left to judge.
-                return true;
-            }
+        o.next = now.plus(ASK_AGAIN);
+        let patience = if o.known.oom { ASK_FOR } else { ASK_LONGER };
+        o.asked = !self.no_answer && self.ask(o) || o.known.age >= patience;
+        if o.known.exit.is_some() {
+            // More is known now than when an earlier run judged it.
+            o.judged = None;
+        }
+    }
+
+    /// A kill that the death of its container told of, or a bundle that had to go, leaves nothing to judge.
+    fn try_judge(&mut self, o: &mut PendingVerdict) {
+        o.dropped = self.shared.store().get(&o.task.id).is_none();
+        if o.judged.is_none() && !o.dropped {
             self.judge(o);
         }
+    }
+
+    /// `true` where it is settled.
+    fn settle(&mut self, o: &mut PendingVerdict) -> bool {
+        let settled = o.dropped || self.decided(o);
+        self.shared.count(|c| c.settled += u64::from(settled));
+        settled
+    }
+
+    fn decided(&mut self, o: &mut PendingVerdict) -> bool {
         if o.judged.is_none() || !o.asked {
             return false;
         }
@@ -228,6 +269,7 @@ impl JudgeWorker {
             }
             Decision::Unclear => true,
             Decision::Death => {
+                self.shared.store().remove_kills_of(&o.task.id);
                 let _ = self.shared.store().change(&o.task.id, |s| {
                     if s.kind == Kind::End {
                         s.kind = Kind::Death;
@@ -270,6 +312,7 @@ impl JudgeWorker {
             // Gone, or of another name's owner: nothing more will come.
             Ok(None) => return true,
             Err(_) => {
+                self.no_answer = true;
                 self.check = Moment::default();
                 self.check_cluster();
                 return false;
@@ -301,6 +344,7 @@ impl JudgeWorker {
         }
         files.retain(|f| !added.iter().any(|a| a.name == f.name));
         files.extend(added);
+        name_models(&mut files);
         if let Ok(bytes) = pack([(id.to_owned(), files.as_slice())], 0) {
             // Where there is no room for more, or it had to go, the bundle stays as it was.
             let mut store = self.shared.store();
@@ -324,7 +368,7 @@ impl JudgeWorker {
                     o.failed = Some(Moment::now().plus(JUDGE_AGAIN));
                     return;
                 }
-                self.shared.count(|c| c.unjudged += 1);
+                self.put_off(Later::of(id));
                 Judged::default()
             }
         };
@@ -333,14 +377,50 @@ impl JudgeWorker {
         let _ = self.shared.store().change(&o.task.id, |s| {
             s.exit_code = exit;
             s.api_uid.clone_from(&o.api_uid);
-            if !judged.class.is_empty() {
-                s.state = State::Judged;
-                s.class = Some(judged.class.clone());
-                s.plane = Some(judged.plane.clone());
-                s.trigger.clone_from(&judged.trigger);
-            }
+            write(s, &judged);
         });
         o.judged = Some(judged);
+    }
+
+    /// Its end is settled without a verdict, which may still come.
+    fn put_off(&mut self, later: Option<Later>) {
+        match later.filter(|_| self.later.len() < MAX_LATER) {
+            Some(later) => self.later.push(later),
+            None => self.shared.count(|c| c.unjudged += 1),
+        }
+    }
+
+    /// Judges one that was put off, where it is time to.
+    fn judge_later(&mut self) {
+        let now = Moment::now();
+        let Some(at) = self.later.iter().position(|l| l.is_due(now)) else { return };
+        let later = self.later.swap_remove(at);
+        if self.shared.store().get(&later.id).is_none() {
+            return;
+        }
+        let path = self.shared.store().bundle(&later.id);
+        match self.judge.judge(&path) {
+            Ok(judged) => {
+                self.health.report(&Part::Judge, Ok(()));
+                let _ = self.shared.store().change(&later.id, |s| write(s, &judged));
+                if let Some(s) = self.shared.store().get(&later.id) {
+                    self.health.say(said(s));
+                }
+            }
+            Err(why) => {
+                self.health.report(&Part::Judge, Err(format!("{}: {why}", later.id)));
+                self.put_off(later.again());
+            }
+        }
+    }
+}
+
+fn write(s: &mut Summary, judged: &Judged) {
+    if !judged.class.is_empty() {
+        s.state = State::Judged;
+        s.class = Some(judged.class.clone());
+        s.plane = Some(judged.plane.clone());
+        s.trigger.clone_from(&judged.trigger);
     }
 }
 
@@ -362,6 +442,11 @@ fn said(s: &Summary) -> LogLine {
 }
 
 impl PendingVerdict {
+    /// All that will be told is told, and there is no verdict.
+    fn is_ready(&self, now: Moment) -> bool {
+        self.judged.is_none() && self.asked && self.failed.is_none_or(|again| now >= again)
+    }
+
     fn hear(&mut self, news: &InstanceEvent) {
         let who = &self.task.who;
         match news {
@@ -393,6 +478,20 @@ fn exit_of(pod: &Value, who: &ContainerRef) -> Option<Exit> {
         reason: t.get("reason").and_then(Value::as_str).unwrap_or_default().to_owned(),
         deleting,
     })
+}
+
+/// The API server's pod says more of the models than the node knew: digest of the image, volumes.
+fn name_models(files: &mut [RawFile]) {
+    let models = artifact::of_files(files);
+    let Some(manifest) = files.iter_mut().find(|f| f.name == "manifest.json").filter(|_| !models.is_empty())
+    else {
+        return;
+    };
+    let Ok(mut value) = serde_json::from_slice::<Value>(&manifest.bytes) else { return };
+    if let (Some(object), Ok(models)) = (value.as_object_mut(), serde_json::to_value(models)) {
+        object.insert("models".into(), models);
+        *manifest = json_file("manifest.json", &value);
+    }
 }
 
 #[cfg(test)]

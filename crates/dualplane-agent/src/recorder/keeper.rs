@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use dualplane_core::knowledge::Knowledge;
 use dualplane_kube::bundle::pack;
-use dualplane_node::clock::Moment;
+use dualplane_node::clock::{Anchor, Moment};
 
 use super::bundle::{self, Author};
 use super::freeze::Freeze;
@@ -22,6 +22,7 @@ use super::shared_ring::SharedRing;
 use super::time::rfc3339;
 use crate::health::{Health, Part};
 use crate::incident::{Kind, LoopKey, SCHEMA, State, Store, StoreError, Summary};
+use crate::series::LastIncident;
 
 /// Bytes that wait for room on the disk.
 const MAX_WAITING: usize = 8 << 20;
@@ -146,9 +147,18 @@ impl Keeper {
     }
 
     fn pack(&mut self, mut freeze: Freeze) -> Option<PackedBundle> {
+        // The kernel's record is that of a kill which was told, and the container lived on.
+        let lived_on = freeze.kind != Kind::Kill
+            && freeze.kills == 0
+            && self.shared.store().kills_of(&freeze.who.container_id).next().is_some();
+        if lived_on {
+            freeze.kind = Kind::End;
+            freeze.wall_ms = Anchor::take().wall_ms(freeze.noticed);
+        }
         let died_at = rfc3339(freeze.wall_ms);
         let path = freeze.container.as_ref().map(|c| c.group.path().to_owned()).unwrap_or_default();
-        let series = self.tape.series(&freeze);
+        let last = self.last_incident(&freeze.who.loop_key());
+        let series = self.tape.series(&freeze, last);
         let files = bundle::files(&mut freeze, series, &died_at, &self.author, &self.knowledge);
         let mtime = u64::try_from(freeze.wall_ms / 1000).unwrap_or_default();
         let Ok(bytes) = pack([(freeze.id.clone(), files.as_slice())], mtime) else {
@@ -181,9 +191,27 @@ impl Keeper {
             durable_ms: None,
             bytes: 0,
         };
-        let task =
-            Task { id: freeze.id.clone(), oom: freeze.oom(), who, noticed: freeze.noticed, judged: None };
+        let task = Task {
+            id: freeze.id.clone(),
+            oom: freeze.oom(),
+            lived_on,
+            who,
+            noticed: freeze.noticed,
+            judged: None,
+        };
         Some(PackedBundle { summary, bytes, noticed: freeze.noticed, path, task })
+    }
+
+    /// How the container died last, or what was killed in it.
+    fn last_incident(&self, key: &LoopKey) -> Option<LastIncident> {
+        let store = self.shared.store();
+        let judged = |s: &&Summary| s.kind != Kind::End && s.class.is_some() && s.loop_key() == *key;
+        let last = store.all().rev().find(judged)?;
+        Some(LastIncident {
+            class: last.class.clone()?,
+            plane: last.plane.clone().unwrap_or_else(|| "none".into()),
+            kind: if last.kind == Kind::Kill { "kill" } else { "death" },
+        })
     }
 
     /// Writes what waits; what does not fit stays.
@@ -236,10 +264,8 @@ impl Keeper {
         let ms = u64::try_from(Moment::now().since(p.noticed).as_millis()).ok();
         let mut store = self.shared.store();
         // A kill that its container did not survive is told by the death.
-        if p.summary.kind != Kind::Kill && !p.summary.container_id.is_empty() {
-            let same = |s: &&Summary| s.kind == Kind::Kill && s.container_id == p.summary.container_id;
-            let kills: Vec<String> = store.all().filter(same).map(|s| s.id.clone()).collect();
-            kills.iter().for_each(|id| store.remove(id));
+        if p.summary.kind == Kind::Death {
+            store.remove_kills_of(&p.summary.id);
         }
         // The bundle is safe; that its summary says so can wait for room.
         let _ = store.change(&p.summary.id, |s| s.durable_ms = ms);

@@ -14,6 +14,7 @@ mod ends;
 mod freeze;
 mod judge;
 mod keeper;
+mod later;
 mod origin;
 mod quotes;
 #[expect(clippy::module_inception, reason = "the thread that gives the folder its name")]

@@ -33,7 +33,7 @@ use crate::health::Health;
 use crate::incident::{Kind, State, Store};
 use crate::observe::Observer;
 use crate::ring::{Ring, RingCounts, RingLimits};
-use crate::view::{ContainerView, View};
+use crate::view::{ContainerView, View, XidTally};
 
 /// Between two looks at groups, where the kernel says that some came or went.
 const SWEEP: Duration = Duration::from_millis(20);
@@ -56,6 +56,9 @@ pub struct Recorder {
     pub(super) tape: SharedRing,
     pub(super) notes: Notes,
     pub(super) instances: Instances,
+    /// When groups last came or went, and when the log folders were last looked into.
+    pub(super) stirred: Moment,
+    pub(super) looked_at_logs: Moment,
     pub(super) late: Vec<(Moment, Change)>,
     pub(super) loops: CrashLoops,
     /// Instances whose end is kept or on its way: uid, container, restart.
@@ -141,7 +144,9 @@ impl Recorder {
                     plane: s.plane.clone().unwrap_or_default(),
                     trigger: s.trigger.clone(),
                 });
-                let _ = tasks.send(Task { id: s.id.clone(), oom, who, noticed: Moment::now(), judged });
+                let lived_on = s.kind == Kind::End && store.kills_of(&s.container_id).next().is_some();
+                let _ =
+                    tasks.send(Task { id: s.id.clone(), oom, lived_on, who, noticed: Moment::now(), judged });
             }
         }
         let shared = Shared::new(store);
@@ -165,6 +170,8 @@ impl Recorder {
             events: sender,
             health: Arc::clone(&health),
             check: Moment::default(),
+            no_answer: false,
+            later: Vec::new(),
         };
         let threads = vec![
             keeper.start(frozen).map_err(RecorderError::Thread)?,
@@ -184,6 +191,8 @@ impl Recorder {
             saved: now,
             tape,
             notes: Notes::default(),
+            stirred: now,
+            looked_at_logs: Moment::default(),
             late: Vec::new(),
             loops,
             seen,
@@ -207,6 +216,7 @@ impl Recorder {
             threads,
         };
         // The series first: what an earlier run left waits, the memory of a container that dies now does not.
+        recorder.count_xids();
         recorder.take_round();
         recorder.read_history();
         recorder.take_up(recovered);
@@ -270,6 +280,9 @@ impl Recorder {
         let next = self.sweep_due.map_or(self.observer.due(), |s| s.min(self.observer.due()));
         let woken = self.wake.wait(self.kernel.as_ref().map(Kernel::file), next.since(now))?;
         let mut urgent = woken.groups;
+        if woken.groups {
+            self.stirred = now;
+        }
         if woken.kernel {
             urgent |= self.listen();
         }
@@ -302,7 +315,7 @@ impl Recorder {
         self.listen();
         let gone = self.observer.round();
         self.after_look(gone);
-        self.look_at_logs();
+        self.look_at_logs_in_turn();
         self.settle_late();
         self.hear();
         self.tend();
@@ -328,10 +341,14 @@ impl Recorder {
         let notes = self.notes.of(self.observer.view(), &mask);
         self.tape.ring().append(self.observer.records(), &notes);
         for n in self.observer.noticed() {
-            if let SampleEvent::OomKills { slot, kills } = n {
-                self.counts.oom_kills += kills;
-                let entry = self.kills.entry(*slot).or_insert((0, Moment::now()));
-                entry.0 += kills;
+            match n {
+                SampleEvent::OomKills { slot, kills } => {
+                    self.counts.oom_kills += kills;
+                    let entry = self.kills.entry(*slot).or_insert((0, Moment::now()));
+                    entry.0 += kills;
+                }
+                SampleEvent::Appeared { .. } | SampleEvent::Vanished { .. } => self.stirred = self.swept,
+                _ => {}
             }
         }
         // A pod's directory comes before that of its container.
@@ -364,19 +381,42 @@ impl Recorder {
             self.records.settled();
         }
         self.records.grows(kernel.growing(), &known);
-        let mut killed = false;
+        let (mut killed, mut xids) = (false, false);
         for s in said {
             match s {
                 KernelMessage::Oom(r) => {
                     self.records.add(&r, &known);
                     killed = true;
                 }
-                KernelMessage::Xid { .. } => self.counts.xids += 1,
+                KernelMessage::Xid { .. } => {
+                    self.counts.xids += 1;
+                    xids = true;
+                }
                 KernelMessage::Driver { .. } => {}
                 KernelMessage::Lost(n) => self.counts.kernel_lost += n,
             }
         }
+        if xids {
+            self.count_xids();
+        }
         killed
+    }
+
+    /// The kernel's counts of this boot, those of earlier runs among them.
+    pub(super) fn count_xids(&mut self) {
+        let Some(kernel) = &self.kernel else { return };
+        let mut all: HashMap<String, XidTally> = HashMap::new();
+        let mut last: HashMap<&str, u64> = HashMap::new();
+        let state = kernel.state();
+        for (key, count) in state.fold.kinds() {
+            let tally = all.entry(key.gpu.clone()).or_default();
+            *tally.by_code.entry(key.code).or_default() += count.count;
+            let newest = last.entry(&key.gpu).or_default();
+            if count.last_us >= *newest {
+                (*newest, tally.last) = (count.last_us, Some(key.code));
+            }
+        }
+        self.observer.set_xids(all);
     }
 
     /// Records of the OOM killer that an earlier run has taken in: a container that died while no agent ran needs them.

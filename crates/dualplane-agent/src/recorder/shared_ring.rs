@@ -11,7 +11,7 @@ use dualplane_node::gpu::Device;
 
 use super::freeze::Freeze;
 use crate::ring::{Engine, Note, Ring};
-use crate::series::{self, Labels};
+use crate::series::{self, Labels, LastIncident};
 use crate::view::View;
 
 /// The window ends with the death and begins so long before.
@@ -29,8 +29,8 @@ impl SharedRing {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Series of a frozen container.
-    pub(super) fn series(&self, freeze: &Freeze) -> Vec<RawFile> {
+    /// Series of a frozen container; `last` is how its instance before died.
+    pub(super) fn series(&self, freeze: &Freeze, last: Option<LastIncident>) -> Vec<RawFile> {
         let to = freeze.noticed;
         let from = Moment(to.0.saturating_sub(u64::try_from(BEFORE.as_nanos()).unwrap_or(u64::MAX)));
         let path = freeze.container.as_ref().map(|c| c.group.path());
@@ -43,6 +43,7 @@ impl SharedRing {
             namespace: who.namespace.clone(),
             pod: who.pod.clone(),
             container: who.container.clone(),
+            last,
         };
         series::matrix(&window, &labels)
     }

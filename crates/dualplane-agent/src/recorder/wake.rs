@@ -3,7 +3,7 @@
 //! The kernel tells of groups that come and go through inotify on their parent's directory, as of any directory. It only
 //! makes the next look come sooner: a watch that could not be set, or a queue that overflowed, costs a second at most.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
@@ -31,29 +31,37 @@ pub(super) struct WakeReason {
 #[derive(Debug, Default)]
 pub(super) struct Waker {
     inotify: Option<OwnedFd>,
-    watched: HashSet<PathBuf>,
+    watched: HashMap<PathBuf, i32>,
+    /// Watches that the kernel ended, as their directory is gone: one of the same name needs another.
+    ended: HashSet<i32>,
 }
 
 impl Waker {
     pub(super) fn new() -> Self {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
-        Self { inotify, watched: HashSet::new() }
+        Self { inotify, watched: HashMap::new(), ended: HashSet::new() }
     }
 
     /// Watches these directories. The kernel forgets those that are gone by itself. `true` where one is new: what came
     /// into it before the watch is not told.
     pub(super) fn watch<'a>(&mut self, dirs: impl Iterator<Item = &'a Path>) -> bool {
         let Some(fd) = &self.inotify else { return false };
-        let mut now = HashSet::with_capacity(self.watched.len());
+        let mut now = HashMap::with_capacity(self.watched.len());
+        let mut new = false;
         for dir in dirs.take(MAX_WATCHES) {
-            // A directory that went and came again under its name has no watch any more; adding one twice changes nothing.
+            let known = self.watched.remove_entry(dir).filter(|(_, watch)| !self.ended.contains(watch));
+            if let Some((dir, watch)) = known {
+                now.insert(dir, watch);
+                continue;
+            }
             let flags =
                 WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::ONLYDIR | WatchFlags::DELETE_SELF;
-            if inotify::add_watch(fd, dir, flags).is_ok() {
-                now.insert(dir.to_owned());
+            if let Ok(watch) = inotify::add_watch(fd, dir, flags) {
+                new = true;
+                now.insert(dir.to_owned(), watch);
             }
         }
-        let new = now.iter().any(|d| !self.watched.contains(d));
+        self.ended.clear();
         self.watched = now;
         new
     }
@@ -88,12 +96,20 @@ impl Waker {
         Ok(WakeReason { kernel, groups })
     }
 
-    /// What exactly happened is seen by looking; the queue only has to be empty again.
-    fn drain(&self) {
+    /// What exactly happened is seen by looking; the queue only has to be empty again. After one that overflowed, all
+    /// watches are set again: some may have ended without a word.
+    fn drain(&mut self) {
         let Some(fd) = &self.inotify else { return };
         let mut buffer = [MaybeUninit::uninit(); 8192];
         let mut reader = inotify::Reader::new(fd, &mut buffer);
-        while reader.next().is_ok_and(|e| e.events() != ReadFlags::empty()) {}
+        while let Ok(e) = reader.next() {
+            if e.events().contains(ReadFlags::IGNORED) {
+                self.ended.insert(e.wd());
+            }
+            if e.events().contains(ReadFlags::QUEUE_OVERFLOW) {
+                self.watched.clear();
+            }
+        }
     }
 }
 
@@ -117,7 +133,15 @@ mod tests {
             WakeReason { kernel: false, groups: true }
         );
         assert!(Moment::now().since(began) < Duration::from_secs(5));
+        assert!(w.watch([d.path(), &d.path().join("group")].into_iter()));
         std::fs::remove_dir(d.path().join("group")).unwrap();
+        assert!(w.wait(None, Duration::from_secs(10)).unwrap().groups);
+        std::fs::create_dir(d.path().join("group")).unwrap();
+        while w.wait(None, Duration::from_millis(50)).unwrap().groups {}
+        let both = || [d.path().to_owned(), d.path().join("group")];
+        assert!(w.watch(both().iter().map(PathBuf::as_path)), "another of its name is another directory");
+        assert!(!w.watch(both().iter().map(PathBuf::as_path)));
+        std::fs::create_dir(d.path().join("group/below")).unwrap();
         assert!(w.wait(None, Duration::from_secs(10)).unwrap().groups);
         assert_eq!(
             w.wait(None, Duration::from_millis(5)).unwrap(),

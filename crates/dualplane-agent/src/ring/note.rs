@@ -89,6 +89,8 @@ struct WireNamed {
 struct WireDevice {
     uuid: String,
     index: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    minor: Option<u32>,
     name: String,
     pci: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,6 +147,7 @@ fn wire_device(d: &Device) -> WireDevice {
     WireDevice {
         uuid: d.uuid.clone(),
         index: d.index,
+        minor: d.minor,
         name: d.name.clone(),
         pci: d.pci.clone(),
         card: d.card.map(|c| c.0),
@@ -182,6 +185,7 @@ fn device(d: WireDevice) -> Device {
     Device {
         uuid: d.uuid,
         index: d.index,
+        minor: d.minor,
         name: d.name,
         pci: d.pci,
         card: d.card.map(DeviceId),
@@ -211,6 +215,7 @@ mod tests {
         let service = Group { kind: Kind::Service, identity: of_path("/system.slice/vllm.service", 1) };
         let mig = Device {
             uuid: "MIG-1".into(),
+            minor: Some(3),
             card: Some(DeviceId(0)),
             instance: Some((1, 0)),
             ..Device::default()

@@ -60,7 +60,7 @@ fn every_kind_of_record_comes_back_to_the_bit() {
         Record::container(3, at, Depth::Usage, &Memory::default()),
         Record::container(3, Moment(0), Depth::Full, &memory(3)),
         Record::shm(3, at, shm),
-        Record::engine(3, at, [Some(999_999), None, Some(u64::MAX), Some(0)]),
+        Record::engine(3, at, [Some(999_999), None, Some(u64::MAX), Some(0), None, Some(7), None, Some(9)]),
         Record::container(3, Moment(u64::MAX), Depth::Full, &memory(u64::MAX - 4096)),
     ];
     let mut records = of_container.to_vec();

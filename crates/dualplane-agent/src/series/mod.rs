@@ -15,13 +15,13 @@ mod thin;
 use std::collections::BTreeMap;
 
 use dualplane_core::evidence::RawFile;
-use dualplane_core::knowledge::metrics::{EngineMetrics, engines};
+use dualplane_core::knowledge::metrics::engines;
 use dualplane_node::cri::Named;
 use dualplane_node::sample::{Record, RecordKind};
 
 use answer::Answer;
 use clock::Clock;
-use names::{CONTAINER, DEVICE, ENGINE, HEALTH, Metric, NODE, SHM, VRAM};
+use names::{CONTAINER, DEVICE, ENGINE, HEALTH, LAST_INCIDENT, Metric, NODE, RESTARTS, SHM, VRAM};
 
 use thin::Point;
 
@@ -43,6 +43,19 @@ pub struct Labels {
     pub pod: String,
     /// Container.
     pub container: String,
+    /// How its instance before this one died, where that was judged.
+    pub last: Option<LastIncident>,
+}
+
+/// A verdict in the words of the metrics' labels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastIncident {
+    /// Class.
+    pub class: String,
+    /// Plane.
+    pub plane: String,
+    /// `death` or `kill`.
+    pub kind: &'static str,
 }
 
 /// Pairs of a name and a value.
@@ -67,6 +80,7 @@ impl Labels {
                 namespace: n.namespace.clone(),
                 pod: n.pod.clone(),
                 container: n.container.clone(),
+                last: self.last.clone(),
             },
         )
     }
@@ -82,8 +96,12 @@ pub fn matrix(window: &Window, who: &Labels) -> Vec<RawFile> {
     let Some(clock) = Clock::of(&window.rounds) else { return Vec::new() };
     let (mut host, mut engine) = (Answer::default(), Answer::default());
     for c in window.containers.values() {
-        let labels = who.of(c.named.as_ref()).pairs();
+        let who = who.of(c.named.as_ref());
+        let labels = who.pairs();
         of_container(c, &labels, &clock, &mut host);
+        if let Some(last) = &who.last {
+            of_last_incident(c, labels.clone(), last, &clock, &mut host);
+        }
         of_engine(c, labels, &clock, &mut engine);
     }
     let mut gpu = Answer::default();
@@ -119,6 +137,30 @@ fn single<T>(
 fn of_container(c: &ContainerWindow, labels: &Pairs, clock: &Clock, out: &mut Answer) {
     single(clock, &c.records, Record::memory, CONTAINER, labels, out);
     single(clock, &c.records, Record::shm_use, SHM, labels, out);
+    // It stays for as long as the instance lives: told at its first value and at its last.
+    let times = || c.records.iter().filter(|r| r.kind == RecordKind::Container).map(|r| clock.wall_ms(r.at));
+    if let Some(restart) = c.named.as_ref().and_then(|n| n.restart) {
+        let points = times().min().into_iter().chain(times().max()).map(|at| (at, f64::from(restart)));
+        out.put(RESTARTS, labels, &thin::one(points.collect(), 0));
+    }
+}
+
+/// Told as the restarts are.
+fn of_last_incident(
+    c: &ContainerWindow,
+    mut labels: Pairs,
+    last: &LastIncident,
+    clock: &Clock,
+    out: &mut Answer,
+) {
+    labels.extend([
+        ("class", last.class.clone()),
+        ("plane", last.plane.clone()),
+        ("kind", last.kind.to_owned()),
+    ]);
+    let times = || c.records.iter().filter(|r| r.kind == RecordKind::Container).map(|r| clock.wall_ms(r.at));
+    let points = times().min().into_iter().chain(times().max()).map(|at| (at, 1.0));
+    out.put(LAST_INCIDENT, &labels, &thin::one(points.collect(), 0));
 }
 
 /// Under the engine's own names, where it has them.
@@ -126,7 +168,8 @@ fn of_engine(c: &ContainerWindow, mut labels: Pairs, clock: &Clock, out: &mut An
     let said = c.engine.as_ref();
     labels.extend(said.and_then(|e| e.model.clone()).map(|m| ("model_name", m)));
     let known = said.and_then(|e| engines().iter().find(|k| k.engine == e.engine));
-    let names = known.map_or([None; 4], EngineMetrics::names);
+    let names = known.map(|k| k.names().map(|n| n.map(ToOwned::to_owned)).into_iter().chain(k.rate_names()));
+    let names = names.into_iter().flatten().chain(std::iter::repeat(None));
     for (field, ((own, unit), name)) in ENGINE.iter().zip(names).enumerate() {
         let of = |r: &Record| Some((clock.wall_ms(r.at), r.field(field)? as f64 / unit));
         let points = c.records.iter().filter(|r| r.kind == RecordKind::Engine).filter_map(of).collect();
@@ -134,7 +177,7 @@ fn of_engine(c: &ContainerWindow, mut labels: Pairs, clock: &Clock, out: &mut An
         if name.is_none() {
             labels.extend(said.map(|e| ("engine", e.engine.clone())));
         }
-        out.put(name.unwrap_or(own), &labels, &thin::one(points, 0));
+        out.put(name.as_deref().unwrap_or(own), &labels, &thin::one(points, 0));
     }
 }
 

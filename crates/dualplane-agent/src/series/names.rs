@@ -63,6 +63,12 @@ pub(super) const SHM: &[Metric<Shm>] = &[
     metric("dualplane_container_shm_used_bytes", |s| Some(s.used.0 as f64)),
 ];
 
+/// Restarts of the container in its pod, as the agent's own metrics call them.
+pub(super) const RESTARTS: &str = "dualplane_container_restarts";
+
+/// How the container's instance before this one died, by its labels, as the agent's own metrics call it.
+pub(super) const LAST_INCIDENT: &str = "dualplane_container_last_incident";
+
 /// Names of the node exporter.
 pub(super) const NODE: &[Metric<Machine>] = &[
     metric("node_memory_MemTotal_bytes", |m| b(m.total)),
@@ -89,12 +95,14 @@ pub(super) const VRAM: &[Metric<Reading>] = &[
     metric("DCGM_FI_DEV_FB_TOTAL", |r| mib(r.total)),
 ];
 
-/// Names of the DCGM exporter: percent, percent, watts, degrees Celsius, bits.
+/// Names of the DCGM exporter: percent, percent, watts, degrees Celsius, MHz, MHz, bits.
 pub(super) const DEVICE: &[Metric<Reading>] = &[
     seldom("DCGM_FI_DEV_GPU_UTIL", |r| r.busy.map(f64::from)),
     seldom("DCGM_FI_DEV_MEM_COPY_UTIL", |r| r.memory_busy.map(f64::from)),
     seldom("DCGM_FI_DEV_POWER_USAGE", |r| r.power_mw.map(|mw| f64::from(mw) / 1e3)),
     seldom("DCGM_FI_DEV_GPU_TEMP", |r| r.celsius.map(f64::from)),
+    seldom("DCGM_FI_DEV_SM_CLOCK", |r| r.sm_mhz.map(f64::from)),
+    seldom("DCGM_FI_DEV_MEM_CLOCK", |r| r.memory_mhz.map(f64::from)),
     metric("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", |r| n(r.throttle)),
 ];
 
@@ -103,15 +111,33 @@ pub(super) const HEALTH: &[Metric<Health>] = &[
     metric("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", |h| n(h.ecc_corrected)),
     metric("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", |h| n(h.ecc_uncorrected)),
     metric("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", |h| h.pcie_replays.map(f64::from)),
+    metric("DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", |h| n(h.ecc_corrected_lifetime)),
+    metric("DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", |h| n(h.ecc_uncorrected_lifetime)),
+    metric("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", |h| h.remapped_corrected.map(f64::from)),
+    metric("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", |h| h.remapped_uncorrected.map(f64::from)),
+    metric("DCGM_FI_DEV_ROW_REMAP_PENDING", |h| h.remap_pending.map(|p| f64::from(u8::from(p)))),
+    metric("DCGM_FI_DEV_ROW_REMAP_FAILURE", |h| h.remap_failed.map(|f| f64::from(u8::from(f)))),
+    metric("DCGM_FI_DEV_MEMORY_TEMP", |h| h.memory_celsius.map(f64::from)),
+    // DCGM's own gauge keeps the last Xid for ever, whenever it was; counters tell when one came.
+    metric("dualplane_gpu_xid_errors_total", |h| n(h.xids)),
+    metric("dualplane_gpu_last_xid", |h| h.last_xid.map(f64::from)),
+    metric("dualplane_gpu_pcie_sent_bytes_total", |h| n(h.pcie_sent)),
+    metric("dualplane_gpu_pcie_received_bytes_total", |h| n(h.pcie_received)),
+    metric("dualplane_gpu_nvlink0_sent_bytes_total", |h| n(h.nvlink0_sent)),
+    metric("dualplane_gpu_nvlink0_received_bytes_total", |h| n(h.nvlink0_received)),
     metric("dualplane_gpu_nvlinks_up", |h| h.nvlinks.map(f64::from)),
     metric("dualplane_gpu_nvlink_errors_total", |h| n(h.nvlink_errors)),
 ];
 
 /// An engine's numbers where the knowledge has no name for one: those of the agent's own metrics. With what a record's
 /// field is to be divided by.
-pub(super) const ENGINE: [(&str, f64); 4] = [
+pub(super) const ENGINE: [(&str, f64); 8] = [
     ("dualplane_engine_kv_cache_usage_ratio", 1e6),
     ("dualplane_engine_requests_running", 1e3),
     ("dualplane_engine_requests_waiting", 1e3),
     ("dualplane_engine_preemptions_total", 1.0),
+    ("dualplane_engine_first_tokens_total", 1.0),
+    ("dualplane_engine_time_to_first_token_seconds_total", 1e6),
+    ("dualplane_engine_prompt_tokens_total", 1.0),
+    ("dualplane_engine_generated_tokens_total", 1.0),
 ];

@@ -35,7 +35,7 @@ fn container(slot: u16) -> Note {
         pod: format!("llm-{slot}"),
         uid: None,
         container: "vllm".into(),
-        restart: None,
+        restart: Some(3),
         folder: None,
     };
     let group = Group { kind: Kind::Container, identity: of_path(&path(slot), 2) };
@@ -84,7 +84,20 @@ fn window(story: &Story) -> Window {
             Record::container(0, read, Depth::Full, &memory((story.host)(x))),
             Record::container(1, read, Depth::Full, &memory(0.1)),
             Record::shm(0, read, Shm { size: Bytes(64 << 20), used: Bytes(1 << 20) }),
-            Record::engine(0, read, [Some((x * 1e6) as u64), Some(4000), Some(500), Some(s / 60)]),
+            Record::engine(
+                0,
+                read,
+                [
+                    Some((x * 1e6) as u64),
+                    Some(4000),
+                    Some(500),
+                    Some(s / 60),
+                    Some(s),
+                    Some(s * 250_000),
+                    Some(s * 100),
+                    None,
+                ],
+            ),
         ];
         let machine = Machine {
             total: Some(Bytes(512 * GIB)),
@@ -101,6 +114,8 @@ fn window(story: &Story) -> Window {
                 free: Some(Bytes(80 * GIB - used.0)),
                 busy: Some(s as u32 % 100),
                 power_mw: Some(432_100),
+                sm_mhz: Some(1980),
+                memory_mhz: Some(2619),
                 ..Reading::default()
             };
             // Asked before the containers were read.
@@ -115,7 +130,20 @@ fn window(story: &Story) -> Window {
             records.push(Record::gpu_process(asked, &p, Some(g)));
             records.push(Record::gpu_health(
                 asked,
-                &Health { device: DeviceId(g), ecc_uncorrected: Some(0), ..Health::default() },
+                &Health {
+                    device: DeviceId(g),
+                    ecc_uncorrected: Some(0),
+                    ecc_corrected_lifetime: Some(17),
+                    remapped_uncorrected: Some(2),
+                    remap_pending: Some(true),
+                    remap_failed: Some(false),
+                    pcie_sent: Some(s << 30),
+                    nvlink0_received: Some(s << 32),
+                    memory_celsius: Some(71),
+                    xids: Some(s / 300),
+                    last_xid: (s >= 300).then_some(94),
+                    ..Health::default()
+                },
             ));
         }
         let span = Span { from: at, to: read };
@@ -131,6 +159,7 @@ fn files(story: &Story) -> Vec<RawFile> {
         namespace: "serving".into(),
         pod: "llm-0".into(),
         container: "vllm".into(),
+        last: Some(LastIncident { class: "host_oom_killed".into(), plane: "host".into(), kind: "death" }),
     };
     matrix(&window(story), &who)
 }
@@ -215,7 +244,7 @@ fn values_keep_their_units_times_and_names() {
     let names: Vec<&str> = all.iter().map(|f| f.name.as_str()).collect();
     assert_eq!(names, ["series/host.json", "series/gpu.json", "series/node.json", "series/engine.json"]);
     let bytes: usize = all.iter().map(|f| f.bytes.len()).sum();
-    assert!(bytes < 250_000, "{bytes}");
+    assert!(bytes < 330_000, "{bytes}");
     let bundle = Bundle::from_files(all);
     assert!(bundle.gaps.is_empty(), "{:?}", bundle.gaps);
     let of = |name: &str| bundle.metrics.iter().filter(|s| s.name == name).collect::<Vec<&Sample>>();
@@ -235,12 +264,34 @@ fn values_keep_their_units_times_and_names() {
         ("DCGM_FI_DEV_FB_TOTAL", 81920.0),
         ("DCGM_FI_DEV_POWER_USAGE", 432.1),
         ("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 0.0),
+        ("DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", 17.0),
+        ("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", 2.0),
+        ("DCGM_FI_DEV_ROW_REMAP_PENDING", 1.0),
+        ("DCGM_FI_DEV_ROW_REMAP_FAILURE", 0.0),
+        ("DCGM_FI_DEV_MEMORY_TEMP", 71.0),
+        ("DCGM_FI_DEV_SM_CLOCK", 1980.0),
+        ("DCGM_FI_DEV_MEM_CLOCK", 2619.0),
+        ("dualplane_gpu_xid_errors_total", 2.0),
+        ("dualplane_gpu_last_xid", 94.0),
+        ("dualplane_gpu_pcie_sent_bytes_total", 600.0 * GIB as f64),
+        ("dualplane_gpu_nvlink0_received_bytes_total", 2400.0 * GIB as f64),
+        ("dualplane_container_restarts", 3.0),
+        ("dualplane_container_last_incident", 1.0),
+        ("vllm:time_to_first_token_seconds_count", 600.0),
+        ("vllm:time_to_first_token_seconds_sum", 150.0),
+        ("vllm:prompt_tokens_total", 60_000.0),
         ("vllm:kv_cache_usage_perc", 1.0),
         ("vllm:num_requests_waiting", 0.5),
         ("vllm:num_preemptions_total", 10.0),
     ] {
         assert_eq!(last(name), (value, end), "{name}");
     }
+    assert!(of("vllm:generation_tokens_total").is_empty() && of("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL").is_empty());
+    let before = of("dualplane_container_last_incident")[0];
+    assert_eq!(
+        (before.label("class"), before.label("kind"), before.about("pod")),
+        (Some("host_oom_killed"), Some("death"), Some("llm-0"))
+    );
     assert!(of("container_memory_swap").is_empty(), "what the machine does not tell is left out");
     // Still for ten minutes: each 15 s.
     assert_eq!(of("container_memory_usage_bytes").len(), 41);
@@ -289,7 +340,7 @@ fn the_manual_has_each_name() {
     let names = CONTAINER.iter().map(|m| m.name).chain(SHM.iter().map(|m| m.name));
     let names = names.chain(NODE.iter().map(|m| m.name)).chain(VRAM.iter().chain(DEVICE).map(|m| m.name));
     let names = names.chain(HEALTH.iter().map(|m| m.name)).chain(ENGINE.map(|(name, _)| name));
-    for name in names.chain(["dualplane_gpu_process_memory_bytes"]) {
+    for name in names.chain(["dualplane_gpu_process_memory_bytes", RESTARTS, LAST_INCIDENT]) {
         assert!(manual.contains(&format!("| `{name}` |")), "docs/series.md has no row for {name}");
     }
 }

@@ -240,11 +240,18 @@ fn a_state_folder_that_vanishes_is_said_and_made_again_and_the_next_death_is_kep
 }
 
 #[test]
-fn a_verdict_that_failed_once_is_not_lost() {
+fn a_verdict_that_failed_is_not_lost() {
+    // Once, and so often that its end is settled before.
+    for failures in [1, 2] {
+        fails(failures);
+    }
+}
+
+fn fails(times: u32) {
     let Some(node) = Node::create("judge") else { return };
     let d = tempfile::tempdir().unwrap();
     let health = Arc::new(Health::default());
-    let judge = Box::new(Failing(1, OwnJudge(Knowledge::embedded().unwrap())));
+    let judge = Box::new(Failing(times, OwnJudge(Knowledge::embedded().unwrap())));
     let parts =
         Dependencies { gpus: Box::new(Fake::cards(2)), judge, cluster: None, health: Arc::clone(&health) };
     let mut r = Recorder::new(node.config(d.path()), parts).unwrap();

@@ -9,6 +9,8 @@ pub struct Manager {
     pub who: String,
     /// When it reverts the change, and where to change it instead.
     pub instead: String,
+    /// The release, where Helm itself deploys it.
+    pub release: Option<String>,
 }
 
 /// All managers that labels, annotations and the controller of an object name.
@@ -18,7 +20,8 @@ pub fn managers(object: &Value) -> Vec<Manager> {
     let label = |key: &str| get(metadata, "labels", key);
     let annotation = |key: &str| get(metadata, "annotations", key);
     let mut out = Vec::new();
-    let mut add = |who: String, instead: &str| out.push(Manager { who, instead: instead.to_owned() });
+    let mut add =
+        |who: String, instead: &str| out.push(Manager { who, instead: instead.to_owned(), release: None });
 
     let flux_release = label("helm.toolkit.fluxcd.io/name");
     let release = annotation("meta.helm.sh/release-name");
@@ -46,6 +49,11 @@ pub fn managers(object: &Value) -> Vec<Manager> {
     }
     if let Some(owner) = controller(metadata) {
         add(owner, "created it and reverts it at its next reconciliation; change it there");
+    }
+    // An application of Argo CD renders the chart itself: its values stand at the application's source.
+    let rendered = tracked.is_some() || label("argocd.argoproj.io/instance").is_some();
+    if let Some(helm) = out.first_mut().filter(|_| flux_release.is_none() && !rendered) {
+        helm.release = release.map(str::to_owned);
     }
     out
 }

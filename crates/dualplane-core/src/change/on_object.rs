@@ -5,7 +5,8 @@ use dualplane_engines::Engines;
 use serde_json::{Map, Value, json};
 
 use super::fit::{LISTS, Role, template_paths};
-use super::setting::{Change, NotMade, outcome, resources_hold};
+use super::setting::{Change, NotMade, from, resources_hold};
+use super::settings_file::{filled, in_file, of_container, of_variables};
 use crate::evidence::invocation;
 
 /// Why there is no patch for an object.
@@ -27,10 +28,47 @@ pub enum NotOnObject {
     NotMade(#[from] NotMade),
 }
 
-/// A container of an object, and the list in which it stands.
-type Place<'v> = (&'static str, &'v Value);
+/// A container of an object, the list in which it stands, and the volumes of its pods.
+#[derive(Clone, Copy)]
+struct Place<'v> {
+    field: &'static str,
+    container: &'v Value,
+    volumes: &'v [Value],
+}
 
-/// The patch in the common form, `spec.template.spec`; `None` where the object is so already.
+/// What changes make of an object and of the ConfigMap from which its server takes its settings.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Made {
+    /// The object's patch in the common form, `spec.template`; `None` where it is so already.
+    pub template: Option<Value>,
+    /// The ConfigMap, and its patch.
+    pub map: Option<(String, Value)>,
+}
+
+/// Names of the ConfigMaps that decide what the changes become: that of a settings file, and those of variables.
+///
+/// # Errors
+/// See [`NotOnObject`].
+pub fn config_maps(
+    changes: &[Change],
+    object: &Value,
+    container: Option<&str>,
+    role: Option<Role>,
+    engines: &Engines,
+) -> Result<Vec<String>, NotOnObject> {
+    let at = place(changes, object, container, role, engines)?;
+    let mut out: Vec<String> = of_variables(at.container).map(str::to_owned).collect();
+    if !changes.iter().any(|c| matches!(c, Change::Setting(_))) {
+        out.clear();
+    }
+    let known = invocation(at.container);
+    out.extend(of_container(changes, at.container, at.volumes, &known, engines).map(|f| f.map));
+    out.sort();
+    out.dedup();
+    Ok(out)
+}
+
+/// Computes what changes make of an object, given those of its ConfigMaps that could be read.
 ///
 /// # Errors
 /// See [`NotOnObject`].
@@ -40,17 +78,39 @@ pub fn on_object(
     container: Option<&str>,
     role: Option<Role>,
     engines: &Engines,
-) -> Result<Option<Value>, NotOnObject> {
-    let (field, found) = place(changes, object, container, role, engines)?;
-    resources_hold(changes, found)?;
-    let mut made = outcome(changes, &invocation(found), engines)?.fields;
-    if made.is_empty() {
-        return Ok(None);
+    maps: &[Value],
+) -> Result<Made, NotOnObject> {
+    let at = place(changes, object, container, role, engines)?;
+    resources_hold(changes, at.container)?;
+    let own = invocation(at.container);
+    let known = filled(&own, at.container, maps);
+    let file = of_container(changes, at.container, at.volumes, &known, engines);
+    let held = file.as_ref().and_then(|f| {
+        let map = maps.iter().find(|m| str_at(m, "/metadata/name") == f.map)?;
+        Some((f, map, map.get("data")?.get(&f.key)?.as_str()?))
+    });
+    let mut rest = changes.to_vec();
+    let mut template = Map::new();
+    let mut patched = None;
+    if let Some((file, map, text)) = held {
+        let made = in_file(changes, file, text, &known, engines)?;
+        if let Some(patch) = made.patch(file, map)? {
+            patched = Some((file.map.clone(), patch));
+            if let Value::Object(fields) = made.template() {
+                template.extend(fields);
+            }
+        }
+        rest = made.rest;
     }
-    let mut item = Map::new();
-    item.insert("name".into(), found.get("name").cloned().unwrap_or_default());
-    item.append(&mut made);
-    Ok(Some(json!({ "spec": { "template": { "spec": { field: [item] } } } })))
+    let mut fields = from(&rest, &own, known, engines)?.fields;
+    if !fields.is_empty() {
+        let mut item = Map::new();
+        item.insert("name".into(), at.container.get("name").cloned().unwrap_or_default());
+        item.append(&mut fields);
+        template.insert("spec".into(), json!({ at.field: [item] }));
+    }
+    let template = (!template.is_empty()).then(|| json!({ "spec": { "template": template } }));
+    Ok(Made { template, map: patched })
 }
 
 fn place<'v>(
@@ -71,21 +131,25 @@ fn place<'v>(
     let all: Vec<Place<'v>> = roots
         .iter()
         .take(1)
-        .flat_map(|r| LISTS.map(|l| (l, list(object, &format!("{r}/spec/{l}")))))
-        .flat_map(|(l, items)| items.iter().map(move |c| (l, c)))
+        .flat_map(|r| LISTS.map(|l| (l, *r)))
+        .flat_map(|(field, r)| {
+            let volumes = list(object, &format!("{r}/spec/volumes"));
+            let items = list(object, &format!("{r}/spec/{field}")).iter();
+            items.map(move |container| Place { field, container, volumes })
+        })
         .collect();
-    let names = || all.iter().map(|(_, c)| str_at(c, "/name").to_owned()).collect();
+    let names = || all.iter().map(|p| str_at(p.container, "/name").to_owned()).collect();
     if let Some(container) = container {
-        let named = all.iter().find(|(_, c)| str_at(c, "/name") == container).copied();
+        let named = all.iter().find(|p| str_at(p.container, "/name") == container).copied();
         return named
             .ok_or_else(|| NotOnObject::NoContainer { container: container.to_owned(), has: names() });
     }
     // The only one, or the only one that starts the engine.
-    let mains: Vec<Place<'v>> = all.iter().filter(|(l, _)| *l == "containers").copied().collect();
+    let mains: Vec<Place<'v>> = all.iter().filter(|p| p.field == "containers").copied().collect();
     let engine =
         changes.iter().find_map(|c| if let Change::Setting(s) = c { engines.get(&s.engine) } else { None });
     let starts = |c: &Value| engine.is_some_and(|e| invocation(c).starts(e, engines));
-    let mut servers = mains.iter().filter(|(_, c)| mains.len() == 1 || starts(c));
+    let mut servers = mains.iter().filter(|p| mains.len() == 1 || starts(p.container));
     match (servers.next(), servers.next()) {
         (Some(one), None) => Ok(*one),
         _ => Err(NotOnObject::Container(names())),
@@ -102,7 +166,7 @@ mod tests {
     }
 
     fn of(object: &Value, container: Option<&str>) -> Result<Option<Value>, NotOnObject> {
-        on_object(&changes(), object, container, None, Engines::embedded())
+        on_object(&changes(), object, container, None, Engines::embedded(), &[]).map(|m| m.template)
     }
 
     #[test]

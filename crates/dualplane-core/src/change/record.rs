@@ -65,6 +65,19 @@ impl std::fmt::Display for ObjectRef {
     }
 }
 
+/// What was changed of the ConfigMap from which the server takes its settings, before the object was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Which object.
+    pub object: ObjectRef,
+    /// Content type of the patch.
+    pub patch_type: String,
+    /// The patch as it was sent, but for the resource version.
+    pub patch: Value,
+    /// Each changed path with its values before and after.
+    pub changes: Vec<Edit>,
+}
+
 /// A change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -94,6 +107,9 @@ pub struct Record {
     pub context: Option<String>,
     /// Which object.
     pub object: ObjectRef,
+    /// The ConfigMap that was changed before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings_file: Option<Part>,
     /// Title of the action that it carries out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
@@ -133,7 +149,8 @@ impl Record {
         }
         // What every path begins with tells nothing.
         let short = |path: String| path.strip_prefix("spec.template.spec.").unwrap_or(&path).to_owned();
-        let paths: Vec<String> = self.changes.iter().map(|e| short(super::path::at(&e.path))).collect();
+        let file = self.settings_file.iter().flat_map(|f| &f.changes);
+        let paths: Vec<String> = file.chain(&self.changes).map(|e| short(super::path::at(&e.path))).collect();
         paths.join(", ")
     }
 }

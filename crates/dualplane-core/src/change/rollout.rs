@@ -28,6 +28,10 @@ pub fn rollout(object: &Value, edits: &[Edit], budgets: &[Value]) -> Vec<String>
         out.extend(resized(object, edits));
         return out;
     }
+    if kind == "ConfigMap" {
+        out.push("Servers read it when they start: every other workload that uses it takes the change with its next pod.".into());
+        return out;
+    }
     if !touches_pods(edits) {
         out.push("The pod template does not change: no pod restarts.".into());
         return out;

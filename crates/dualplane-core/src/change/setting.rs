@@ -74,6 +74,28 @@ pub enum NotMade {
     /// The engine of a later report.
     #[error("engine {0} is not known here")]
     Engine(String),
+    /// A settings file that cannot be changed line by line.
+    #[error(
+        "key {key} of ConfigMap {map} holds the server's settings in a form that is not changed safely: set {name} there by hand"
+    )]
+    InFile {
+        /// What is to be set.
+        name: String,
+        /// The ConfigMap.
+        map: String,
+        /// Its key.
+        key: String,
+    },
+    /// A settings file in a ConfigMap that cannot be changed.
+    #[error(
+        "the server reads its settings from key {key} of ConfigMap {map}, which is immutable: create a copy under another name with the change, and mount that one instead"
+    )]
+    Immutable {
+        /// The ConfigMap.
+        map: String,
+        /// Its key.
+        key: String,
+    },
     /// It is not what the report computed with.
     #[error("{name} was {was} in the report, but it is {now} now")]
     Moved {
@@ -116,7 +138,7 @@ impl Resource {
 }
 
 impl Setting {
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let name = self.names.first().map_or("", String::as_str);
         match &self.value {
             Some(value) if name.starts_with('-') => format!("{name} {value}"),
@@ -136,7 +158,7 @@ impl Setting {
     }
 
     /// What stands against it: the value moved since the report.
-    fn moved(&self, now: Option<&str>) -> Option<NotMade> {
+    pub(super) fn moved(&self, now: Option<&str>) -> Option<NotMade> {
         let wanted = |now: &str| self.value.as_deref().is_some_and(|v| same(v, now));
         let holds = match (now, self.was.as_deref()) {
             (Some(now), _) if wanted(now) => true,
@@ -164,7 +186,17 @@ fn same(a: &str, b: &str) -> bool {
 /// # Errors
 /// See [`NotMade`].
 pub fn outcome(changes: &[Change], invocation: &Invocation, engines: &Engines) -> Result<Outcome, NotMade> {
-    let mut now = invocation.clone();
+    from(changes, invocation, invocation.clone(), engines)
+}
+
+/// The same, where more is known of the variables than the object itself says.
+pub(super) fn from(
+    changes: &[Change],
+    invocation: &Invocation,
+    known: Invocation,
+    engines: &Engines,
+) -> Result<Outcome, NotMade> {
+    let mut now = known.clone();
     let mut hidden = Vec::new();
     let (mut limits, mut requests) = (BTreeMap::new(), Map::new());
     for change in changes {
@@ -194,7 +226,7 @@ pub fn outcome(changes: &[Change], invocation: &Invocation, engines: &Engines) -
             }
         }
     }
-    let mut fields = changed(invocation, &now);
+    let mut fields = changed(invocation, &known, &now);
     if !limits.is_empty() {
         let mut resources = json!({ "limits": limits });
         if let Some(resources) = resources.as_object_mut().filter(|_| !requests.is_empty()) {
@@ -207,7 +239,7 @@ pub fn outcome(changes: &[Change], invocation: &Invocation, engines: &Engines) -
 }
 
 /// The lists that differ: those of words as a whole, the environment by its names.
-fn changed(before: &Invocation, after: &Invocation) -> Map<String, Value> {
+fn changed(object: &Invocation, before: &Invocation, after: &Invocation) -> Map<String, Value> {
     let mut out = Map::new();
     for (field, b, a) in [("command", &before.command, &after.command), ("args", &before.args, &after.args)] {
         if b != a {
@@ -217,7 +249,7 @@ fn changed(before: &Invocation, after: &Invocation) -> Map<String, Value> {
     let mut env = Vec::new();
     for v in after.env.iter().filter(|v| !before.env.contains(v)) {
         let mut item = json!({ "name": v.name, "value": v.value });
-        let elsewhere = before.env.iter().any(|b| b.name == v.name && b.value.is_none());
+        let elsewhere = object.env.iter().any(|o| o.name == v.name && o.value.is_none());
         if let Some(item) = item.as_object_mut().filter(|_| elsewhere) {
             item.insert("valueFrom".into(), Value::Null);
         }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::diff::clean;
 use super::path::identities;
 use crate::knowledge::Knowledge;
-use crate::redact;
+use crate::redact::{self, Redactor};
 use crate::text::printable;
 
 /// What a line is.
@@ -75,6 +75,10 @@ impl Show<'_> {
                     self.line(Mark::Context, depth, &format!("{key}:"));
                     self.lists(depth, key, b, a);
                 }
+                (Some(Value::String(b)), Some(Value::String(a))) if b.contains('\n') && a.contains('\n') => {
+                    self.line(Mark::Context, depth, &format!("{key}: |"));
+                    self.texts(depth + 1, b, a);
+                }
                 (b, a) => {
                     for (mark, value, of) in [(Mark::Removed, b, before), (Mark::Added, a, after)] {
                         if let Some(value) = value {
@@ -122,8 +126,42 @@ impl Show<'_> {
         if let Some(neighbour) = head.checked_sub(1).and_then(|i| before.get(i)) {
             self.item(Mark::Context, depth, neighbour);
         }
-        middle(before).iter().for_each(|v| self.item(Mark::Removed, depth, v));
-        middle(after).iter().for_each(|v| self.item(Mark::Added, depth, v));
+        let (went, came) = (middle(before), middle(after));
+        if let ([Value::String(b)], [Value::String(a)]) = (went.as_slice(), came.as_slice())
+            && b.contains('\n')
+            && a.contains('\n')
+        {
+            self.line(Mark::Context, depth, "- |");
+            return self.texts(depth + 1, b, a);
+        }
+        went.iter().for_each(|v| self.item(Mark::Removed, depth, v));
+        came.iter().for_each(|v| self.item(Mark::Added, depth, v));
+    }
+
+    /// Texts of several lines: a script, or a file in a ConfigMap. A secret may go over several of them, so that they are
+    /// masked as a whole.
+    fn texts(&mut self, depth: usize, before: &str, after: &str) {
+        let masked = |text: &str| Redactor::new(self.knowledge).text(text).into_owned();
+        let (before, after) = (masked(before), masked(after));
+        let (b, a): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+        let head = b.iter().zip(&a).take_while(|(b, a)| b == a).count();
+        let most = b.len().min(a.len()) - head;
+        let tail = b.iter().rev().zip(a.iter().rev()).take_while(|(b, a)| b == a).count().min(most);
+        let neighbour = head.checked_sub(1).and_then(|i| b.get(i)).map(|l| (Mark::Context, *l));
+        let part = |list: &[&'_ str], mark: Mark| -> Vec<(Mark, String)> {
+            let middle = list.get(head..list.len() - tail).unwrap_or_default();
+            middle.iter().map(|l| (mark, (*l).to_owned())).collect()
+        };
+        let mut lines: Vec<(Mark, String)> = neighbour.into_iter().map(|(m, l)| (m, l.to_owned())).collect();
+        lines.extend(part(&b, Mark::Removed));
+        lines.extend(part(&a, Mark::Added));
+        for (mark, line) in lines {
+            let mut cut: String = line.chars().take(MAX_VALUE).collect();
+            if cut.len() < line.len() {
+                cut.push('…');
+            }
+            self.line(mark, depth, &cut);
+        }
     }
 
     fn item(&mut self, mark: Mark, depth: usize, value: &Value) {
@@ -224,6 +262,19 @@ mod tests {
             " spec:\n   containers:\n   - name: server\n     args:\n     - --max-num-seqs\n-    - \"256\"\n+    - \"128\"\n     resources:\n       limits:\n-        memory: 1Gi\n+        memory: 2Gi\n+    env:\n+    - name: A\n+      value: \"1\"\n"
         );
         assert_eq!(shown(&before, &before), "");
+    }
+
+    #[test]
+    fn of_a_text_only_the_lines_that_change_are_shown() {
+        let of = |v: &str| json!({"data": {"serve.yaml": format!("model: m\napi-key: sk-planted0planted1planted2\nmax-model-len: {v}\nseed: 1\n")}});
+        let text = shown(&of("8192"), &of("4096"));
+        assert!(text.ends_with("-    max-model-len: 8192\n+    max-model-len: 4096\n"), "{text}");
+        assert!(!text.contains("planted0") && !text.contains("seed"), "{text}");
+        let of = |v: &str| json!({"args": ["-c", format!("set -e\nserve -l {v}\n")]});
+        assert_eq!(
+            shown(&of("8"), &of("4")),
+            " args:\n - \"-c\"\n - |\n   set -e\n-  serve -l 8\n+  serve -l 4\n"
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub use gpu::model as gpu_model;
 use gpu::{smi, torch};
 pub use host::model as host_model;
 use host::{cgroup, machine, processes};
-pub use kube::invocation;
+pub use kube::{Mount, UNIT_LABEL, VERDICT_REASON, in_group, invocation, map_of, mounts};
 use kube::{
     describe, describe_pod, inspect, kubelet, list as kube_list, merge, model as kube_model, revisions,
     scaling, split, status, tables,
@@ -28,6 +28,7 @@ pub use kube_model::{
     State, Termination, Volume,
 };
 pub(crate) use lines::parts;
+pub(crate) use lines::prose::sentences;
 use lines::{encoding, paste, prose, rotation, sifted, stream, wrap};
 pub use lines::{framing, prefix};
 use metrics::{exports, promql};
@@ -205,6 +206,11 @@ pub struct Bundle {
 }
 
 impl Bundle {
+    /// The cards of all printouts of GPU tools, each with its printout.
+    pub(crate) fn printed_gpus(&self) -> impl Iterator<Item = (&gpu_model::GpuSnapshot, &gpu_model::Gpu)> {
+        self.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g)))
+    }
+
     /// Reads files into a bundle. Never fails: what cannot be read is a gap.
     #[must_use]
     pub fn from_files(mut files: Vec<RawFile>) -> Self {

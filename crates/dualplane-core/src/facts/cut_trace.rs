@@ -5,6 +5,9 @@ use std::collections::HashMap;
 /// Processes that are followed at the same time.
 const MAX_PROCESSES: usize = 256;
 
+/// A traceback that is cut behind its head was one, too.
+const HEAD: &str = "Traceback (most recent call last):";
+
 /// The last frame of each process behind which no exception stands.
 #[derive(Debug, Default)]
 pub(super) struct CutTraces {
@@ -14,7 +17,7 @@ pub(super) struct CutTraces {
 impl CutTraces {
     /// One line of a process, without its prefix.
     pub(super) fn line(&mut self, process: &str, message: &str, number: u64, raw: &str) {
-        if is_frame(message) {
+        if is_frame(message) || message.trim_start().starts_with(HEAD) {
             if let Some(last) = self.by_process.get_mut(process) {
                 *last = (number, raw.to_owned());
             } else if self.by_process.len() < MAX_PROCESSES {
@@ -68,6 +71,7 @@ mod tests {
             Some(2)
         );
         assert_eq!(cut(&[FRAME, "AsyncLLM output_handler failed."]), Some(1));
+        assert_eq!(cut(&[HEAD, "AsyncLLM output_handler failed."]), Some(1));
     }
 
     #[test]

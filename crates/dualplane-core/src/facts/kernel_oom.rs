@@ -10,6 +10,7 @@ use dualplane_base::cgroup_path::{container_id, pod_uid};
 use super::Place;
 use super::kernel_tasks::{Task, Tasks};
 use super::openings::{BEHIND_AN_ERROR, Opening};
+use crate::evidence::in_group;
 use crate::time::Stamp;
 use crate::units::{Bytes, KIB};
 
@@ -136,6 +137,12 @@ impl OomRecord {
     #[must_use]
     pub fn container_id(&self) -> Option<String> {
         self.task_memcg.as_deref().and_then(container_id)
+    }
+
+    /// The victim was in this group, or its limit was the one that was hit.
+    #[must_use]
+    pub fn in_group(&self, group: &str) -> bool {
+        [&self.task_memcg, &self.oom_memcg].into_iter().flatten().any(|p| in_group(p, group))
     }
 
     /// The record's first lines are lost (a ring buffer's edge): it has no "invoked oom-killer" line.

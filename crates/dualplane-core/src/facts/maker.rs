@@ -13,6 +13,10 @@ pub enum Maker {
     Amd,
     /// Intel.
     Intel,
+    /// Huawei's Ascend.
+    Ascend,
+    /// Intel's Gaudi, which has tools of its own.
+    Gaudi,
 }
 
 /// What tells of a maker: its resource in a pod, a word of its images, words of its run time's errors.
@@ -29,7 +33,15 @@ const SIGNS: &[Signs] = &[
         maker: Maker::Amd,
         resources: &["amd.com/"],
         images: &["rocm"],
-        errors: &["HIP out of memory", "HIP error", "hipError", "ROCm error", "amdgpu"],
+        errors: &[
+            "HIP out of memory",
+            "HIP error",
+            "hipError",
+            "ROCm error",
+            "amdgpu",
+            "Memory access fault by GPU node",
+            "HSA_STATUS_ERROR",
+        ],
         tools: &["rocm-smi", "amd-smi"],
     },
     Signs {
@@ -38,6 +50,20 @@ const SIGNS: &[Signs] = &[
         images: &["-xpu", "xpu-", "intel-xpu", "ipex"],
         errors: &["XPU out of memory", "XPU error", "UR_RESULT_ERROR", "ZE_RESULT_ERROR"],
         tools: &["xpu-smi"],
+    },
+    Signs {
+        maker: Maker::Ascend,
+        resources: &["huawei.com/"],
+        images: &["ascend", "-npu"],
+        errors: &["NPU out of memory", "NPU error", "aclrt"],
+        tools: &["npu-smi"],
+    },
+    Signs {
+        maker: Maker::Gaudi,
+        resources: &["habana.ai/"],
+        images: &["gaudi", "habana"],
+        errors: &["PT_DEVMEM", "synStatus", "PT_BRIDGE"],
+        tools: &["hl-smi"],
     },
 ];
 
@@ -67,6 +93,8 @@ impl Maker {
             Self::Nvidia => "nvidia-smi",
             Self::Amd => "amd-smi",
             Self::Intel => "xpu-smi",
+            Self::Ascend => "npu-smi",
+            Self::Gaudi => "hl-smi",
         }
     }
 
@@ -77,6 +105,8 @@ impl Maker {
             Self::Nvidia => "nvidia-smi --query-gpu=memory.used,memory.free,memory.total --format=csv",
             Self::Amd => "amd-smi metric --mem-usage",
             Self::Intel => "xpu-smi --query-gpu=memory.used,memory.free,memory.total --format=csv",
+            Self::Ascend => "npu-smi info",
+            Self::Gaudi => "hl-smi -Q memory.used,memory.free,memory.total -f csv",
         }
     }
 
@@ -85,7 +115,7 @@ impl Maker {
     pub fn usage(self) -> &'static str {
         match self {
             Self::Nvidia => "nvidia-smi --query-gpu=timestamp,index,memory.used,memory.total --format=csv",
-            Self::Amd | Self::Intel => self.memory(),
+            Self::Amd | Self::Intel | Self::Ascend | Self::Gaudi => self.memory(),
         }
     }
 
@@ -98,6 +128,8 @@ impl Maker {
             Self::Intel => {
                 "xpu-smi --query-gpu=timestamp,memory.used,memory.total --format=csv --loop-ms=10000"
             }
+            Self::Ascend => "watch -n 10 npu-smi info",
+            Self::Gaudi => "hl-smi -Q timestamp,memory.used,memory.total -f csv -l 10",
         }
     }
 
@@ -112,6 +144,8 @@ impl Maker {
             Self::Intel => {
                 "xpu-smi --query-gpu=timestamp,memory.used,memory.free,memory.total --format=csv --loop-ms=200"
             }
+            Self::Ascend => "watch -n 1 npu-smi info",
+            Self::Gaudi => "hl-smi -Q timestamp,memory.used,memory.free,memory.total -f csv -l 1",
         }
     }
 
@@ -122,6 +156,8 @@ impl Maker {
             Self::Nvidia => "nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,name --format=csv",
             Self::Amd => "amd-smi process",
             Self::Intel => "xpu-smi ps",
+            Self::Ascend => "npu-smi info",
+            Self::Gaudi => "hl-smi",
         }
     }
 
@@ -132,6 +168,8 @@ impl Maker {
             Self::Nvidia => "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT",
             Self::Amd => "amd-smi metric --ecc",
             Self::Intel => "xpu-smi health -l",
+            Self::Ascend => "npu-smi info",
+            Self::Gaudi => "hl-smi -q -d ECC",
         }
     }
 
@@ -142,6 +180,8 @@ impl Maker {
             Self::Nvidia => "dmesg -T | grep -E 'NVRM|Xid'",
             Self::Amd => "dmesg -T | grep -E 'amdgpu|kfd'",
             Self::Intel => "dmesg -T | grep -E 'i915|xe '",
+            Self::Ascend => "dmesg -T | grep -iE 'ascend|davinci|npu'",
+            Self::Gaudi => "dmesg -T | grep -i habanalabs",
         }
     }
 }
@@ -167,6 +207,8 @@ mod tests {
             ("rocm/vllm:latest", "amd.com/gpu", Maker::Amd),
             ("rocm/vllm-dev:nightly", "", Maker::Amd),
             ("intel/vllm:0.10.2-xpu", "gpu.intel.com/xe", Maker::Intel),
+            ("quay.io/ascend/vllm-ascend:v0.11.0", "huawei.com/Ascend910", Maker::Ascend),
+            ("ghcr.io/huggingface/tgi-gaudi:2.3.1", "", Maker::Gaudi),
             ("vllm/vllm-openai:v0.11.2", "", Maker::Nvidia),
         ] {
             assert_eq!(maker(&pod(image, device), &Facts::default()), want, "{image} {device}");

@@ -14,8 +14,10 @@ mod maker;
 pub(crate) mod openings;
 pub(crate) mod owner;
 mod pools;
+pub mod quantised;
 pub(crate) mod quote;
 mod scan;
+mod sentences;
 mod settings;
 mod summary;
 pub(crate) mod trace;
@@ -31,6 +33,7 @@ pub use kernel_oom::{Constraint, OomRecord, Victim};
 pub use kernel_tasks::Task;
 pub use maker::Maker;
 pub use pools::{MemoryPools, Pools};
+pub use scan::NodeLogs;
 pub(crate) use scan::{CONTEXT_LINES, KEPT_PER_SIGNATURE};
 pub use summary::LogSummary;
 pub use xid::{XidEvent, pci_address};
@@ -113,14 +116,28 @@ pub enum MigSeen {
 /// Extracts all facts of a bundle. Total: odd input gives fewer facts.
 #[must_use]
 pub fn extract(bundle: &Bundle, knowledge: &Knowledge) -> Facts {
+    extract_of(bundle, knowledge, None)
+}
+
+/// The same for one of several pods: `shared` keeps what a node's kernel log says for the next pod of that node.
+#[must_use]
+pub fn extract_shared(bundle: &Bundle, knowledge: &Knowledge, shared: &mut NodeLogs) -> Facts {
+    extract_of(bundle, knowledge, Some(shared))
+}
+
+fn extract_of(bundle: &Bundle, knowledge: &Knowledge, mut shared: Option<&mut NodeLogs>) -> Facts {
     let mut facts = Facts::default();
     let mut owners = owner::Owners::of(bundle);
     for log in &bundle.logs {
-        scan::scan(log, knowledge, &owners, &mut facts);
+        match &mut shared {
+            Some(shared) if log.kernel => shared.scan(log, knowledge, &owners, &mut facts),
+            _ => scan::scan(log, knowledge, &owners, &mut facts),
+        }
     }
     owners.learn(&facts.ooms);
     facts.keep_own(&owners, knowledge);
     objects(bundle, knowledge, &mut facts);
+    sentences::read(bundle, knowledge, &mut facts);
     facts.reference = reference(bundle, &facts);
     let reference = facts.reference;
     for hit in facts.hits.iter_mut().chain(&mut facts.object_hits) {
@@ -190,8 +207,11 @@ fn objects(bundle: &Bundle, knowledge: &Knowledge, facts: &mut Facts) {
     for pod in &bundle.pods {
         let place = Place { file: pod.file.clone(), line: None };
         let mut texts = Vec::new();
-        if let (Some(reason), Some(message)) = (&pod.reason, &pod.message) {
-            texts.push((format!("{reason}: {message}"), message.clone(), None));
+        if let Some(reason) = &pod.reason {
+            // A row of a table tells the reason alone.
+            let message = pod.message.as_deref().unwrap_or_default();
+            let quoted = if message.is_empty() { reason } else { message };
+            texts.push((format!("{reason}: {message}"), quoted.to_owned(), None));
         }
         for c in pod.containers.iter().filter_map(|c| c.status.as_ref()) {
             for t in c.terminations() {

@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 
 use dualplane_base::cgroup_path::{container_id, pod_uid};
 
-use super::{Hit, OomRecord, XidEvent};
-use crate::evidence::{Bundle, ContainerStatus, died};
+use super::{Hit, OomRecord, Victim, XidEvent};
+use crate::evidence::{Bundle, ContainerStatus, died, in_group};
 use crate::knowledge::Knowledge;
+use crate::units::Bytes;
 
 /// Whom a line is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub(crate) enum Whose {
 pub(crate) struct Owners {
     uids: BTreeSet<String>,
     ids: BTreeSet<String>,
+    /// Groups of systemd units, which have neither.
+    groups: Vec<String>,
     /// Pids of the machine that are known to be ours, and whether there are no others.
     pids: BTreeSet<u64>,
     all_pids: bool,
@@ -35,6 +38,10 @@ pub(crate) struct Owners {
     others: BTreeSet<u64>,
     /// Their status leaves it open that the kernel killed them: it says so, or does not say how they ended.
     maybe_killed: bool,
+    /// They ended by SIGKILL, and their status does not say who sent it.
+    by_sigkill: bool,
+    /// The most that a container of theirs may hold; `None` where one has no limit that the evidence shows.
+    may_hold: Option<Bytes>,
 }
 
 impl Owners {
@@ -44,12 +51,23 @@ impl Owners {
         let mut out = Self::default();
         for pod in bundle.pods.iter().filter(|p| !failed || died(p)) {
             out.uids.extend([Some(&pod.uid), pod.config_hash.as_ref()].into_iter().flatten().cloned());
+            out.groups.extend(pod.unit_group().map(str::to_owned));
             let statuses = pod.containers.iter().filter_map(|c| c.status.as_ref());
             out.ids.extend(statuses.clone().flat_map(ContainerStatus::instance_ids).map(str::to_owned));
             out.maybe_killed |= statuses
+                .clone()
                 .flat_map(ContainerStatus::terminations)
-                .any(|t| t.reason == "OOMKilled" || t.exit_code.is_none());
+                .any(|t| t.oom_killed() || t.exit_code.is_none());
+            // An evicted or preempted pod was killed by the kubelet.
+            out.by_sigkill |= pod.reason.is_none()
+                && statuses.flat_map(ContainerStatus::terminations).any(|t| t.exit_code == Some(137));
         }
+        let limits = bundle
+            .pods
+            .iter()
+            .filter(|p| !failed || died(p))
+            .flat_map(|p| p.containers.iter().map(|c| c.memory_limit));
+        out.may_hold = limits.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max());
         // A name that stands where the UID should is in no path.
         out.uids.retain(|u| u.len() >= 32);
         out.ids.retain(|id| !id.is_empty());
@@ -81,6 +99,10 @@ impl Owners {
     /// Whom the path of a cgroup is of.
     pub(crate) fn of_path(&self, path: &str) -> Whose {
         let told = |known: bool| if known { Whose::Ours } else { Whose::Another };
+        let open = path.trim_matches('/').is_empty() || path.contains("..");
+        if !self.groups.is_empty() && !open {
+            return told(self.groups.iter().any(|g| in_group(path, g)));
+        }
         let (uid, id) = (pod_uid(path), container_id(path));
         if let Some(uid) = uid.as_ref().filter(|_| !self.uids.is_empty()) {
             return told(self.uids.contains(uid));
@@ -90,8 +112,11 @@ impl Owners {
         }
         // All pods together; a nested cluster may show its own root, or a path that leads out of its namespace.
         let named = uid.is_some() || id.is_some();
-        let open = path.trim_matches('/').is_empty() || path.contains("kubepods") || path.contains("..");
-        if named || open || self.uids.is_empty() { Whose::Unsaid } else { Whose::Another }
+        if named || open || path.contains("kubepods") || self.uids.is_empty() {
+            Whose::Unsaid
+        } else {
+            Whose::Another
+        }
     }
 
     /// Whose process it is.
@@ -121,8 +146,7 @@ impl Owners {
         if !hit.of_kernel() {
             return Whose::Unsaid;
         }
-        let word = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '=' | '(' | ')');
-        let paths = hit.text.split(word).filter(|w| w.len() > 32 && w.contains('/'));
+        let paths = words(&hit.text).filter(|w| w.len() > 32 && w.contains('/'));
         if let Some(whose) = paths.map(|p| self.of_path(p)).find(|w| *w != Whose::Unsaid) {
             return whose;
         }
@@ -136,7 +160,8 @@ impl Owners {
     /// Whose kill a record tells of: the victim's cgroup says it, else that of the limit, else its pid.
     pub(crate) fn of_record(&self, oom: &OomRecord) -> Whose {
         let paths = [&oom.task_memcg, &oom.oom_memcg];
-        let named = |p: &&String| pod_uid(p).is_some() || container_id(p).is_some();
+        let named =
+            |p: &&String| pod_uid(p).is_some() || container_id(p).is_some() || !self.groups.is_empty();
         if let Some(path) = paths.into_iter().flatten().find(named) {
             return self.of_path(path);
         }
@@ -149,10 +174,15 @@ impl Owners {
         if let Some(whose) = pids.next() {
             return whose;
         }
-        // The head of a record whose rest is not there, being written or lost: somebody ran out. A container that the kernel
-        // killed says so in its status.
-        let nameless = oom.victims.is_empty() && paths.iter().all(|p| p.is_none());
-        if nameless && !self.uids.is_empty() && !self.maybe_killed { Whose::Another } else { Whose::Unsaid }
+        // A head whose rest is lost or still being written, or a victim without the head that names its cgroup, which the
+        // kernel leaves out where kills come thick: somebody ran out. The runtime counts the kills at a cgroup's limit, and
+        // so the status of whom they are of says OOMKilled; on cgroup v1 it does not hear of the machine's own shortage. And
+        // no process holds more than its container may.
+        let nameless = paths.iter().all(|p| p.is_none()) && !self.uids.is_empty();
+        let too_large = |v: &Victim| self.may_hold.is_some_and(|most| v.anon.is_some_and(|anon| anon > most));
+        let of_machine = oom.constraint != super::Constraint::Memcg && !oom.victims.is_empty();
+        let open = self.maybe_killed || self.by_sigkill && of_machine;
+        if nameless && (!open || oom.victims.iter().any(too_large)) { Whose::Another } else { Whose::Unsaid }
     }
 
     /// Whose fault an Xid is, where only the process that it names suffers of it.
@@ -162,11 +192,15 @@ impl Owners {
     }
 }
 
+/// The words of a line, among which paths are: without quotes and what assigns them.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '=' | '(' | ')'))
+}
+
 impl Hit {
     /// Ids of containers that the line names.
     pub(crate) fn containers(&self) -> impl Iterator<Item = String> {
-        let word = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '=' | '(' | ')');
-        let of_paths = self.of_kernel().then(|| self.text.split(word).filter_map(container_id));
+        let of_paths = self.of_kernel().then(|| words(&self.text).filter_map(container_id));
         self.word("container_id").into_iter().chain(of_paths.into_iter().flatten())
     }
 

@@ -40,7 +40,7 @@ const CONTEXT: Bytes = Bytes(600 * MIB);
 #[must_use]
 pub fn parse(line: &str) -> Option<VramOom> {
     let mut oom = VramOom {
-        gpu: after(line, "GPU ").and_then(|r| digits(r).parse().ok()),
+        gpu: after(line, "GPU ").or_else(|| after(line, "(NPU ")).and_then(|r| digits(r).parse().ok()),
         requested: after(line, "Tried to allocate ")
             .or_else(|| after(line, "Requested size: "))
             .and_then(size),

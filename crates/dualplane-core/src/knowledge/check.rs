@@ -138,8 +138,8 @@ fn entry(s: &Signature, say: &mut impl FnMut(String)) {
     for group in pairs.filter(|g| s.pattern.as_ref().is_none_or(|p| !p.contains(&format!("(?P<{g}>")))) {
         say(format!("it compares the group {group:?}, which its pattern does not have"));
     }
-    if s.doubt.is_some() && s.mark != Mark::Failure {
-        say("doubt needs mark failure".into());
+    if s.doubt.is_some() && !matches!(s.mark, Mark::Failure | Mark::Fatal) {
+        say("doubt needs mark failure or fatal".into());
     }
     if s.any_level && s.mark != Mark::Failure {
         say("any_level needs mark failure".into());

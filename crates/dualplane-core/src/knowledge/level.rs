@@ -18,7 +18,17 @@ pub(crate) enum Level {
 const QUIET: &[&str] = &["DEBUG", "INFO", "NOTICE", "TRACE", "VERBOSE", "WARN", "WARNING"];
 const ERROR: &[&str] = &["ALERT", "CRITICAL", "EMERG", "ERR", "ERROR", "FATAL", "PANIC", "SEVERE"];
 /// Keys of structured records.
-const KEYS: &[&str] = &["level", "levelname", "lvl", "severity", "log.level"];
+const KEYS: &[&str] = &[
+    "level",
+    "levelname",
+    "lvl",
+    "severity",
+    "log.level",
+    "severitytext",
+    "severity_text",
+    "log_level",
+    "loglevel",
+];
 
 /// The level that a line names in its head, before `until`. A line that relays another names two: the inner one is of the
 /// program that printed it.
@@ -73,7 +83,7 @@ fn in_capitals(text: &str, at: usize, word: &str) -> Option<Level> {
     letter(text, at, word)
 }
 
-/// `W0424 17:25:31` of glog, `[W]` of TensorRT, `, W 123 123]` of Ray, `0.01.234 W ` of llama.cpp.
+/// `W0424 17:25:31` of glog, `[W]` of TensorRT, `, W 123 123]` of Ray, `0.01.234 W ` of llama.cpp, `43.221004: W ` of TensorFlow.
 fn letter(text: &str, at: usize, word: &str) -> Option<Level> {
     let level = match word.chars().next()? {
         'D' | 'I' | 'V' | 'W' => Level::Quiet,
@@ -86,7 +96,7 @@ fn letter(text: &str, at: usize, word: &str) -> Option<Level> {
     let alone = word.len() == 1
         && (before.ends_with('[') && behind.starts_with(']')
             || before.ends_with(", ") | before.ends_with(' ')
-                && before.trim_end().trim_end_matches(',').ends_with(|c: char| c.is_ascii_digit())
+                && before.trim_end().trim_end_matches([',', ':']).ends_with(|c: char| c.is_ascii_digit())
                 && behind.starts_with(' '));
     (glog || alone).then_some(level)
 }
@@ -102,8 +112,9 @@ fn valued(text: &str, at: usize, word: &str) -> Option<Level> {
     if !KEYS.iter().any(|k| k.eq_ignore_ascii_case(word)) {
         return None;
     }
-    let behind = text.get(at + word.len()..)?.trim_start_matches('"');
-    let value = behind.strip_prefix(['=', ':'])?.trim_start_matches([' ', '"']);
+    // A record within a record has its quotes escaped.
+    let behind = text.get(at + word.len()..)?.trim_start_matches(['"', '\\']);
+    let value = behind.strip_prefix(['=', ':'])?.trim_start_matches([' ', '"', '\\']);
     named(value.split(|c: char| !c.is_ascii_alphabetic()).next()?)
 }
 
@@ -145,6 +156,7 @@ mod tests {
             "/usr/lib/python3.12/x.py:12: UserWarning: the end",
             "2025-01-01T10:00:00.000000Z  WARN router: the end",
             "0.00.123.456 W srv the end",
+            "2026-08-24 10:11:43.221004: W external/local_xla/xla/a.cc:83] the end",
             "warning: the end",
             "WARNING 11-22 18:16:33 [model.py:2660] ValueError: the end",
         ] {

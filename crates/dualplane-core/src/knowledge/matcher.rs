@@ -9,6 +9,7 @@ use super::literals::{Found, Literals};
 use super::pattern;
 use super::signature::{Mark, SigId, Signature, Text};
 use super::spoken::is_spoken_of;
+use super::words::STEMS;
 use crate::units::{Bytes, parse_k8s_memory, parse_memory};
 
 /// A named group of a pattern, read with its unit.
@@ -43,6 +44,8 @@ pub struct Known {
     pub matches: Vec<Match>,
     /// A text that a user wrote in it holds the words of an error, which proves nothing.
     pub quotes_error: bool,
+    /// Its words may tell of a lack of memory or a lost card: they are worth reading.
+    pub worth_reading: bool,
 }
 
 /// The literals of all signatures, and whose literal is whose: the signature, and which of its literals.
@@ -55,6 +58,8 @@ pub(super) struct Matcher {
 impl Matcher {
     pub(super) fn new(signatures: &[Signature]) -> Self {
         let all = signatures.iter().flat_map(|s| s.literals.iter()).map(AsRef::as_ref);
+        // Behind those of the signatures, so that they have no owner.
+        let all = all.chain(STEMS.iter().copied());
         let owner =
             (0..).zip(signatures).flat_map(|(i, s)| (0..s.literals.len()).map(move |n| (SigId(i), n)));
         Self { literals: Literals::new(all), owner: owner.collect() }
@@ -63,8 +68,14 @@ impl Matcher {
     pub(super) fn known(&self, all: &[Signature], text: &str, near: impl Fn(&str) -> bool) -> Known {
         let mut found: Vec<Match> = Vec::new();
         let mut tried: Vec<SigId> = Vec::new();
+        let mut worth_reading = false;
         self.literals.find(text.as_bytes(), |Found { number, at }| {
-            let Some(&(id, literal)) = self.owner.get(number) else { return };
+            let Some(&(id, literal)) = self.owner.get(number) else {
+                let stem = number.checked_sub(self.owner.len()).and_then(|i| STEMS.get(i));
+                let here = text.as_bytes().get(at..).unwrap_or_default();
+                worth_reading |= stem.is_some_and(|s| here.starts_with(s.as_bytes()));
+                return;
+            };
             let Some(signature) = all.get(id.index()) else { return };
             let Some(literal) = signature.literals.get(literal) else { return };
             let whole = text.as_bytes().get(at..).is_some_and(|t| t.starts_with(literal.as_bytes()));
@@ -89,7 +100,7 @@ impl Matcher {
             found.retain(|m| matches!(mark(all, m), Some(Mark::Benign | Mark::Info | Mark::Phase)));
         }
         found.sort_by_key(|m| (m.at, m.id));
-        Known { matches: found, quotes_error }
+        Known { matches: found, quotes_error, worth_reading }
     }
 }
 

@@ -13,6 +13,7 @@ mod pattern;
 mod redaction;
 mod signature;
 mod spoken;
+mod words;
 mod xid;
 
 pub use check::{Problem, check, check_heads};
@@ -25,12 +26,16 @@ pub use matcher::{Capture, Known, Match};
 pub(crate) use redaction::Names;
 pub use redaction::{HarmlessName, Redaction, SecretName, UserField};
 pub use signature::{HostMemory, Mark, Scope, SigId, Signature, Text, Texts};
+pub(crate) use words::Said;
 pub use xid::{Xid, XidKind};
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
+
+use spoken::is_spoken_of;
 
 /// Knowledge that could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +84,8 @@ impl Knowledge {
     ///
     /// # Errors
     /// When the embedded text does not parse, which the tests of this crate exclude.
+    // A function of its own, so that `bench/knowledge.sh` can count what it costs.
+    #[inline(never)]
     pub fn embedded() -> Result<Self, KnowledgeError> {
         let doc = serde_json::from_str(embedded::DOCUMENT)?;
         Ok(Self::from_document(doc, Cow::Borrowed(&embedded::SIGNATURES)))
@@ -150,6 +157,15 @@ impl Knowledge {
     /// The same, with what a user's text in the line holds.
     pub fn known(&self, text: &str, context: impl Fn(&str) -> bool) -> Known {
         self.matcher.known(&self.signatures, text, context)
+    }
+
+    /// What the words of a message say that no entry knows, as the entry of that meaning; and whether they tell of an act.
+    pub(crate) fn read(&self, text: &str) -> Option<(Said, Match, bool)> {
+        let words::Reading { said, at, end, act } =
+            words::read(text).filter(|r| !is_spoken_of(text, r.at))?;
+        let number = self.signatures.iter().position(|s| s.id == said.entry())?;
+        let id = SigId(u32::try_from(number).ok()?);
+        Some((said, Match { id, at, end, captures: BTreeMap::new() }, act))
     }
 
     /// What is known of an Xid code.

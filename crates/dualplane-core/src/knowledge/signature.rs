@@ -131,7 +131,7 @@ pub struct Signature {
     pub versions: Text,
     /// One sentence for the person on call.
     pub meaning: Text,
-    /// For failures: what else may stand behind it, and what would show that.
+    /// What else may stand behind it, and what would show that: for failures, and for ends that are only announced.
     #[serde(default)]
     pub doubt: Option<Text>,
     /// For failures: the program logs this end at a level below errors, too.

@@ -84,7 +84,9 @@ impl<'a> Case<'a> {
         }
         let Some(death) = self.death() else { return false };
         let apart = hit.stamp.zip(death.finished).and_then(|(at, end)| at.without_zone(end).ms_until(end));
-        let crashed = death.exit_code.is_some_and(|c| matches!(c, 132..=136 | 139 | 159));
+        // An invalid access that nobody handles ends the process by SIGSEGV: who aborted, or was killed, did not do it.
+        let access = matches!(hit.id.as_str(), "kernel.segfault" | "kernel.general_protection_fault");
+        let crashed = death.exit_code.is_some_and(|c| c == 139 || !access && matches!(c, 132..=136 | 159));
         crashed && apart.is_none_or(|ms| ms.abs() <= NEAR_MS)
     }
 

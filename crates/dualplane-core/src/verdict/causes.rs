@@ -26,6 +26,7 @@ pub(super) fn rank(
     if matches!(decided.class, Class::HostOomKilled | Class::HostNodeOom) {
         causes.extend(host_growth(facts, subject));
     }
+    causes.extend(super::churn::cause(facts, decided));
     for step in decided.sequence.iter().skip(1) {
         causes.push(Cause {
             class: step.class,
@@ -98,7 +99,7 @@ fn bears_on(field: &str, class: Class) -> bool {
 /// Metrics that tell of OOM kills in the pod's other containers: their own trouble, and worth to know.
 fn in_other_containers(bundle: &Bundle, subject: &Subject) -> Vec<Cause> {
     let Some(pod) = subject.pod_of(bundle) else { return Vec::new() };
-    let others = pod.containers.iter().filter(|c| c.name != subject.container.as_deref().unwrap_or_default());
+    let others = pod.containers.iter().filter(|c| !subject.is_container(c));
     let told = others.filter_map(|c| {
         let sample = oom_counter(bundle, pod, c).or_else(|| oom_reason(bundle, pod, c))?;
         let at = Place { file: sample.file.clone(), line: Some(sample.line) };
@@ -181,7 +182,7 @@ fn host_growth(facts: &Facts, subject: &Subject) -> Vec<Cause> {
             confidence: Confidence::Medium,
             rejected: false,
             supports: vec![Cited::at(
-                Cgroup::Breakdown { anon, shmem, cache: file.saturating_sub(shmem) },
+                Cgroup::breakdown(anon, shmem, file),
                 &oom.place,
             )],
             against: Vec::new(),

@@ -1,10 +1,12 @@
 //! Whose death is judged, and what the API says of it.
 
 use super::candidates::oom_counter;
+use super::instance;
 use crate::evidence::{
     Bundle, Container, ContainerKind, ContainerStatus, Event, Judged, Pod, State, Termination,
 };
 use crate::facts::Facts;
+use crate::time::Stamp;
 use crate::units::Bytes;
 
 /// The workload that an incident is about.
@@ -28,6 +30,8 @@ pub struct Subject {
     pub restarts: Option<u64>,
     /// Its last end.
     pub death: Option<Termination>,
+    /// Since when it runs, where nothing of it has ended.
+    pub runs_since: Option<Stamp>,
     /// Its memory limit and request.
     pub memory_limit: Option<Bytes>,
     /// Its memory request.
@@ -41,6 +45,11 @@ impl Subject {
     #[must_use]
     pub fn pod_of<'a>(&self, bundle: &'a Bundle) -> Option<&'a Pod> {
         bundle.pods.get(self.pod_index?)
+    }
+
+    /// Whether a container is the one that is judged. A scrap may not name it, and its container has no name then.
+    pub(in crate::verdict) fn is_container(&self, c: &Container) -> bool {
+        c.name == self.container.as_deref().unwrap_or_default()
     }
 
     /// The file that tells of the pod; empty where none does.
@@ -64,6 +73,11 @@ impl Subject {
         }
         // The scheduler speaks of a pod that has no node yet.
         if event.reason == "FailedScheduling" && self.found_a_node(bundle) {
+            return false;
+        }
+        let died = self.death.as_ref().and_then(|d| d.container_id.as_deref());
+        let id = died.map(|id| id.rsplit('/').next().unwrap_or(id));
+        if event.told_instance().zip(id).is_some_and(|(told, id)| !id.starts_with(told)) {
             return false;
         }
         let began = self.death.as_ref().and_then(|d| d.started);
@@ -119,8 +133,8 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
     for (i, pod) in bundle.pods.iter().enumerate() {
         for container in pod.containers.iter().filter(|c| judged.is_none_or(|j| named(c, j))) {
             let end = container.status.as_ref().and_then(|s| match judged {
-                Some(j) => recorded(s, j),
-                None => worst(s.terminations()).cloned(),
+                Some(j) => instance::recorded(s, j),
+                None => instance::of_two(s, facts).cloned(),
             });
             if container.overcame().is_some() && pod.containers.len() > 1 {
                 continue;
@@ -149,6 +163,10 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
             ..Subject::default()
         };
     };
+    let runs_since = container.status.as_ref().and_then(|s| match s.state {
+        State::Running { started } if end.is_none() => started,
+        _ => None,
+    });
     let some = |s: &str| (!s.is_empty()).then(|| s.to_owned());
     Subject {
         pod_index: Some(i),
@@ -160,61 +178,11 @@ pub(super) fn subject(bundle: &Bundle, facts: &Facts) -> Subject {
         node: pod.node.clone(),
         restarts: container.status.as_ref().and_then(|s| s.restarts),
         death: end,
+        runs_since,
         memory_limit: container.memory_limit.or(pod.memory_limit),
         memory_request: container.memory_request,
         kill: None,
     }
-}
-
-/// The end of the recorded instance. The API may hold that of an earlier or a later one as well, or only those.
-fn recorded(status: &ContainerStatus, judged: &Judged) -> Option<Termination> {
-    let Some(id) = judged.container_id.as_deref().filter(|id| !id.is_empty()) else {
-        return worst(status.terminations()).cloned();
-    };
-    let same = |known: &str| known.ends_with(id);
-    let ends = || status.terminations();
-    if let Some(own) = ends().find(|t| t.container_id.as_deref().is_some_and(same)) {
-        return Some(own.clone());
-    }
-    // Without ids the count of restarts tells which instance an end is of: the running one is the latest.
-    let nameless = || ends().filter(|t| t.container_id.is_none());
-    if nameless().next().is_some() {
-        let latest = status.restarts.zip(judged.restart).map(|(now, then)| now == then);
-        let of = match (latest, &status.state, &status.last) {
-            (Some(true), State::Terminated(t), _)
-            | (Some(true), State::Waiting { .. }, State::Terminated(t)) => Some(t),
-            (Some(true), ..) => None,
-            (Some(false), State::Terminated(_) | State::Running { .. }, State::Terminated(t))
-                if status.restarts == judged.restart.map(|n| n + 1) =>
-            {
-                Some(t)
-            }
-            (Some(false), ..) => None,
-            (None, ..) => return worst(nameless()).cloned(),
-        };
-        return of.cloned().or_else(|| unseen(id, judged));
-    }
-    ends().next().and_then(|_| unseen(id, judged))
-}
-
-/// The instance ended, and the API holds no word of it any more: neither its exit code nor its reason is that of another.
-fn unseen(id: &str, judged: &Judged) -> Option<Termination> {
-    let finished = judged.ended?;
-    Some(Termination {
-        container_id: Some(id.to_owned()),
-        finished: Some(finished),
-        ..Termination::default()
-    })
-}
-
-/// Of the (at most two) ends the API knows: an OOM kill before others, else the latest.
-fn worst<'a>(ends: impl Iterator<Item = &'a Termination>) -> Option<&'a Termination> {
-    let ends: Vec<&Termination> = ends.collect();
-    ends.iter()
-        .find(|t| t.oom_killed())
-        .or_else(|| ends.iter().find(|t| !t.clean()))
-        .or(ends.first())
-        .copied()
 }
 
 /// A log's last line and its container's end lie no further apart than this.

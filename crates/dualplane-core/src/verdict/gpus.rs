@@ -34,7 +34,7 @@ fn foreign(p: &GpuProcess, facts: &Facts) -> bool {
 /// Distinct cards of all printouts, those in MIG mode left out: their own figures are those of no workload.
 pub(super) fn cards(bundle: &Bundle) -> Vec<(&GpuSnapshot, &Gpu)> {
     let mut out: Vec<(&GpuSnapshot, &Gpu)> = Vec::new();
-    for (s, g) in bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g))) {
+    for (s, g) in bundle.printed_gpus() {
         match out.iter_mut().find(|(_, o)| same_card(o, g)) {
             // The telling with figures stands for the card.
             Some(old) if old.1.total.is_none() => *old = (s, g),
@@ -56,7 +56,7 @@ fn same_card(a: &Gpu, b: &Gpu) -> bool {
 /// A card whose counters show a fault of its memory.
 #[must_use]
 pub fn faulty_card(bundle: &Bundle) -> Option<(&GpuSnapshot, &Gpu)> {
-    bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g))).find(|(_, g)| g.is_faulty())
+    bundle.printed_gpus().find(|(_, g)| g.is_faulty())
 }
 
 /// The one card that can be the container's: the only one, or the one that its environment or the kubelet names.
@@ -64,7 +64,7 @@ pub(super) fn own_card(bundle: &Bundle) -> Option<(&GpuSnapshot, &Gpu)> {
     let all = cards(bundle);
     if let [one] = all.as_slice() {
         // A card in MIG mode beside it may be ours as well.
-        let every = bundle.gpus.iter().flat_map(|s| &s.gpus).any(|g| g.mig_enabled);
+        let every = bundle.printed_gpus().any(|(_, g)| g.mig_enabled);
         return (!every).then_some(*one);
     }
     let visible: Vec<&str> = bundle

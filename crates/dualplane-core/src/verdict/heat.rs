@@ -26,8 +26,7 @@ pub struct Heat {
 /// not known, those of a single one.
 #[must_use]
 pub fn hottest(bundle: &Bundle, node: Option<&str>) -> Option<Heat> {
-    let printed = bundle.gpus.iter().flat_map(|s| s.gpus.iter().map(move |g| (s, g)));
-    let printed = printed.filter_map(|(s, g)| {
+    let printed = bundle.printed_gpus().filter_map(|(s, g)| {
         let place = Place { file: s.file.clone(), line: Some(g.line) };
         Some(Heat { gpu: g.label(), celsius: g.hot()?, tool: s.tool, place })
     });

@@ -91,18 +91,44 @@ pub(super) fn own_gpus<'f>(bundle: &'f Bundle, facts: &'f Facts, subject: &Subje
     own
 }
 
+/// The pod asked for no GPU and has no other way to one, and its logs do not speak of one. Where the node's object is at
+/// hand, its plugin gives GPUs out; where it is not, no engine runs there, which may see all cards by its image alone.
+pub(super) fn without_gpu(bundle: &Bundle, facts: &Facts, subject: &Subject) -> bool {
+    let Some(pod) = subject.pod_of(bundle).filter(|p| p.whole() && !p.opens_devices) else { return false };
+    let mut node = bundle.nodes.iter().filter(|n| Some(&n.name) == subject.node.as_ref()).peekable();
+    // GPU feature discovery labels the nodes on which the plugin runs.
+    let given_out = match node.peek() {
+        Some(_) => node.flat_map(|n| &n.labels).any(|(k, _)| k.starts_with("nvidia.com/gpu.")),
+        None => facts.engine.name.is_none(),
+    };
+    let sees = |(k, v): &(String, String)| {
+        k == "NVIDIA_VISIBLE_DEVICES" && !matches!(v.as_str(), "" | "none" | "void")
+    };
+    let asks = pod.containers.iter().any(|c| !c.devices.is_empty() || c.env.iter().any(sees));
+    // An engine that says that it serves on the CPU speaks of none.
+    let on_cpu = facts.engine.on_cpu().is_some();
+    let phase = |l: &crate::facts::LogSummary| !on_cpu && l.phase != super::Phase::Unknown;
+    let speaks = facts.logs.iter().any(|l| !l.kernel && (phase(l) || !l.gpus.is_empty()));
+    given_out && !asks && !speaks
+}
+
 /// Why an Xid is none of this pod's: the host, or the GPU.
 pub(super) fn not_ours(
     x: &XidEvent,
     own: &[(String, Place)],
     bundle: &Bundle,
+    facts: &Facts,
     subject: &Subject,
 ) -> Option<Cited> {
     if let Some(host) = other_host(&x.text, bundle, subject) {
         return Some(of_host(host, subject, &x.place));
     }
-    let (_, place) = own.first()?;
     let address = pci_address(&x.pci)?;
+    let Some((_, place)) = own.first() else {
+        let none = Xid::OtherGpu { own: Vec::new(), address };
+        let file = Place { file: subject.file(bundle), line: None };
+        return without_gpu(bundle, facts, subject).then(|| Cited::at(none, &file));
+    };
     if own.iter().any(|(o, _)| *o == address) {
         return None;
     }
@@ -162,7 +188,7 @@ pub(super) fn passed_over(
     }
     let own = own_gpus(bundle, facts, subject);
     for x in &facts.xids {
-        if let Some(why) = not_ours(x, &own, bundle, subject) {
+        if let Some(why) = not_ours(x, &own, bundle, facts, subject) {
             let name = knowledge.xid(x.code).map(|k| k.name.clone());
             let known = name.as_deref().unwrap_or("not in the catalogue");
             let title = format!("Xid {} on {}: {known}", x.code, x.pci);
@@ -177,6 +203,70 @@ pub(super) fn passed_over(
 mod tests {
     use super::*;
     use crate::evidence::RawFile;
+
+    /// A neighbour's card fails while a pod without one ends; a pod that has another way to a card may have died of it.
+    #[test]
+    fn a_fault_is_none_of_a_pod_that_asked_for_no_gpu() {
+        let k = Knowledge::embedded().unwrap();
+        let kernel = "Nov 22 22:24:11 n1 kernel: [51917.321646] NVRM: Xid (PCI:0000:7f:00): 79, pid=4194000, name=python3, GPU has fallen off the bus.\n";
+        let class = |label: &str, spec: &str, container: &str| {
+            let node = format!(
+                r#"{{"kind":"Node","apiVersion":"v1","metadata":{{"name":"n1","labels":{{"{label}":"2"}}}},"status":{{"capacity":{{"memory":"64Gi"}}}}}}"#
+            );
+            let pod = format!(
+                r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"p","namespace":"s","uid":"3f2b8c1e-0d47-4a5c-9b1e-7d2f6a8c4e10"}},
+                "spec":{{"nodeName":"n1",{spec}"containers":[{{"name":"c","image":"i"{container}}}]}},
+                "status":{{"phase":"Failed","containerStatuses":[{{"name":"c","state":{{"terminated":{{"exitCode":1,"reason":"Error","startedAt":"2026-11-22T22:24:05Z","finishedAt":"2026-11-22T22:24:12Z"}}}}}}]}}}}"#
+            );
+            let files = vec![
+                RawFile::new("node.json", node),
+                RawFile::new("pod.json", pod),
+                RawFile::new("node/kernel/kern.log", kernel),
+            ];
+            let bundle = Bundle::from_files(files);
+            let facts = crate::facts::extract(&bundle, &k);
+            crate::verdict::judge(&bundle, &facts, &k).class
+        };
+        let plugin = "nvidia.com/gpu.count";
+        assert_eq!(class(plugin, "", ""), Class::Unknown);
+        for (label, spec, container) in [
+            ("kubernetes.io/os", "", ""),
+            (plugin, r#""resourceClaims":[{"name":"gpu"}],"#, ""),
+            (plugin, "", r#","securityContext":{"privileged":true}"#),
+            (plugin, "", r#","resources":{"limits":{"nvidia.com/gpu":"1"}}"#),
+            (plugin, "", r#","env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"all"}]"#),
+        ] {
+            assert_eq!(class(label, spec, container), Class::XidHardware, "{label} {spec} {container}");
+        }
+    }
+
+    /// The agent has the pod's object and not the node's: a job of the node is none of those that use its cards.
+    #[test]
+    fn without_the_node_an_engine_may_still_have_one() {
+        let k = Knowledge::embedded().unwrap();
+        let kernel = "3,100,5000000,-;NVRM: Xid (PCI:0000:7f:00): 79, pid=4194000, name=python3, GPU has fallen off the bus.\n";
+        let class = |image: &str| {
+            let pod = format!(
+                r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"p","namespace":"s","uid":"3f2b8c1e-0d47-4a5c-9b1e-7d2f6a8c4e10"}},
+                "spec":{{"nodeName":"n1","containers":[{{"name":"c","image":"{image}"}}]}},
+                "status":{{"phase":"Failed","containerStatuses":[{{"name":"c","state":{{"terminated":{{"exitCode":1,"reason":"Error","startedAt":"2026-11-22T22:24:05Z","finishedAt":"2026-11-22T22:24:12Z"}}}}}}]}}}}"#
+            );
+            let files = vec![
+                RawFile::new(
+                    "manifest.json",
+                    r#"{"schema":"dualplane.bundle/v1","incident":{"container":"c","gpus_given":[]}}"#,
+                ),
+                RawFile::new("pod.json", pod),
+                RawFile::new("node/kernel/kmsg.log", kernel),
+                RawFile::new("logs/c.previous.log", "starting\n"),
+            ];
+            let bundle = Bundle::from_files(files);
+            let facts = crate::facts::extract(&bundle, &k);
+            crate::verdict::judge(&bundle, &facts, &k).class
+        };
+        assert_eq!(class("registry.local/backup:1"), Class::Unknown);
+        assert_eq!(class("vllm/vllm-openai:v0.11.0"), Class::XidHardware);
+    }
 
     /// The agent's bundle: all cards of the node, and which of them the kubelet gave.
     #[test]

@@ -5,18 +5,23 @@
 //! the first rule that holds.
 
 mod beside;
+pub mod busy;
 pub mod candidates;
 mod case;
 mod causes;
 mod chain;
+mod churn;
 mod cited;
 mod course;
 mod deaths;
 mod gpus;
 pub mod heat;
 mod identity;
+mod instance;
+mod matrix;
 mod memory;
 mod missing;
+mod on_the_host;
 mod oom_records;
 pub mod pressure;
 pub mod proof;
@@ -34,8 +39,10 @@ pub mod weighing;
 mod why_not;
 
 pub use beside::Beside;
+use busy::Busy;
 pub use candidates::{Candidate, Source};
 use case::Case;
+pub use churn::{Churn, churn};
 pub use cited::Cited;
 pub use course::{Course, course};
 pub use deaths::Subject;
@@ -46,7 +53,7 @@ pub use why_not::why_not;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::evidence::{Bundle, Gap};
+use crate::evidence::{Bundle, Gap, Pod, Termination};
 use crate::facts::vram::VramOom;
 use crate::facts::{Facts, Hit, KEPT_PER_SIGNATURE, Place};
 use crate::knowledge::{Knowledge, Mark};
@@ -168,6 +175,8 @@ pub struct Verdict {
     pub weighed: Vec<&'static str>,
     /// How the server that lives stands against its limits, where it was not memory that ended it.
     pub pressure: Option<Pressure>,
+    /// How busy a server that lives is, where its figures call for a reading.
+    pub busy: Option<Busy>,
     /// Whose death this is.
     pub subject: Subject,
     /// Other containers of the pod that failed, each with its own verdict.
@@ -196,11 +205,23 @@ fn judge_one(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
     let tells = pressure_tells(&case, &decided);
     let subject = &case.subject;
     let mut causes = causes::rank(bundle, facts, &decided, &case.candidates, subject);
+    // What is beneath the verdict stands behind it; what was ruled out, at the end.
+    let (holds, against): (Vec<Cause>, Vec<Cause>) =
+        matrix::causes(&case, &decided).into_iter().partition(|c| !c.rejected);
+    causes.splice(1..1, holds);
+    causes.extend(against);
+    let nothing_ended = decided.class.plane() == Plane::None && case.death().is_none_or(Termination::clean);
+    let busy = nothing_ended.then(|| busy::of(&case)).flatten();
+    causes.splice(1..1, busy.iter().map(Busy::cause));
     causes.extend(identity::passed_over(bundle, facts, knowledge, subject));
-    let missing = match case.pressure.as_ref().filter(|_| decided.by == rules::UNDER_PRESSURE) {
+    let mut missing = match case.pressure.as_ref().filter(|_| decided.by == rules::UNDER_PRESSURE) {
         Some(p) => pressure::missing::list(bundle, facts, p, subject),
         None => missing::list(bundle, facts, &decided, subject),
     };
+    missing.extend(busy.iter().flat_map(|b| b.missing(&case)));
+    if let Some(unit) = subject.pod_of(bundle).and_then(Pod::unit) {
+        missing.iter_mut().for_each(|gap| on_the_host::told(gap, unit));
+    }
     Verdict {
         class: decided.class,
         phase: decided.phase,
@@ -215,6 +236,7 @@ fn judge_one(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
         trace,
         weighed,
         pressure: case.pressure.filter(|_| tells),
+        busy,
         subject: case.subject,
         others: Vec::new(),
     }

@@ -1,7 +1,7 @@
 //! Which records of the kernel's OOM killer are of this incident: a node's log tells of all its pods.
 
 use super::{Confidence, Subject, identity};
-use crate::evidence::{Bundle, ContainerStatus, Pod};
+use crate::evidence::{Bundle, ContainerStatus, Pod, Termination};
 use crate::facts::{Constraint, Facts, OomRecord};
 use crate::units::Bytes;
 
@@ -53,6 +53,7 @@ pub(super) fn relevant<'a>(
         .collect();
     let uids: Vec<&str> =
         pod.iter().flat_map(|p| [Some(p.uid.as_str()), p.config_hash.as_deref()]).flatten().collect();
+    let group = pod.and_then(Pod::unit_group);
     let mut out = Vec::new();
     for oom in &facts.ooms {
         let id = oom.container_id();
@@ -66,19 +67,21 @@ pub(super) fn relevant<'a>(
         }
         // An earlier instance's kill does not explain how the later one ended by itself.
         let of_earlier = id.is_some() && dead_id.is_some() && id.as_deref() != dead_id && !of_other;
-        let by_itself =
-            |d: &crate::evidence::Termination| !d.oom_killed() && !d.message.contains("OOM-killed");
         if of_earlier && subject.death.as_ref().is_some_and(by_itself) {
             continue;
         }
         let same_id = id.as_deref().is_some_and(|id| ids.contains(&id));
         let same_uid = uid.as_deref().is_some_and(|u| uids.contains(&u));
+        let same_group = group.is_some_and(|g| oom.in_group(g));
         // A container that could not even start died of what an earlier instance left: the earlier record is the cause.
         let rank = if id.is_some() && id.as_deref() == dead_id && !oom.before_start() {
             0
-        } else if same_id || same_uid {
+        } else if same_id || same_uid || same_group {
             1
-        } else if (id.is_some() && !ids.is_empty()) || (uid.is_some() && !uids.is_empty()) {
+        } else if group.is_some() && !nameless(oom)
+            || (id.is_some() && !ids.is_empty())
+            || (uid.is_some() && !uids.is_empty())
+        {
             // Somebody else's cgroup, and we know our own.
             continue;
         } else if pod.is_some() && far_from_death(oom, subject)
@@ -86,6 +89,7 @@ pub(super) fn relevant<'a>(
             || cut_off(oom, facts)
             || pod.is_some_and(|p| other_limit(oom, p))
             || outside_pods(oom, !uids.is_empty())
+            || !uids.is_empty() && ended_otherwise(oom, subject)
         {
             continue;
         } else {
@@ -111,6 +115,27 @@ fn serves_models(oom: &OomRecord, facts: &Facts) -> bool {
     comms.any(|c| facts.engine.all.serves_models(c))
 }
 
+/// Neither its victim's cgroup nor that of the limit is told.
+fn nameless(oom: &OomRecord) -> bool {
+    !oom.in_container() && oom.oom_memcg.is_none()
+}
+
+/// No OOM kill ended it, as far as its status tells.
+fn by_itself(end: &Termination) -> bool {
+    !end.oom_killed() && !end.message.contains("OOM-killed")
+}
+
+/// A record that names no cgroup, beside a container whose status tells of another end: it is of a neighbour in the pod, or of
+/// another pod. The runtime counts the kills at a container's limit, whatever its exit code then is.
+fn ended_otherwise(oom: &OomRecord, subject: &Subject) -> bool {
+    let at_limit = oom.constraint == Constraint::Memcg;
+    let told = |d: &Termination| {
+        let open = d.exit_code.is_none() || d.exit_code == Some(137) && !at_limit;
+        !open && by_itself(d)
+    };
+    nameless(oom) && subject.death.as_ref().is_some_and(told)
+}
+
 /// The limit was that of a cgroup that is no pod's (a service of the node), and we know our own pod's.
 fn outside_pods(oom: &OomRecord, known: bool) -> bool {
     let path = oom.oom_memcg.as_deref().unwrap_or_default().trim_matches('/');
@@ -122,16 +147,14 @@ fn outside_pods(oom: &OomRecord, known: bool) -> bool {
 /// A part of a record: its head is lost to the ring, or lines of it were left out. In a log whose other records name
 /// their cgroups it may be of any pod of the node.
 fn cut_off(oom: &OomRecord, facts: &Facts) -> bool {
-    let nameless = !oom.in_container() && oom.oom_memcg.is_none();
     let whole = matches!(oom.constraint, Constraint::Global | Constraint::Numa) && !oom.headless();
-    nameless && !whole && facts.ooms.iter().any(|o| o.place.file == oom.place.file && o.in_container())
+    nameless(oom) && !whole && facts.ooms.iter().any(|o| o.place.file == oom.place.file && o.in_container())
 }
 
 /// A record without its cgroup's name, at a limit that no container of the pod has, nor all of them together: of another
 /// pod. A limit that is not known, or was changed while it ran, excludes nothing.
 fn other_limit(oom: &OomRecord, pod: &Pod) -> bool {
-    let nameless = !oom.in_container() && oom.oom_memcg.is_none();
-    let Some(hit) = oom.limit.filter(|_| nameless && pod.whole()) else { return false };
+    let Some(hit) = oom.limit.filter(|_| nameless(oom) && pod.whole()) else { return false };
     let own: Option<Vec<Bytes>> = pod.containers.iter().map(|c| c.memory_limit).collect();
     let Some(own) = own.filter(|o| !o.is_empty()) else { return false };
     let all = own.iter().fold(Bytes(0), |sum, l| sum.saturating_add(*l));

@@ -2,7 +2,7 @@
 
 use super::candidates::{Candidate, Source, Weight};
 use super::chain::LINKED_MS;
-use super::{Phase, Subject};
+use super::{Class, Phase, Subject};
 use crate::facts::Facts;
 use crate::knowledge::Mark;
 use crate::time::{Stamp, WIDEST_ZONE_MS};
@@ -93,6 +93,15 @@ pub(super) fn before_the_start(c: &Candidate, subject: &Subject) -> bool {
     c.stamp.is_some_and(|at| at.ms_until(started).is_some_and(|ms| ms > slack_ms(at)))
 }
 
+/// A fault of some card of the node, from before the container began that runs and of which nothing ended. Its node's clock may
+/// print no zone; that it is UTC is likelier than that each later pod of the node suffers of an old fault.
+pub(super) fn before_it_ran(c: &Candidate, subject: &Subject) -> bool {
+    const MARGIN_MS: i64 = 60_000;
+    let of_some_card = c.class == Class::XidHardware && c.from == Source::Kernel && c.untied;
+    let ms = c.stamp.zip(subject.runs_since).and_then(|(at, since)| at.ms_until(since));
+    of_some_card && ms.is_some_and(|ms| ms > MARGIN_MS)
+}
+
 /// The log goes on: the server answered requests after the error, was started anew, and that start failed of something
 /// else. A log of `docker compose` or of a supervisor holds several lives.
 pub(super) fn of_an_earlier_life(c: &Candidate, facts: &Facts) -> bool {
@@ -122,4 +131,30 @@ pub(super) fn served_nothing_after(c: &Candidate, facts: &Facts) -> bool {
     wrapped
         && c.weight == Weight::Fatal
         && facts.logs.iter().filter(|l| l.file == place.file).all(|l| l.last_served < place.line)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::verdict::Class;
+    use crate::verdict::rules::testing::{file, judged, pod_with};
+    use serde_json::json;
+
+    /// The pod was made, and serves, after a card of its node had failed.
+    #[test]
+    fn a_fault_before_a_pod_that_lives_is_none_of_it() {
+        let class = |at: &str| {
+            let alive = pod_with(0, "Completed", |p| {
+                let c = &mut p["status"]["containerStatuses"][0];
+                c["state"] = json!({"running": {"startedAt": "2026-11-20T10:30:05Z"}});
+                c["lastState"] = json!({});
+                c["restartCount"] = 0.into();
+            });
+            let line = format!(
+                "{at} gpu-1 kernel: NVRM: Xid (PCI:0000:7f:00): 79, pid=4194000, name=python3, GPU has fallen off the bus.\n"
+            );
+            judged(&[alive, file("node/kernel/kern.log", &line)]).class
+        };
+        assert_eq!(class("2026-11-20T10:31:00.000000+00:00"), Class::XidHardware);
+        assert_ne!(class("2026-11-20T09:31:00.000000+00:00"), Class::XidHardware);
+    }
 }

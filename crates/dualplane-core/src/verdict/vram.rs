@@ -99,7 +99,14 @@ fn say_numbers(c: &mut Candidate, hit: &Hit) {
     } else if let (Some(needed), Some(available)) = (hit.memory("needed"), hit.memory("available")) {
         let len =
             tokens("max_model_len").map_or(String::new(), |l| format!(" for one request of {l} tokens"));
-        c.what = format!("the KV cache needs {needed}{len} but has only {available}");
+        let fits = tokens("estimated_max_len").filter(|_| needed.to_string() == available.to_string());
+        c.what = match tokens("max_model_len").zip(fits) {
+            // Printed with two decimals of a GiB, both may be the same.
+            Some((len, fits)) => {
+                format!("one request may use {len} tokens, but the KV cache holds only {fits}")
+            }
+            None => format!("the KV cache needs {needed}{len} but has only {available}"),
+        };
     } else if let (Some(len), Some(have)) = (tokens("max_model_len"), tokens("kv_tokens")) {
         c.what = format!("one request may use {len} tokens, but the KV cache holds only {have}");
     } else if let (Some(initial), Some(current)) = (hit.memory("initial"), hit.memory("current")) {
@@ -134,7 +141,7 @@ fn instance_of_this_size(hit: &Hit, bundle: &Bundle) -> Option<Mig> {
     const SAME: f64 = 0.01;
     let total = hit.vram.as_ref()?.total?;
     let same = |size: Bytes| (total.share_of(size) - 1.0).abs() <= SAME;
-    if bundle.gpus.iter().flat_map(|s| &s.gpus).filter_map(|g| g.total).any(same) {
+    if bundle.printed_gpus().filter_map(|(_, g)| g.total).any(same) {
         return None;
     }
     bundle.gpus.iter().find_map(|s| {
@@ -247,7 +254,8 @@ fn exhausted(c: &mut Candidate, oom: &vram::VramOom) {
     let gpu = oom.gpu.map_or(String::new(), |g| format!(" on GPU {g}"));
     c.rule = first::vram_exhausted::ID;
     c.what = format!("a VRAM allocation failed{gpu}: {}", parts.join(", "));
-    if let Some(allowed) = oom.allowed {
+    // One above the card is no limit: it is how the allocator prints that there is none.
+    if let Some(allowed) = oom.allowed.filter(|a| oom.total.is_none_or(|t| *a < t)) {
         c.supports.push(Cited { proof: Vram::Fraction(allowed).into(), place: c.place.clone() });
     }
 }

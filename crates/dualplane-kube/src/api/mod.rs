@@ -3,6 +3,7 @@
 mod error;
 mod list;
 pub mod path;
+mod tail;
 
 pub use error::ApiError;
 pub use list::Listed;
@@ -45,6 +46,7 @@ pub struct Api {
     slots: Semaphore,
     waits: AtomicU64,
     identity: Identity,
+    tails: tail::Tails,
 }
 
 /// As whom, in the kubeconfig's words.
@@ -54,6 +56,13 @@ pub struct Identity {
     pub context: Option<String>,
     /// Its user, or who is impersonated by them.
     pub user: Option<String>,
+}
+
+/// How an answer came.
+struct Streamed {
+    bytes: u64,
+    /// To its end.
+    whole: bool,
 }
 
 /// What a change sends.
@@ -106,6 +115,7 @@ impl Api {
             slots,
             waits: AtomicU64::new(0),
             identity: Identity::default(),
+            tails: tail::Tails::default(),
         }
     }
 
@@ -182,14 +192,11 @@ impl Api {
         time: Duration,
         mut sink: impl FnMut(&[u8]),
     ) -> Result<u64, ApiError> {
-        let mut bytes = 0;
         let all = |chunk: &[u8]| {
-            bytes += chunk.len() as u64;
             sink(chunk);
             true
         };
-        self.streamed(path, time, None, all).await?;
-        Ok(bytes)
+        Ok(self.streamed(path, time, None, all).await?.bytes)
     }
 
     /// The same for as long as `sink` wants more. `true` where the answer came to its end.
@@ -202,28 +209,7 @@ impl Api {
         time: Duration,
         sink: impl FnMut(&[u8]) -> bool,
     ) -> Result<bool, ApiError> {
-        self.streamed(path, time, None, sink).await
-    }
-
-    /// The last bytes of a file, where the server can do so; else all of it.
-    ///
-    /// # Errors
-    /// As [`Api::stream`].
-    pub async fn tail(
-        &self,
-        path: &str,
-        bytes: u64,
-        time: Duration,
-        mut sink: impl FnMut(&[u8]),
-    ) -> Result<u64, ApiError> {
-        let mut came = 0;
-        let all = |chunk: &[u8]| {
-            came += chunk.len() as u64;
-            sink(chunk);
-            true
-        };
-        self.streamed(path, time, Some(bytes), all).await?;
-        Ok(came)
+        Ok(self.streamed(path, time, None, sink).await?.whole)
     }
 
     async fn streamed(
@@ -232,7 +218,7 @@ impl Api {
         time: Duration,
         tail: Option<u64>,
         mut sink: impl FnMut(&[u8]) -> bool,
-    ) -> Result<bool, ApiError> {
+    ) -> Result<Streamed, ApiError> {
         let _slot = self.slot(path).await?;
         let deadline = Instant::now() + self.asked.unwrap_or(time);
         let request = || {
@@ -243,15 +229,17 @@ impl Api {
             request.body(Body::from(Vec::new()))
         };
         let mut body = self.send(path, deadline, request).await?.into_body();
+        let mut bytes = 0;
         loop {
             let frame =
                 timeout_at(deadline, body.frame()).await.map_err(|_| ApiError::TimedOut(path.to_owned()))?;
-            let Some(frame) = frame else { return Ok(true) };
+            let Some(frame) = frame else { return Ok(Streamed { bytes, whole: true }) };
             let frame = frame.map_err(|e| ApiError::Interrupted { path: path.to_owned(), why: chain(&e) })?;
-            if let Some(data) = frame.data_ref()
-                && !sink(data)
-            {
-                return Ok(false);
+            if let Some(data) = frame.data_ref() {
+                bytes += data.len() as u64;
+                if !sink(data) {
+                    return Ok(Streamed { bytes, whole: false });
+                }
             }
         }
     }

@@ -35,6 +35,20 @@ pub fn named(target: &Named, namespace: &str) -> ObjectRef {
     }
 }
 
+/// A ConfigMap from which a server takes its settings.
+#[must_use]
+pub fn config_map(name: &str, namespace: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        resource: "configmaps".into(),
+        subresource: None,
+        namespace: Some(namespace.to_owned()),
+        name: name.to_owned(),
+        uid: String::new(),
+    }
+}
+
 /// The object that a patch names; the server tells its resource.
 ///
 /// # Errors

@@ -6,7 +6,7 @@
 mod locate;
 mod send;
 
-pub use locate::{Located, named, of_pod, resize_served, whole};
+pub use locate::{Located, config_map, named, of_pod, resize_served, whole};
 pub use send::{ApplyError, ChangeRequest, Preview, budgets, carry_out, current, preview};
 
 /// Field manager of every change.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dualplane_core::evidence::Gap;
 use serde::Serialize;
 
+use super::artifact::ModelArtifact;
 use crate::capture::Source;
 
 /// Version of the layout. A reader that does not know it still reads the files.
@@ -28,6 +29,9 @@ pub struct Manifest {
     pub died_at: Option<String>,
     /// Each source with how it went.
     pub sources: Vec<Source>,
+    /// Which versions of which models its containers served.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<ModelArtifact>,
     /// What is missing.
     pub gaps: Vec<Gap>,
     /// How often each rule of redaction masked something.

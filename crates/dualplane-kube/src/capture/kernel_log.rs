@@ -1,6 +1,7 @@
 //! The kernel log of a node: of weeks and of all its pods. What is kept is its end, of that the lines that say something,
 //! and in any case every record of the OOM killer that names one of the pods at hand.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use super::context::Context;
 use crate::api::ApiError;
 
 /// The last so many bytes.
-const TAIL: usize = 4 << 20;
+pub(crate) const TAIL: usize = 4 << 20;
 /// Kept whole up to here.
 const WHOLE: usize = 256 << 10;
 /// Of a longer one about so much, besides the pods' own records.
@@ -22,28 +23,13 @@ const MAX_RECORD: usize = 64 << 10;
 
 /// Reads the end of the log, for all pods of the run on this node.
 pub(super) async fn tail(cx: &Context<'_>, path: &str, time: Duration) -> Result<(Vec<u8>, u64), ApiError> {
-    let mut log: Vec<u8> = Vec::new();
-    let bytes = cx
-        .api
-        .tail(path, TAIL as u64, time, |chunk| {
-            log.extend_from_slice(chunk);
-            // A server that sends all of it where its end was asked for.
-            if log.len() > 2 * TAIL {
-                log.drain(..log.len() - TAIL);
-            }
-        })
-        .await?;
-    if bytes >= TAIL as u64 {
-        log.drain(..log.len().saturating_sub(TAIL));
-        // The first line of a tail is the end of one.
-        let first = log.iter().position(|b| *b == b'\n').map_or(0, |end| end + 1);
-        log.drain(..first);
-    }
-    let kept = match cx.sifter.filter(|_| log.len() > WHOLE) {
-        Some(sifter) => sifted(sifter, &log, &cx.shared.uids_on(&cx.node)),
-        None => log,
+    let log = cx.api.tail(path, TAIL, time).await?;
+    let kept = match cx.sifter.filter(|_| log.text.len() > WHOLE) {
+        Some(sifter) => sifted(sifter, &log.text, &cx.shared.uids_on(&cx.node)),
+        None => log.text.to_vec(),
     };
-    Ok((kept, bytes))
+    // Each pod of the node gets the same: it is masked once.
+    Ok((cx.masked(&String::from_utf8_lossy(&kept)).into_bytes(), log.bytes))
 }
 
 fn sifted(sifter: &Sifter, log: &[u8], uids: &[String]) -> Vec<u8> {
@@ -63,8 +49,7 @@ fn sifted(sifter: &Sifter, log: &[u8], uids: &[String]) -> Vec<u8> {
 
 /// Where records stand that name one of the pods: from "invoked oom-killer" to the process that was killed.
 fn own_records(log: &[u8], uids: &[String]) -> Vec<Range<usize>> {
-    // cgroupfs writes the uid as it is, systemd with underscores.
-    let names: Vec<String> = uids.iter().flat_map(|u| [u.clone(), u.replace('-', "_")]).collect();
+    let uids: HashSet<&str> = uids.iter().map(String::as_str).collect();
     let mut records: Vec<Range<usize>> = Vec::new();
     let (mut begin, mut named) = (None, false);
     let mut at = 0;
@@ -74,7 +59,7 @@ fn own_records(log: &[u8], uids: &[String]) -> Vec<Range<usize>> {
         if text.contains("invoked oom-killer") {
             (begin, named) = (Some(at), false);
         }
-        named |= names.iter().any(|n| text.contains(n.as_str()));
+        named = named || pods_in(&text).any(|uid| uids.contains(uid.as_str()));
         if text.contains("Killed process") || text.contains("Killed task") {
             if named {
                 let from = begin.filter(|b| end - b <= MAX_RECORD).unwrap_or(at);
@@ -87,6 +72,18 @@ fn own_records(log: &[u8], uids: &[String]) -> Vec<Range<usize>> {
     let surplus = records.len().saturating_sub(OWN_RECORDS);
     records.drain(..surplus);
     records
+}
+
+/// UIDs behind "pod" in the cgroup paths of a line: cgroupfs writes them as they are, systemd with underscores.
+pub(crate) fn pods_in(line: &str) -> impl Iterator<Item = String> {
+    line.split("pod").skip(1).filter_map(|rest| {
+        let uid: String = rest
+            .chars()
+            .take_while(|c| c.is_ascii_hexdigit() || matches!(c, '-' | '_'))
+            .map(|c| if c == '_' { '-' } else { c })
+            .collect();
+        (uid.len() >= 8).then_some(uid)
+    })
 }
 
 #[cfg(test)]
@@ -131,5 +128,12 @@ mod tests {
         let log = record("3eeee5db_6611_4802_9456_dfd27caa2b83", 1);
         assert_eq!(own_records(log.as_bytes(), &["3eeee5db-6611-4802-9456-dfd27caa2b83".into()]).len(), 1);
         assert_eq!(own_records(log.as_bytes(), &["other".into()]), Vec::<Range<usize>>::new());
+        // A static pod's group has the hash of its manifest.
+        let hash = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
+        assert_eq!(own_records(record(hash, 1).as_bytes(), &[hash.to_owned()]).len(), 1);
+        let uids: Vec<String> =
+            pods_in("task_memcg=/kubepods-pod3eeee5db_6611.slice/x,y=/kubepods/podcafe/pod12345678-9")
+                .collect();
+        assert_eq!(uids, ["3eeee5db-6611", "12345678-9"], "too short to be one");
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! The logs of the dead instance go first: the next restart takes them away.
 
+mod configuration;
 mod context;
 pub(crate) mod engine;
 mod events;
-mod kernel_log;
+pub(crate) mod kernel_log;
 mod kubelet;
 mod log_buffer;
 mod log_file;
@@ -34,6 +35,7 @@ pub use self::series::{Access as SeriesAccess, store};
 pub use self::shared::Shared;
 pub use self::source::{Source, State};
 use crate::api::Api;
+use crate::bundle::artifact;
 use crate::bundle::manifest::{Manifest, SCHEMA};
 use crate::find::text;
 
@@ -75,6 +77,7 @@ pub async fn capture(
     node_logs::plan(&cx, &mut work);
     owners::plan(&cx, &mut work);
     policy::plan(&cx, &mut work);
+    configuration::plan(&cx, &mut work);
     kubelet::plan(&cx, &mut work);
     engine::plan(&cx, &mut work);
     series::plan(&cx, &mut work);
@@ -106,6 +109,7 @@ pub async fn capture(
         uid: text(&cx.pod, "/metadata/uid"),
         died_at: cx.died_at.map(|t| t.to_string()),
         sources: out.sources.clone(),
+        models: artifact::of_files(&out.files),
         gaps: out.gaps.clone(),
         redacted: out.redacted.clone(),
         server_asked_to_wait: api.waits(),

@@ -80,7 +80,8 @@ async fn kernel(cx: &Context<'_>) -> Result<SourceData, ApiError> {
         return Ok(SourceData::default());
     }
     Ok(SourceData {
-        files: vec![cx.text(&format!("node/kernel/{name}"), &log.0)],
+        // Masked when it was read.
+        files: vec![RawFile::new(format!("node/kernel/{name}"), log.0.clone())],
         bytes: log.1,
         gaps: Vec::new(),
     })

@@ -78,7 +78,7 @@ const QUERIES: &[Query] = &[
     Query {
         file: "state",
         what: "limits and restarts of the pod over time",
-        expression: r#"{__name__=~"kube_pod_container_resource_limits|kube_pod_container_status_(restarts_total|last_terminated_reason|last_terminated_exitcode)",namespace="{ns}",pod="{pod}"}"#,
+        expression: r#"{__name__=~"kube_pod_container_resource_limits|kube_pod_container_status_(restarts_total|last_terminated_reason|last_terminated_exitcode)|dualplane_container_(restarts|last_incident)",namespace="{ns}",pod="{pod}"}"#,
     },
     Query {
         file: "gpu-node",

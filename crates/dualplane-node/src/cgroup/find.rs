@@ -2,6 +2,8 @@
 //!
 //! Only directories that can lead to one are entered: a host has thousands of groups, a walk costs some 10 µs each.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use dualplane_base::cgroup_path::container_id;
@@ -130,5 +132,9 @@ fn leads_to_pods(name: &str) -> bool {
 }
 
 fn inner_root(dir: &Path) -> Option<&'static str> {
+    // A group counts those below it in its links; where it has none, as nearly all containers, nothing is asked for by name.
+    if fs::symlink_metadata(dir).is_ok_and(|m| m.nlink() == 2) {
+        return None;
+    }
     ["kubelet.slice", "kubelet", "kubepods.slice", "kubepods"].into_iter().find(|n| dir.join(n).is_dir())
 }

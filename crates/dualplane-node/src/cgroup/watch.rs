@@ -1,7 +1,8 @@
 //! Keeps what directories list, and looks into one again only when groups came or went in it: a `stat` each instead of a walk.
 //!
 //! The kernel counts the groups below one in the link count of its directory. One that went while another came leaves the
-//! count; then the reader of the one that went says so, and its directory is forgotten. For what neither tells, a file
+//! count; then the reader of the one that went says so, and its directory is forgotten, or it was listed itself, as a pod's
+//! group is, and there is nothing any more where it was. For what none of them tells, a file
 //! system without such a count, one directory after another is looked into again with time.
 
 use std::collections::BTreeMap;
@@ -86,7 +87,8 @@ impl Watch {
         // Taken before the listing: what comes in between is seen at the next look.
         let now = state(dir);
         let walk = self.walk;
-        let fresh = self.dirs.get(dir).is_some_and(|l| l.state.is_some() && l.state == now);
+        let fresh =
+            self.dirs.get(dir).is_some_and(|l| l.state.is_some() && l.state == now && !self.lost(dir, l));
         if !fresh {
             self.dirs.insert(dir.to_owned(), Listed { state: now, names: directories(dir), walk });
         }
@@ -94,6 +96,11 @@ impl Watch {
             l.walk = walk;
             &l.names
         })
+    }
+
+    /// A directory that was listed below this one is no more: another may stand in its place, and the count is the same.
+    fn lost(&self, dir: &Path, listed: &Listed) -> bool {
+        listed.names.iter().map(|n| dir.join(n)).any(|d| self.dirs.contains_key(&d) && state(&d).is_none())
     }
 
     /// The walk ended: what it did not come by is gone.
@@ -117,4 +124,39 @@ fn directories(dir: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel's file system of groups leaves the time of a directory as it is, and its count is that of before.
+    #[test]
+    fn one_that_takes_another_s_place_is_seen() {
+        let root = tempfile::tempdir().unwrap();
+        let pods = root.path().join("burstable");
+        for pod in ["pod-a", "pod-b"] {
+            fs::create_dir_all(pods.join(pod)).unwrap();
+        }
+        let mut watch = Watch::default();
+        let walk = |watch: &mut Watch| {
+            watch.begin();
+            let names = watch.names(&pods).to_vec();
+            for name in &names {
+                watch.names(&pods.join(name));
+            }
+            watch.end();
+            names
+        };
+        assert_eq!(walk(&mut watch), ["pod-a", "pod-b"]);
+        assert!(!watch.changed());
+        let before = fs::metadata(&pods).unwrap();
+        fs::remove_dir(pods.join("pod-a")).unwrap();
+        fs::create_dir(pods.join("pod-c")).unwrap();
+        let times = fs::FileTimes::new().set_modified(before.modified().unwrap());
+        fs::File::open(&pods).unwrap().set_times(times).unwrap();
+        assert_eq!(state(&pods), Some((before.nlink(), before.mtime(), before.mtime_nsec())));
+        assert!(watch.changed(), "what was listed is gone");
+        assert_eq!(walk(&mut watch), ["pod-b", "pod-c"]);
+    }
 }

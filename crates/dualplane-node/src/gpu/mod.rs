@@ -1,4 +1,4 @@
-//! GPUs behind one trait: NVML of the driver, or a table of samples that is played.
+//! GPUs behind one trait: NVML of the driver, the files of AMD's and Intel's drivers, or a table of samples that is played.
 //!
 //! A value that a card, a MIG device or a driver does not tell is `None`; why a whole source is missing is a [`GpuGap`].
 
@@ -6,6 +6,8 @@ mod fake;
 mod model;
 mod nvml;
 mod nvml_events;
+mod several;
+mod sysfs;
 mod thread;
 
 use std::time::Duration;
@@ -13,6 +15,8 @@ use std::time::Duration;
 pub use fake::{Fake, ScriptError};
 pub use model::{Device, DeviceId, Driver, Event, GpuProcess, Health, Reading};
 pub use nvml::Nvml;
+pub use several::{Several, of_machine};
+pub use sysfs::SysfsGpus;
 pub use thread::{Batch, GpuThread};
 
 /// Why no GPU can be read.

@@ -1,15 +1,17 @@
 //! NVML of the driver, loaded at run time: a machine without it runs the same binary.
 //!
-//! Not asked: PCIe throughput, which NVML measures by sleeping 20 ms in the call, and MIG devices' utilisation, which the
-//! driver does not know.
+//! Bytes over PCIe and NVLink are read as counters, not by the calls that measure a rate and sleep 20 ms meanwhile. Not asked:
+//! MIG devices' utilisation, which the driver does not know.
 
 use dualplane_base::units::Bytes;
 use dualplane_core::facts::pci_address;
-use nvml_wrapper::enum_wrappers::device::{EccCounter, MemoryError, TemperatureSensor};
+use nvml_wrapper::enum_wrappers::device::{Clock, EccCounter, MemoryError, TemperatureSensor};
 use nvml_wrapper::enum_wrappers::nv_link::ErrorCounter;
-use nvml_wrapper::enums::device::UsedGpuMemory;
+use nvml_wrapper::enums::device::{SampleValue, UsedGpuMemory};
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::struct_wrappers::device::ProcessInfo;
+use nvml_wrapper::structs::device::FieldId;
+use nvml_wrapper::sys_exports::field_id;
 use nvml_wrapper::{Device as Handle, Nvml as Library};
 
 use super::nvml_events::Listener;
@@ -43,6 +45,14 @@ impl Nvml {
         Ok(Self { library: Box::leak(Box::new(library)), devices: Vec::new(), listener: None })
     }
 
+    /// The same as a source of GPUs.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn boxed(path: Option<&std::path::Path>) -> Result<Box<dyn Gpus>, GpuGap> {
+        Ok(Box::new(Self::load(path)?))
+    }
+
     fn add(&mut self, device: Device, handle: Handle<'static>) -> DeviceId {
         let id = DeviceId(u16::try_from(self.devices.len()).unwrap_or(u16::MAX));
         self.devices.push((device, handle));
@@ -61,8 +71,10 @@ impl Nvml {
             .cuda_compute_capability()
             .ok()
             .and_then(|c| Some((u32::try_from(c.major).ok()?, u32::try_from(c.minor).ok()?)));
+        let minor = handle.minor_number().ok();
         let card = Device {
             capability,
+            minor,
             uuid: handle.uuid()?,
             index,
             name: name.clone(),
@@ -79,7 +91,7 @@ impl Nvml {
             let name = part.name().unwrap_or_else(|_| name.clone());
             let pci = pci.clone();
             let part_device =
-                Device { uuid, index, name, pci, card: Some(card), instance, mig: None, capability };
+                Device { uuid, index, minor, name, pci, card: Some(card), instance, mig: None, capability };
             self.add(part_device, part);
         }
         Ok(())
@@ -144,6 +156,8 @@ impl Gpus for Nvml {
                 r.power_mw = h.power_usage().ok();
                 r.celsius = h.temperature(TemperatureSensor::Gpu).ok();
                 r.throttle = h.current_throttle_reasons().ok().map(|t| t.bits());
+                r.sm_mhz = h.clock_info(Clock::SM).ok();
+                r.memory_mhz = h.clock_info(Clock::Memory).ok();
             }
             out.push(r);
         }
@@ -174,6 +188,12 @@ impl Gpus for Nvml {
         out.clear();
         for (i, (_, h)) in self.devices.iter().enumerate().filter(|(_, (d, _))| d.card.is_none()) {
             let ecc = |kind| h.total_ecc_errors(kind, EccCounter::Volatile).ok();
+            let lifetime = |kind| h.total_ecc_errors(kind, EccCounter::Aggregate).ok();
+            let fields = Fields::of(h);
+            let narrow = |id| fields.get(id).and_then(|v| u32::try_from(v).ok());
+            let flag = |id| fields.get(id).map(|v| v != 0);
+            // Fields 138 and 139 count KiB, of the link that is asked for: the wrapper asks for the first.
+            let kib = |id| fields.get(id).and_then(|v| v.checked_mul(1024));
             let links: Vec<u32> =
                 (0..MAX_LINKS).filter(|l| h.link_wrapper_for(*l).is_active().unwrap_or(false)).collect();
             let errors = links.iter().filter_map(|l| {
@@ -195,6 +215,21 @@ impl Gpus for Nvml {
                     .ok()
                     .map(|_| u32::try_from(links.len()).unwrap_or(0)),
                 nvlink_errors: errors.reduce(|a, b| a.saturating_add(b)),
+                ecc_corrected_lifetime: lifetime(MemoryError::Corrected),
+                ecc_uncorrected_lifetime: lifetime(MemoryError::Uncorrected),
+                remapped_corrected: narrow(field_id::NVML_FI_DEV_REMAPPED_COR),
+                remapped_uncorrected: narrow(field_id::NVML_FI_DEV_REMAPPED_UNC),
+                // Cards before Ampere retire pages instead of remapping rows.
+                remap_pending: flag(field_id::NVML_FI_DEV_REMAPPED_PENDING)
+                    .or_else(|| flag(field_id::NVML_FI_DEV_RETIRED_PENDING)),
+                remap_failed: flag(field_id::NVML_FI_DEV_REMAPPED_FAILURE),
+                pcie_sent: fields.get(field_id::NVML_FI_DEV_PCIE_COUNT_TX_BYTES),
+                pcie_received: fields.get(field_id::NVML_FI_DEV_PCIE_COUNT_RX_BYTES),
+                nvlink0_sent: kib(field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX),
+                nvlink0_received: kib(field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX),
+                memory_celsius: narrow(field_id::NVML_FI_DEV_MEMORY_TEMP).filter(|c| *c > 0),
+                xids: None,
+                last_xid: None,
             });
         }
     }
@@ -210,6 +245,48 @@ impl Gpus for Nvml {
         if let Some(l) = &self.listener {
             l.take(out);
         }
+    }
+}
+
+/// Fields that have no call of their own.
+///
+/// Source: NVML API reference, "Field Value Enums" (docs.nvidia.com/deploy/nvml-api): numbers and units.
+const FIELDS: [u32; 10] = [
+    field_id::NVML_FI_DEV_REMAPPED_COR,
+    field_id::NVML_FI_DEV_REMAPPED_UNC,
+    field_id::NVML_FI_DEV_REMAPPED_PENDING,
+    field_id::NVML_FI_DEV_REMAPPED_FAILURE,
+    field_id::NVML_FI_DEV_RETIRED_PENDING,
+    field_id::NVML_FI_DEV_PCIE_COUNT_TX_BYTES,
+    field_id::NVML_FI_DEV_PCIE_COUNT_RX_BYTES,
+    field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
+    field_id::NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX,
+    field_id::NVML_FI_DEV_MEMORY_TEMP,
+];
+
+/// Their values, those that this card and driver have.
+struct Fields(Vec<(u32, u64)>);
+
+impl Fields {
+    fn of(h: &Handle<'_>) -> Self {
+        let values = h.field_values_for(&FIELDS.map(FieldId)).unwrap_or_default();
+        // Answers come in the order of the questions; a driver may number them otherwise.
+        let known =
+            FIELDS.into_iter().zip(values).filter_map(|(id, v)| Some((id, number(v.ok()?.value.ok()?)?)));
+        Self(known.collect())
+    }
+
+    fn get(&self, id: u32) -> Option<u64> {
+        self.0.iter().find(|(known, _)| *known == id).map(|(_, v)| *v)
+    }
+}
+
+fn number(value: SampleValue) -> Option<u64> {
+    match value {
+        SampleValue::U32(n) => Some(u64::from(n)),
+        SampleValue::U64(n) => Some(n),
+        SampleValue::I64(n) => u64::try_from(n).ok(),
+        SampleValue::F64(n) => (n >= 0.0 && n.is_finite()).then_some(n as u64),
     }
 }
 

@@ -216,6 +216,8 @@ impl Record {
             n(r.power_mw),
             n(r.celsius),
             r.throttle,
+            n(r.sm_mhz),
+            n(r.memory_mhz),
         ];
         Self::new(RecordKind::Gpu, r.device.0, at, fields)
     }
@@ -239,12 +241,26 @@ impl Record {
     /// Error counters of a card.
     #[must_use]
     pub fn gpu_health(at: Moment, h: &Health) -> Self {
+        let n = |v: Option<u32>| v.map(u64::from);
         let fields = [
             h.ecc_corrected,
             h.ecc_uncorrected,
-            h.pcie_replays.map(u64::from),
-            h.nvlinks.map(u64::from),
+            n(h.pcie_replays),
+            n(h.nvlinks),
             h.nvlink_errors,
+            h.ecc_corrected_lifetime,
+            h.ecc_uncorrected_lifetime,
+            n(h.remapped_corrected),
+            n(h.remapped_uncorrected),
+            h.remap_pending.map(u64::from),
+            h.remap_failed.map(u64::from),
+            h.pcie_sent,
+            h.pcie_received,
+            h.nvlink0_sent,
+            h.nvlink0_received,
+            n(h.memory_celsius),
+            h.xids,
+            n(h.last_xid),
         ];
         Self::new(RecordKind::GpuHealth, h.device.0, at, fields)
     }
@@ -290,6 +306,8 @@ impl Record {
             power_mw: n(6),
             celsius: n(7),
             throttle: self.field(8),
+            sm_mhz: n(9),
+            memory_mhz: n(10),
         })
     }
 
@@ -304,6 +322,19 @@ impl Record {
             pcie_replays: n(2),
             nvlinks: n(3),
             nvlink_errors: self.field(4),
+            ecc_corrected_lifetime: self.field(5),
+            ecc_uncorrected_lifetime: self.field(6),
+            remapped_corrected: n(7),
+            remapped_uncorrected: n(8),
+            remap_pending: self.field(9).map(|v| v != 0),
+            remap_failed: self.field(10).map(|v| v != 0),
+            pcie_sent: self.field(11),
+            pcie_received: self.field(12),
+            nvlink0_sent: self.field(13),
+            nvlink0_received: self.field(14),
+            memory_celsius: n(15),
+            xids: self.field(16),
+            last_xid: n(17),
         })
     }
 
@@ -327,9 +358,10 @@ impl Record {
     }
 
     /// An engine's own counts: share of its KV cache in use (millionths), requests that run and wait (thousandths, as
-    /// some engines give averages), preemptions.
+    /// some engines give averages), preemptions, requests that got a first token, microseconds that they waited for it,
+    /// tokens of prompts, tokens that were generated.
     #[must_use]
-    pub fn engine(slot: u16, at: Moment, fields: [Option<u64>; 4]) -> Self {
+    pub fn engine(slot: u16, at: Moment, fields: [Option<u64>; 8]) -> Self {
         Self::new(RecordKind::Engine, slot, at, fields)
     }
 

@@ -6,7 +6,9 @@ use super::check::Rest;
 use super::patch::{pod_patch, quantity};
 use super::{Action, Context, Stage, names, on_node, own_cgroup, own_cgroup_and_stat, quotes, signatures};
 use dualplane_base::units::{Bytes, GIB, MIB};
+use dualplane_core::change::Change;
 use dualplane_core::knowledge::HostMemory;
+use dualplane_engines::Descriptor;
 
 /// The container runtimes' default size of /dev/shm.
 const DEFAULT_SHM: Bytes = Bytes(64 * MIB);
@@ -91,6 +93,27 @@ fn shared_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
     ));
 }
 
+/// The pool that an engine pins at its start, at half its size.
+fn smaller_pool(cx: &Context<'_>, engine: &Descriptor) -> Option<Action> {
+    let pool = engine.pinned_pool.as_ref()?;
+    let own = std::slice::from_ref(&pool.flag);
+    let (now, whose) = match cx.facts.engine.lever_number(own) {
+        Some(bytes) => (bytes as u64, "the pod's flag"),
+        None => (pool.default, "the default"),
+    };
+    let half = (now / 2).max(MIB);
+    let a = Action::new(
+        Stage::Fix,
+        format!("Set {} {half}: {} asks for half as much pinned memory at its start", pool.flag, engine.name),
+    )
+    .because(format!(
+        "{now} ({}, {whose}) ÷ 2 = {half}; what does not fit the pool is copied through pageable memory",
+        Bytes(now)
+    ));
+    let change = Change::Setting(cx.named(&engine.id, own.to_vec(), half.to_string(), None));
+    (now > MIB).then(|| a.change(change))
+}
+
 fn pinned_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
     let n = names(cx);
     for p in &cx.facts.host_pools {
@@ -107,6 +130,7 @@ fn pinned_memory(cx: &Context<'_>, out: &mut Vec<Action>) {
             .because(p.arithmetic.clone()),
         );
     }
+    out.extend(cx.advisors().find_map(|d| smaller_pool(cx, d)));
     out.push(
         Action::new(
             Stage::Fix,

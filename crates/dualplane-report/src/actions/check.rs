@@ -6,6 +6,7 @@ use dualplane_base::units::Bytes;
 use dualplane_core::change::Change;
 use dualplane_core::evidence::State;
 use dualplane_core::facts::Maker;
+use dualplane_core::facts::quantised::{by_name, by_setting};
 use dualplane_core::verdict::Trigger;
 
 /// What an action rests on.
@@ -35,6 +36,8 @@ pub(crate) enum Rest {
     GrowsSegments,
     /// The node can hold a request of this size.
     NodeHolds(Bytes),
+    /// The node cannot hold a request of this size.
+    NodeLacks(Bytes),
     /// More ranks than run now.
     MoreRanks(u64),
     /// Fewer layers than there are.
@@ -82,6 +85,11 @@ pub(crate) fn against(cx: &Context<'_>, rest: Rest) -> Option<String> {
             let has = node_memory(cx).filter(|has| *has < need)?;
             Some(format!("the node has {has}"))
         }
+        Rest::NodeLacks(need) => match node_memory(cx) {
+            Some(has) if has < need => None,
+            Some(has) => Some(format!("the node has {has}")),
+            None => Some("the evidence does not show what the node has".to_owned()),
+        },
         Rest::MoreRanks(want) => {
             let now = cx.facts.engine.ranks() as u64;
             (want <= now).then(|| format!("{now} ranks run already"))
@@ -134,50 +142,18 @@ fn weights_failed(cx: &Context<'_>, oom: &dualplane_core::facts::vram::VramOom) 
     }
 }
 
-/// Words of names and settings of checkpoints with less than 16 bits a weight.
-const QUANTISED: &[&str] = &[
-    "awq",
-    "gptq",
-    "fp8",
-    "int8",
-    "int4",
-    "w4a16",
-    "w8a8",
-    "nvfp4",
-    "mxfp4",
-    "bnb",
-    "4bit",
-    "8bit",
-    "gguf",
-    "q4_",
-    "q5_",
-    "q6_",
-    "q8_",
-    "-fp4",
-    "marlin",
-    "compressed-tensors",
-    "bitsandbytes",
-];
-
 /// How it is known that the checkpoint is quantised.
 pub(super) fn quantised(cx: &Context<'_>) -> Option<String> {
     let e = &cx.facts.engine;
-    let flag = e.flag(&["quantization", "quantize", "quant"]).filter(|v| !matches!(*v, "" | "None" | "none"));
-    if let Some(v) = flag {
-        return Some(format!("--quantization {v}"));
+    if let Some(how) = by_setting(e) {
+        return Some(how);
     }
     let of_plan = cx.budget.expected.as_ref().and_then(|x| x.launch.model.as_ref());
     if of_plan.is_some_and(|m| m.model.quantization.is_some()) {
         return Some("as its configuration says".to_owned());
     }
-    let given = e.flag(&["model", "model-path", "model-id"]);
     let of_line = cx.budget.expected.as_ref().and_then(|x| x.launch.line.model.as_deref());
-    let names = given.into_iter().chain(of_line).chain(e.model.as_deref());
-    let is = |name: &&str| {
-        let lower = name.to_ascii_lowercase();
-        QUANTISED.iter().any(|w| lower.contains(w))
-    };
-    names.into_iter().find(is).map(str::to_owned)
+    by_name(e, of_line)
 }
 
 /// `expandable_segments` came with PyTorch 2.1, whose message is worded anew, and maps memory as CUDA and HIP do.
@@ -186,7 +162,7 @@ fn grows_no_segments(cx: &Context<'_>) -> Option<String> {
     if text.contains(" total capacity;") {
         return Some("this message is of PyTorch before 2.1, which rejects the option".to_owned());
     }
-    if text.contains("NPU out of memory") || cx.facts.maker == Maker::Intel {
+    if matches!(cx.facts.maker, Maker::Intel | Maker::Ascend | Maker::Gaudi) {
         return Some("the variable is CUDA's and HIP's".to_owned());
     }
     None

@@ -5,6 +5,7 @@
 
 mod alloc;
 mod bleeding;
+mod busy;
 mod check;
 pub(crate) mod focus;
 mod host;
@@ -151,16 +152,22 @@ pub fn advise(
         Class::KvCacheCapacity => kv::advise(&cx),
         Class::MigSliceTooSmall => mig::advise(&cx),
         Class::XidHardware => xid::advise(&cx),
-        Class::NotMemory | Class::Unknown => pressure::advise(&cx).unwrap_or_else(|| other::advise(&cx)),
+        Class::NotMemory | Class::Unknown => {
+            let own = busy::advise(&cx);
+            let known = !own.is_empty();
+            pressure::advise(&cx).unwrap_or_else(|| if known { own } else { other::advise(&cx) })
+        }
     };
     let first_aid = bleeding::advise(&cx, &actions);
     actions.extend(first_aid);
     actions.splice(0..0, shared_pool::advise(&cx));
-    actions.extend(reload::advise(&cx));
+    // What doubled the need goes before what makes one copy smaller.
+    actions.splice(0..0, reload::advise(&cx));
     actions.extend(watch::advise(&cx));
     let taken_out = quarantine::advise(&cx, &actions);
     actions.extend(taken_out);
     actions.extend(scaling::hold(&cx));
+    actions.extend(scaling::figure(&cx));
     check::drop_contradicted(&cx, &mut actions);
     // Before what the class advises: it is known to have worked.
     actions.splice(0..0, rollout::advise(&cx));

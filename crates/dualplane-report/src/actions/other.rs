@@ -46,6 +46,20 @@ fn not_memory(cx: &Context<'_>) -> Vec<Action> {
             .run(n.exec("df -h")),
         );
     }
+    if told("FailedPostStartHook") {
+        out.push(
+            Action::new(
+                Stage::Fix,
+                "Mend the container's postStart hook: the kubelet kills a container whose hook fails. Its event quotes what \
+                the hook printed",
+            )
+            .run(format!(
+                "kubectl get events -n {} --field-selector involvedObject.name={},reason=FailedPostStartHook",
+                n.ns, n.pod
+            ))
+            .run(format!("kubectl get pod {} -n {} -o jsonpath='{{.spec.containers[*].lifecycle.postStart}}'", n.pod, n.ns)),
+        );
+    }
     if out.is_empty() {
         out.push(next::step(cx));
     }

@@ -108,7 +108,23 @@ fn of_gpu(cx: &Context<'_>, r: &Reading, out: &mut Vec<Action>) {
     let free = total.saturating_sub(used);
     let share =
         super::vram::utilization_flag(cx).filter(|_| cx.facts.engine.head().is_some_and(|d| d.preallocates));
+    // The rest of the card is to be 5 % of it.
+    let lower = super::vram::utilization(cx).map(|(u, from)| {
+        (super::floor_hundredth(u - total.scale(0.05).saturating_sub(free).share_of(total)), u, from)
+    });
     out.push(match share {
+        Some(flag) if lower.as_ref().is_some_and(|(to, u, _)| to < u && *to > 0.05) => {
+            let (to, u, from) = lower.unwrap_or_default();
+            Action::new(
+                Stage::Fix,
+                format!("Set {flag} {to} (from {u}): {free} outside of it are too little for activations, graphs and rounding"),
+            )
+            .because(format!(
+                "{total} − {used} = {free}; 5 % of the card are {}; {u} ({from}) − the difference ÷ {total}, rounded down",
+                total.scale(0.05)
+            ))
+            .set(cx, flag, to, Some(u.to_string()))
+        }
         Some(flag) => Action::new(
             Stage::Fix,
             format!("Lower {flag}: {free} outside of it are too little for activations, graphs and rounding"),

@@ -10,13 +10,7 @@ pub(super) fn hold(cx: &Context<'_>) -> Option<Action> {
     if !matches!(cx.verdict.class.plane(), Plane::Host | Plane::Gpu) {
         return None;
     }
-    let Workload::Rolling(of) = workload(cx) else { return None };
-    let ns = cx.verdict.subject.namespace.as_deref();
-    let scales = |a: &&Autoscaler| {
-        let target = format!("{}/{}", a.target.0.to_ascii_lowercase(), a.target.1);
-        target == of && a.namespace.as_deref().zip(ns).is_none_or(|(a, b)| a == b)
-    };
-    let a = cx.bundle.autoscalers.iter().find(scales)?;
+    let (a, of) = own(cx)?;
     let n = names(cx);
     let now = a.replicas.map_or_else(String::new, |r| format!(" at {r} of at most {} replicas", a.max));
     let title = format!(
@@ -47,6 +41,34 @@ pub(super) fn hold(cx: &Context<'_>) -> Option<Action> {
                 n.ns
             )),
     )
+}
+
+/// The autoscaler of the workload, and what it scales.
+fn own<'a>(cx: &Context<'a>) -> Option<(&'a Autoscaler, String)> {
+    let Workload::Rolling(of) = workload(cx) else { return None };
+    let ns = cx.verdict.subject.namespace.as_deref();
+    let scales = |a: &&Autoscaler| {
+        let target = format!("{}/{}", a.target.0.to_ascii_lowercase(), a.target.1);
+        target == of && a.namespace.as_deref().zip(ns).is_none_or(|(a, b)| a == b)
+    };
+    cx.bundle.autoscalers.iter().find(scales).map(|a| (a, of))
+}
+
+/// CPU and host memory say nothing of a server whose work is on a card.
+pub(super) fn figure(cx: &Context<'_>) -> Option<Action> {
+    let (a, of) = own(cx).filter(|(a, _)| a.follows_the_host_alone())?;
+    let metrics = cx.engine().and_then(|d| d.metrics.as_ref()).map(|m| m.names()).unwrap_or_default();
+    let by = match metrics {
+        [Some(kv), _, Some(waiting), _] => format!("{waiting} and {kv}"),
+        _ => "its queue and the use of its KV cache".to_owned(),
+    };
+    Some(Action::new(Stage::Prevent, format!("Scale {of} by {by}, not by figures of the host")).because(
+        format!(
+            "{} follows {}: they do not tell when a GPU server is full",
+            dualplane_base::text::name(&a.name),
+            dualplane_base::text::name(&a.metrics)
+        ),
+    ))
 }
 
 /// Where only an autoscaler or a budget is at hand: what finds the pods that it is about, and judges them.

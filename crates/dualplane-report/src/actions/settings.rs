@@ -2,12 +2,15 @@
 
 use std::fmt::Display;
 
+use dualplane_base::text::printable;
 use dualplane_base::units::Bytes;
-use dualplane_core::change::{Change, NotMade, Resource, Setting, managers, outcome};
+use dualplane_core::change::{
+    Change, NotMade, Resource, Setting, SettingsFile, managers, outcome, settings_file,
+};
 use dualplane_core::evidence::{ConfigMapVariable, Container};
 use dualplane_core::verdict::Names;
 use dualplane_engines::Kind;
-use dualplane_engines::command_line::edit::Invocation;
+use dualplane_engines::command_line::edit::{Invocation, Unchanged};
 use serde_json::{Value, json};
 
 use super::patch::container_patch;
@@ -83,13 +86,21 @@ impl<'a> Context<'a> {
         self.invocation()?.value(&[name.to_owned()], self.knowledge.engines())
     }
 
-    fn named(&self, engine: &str, names: Vec<String>, value: String, now: Option<String>) -> Setting {
-        let shown = self.invocation();
-        let was = match shown {
-            Some(i) => i.value(&names, self.knowledge.engines()),
-            None => now,
-        };
-        Setting { engine: engine.to_owned(), names, value: Some(value), was, shown: shown.is_some() }
+    pub(super) fn named(
+        &self,
+        engine: &str,
+        names: Vec<String>,
+        value: String,
+        now: Option<String>,
+    ) -> Setting {
+        let engines = self.knowledge.engines();
+        let of = self.invocation();
+        // A variable that comes from another object is there, without its value.
+        let seen = of.and_then(|i| i.value(&names, engines)).filter(|v| !v.is_empty());
+        let hides = |i: &Invocation| engines.get(engine).is_some_and(|e| i.may_hide(&names, e));
+        let shown = of.is_some_and(|i| seen.is_some() || !hides(i));
+        let was = if shown { seen } else { now };
+        Setting { engine: engine.to_owned(), names, value: Some(value), was, shown }
     }
 
     /// So many GPUs for the container: what that changes, and `None` where the evidence does not show how it asks for them.
@@ -123,11 +134,35 @@ pub(super) fn render(cx: &Context<'_>, actions: &mut [Action]) {
                 }
                 elsewhere(cx, a);
             }
+            Err(NotMade::Unchanged(Unchanged::File(_))) if in_file(cx, a).is_some_and(|f| f.overrides) => {}
             // Without a pod there is nothing to say of its command line.
             Err(NotMade::Unchanged(why)) if known.is_some() => a.arithmetic.push(format!("no patch: {why}")),
             Err(_) => {}
         }
+        if let Some(file) = in_file(cx, a) {
+            let SettingsFile { flag, map, key, overrides } = &file;
+            let (map, key) = (printable(map), printable(key));
+            a.arithmetic.push(if *overrides {
+                format!(
+                    "{flag} reads key {key} of ConfigMap {map}, which overrides the command line: `dualplane apply` sets it \
+                    there and has the pods made anew"
+                )
+            } else {
+                format!("where key {key} of ConfigMap {map} ({flag}) sets it, `dualplane apply` changes it there instead")
+            });
+        }
     }
+}
+
+/// The file from which the server takes its settings, where a ConfigMap holds it.
+fn in_file(cx: &Context<'_>, a: &Action) -> Option<SettingsFile> {
+    let engines = cx.knowledge.engines();
+    let engine = a.changes.iter().find_map(|c| match c {
+        Change::Setting(s) => engines.get(&s.engine),
+        Change::Resource(_) => None,
+    })?;
+    let of = cx.container()?;
+    settings_file(cx.invocation()?, &of.files, &of.directory, engine, engines)
 }
 
 /// Who would revert it, and what is to be set there; where a variable stands in a ConfigMap, what to change in it instead.
@@ -139,9 +174,18 @@ fn elsewhere(cx: &Context<'_>, a: &mut Action) {
     let marks = cx.bundle.templates.iter().filter(|t| of(&t.name)).flat_map(|t| &t.managed);
     let marks: serde_json::Map<String, Value> =
         pod.labels.iter().chain(marks).map(|(k, v)| (k.clone(), Value::String(v.clone()))).collect();
-    let words = a.changes.iter().map(Change::words).collect::<Vec<_>>().join(", ");
+    let words: Vec<String> = a.changes.iter().map(|c| in_values(cx, &pod.labels, c)).collect();
+    let words = words.join(", ");
     for m in managers(&json!({ "metadata": { "labels": marks, "annotations": marks } })) {
         a.arithmetic.push(format!("{} {}: {words}", m.who, m.instead));
+        let release = m.release.as_deref().map(|r| Names::safe(Some(r), "")).filter(|r| !r.is_empty());
+        if let Some(release) = release {
+            let ns = names(cx).ns;
+            a.commands.push(format!("helm get values {release} -n {ns} -o yaml > values.yaml"));
+            a.arithmetic.push(format!(
+                "then helm upgrade {release} -n {ns} -f values.yaml, with the chart that it was installed from"
+            ));
+        }
     }
     let made: Vec<(String, String)> = a.changes.iter().filter_map(|c| in_config_map(cx, c)).collect();
     for (words, command) in made {
@@ -150,6 +194,22 @@ fn elsewhere(cx: &Context<'_>, a: &mut Action) {
         if let Workload::Rolling(to) = workload(cx) {
             a.commands.push(format!("kubectl rollout restart {to} -n {}", names(cx).ns));
         }
+    }
+}
+
+/// A change in words, with its place among the values of a chart that is known.
+fn in_values(cx: &Context<'_>, labels: &[(String, String)], change: &Change) -> String {
+    let (engine, name) = match change {
+        Change::Setting(s) => {
+            (cx.knowledge.engines().get(&s.engine), s.names.first().map_or("", String::as_str))
+        }
+        Change::Resource(r) => (cx.engine(), r.name.as_str()),
+    };
+    let pairs = || labels.iter().map(|(k, v)| (k.as_str(), v.as_str()));
+    let place = engine.and_then(|e| e.charts.iter().find_map(|c| c.path(name, pairs())));
+    match place {
+        Some(place) => format!("{} ({place})", change.words()),
+        None => change.words(),
     }
 }
 

@@ -8,16 +8,38 @@ use dualplane_core::change::Change;
 
 use super::{Action, Context};
 
-/// Label of the pod that stands for a unit in a bundle of the agent.
-const UNIT: &str = "dualplane.dev/unit";
+/// Units that run containers: what dies in them is a pod's, whatever systemd says of the unit.
+const OF_CONTAINERS: &[&str] =
+    &["kubelet", "containerd", "docker", "crio", "k3s", "k3s-agent", "rke2-server", "rke2-agent"];
 
-/// The unit of the subject, where it is one.
-fn unit<'a>(cx: &Context<'a>) -> Option<&'a str> {
-    let pod = cx.verdict.subject.pod_of(cx.bundle).or_else(|| cx.bundle.pods.first())?;
-    let found = pod.labels.iter().find(|(k, _)| k == UNIT).map(|(_, v)| v.as_str())?;
+/// The unit of the subject, where it is one: the agent says so, or, where no pod is known, the kernel by its cgroup or
+/// systemd by its name.
+pub(super) fn unit<'a>(cx: &Context<'a>) -> Option<&'a str> {
+    let pod = cx.verdict.subject.pod_of(cx.bundle).or_else(|| cx.bundle.pods.first());
+    let found = match pod {
+        Some(pod) => pod.unit()?,
+        None => of_kernel(cx).or_else(|| of_systemd(cx)).filter(|unit| {
+            let name = unit.trim_end_matches(".service");
+            !OF_CONTAINERS.contains(&name)
+        })?,
+    };
     // It becomes part of commands: names of units have these characters, and none that a shell reads.
     let plain = |c: char| c.is_ascii_alphanumeric() || ".-_@:".contains(c);
     (found.chars().all(plain) && found.contains('.')).then_some(found)
+}
+
+/// `/system.slice/ollama.service`: the victim's cgroup is that of a service of the system.
+fn of_kernel<'a>(cx: &Context<'a>) -> Option<&'a str> {
+    let path = cx.facts.ooms.get(cx.verdict.subject.kill?)?.task_memcg.as_deref()?;
+    let (_, behind) = path.split_once("system.slice/")?;
+    behind.split('/').rfind(|part| part.ends_with(".service"))
+}
+
+/// `systemd[1]: ollama.service: A process of this unit has been killed by the OOM killer.`
+fn of_systemd<'a>(cx: &Context<'a>) -> Option<&'a str> {
+    let place = &cx.verdict.trigger.as_ref()?.place;
+    let line = cx.facts.hits.iter().find(|h| h.place == *place && h.id.starts_with("host.systemd_"))?;
+    line.text.split_whitespace().find_map(|w| w.strip_suffix(':').filter(|w| w.ends_with(".service")))
 }
 
 /// Tells the actions for the unit, where the evidence is of one.
@@ -29,7 +51,8 @@ pub(super) fn adapt(cx: &Context<'_>, actions: &mut [Action]) {
 }
 
 fn one(action: &mut Action, unit: &str) {
-    let told = |c: &&String| c.contains("kubectl");
+    // Neither kubectl nor series by container know a unit.
+    let told = |c: &&String| c.contains("kubectl") || c.contains("PromQL") && c.contains("container");
     if action.patch.is_none() && !action.commands.iter().any(|c| told(&c)) {
         return;
     }

@@ -40,7 +40,7 @@ pub fn expect(
         None => {
             let model = launch.model.as_ref().map(|n| &n.model);
             let files = dualplane_plan::host::Checkpoint::default();
-            (host(HostInput { line: &launch.line, model, plan: None, files }), None)
+            (host(HostInput { line: &launch.line, model, plan: None, files, cpu: false }), None)
         }
     };
     // What llama.cpp keeps in RAM is in its file, which is not at hand.

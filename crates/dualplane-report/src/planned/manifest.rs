@@ -20,6 +20,8 @@ pub struct Workload {
     pub mig: Option<String>,
     /// Card that its node selector or labels name.
     pub card: Option<String>,
+    /// Its command or its variables join several pods to one engine: a LeaderWorkerSet, or a cluster of Ray.
+    pub grouped: bool,
 }
 
 /// The container with a GPU, of all pods and templates; the first whose command is an engine's.
@@ -61,7 +63,19 @@ fn gpus(c: &Container) -> Option<(u64, Option<String>)> {
 fn of(pod: &Pod, c: &Container, mut line: CommandLine) -> Workload {
     line.host.pod = ask(pod, c);
     let mig = gpus(c).and_then(|(_, mig)| mig);
-    Workload { name: format!("{} container {}", pod.full_name(), c.name), line, mig, card: card(pod) }
+    Workload {
+        name: format!("{} container {}", pod.full_name(), c.name),
+        line,
+        mig,
+        card: card(pod),
+        grouped: grouped(c),
+    }
+}
+
+/// What LeaderWorkerSet sets in its pods, vLLM's script for several nodes, and Ray's own command.
+fn grouped(c: &Container) -> bool {
+    let joins = |t: &str| ["LWS_", "multi-node-serving", "ray start", "RAY_"].iter().any(|j| t.contains(j));
+    c.args.iter().any(|a| joins(a)) || c.env.iter().any(|(name, value)| joins(name) || joins(value))
 }
 
 /// What a container of this pod has of memory, volumes and devices.

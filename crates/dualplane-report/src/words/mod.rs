@@ -1,9 +1,11 @@
 //! The sentences of citations: the verdict holds proofs as values, and every form of a report takes its words from here.
 
+mod busy;
 mod cgroup;
 mod gpu;
 mod host_pool;
 mod kernel;
+mod launch;
 mod log;
 mod series;
 mod signal;
@@ -84,6 +86,8 @@ pub fn sentence(proof: &Proof) -> String {
         Proof::Log(p) => log::sentence(p),
         Proof::Snapshot(p) => snapshot::sentence(p),
         Proof::HostPool(p) => host_pool::sentence(p),
+        Proof::Launch(p) => launch::sentence(p),
+        Proof::Busy(p) => busy::sentence(p),
         Proof::Pressure(reading) => reading.told(),
         Proof::Weighed(p) => weighed::sentence(p),
     }

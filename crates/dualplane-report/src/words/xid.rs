@@ -20,6 +20,9 @@ pub(super) fn sentence(proof: &Xid) -> String {
         Xid::OnlyConsequence(code) => {
             format!("Xid {code} is only a clean-up or informational message; it is a consequence")
         }
+        Xid::OtherGpu { own, .. } if own.is_empty() => {
+            "the pod asks for no GPU, and nothing says that it has another way to one".to_owned()
+        }
         Xid::OtherGpu { own, address } => format!("the pod's GPUs are {}, not {address}", own.join(", ")),
         Xid::Gauge => {
             "the gauge keeps the last Xid, which may be older than this failure; the kernel log has the time"

@@ -1,8 +1,16 @@
 //! Incidents of `testdata` for the tests of this folder.
+// Each test is a program of its own and takes from here what it needs.
+#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use dualplane_core::evidence::RawFile;
+use dualplane_core::knowledge::Knowledge;
+use dualplane_report::{self as report, Report};
+
+/// Larger incidents take most of the time and hold no other kinds of evidence.
+const LARGEST: usize = 48 * 1024;
 
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -37,4 +45,22 @@ pub(crate) fn incidents() -> Vec<(String, Vec<RawFile>)> {
         .collect();
     out.sort_by(|a, b| a.0.cmp(&b.0));
     out
+}
+
+/// Those of at most 48 KiB.
+pub(crate) fn small_incidents() -> Vec<(String, Vec<RawFile>)> {
+    let mut all = incidents();
+    all.retain(|(_, files)| files.iter().map(|f| f.bytes.len()).sum::<usize>() <= LARGEST);
+    all
+}
+
+pub(crate) fn copies(files: &[RawFile]) -> Vec<RawFile> {
+    files.iter().map(|f| RawFile::new(f.name.clone(), f.bytes.clone())).collect()
+}
+
+/// The reports of an incident's files.
+pub(crate) fn triage(files: Vec<RawFile>) -> Vec<Report> {
+    static KNOWLEDGE: OnceLock<Knowledge> = OnceLock::new();
+    let knowledge = KNOWLEDGE.get_or_init(|| Knowledge::embedded().unwrap());
+    report::triage_all("incident", files, Vec::new(), knowledge)
 }

@@ -23,6 +23,7 @@ const NAMES: &[(&str, &str)] = &[
     ("node", "-."),
     ("workload", "-./"),
     ("object", "-."),
+    ("unit", "-._"),
     ("quantity", ""),
     ("number", ""),
     ("port", ""),

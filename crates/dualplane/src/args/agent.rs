@@ -66,6 +66,9 @@ pub(crate) struct AgentArgs {
     /// Path of the NVML library, if the loader cannot find it
     #[arg(long, value_name = "FILE")]
     pub(crate) nvml: Option<PathBuf>,
+    /// Without NVML, read GPUs from this page of the DCGM exporter, for example http://localhost:9400/metrics
+    #[arg(long, value_name = "URL")]
+    pub(crate) dcgm_exporter: Option<String>,
     /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", hide = true)]
     pub(crate) run_for: Option<u64>,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[cfg(feature = "live")]
 use dualplane_kube::access::Access;
 use jiff::SignedDuration;
 
@@ -32,6 +33,7 @@ pub(crate) struct ClusterArgs {
     pub(crate) request_timeout: Option<Duration>,
 }
 
+#[cfg(feature = "live")]
 impl ClusterArgs {
     /// What the adapter takes.
     pub(crate) fn access(&self) -> Access {

@@ -198,6 +198,9 @@ pub(crate) struct LaunchArgs {
     /// Fetch the model configuration from Hugging Face (honours HF_ENDPOINT and HF_TOKEN)
     #[arg(long)]
     pub(crate) online: bool,
+    /// Plan in spite of flags that the engine does not have
+    #[arg(long)]
+    pub(crate) allow_unknown_flags: bool,
     /// The engine's own command line, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
@@ -213,10 +216,40 @@ pub(crate) struct PlanArgs {
     /// Free memory on the GPU before the start, for example 12.18GiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) free_gpu_memory: Option<String>,
+    /// Parameters of a dense model that is nowhere, for example 14B; with its cache as a wide range
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) params: Option<String>,
+    /// Its layers, if known
+    #[arg(long, value_name = "N", requires = "params")]
+    pub(crate) layers: Option<u64>,
+    /// Its data type
+    #[arg(long, value_name = "TYPE", default_value = "bfloat16", requires = "params")]
+    pub(crate) dtype: String,
+    /// Kind of requests: chat, code, rag, long, batch or agents
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) traffic: Option<String>,
+    /// Requests as a file says them (TOML or JSON, dualplane.shape/v1)
+    #[arg(long, value_name = "FILE", conflicts_with = "traffic")]
+    pub(crate) shape: Option<PathBuf>,
+    /// Requests at once, instead of the shape's
+    #[arg(long, value_name = "N")]
+    pub(crate) concurrency: Option<u64>,
+    /// Without --gpu: TOML file with the price of one GPU for an hour, for example H100-80GB = 2.49
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prices: Option<PathBuf>,
+    /// List the models that are known by name
+    #[arg(long, value_name = "PATTERN", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) list_models: Option<String>,
+    /// List the GPUs and cloud machines that are known by name
+    #[arg(long)]
+    pub(crate) list_gpus: bool,
+    /// List the engines, with the versions whose formulas are known
+    #[arg(long)]
+    pub(crate) list_engines: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = PlanFormat::Text)]
     pub(crate) output: PlanFormat,
-    /// Print flags, resources or Helm values to paste, instead of the plan
+    /// Print flags, resources, Helm values or a whole object to paste, instead of the plan
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) emit: Option<EmitWhat>,
     /// Show every term with its formula and source
@@ -297,6 +330,10 @@ pub(crate) enum EmitWhat {
     Resources,
     /// Helm values
     Values,
+    /// A whole Deployment; a LeaderWorkerSet where several pods serve one model
+    Manifest,
+    /// A whole StatefulSet, with a volume that keeps the weights
+    Statefulset,
 }
 
 #[derive(Debug, clap::Args)]

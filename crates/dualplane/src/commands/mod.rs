@@ -1,19 +1,20 @@
 //! The commands: one file each; this is their table.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "live", target_os = "linux"))]
 mod agent;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(feature = "live", target_os = "linux")))]
 mod elsewhere;
 mod explain;
 mod fit;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "live", target_os = "linux"))]
 mod incidents;
 mod knowledge;
+#[cfg(feature = "live")]
 pub(crate) mod live;
 mod plan;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "live", target_os = "linux"))]
 mod preflight;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "live", target_os = "linux"))]
 mod top;
 mod triage;
 
@@ -22,13 +23,16 @@ use std::path::PathBuf;
 
 use dualplane_core::knowledge::KnowledgeError;
 use dualplane_input::InputError;
+#[cfg(feature = "live")]
 use dualplane_kube::api::ApiError;
 use dualplane_plan::PlanError;
 
 use clap::CommandFactory;
 
-#[cfg(not(target_os = "linux"))]
-use self::elsewhere::{agent, incidents, preflight, top};
+#[cfg(not(feature = "live"))]
+use self::elsewhere::cluster as live;
+#[cfg(not(all(feature = "live", target_os = "linux")))]
+use self::elsewhere::node::{agent, incidents, preflight, top};
 use crate::args::{Args, Command, KnowledgeCommand};
 use crate::exit::{self, Code};
 
@@ -36,6 +40,13 @@ use crate::exit::{self, Code};
 const OWN_FLAGS: &[&str] = &[
     "--gpu",
     "--gpu-memory",
+    "--params",
+    "--layers",
+    "--dtype",
+    "--traffic",
+    "--shape",
+    "--prices",
+    "--hf-overrides",
     "--engine-version",
     "--available-kv",
     "--calibration",
@@ -111,6 +122,9 @@ pub(crate) enum Failure {
     /// There is no plan.
     #[error("{0}")]
     Plan(#[from] PlanError),
+    /// Nothing near to what was asked holds, so nothing is printed to paste.
+    #[error("{0}")]
+    NotPasted(String),
     /// A flag of plan is not what it should be.
     #[error("{flag}: {why}")]
     Flag {
@@ -136,6 +150,7 @@ pub(crate) enum Failure {
         why: String,
     },
     /// The cluster does not answer as it should.
+    #[cfg(feature = "live")]
     #[error("{0}")]
     Cluster(#[from] ApiError),
     /// There are no pods of what was asked for: no news, rather than good news.
@@ -197,9 +212,13 @@ pub(crate) enum Failure {
     #[error("{0}: its bundle was deleted to make room for later ones")]
     BundleGone(String),
     /// A command of a node, called on another system.
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(all(feature = "live", target_os = "linux")))]
     #[error("dualplane {0} reads cgroups, the kernel's messages and the GPU driver of a Linux machine")]
     LinuxOnly(&'static str),
+    /// What asks a cluster, a node or the network, called in a build that reads files only.
+    #[cfg(not(all(feature = "live", target_os = "linux")))]
+    #[error("this build of dualplane reads files only, and has no {0}")]
+    NotBuilt(&'static str),
     /// A corpus folder without labels.
     #[cfg(feature = "dev")]
     #[error("{0} holds no incident with a truth.json")]
@@ -242,16 +261,17 @@ impl Failure {
             | Self::Online { .. }
             | Self::Unwritable { .. }
             | Self::NoState { .. }
-            | Self::Cluster(_)
             | Self::Plan(PlanError::Unreadable { .. }) => exit::UNREADABLE,
-            #[cfg(not(target_os = "linux"))]
-            Self::LinuxOnly(_) => exit::USAGE,
+            #[cfg(feature = "live")]
+            Self::Cluster(_) => exit::UNREADABLE,
+            #[cfg(not(all(feature = "live", target_os = "linux")))]
+            Self::LinuxOnly(_) | Self::NotBuilt(_) => exit::USAGE,
             Self::OwnKnowledge { .. }
             | Self::NotKnown { .. }
             | Self::NoObject { .. }
             | Self::Flag { .. }
             | Self::Plan(PlanError::Contradiction { .. }) => exit::USAGE,
-            Self::Plan(PlanError::Unsupported { .. }) => exit::UNSUPPORTED,
+            Self::Plan(PlanError::Unsupported { .. }) | Self::NotPasted(_) => exit::UNSUPPORTED,
             Self::NotChanged { .. } => exit::NOT_CHANGED,
             Self::Unclear(_) => exit::UNCLEAR,
             #[cfg(feature = "dev")]
@@ -288,6 +308,7 @@ impl Failure {
                  for example: kubectl logs POD --previous > previous.log"
                     .into()
             }
+            #[cfg(feature = "live")]
             Self::Cluster(fault) => cluster_hint(fault)?,
             Self::NotChanged { hint, .. } => hint.clone()?,
             Self::Unclear(_) => {
@@ -317,7 +338,11 @@ impl Failure {
                 set, and only one agent can use a directory at a time"
                     .into()
             }
-            #[cfg(not(target_os = "linux"))]
+            #[cfg(not(all(feature = "live", target_os = "linux")))]
+            Self::NotBuilt(_) => {
+                "build it with all features: cargo build --release -p dualplane (without --no-default-features)".into()
+            }
+            #[cfg(not(all(feature = "live", target_os = "linux")))]
             Self::LinuxOnly(_) => {
                 "run it on the node (deploy/agent.yaml); judge its bundles here with `dualplane \
                 triage`"
@@ -345,6 +370,9 @@ impl Failure {
             Self::Plan(PlanError::Contradiction { .. }) => {
                 "the engine rejects this at start; change the named setting".into()
             }
+            Self::NotPasted(_) => {
+                "use more or larger GPUs: without --gpu and --emit, `plan` lists those that hold it".into()
+            }
             Self::Plan(PlanError::Unsupported { .. }) => {
                 "dualplane does not know its arithmetic and does not guess".into()
             }
@@ -353,6 +381,7 @@ impl Failure {
     }
 }
 
+#[cfg(feature = "live")]
 /// What to do where a cluster does not answer as it should.
 fn cluster_hint(fault: &ApiError) -> Option<String> {
     Some(match fault {

@@ -3,17 +3,24 @@
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "live")]
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use dualplane_base::Class;
 use dualplane_core::evidence::Bundle;
+#[cfg(feature = "live")]
+use dualplane_core::facts::NodeLogs;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::{redact, verdict};
 use dualplane_input::{InputError, Sieve};
+#[cfg(feature = "live")]
+use dualplane_kube::capture::Captured;
 use dualplane_plan::Named;
 use dualplane_report::{self as report, Report};
 
 use super::Failure;
 use super::live::pods::{self, PodSelection};
+#[cfg(feature = "live")]
 use super::live::{block_on, connect};
 use crate::args::{Format, TriageArgs};
 use crate::exit::{self, Code};
@@ -21,7 +28,7 @@ use crate::{model, output, own_knowledge};
 
 pub(crate) fn run(args: &TriageArgs) -> Result<Code, Failure> {
     let knowledge = own_knowledge::load(args.knowledge.as_deref())?;
-    let model = args.model.as_deref().map(|id| model::load(id, false)).transpose()?;
+    let model = args.model.as_deref().map(|id| model::load(id, false, &Default::default())).transpose()?;
     let live = if is_local(args) { None } else { pods::wanted(&args.targets, &args.select)? };
     let mut reports = match &live {
         Some(wanted) => match of_cluster(args, wanted, &knowledge, model.as_ref()) {
@@ -92,7 +99,35 @@ fn of_files(args: &TriageArgs, knowledge: &Knowledge, model: Option<&Named>) -> 
     Ok(reports)
 }
 
+/// Pods that were read and wait for their verdict; each holds some MiB.
+#[cfg(feature = "live")]
+const WAITING: usize = 24;
+
+/// The reports of pods in the order in which they come.
+#[cfg(feature = "live")]
+fn judge_each(
+    args: &TriageArgs,
+    pods: Receiver<Captured>,
+    knowledge: &Knowledge,
+    model: Option<&Named>,
+) -> Vec<Report> {
+    // Pods of one node bring the same kernel log.
+    let mut shared = NodeLogs::default();
+    let mut reports = Vec::new();
+    for pod in pods {
+        let mut of_pod =
+            report::triage_shared(&pod.name, pod.files, Vec::new(), knowledge, model, &mut shared);
+        // What counts is quoted by now; the evidence of three hundred pods need not be held. `--why-not` looks again.
+        if args.why_not.is_none() {
+            of_pod.iter_mut().for_each(let_go);
+        }
+        reports.extend(of_pod);
+    }
+    reports
+}
+
 /// What a bundle of the pod would say, from the cluster itself.
+#[cfg(feature = "live")]
 fn of_cluster(
     args: &TriageArgs,
     wanted: &PodSelection,
@@ -100,27 +135,39 @@ fn of_cluster(
     model: Option<&Named>,
 ) -> Result<Vec<Report>, Failure> {
     let work = |tools: &pods::CaptureTools<'_>| {
-        block_on(async {
-            let options = pods::options(&args.stores)?;
-            let api = connect(&args.cluster).await?;
-            let found = pods::find(&api, wanted).await?;
-            let pods = pods::to_judge(&api, wanted, found)?;
-            let mut reports = Vec::new();
-            pods::capture(&api, pods, &options, tools, |c| {
-                let mut of_pod = report::triage_with(&c.name, c.files, Vec::new(), knowledge, model);
-                // What counts is quoted by now; the evidence of three hundred pods need not be held. `--why-not` looks
-                // again.
-                if args.why_not.is_none() {
-                    of_pod.iter_mut().for_each(let_go);
-                }
-                reports.extend(of_pod);
-                Ok(())
-            })
-            .await?;
-            Ok(reports)
+        // What has come is judged while the next pods' logs come.
+        std::thread::scope(|scope| {
+            let (captured, taken) = sync_channel::<Captured>(WAITING);
+            let judge = scope.spawn(move || judge_each(args, taken, knowledge, model));
+            let read = block_on(async {
+                let options = pods::options(&args.stores)?;
+                let api = connect(&args.cluster).await?;
+                let found = pods::find(&api, wanted).await?;
+                let pods = pods::to_judge(&api, wanted, found)?;
+                pods::capture(&api, pods, &options, tools, |c| {
+                    // Whoever judges is gone only where it failed, which `join` tells.
+                    let _ = captured.send(c);
+                    Ok(())
+                })
+                .await
+            });
+            drop(captured);
+            let reports = judge.join();
+            read?;
+            Ok(reports.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         })
     };
     pods::with_tools(Some(knowledge), work)
+}
+
+#[cfg(not(feature = "live"))]
+fn of_cluster(
+    _: &TriageArgs,
+    wanted: &PodSelection,
+    _: &Knowledge,
+    _: Option<&Named>,
+) -> Result<Vec<Report>, Failure> {
+    match *wanted {}
 }
 
 /// Leaves what is shown: the verdict, what it cites, and what changed.

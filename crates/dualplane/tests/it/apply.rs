@@ -26,6 +26,8 @@ enum Mood {
 
 struct State {
     object: Value,
+    /// The ConfigMap `llm-conf`.
+    map: Value,
     mood: Mood,
     /// Changes that were asked for, dry runs not counted.
     writes: Vec<Value>,
@@ -49,6 +51,12 @@ fn object() -> Value {
             {"name": "side"}, {"name": "server", "resources": {"limits": {"memory": "1Gi"}}}]}}}})
 }
 
+fn map(length: u32) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "llm-conf", "namespace": "serving", "uid": "u-2", "resourceVersion": "3"},
+        "data": {"serve.yaml": format!("# team a\nmodel: m\nmax-model-len: {length}  # long\n"), "ARGS": "--port 1 --max-model-len 8192"}})
+}
+
 const LIMIT: &str = "/spec/template/spec/containers/1/resources/limits/memory";
 
 impl Fake {
@@ -60,7 +68,14 @@ impl Fake {
             "contexts": [{"name": "c", "context": {"cluster": "k", "user": "jane", "namespace": "serving"}}]});
         let home = dir(&[("config", kubeconfig.to_string().as_bytes()), ("patch.yaml", PATCH.as_bytes())]);
         let records = home.path().join("state/dualplane/changes");
-        let state = State { object: object(), mood, writes: Vec::new(), planned: Vec::new(), records };
+        let state = State {
+            object: object(),
+            map: map(8192),
+            mood,
+            writes: Vec::new(),
+            planned: Vec::new(),
+            records,
+        };
         let state = Arc::new(Mutex::new(state));
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
@@ -130,19 +145,25 @@ fn answer(line: &str, body: &[u8], state: &mut State) -> Option<(u16, Value)> {
     if line.contains("poddisruptionbudgets") {
         return Some((200, json!({"kind": "PodDisruptionBudgetList", "items": []})));
     }
+    let of_map = line.contains("/configmaps/");
+    let object = if of_map { state.map.clone() } else { state.object.clone() };
     if line.starts_with("GET ") {
-        return Some((200, state.object.clone()));
+        return Some((200, object));
     }
     let patch: Value = serde_json::from_slice(body).unwrap();
     let after = match patch.as_array() {
-        Some(operations) => carried_out(operations, &state.object),
-        None => dualplane_core::change::strategic(&state.object, &patch),
+        Some(operations) => carried_out(operations, &object),
+        None => dualplane_core::change::strategic(&object, &patch),
     };
     if line.contains("dryRun=All") {
         return Some((200, after));
     }
     state.planned.push(std::fs::read_dir(&state.records).map_or(0, Iterator::count));
     state.writes.push(patch);
+    if of_map {
+        state.map = after.clone();
+        return Some((200, after));
+    }
     match state.mood {
         Mood::Good => {}
         Mood::StatusMoved => {
@@ -261,6 +282,99 @@ fn a_flag_is_set_in_the_arguments_that_are_there() {
     let o = fake.run(&["rollback", "--last", "--yes"]);
     assert_eq!(code(&o), 0, "{}", stderr(&o));
     assert_eq!(now(), args);
+}
+
+const TEXT: &str = "/data/serve.yaml";
+
+/// A server that takes its settings from a file of the ConfigMap.
+fn with_file(engine: &str, args: &Value) -> Fake {
+    let fake = Fake::new(Mood::Good);
+    {
+        let mut state = fake.state.lock().unwrap();
+        let template = &mut state.object["spec"]["template"]["spec"];
+        template["containers"][1] = json!({"name": "server", "image": "x", "command": [engine, "serve", "m"], "args": args,
+            "env": [{"name": "ARGS", "valueFrom": {"configMapKeyRef": {"name": "llm-conf", "key": "ARGS"}}}],
+            "volumeMounts": [{"name": "conf", "mountPath": "/etc/llm"}], "resources": {"limits": {"memory": "1Gi"}}});
+        template["volumes"] = json!([{"name": "conf", "configMap": {"name": "llm-conf"}}]);
+    }
+    fake
+}
+
+/// A report that found the value in the log.
+fn from_log(fake: &Fake, engine: &str, name: &str) {
+    let report = json!({"schema": "dualplane.verdict/v2", "subject": {"namespace": "serving", "pod": "llm-0", "container": "server"},
+        "actions": [{"stage": "fix", "title": "Shorten the longest request", "changes": [
+            {"kind": "setting", "engine": engine, "names": [name], "value": "4096", "was": "8192", "shown": false}]}]});
+    std::fs::write(fake.home.path().join("report.json"), report.to_string()).unwrap();
+}
+
+#[test]
+fn a_setting_of_a_config_map_is_changed_there_and_the_pods_are_made_anew() {
+    let fake = with_file("vllm", &json!(["--config", "/etc/llm/serve.yaml"]));
+    from_log(&fake, "vllm", "--max-model-len");
+    let before = (fake.state.lock().unwrap().object.clone(), map(8192));
+    let o = fake.run(&["apply", "report.json", "--to", "deploy/llm", "--yes"]);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let text = stdout(&o);
+    assert!(text.contains("-    max-model-len: 8192  # long\n+    max-model-len: 4096  # long"), "{text}");
+    assert!(text.contains("Changed configmap/llm-conf and deployment/llm"), "{text}");
+    {
+        let state = fake.state.lock().unwrap();
+        assert_eq!(state.map.pointer(TEXT), map(4096).pointer(TEXT));
+        let template = &state.object["spec"]["template"];
+        assert!(template["metadata"]["annotations"]["dualplane.dev/settings-file"].is_string(), "{template}");
+        assert_eq!(template["spec"], before.0["spec"]["template"]["spec"], "the flag stays in the file");
+        assert!(state.writes[0].pointer(TEXT).is_some(), "the file before the pods");
+    }
+    let again = fake.run(&["apply", "report.json", "--to", "deploy/llm", "--yes"]);
+    assert!(stdout(&again).contains("already has these settings"), "{}{}", stdout(&again), stderr(&again));
+    let o = fake.run(&["rollback", "--last", "--yes"]);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    assert!(stdout(&o).contains("Rolled back configmap/llm-conf and deployment/llm"), "{}", stdout(&o));
+    let state = fake.state.lock().unwrap();
+    assert_eq!(
+        (&state.map, &state.object["spec"]["template"]["spec"]),
+        (&before.1, &before.0["spec"]["template"]["spec"])
+    );
+    assert_eq!(annotation(&state.object), None, "{}", state.object);
+}
+
+fn annotation(object: &Value) -> Option<&Value> {
+    object.pointer("/spec/template/metadata/annotations/dualplane.dev~1settings-file")
+}
+
+#[test]
+fn a_file_that_overrides_the_command_line_takes_what_it_lacks_and_an_immutable_one_is_said() {
+    let fake = with_file("trtllm-serve", &json!(["--extra_llm_api_options", "/etc/llm/serve.yaml"]));
+    from_log(&fake, "tensorrt_llm", "--max_seq_len");
+    fake.state.lock().unwrap().map["immutable"] = json!(true);
+    let run = || fake.run(&["apply", "report.json", "--to", "deploy/llm", "--yes"]);
+    let o = run();
+    assert_eq!((code(&o), fake.writes()), (7, 0), "{}", stderr(&o));
+    assert!(
+        stderr(&o).contains("key serve.yaml of ConfigMap llm-conf, which is immutable"),
+        "{}",
+        stderr(&o)
+    );
+    fake.state.lock().unwrap().map["immutable"] = json!(false);
+    let o = run();
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let now = fake.state.lock().unwrap().map.pointer(TEXT).cloned().unwrap();
+    assert!(now.as_str().unwrap().ends_with("max-model-len: 8192  # long\nmax_seq_len: 4096\n"), "{now}");
+}
+
+#[test]
+fn a_variable_of_a_config_map_is_given_to_this_container_alone() {
+    let fake = with_file("vllm", &json!([]));
+    fake.state.lock().unwrap().object["spec"]["template"]["spec"]["containers"][1]["command"] =
+        json!(["sh", "-c", "exec vllm serve m $ARGS"]);
+    from_log(&fake, "vllm", "--max-model-len");
+    let o = fake.run(&["apply", "report.json", "--to", "deploy/llm", "--yes"]);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let state = fake.state.lock().unwrap();
+    let env = &state.object["spec"]["template"]["spec"]["containers"][1]["env"];
+    assert_eq!(env, &json!([{"name": "ARGS", "value": "--port 1 --max-model-len 4096"}]));
+    assert_eq!(state.map, map(8192));
 }
 
 #[test]

@@ -51,7 +51,13 @@ fn no_role_grants_more_than_reading_but_the_one_that_says_so() {
             ] {
                 assert!(!all.contains(never), "{role}: {all}");
             }
-            let allowed: &[&str] = if role == "dualplane-apply" { &["patch"] } else { &["get", "list"] };
+            // Only who may change a ConfigMap may read it: others hold more than settings.
+            let allowed: &[&str] = match (role, resource.contains("configmaps")) {
+                ("dualplane-apply", true) => &["get", "patch"],
+                ("dualplane-apply", false) => &["patch"],
+                (_, true) => &[],
+                (_, false) => &["get", "list"],
+            };
             assert!(verbs.iter().all(|v| allowed.contains(&v.as_str())), "{role}: {all}");
         }
     }
@@ -130,8 +136,12 @@ fn all_that_the_adapter_reads_is_granted() {
     ] {
         assert!(asked.contains(known), "the search of the source does not find {known} any more: {asked:?}");
     }
-    let granted: BTreeSet<String> =
-        ["dualplane-reader", "dualplane-kubelet"].iter().flat_map(|r| rules(r)).map(|r| r.0).collect();
+    // ConfigMaps are read with the rights of whoever may change them.
+    let granted: BTreeSet<String> = ["dualplane-reader", "dualplane-kubelet", "dualplane-apply"]
+        .iter()
+        .flat_map(|r| rules(r))
+        .map(|r| r.0)
+        .collect();
     for resource in asked {
         assert!(granted.contains(&resource), "deploy/rbac.yaml does not grant {resource}");
     }

@@ -139,3 +139,30 @@ fn a_changed_word_is_noticed() {
         assert!(catch_unwind(AssertUnwindSafe(|| compare(golden("found one memory error\n")))).is_err());
     }
 }
+
+/// The newcomer's page shows real output: as many lines of each command as stand there, from the line that begins alike.
+#[test]
+fn first_plans_of_the_docs() {
+    let file = root().join("docs/first-plans.md");
+    let doc = std::fs::read_to_string(&file).unwrap();
+    let mut report = String::new();
+    let mut ran = 0;
+    let mut lines = doc.lines();
+    while let Some(line) = lines.next() {
+        report.push_str(line);
+        report.push('\n');
+        let Some(command) = line.strip_prefix("$ dualplane ") else { continue };
+        let shown: Vec<&str> = lines.by_ref().take_while(|l| *l != "```").collect();
+        let first = shown.first().and_then(|l| l.split_whitespace().next()).unwrap_or_default();
+        let text = stdout(&run(&command.split_whitespace().collect::<Vec<_>>()));
+        let at = text.lines().position(|l| l.starts_with(first)).unwrap_or(0);
+        for l in text.lines().skip(at).take(shown.len()) {
+            report.push_str(l);
+            report.push('\n');
+        }
+        report.push_str("```\n");
+        ran += 1;
+    }
+    assert_eq!(ran, 10);
+    compare(vec![Golden { file, report }]);
+}

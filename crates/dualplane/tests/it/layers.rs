@@ -15,15 +15,16 @@ const CORE: &[&[&str]] =
 
 /// Plans.
 const PLAN: &[&[&str]] = &[
-    &["arith", "catalogue", "gpu", "printed", "quantity", "repair", "version"],
+    &["arith", "catalogue", "gpu", "printed", "quantity", "repair", "traffic", "version"],
     &["outcome"],
     &["card", "model"],
     &["launch", "properties"],
     &["calibrate", "drafter", "fit", "host"],
     &["weights"],
     &["engines"],
-    &["cli"],
+    &["cli", "stages"],
     &["answer"],
+    &["choose", "edges", "pasteable", "rough"],
     &["preflight"],
     &["report"],
 ];

@@ -30,6 +30,8 @@ mod map;
 mod plan;
 mod plan_cli;
 mod plan_gguf;
+mod plan_pods;
+mod plan_shape;
 mod plugin;
 mod preflight;
 mod proofs;

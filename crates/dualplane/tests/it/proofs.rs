@@ -10,8 +10,8 @@ use dualplane_core::facts::{Constraint, Victim};
 use dualplane_core::knowledge::Mark;
 use dualplane_core::verdict::pressure::{Growth, Level, Reading};
 use dualplane_core::verdict::proof::{
-    Cgroup, Enough, Fault, Gpu, HostPool, Kernel, Log, NoKill, Peak, Proof, Series, SharedMemory, Signal,
-    Snapshot, Status, Vram, VramShare, Weighed, Xid,
+    Busy, Cgroup, Enough, Fault, Gpu, HostPool, Kernel, Launch, Log, NoKill, Peak, Proof, Series,
+    SharedMemory, Signal, Snapshot, Status, Untold, Vram, VramShare, Weighed, Xid,
 };
 use dualplane_report::words::sentence;
 
@@ -68,7 +68,53 @@ fn samples() -> Vec<Proof> {
     out.extend(snapshot());
     out.extend(host_pool());
     out.extend(weighed());
+    out.extend(launch());
+    out.extend(busy());
     out
+}
+
+fn launch() -> Vec<Proof> {
+    all([
+        Launch::Weights { weights: GIB, total: GIB },
+        Launch::Shards { done: 1, all: 9 },
+        Launch::NeverServed,
+        Launch::Served,
+        Launch::NotQuantised,
+        Launch::Quantised { name: s("--quantization"), value: s("fp8") },
+        Launch::Demand { sequences: 128, length: 8192, pool: Some(300_000) },
+        Launch::Demand { sequences: 128, length: 8192, pool: None },
+        Launch::PoolTaken,
+        Launch::Share { share: 0.97, rest: Some(GIB) },
+        Launch::Share { share: 0.97, rest: None },
+        Launch::Asked { requested: GIB, total: GIB },
+        Launch::Ranks { ranks: 1, gpus: 4 },
+        Launch::Ranks { ranks: 4, gpus: 4 },
+        Launch::Uneven { most: 0.9, least: 0.1 },
+        Launch::Own { own: GIB, total: GIB },
+        Launch::Others { others: GIB, total: GIB },
+        Launch::ScalesBy { name: s("llm"), metrics: s("cpu: 12%/80%") },
+    ])
+}
+
+fn busy() -> Vec<Proof> {
+    all([
+        Busy::Use { gpu: s("0"), mean: 0.97, samples: 12 },
+        Busy::Queue { first: 1.0, last: 40.0 },
+        Busy::Queue { first: 4.0, last: 4.0 },
+        Busy::FirstToken { before: Some(0.4), after: 3.0 },
+        Busy::FirstToken { before: None, after: 3.0 },
+        Busy::Generated { before: 900.0, after: 880.0 },
+        Busy::Failed { name: s("http_requests_total"), count: 0.0 },
+        Busy::Failed { name: s("http_requests_total"), count: 12.0 },
+        Busy::Throttled(0.8),
+        Busy::Storage(0.3),
+        Busy::Dropped(12.0),
+        Busy::Admitted { running: 4.0, most: 4.0 },
+        Busy::Untold(Untold::Use),
+        Busy::Untold(Untold::Errors),
+        Busy::Untold(Untold::Throughput),
+        Busy::Untold(Untold::Host),
+    ])
 }
 
 fn kernel() -> Vec<Proof> {

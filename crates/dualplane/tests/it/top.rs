@@ -7,8 +7,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::fake_api::{FakeApi, Reply};
 use crate::harness::{code, dir, dualplane, root, run, stderr, stdout};
 
 const UID: &str = "9ebd9238-4ea3-417e-975f-99e0d23c5718";
@@ -106,6 +107,7 @@ fn json_is_one_object_with_masked_commands() {
         "page cache without tmpfs; no swap file, no swap"
     );
     assert_eq!(c["vram"][0]["used"], 40_802_189_312_u64);
+    assert_eq!((c["restarts"].as_u64(), c["last_class"].as_str()), (Some(3), Some("host_oom_killed")));
     let command = c["processes"][0]["command"].as_str().unwrap();
     assert!(
         command.starts_with("vllm serve a/b --api-key [redacted") && !command.contains("0123456789"),
@@ -142,6 +144,50 @@ fn a_bundle_is_played_to_its_death() {
     assert_eq!(v["containers"][0]["name"], "inference/llama-0/vllm");
     assert_eq!(v["containers"][0]["working_set"], 68_444_598_829_u64);
     let text = stdout(&run(&["top", "--replay", target]));
+    assert!(text.contains("replay 4/4") && text.contains("✝ died"), "{text}");
+}
+
+/// A capture that asked a store for the series, as a real Prometheus answered.
+#[test]
+fn a_capture_with_the_series_of_a_store_is_played_to_its_death() {
+    let page = fs::read(root().join("testdata/incidents/forms-series-rss-at-limit/memory.json")).unwrap();
+    let died = json!({"exitCode": 137, "reason": "OOMKilled", "containerID": "containerd://a",
+        "startedAt": "2026-07-03T20:00:00Z", "finishedAt": "2026-07-03T20:43:00Z"});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "llama-0", "namespace": "inference", "uid": "u"},
+        "spec": {"nodeName": "n1", "containers": [{"name": "vllm", "image": "x"}]},
+        "status": {"phase": "Running", "containerStatuses": [{"name": "vllm", "restartCount": 1, "image": "x",
+            "imageID": "", "ready": true, "state": {"running": {"startedAt": "2026-07-03T20:43:02Z"}},
+            "lastState": {"terminated": died}}]}});
+    let api = FakeApi::new(move |asked| match asked {
+        a if a.contains("/api/v1/query_range?") && a.contains("container_memory_") => {
+            Some(Reply::text(page.clone()))
+        }
+        a if a.contains("/api/v1/query_range?") => {
+            Some(Reply::json(&json!({"status": "success", "data": {"resultType": "matrix", "result": []}})))
+        }
+        a if a.ends_with("/namespaces/inference/pods/llama-0") => Some(Reply::json(&pod)),
+        _ => None,
+    });
+    let config: Value = serde_json::from_slice(&fs::read(api.path().join("config")).unwrap()).unwrap();
+    let server = config["clusters"][0]["cluster"]["server"].as_str().unwrap();
+    let bundle = api.path().join("b.tar.zst");
+    let bundle = bundle.to_str().unwrap();
+    let o = api.run(&["capture", "pod/llama-0", "-n", "inference", "--prometheus", server, "--out", bundle]);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    assert_eq!(api.asked("/api/v1/query_range?"), 6);
+    let o = run(&["top", "--replay", bundle, "-o", "json"]);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let v = frame(&o);
+    let c = &v["containers"][0];
+    assert_eq!(c["name"], "inference/llama-0/vllm");
+    assert_eq!(
+        (c["working_set"].as_u64(), c["limit"].as_u64()),
+        (Some(68_444_598_829), Some(68_719_476_736)),
+        "the last value before the end"
+    );
+    assert_eq!(c["vram"][0]["used"].as_u64(), Some(49_971 << 20));
+    let text = stdout(&run(&["top", "--replay", bundle]));
     assert!(text.contains("replay 4/4") && text.contains("✝ died"), "{text}");
 }
 
@@ -213,4 +259,35 @@ fn a_terminal_is_given_back() {
         let (enter, leave) = (out.find("\u{1b}[?1049h"), out.rfind("\u{1b}[?1049l"));
         assert!(enter.is_some() && leave > enter, "the screen before comes back: {out:?}");
     }
+}
+
+/// As a kubelet tells whose cAdvisor does not find the runtime's socket: rows of the pod, and of nobody.
+#[test]
+fn the_sum_of_a_pod_is_played_where_no_container_is_named() {
+    let d = tempfile::tempdir().unwrap();
+    let row = |labels: &str, bytes: u64| {
+        format!("container_memory_working_set_bytes{{{labels}}} {bytes} 1795413064000\n")
+    };
+    let sum = row(
+        r#"container="",id="/kubepods/burstable/poda",image="",name="",namespace="serving",pod="llm-0""#,
+        774_144,
+    );
+    let nobody =
+        row(r#"container="",id="/kubepods/burstable",image="",name="",namespace="",pod="""#, 9_000_000);
+    let sandbox =
+        row(r#"container="POD",id="/kubepods/burstable/poda/b",namespace="serving",pod="llm-0""#, 4096);
+    let named =
+        row(r#"container="vllm",id="/kubepods/burstable/poda/c",namespace="serving",pod="llm-0""#, 700_000);
+    let shown = |text: String| {
+        fs::write(d.path().join("metrics.prom"), text).unwrap();
+        let o = run(&["top", "--replay", d.path().to_str().unwrap(), "-o", "json"]);
+        assert_eq!(code(&o), 0, "{}", stderr(&o));
+        let all = frame(&o)["containers"].as_array().unwrap().clone();
+        all.iter().map(|c| (c["name"].to_string(), c["working_set"].as_u64())).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(format!("{sum}{nobody}{sandbox}")), [("\"serving/llm-0\"".to_owned(), Some(774_144))]);
+    assert_eq!(
+        shown(format!("{sum}{nobody}{sandbox}{named}")),
+        [("\"serving/llm-0/vllm\"".to_owned(), Some(700_000))]
+    );
 }

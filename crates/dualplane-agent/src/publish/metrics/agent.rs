@@ -166,13 +166,13 @@ pub(super) fn render(view: &View, counts: &Counts, node: &Labels, page: &mut Pag
     page.lift();
     page.family(
         &INCIDENTS,
-        counts.incidents.iter().map(|((class, plane, kind), n)| {
+        counts.verdicts.incidents.iter().map(|((class, plane, kind), n)| {
             (node.with("class", class).with("plane", plane).with("kind", kind), *n as f64)
         }),
     );
     page.family(
         &LAST,
-        counts.last.iter().map(|((namespace, pod, container), (class, plane, kind))| {
+        counts.verdicts.last.iter().map(|((namespace, pod, container), (class, plane, kind))| {
             let l = node.with("namespace", namespace).with("pod", pod).with("container", container);
             (l.with("class", class).with("plane", plane).with("kind", kind), 1.0)
         }),

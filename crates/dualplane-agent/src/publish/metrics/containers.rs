@@ -187,6 +187,28 @@ const ENGINES: &[Metric<ContainerView>] = &[
     (counter("dualplane_engine_preemptions_total", ENGINE, "Requests preempted from the KV cache."), |c| {
         c.engine.as_ref()?.preemptions
     }),
+    (
+        counter(
+            "dualplane_engine_first_tokens_total",
+            ENGINE,
+            "Requests that got their first token; divides the seconds to a mean.",
+        ),
+        |c| c.engine.as_ref()?.first_tokens,
+    ),
+    (
+        counter(
+            "dualplane_engine_time_to_first_token_seconds_total",
+            ENGINE,
+            "Time that requests waited for their first token, all together.",
+        ),
+        |c| c.engine.as_ref()?.first_token_seconds,
+    ),
+    (counter("dualplane_engine_prompt_tokens_total", ENGINE, "Tokens in prompts."), |c| {
+        c.engine.as_ref()?.prompt_tokens
+    }),
+    (counter("dualplane_engine_generated_tokens_total", ENGINE, "Generated tokens."), |c| {
+        c.engine.as_ref()?.generated_tokens
+    }),
 ];
 
 pub(super) fn families() -> impl Iterator<Item = &'static Family> {
@@ -281,8 +303,11 @@ fn given<'v>(
 ) -> impl Iterator<Item = Labels> + use<'v> {
     let labels = labels.clone();
     c.given.iter().take(MAX_DEVICES).map(move |g| {
-        let gpu = view.device_of(g).map(|(_, d)| d.device.index.to_string()).unwrap_or_default();
-        let l = labels.with("gpu", &gpu).with("UUID", g.uuid.as_deref().unwrap_or_default());
+        let device = view.device_of(g).map(|(_, d)| &d.device);
+        let gpu = device.map(|d| d.index.to_string()).unwrap_or_default();
+        // A device of a claim has no UUID in its id.
+        let uuid = g.uuid.as_deref().or(device.map(|d| d.uuid.as_str()));
+        let l = labels.with("gpu", &gpu).with("UUID", uuid.unwrap_or_default());
         l.with("resource", &g.resource).with("device_id", &g.id)
     })
 }

@@ -1,13 +1,19 @@
 //! Cards and MIG devices.
 
+use dualplane_node::gpu::Health;
+
 use super::family::{Family, Labels, Metric, Page, counter, gauge};
-use crate::figures::bytes;
+use crate::figures::{bytes, number};
 use crate::view::{GpuView, View};
 
 /// Devices of a page: 16 cards with 7 MIG devices each.
 const MAX_DEVICES: usize = 128;
 
 const OWN: &str = "gpu UUID model GPU_I_ID";
+
+fn flag(on: Option<bool>) -> Option<f64> {
+    on.map(|on| f64::from(u8::from(on)))
+}
 
 fn share(percent: Option<u32>) -> Option<f64> {
     percent.map(|p| f64::from(p) / 100.0)
@@ -73,6 +79,54 @@ const DEVICE: &[Metric<GpuView>] = &[
     (gauge("dualplane_gpu_temperature_celsius", OWN, "Temperature of the chip."), |g| {
         g.reading.celsius.map(f64::from)
     }),
+    (gauge("dualplane_gpu_memory_temperature_celsius", OWN, "Temperature of the memory."), |g| {
+        g.health?.memory_celsius.map(f64::from)
+    }),
+    (gauge("dualplane_gpu_clock_hertz", OWN, "Clock of the processors."), |g| {
+        g.reading.sm_mhz.map(|m| f64::from(m) * 1e6)
+    }),
+    (gauge("dualplane_gpu_memory_clock_hertz", OWN, "Clock of the memory."), |g| {
+        g.reading.memory_mhz.map(|m| f64::from(m) * 1e6)
+    }),
+    (counter("dualplane_gpu_pcie_sent_bytes_total", OWN, "Bytes that the card sent over PCIe."), |g| {
+        number(g.health?.pcie_sent)
+    }),
+    (
+        counter("dualplane_gpu_pcie_received_bytes_total", OWN, "Bytes that the card received over PCIe."),
+        |g| number(g.health?.pcie_received),
+    ),
+    (
+        counter(
+            "dualplane_gpu_nvlink0_sent_bytes_total",
+            OWN,
+            "Bytes of data that the card sent over its first NVLink.",
+        ),
+        |g| number(g.health?.nvlink0_sent),
+    ),
+    (
+        counter(
+            "dualplane_gpu_nvlink0_received_bytes_total",
+            OWN,
+            "Bytes of data that the card received over its first NVLink.",
+        ),
+        |g| number(g.health?.nvlink0_received),
+    ),
+    (
+        gauge(
+            "dualplane_gpu_remap_pending",
+            OWN,
+            "1 if a row or page of memory is replaced at the next reset of the card, else 0.",
+        ),
+        |g| flag(g.health?.remap_pending),
+    ),
+    (
+        gauge(
+            "dualplane_gpu_remap_failed",
+            OWN,
+            "1 if a row or page of memory could not be replaced: no spare is left; else 0.",
+        ),
+        |g| flag(g.health?.remap_failed),
+    ),
     (counter("dualplane_gpu_pcie_replays_total", OWN, "PCIe packets that were retransmitted."), |g| {
         g.health?.pcie_replays.map(f64::from)
     }),
@@ -99,8 +153,27 @@ const ECC: Family = counter(
     "Memory errors since the driver was loaded, by type.",
 );
 
+const ECC_LIFETIME: Family = counter(
+    "dualplane_gpu_ecc_errors_lifetime_total",
+    "gpu UUID model GPU_I_ID type",
+    "Memory errors over the card's life, by type.",
+);
+
+const REMAPPED: Family = gauge(
+    "dualplane_gpu_remapped_rows",
+    "gpu UUID model GPU_I_ID type",
+    "Rows or pages of memory that were replaced, by type of the errors.",
+);
+
+const XIDS: Family = counter(
+    "dualplane_gpu_xid_errors_total",
+    "gpu UUID model GPU_I_ID xid",
+    "Xids of the card since boot, by code; since the agent's start where the kernel log cannot be read.",
+);
+
 pub(super) fn families() -> impl Iterator<Item = &'static Family> {
-    [&READABLE, &INFO].into_iter().chain(DEVICE.iter().map(|f| &f.0)).chain([&THROTTLED, &ECC])
+    let last = [&THROTTLED, &ECC, &ECC_LIFETIME, &REMAPPED, &XIDS];
+    [&READABLE, &INFO].into_iter().chain(DEVICE.iter().map(|f| &f.0)).chain(last)
 }
 
 pub(super) fn render(view: &View, node: &Labels, page: &mut Page<'_>) {
@@ -134,11 +207,22 @@ pub(super) fn render(view: &View, node: &Labels, page: &mut Page<'_>) {
                 .map(move |(reason, bit)| (l.with("reason", reason), f64::from(u8::from(bits & bit != 0))))
         }),
     );
+    let pairs = |f: &Family, page: &mut Page<'_>, of: fn(&Health) -> [Option<f64>; 2]| {
+        page.family(
+            f,
+            read.iter().filter_map(|(l, g)| Some((l, g.health?))).flat_map(|(l, h)| {
+                let kinds = ["corrected", "uncorrected"].into_iter().zip(of(&h));
+                kinds.filter_map(|(kind, n)| Some((l.with("type", kind), n?)))
+            }),
+        );
+    };
+    pairs(&ECC, page, |h| [number(h.ecc_corrected), number(h.ecc_uncorrected)]);
+    pairs(&ECC_LIFETIME, page, |h| [number(h.ecc_corrected_lifetime), number(h.ecc_uncorrected_lifetime)]);
+    pairs(&REMAPPED, page, |h| [h.remapped_corrected.map(f64::from), h.remapped_uncorrected.map(f64::from)]);
     page.family(
-        &ECC,
-        read.iter().filter_map(|(l, g)| Some((l, g.health?))).flat_map(|(l, h)| {
-            let kinds = [("corrected", h.ecc_corrected), ("uncorrected", h.ecc_uncorrected)];
-            kinds.into_iter().filter_map(|(kind, n)| Some((l.with("type", kind), n? as f64)))
+        &XIDS,
+        read.iter().flat_map(|(l, g)| {
+            g.xids.by_code.iter().map(move |(code, n)| (l.with("xid", &code.to_string()), *n as f64))
         }),
     );
 }

@@ -18,8 +18,8 @@ use dualplane_node::sample::{Round, Scope};
 
 use super::*;
 use crate::health::{Fault, Part};
-use crate::publish::{Cost, SinkCounts};
-use crate::{AllocatedDevice, ContainerView, EngineSample, GpuView, Holder};
+use crate::publish::{Cost, SinkCounts, Verdicts};
+use crate::{AllocatedDevice, ContainerView, EngineSample, GpuView, Holder, XidTally};
 
 const SECOND: u64 = 1_000_000_000;
 const UUID: &str = "GPU-9a1e0b1c-0000-4a5e-9d4f-000000000001";
@@ -103,6 +103,10 @@ fn full() -> (View, Counts) {
         running: Some(3.0),
         waiting: Some(f64::NAN),
         preemptions: Some(2.0),
+        first_tokens: Some(10.0),
+        first_token_seconds: Some(2.5),
+        prompt_tokens: Some(900.0),
+        generated_tokens: Some(40.0),
         histograms: "".into(),
     }));
     let mut side = container(2, Some(("serving", "llm-0", "side")), 1 << 20);
@@ -147,6 +151,8 @@ fn full() -> (View, Counts) {
         power_mw: Some(650_500),
         celsius: Some(71),
         throttle: Some(0x40 | 0x4),
+        sm_mhz: Some(1980),
+        memory_mhz: Some(2619),
         ..Reading::default()
     };
     let health = Health {
@@ -155,6 +161,17 @@ fn full() -> (View, Counts) {
         pcie_replays: Some(2),
         nvlinks: Some(18),
         nvlink_errors: Some(6),
+        ecc_corrected_lifetime: Some(40),
+        ecc_uncorrected_lifetime: Some(3),
+        remapped_corrected: Some(0),
+        remapped_uncorrected: Some(2),
+        remap_pending: Some(true),
+        remap_failed: Some(false),
+        pcie_sent: Some(1 << 40),
+        pcie_received: Some(1 << 41),
+        nvlink0_sent: Some(1 << 42),
+        nvlink0_received: Some(1 << 43),
+        memory_celsius: Some(83),
         ..Health::default()
     };
     let process =
@@ -162,10 +179,18 @@ fn full() -> (View, Counts) {
     let at = Moment(99 * SECOND);
     let processes =
         vec![process(1, 40 << 30, Some(1)), process(2, 1 << 30, Some(1)), process(9, 5 << 30, None)];
+    let xids = XidTally { by_code: BTreeMap::from([(31, 2), (94, 1)]), last: Some(94) };
     let gpus = vec![
-        GpuView { device: card, reading, at, health: Some(health), processes },
+        GpuView { device: card, reading, at, health: Some(health), processes, xids: xids.clone() },
         // A real MIG device has neither power nor counters of its own.
-        GpuView { device: mig, reading, at, health: Some(health), processes: vec![process(3, 1, Some(1))] },
+        GpuView {
+            device: mig,
+            reading,
+            at,
+            health: Some(health),
+            processes: vec![process(3, 1, Some(1))],
+            xids,
+        },
     ];
     let span = |from: u64, to: u64| Span { from: Moment(from), to: Moment(to) };
     let round = Round {
@@ -188,11 +213,13 @@ fn full() -> (View, Counts) {
     };
     let counts = Counts {
         node: "gpu-node-1".into(),
-        incidents: BTreeMap::from([(("host_oom_killed".into(), "host".into(), "death"), 2)]),
-        last: BTreeMap::from([(
-            ("serving".into(), "llm-0".into(), "vllm".into()),
-            ("host_oom_killed".into(), "host".into(), "death"),
-        )]),
+        verdicts: Arc::new(Verdicts {
+            incidents: BTreeMap::from([(("host_oom_killed".into(), "host".into(), "death"), 2)]),
+            last: BTreeMap::from([(
+                ("serving".into(), "llm-0".into(), "vllm".into()),
+                ("host_oom_killed".into(), "host".into(), "death"),
+            )]),
+        }),
         ring_bytes: Some(1 << 20),
         ring_span: Some(Duration::from_secs(600)),
         lost: BTreeMap::from([("log", 1)]),
@@ -276,6 +303,15 @@ fn both_planes_have_the_values_of_the_view() {
     let card = [("UUID", UUID)];
     assert_eq!(of("dualplane_gpu_memory_unassigned_bytes", &card), (5_u64 << 30) as f64);
     assert_eq!(of("dualplane_gpu_power_watts", &card), 650.5);
+    assert_eq!(of("dualplane_gpu_clock_hertz", &card), 1.98e9);
+    assert_eq!(of("dualplane_gpu_xid_errors_total", &[card[0], ("xid", "31")]), 2.0);
+    assert_eq!(of("dualplane_gpu_ecc_errors_lifetime_total", &[card[0], ("type", "uncorrected")]), 3.0);
+    assert_eq!(of("dualplane_gpu_remapped_rows", &[card[0], ("type", "uncorrected")]), 2.0);
+    assert_eq!(
+        (of("dualplane_gpu_remap_pending", &card), of("dualplane_gpu_remap_failed", &card)),
+        (1.0, 0.0)
+    );
+    assert_eq!(of("dualplane_engine_time_to_first_token_seconds_total", &[("container", "vllm")]), 2.5);
     assert_eq!(of("dualplane_gpu_throttled", &[card[0], ("reason", "hw_thermal")]), 1.0);
     assert_eq!(of("dualplane_gpu_throttled", &[card[0], ("reason", "hw_slowdown")]), 0.0);
     assert_eq!(of("dualplane_gpu_info", &[("UUID", "MIG-1"), ("GPU_I_ID", "5"), ("mig", "device")]), 1.0);

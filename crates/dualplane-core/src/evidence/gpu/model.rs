@@ -49,6 +49,8 @@ pub struct Gpu {
     pub ecc_uncorrected: Option<u64>,
     /// The card waits for a reset to remap rows.
     pub remap_pending: bool,
+    /// Share of the last moment in which it worked, in percent.
+    pub busy: Option<u8>,
     /// Temperature of the chip, in degrees Celsius.
     pub celsius: Option<u32>,
     /// MIG mode is on: the card's own figures are those of no workload.

@@ -8,12 +8,18 @@ pub(in crate::evidence) mod list;
 pub(in crate::evidence) mod manifest;
 pub(in crate::evidence) mod merge;
 pub(in crate::evidence) mod model;
+mod mounts;
 mod object;
 pub(in crate::evidence) mod revisions;
 pub(in crate::evidence) mod scaling;
 pub(in crate::evidence) mod split;
 pub(in crate::evidence) mod status;
 pub(in crate::evidence) mod tables;
+mod told;
+mod unit;
 
+pub use mounts::{Mount, map_of, mounts};
 pub use object::invocation;
 pub(in crate::evidence) use object::{add_all, add_item, opt_at};
+pub use told::VERDICT_REASON;
+pub use unit::{UNIT_LABEL, in_group};

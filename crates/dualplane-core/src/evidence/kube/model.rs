@@ -2,6 +2,7 @@
 
 use dualplane_engines::command_line::edit::Invocation;
 
+use super::mounts::Mount;
 use crate::time::Stamp;
 use crate::units::Bytes;
 
@@ -40,6 +41,9 @@ pub struct Pod {
     pub owner: Option<(String, String)>,
     /// Init containers, sidecars and containers.
     pub containers: Vec<Container>,
+    /// Devices of the machine are open to it beside those that it asks a plugin for: it is privileged, claims some, or
+    /// mounts the machine's.
+    pub opens_devices: bool,
     /// Volumes.
     pub volumes: Vec<Volume>,
     /// Node selector.
@@ -112,6 +116,10 @@ pub struct Container {
     pub kind: ContainerKind,
     /// Variables that stand in ConfigMaps.
     pub config_maps: Vec<ConfigMapVariable>,
+    /// Its mounts, with the ConfigMaps that are mounted there.
+    pub files: Vec<Mount>,
+    /// Where it starts; empty where the image says it.
+    pub directory: String,
     /// Image.
     pub image: String,
     /// Command and arguments as one list.
@@ -337,6 +345,12 @@ impl Pod {
         } else {
             format!("{}/{}", self.namespace, self.name)
         }
+    }
+
+    /// A volume by its name.
+    #[must_use]
+    pub fn volume(&self, name: &str) -> Option<&Volume> {
+        self.volumes.iter().find(|v| v.name == name)
     }
 
     /// Volumes of medium Memory mounted by a container: path and size limit.

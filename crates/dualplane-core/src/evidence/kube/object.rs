@@ -6,6 +6,7 @@ use std::cell::Cell;
 
 use serde_json::Value;
 
+use super::mounts::mounts;
 use crate::evidence::Bundle;
 use crate::evidence::kube_model::ConfigMapVariable;
 use crate::evidence::kube_model::{
@@ -122,7 +123,8 @@ fn pod(v: &Value, file: &str) -> Pod {
         let statuses = list(v, status);
         let statuses = statuses.get(..MAX_CONTAINERS).unwrap_or(statuses);
         for c in list(v, spec).iter().take(MAX_CONTAINERS) {
-            containers.push(container(c, kind, statuses));
+            let files = mounts(c, list(v, "/spec/volumes"));
+            containers.push(Container { files, ..container(c, kind, statuses) });
         }
         // A status without its spec (cut-down pastes) still tells how it died.
         for s in statuses {
@@ -162,6 +164,7 @@ fn pod(v: &Value, file: &str) -> Pod {
             .first()
             .map(|o| (str_at(o, "/kind").to_owned(), str_at(o, "/name").to_owned())),
         containers,
+        opens_devices: opens_devices(v),
         volumes: list(v, "/spec/volumes").iter().map(volume).collect(),
         selector: v
             .pointer("/spec/nodeSelector")
@@ -176,6 +179,18 @@ fn pod(v: &Value, file: &str) -> Pod {
             .unwrap_or_default(),
         extent: if list(v, "/spec/containers").is_empty() { Extent::Piece } else { Extent::Whole },
     }
+}
+
+/// Ways to a device that `resources` do not tell of.
+fn opens_devices(v: &Value) -> bool {
+    let privileged = |c: &Value| c.pointer("/securityContext/privileged") == Some(&Value::Bool(true));
+    let machine = |v: &Value| {
+        let path = str_at(v, "/hostPath/path");
+        path == "/" || path == "/dev" || path.starts_with("/dev/") && path != "/dev/shm"
+    };
+    !list(v, "/spec/resourceClaims").is_empty()
+        || ["/spec/containers", "/spec/initContainers"].iter().any(|at| list(v, at).iter().any(privileged))
+        || list(v, "/spec/volumes").iter().any(machine)
 }
 
 fn conditions(v: &Value) -> Vec<Condition> {
@@ -279,6 +294,8 @@ fn container(c: &Value, kind: ContainerKind, statuses: &[Value]) -> Container {
         // Every container of an object has an image: without one, a person kept what seemed to matter.
         invocation: c.get("image").map(|_| invocation(c)),
         config_maps: of_config_maps(c),
+        files: Vec::new(),
+        directory: str_at(c, "/workingDir").to_owned(),
         // What the kubelet set, where it says so: an in-place resize may be pending.
         memory_limit: status
             .and_then(|s| memory_at(s, "/resources/limits/memory"))

@@ -26,6 +26,18 @@ pub struct Autoscaler {
     pub replicas: Option<u64>,
 }
 
+impl Autoscaler {
+    /// It follows CPU and memory of the host alone, as far as it tells.
+    #[must_use]
+    pub fn follows_the_host_alone(&self) -> bool {
+        let mut parts = self.metrics.split(',').map(str::trim).filter(|p| !p.is_empty()).peekable();
+        let host = |p: &str| {
+            ["cpu", "memory"].iter().any(|w| p.get(..w.len()).is_some_and(|h| h.eq_ignore_ascii_case(w)))
+        };
+        parts.peek().is_some() && parts.all(host)
+    }
+}
+
 /// A row of `kubectl get pdb`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisruptionBudget {
@@ -98,9 +110,13 @@ pub(super) fn object(bundle: &mut Bundle, v: &Value) {
         kind => kind,
     };
     let number = |pointer: &str| v.pointer(pointer).and_then(Value::as_u64);
+    // "Resource" is the kind of figure, and its name is what is followed.
     let kinds: Vec<&str> = list(v, if keda { "/spec/triggers" } else { "/spec/metrics" })
         .iter()
-        .map(|m| str_at(m, "/type"))
+        .map(|m| {
+            let names = ["/resource/name", "/containerResource/name"].map(|at| str_at(m, at));
+            names.into_iter().find(|n| !n.is_empty()).unwrap_or(str_at(m, "/type"))
+        })
         .collect();
     bundle.autoscalers.push(Autoscaler {
         namespace,

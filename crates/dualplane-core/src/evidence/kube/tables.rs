@@ -14,12 +14,26 @@ const BAD: &[&str] = &[
     "OOMKilled",
     "CrashLoopBackOff",
     "Error",
-    "Evicted",
     "ContainerStatusUnknown",
     "RunContainerError",
     "CreateContainerError",
     "StartError",
     "ContainerCannotRun",
+];
+/// Words of it that are the reason of the pod and not of a container: it ended as a whole, or was never let in.
+const OF_POD: &[&str] = &[
+    "Evicted",
+    "DeadlineExceeded",
+    "NodeAffinity",
+    "NodeLost",
+    "NodePorts",
+    "NodeShutdown",
+    "Preempting",
+    "Shutdown",
+    "SysctlForbidden",
+    "Terminated",
+    "TopologyAffinityError",
+    "UnexpectedAdmissionError",
 ];
 /// The other words of it that a row without a heading may have.
 const PLAIN: &[&str] = &["Running", "Completed", "Pending", "Terminating", "ContainerCreating", "Unknown"];
@@ -62,7 +76,8 @@ pub(in crate::evidence) fn read(
                     headless.iter().position(|h| *h == name).and_then(|i| words.get(i).copied()).unwrap_or("")
                 };
                 let status = get("STATUS").trim_start_matches("Init:");
-                (BAD.contains(&status) || PLAIN.contains(&status)) && pod(bundle, &get, file)
+                (BAD.contains(&status) || PLAIN.contains(&status) || of_pod(status))
+                    && pod(bundle, &get, file)
             }
         };
         if used {
@@ -122,6 +137,11 @@ fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().filter(|w| !w.starts_with('(') && *w != "ago)").take(8).collect()
 }
 
+/// `OutOfmemory`, `OutOfnvidia.com/gpu`: the kubelet names the resource that it has too little of.
+fn of_pod(word: &str) -> bool {
+    OF_POD.contains(&word) || word.strip_prefix("OutOf").is_some_and(|r| !r.is_empty())
+}
+
 fn is_ready(text: &str) -> bool {
     let number = |t: &str| !t.is_empty() && t.len() < 4 && t.bytes().all(|b| b.is_ascii_digit());
     text.split_once('/').is_some_and(|(a, b)| number(a) && number(b))
@@ -156,13 +176,13 @@ fn pod<'a>(bundle: &mut Bundle, get: &impl Fn(&str) -> &'a str, file: &str) -> b
         namespace: get("NAMESPACE").to_owned(),
         node: some(get("NODE")),
         phase: match word {
-            "Evicted" => "Failed",
+            w if of_pod(w) => "Failed",
             "Completed" => "Succeeded",
             "Pending" => "Pending",
             _ => "Running",
         }
         .to_owned(),
-        reason: (word == "Evicted").then(|| word.to_owned()),
+        reason: of_pod(word).then(|| word.to_owned()),
         deleting: word == "Terminating",
         containers: vec![Container {
             // Of one pod with several containers the row does not tell which one it was.

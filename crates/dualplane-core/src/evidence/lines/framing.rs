@@ -6,6 +6,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::record;
+
 use crate::text::strip_ansi;
 use crate::time::{Stamp, find_stamp, parse_boot_prefix, parse_rfc3339};
 
@@ -22,12 +24,21 @@ pub struct Unwrapped<'a> {
     pub stderr: bool,
     /// Pod, container or service, where a tool put it before the line.
     pub source: Option<String>,
+    /// It was a record of a structured logger, whose level stands beside the message.
+    pub record: bool,
 }
 
 /// Unwraps one line of a container or system log.
 #[must_use]
 pub fn unwrap_line(raw: &str) -> Unwrapped<'_> {
     if let Some(cri) = cri(raw) {
+        // The program's own record, unless the runtime cut it.
+        let inner =
+            Some(cri.text.as_ref()).filter(|t| !cri.partial && t.starts_with('{')).and_then(json_record);
+        if let Some(Unwrapped { text, record, .. }) = inner {
+            let text = Cow::Owned(text.into_owned());
+            return Unwrapped { text, record, ..cri };
+        }
         return cri;
     }
     let trimmed = raw.trim_start();
@@ -39,7 +50,7 @@ pub fn unwrap_line(raw: &str) -> Unwrapped<'_> {
     }
     let text = strip_ansi(raw);
     let stamp = find_stamp(&text);
-    Unwrapped { text, stamp, partial: false, stderr: false, source: None }
+    Unwrapped { text, stamp, partial: false, stderr: false, source: None, record: false }
 }
 
 /// `2026-07-03T22:40:06.123456789Z stdout F message`
@@ -62,32 +73,24 @@ fn cri(raw: &str) -> Option<Unwrapped<'_>> {
         partial,
         stderr,
         source: None,
+        record: false,
     })
 }
 
-/// Docker json-file, journald's `-o json`, and app logs that put the message into a field.
+/// Docker json-file, journald's `-o json`, and records of loggers and collectors.
 fn json_record(raw: &str) -> Option<Unwrapped<'_>> {
-    let Value::Object(map) = serde_json::from_str::<Value>(raw).ok()? else { return None };
+    let map = record::parse(raw)?;
+    let text = record::message(&map)?;
     let get = |keys: &[&str]| keys.iter().find_map(|k| map.get(*k)).and_then(Value::as_str);
     let docker = map.contains_key("log") && (map.contains_key("stream") || map.contains_key("time"));
-    let message =
-        if docker { get(&["log"])? } else { get(&["MESSAGE", "message", "msg", "log", "text", "event"])? };
-    let mut text = message.trim_end_matches(['\n', '\r']).to_owned();
-    // Structured loggers keep the traceback or the error apart from the message.
-    for key in ["exception", "exc_info", "error", "err", "stack", "traceback", "stacktrace"] {
-        if let Some(extra) = map.get(key).and_then(Value::as_str) {
-            text.push(' ');
-            text.push_str(extra);
-        }
-    }
-    let partial = docker && !message.ends_with('\n');
+    let partial = docker && map.get("log").and_then(Value::as_str).is_some_and(|log| !log.ends_with('\n'));
     let stderr = map.get("stream").and_then(Value::as_str) == Some("stderr");
     let stamp = get(&["time", "timestamp", "ts", "@timestamp"])
         .and_then(|t| parse_rfc3339(t).or_else(|| find_stamp(t)))
         .or_else(|| journald_time(&map))
         .or_else(|| find_stamp(&text));
     let text = strip_ansi(&text).into_owned();
-    Some(Unwrapped { text: Cow::Owned(text), stamp, partial, stderr, source: None })
+    Some(Unwrapped { text: Cow::Owned(text), stamp, partial, stderr, source: None, record: true })
 }
 
 fn journald_time(map: &serde_json::Map<String, Value>) -> Option<Stamp> {
@@ -106,6 +109,7 @@ pub fn unwrap_kernel(raw: &str) -> Unwrapped<'_> {
             partial: false,
             stderr: false,
             source: None,
+            record: false,
         };
     }
     // dmesg -x: facility and level before the stamp; syslog: <6> before it.
@@ -127,6 +131,7 @@ pub fn unwrap_kernel(raw: &str) -> Unwrapped<'_> {
             partial: false,
             stderr: false,
             source: None,
+            record: false,
         };
     }
     if let Some((_, rest)) =
@@ -138,6 +143,7 @@ pub fn unwrap_kernel(raw: &str) -> Unwrapped<'_> {
             partial: false,
             stderr: false,
             source: None,
+            record: false,
         };
     }
     if let Some((_, rest)) = body.split_once(" kernel: ") {
@@ -149,6 +155,7 @@ pub fn unwrap_kernel(raw: &str) -> Unwrapped<'_> {
             partial: false,
             stderr: false,
             source: None,
+            record: false,
         };
     }
     unwrap_line(raw)

@@ -65,6 +65,7 @@ pub fn unwrap<'a>(log: &LogSource, raw: &'a str) -> Unwrapped<'a> {
                         partial: u.partial,
                         stderr: u.stderr,
                         source: Some(source.trim().to_owned()),
+                        record: u.record,
                     };
                 }
             }

@@ -1,8 +1,11 @@
 //! What people write around the logs that they paste. A title that quotes an error is no line of a log.
 
 use crate::evidence::framing::process_of;
+use crate::evidence::{LogSource, Role};
 use crate::time::find_stamp;
 
+/// A text with more lines is a log and no message.
+const MESSAGE: usize = 200;
 /// So many lines inside fences must look like a log's before what stands outside is taken for prose.
 const ENOUGH: usize = 3;
 
@@ -28,6 +31,19 @@ pub(in crate::evidence) fn lines(text: &[&str]) -> Option<Vec<bool>> {
     }
     // A fence that is never closed says nothing of where prose begins.
     (closed > 0 && open.is_none() && logged >= ENOUGH).then_some(outside)
+}
+
+/// The lines of a short paste that no logger wrote, each with its number: an alert or a chat quotes one sentence of an event
+/// without its table. A log of a container is none: there those sentences are quotes.
+pub(crate) fn sentences(log: &LogSource) -> Vec<(u64, &str)> {
+    let text = std::str::from_utf8(&log.bytes).unwrap_or_default();
+    let short = || text.lines().nth(MESSAGE).is_none();
+    if log.role != Role::Unsaid || log.kernel || log.sifted || !short() {
+        return Vec::new();
+    }
+    let number = |i: usize| log.numbers.as_ref().and_then(|n| n.get(i).copied()).unwrap_or(i as u64 + 1);
+    let all = text.lines().enumerate().map(|(i, line)| (number(i), line));
+    all.filter(|(_, line)| !line.trim().is_empty() && !logs(line)).collect()
 }
 
 /// A line with a time stamp, a level, a rank or a process at its begin.

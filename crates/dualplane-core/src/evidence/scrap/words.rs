@@ -23,6 +23,8 @@ const UNSURE: &[&str] = &[
     "aren't",
     "didn't",
     "doesn't",
+    "don't",
+    "dont",
     "neither",
     "nor",
     "none",

@@ -47,9 +47,8 @@ impl Found {
     pub(super) fn hit(&mut self, id: SigId, hit: Hit) {
         let count = self.counts.entry(id.number()).or_default();
         count.all += 1;
-        let asks = hit.class.is_some_and(|c| matches!(c, Class::CudaOomLoad | Class::CudaOomRuntime));
         let room = count.kept < KEPT_PER_SIGNATURE;
-        if room && asks && hit.vram.as_ref().is_none_or(|v| v.requested.is_none()) {
+        if room && Self::opens_sizes(&hit) {
             self.unsized_error = Some((self.hits.len(), hit.process.clone(), vram::SIZE_LINES));
         }
         if room {
@@ -61,6 +60,16 @@ impl Found {
             count.last = Some(self.hits.len());
             self.hits.push(hit);
         }
+    }
+
+    /// A VRAM error opens the lines below it, which say its sizes.
+    pub(super) fn opens_sizes(hit: &Hit) -> bool {
+        let asks = hit.class.is_some_and(|c| matches!(c, Class::CudaOomLoad | Class::CudaOomRuntime));
+        asks && hit.vram.as_ref().is_none_or(|v| v.requested.is_none())
+    }
+
+    pub(super) fn into_exceptions(self) -> Vec<Exception> {
+        self.exceptions
     }
 
     pub(super) fn exception(&mut self, exception: Exception) {

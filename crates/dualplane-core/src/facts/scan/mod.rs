@@ -4,10 +4,12 @@
 
 mod found;
 mod listed;
+mod node_log;
 mod xids;
 
 pub(crate) use found::KEPT_PER_SIGNATURE;
 pub(crate) use listed::FAILED_ANSWERS;
+pub use node_log::NodeLogs;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -18,18 +20,19 @@ use super::lines::{contains, is_alarm, kernel_text};
 use super::openings::any;
 use super::owner::{Owners, Whose};
 use super::trace::{Traces, exception_name, message_of};
-use super::worded::{Worded, by_words, explains, is_error, of_words};
+use super::worded::{Worded, by_words, explains, of_words};
 use super::{Exception, Facts, Hit, LogSummary, Place, quote, xid};
 use crate::evidence::LogSource;
 use crate::evidence::framing::{Unwrapped, process_of};
 use crate::evidence::parts::{Cut, Joined, Parts};
 use crate::evidence::prefix::unwrap;
-use crate::knowledge::{Knowledge, Known, Mark, Match, Scope, Signature, level_of_record};
+use crate::knowledge::{Knowledge, Known, Level, Mark, Match, Scope, Signature, level_of_record};
 use crate::time::Stamp;
 use dualplane_base::{Class, Phase};
 
 use self::found::Found;
 use self::listed::Listed;
+use self::node_log::{All, NodeLog};
 use self::xids::Xids;
 
 /// Longer lines are matched on their head only; the quoted text is cut there too.
@@ -40,18 +43,17 @@ pub(crate) const CONTEXT_LINES: usize = 40;
 /// Scans one log into the facts.
 pub(super) fn scan(log: &LogSource, knowledge: &Knowledge, owners: &Owners, facts: &mut Facts) {
     let mut scan = Scan::new(log, knowledge, owners);
-    let numbers = log.numbers.as_deref().filter(|_| log.sifted).unwrap_or_default();
-    let mut lines = log.bytes.split(|b| *b == b'\n');
-    let mut i = 0;
-    while let Some(raw) = lines.next() {
-        // Lines are missing here: a traceback or a line in parts does not go on behind them.
-        if i > 0 && numbers.get(i).zip(numbers.get(i - 1)).is_some_and(|(now, last)| *now > last + 1) {
-            scan.interrupted();
-        }
-        i += 1;
-        scan.line(i as u64, raw, &lines);
-    }
+    scan.lines();
     scan.finish(facts);
+}
+
+/// Scans a kernel log for all pods of its node; `None` where each has to for itself.
+fn whole_node(log: &LogSource, knowledge: &Knowledge) -> Option<NodeLog> {
+    let nobody = Owners::default();
+    let mut scan = Scan::new(log, knowledge, &nobody);
+    scan.all = Some(All::default());
+    scan.lines();
+    scan.finish_for_all()
 }
 
 struct Scan<'a> {
@@ -59,6 +61,8 @@ struct Scan<'a> {
     knowledge: &'a Knowledge,
     owners: &'a Owners,
     found: Found,
+    /// Where it is read for all pods of a node: what was found, whosever it is.
+    all: Option<All>,
     traces: Traces,
     cut: CutTraces,
     recent: VecDeque<(Option<Cow<'a, str>>, &'a [u8])>,
@@ -69,6 +73,8 @@ struct Scan<'a> {
     /// Lines that a runtime cut.
     parts: Parts<Part>,
     source: Option<String>,
+    /// The line is a record of a structured logger.
+    record: bool,
     /// Where in the line at hand a user's text begins.
     user_text: Option<usize>,
     /// The server's run ended in order, and no line shows yet what the next one does.
@@ -87,6 +93,7 @@ impl<'a> Scan<'a> {
             knowledge,
             owners,
             found: Found::default(),
+            all: None,
             traces: Traces::default(),
             cut: CutTraces::default(),
             recent: VecDeque::with_capacity(CONTEXT_LINES),
@@ -96,11 +103,27 @@ impl<'a> Scan<'a> {
             summary: LogSummary::of(log),
             parts: Parts::default(),
             source: None,
+            record: false,
             user_text: None,
             between_runs: false,
             prompts: quote::Prompts::default(),
             worded: None,
             failed: false,
+        }
+    }
+
+    fn lines(&mut self) {
+        let log = self.log;
+        let numbers = log.numbers.as_deref().filter(|_| log.sifted).unwrap_or_default();
+        let mut lines = log.bytes.split(|b| *b == b'\n');
+        let mut i = 0;
+        while let Some(raw) = lines.next() {
+            // Lines are missing here: a traceback or a line in parts does not go on behind them.
+            if i > 0 && numbers.get(i).zip(numbers.get(i - 1)).is_some_and(|(now, last)| *now > last + 1) {
+                self.interrupted();
+            }
+            i += 1;
+            self.line(i as u64, raw, &lines);
         }
     }
 
@@ -122,8 +145,10 @@ impl<'a> Scan<'a> {
             return;
         }
         let raw = head_of(bytes);
-        let Unwrapped { text, stamp, stderr, partial, source } = unwrap(self.log, &raw);
+        let Unwrapped { text, stamp, stderr, partial, source, record } = unwrap(self.log, &raw);
         self.source = source;
+        // Of parts of a line the last tells.
+        self.record = record;
         self.summary.lines = number;
         if stamp.is_some() {
             self.summary.first = self.summary.first.or(stamp);
@@ -175,8 +200,9 @@ impl<'a> Scan<'a> {
                     && contains(line, literal.as_bytes())
             })
         };
-        let Known { mut matches, quotes_error } = self.knowledge.known(text, near);
-        self.drop_quiet(raw, &mut matches);
+        let Known { mut matches, quotes_error, worth_reading } = self.knowledge.known(text, near);
+        let level = self.record.then(|| level_of_record(raw)).flatten();
+        self.drop_quiet(level, &mut matches);
         // What a user wrote is no evidence for any reader: kernel records and exceptions see only what stands before it.
         let own = matches.iter().filter(|m| self.mark(m) == Some(Mark::UserText)).map(|m| m.end).min();
         self.user_text = own;
@@ -203,7 +229,8 @@ impl<'a> Scan<'a> {
         // The words of a kill are read as its record, whosever it is.
         let mut explained = kernel.is_some_and(|k| any(RECORDS, k));
         let mut line_phase = None;
-        let words = of_words(self.knowledge, &matches).filter(|_| !source_line);
+        let of_words_only = |m: &&Match| self.knowledge.signature(m.id).is_some_and(Signature::of_exceptions);
+        let worded: Vec<Match> = matches.iter().filter(of_words_only).cloned().collect();
         for m in matches {
             let Some(s) = self.knowledge.signature(m.id).filter(|s| !s.of_objects() && !s.of_exceptions())
             else {
@@ -225,7 +252,11 @@ impl<'a> Scan<'a> {
         if !explained {
             let ends = self.traces.ends(&process, said);
             self.exception(&place, raw, own, stamp, &process);
-            if let Some(found) = words.filter(|m| !ends && is_error(own, m.at)) {
+            // The drivers' own structures are refused in words that mean no more than a kernel's record beside them.
+            let asked = !ends && !source_line && kernel.is_none();
+            let words =
+                Some(worded).filter(|_| asked).and_then(|w| of_words(self.knowledge, own, &w, worth_reading));
+            if let Some(found) = words.filter(|w| w.is_error(own, level)).map(|w| w.found) {
                 let (raw, process) = (raw.to_owned(), process.clone());
                 self.worded = Some(Worded { found, place: place.clone(), raw, stamp, process });
             }
@@ -246,9 +277,8 @@ impl<'a> Scan<'a> {
     }
 
     /// The level of a structured record stands beside its message.
-    fn drop_quiet(&self, raw: &str, matches: &mut Vec<Match>) {
-        if raw.starts_with('{') && matches.iter().any(|m| self.mark(m) == Some(Mark::Failure)) {
-            let level = level_of_record(raw);
+    fn drop_quiet(&self, level: Option<Level>, matches: &mut Vec<Match>) {
+        if level.is_some() && matches.iter().any(|m| self.mark(m) == Some(Mark::Failure)) {
             matches.retain(|m| self.knowledge.signature(m.id).is_none_or(|s| !s.unlike(level)));
         }
     }
@@ -257,11 +287,19 @@ impl<'a> Scan<'a> {
     fn works(&mut self, tag: &str, number: u64) {
         /// Ranks of one log.
         const KEPT: usize = 64;
+        self.depends();
         let spoke = &mut self.summary.spoke;
         if let Some(line) = spoke.get_mut(tag) {
             *line = number;
         } else if spoke.len() < KEPT {
             spoke.insert(tag.to_owned(), number);
+        }
+    }
+
+    /// What this line says hangs on whose an earlier one is.
+    fn depends(&mut self) {
+        if let Some(all) = &mut self.all {
+            all.depends = true;
         }
     }
 
@@ -290,6 +328,7 @@ impl<'a> Scan<'a> {
             } else if phase == Phase::Unknown {
                 self.summary.run_ended = place.line;
                 self.between_runs = true;
+                self.depends();
             } else {
                 self.next_run();
                 self.summary.phase = phase;
@@ -322,7 +361,10 @@ impl<'a> Scan<'a> {
         hit.process = process.to_owned();
         hit.role = self.log.role;
         hit.phase = phase;
-        self.found.hit(id, hit);
+        match &mut self.all {
+            None => self.found.hit(id, hit),
+            Some(all) => all.hit(id, hit),
+        }
     }
 
     /// A line is of a run that began after an orderly end: what the one before served tells nothing of it.
@@ -383,6 +425,20 @@ impl<'a> Scan<'a> {
     }
 
     fn finish(mut self, facts: &mut Facts) {
+        self.end();
+        self.found.finish(self.knowledge, facts);
+        facts.ooms.append(&mut self.ooms.finish());
+        facts.xids.append(&mut self.xids.kept);
+        facts.logs.push(self.summary);
+    }
+
+    fn finish_for_all(mut self) -> Option<NodeLog> {
+        self.end();
+        NodeLog::of(self.all, self.found, self.ooms.finish(), self.xids, self.summary)
+    }
+
+    /// Takes what waited for a line behind the last one.
+    fn end(&mut self) {
         let mut open: Vec<_> = std::mem::take(&mut self.parts).left().filter_map(whole).collect();
         open.sort_by_key(|(number, ..)| *number);
         for (number, raw, text) in open {
@@ -393,12 +449,8 @@ impl<'a> Scan<'a> {
         {
             self.matched(s, w.found, &w.place, &w.raw, w.stamp, &w.process, None);
         }
-        self.summary.cut_trace = self.cut.first();
+        self.summary.cut_trace = std::mem::take(&mut self.cut).first();
         self.summary.dropped_xids = self.xids.dropped;
-        self.found.finish(self.knowledge, facts);
-        facts.ooms.append(&mut self.ooms.finish());
-        facts.xids.append(&mut self.xids.kept);
-        facts.logs.push(self.summary);
     }
 }
 
@@ -460,5 +512,37 @@ pub(super) mod tests {
         let hit = f.hits.iter().find(|h| h.class.is_some()).unwrap();
         assert_eq!(hit.place.line, Some(1));
         assert!(!hit.captures.is_empty(), "the numbers stand in the second part");
+    }
+
+    #[test]
+    fn a_nested_record_says_what_the_plain_line_says() {
+        let ids = |line: &str| {
+            let f = facts("0.log", &format!("{line}\n"), false);
+            f.hits.iter().map(|h| (h.id.clone(), h.class, h.captures.clone())).collect::<Vec<_>>()
+        };
+        for plain in [
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB of which 1.00 GiB is free.",
+            "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.",
+            "RuntimeError: insufficient device memory for workspace",
+            "the VRAM is large enough",
+        ] {
+            let text = serde_json::to_string(plain).unwrap();
+            let want = ids(plain);
+            for nested in [
+                format!("{{\"attr\":{{\"message\":{text}}}}}"),
+                format!("{{\"jsonPayload\":{{\"message\":{text}}},\"severity\":\"ERROR\"}}"),
+                format!("{{\"log\":{{\"message\":{text}}}}}"),
+                format!("{{\"body\":{{\"stringValue\":{text}}}}}"),
+                format!(
+                    "{{\"resourceLogs\":[{{\"scopeLogs\":[{{\"logRecords\":[{{\"body\":{{\"stringValue\":{text}}}}}]}}]}}]}}"
+                ),
+            ] {
+                assert_eq!(ids(&nested), want, "{nested}");
+            }
+        }
+        // Its level counts where it stands beside the words.
+        let quiet =
+            "{\"fields\":{\"message\":\"insufficient device memory for workspace\"},\"level\":\"WARN\"}";
+        assert!(ids(quiet).is_empty(), "{:?}", ids(quiet));
     }
 }

@@ -10,7 +10,7 @@ const KEPT_OF_ONE: u64 = 16;
 const KEPT: usize = 4096;
 
 /// Those that are kept, and how many are not.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Xids {
     pub(super) kept: Vec<XidEvent>,
     pub(super) dropped: u64,

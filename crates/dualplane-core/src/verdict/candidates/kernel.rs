@@ -45,8 +45,7 @@ pub(super) fn oom(oom: &OomRecord, sure: Confidence, subject: &Subject, facts: &
         supports.push(Cited::at(Kernel::CgroupUsage { usage, limit }, &oom.place));
     }
     if let Some((anon, shmem, file)) = oom.held() {
-        let cache = file.saturating_sub(shmem);
-        supports.push(Cited::at(proof::Cgroup::Breakdown { anon, shmem, cache }, &oom.place));
+        supports.push(Cited::at(proof::Cgroup::breakdown(anon, shmem, file), &oom.place));
     }
     // The dead instance's own record lies near its end: `dmesg -T` prints local time, and the whole zones between are
     // taken off.

@@ -2,9 +2,9 @@
 
 use super::{Candidate, Source, Weight, end_phase};
 use crate::evidence::Bundle;
-use crate::facts::{Facts, Hit, Place};
+use crate::facts::{Facts, Hit};
 use crate::knowledge::Mark;
-use crate::verdict::proof::{self, Status};
+use crate::verdict::proof;
 use crate::verdict::rules::first;
 use crate::verdict::server_runs::recovered;
 use crate::verdict::{Cited, Class, Confidence, Phase, Plane, vram};
@@ -37,39 +37,6 @@ pub(super) fn weigh_recovery(hit: &Hit, weight: Weight, facts: &Facts) -> Weight
     if up_again && !gave_up { Weight::Suspect } else { weight }
 }
 
-/// "No space left on device" below the mount of a Memory-medium volume: the tmpfs of that size is full, not a disk.
-pub(super) fn full_memory_volume(hit: &Hit, bundle: &Bundle) -> Option<Candidate> {
-    if !hit.text.contains("No space left on device") {
-        return None;
-    }
-    let (pod, path, size) = bundle.pods.iter().find_map(|p| {
-        let mounts = p.containers.iter().flat_map(|c| p.memory_mounts(c));
-        mounts
-            .into_iter()
-            .find(|(m, _)| !m.is_empty() && hit.text.contains(&format!("{m}/")))
-            .map(|(m, s)| (p, m, s))
-    })?;
-    let of = size.map_or(String::new(), |s| format!(" of {}", s.k8s()));
-    let mut c = Candidate::new(
-        first::memory_volume_full::ID,
-        Class::HostAllocFailure,
-        Source::Log,
-        format!("the Memory volume{of} at {path} is full: it uses host RAM, not a disk"),
-        "volume.memory_full",
-    )
-    .at(&hit.place, &hit.text, hit.stamp);
-    c.role = hit.role;
-    c.phase = hit.phase;
-    c.supports = vec![
-        Cited::of(crate::text::shorten(hit.text.trim(), 240), hit),
-        Cited::at(
-            Status::MemoryVolume { path: path.to_owned(), size },
-            &Place { file: pod.file.clone(), line: None },
-        ),
-    ];
-    Some(c)
-}
-
 /// Which rule a line of this class is of; the numbers of a VRAM error may make it another's.
 fn rule(class: Class, kernel: bool) -> &'static str {
     match class {
@@ -85,6 +52,12 @@ fn rule(class: Class, kernel: bool) -> &'static str {
         | Class::NotMemory
         | Class::Unknown => first::engine_refusal::ID,
     }
+}
+
+/// Whether another line tells of the end that this one announces.
+fn followed(hit: &Hit, facts: &Facts) -> bool {
+    let tells = |h: &&Hit| matches!(h.mark, Mark::Fatal | Mark::Death | Mark::Cascade) && h.id != hit.id;
+    facts.hits.iter().any(|h| tells(&h) && (h.place.file != hit.place.file || h.place.line > hit.place.line))
 }
 
 pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, facts: &Facts) -> Candidate {
@@ -120,6 +93,10 @@ pub(super) fn hit(hit: &Hit, class: Class, weight: Weight, bundle: &Bundle, fact
         c.weight = Weight::Degraded;
         c.survived = true;
         c.against.push(Cited::at(proof::Log::ServedOn, &hit.place));
+    }
+    if let Some(doubt) = hit.doubt.as_ref().filter(|_| !followed(hit, facts)) {
+        c.confidence = Confidence::Low;
+        c.against.push(Cited::at(proof::Log::Doubt(doubt.clone()), &hit.place));
     }
     if hit.id.starts_with("generic.") {
         c.confidence = Confidence::Low;

@@ -7,11 +7,12 @@ mod log;
 mod metrics;
 mod series;
 mod status;
+pub(super) mod volume;
 mod xid;
 
 pub(super) use metrics::{oom_counter, oom_reason};
 
-use super::{Cited, Class, Confidence, Phase, Subject, Trigger, identity};
+use super::{Cited, Class, Confidence, Phase, Plane, Subject, Trigger, identity};
 use crate::evidence::{Bundle, Role};
 use crate::facts::vram::VramOom;
 use crate::facts::{Facts, Place};
@@ -160,9 +161,11 @@ pub(super) fn collect(
     }
     for hit in &facts.object_hits {
         status::object(hit, bundle, facts, subject, &mut all);
+        all.extend(volume::evicted(hit, bundle, subject));
     }
     xid::collect(bundle, facts, knowledge, subject, &mut all);
     let own = identity::own_gpus(bundle, facts, subject);
+    let without_gpu = own.is_empty() && identity::without_gpu(bundle, facts, subject);
     for hit in &facts.hits {
         let weight = match hit.mark {
             Mark::Fatal => Weight::Fatal,
@@ -171,7 +174,8 @@ pub(super) fn collect(
             _ => continue,
         };
         let driver = hit.id.starts_with("kernel.") || hit.text.contains("NVRM: ");
-        if driver && identity::other_line(&hit.text, &own, bundle, subject) {
+        let of_gpu = || hit.class.is_some_and(|c| matches!(c.plane(), Plane::Gpu | Plane::Hardware));
+        if driver && (without_gpu && of_gpu() || identity::other_line(&hit.text, &own, bundle, subject)) {
             continue;
         }
         let other = identity::other_container(hit, bundle, subject);
@@ -181,7 +185,7 @@ pub(super) fn collect(
         }
     }
     for hit in facts.hits.iter().filter(|h| h.mark == Mark::Failure) {
-        all.extend(log::full_memory_volume(hit, bundle));
+        all.extend(volume::full(hit, bundle));
     }
     metrics::preemptions(bundle, subject, facts, &mut all);
     metrics::oom_killed(bundle, subject, facts, &mut all);

@@ -17,7 +17,7 @@ pub(super) fn collect(
 ) {
     let own = identity::own_gpus(bundle, facts, subject);
     let xids: Vec<&XidEvent> =
-        facts.xids.iter().filter(|x| identity::not_ours(x, &own, bundle, subject).is_none()).collect();
+        facts.xids.iter().filter(|x| identity::not_ours(x, &own, bundle, facts, subject).is_none()).collect();
     let kind = |x: &XidEvent| knowledge.xid(x.code).map(|k| k.kind);
     let ends = |x: &&XidEvent| {
         x.caused_by.is_none() && !x.nonfatal && !matches!(kind(x), Some(XidKind::Cleanup | XidKind::Info))

@@ -7,7 +7,9 @@ mod first;
 mod key;
 
 use super::candidates::{Candidate, Source, Weight};
-use super::server_runs::{before_the_start, before_this_run, lived_between, of_an_earlier_life};
+use super::server_runs::{
+    before_it_ran, before_the_start, before_this_run, lived_between, of_an_earlier_life,
+};
 use super::{Class, Subject};
 use crate::facts::Facts;
 use key::Links;
@@ -17,12 +19,19 @@ pub(super) const LINKED_MS: i64 = 15 * 60 * 1000;
 
 /// Candidates that are memory errors of this incident in causal order, each class once; empty where there is none.
 pub(super) fn causal(all: &[Candidate], facts: &Facts, subject: &Subject) -> Vec<Candidate> {
-    let fatal: Vec<&Candidate> = all
+    let mut fatal: Vec<&Candidate> = all
         .iter()
         .filter(|c| {
-            c.weight == Weight::Fatal && !of_an_earlier_life(c, facts) && !before_the_start(c, subject)
+            c.weight == Weight::Fatal
+                && !of_an_earlier_life(c, facts)
+                && !before_the_start(c, subject)
+                && !before_it_ran(c, subject)
         })
         .collect();
+    // A fault of some card of the node ends no process with an error of memory: what died of memory had a card that worked.
+    if fatal.iter().any(|c| c.class != Class::XidHardware && !c.untied) {
+        fatal.retain(|c| !(c.from == Source::Kernel && c.class == Class::XidHardware && c.untied));
+    }
     let firsts = links(&fatal, facts).in_order(facts);
     if firsts.is_empty() {
         return Vec::new();

@@ -7,9 +7,9 @@ use crate::verdict::Subject;
 
 /// A container that runs.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Living {
+pub(in crate::verdict) struct Living {
     /// Name; none where no object tells it.
-    pub(super) name: Option<String>,
+    pub(in crate::verdict) name: Option<String>,
     /// Memory limit, its own or the pod's.
     pub(super) limit: Option<Bytes>,
     /// Start of this instance.
@@ -20,7 +20,7 @@ pub(super) struct Living {
 
 impl Living {
     /// What was measured at this time is of this instance.
-    pub(super) fn covers(&self, at: Option<Stamp>) -> bool {
+    pub(in crate::verdict) fn covers(&self, at: Option<Stamp>) -> bool {
         // A kubelet writes starts in whole seconds.
         const ROUNDED_MS: i64 = 1000;
         match (self.since, at) {
@@ -35,7 +35,7 @@ impl Living {
 }
 
 /// The containers of the subject's pod that run; one without a name where there is no pod object.
-pub(super) fn containers(bundle: &Bundle, subject: &Subject) -> Vec<Living> {
+pub(in crate::verdict) fn containers(bundle: &Bundle, subject: &Subject) -> Vec<Living> {
     let Some(pod) = subject.pod_of(bundle) else {
         let limit = subject.memory_limit.or_else(|| quoted(bundle, None));
         return vec![Living { limit, ..Living::default() }];

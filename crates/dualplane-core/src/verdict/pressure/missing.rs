@@ -24,7 +24,7 @@ pub(in crate::verdict) fn list(
     }
     if pressure.worst(Plane::Gpu).is_none() {
         let maker = facts.maker;
-        let to = if maker == Maker::Amd { "txt" } else { "csv" };
+        let to = if matches!(maker, Maker::Amd | Maker::Ascend) { "txt" } else { "csv" };
         add(
             "VRAM now",
             "whether VRAM is near its limit as well",

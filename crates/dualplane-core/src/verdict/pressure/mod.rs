@@ -12,6 +12,7 @@ pub(super) mod thresholds;
 
 pub use growth::Growth;
 pub(super) use growth::of as growth_of;
+pub(super) use living::{Living, containers as living_containers};
 
 use super::{Plane, Subject};
 use crate::evidence::Bundle;

@@ -40,6 +40,11 @@ pub enum Cgroup {
 }
 
 impl Cgroup {
+    /// What fills it, of its anonymous memory and its files: tmpfs, shared and pinned memory count among these.
+    pub(in crate::verdict) fn breakdown(anon: Bytes, shmem: Bytes, file: Bytes) -> Self {
+        Self::Breakdown { anon, shmem, cache: file.saturating_sub(shmem) }
+    }
+
     /// Stable id.
     pub(super) fn id(&self) -> &'static str {
         match self {

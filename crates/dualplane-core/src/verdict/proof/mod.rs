@@ -1,10 +1,12 @@
 //! What citations prove, as values: numbers, ids and quoted evidence, no sentences. Those are made in `dualplane-report`,
 //! one function a domain.
 
+mod busy;
 mod cgroup;
 mod gpu;
 mod host_pool;
 mod kernel;
+mod launch;
 mod log;
 mod series;
 mod signal;
@@ -14,10 +16,12 @@ mod vram;
 mod weighed;
 mod xid;
 
+pub use busy::{Busy, Untold};
 pub use cgroup::{Cgroup, NoKill};
 pub use gpu::{Fault, Gpu};
 pub use host_pool::HostPool;
 pub use kernel::Kernel;
+pub use launch::Launch;
 pub use log::Log;
 pub use series::{Peak, Series, VramShare};
 pub use signal::{SharedMemory, Signal};
@@ -63,6 +67,10 @@ pub enum Proof {
     Snapshot(Snapshot),
     /// A pool of host memory.
     HostPool(HostPool),
+    /// What a launch asks for.
+    Launch(Launch),
+    /// How busy a server is.
+    Busy(Busy),
     /// A plane at its limit.
     Pressure(Box<Reading>),
     /// How a class was weighed that is not the verdict.
@@ -88,6 +96,8 @@ impl Proof {
             Self::Log(p) => p.id(),
             Self::Snapshot(p) => p.id(),
             Self::HostPool(p) => p.id(),
+            Self::Launch(p) => p.id(),
+            Self::Busy(p) => p.id(),
             Self::Weighed(p) => p.id(),
         }
     }
@@ -133,7 +143,9 @@ macro_rules! is_a_proof {
     };
 }
 
-is_a_proof!(Kernel, Xid, Status, Signal, Cgroup, Series, Gpu, Vram, Log, Snapshot, HostPool, Weighed);
+is_a_proof!(
+    Kernel, Xid, Status, Signal, Cgroup, Series, Gpu, Vram, Log, Snapshot, HostPool, Weighed, Launch, Busy
+);
 
 impl From<Reading> for Proof {
     fn from(reading: Reading) -> Self {

@@ -67,6 +67,7 @@ pub const TABLE: &[Rule] = &[
     symptoms::fallback_failed::RULE,
     // Another failure than memory.
     failure::whose_record::RULE,
+    failure::command_not_found::RULE,
     failure::known_failure::RULE,
     failure::traceback::RULE,
     failure::sglang_kills_itself::RULE,

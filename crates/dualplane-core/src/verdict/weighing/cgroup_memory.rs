@@ -75,8 +75,7 @@ fn split(decided: &mut Decided, c: &Cgroup) {
         return;
     }
     let shmem = c.shmem.as_ref().map(|s| s.bytes).unwrap_or_default();
-    let cache = file.bytes.saturating_sub(shmem);
-    let proof = proof::Cgroup::Breakdown { anon: anon.bytes, shmem, cache };
+    let proof = proof::Cgroup::breakdown(anon.bytes, shmem, file.bytes);
     decided.supports.push(Cited::at(proof, &anon.place));
 }
 

@@ -26,8 +26,6 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
 
 /// Kills that the API tells, of containers and runs of which the kernel log at hand holds no record.
 fn statuses(case: &Case<'_>, pod: &Pod, recorded: &[&str], decided: &mut Decided) {
-    // A scrap may not name the container.
-    let own = |c: &Container| c.name == case.subject.container.as_deref().unwrap_or_default();
     for c in &pod.containers {
         let ends = c.status.iter().flat_map(ContainerStatus::terminations);
         let judged = |t: &Termination| {
@@ -35,15 +33,17 @@ fn statuses(case: &Case<'_>, pod: &Pod, recorded: &[&str], decided: &mut Decided
                 (&d.container_id, d.finished, d.exit_code) == (&t.container_id, t.finished, t.exit_code)
             })
         };
-        let mut killed = ends.filter(|t| t.oom_killed() && !(own(c) && judged(t)));
+        let mut killed = ends.filter(|t| t.oom_killed() && !(case.subject.is_container(c) && judged(t)));
         let Some(end) = killed.next().filter(|_| c.overcame().is_none()) else { continue };
-        let whose = if own(c) {
+        let whose = if case.subject.is_container(c) {
             "an earlier run of this container".to_owned()
         } else {
             format!("container {}, another container of the pod,", crate::text::name(&c.name))
         };
         let what = format!("{whose} was OOM-killed ({})", end.told(", "));
-        if decided.sequence.len() > TOLD || !own(c) && recorded.contains(&c.name.as_str()) {
+        if decided.sequence.len() > TOLD
+            || !case.subject.is_container(c) && recorded.contains(&c.name.as_str())
+        {
             continue;
         }
         decided.sequence.push(Step {

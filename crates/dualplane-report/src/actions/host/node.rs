@@ -2,7 +2,7 @@
 
 use super::{HEADROOM, record, with_headroom};
 use crate::actions::check::{Rest, node_memory};
-use crate::actions::{Action, Context, Stage, names};
+use crate::actions::{Action, Context, Stage, names, systemd};
 use dualplane_base::units::Bytes;
 use dualplane_core::facts::HostPool;
 
@@ -12,6 +12,10 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
     let used = record(cx)
         .and_then(|o| o.victims.first())
         .map(|v| (v.anon.unwrap_or_default().saturating_add(v.shmem.unwrap_or_default()), v.comm.clone()));
+    if let Some(unit) = systemd::unit(cx) {
+        out.push(of_unit(cx, unit, used.map(|(u, _)| u)));
+        return;
+    }
     let measured = used.as_ref().map(|(u, _)| *u).or_else(|| eviction_usage(cx));
     if let (Some(measured), Some(request)) = (measured, s.memory_request)
         && request >= measured
@@ -27,26 +31,15 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
             .run(pods_by_memory(&n.node))
             .run(format!("kubectl get node {} -o jsonpath='{{.status.capacity.memory}} {{.status.allocatable.memory}}'", n.node)),
         );
-    } else if let Some((used, has)) =
-        measured.zip(node_memory(cx)).filter(|(used, has)| used.scale(HEADROOM) > *has)
-    {
-        out.push(
-            Action::new(
-                Stage::Fix,
-                format!(
-                    "Run it on a node with at least {} of RAM for it, or let it use less",
-                    with_headroom(used).k8s()
-                ),
-            )
-            .because(format!("it used {used} on a node with {has}; × {HEADROOM} headroom, rounded up")),
-        );
     } else if let Some((used, comm)) = &used {
+        let want = with_headroom(*used);
+        let (limit, both, stays) = limit_beside(cx, want);
+        larger_node(*used, want, out, cx);
         let mut a = Action::new(
             Stage::Fix,
             format!(
-                "Set the memory request (and limit) to the process's actual use, {}, so that the \
-            scheduler accounts for it",
-                with_headroom(*used).k8s()
+                "Set the memory request{both} to the process's actual use, {}, so that the scheduler accounts for it{stays}",
+                want.k8s()
             ),
         )
         .because(format!(
@@ -59,16 +52,19 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
                 used.saturating_sub(request)
             ));
         }
-        let want = with_headroom(*used);
-        out.push(a.rests(Rest::NodeHolds(want)).memory(cx, Some(want), want));
+        out.push(a.rests(Rest::NodeHolds(want)).memory(cx, Some(want), limit));
     } else if let Some(usage) = eviction_usage(cx) {
         let need = with_headroom(usage);
         let request = s.memory_request.map_or_else(|| "unset".to_owned(), |r| r.k8s());
+        let (limit, both, stays) = limit_beside(cx, need);
+        let both = both.replace(['(', ')'], "");
+        larger_node(usage, need, out, cx);
         out.push(
-            Action::new(Stage::Fix, format!("Set the memory request and limit to at least {}, so that the scheduler places it where it fits", need.k8s()))
+            Action::new(Stage::Fix, format!("Set the memory request{both} to at least {}, so that the scheduler places it where it fits{stays}", need.k8s()))
                 .because(format!("the kubelet measured {usage} at the eviction, request {request}; × {HEADROOM} headroom, rounded up"))
                 .because("a lower bound: it was ended before it had all that it asks for")
-                .memory(cx, Some(need), need),
+                .rests(Rest::NodeHolds(need))
+                .memory(cx, Some(need), limit),
         );
     }
     monitor(cx, out);
@@ -103,6 +99,47 @@ pub(super) fn node(cx: &Context<'_>, pools: &[HostPool], out: &mut Vec<Action>) 
         .run(format!("kubectl describe node {} | sed -n '/Allocated resources/,$p'", n.node))
         .run(pods_by_memory(&n.node)),
     );
+}
+
+/// A service without Kubernetes: nobody counts what it asks for, and a limit of its own is what keeps it from taking the
+/// machine with it.
+fn of_unit(cx: &Context<'_>, unit: &str, at_kill: Option<Bytes>) -> Action {
+    let action = Action::new(
+        Stage::Fix,
+        format!(
+            "Let {unit} use less than the machine has (a smaller or more quantised model, less offload to RAM), and give it \
+            a limit below that, so that it ends alone and says so"
+        ),
+    )
+    .run(format!("systemctl show {unit} -p MemoryCurrent -p MemoryPeak -p MemoryMax"))
+    .run("free -h");
+    let peaks = cx.facts.hits.iter().filter(|h| h.id == "host.systemd_memory_peak" && h.text.contains(unit));
+    match (peaks.filter_map(|h| h.memory("usage")).max(), at_kill) {
+        (Some(peak), _) => action.because(format!("it used {peak} at its peak")),
+        (None, Some(used)) => action.because(format!("it held {used} when it was killed")),
+        (None, None) => action,
+    }
+}
+
+/// What it needs is more than its node has: the checker keeps this one or the request.
+fn larger_node(used: Bytes, need: Bytes, out: &mut Vec<Action>, cx: &Context<'_>) {
+    let Some(has) = node_memory(cx) else { return };
+    out.push(
+        Action::new(
+            Stage::Fix,
+            format!("Run it on a node with at least {} of RAM for it, or let it use less", need.k8s()),
+        )
+        .because(format!("it used {used} on a node with {has}; × {HEADROOM} headroom, rounded up"))
+        .rests(Rest::NodeLacks(need)),
+    );
+}
+
+/// The limit beside a request, and the words for both: one that is higher already is not lowered.
+fn limit_beside(cx: &Context<'_>, request: Bytes) -> (Bytes, &'static str, String) {
+    match cx.verdict.subject.memory_limit.filter(|l| *l > request) {
+        Some(limit) => (limit, "", format!("; the limit of {} stays", limit.k8s())),
+        None => (request, " (and limit)", String::new()),
+    }
 }
 
 /// The working sets of the node's pods, the largest first, as its kubelet measures them: `kubectl top` cannot select by node.

@@ -87,6 +87,11 @@ pub(super) fn shrink(
     let by_rank = if pool.ranks > 1 { format!("; ÷ {} ranks = {each}", pool.ranks) } else { String::new() };
     let now = format!("now: {}", pool.arithmetic);
     if value == 0 {
+        // A server on the CPU keeps its KV cache in host RAM, and does not serve without one.
+        let engines = cx.knowledge.engines();
+        if engines.iter().filter_map(|e| e.on_cpu.as_ref()).any(|c| c.pool == *flag) {
+            return;
+        }
         out.push(
             Action::new(
                 Stage::Fix,

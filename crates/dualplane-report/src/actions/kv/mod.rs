@@ -82,6 +82,23 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
             .set(cx, length, fit, Some(len.to_string())),
         );
     }
+    // A pool whose size alone is printed: what one request asks for is known to be more.
+    let whole = fits.map(|f| f / BLOCK * BLOCK).filter(|f| *f > 0);
+    if let (None, Some(fit), Some(length)) = (max_len, whole, cx.flag(|f| &f.length)) {
+        let tokens = thousands(fits.unwrap_or(0));
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Set {length} {fit} or less, if no request needs more, or give the KV cache more tokens"
+                ),
+            )
+            .because(format!(
+                "the KV cache holds {tokens} tokens, fewer than one request of the longest length may use"
+            ))
+            .set(cx, length, fit, None),
+        );
+    }
     // A message without an estimate (vLLM 0.8) still says what one request of the maximum length needs.
     if let (None, Some(len), Some(need), Some(have)) = (fits, told.max_model_len, told.needed, told.available)
         && have.0 > 0
@@ -117,8 +134,13 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
         lines above it: weights, activation peak, available KV cache",
         ));
     }
-    let len = verify_len.map_or_else(|| "the new length".to_owned(), thousands);
-    out.push(Action::new(Stage::Verify, format!("The start-up log prints a KV cache of at least {len} tokens and \"Maximum concurrency\" of at least 1.00x")));
+    let holds = match verify_len {
+        Some(tokens) => format!("of at least {} tokens", thousands(tokens)),
+        None => "that holds a request of the longest length".to_owned(),
+    };
+    let words = cx.engine().and_then(|d| d.printed.pool_words.as_deref());
+    let words = words.map(|w| format!(" and {w}")).unwrap_or_default();
+    out.push(Action::new(Stage::Verify, format!("The start-up log prints a KV cache {holds}{words}")));
 }
 
 /// The message names the least share that works.
@@ -283,8 +305,13 @@ fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
             );
         }
         None => {
+            let one = if cx.engine().is_none() {
+                "Shorten the longest request, where the message is of one that the whole cache cannot hold; else lower"
+            } else {
+                "Lower"
+            };
             let title = format!(
-                "Lower {flag} to 90 % of the number of requests running when the KV cache is full (the \
+                "{one} {flag} to 90 % of the number of requests running when the KV cache is full (the \
                 evidence does not show that number)"
             );
             let a = Action::new(Stage::Fix, title);

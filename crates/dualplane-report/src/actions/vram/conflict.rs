@@ -3,7 +3,7 @@
 use super::share::utilization_flag;
 use crate::actions::patch::container_patch;
 use crate::actions::{Action, Context, Stage, floor_hundredth, names, on_node};
-use dualplane_base::units::{Bytes, MIB};
+use dualplane_base::units::{Bytes, GIB, MIB};
 use dualplane_core::facts::vram::VramOom;
 use serde_json::json;
 
@@ -93,13 +93,14 @@ pub(super) fn conflict(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
 /// A layer that shares the card between containers refused what exceeds this one's part.
 fn over_quota(cx: &Context<'_>, wanted: Bytes, quota: Bytes, out: &mut Vec<Action>) {
     // The resource counts whole MiB (HAMi docs: nvidia.com/gpumem).
-    let mib = wanted.0.div_ceil(MIB);
+    let room = Bytes(GIB);
+    let mib = wanted.saturating_add(room).0.div_ceil(MIB);
     out.push(
         Action::new(
             Stage::Fix,
-            format!("Raise the container's share of the card: nvidia.com/gpumem {mib} (MiB) covers the refused allocation"),
+            format!("Raise the container's share of the card: nvidia.com/gpumem {mib} (MiB) covers the refused allocation and {room} beside it"),
         )
-        .because(format!("{wanted} wanted ÷ 1 MiB = {mib}, rounded up; the quota is {quota} = {} MiB", quota.0 / MIB))
+        .because(format!("({wanted} wanted + {room}) ÷ 1 MiB = {mib}, rounded up; the quota is {quota} = {} MiB", quota.0 / MIB))
         .patch(&container_patch(cx, json!({ "resources": { "limits": { "nvidia.com/gpumem": mib.to_string() } } }))),
     );
     if let Some(flag) = utilization_flag(cx) {

@@ -2,8 +2,10 @@
 
 use crate::actions::check::{Rest, against};
 use crate::actions::{Action, Context, Stage};
+use dualplane_base::Phase;
 use dualplane_base::units::MIB;
 use dualplane_core::change::Change;
+use dualplane_core::facts::Maker;
 use dualplane_core::facts::vram::VramOom;
 
 pub(super) fn fragmentation(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
@@ -36,11 +38,14 @@ pub(super) fn fragmentation(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Actio
     if against(cx, Rest::GrowsSegments).is_some() {
         split_less(cx, oom, sized, out);
     }
-    out.push(Action::new(
-        Stage::StopTheBleeding,
-        "Restart the server: a new allocator is not fragmented; \
+    // One that does not get through its start was new.
+    if !matches!(cx.verdict.phase, Phase::Load | Phase::Profile) {
+        out.push(Action::new(
+            Stage::StopTheBleeding,
+            "Restart the server: a new allocator is not fragmented; \
     the time to the next failure shows how fast fragmentation grows",
-    ));
+        ));
+    }
     out.push(Action::new(
         Stage::Prevent,
         "Use few request sizes (bucketed lengths, fixed batch sizes) if the engine allows it",
@@ -50,7 +55,7 @@ pub(super) fn fragmentation(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Actio
 /// Where segments cannot grow: blocks of the size that failed are kept whole.
 fn split_less(cx: &Context<'_>, oom: &VramOom, sized: impl Fn(Action) -> Action, out: &mut Vec<Action>) {
     let Some(requested) = oom.requested else { return };
-    let npu = cx.verdict.trigger.as_ref().is_some_and(|t| t.text.contains("NPU out of memory"));
+    let npu = cx.facts.maker == Maker::Ascend;
     let conf = if npu { "PYTORCH_NPU_ALLOC_CONF" } else { "PYTORCH_CUDA_ALLOC_CONF" };
     if npu {
         let title = format!("Let the allocator grow its segments: {conf}=expandable_segments:True");

@@ -5,6 +5,7 @@ use crate::actions::check::Rest;
 use crate::actions::{Action, Context, Stage};
 use dualplane_base::units::Bytes;
 use dualplane_core::facts::vram::VramOom;
+use dualplane_core::verdict::Trigger;
 use dualplane_plan::{Verdict, answer};
 
 pub(super) fn load(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
@@ -25,11 +26,19 @@ pub(super) fn load(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
 pub(super) fn tensor_parallel(cx: &Context<'_>) -> Action {
     let flag = cx.flag(|f| &f.tensor_parallel).unwrap_or("the tensor-parallel size");
     let e = &cx.facts.engine;
-    let now = e.ranks() as u64;
-    let known = if e.ranks_are_given() {
+    // A server that is told nothing of ranks and fails on the fourth card runs at least four.
+    let oom = cx.verdict.trigger.as_ref().and_then(Trigger::vram).unwrap_or_default();
+    let device = oom.gpu.map(u64::from).filter(|g| *g > 0 && !e.ranks_are_given());
+    let by_device = device.map(|g| (g + 1).next_power_of_two()).filter(|n| *n > e.ranks() as u64);
+    // What is only seen is a lower bound: heads are split over a power of two.
+    let seen = e.ranks() as u64;
+    let now = by_device.unwrap_or(if e.ranks_are_given() { seen } else { seen.next_power_of_two() });
+    let known = if let (Some(device), Some(_)) = (device, by_device) {
+        format!("GPU {device} failed, so that at least {} cards are in use", device + 1)
+    } else if e.ranks_are_given() {
         format!("{flag} is currently {now}")
     } else {
-        match now {
+        match seen {
             1 => "nothing shows more than one rank".to_owned(),
             n => format!("the log shows at least {n} ranks"),
         }
@@ -78,10 +87,10 @@ fn ranks_that_fit(cx: &Context<'_>, now: u64) -> Option<(u64, Bytes)> {
         line.launch.tp = ranks;
         answer(named, &line, placed, None).ok()
     };
-    if of(now)?.verdict() != Verdict::Refused {
+    if of(now)?.engine_verdict() != Verdict::Refused {
         return None;
     }
-    let fits = |ranks: &u64| of(*ranks).is_some_and(|a| a.verdict() == Verdict::Fits);
+    let fits = |ranks: &u64| of(*ranks).is_some_and(|a| a.engine_verdict() == Verdict::Fits);
     let ranks = [2, 4, 8].into_iter().filter(|r| *r > now).find(fits)?;
     let weights = of(ranks)?.plan.ok()?.gpu.weights_bytes.expected;
     Some((ranks, Bytes(weights)))

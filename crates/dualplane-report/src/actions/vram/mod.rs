@@ -3,6 +3,7 @@
 mod conflict;
 mod counsel;
 mod fragmentation;
+mod instances;
 mod load;
 mod runtime;
 mod share;

@@ -3,7 +3,7 @@
 use super::counsel::counsel;
 use super::share::utilization;
 use super::step::smaller_step;
-use crate::actions::{Action, Context, Stage, Workload, floor_hundredth, names, workload};
+use crate::actions::{Action, Context, Stage, Workload, ceil_hundredth, floor_hundredth, names, workload};
 use dualplane_core::facts::vram::VramOom;
 
 pub(super) fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
@@ -47,6 +47,24 @@ pub(super) fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
             .because(sum)
             .because(format!("{rest}: less than the weights and the KV cache need"))
         });
+    } else if let (Some(flag), Some(requested), Some(total)) = (flag, oom.requested, oom.total) {
+        let free = oom.free.unwrap_or_default();
+        let short = requested.saturating_sub(free);
+        let give = short.saturating_add(requested);
+        let by = ceil_hundredth(give.share_of(total));
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!(
+                    "Lower {flag} by {by}: this leaves the missing {give} outside the KV cache (the evidence does not show \
+                    what it is now)"
+                ),
+            )
+            .because(format!(
+                "requested {requested} − free {free} = {short} short; + {requested} margin for the next larger step = {give}"
+            ))
+            .because(format!("{give} ÷ total {total} = {:.4}, rounded up to {by}", give.share_of(total))),
+        );
     } else if let Some(flag) = flag {
         out.push(
             Action::new(

@@ -10,12 +10,13 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use dualplane_agent::dcgm::DcgmPage;
 use dualplane_agent::health::Health;
 use dualplane_agent::observe;
 use dualplane_agent::recorder::{Cluster, Config, Dependencies, Recorder, RecorderError};
 use dualplane_base::units::parse_k8s_memory;
 use dualplane_node::cgroup::Wanted;
-use dualplane_node::gpu::{Fake, Gpus, NoGpus, Nvml};
+use dualplane_node::gpu::{Fake, Gpus, Nvml, of_machine};
 use dualplane_node::sample;
 
 use self::cluster::ApiServer;
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Code, Failure> {
     let health = Arc::new(Health::default());
     let parts = Dependencies {
         health: Arc::clone(&health),
-        gpus: gpus(&args.host, args.nvml.as_deref())?,
+        gpus: gpus(&args.host, args.nvml.as_deref(), args.dcgm_exporter.as_deref())?,
         judge: Box::new(ChildJudge::new()?),
         cluster: server.map(|s| Box::new(s) as Box<dyn Cluster>),
     };
@@ -88,7 +89,11 @@ pub(crate) fn observed(host: &HostArgs, services: &[String], roots: &[String]) -
 }
 
 /// The driver's GPUs, those of a table, or why there are none.
-pub(crate) fn gpus(host: &HostArgs, library: Option<&std::path::Path>) -> Result<Box<dyn Gpus>, Failure> {
+pub(crate) fn gpus(
+    host: &HostArgs,
+    library: Option<&std::path::Path>,
+    dcgm: Option<&str>,
+) -> Result<Box<dyn Gpus>, Failure> {
     if let Some(table) = &host.gpu_table {
         let text = fs::read_to_string(table)
             .map_err(|source| Failure::Unreadable { path: table.clone(), source })?;
@@ -96,10 +101,11 @@ pub(crate) fn gpus(host: &HostArgs, library: Option<&std::path::Path>) -> Result
             Fake::from_json(&text).map_err(|e| Failure::Flag { flag: "--gpu-table", why: e.to_string() })?;
         return Ok(Box::new(fake));
     }
-    Ok(match Nvml::load(library) {
-        Ok(nvml) => Box::new(nvml),
-        Err(gap) => Box::new(NoGpus(gap)),
-    })
+    let nvidia = match (Nvml::boxed(library), dcgm) {
+        (Err(_), Some(url)) => Ok(Box::new(DcgmPage::at(url)) as Box<dyn Gpus>),
+        (nvml, _) => nvml,
+    };
+    Ok(of_machine(nvidia, std::path::Path::new("/sys")))
 }
 
 fn hostname() -> String {

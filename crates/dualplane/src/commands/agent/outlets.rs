@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use dualplane_agent::health::{Health, Level, line_of};
 use dualplane_agent::publish::{
-    Access as Seen, Counts, Deliveries, Directory, EventSink, Method, Options, Server, Shared, Sink, Web,
-    WebConfig, read_headers,
+    Access as Seen, Counts, Deliveries, Directory, EventSink, Method, Options, Server, Shared, Sink,
+    Verdicts, Web, WebConfig, read_headers,
 };
 use dualplane_agent::recorder::{Recorder, incidents_dir};
 use dualplane_core::knowledge::Knowledge;
@@ -35,6 +35,8 @@ pub(super) struct Outlets {
     kept: u64,
     round_time: Duration,
     rounds: u64,
+    /// What the incidents were at some revision of their folder's index.
+    verdicts: (Option<u64>, Arc<Verdicts>),
 }
 
 impl Outlets {
@@ -71,6 +73,7 @@ impl Outlets {
             kept: 0,
             round_time: Duration::ZERO,
             rounds: 0,
+            verdicts: (None, Arc::default()),
         })
     }
 
@@ -126,7 +129,7 @@ impl Outlets {
         self.shared.publish(Arc::new(r.view().clone()), Arc::new(counts));
     }
 
-    fn counts(&self, r: &Recorder) -> Option<Counts> {
+    fn counts(&mut self, r: &Recorder) -> Option<Counts> {
         let (counts, ring) = (r.counts(), r.ring());
         let shared = r.shared();
         let kept = shared.counts();
@@ -150,7 +153,10 @@ impl Outlets {
             sinks: self.deliveries.counts(),
             ..Counts::default()
         };
-        store.all().for_each(|s| out.add_incident(s));
+        if self.verdicts.0 != Some(store.revision()) {
+            self.verdicts = (Some(store.revision()), Arc::new(Verdicts::of(store.all().rev())));
+        }
+        out.verdicts = Arc::clone(&self.verdicts.1);
         Some(out)
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use dualplane_base::text::printable;
 use dualplane_core::change::{
-    self, Change, Document, NotMade, NotOnObject, ObjectRef, Offer, Record, Role, State,
+    self, Change, Document, Made, NotMade, NotOnObject, ObjectRef, Offer, Part, Record, Role, State,
 };
 use dualplane_core::knowledge::Knowledge;
 use dualplane_kube::api::{Api, ApiError};
@@ -25,6 +25,8 @@ use crate::{invoked, output, own_knowledge};
 
 /// A report of many incidents is some MiB.
 const MAX_FILE: u64 = 64 << 20;
+/// A container takes its variables from a few.
+const MAX_MAPS: usize = 16;
 
 pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
     let document = change::read(&bytes(&args.file)?)
@@ -38,36 +40,45 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
     block_on(async {
         let api = connect(&args.cluster).await?;
         let found = target(&api, args, document.as_ref(), offer.as_ref()).await?;
-        let ask = ask(&api, &found, &knowledge).await?;
-        let Some(ask) = ask else {
+        let Some(ask) = ask(&api, &found, &knowledge).await? else {
             output::write(&format!(
                 "Nothing to change: {} already has these settings.\n",
                 printable(&found.object.to_string())
             ))?;
             return Ok(exit::OK);
         };
-        let shown = apply::preview(&api, &ask.0, &ask.1).await.map_err(review::refused)?;
+        // The ConfigMap first: pods that are made anew read it.
+        let mut all = Vec::new();
+        for (object, request) in &ask {
+            all.push(apply::preview(&api, object, request).await.map_err(review::refused)?);
+        }
+        let Some((shown, before)) = all.split_last() else { return Ok(exit::OK) };
         let place = review::place(&shown.object, &api);
-        if change::edits(&shown.live, &shown.after).is_empty() {
+        if all.iter().all(|p| change::edits(&p.live, &p.after).is_empty()) {
             output::write(&format!("Nothing to change: {} already matches the patch.\n", printable(&place)))?;
             return Ok(exit::OK);
         }
-        let mut text = format!("{} ({})\n", printable(&place), printable(api.server()));
-        if let Some(offer) = &offer {
-            // Writing into a String cannot fail.
-            let _ = writeln!(text, "{}", printable(&offer.title));
-        }
-        text.push('\n');
-        text.push_str(&review::text(&api, &shown, &knowledge, colour).await);
-        let managers = change::managers(&shown.live);
-        for m in &managers {
-            let _ = writeln!(text, "warning: {} {}.", printable(&m.who), m.instead);
-        }
-        if managers.is_empty() && change::applied_by_hand(&shown.live) {
-            text.push_str(
-                "This object was created with kubectl apply: update its manifest too, or the \
-            next apply reverts this change.\n",
-            );
+        let title = offer.as_ref().map(|o| o.title.as_str());
+        let mut text = String::new();
+        let mut managers = Vec::new();
+        for (i, one) in all.iter().enumerate() {
+            review::heading(&mut text, &one.object, &api);
+            if let Some(title) = title.filter(|_| i == 0) {
+                let _ = writeln!(text, "{}", printable(title));
+            }
+            text.push('\n');
+            text.push_str(&review::text(&api, one, &knowledge, colour).await);
+            let found = change::managers(&one.live);
+            for m in &found {
+                let _ = writeln!(text, "warning: {} {}.", printable(&m.who), m.instead);
+            }
+            if found.is_empty() && change::applied_by_hand(&one.live) {
+                text.push_str(
+                    "This object was created with kubectl apply: update its manifest too, or the \
+                next apply reverts this change.\n",
+                );
+            }
+            managers.extend(found);
         }
         output::write(&text)?;
         if args.dry_run {
@@ -87,13 +98,37 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
         // Before the question: who answers y must not hear then that it cannot be recorded.
         let changes = Changes::here()?;
         review::confirm(&format!("Apply to {place}?"), args.yes)?;
-        let mut record = record(&api, &changes, &shown, offer.as_ref().map(|o| o.title.as_str()));
+        let mut record = record(&api, &changes, shown, before.first(), title);
         changes.write(&record)?;
-        let done = apply::carry_out(&api, &shown).await;
-        finish(&mut record, &shown, &done);
+        if let Some(file) = before.first() {
+            let done = apply::carry_out(&api, file).await;
+            if let (Ok(after), Some(part)) = (&done, &mut record.settings_file) {
+                part.changes = change::edits(&file.live, after);
+            }
+            if let Err(e) = done {
+                finish(&mut record, shown, &Err(e.clone()));
+                changes.write(&record)?;
+                return Err(review::not_done(e));
+            }
+        }
+        let done = apply::carry_out(&api, shown).await;
+        finish(&mut record, shown, &done);
+        let half = record.settings_file.as_ref().filter(|_| record.state == State::Failed);
+        let half = half.map(|f| f.object.to_string());
+        if half.is_some() {
+            // What was changed can be undone.
+            record.state = State::Applied;
+            record.changes.clear();
+        }
         let kept = changes.write(&record);
         if let Err(e) = done {
-            return Err(review::not_done(e));
+            return Err(match half {
+                Some(map) => Failure::NotChanged {
+                    why: format!("{map} was changed, but {} was not: {e}", record.object),
+                    hint: Some(format!("undo it with {}", record.undo)),
+                },
+                None => review::not_done(e),
+            });
         }
         output::write(&after(&record))?;
         // The change is made and its plan is kept; only that it ended could not be written.
@@ -262,41 +297,64 @@ fn gone(fault: ApiError, pod: &str, namespace: &str) -> Failure {
     }
 }
 
-/// The patch against the object as it is; `None` where nothing is to be changed.
-fn computed(found: &Found, live: &Value, knowledge: &Knowledge) -> Result<Option<Value>, Failure> {
+/// What changes make of the object as it is, and of the ConfigMap from which its server takes its settings.
+async fn computed(api: &Api, found: &Found, live: &Value, knowledge: &Knowledge) -> Result<Made, Failure> {
     if found.changes.is_empty() {
-        return Ok(Some(change::placeholder(&found.patch, live)));
+        return Ok(Made { template: Some(change::placeholder(&found.patch, live)), map: None });
     }
     let engines = knowledge.engines();
-    let patch = change::on_object(&found.changes, live, found.container.as_deref(), found.role, engines);
-    let patch = patch.map_err(|e| Failure::NotChanged {
+    let container = found.container.as_deref();
+    let not = |e: NotOnObject| Failure::NotChanged {
         why: format!("{}: {e}", found.object),
         hint: Some(match e {
             NotOnObject::NotMade(NotMade::Moved { .. }) => {
                 "its numbers may no longer hold: triage it again, or make your own patch".into()
             }
+            NotOnObject::NotMade(NotMade::Immutable { .. }) => {
+                format!("{} is what to set in the copy", found.words().unwrap_or_default())
+            }
             _ => format!("set {} by hand", found.words().unwrap_or_default()),
         }),
-    })?;
+    };
+    let names = change::config_maps(&found.changes, live, container, found.role, engines).map_err(not)?;
+    let mut maps = Vec::new();
+    for name in names.iter().take(MAX_MAPS) {
+        let namespace = found.object.namespace.as_deref().unwrap_or_default();
+        match apply::current(api, &apply::config_map(name, namespace)).await {
+            Ok(map) => maps.push(map),
+            // An optional one need not be there; without the others the settings in them are not known.
+            Err(ApiError::NotFound(_)) => {}
+            Err(e) => output::note(&format!(
+                "cannot read ConfigMap {name}, which may hold the server's settings: {e}"
+            )),
+        }
+    }
+    let made = change::on_object(&found.changes, live, container, found.role, engines, &maps).map_err(not)?;
     // The pod of the report may have what a webhook added, or an older template.
-    let differs = patch.as_ref().is_some_and(|p| !found.patch.is_null() && *p != found.patch);
-    if differs {
+    let differs = made.template.as_ref().is_some_and(|p| !found.patch.is_null() && *p != found.patch);
+    if differs && made.map.is_none() {
         output::note("the object differs from the pod of the report: the patch was computed anew");
     }
-    Ok(patch)
+    Ok(made)
 }
 
-/// Brings the patch to the object's form; says what cannot be changed at all.
+/// Brings the patch to the object's form; says what cannot be changed at all. `None` where nothing is to be changed.
 async fn ask(
     api: &Api,
     found: &Found,
     knowledge: &Knowledge,
-) -> Result<Option<(ObjectRef, ChangeRequest)>, Failure> {
+) -> Result<Option<Vec<(ObjectRef, ChangeRequest)>>, Failure> {
     let live = apply::current(api, &found.object).await?;
     let mut object = found.object.clone();
     let not = |why: String, hint: String| Failure::NotChanged { why, hint: Some(hint) };
     let maker = change::managers(&live).pop().map(|m| m.who);
-    let Some(patch) = computed(found, &live, knowledge)? else { return Ok(None) };
+    let made = computed(api, found, &live, knowledge).await?;
+    let namespace = object.namespace.clone().unwrap_or_default();
+    let mut all: Vec<(ObjectRef, ChangeRequest)> = Vec::new();
+    if let Some((name, patch)) = made.map {
+        all.push((apply::config_map(&name, &namespace), ChangeRequest::Patch(patch)));
+    }
+    let Some(patch) = made.template else { return Ok(None) };
     let template = patch.pointer("/spec/template").is_some();
     if object.kind == Kind::Job.kind() && template {
         let hint = match maker {
@@ -331,15 +389,23 @@ async fn ask(
         if template {
             object.subresource = Some("resize".into());
         }
-        return Ok(Some((object, ChangeRequest::Patch(patch))));
+        all.push((object, ChangeRequest::Patch(patch)));
+        return Ok(Some(all));
     }
     let patch = change::fit(&patch, &live, found.role).map_err(|e| {
         not(format!("{object}: {e}"), "correct the patch, or name another object with --to".into())
     })?;
-    Ok(Some((object, ChangeRequest::Patch(patch))))
+    all.push((object, ChangeRequest::Patch(patch)));
+    Ok(Some(all))
 }
 
-fn record(api: &Api, changes: &Changes, shown: &Preview, title: Option<&str>) -> Record {
+fn record(
+    api: &Api,
+    changes: &Changes,
+    shown: &Preview,
+    before: Option<&Preview>,
+    title: Option<&str>,
+) -> Record {
     let when = Timestamp::now();
     let id = changes.new_id(&format!("{}{}{}", when.as_nanosecond(), std::process::id(), shown.object.uid));
     Record {
@@ -355,6 +421,12 @@ fn record(api: &Api, changes: &Changes, shown: &Preview, title: Option<&str>) ->
         server: api.server().to_owned(),
         context: api.identity().context.clone(),
         object: shown.object.clone(),
+        settings_file: before.map(|p| Part {
+            object: p.object.clone(),
+            patch_type: p.patch_type.content_type().into(),
+            patch: p.patch.clone(),
+            changes: change::edits(&p.live, &p.after),
+        }),
         action: title.map(ToOwned::to_owned),
         patch_type: shown.patch_type.content_type().into(),
         patch: shown.patch.clone(),
@@ -380,7 +452,11 @@ fn finish(record: &mut Record, shown: &Preview, done: &Result<Value, ApplyError>
 
 fn after(record: &Record) -> String {
     let object = &record.object;
-    let mut out = format!("Changed {}; recorded as {}.\n", printable(&object.to_string()), record.id);
+    let map = record
+        .settings_file
+        .as_ref()
+        .map_or(String::new(), |f| format!("{} and ", printable(&f.object.to_string())));
+    let mut out = format!("Changed {map}{}; recorded as {}.\n", printable(&object.to_string()), record.id);
     let rolls = ["Deployment", "StatefulSet", "DaemonSet"].contains(&object.kind.as_str());
     if let Some(namespace) = object.namespace.as_ref().filter(|_| rolls) {
         let _ = writeln!(out, "  watch: kubectl rollout status {object} -n {namespace}");

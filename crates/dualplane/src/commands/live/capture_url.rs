@@ -124,6 +124,7 @@ pub(super) fn read(url: &str, now: Timestamp) -> Result<Captured, Failure> {
         uid: String::new(),
         died_at: None,
         sources: out.sources.clone(),
+        models: Vec::new(),
         gaps: out.gaps.clone(),
         redacted: BTreeMap::clone(&out.redacted),
         server_asked_to_wait: 0,

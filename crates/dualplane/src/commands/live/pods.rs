@@ -202,9 +202,9 @@ pub(crate) fn in_trouble(
     let mut known = BTreeSet::new();
     for (target, found) in wanted.targets.iter().zip(&mut found) {
         let named = matches!(target, Target::One(n) if n.kind == Kind::Pod);
-        let inside = |p: &Value| find_uid(p).is_some_and(|u| found.killed_inside.contains(u));
+        let inside = |p: &Value| found.killed_inside.contains(text(p, "/metadata/uid"));
         let chosen = found.pods.iter().filter(|p| named || find::has_failed(p, now) || inside(p));
-        pods.extend(chosen.filter(|p| known.insert(uid_of(p))).cloned());
+        pods.extend(chosen.filter(|p| known.insert(identity(p))).cloned());
     }
     if pods.is_empty() {
         let none = if found.iter().all(|f| f.seen == 0) { Failure::NoPods } else { Failure::NoneFailed };
@@ -232,17 +232,17 @@ pub(crate) fn to_judge(api: &Api, wanted: &PodSelection, found: Vec<Found>) -> R
 }
 
 fn runs(pod: &Value) -> bool {
-    pod.pointer("/status/phase").and_then(Value::as_str) == Some("Running")
+    text(pod, "/status/phase") == "Running"
 }
 
-fn find_uid(pod: &Value) -> Option<&str> {
-    pod.pointer("/metadata/uid").and_then(Value::as_str)
+/// Empty where it is not there.
+fn text<'v>(object: &'v Value, at: &str) -> &'v str {
+    object.pointer(at).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn uid_of(pod: &Value) -> String {
-    let text = |at| pod.pointer(at).and_then(Value::as_str).unwrap_or_default();
-    // Without a uid, which no API server leaves out, its name is what tells it.
-    format!("{}/{}/{}", text("/metadata/uid"), text("/metadata/namespace"), text("/metadata/name"))
+/// Tells two pods apart. Without a uid, which no API server leaves out, its name does.
+fn identity(pod: &Value) -> String {
+    ["/metadata/uid", "/metadata/namespace", "/metadata/name"].map(|at| text(pod, at)).join("/")
 }
 
 /// Options of a capture from the flags and the environment. Clients need the runtime that they run on.
@@ -324,7 +324,7 @@ pub(crate) async fn capture(
 }
 
 fn name_of(pod: &Value) -> String {
-    pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned()
+    text(pod, "/metadata/name").to_owned()
 }
 
 /// One line on a terminal that says how far it is.

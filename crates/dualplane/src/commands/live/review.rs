@@ -21,6 +21,13 @@ pub(crate) fn place(object: &ObjectRef, api: &Api) -> String {
     format!("{object}{namespace}{of}")
 }
 
+/// Opens what is shown of one object, with an empty line behind that of another.
+pub(crate) fn heading(text: &mut String, object: &ObjectRef, api: &Api) {
+    let above = if text.is_empty() { "" } else { "\n" };
+    // Writing into a String cannot fail.
+    let _ = writeln!(text, "{above}{} ({})", printable(&place(object, api)), printable(api.server()));
+}
+
 /// The diff, and what the change does to the pods.
 pub(crate) async fn text(api: &Api, shown: &Preview, knowledge: &Knowledge, colour: bool) -> String {
     let mut out = String::new();

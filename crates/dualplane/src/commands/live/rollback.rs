@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use dualplane_base::json::pretty;
 use dualplane_base::text::printable;
-use dualplane_core::change::{self, Policy, Record, State};
+use dualplane_core::change::{self, ObjectRef, Policy, Record, State};
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact;
 use dualplane_kube::api::{Api, ApiError};
@@ -66,43 +66,64 @@ fn undo(args: &RollbackArgs, changes: &Changes, mut record: Record) -> Result<Co
     };
     block_on(async {
         let api = cluster(args, &record).await?;
-        let ask = ChangeRequest::Revert(record.changes.clone(), policy);
-        let shown = apply::preview(&api, &record.object, &ask).await.map_err(|e| missing(e, &record))?;
-        if shown.object.uid != record.object.uid {
-            return Err(not(
-                format!(
-                    "{} is not the object that was changed: it was deleted and recreated since",
-                    record.object
-                ),
-                Some("the change disappeared with the object".into()),
-            ));
+        let object = (&record.object, &record.changes);
+        let file = record.settings_file.as_ref().map(|f| (&f.object, &f.changes));
+        let mut all = Vec::new();
+        let (mut already, mut changed) = (0, 0);
+        // The ConfigMap first: pods that are made anew read it.
+        for (object, edits) in file.into_iter().chain([object]) {
+            let ask = ChangeRequest::Revert(edits.clone(), policy);
+            let shown = apply::preview(&api, object, &ask).await.map_err(|e| missing(e, object))?;
+            if shown.object.uid != object.uid {
+                return Err(not(
+                    format!(
+                        "{object} is not the object that was changed: it was deleted and recreated since"
+                    ),
+                    Some("the change disappeared with the object".into()),
+                ));
+            }
+            differences(&shown, policy, &knowledge)?;
+            already += shown.inverse.already;
+            changed += edits.len();
+            if !shown.inverse.operations.is_empty() {
+                all.push(shown);
+            }
         }
-        differences(&shown, policy, &knowledge)?;
-        if shown.inverse.operations.is_empty() {
-            let all = shown.inverse.already == record.changes.len();
-            let why = if all { "all values are as before the change" } else { "no value is left to restore" };
+        if all.is_empty() {
+            let whole = already == changed;
+            let why =
+                if whole { "all values are as before the change" } else { "no value is left to restore" };
             output::write(&format!("Nothing to undo: {why}.\n"))?;
-            if all && !args.dry_run {
+            if whole && !args.dry_run {
                 done(changes, &mut record);
             }
             return Ok(exit::OK);
         }
-        let place = review::place(&shown.object, &api);
-        let mut text = format!("{} ({})\n", printable(&place), printable(api.server()));
-        // Writing into a String cannot fail.
-        let _ = writeln!(text, "Undo {} of {}: {}\n", record.id, record.when, printable(&record.what()));
-        text.push_str(&review::text(&api, &shown, &knowledge, colour).await);
-        for m in change::managers(&shown.live) {
-            let _ = writeln!(text, "warning: {} {}.", printable(&m.who), m.instead);
+        let mut text = String::new();
+        for (i, shown) in all.iter().enumerate() {
+            review::heading(&mut text, &shown.object, &api);
+            if i == 0 {
+                let _ =
+                    writeln!(text, "Undo {} of {}: {}", record.id, record.when, printable(&record.what()));
+            }
+            text.push('\n');
+            text.push_str(&review::text(&api, shown, &knowledge, colour).await);
+            for m in change::managers(&shown.live) {
+                let _ = writeln!(text, "warning: {} {}.", printable(&m.who), m.instead);
+            }
         }
         output::write(&text)?;
         if args.dry_run {
             return Ok(exit::OK);
         }
-        review::confirm(&format!("Roll back {place}?"), args.yes)?;
-        apply::carry_out(&api, &shown).await.map_err(review::not_done)?;
+        let places: Vec<String> = all.iter().map(|s| review::place(&s.object, &api)).collect();
+        review::confirm(&format!("Roll back {}?", places.join(" and ")), args.yes)?;
+        for shown in &all {
+            apply::carry_out(&api, shown).await.map_err(review::not_done)?;
+        }
         done(changes, &mut record);
-        output::write(&format!("Rolled back {}.\n", printable(&record.object.to_string())))?;
+        let objects: Vec<String> = all.iter().map(|s| printable(&s.object.to_string()).to_string()).collect();
+        output::write(&format!("Rolled back {}.\n", objects.join(" and ")))?;
         Ok(exit::OK)
     })
 }
@@ -129,10 +150,10 @@ async fn cluster(args: &RollbackArgs, record: &Record) -> Result<Api, Failure> {
     Ok(api)
 }
 
-fn missing(fault: ApiError, record: &Record) -> Failure {
+fn missing(fault: ApiError, object: &ObjectRef) -> Failure {
     match fault {
         ApiError::NotFound(_) => Failure::NotChanged {
-            why: format!("{} no longer exists", record.object),
+            why: format!("{object} no longer exists"),
             hint: Some("the change disappeared with the object".into()),
         },
         other => review::refused(other),

@@ -18,7 +18,7 @@ use self::gpus::Driver;
 use self::host::Limits;
 use super::Failure;
 use super::plan::{Question, residual};
-use crate::args::{CheckFormat, PreflightArgs};
+use crate::args::{CheckFormat, LaunchArgs, PreflightArgs};
 use crate::exit::{self, Code};
 use crate::output;
 
@@ -113,6 +113,8 @@ impl Subject {
         if l.command.is_empty() && !evidence && about.iter().all(|o| o.is_none()) {
             return Ok(Self::Machine);
         }
+        // The engine tells of flags that it does not have; a check that runs before it must not end a pod that would start.
+        let l = &LaunchArgs { allow_unknown_flags: true, ..l.clone() };
         let question = match Question::without_card(l) {
             Ok(q) => q,
             // Facts that are missing, not mistakes in what was given.

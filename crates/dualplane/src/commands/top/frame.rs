@@ -113,6 +113,12 @@ pub(crate) struct Container {
     pub(crate) pressure: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) oom_kills: Option<u64>,
+    /// Instances before this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) restarts: Option<u64>,
+    /// Class of the agent's last verdict on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_class: Option<String>,
     pub(crate) vram: Vec<Vram>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) engine: Option<Engine>,

@@ -16,7 +16,7 @@ use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact::Redactor;
 use dualplane_node::cgroup::{Limit, Pressure};
 use dualplane_node::clock::Moment;
-use dualplane_node::gpu::{Fake, Gpus, NoGpus, Nvml};
+use dualplane_node::gpu::{Fake, Gpus, Nvml, of_machine};
 use dualplane_node::node::{self, Proc};
 
 use super::frame::{Container, Engine, Frame, Gpu, Holder, Incident, Node, Process, SCHEMA, Vram};
@@ -25,6 +25,8 @@ use crate::commands::Failure;
 
 /// Verdicts that are shown.
 const MAX_INCIDENTS: usize = 20;
+/// Verdicts that are read, for the last one on each container.
+const MAX_READ: usize = 256;
 /// Files of the agent's state that are looked at; it keeps some hundreds.
 const MAX_FILES: usize = 4096;
 /// Bytes of a summary: some lines.
@@ -51,6 +53,8 @@ pub(crate) struct Live<'k> {
     state: PathBuf,
     name: String,
     incidents: Vec<Incident>,
+    /// Class of the last verdict on each container, by its name.
+    last: HashMap<String, String>,
     rounds: u64,
 }
 
@@ -71,10 +75,7 @@ impl<'k> Live<'k> {
             .map(|s| if s.contains('.') { s.clone() } else { format!("{s}.service") })
             .collect();
         let gpus: Box<dyn Gpus> = match &args.gpu_table {
-            None => match Nvml::load(None) {
-                Ok(nvml) => Box::new(nvml),
-                Err(gap) => Box::new(NoGpus(gap)),
-            },
+            None => of_machine(Nvml::boxed(None), &root("sys")),
             Some(path) => {
                 let text = fs::read_to_string(path)
                     .map_err(|source| Failure::Unreadable { path: path.clone(), source })?;
@@ -93,6 +94,7 @@ impl<'k> Live<'k> {
             state: args.state.clone(),
             name: name.trim().to_owned(),
             incidents: Vec::new(),
+            last: HashMap::new(),
             rounds: 0,
         })
     }
@@ -112,6 +114,8 @@ impl<'k> Live<'k> {
         self.observer.round();
         if self.rounds.is_multiple_of(INCIDENT_ROUNDS) {
             self.incidents = incidents(&self.state);
+            self.last = last_classes(&self.incidents);
+            self.incidents.truncate(MAX_INCIDENTS);
         }
         self.rounds += 1;
     }
@@ -151,6 +155,7 @@ impl<'k> Live<'k> {
         let mut redactor = Redactor::new(self.knowledge);
         let containers = shown.map(|c| {
             let mut out = container(c, view, &indexes, names.get(&c.slot));
+            out.last_class = self.last.get(c.title().as_str()).cloned();
             let wanted = match focus {
                 Focus::All => true,
                 Focus::One(id) => *id == Some(out.id.as_str()),
@@ -294,6 +299,8 @@ fn container(c: &ContainerView, view: &View, indexes: &[String], name: Option<&S
         swap: n(m.swap),
         pressure: pressure(m.pressure),
         oom_kills: m.oom_kill,
+        restarts: c.named.as_ref().and_then(|n| n.restart).map(u64::from),
+        last_class: None,
         vram,
         engine: c.engine.as_ref().map(|e| Engine {
             name: e.engine.to_owned(),
@@ -365,7 +372,18 @@ fn incidents(state: &Path) -> Vec<Incident> {
         .filter(|p| p.extension().is_some_and(|e| e == "json"))
         .collect();
     files.sort();
-    files.iter().rev().take(MAX_INCIDENTS).filter_map(|p| incident(p)).collect()
+    files.iter().rev().take(MAX_READ).filter_map(|p| incident(p)).collect()
+}
+
+/// The newest verdict on each container.
+fn last_classes(newest_first: &[Incident]) -> HashMap<String, String> {
+    let mut out = HashMap::new();
+    for i in newest_first {
+        if let Some(class) = &i.class {
+            out.entry(i.name.clone()).or_insert_with(|| class.clone());
+        }
+    }
+    out
 }
 
 fn incident(path: &Path) -> Option<Incident> {

@@ -164,6 +164,8 @@ type Who = (String, String, String);
 #[derive(Debug, Default)]
 struct LatestValues {
     containers: BTreeMap<Who, BTreeMap<Gauge, Value>>,
+    restarts: BTreeMap<Who, u64>,
+    last_class: BTreeMap<Who, String>,
     /// Engines' series tell the pod, seldom the container.
     engines: BTreeMap<(String, String), EngineValues>,
     /// By index, UUID and MIG instance.
@@ -217,6 +219,11 @@ impl LatestValues {
                 card.pod = Some((about("namespace"), pod.to_owned()));
             }
             card.values.insert(s.name.clone(), value);
+        } else if s.name == "dualplane_container_restarts" && s.value >= 0.0 {
+            self.restarts.insert((about("namespace"), about("pod"), about("container")), s.value as u64);
+        } else if s.name == "dualplane_container_last_incident" {
+            let who = (about("namespace"), about("pod"), about("container"));
+            self.last_class.extend(s.label("class").map(|class| (who, class.to_owned())));
         } else if let Some(gauge) = Gauge::of(s) {
             let pod = about("pod");
             if Gauge::of_engine(&s.name).is_some() {
@@ -232,11 +239,20 @@ impl LatestValues {
                 return;
             }
             let container = about("container");
-            // Rows without a container are sums of the pod; "POD" is its sandbox.
-            if !container.is_empty() && container != "POD" {
+            // "POD" is the pod's sandbox. A row without a container is the sum of its pod, and without a pod of more than that.
+            // cAdvisor counts no kill for a pod.
+            let sum = container.is_empty();
+            if container != "POD" && !(sum && (pod.is_empty() || gauge == Gauge::OomKills)) {
                 self.containers.entry((about("namespace"), pod, container)).or_default().insert(gauge, value);
             }
         }
+    }
+
+    /// The sum of a pod whose containers are told. A kubelet that cAdvisor gives no names of containers tells only sums.
+    fn is_summed(&self, who: &Who) -> bool {
+        let (namespace, pod, container) = who;
+        container.is_empty()
+            && self.containers.keys().any(|(n, p, c)| n == namespace && p == pod && !c.is_empty())
     }
 
     fn frame(&self, at: i64) -> Frame {
@@ -293,8 +309,8 @@ impl LatestValues {
                 }
             })
             .collect();
-        let containers =
-            self.containers.iter().map(|(who, values)| self.container(who, values, &gpus, &bytes, &fresh));
+        let containers = (self.containers.iter().filter(|(who, _)| !self.is_summed(who)))
+            .map(|(who, values)| self.container(who, values, &gpus, &bytes, &fresh));
         let containers: Vec<Container> =
             containers.filter(|c| c.working_set.is_some() || c.usage.is_some()).collect();
         Frame {
@@ -365,6 +381,8 @@ impl LatestValues {
             swap: n(Gauge::Swap),
             pressure: None,
             oom_kills: n(Gauge::OomKills),
+            restarts: self.restarts.get(who).copied(),
+            last_class: self.last_class.get(who).cloned(),
             vram,
             engine,
             processes: Vec::new(),

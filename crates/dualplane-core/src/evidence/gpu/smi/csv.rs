@@ -122,6 +122,7 @@ fn rows(lines: &[&str], first: u64, columns: &[String]) -> (usize, GpuSnapshot) 
                 used: get(&["memory.used"]).and_then(size),
                 free: get(&["memory.free"]).and_then(size),
                 ecc_uncorrected: get(&["ecc.errors.uncorrected.volatile.total"]).and_then(|v| v.parse().ok()),
+                busy: get(&["utilization.gpu"]).and_then(percent),
                 celsius: get(&["temperature.gpu"]).and_then(|v| v.parse().ok()),
                 mig_enabled: get(&["mig.mode.current"]) == Some("Enabled"),
                 ..Gpu::default()
@@ -130,4 +131,9 @@ fn rows(lines: &[&str], first: u64, columns: &[String]) -> (usize, GpuSnapshot) 
         taken = i + 1;
     }
     (taken, s)
+}
+
+/// `97 %`, or without the unit.
+fn percent(text: &str) -> Option<u8> {
+    text.trim_end_matches('%').trim().parse().ok().filter(|p| *p <= 100)
 }

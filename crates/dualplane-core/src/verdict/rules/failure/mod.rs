@@ -1,5 +1,6 @@
 //! Failures that are not memory, by what stands in a log or in the events of earlier runs.
 
+pub(super) mod command_not_found;
 pub(super) mod known_failure;
 pub(super) mod probe_loop;
 pub(super) mod sglang_kills_itself;

@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn one_that_leaves_open_what_failed_is_none() {
-        let open = "RuntimeError: nrt_tensor_allocate status=4 message=\"Allocation Failure\"";
+        let open = "RuntimeError: tensor allocation: status=4";
         let trace = TRACE.replace("ZeroDivisionError: division by zero", open);
         near_miss(&RULE, "exit_code", &[pod(1, "Error"), log(&trace)]);
     }

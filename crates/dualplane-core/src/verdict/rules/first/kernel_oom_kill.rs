@@ -17,7 +17,8 @@ pub(in crate::verdict) const RULE: Rule = first(
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::verdict::rules::testing::{File, holds, kernel, near_miss, pod};
+    use crate::verdict::rules::testing::{File, holds, kernel, near_miss, pod, pod_with};
+    use serde_json::Value;
 
     fn record(pod: &str, id: char) -> File {
         let (pod, id) = (pod.replace('-', "_"), id.to_string().repeat(64));
@@ -32,6 +33,28 @@ mod tests {
     #[test]
     fn a_record_of_the_dead_container_decides() {
         holds(&RULE, &[pod(137, "Error"), record("651fc813-479c-4184-8be1-cf5e4ec41ec3", 'b')]);
+    }
+
+    /// Where kills come thick, the kernel prints only whom it killed, and not in which cgroup.
+    #[test]
+    fn a_victim_without_a_cgroup_does_not_where_the_status_says_another_end() {
+        let victim_of = |whose: &str, gib: u64| {
+            let anon = gib << 20;
+            kernel(&format!(
+                "[54120.881204] {whose}: Killed process 10962 (python3) total-vm:{anon}kB, anon-rss:{anon}kB, file-rss:0kB, shmem-rss:0kB\n"
+            ))
+        };
+        let victim = |gib| victim_of("Memory cgroup out of memory", gib);
+        near_miss(&RULE, "exit_code", &[pod(1, "Error"), victim(60)]);
+        holds(&RULE, &[pod(137, "OOMKilled"), victim(60)]);
+        near_miss(&RULE, "killed", &[pod(137, "Error"), victim(60)]);
+        // Of the machine's shortage the runtime of a cgroup v1 node does not hear.
+        let of_machine = |gib| victim_of("Out of memory", gib);
+        holds(&RULE, &[pod(137, "Error"), of_machine(60)]);
+        let evicted = |p: &mut Value| p["status"]["reason"] = "Evicted".into();
+        near_miss(&RULE, "killed", &[pod_with(137, "Error", evicted), of_machine(60)]);
+        // More than the container's limit of 64 GiB is somebody else's.
+        near_miss(&RULE, "killed", &[pod(137, "Error"), of_machine(70)]);
     }
 
     /// A log that is read while the kernel writes it, or that lost lines, ends with a head that names nobody.

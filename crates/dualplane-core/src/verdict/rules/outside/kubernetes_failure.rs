@@ -7,6 +7,7 @@ use super::{
 use crate::evidence::Event;
 use crate::facts::Hit;
 use crate::knowledge::Mark;
+use crate::verdict::candidates::volume;
 use crate::verdict::case::Case;
 use crate::verdict::proof::Status;
 use crate::verdict::{Cited, Class, Confidence};
@@ -35,7 +36,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let failure = |h: &&Hit| h.mark == Mark::Failure && case.of_subject(h);
+    let failure = |h: &&Hit| (h.mark == Mark::Failure || full_disk(h, case)) && case.of_subject(h);
     let hit = case
         .facts
         .object_hits
@@ -57,6 +58,13 @@ fn judge(case: &Case<'_>) -> Judged {
     let any_run = case.death().is_none() && hit.event(case.bundle).is_some_and(repeated);
     let confidence = if any_run { Confidence::Medium } else { Confidence::High };
     Ok(decided(Class::NotMemory, phase, confidence, hit.meaning.clone(), supports))
+}
+
+/// An emptyDir past its size limit is a matter of a disk where the pod shows that it lies on one.
+fn full_disk(hit: &Hit, case: &Case<'_>) -> bool {
+    let volume = (hit.id == volume::EMPTY_DIR).then(|| hit.word("volume")).flatten();
+    let known = volume.and_then(|v| case.pod()?.volume(&v));
+    known.is_some_and(|v| !v.memory_medium)
 }
 
 #[cfg(test)]

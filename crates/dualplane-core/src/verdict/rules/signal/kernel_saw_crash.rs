@@ -53,5 +53,6 @@ mod tests {
     #[test]
     fn another_exit_code_is_another_process_s_crash() {
         near_miss(&RULE, "exit_code", &[pod(1, "Error"), kernel(SEGFAULT)]);
+        near_miss(&RULE, "exit_code", &[pod(134, "Error"), kernel(SEGFAULT)]);
     }
 }

@@ -1,6 +1,6 @@
 //! One container: both planes in numbers, its engine, its processes.
 
-use dualplane_base::text::printable;
+use dualplane_base::text::{counted, printable};
 use ratatui::text::{Line, Span};
 
 use super::parts::{Theme, bar, fit, line, percent, right, size_or_dash, trend};
@@ -48,6 +48,9 @@ pub(super) fn detail(
         if t.vram.iter().any(Option::is_some) {
             out.push(row("  VRAM", &t.vram));
         }
+    }
+    if let Some(text) = deaths(c) {
+        out.push(Line::raw(fit(&text, width)));
     }
     for v in &c.vram {
         let share = gpu_share(v.used, v.total);
@@ -97,6 +100,15 @@ pub(super) fn detail(
     }
     out.truncate(height);
     out
+}
+
+/// Restarts, and how it died last.
+fn deaths(c: &Container) -> Option<String> {
+    let restarts =
+        c.restarts.filter(|n| *n > 0).map(|n| counted(usize::try_from(n).unwrap_or(usize::MAX), "restart"));
+    let last = c.last_class.as_ref().map(|class| format!("last verdict {}", printable(class)));
+    let told: Vec<String> = restarts.into_iter().chain(last).collect();
+    (!told.is_empty()).then(|| format!("deaths    {}", told.join("  ")))
 }
 
 fn process(p: &Process, width: usize) -> Line<'static> {
