@@ -18,7 +18,7 @@ build:
 
 # Build the binary that is published, which takes longest: target/dist/dualplane
 dist:
-    cargo build --profile dist --locked -p dualplane --no-default-features
+    cargo build --profile dist --locked -p dualplane --no-default-features --features live
 
 # Judge evidence: just triage testdata/incidents/real-k8s-pid1-oom
 triage *args:

@@ -17,11 +17,11 @@ go_build() { (cd "$1" && shift && CGO_ENABLED=0 GOFLAGS=-buildvcs=false go build
 
 build_kube() {
     local name version
-    version=$(sed -n 's|.*k8s.io/kubernetes \(v[0-9.]*\).*|\1|p' "$E2E/tools/kube/go.mod")
+    version=$(sed -n 's|.*k8s.io/kubernetes \(v[0-9.]*\).*|\1|p' "$(kube_module)/go.mod")
     # One at a time: together they would need more memory than CI's machines have.
     for name in kube-apiserver kubelet kube-controller-manager kube-scheduler kubectl; do
         say "build $name $version"
-        go_build "$E2E/tools/kube" -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" \
+        go_build "$(kube_module)" -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" \
             -o "$NEW/" "k8s.io/kubernetes/cmd/$name" || return
     done
     say "build etcd"

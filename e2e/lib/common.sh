@@ -28,7 +28,8 @@ cannot() { echo "${ME:-e2e/run}: cannot run here: $*" >&2; exit 77; }
 hash_of() { cat "$@" | sha256sum | cut -c1-12; }
 
 # Folders of the cache. A function each, since sources may change between two calls.
-kube_dir() { echo "$CACHE/kube-$(hash_of "$E2E"/tools/kube/go.* "$E2E"/tools/etcd/go.*)"; }
+kube_module() { echo "$E2E/tools/kube${E2E_KUBERNETES:+-$E2E_KUBERNETES}"; }
+kube_dir() { echo "$CACHE/kube-$(hash_of "$(kube_module)"/go.* "$E2E"/tools/etcd/go.*)"; }
 tools_dir() {
     local files
     mapfile -t files < <(find "$E2E/tools" -name '*.go' | sort)

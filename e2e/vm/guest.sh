@@ -1,7 +1,7 @@
 # What a guest is made of: kernel, qemu and busybox of Debian, and programs of ours with the libraries they link.
 # shellcheck shell=bash disable=SC2034
 
-vm_dir() { echo "$CACHE/vm-$(hash_of "$VM/packages" /etc/debian_version)"; }
+vm_dir() { echo "$CACHE/vm-$(hash_of "$VM/packages" "$VM/modules" /etc/debian_version)"; }
 
 # Of qemu's libraries only those that the machine lacks are fetched. Nothing is installed.
 fetch_vm() {
@@ -20,7 +20,10 @@ fetch_vm() {
     mkdir "$debs/partial"
     fetch >/dev/null || { apt-get -qq update >/dev/null && fetch >/dev/null; } || { rm -rf "$debs"; return 1; }
     for deb in "$debs"/*.deb; do dpkg -x "$deb" "$NEW" || return; done
-    # No module is needed: what a guest has is in the kernel.
+    mkdir "$NEW/modules"
+    while read -r module; do
+        cp "$NEW"/lib/modules/*/kernel/"$module".ko "$NEW/modules/" || return
+    done < <(grep -v '^#' "$VM/modules")
     rm -rf "$debs" "$NEW"/lib/modules "$NEW"/usr/share/{doc,man,locale,icons}
 }
 

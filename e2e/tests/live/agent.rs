@@ -288,7 +288,9 @@ fn a_gpu_that_was_given_is_known_though_nothing_uses_it() {
     let given = &crate::harness::manifest(&out)["incident"]["gpus_given"];
     assert_eq!(
         *given,
-        serde_json::json!([{"resource": "nvidia.com/gpu", "id": id, "uuid": id, "index": index}])
+        serde_json::json!([
+            {"resource": "nvidia.com/gpu", "id": id, "uuid": id, "index": index, "card": null, "profile": null}
+        ])
     );
     // The next life has what its pod was given at once: no answer is waited for.
     let again = until("the second life has no GPU", || metrics(address).filter(|m| m.contains(&expected)));

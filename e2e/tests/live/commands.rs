@@ -94,7 +94,7 @@ spec: {minAvailable: 0, selector: {matchLabels: {app: commands}}}
 "#;
 
 /// What the makers' tools take: every option and value that a command may have, and what they print for it.
-/// nvidia-smi(1) 610, dcgmi of DCGM 4, amd-smi 26, xpu-smi 2.0, lspci(8), ipmitool(1).
+/// nvidia-smi(1) 610, dcgmi of DCGM 4, amd-smi 26, xpu-smi 2.0, npu-smi and hl-smi of their manuals, helm 3, lspci(8), ipmitool(1).
 const TOOLS: &[(&str, &str)] = &[
     (
         "nvidia-smi",
@@ -130,6 +130,12 @@ while [ $# -gt 0 ]; do case "$1" in
         "amd-smi",
         r#"case "$*" in "metric --mem-usage"|"metric --ecc"|"metric --mem-usage --watch 1"|"metric --mem-usage --watch 10"|process|list) echo amd;; *) exit 2;; esac"#,
     ),
+    ("npu-smi", r#"[ "$*" = info ] || exit 2; echo npu"#),
+    (
+        "hl-smi",
+        r#"case "$*" in "-Q memory.used,memory.free,memory.total -f csv") echo hl;; *) exit 2;; esac"#,
+    ),
+    ("helm", r#"[ "$1 $2 $4 $6" = "get values -n -o" ] || exit 2; echo "replicas: 1""#),
     (
         "xpu-smi",
         r#"for a in "$@"; do case "$a" in --query-gpu=*|--format=csv|--loop-ms=*[0-9]|ps|health|-l) ;; *) exit 2;; esac; done; echo xpu"#,
@@ -139,14 +145,25 @@ while [ $# -gt 0 ]; do case "$1" in
         r#"[ "$1" = -vvv ] || exit 2; case "$2 $3" in "-d 10de:") ;; "-s "????:??:??.?) ;; *) exit 2;; esac; echo slot"#,
     ),
     ("ipmitool", r#"[ "$*" = "sel list" ] && echo event"#),
-    ("systemctl", r#"case "$*" in reboot|"status nvidia-fabricmanager") echo unit;; *) exit 2;; esac"#),
-    ("journalctl", r#"[ "$*" = -k ] && echo 'NVRM: Xid'"#),
+    (
+        "systemctl",
+        r#"case "$*" in
+reboot|"status nvidia-fabricmanager"|"restart vllm.service"|"edit --full vllm.service") echo unit;;
+"set-property vllm.service MemoryMax=1M"|"set-property vllm.service MemoryMax=1G"|"set-property --runtime vllm.service MemoryMax=infinity") echo unit;;
+"show vllm.service -p MemoryCurrent -p MemoryPeak -p MemoryMax"|"show vllm.service -p NRestarts -p Result -p ExecMainStatus") echo unit;;
+*) exit 2;; esac"#,
+    ),
+    ("sudo", r#"exec "$@""#),
+    (
+        "journalctl",
+        r#"case "$*" in -k) echo 'NVRM: Xid';; "-u vllm.service -n 500 --no-pager") echo line;; *) exit 2;; esac"#,
+    ),
     ("cat", r#"case "$1" in /proc/driver/nvidia/version) echo NVRM;; *) exec /bin/cat "$@";; esac"#),
 ];
 
 fn sh(command: &str, folder: &Path, tools: Option<&Path>) -> Ran {
     let mut c = Command::new("timeout");
-    c.args(["60", "bash", "-o", "pipefail", "-c", command]).current_dir(folder);
+    c.args(["180", "bash", "-o", "pipefail", "-c", command]).current_dir(folder);
     if let Some(tools) = tools {
         c.env("PATH", format!("{}:{}", tools.display(), std::env::var("PATH").unwrap()));
     }
@@ -281,6 +298,7 @@ impl Here {
             ("node", NODE),
             ("workload", workload),
             ("object", "llm"),
+            ("unit", "vllm.service"),
             ("quantity", "32Mi"),
             ("number", "1"),
             ("port", "8000"),

@@ -72,7 +72,7 @@ fn a_server_that_asks_for_too_long_is_a_gap() {
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("b.tar.zst");
     let ran = Ran::of(through(&["capture", "pod/pid1-oom", "-n", "serving", "--out"]).arg(&bundle)).ok();
-    assert!(ran.took < Duration::from_secs(5), "{:?}", ran.took);
+    assert!(ran.took < Duration::from_secs(60), "{:?}", ran.took);
     let gaps = manifest(&bundle)["gaps"].to_string();
     assert!(gaps.contains("asked to wait 3600 s"), "{gaps}");
 }
@@ -128,7 +128,7 @@ fn an_expired_list_is_as_much_as_was_read() {
 
 #[test]
 fn a_pod_that_is_deleted_while_it_is_captured_keeps_what_there_was() {
-    let proxy = Proxy::with(json!([{"path": "pods/doomed/log", "delay_ms": 10000}]));
+    let proxy = Proxy::with(json!([{"path": "pods/doomed/log", "hold": true}]));
     create(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: doomed, namespace: serving}\nspec:\n  terminationGracePeriodSeconds: 0\n  containers:\n  - {name: c, image: 'registry.local/busybox:1', imagePullPolicy: Never, command: [sh, -c, 'echo INFO one; exit 1']}\n",
     );
@@ -151,18 +151,25 @@ fn a_pod_that_is_deleted_while_it_is_captured_keeps_what_there_was() {
     }
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("b.tar.zst");
-    let child = through(&["capture", "pod/doomed", "-n", "serving", "--out"])
+    let child = through(&["capture", "pod/doomed", "-n", "serving", "--request-timeout", "5m", "--out"])
         .arg(&bundle)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(700));
+    // Its log is asked for, and is answered when the pod is no more.
+    let asked = |p: &str| p.ends_with("pods/doomed/log");
+    for _ in 0..240 {
+        if proxy.counts()["paths"].as_object().unwrap().keys().any(|p| asked(p)) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    }
     kubectl(&["delete", "pod", "doomed", "-n", "serving", "--now", "--wait=true"]);
+    drop(proxy);
     let ended = child.wait_with_output().unwrap();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     let manifest = manifest(&bundle);
     let gaps = manifest["gaps"].to_string();
     assert!(gaps.contains("log of container c") && gaps.contains("not found"), "{gaps}");
     assert!(manifest["sources"].as_array().unwrap().iter().any(|s| s["name"] == "pod" && s["state"] == "ok"));
-    drop(proxy);
 }

@@ -5,6 +5,7 @@ mod apply;
 mod commands;
 mod crash_loop;
 mod daemonset;
+mod deaths;
 mod faults;
 mod fleet;
 mod harness;
@@ -17,7 +18,10 @@ mod real_vllm;
 mod rotated;
 mod secrets;
 mod series;
+mod service_unit;
+mod settings_file;
 mod static_pod;
 #[path = "../../../crates/dualplane-report/tests/common/templates.rs"]
 mod templates;
 mod verdicts;
+mod vllm_deaths;

@@ -17,7 +17,7 @@ const NAMESPACE: &str = "e2e-vllm";
 const START: Duration = Duration::from_secs(420);
 
 /// The folder of the engine; without it the test says so, and fails where it is asked for.
-fn engine() -> Option<PathBuf> {
+pub(crate) fn engine() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os("E2E_VLLM")?);
     if folder.join("venv/bin/vllm").exists() && folder.join("tiny/config.json").exists() {
         return Some(folder);

@@ -34,6 +34,14 @@ fn the_working_set_before_the_death_is_in_the_bundle() {
         "{answer}"
     );
     assert!(series.iter().all(|s| s["metric"]["pod"] == "healthy"));
+    let played = run(&["top", "--replay", &bundle.to_string_lossy(), "-o", "json"]).ok();
+    let frame: serde_json::Value = serde_json::from_slice(&played.out).unwrap();
+    let shown = frame["containers"].as_array().unwrap();
+    // Its kubelet's cAdvisor finds no runtime at the usual socket and names no containers: the pod is what is shown.
+    assert!(
+        shown.iter().any(|c| c["name"] == "serving/healthy" && c["working_set"].is_u64()),
+        "what a real Prometheus keeps is what is played: {frame}"
+    );
 }
 
 #[test]

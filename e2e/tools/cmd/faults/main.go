@@ -39,8 +39,8 @@ type rule struct {
 	Status     int    `json:"status,omitempty"`
 	Reason     string `json:"reason,omitempty"`
 	RetryAfter int    `json:"retry_after,omitempty"`
-	// Waits so long before anything else.
-	DelayMS int `json:"delay_ms,omitempty"`
+	// Waits until the rules are removed: what a test does meanwhile is over when the API server is asked.
+	Hold bool `json:"hold,omitempty"`
 	// Cuts the connection after so many bytes of the API server's answer; -1: before its head.
 	CutAfter int64 `json:"cut_after,omitempty"`
 	// Sends the answer slowly: so many bytes a second.
@@ -50,6 +50,7 @@ type rule struct {
 
 	pattern *regexp.Regexp
 	used    int
+	gone    chan struct{}
 }
 
 type counts struct {
@@ -95,10 +96,12 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.next.ServeHTTP(w, r)
 		return
 	}
-	select {
-	case <-time.After(time.Duration(fault.DelayMS) * time.Millisecond):
-	case <-r.Context().Done():
-		return
+	if fault.Hold {
+		select {
+		case <-fault.gone:
+		case <-r.Context().Done():
+			return
+		}
 	}
 	switch {
 	case fault.CutAfter < 0:
@@ -175,6 +178,13 @@ func (p *poor) Flush() {
 // Without it, `exec` and `port-forward` could not take the connection over.
 func (p *poor) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
+func (p *proxy) replace(rules []*rule) {
+	for _, rule := range p.rules {
+		close(rule.gone)
+	}
+	p.rules = rules
+}
+
 func (p *proxy) control(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,10 +205,11 @@ func (p *proxy) control(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			rule.pattern = pattern
+			rule.gone = make(chan struct{})
 		}
-		p.rules = rules
+		p.replace(rules)
 	case "DELETE /rules":
-		p.rules = nil
+		p.replace(nil)
 		p.counts = counts{InFlight: p.counts.InFlight, Paths: map[string]int{}}
 	case "GET /counts":
 		answer := p.counts

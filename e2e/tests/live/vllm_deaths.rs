@@ -1,0 +1,162 @@
+//! Deaths of a real vLLM, each judged live, by bundle and by the agent; and one that serves with a pool that is too small.
+//!
+//! A start takes a minute: they run with `E2E_VLLM_DEATHS=1`, and with the whole table of deaths.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::agent::{incidents, start_at};
+use crate::harness::{create, kubectl, run, succeeds, unpack};
+use crate::real_vllm::engine;
+
+const NAMESPACE: &str = "e2e-vllm-deaths";
+/// Two starts beside each other on a busy machine of two cores.
+const PATIENCE: Duration = Duration::from_secs(420);
+
+/// Name, memory limit, GiB of the pool, further arguments, class. The worker alone is killed where the limit holds the three
+/// processes and not the pool, and vLLM then ends itself with exit code 1.
+const DEATHS: &[(&str, &str, u32, &str, &str)] = &[
+    ("over-its-limit-at-load", "1500Mi", 1, "", "host_oom_killed"),
+    ("worker-over-the-limit", "3400Mi", 4, "", "host_oom_killed"),
+    ("pool-below-one-request", "6Gi", 1, "--num-gpu-blocks-override 24", "kv_cache_capacity"),
+];
+
+fn pod(folder: &Path, name: &str, limit: &str, gib: u32, more: &str) -> String {
+    let folder = folder.display();
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: {NAMESPACE}}}\nspec:\n  hostPID: true\n  \
+         restartPolicy: Never\n  terminationGracePeriodSeconds: 5\n  hostname: localhost\n  containers:\n  - name: vllm\n    \
+         image: docker.io/vllm/vllm-openai:v0.11.0\n    imagePullPolicy: Never\n    \
+         command: [chroot, /host, /bin/bash, -c]\n    args:\n    - |\n      \
+         cd {folder} && exec venv/bin/python venv/bin/vllm serve ./tiny --port 8000 \\\n        \
+         --max-model-len 4096 --enforce-eager {more} 2>&1\n    \
+         env:\n    - {{name: VLLM_CPU_KVCACHE_SPACE, value: \"{gib}\"}}\n    - {{name: VLLM_HOST_IP, value: 127.0.0.1}}\n    \
+         - {{name: GLOO_SOCKET_IFNAME, value: lo}}\n    - {{name: HF_HUB_OFFLINE, value: \"1\"}}\n    \
+         - {{name: PATH, value: \"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"}}\n    \
+         readinessProbe: {{httpGet: {{path: /health, port: 8000}}, periodSeconds: 3}}\n    \
+         resources: {{limits: {{memory: {limit}}}, requests: {{memory: 64Mi}}}}\n    \
+         volumeMounts: [{{name: host, mountPath: /host}}]\n  \
+         volumes: [{{name: host, hostPath: {{path: /}}}}]\n"
+    )
+}
+
+/// Everything goes, also when the test fails.
+struct Gone;
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        let _ = succeeds(&["delete", "namespace", NAMESPACE, "--wait=false", "--ignore-not-found"]);
+    }
+}
+
+fn wait(what: &str, done: impl Fn() -> bool) {
+    let from = Instant::now();
+    while !done() {
+        assert!(from.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn status(name: &str, path: &str) -> String {
+    kubectl(&["get", "pod", name, "-n", NAMESPACE, "-o", &format!("jsonpath={path}")])
+}
+
+fn class(report: &Value) -> &str {
+    report.pointer("/verdict/class").and_then(Value::as_str).unwrap_or_default()
+}
+
+#[test]
+fn a_real_server_s_deaths_are_judged_alike_live_by_bundle_and_by_the_agent() {
+    let asked =
+        std::env::var("DEATHS").is_ok_and(|d| d == "all") || std::env::var_os("E2E_VLLM_DEATHS").is_some();
+    if !asked {
+        eprintln!("SKIPPED vllm_deaths: E2E_VLLM_DEATHS=1 runs it");
+        return;
+    }
+    let Some(folder) = engine() else { return };
+    let _ = succeeds(&["delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait"]);
+    let _gone = Gone;
+    kubectl(&["create", "namespace", NAMESPACE]);
+    wait("no service account", || succeeds(&["get", "serviceaccount", "default", "-n", NAMESPACE]));
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let _agent = start_at(&state, "127.0.0.1:10986", &[]);
+    let mut wrong = Vec::new();
+    for (name, limit, gib, more, is) in DEATHS {
+        create(&pod(&folder, name, limit, *gib, more));
+        wait(name, || !status(name, "{.status.containerStatuses[0].state.terminated.exitCode}").is_empty());
+        let target = format!("pod/{name}");
+        let live = run(&["triage", &target, "-n", NAMESPACE, "-o", "json"]).json();
+        let bundle = dir.path().join(format!("{name}.tar.zst"));
+        run(&["capture", &target, "-n", NAMESPACE, "--out", &bundle.to_string_lossy()]).ok();
+        let offline = run(&["triage", &bundle.to_string_lossy(), "-o", "json"]).json();
+        let kept = || incidents(&state).into_iter().find(|i| i["pod"] == *name && i["state"] == "judged");
+        wait("the agent's verdict", || kept().is_some());
+        let agent = kept().unwrap();
+        let said = [class(&live), class(&offline), agent["class"].as_str().unwrap_or_default()];
+        eprintln!("vllm_deaths: {name}: {said:?}, {}", live["verdict"]["summary"]);
+        if said != [*is; 3] {
+            wrong.push(format!("{name} is {is}: {said:?}\n{live}\n{offline}\n{agent}"));
+        }
+        // Advice that sets what is set already.
+        for action in live["actions"].as_array().unwrap() {
+            for change in action["changes"].as_array().into_iter().flatten() {
+                if change["was"].is_string() && change["was"] == change["value"] {
+                    wrong.push(format!("{name}: sets what is set: {action}"));
+                }
+            }
+        }
+        kubectl(&["delete", "pod", name, "-n", NAMESPACE, "--wait"]);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    preempts(&folder, dir.path());
+}
+
+/// Forty blocks of 128 tokens for eight requests of 1,500: it serves all of them, one after another, and says so.
+fn preempts(folder: &Path, dir: &Path) {
+    let name = "preempts";
+    create(&pod(folder, name, "6Gi", 1, "--num-gpu-blocks-override 40"));
+    wait("vLLM serves", || status(name, "{.status.containerStatuses[0].ready}") == "true");
+    let address = status(name, "{.status.podIP}");
+    let body = format!(
+        r#"{{"model": "./tiny", "prompt": "{}", "max_tokens": 1400, "ignore_eos": true}}"#,
+        "one two three four ".repeat(20)
+    );
+    let answers: Vec<String> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(|| ask(&address, &body))).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert!(answers.iter().all(|a| a.contains("completion_tokens")), "{answers:?}");
+    let bundle = dir.join("preempts.tar.zst");
+    run(&["capture", &format!("pod/{name}"), "-n", NAMESPACE, "--out", &bundle.to_string_lossy()]).ok();
+    let files = unpack(&bundle);
+    let page = files.iter().find(|(n, _)| n.starts_with("metrics/engine-")).expect("the engine's metrics");
+    let page = String::from_utf8_lossy(&page.1).into_owned();
+    let preemptions = page.lines().filter(|l| l.starts_with("vllm:num_preemptions_total{"));
+    let count: f64 = preemptions.filter_map(|l| l.rsplit(' ').next()?.parse::<f64>().ok()).sum();
+    assert!(count > 0.0, "{page}");
+    for target in [vec!["triage", "pod/preempts", "-n", NAMESPACE], vec!["triage", bundle.to_str().unwrap()]]
+    {
+        let report = run(&[target.as_slice(), &["-o", "json"]].concat()).json();
+        // It lives and answers: nothing failed.
+        assert!(matches!(class(&report), "not_memory" | "unknown"), "{report}");
+    }
+}
+
+fn ask(address: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect((address, 8000)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(
+        stream,
+        "POST /v1/completions HTTP/1.0\r\nHost: llm\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
