@@ -7,12 +7,12 @@ ended() { ! grep -qs '^State:[[:space:]]*[^Z[:space:]]' "/proc/$1/status"; }
 # $1: name, $2: signal
 stop() {
     local name=$1 pid
-    [ -s "$STATE/pid/$name" ] || return 0
-    pid=$(cat "$STATE/pid/$name")
-    # The whole session: kernel-log is a pipeline.
-    kill "${2:--TERM}" -- "-$pid" 2>/dev/null
-    for _ in {1..50}; do ended "$pid" && break; sleep 0.1; done
-    kill -KILL -- "-$pid" 2>/dev/null
+    if pid=$(pid_of "$name"); then
+        # The whole session: kernel-log is a pipeline.
+        kill "${2:--TERM}" -- "-$pid" 2>/dev/null
+        for _ in {1..50}; do ended "$pid" && break; sleep 0.1; done
+        kill -KILL -- "-$pid" 2>/dev/null
+    fi
     rm -f "$STATE/pid/$name"
 }
 
@@ -54,7 +54,7 @@ down() {
     [ -d "$STATE/pid" ] || { say "nothing is up"; return 0; }
     [ "$(id -u)" = 0 ] || cannot "not root"
     local name netns
-    for name in fleet faults gpuplugin prometheus kernel-log; do stop $name; done
+    for name in second fleet faults gpuplugin prometheus kernel-log; do stop $name; done
     # No grace for these: their state is thrown away.
     for name in kubelet kube-scheduler kube-controller-manager kube-apiserver etcd; do stop $name -KILL; done
     remove_cgroups

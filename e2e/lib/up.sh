@@ -1,7 +1,22 @@
 # Brings the cluster up: every process in the background, its log and its pid in $STATE.
 # shellcheck shell=bash
 
-alive() { [ -s "$STATE/pid/$1" ] && ! ended "$(cat "$STATE/pid/$1")"; }
+# $1: pid. When it began, in ticks: after a restart of the machine another process may have its number.
+began() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
+
+# $1: name. Its pid, where it is still that process.
+pid_of() {
+    local pid ticks
+    read -r pid ticks 2>/dev/null <"$STATE/pid/$1" && [ -n "$ticks" ] && [ "$(began "$pid")" = "$ticks" ] && echo "$pid"
+}
+
+alive() {
+    local pid
+    pid=$(pid_of "$1") && ! ended "$pid"
+}
+
+# What an earlier run left: of another Kubernetes, or its store no longer runs. Its objects are not what this one would make.
+left_over() { [ -d "$STATE/pid" ] && { [ "$(cat "$STATE/of" 2>/dev/null)" != "$(kube_dir)" ] || ! alive etcd; }; }
 
 # $1: name, then the command. A session of its own, so that Ctrl-C of the tests does not reach it.
 background() {
@@ -9,7 +24,7 @@ background() {
     shift
     alive "$name" && return
     setsid nohup "$@" >>"$STATE/log/$name.log" 2>&1 </dev/null &
-    echo $! >"$STATE/pid/$name"
+    echo "$! $(began $!)" >"$STATE/pid/$name"
     disown
 }
 
@@ -173,9 +188,11 @@ node_ready() { [ "$(kc get node $NODE -o 'jsonpath={.status.conditions[?(@.type=
 default_account() { kc -n default get serviceaccount default; }
 
 up() {
+    ! left_over || down || return
     can_run
     build
     mkdir -p "$STATE"/{pid,log,run}
+    kube_dir >"$STATE/of"
     [ -e "$STATE/netns.before" ] || ls /run/netns >"$STATE/netns.before" 2>/dev/null
     [ -e "$STATE/scheduler.kubeconfig" ] || certificates
     network
