@@ -16,6 +16,7 @@ const WITHOUT: &[(&str, Option<&str>)] = &[
     ("comfyui-cuda-oom-runtime", None),
     ("ollama-mig-slice-too-small-c055", None),
     ("real-k8s-healthy", None),
+    ("live-kill-without-a-name", None),
     ("live-scheduled-after-all", None),
     ("job-ended-in-order", None),
     ("live-busy-saturated", None),

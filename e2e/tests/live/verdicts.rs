@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{expected, pods_of, run};
+use crate::harness::{expected, nothing_failed, pods_of, run};
 
 /// What must agree between the pod and its bundle.
 fn essence(report: &Value) -> Value {
@@ -58,7 +58,8 @@ fn look(bundle: &std::path::Path, pod: &str, scenario: &toml::Value) -> Option<S
     ] {
         let want = scenario.get(key).map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned));
         for (which, report) in [("live", &live), ("bundle", &offline)] {
-            if want.is_some() && said(report, pointer) != want {
+            let open = key == "class" && want.as_deref() == Some("not_memory") && nothing_failed(report);
+            if want.is_some() && said(report, pointer) != want && !open {
                 return Some(format!(
                     "{which}: {key} {:?}, wanted {want:?}: {}",
                     said(report, pointer),
@@ -127,7 +128,7 @@ fn every_way_to_name_a_pod_leads_to_it() {
     );
     // It is held against its limits then; `--failed` asks for those in trouble alone.
     let living = run(&["triage", "-l", "app=healthy", "-n", "serving", "-o", "json"]).ok().json();
-    assert_eq!(living["verdict"]["class"], "not_memory");
+    assert!(nothing_failed(&living), "{living:#}");
     let failed = run(&["triage", "-l", "app=healthy", "--failed", "-n", "serving", "-o", "json"]).ok().json();
     assert_eq!(failed["items"], serde_json::json!([]));
 }

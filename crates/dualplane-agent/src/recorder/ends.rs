@@ -43,6 +43,14 @@ const MAX_FROZEN: u64 = 512;
 /// Kills of which the kernel did not say whose they were concern an end within so many microseconds.
 const HELD_BACK_US: u64 = 5_000_000;
 
+/// What a log folder told, until the group has had its time to tell more.
+pub(super) struct LateNews {
+    due: Moment,
+    change: Change,
+    /// The folder came while this agent ran.
+    watched: bool,
+}
+
 /// An end, or a kill inside of a container that lives on.
 struct End {
     kind: Kind,
@@ -114,6 +122,8 @@ impl Recorder {
 
     /// Later instances and removed pods, by the kubelet's log folders.
     pub(super) fn look_at_logs(&mut self) {
+        // What was there before this agent: another one has seen it end, or nobody will say when.
+        let watched = self.looked_at_logs != Moment::default();
         self.looked_at_logs = Moment::now();
         let mut changes = Vec::new();
         self.instances.look(&mut changes);
@@ -128,7 +138,7 @@ impl Recorder {
                     let _ = self.news.send(InstanceEvent::Removed { uid: pod.uid.clone() });
                 }
             }
-            self.late.push((due, c));
+            self.late.push(LateNews { due, change: c, watched });
         }
     }
 
@@ -156,11 +166,12 @@ impl Recorder {
             self.kill(slot, now);
         }
         let (ready, wait): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.late).into_iter().partition(|(d, _)| now >= *d);
+            std::mem::take(&mut self.late).into_iter().partition(|l| now >= l.due);
         self.late = wait;
-        for (_, change) in ready {
-            self.ended_unseen(change);
+        for news in ready {
+            self.ended_unseen(news);
         }
+        self.ended_nameless.retain(|_, at| now.since(*at) < KILL_AGAIN);
         self.kill_told.retain(|_, at| now.since(*at) < KILL_AGAIN);
     }
 
@@ -188,11 +199,15 @@ impl Recorder {
         let who = ContainerRef::of(&c);
         let path = c.group.path().to_owned();
         let kills = self.kills.remove(&c.slot).map_or(0, |(n, _)| n);
-        if let Some(r) = who.restart
-            && !self.seen.insert(&who.uid, &who.container, r)
-        {
-            self.mark_gone(path);
-            return;
+        match who.restart {
+            Some(r) if !self.seen.insert(&who.uid, &who.container, r) => {
+                self.mark_gone(path);
+                return;
+            }
+            None if !who.uid.is_empty() => {
+                self.ended_nameless.insert(who.uid.clone(), Moment::now());
+            }
+            _ => {}
         }
         let first = match self.loops.admit(&who.loop_key(), Moment::now()) {
             Admission::Skip => {
@@ -208,8 +223,11 @@ impl Recorder {
     }
 
     /// An instance whose end was not seen, by its log: the agent began after it, or it lived too short a time.
-    fn ended_unseen(&mut self, change: Change) {
-        let Change::Started { pod, container, ended: Some(ended), folder, .. } = change else { return };
+    fn ended_unseen(&mut self, news: LateNews) {
+        let Change::Started { pod, container, restart, ended, folder } = news.change else { return };
+        // The first instance has none after it where the pod is never restarted: it ended where no group of it is there.
+        let first = || (restart == 0 && news.watched && !self.may_live(&pod.uid, &container)).then_some(0);
+        let Some(ended) = ended.or_else(first) else { return };
         if !self.seen.insert(&pod.uid, &container, ended) {
             return;
         }
@@ -236,6 +254,20 @@ impl Recorder {
         };
         let log = Some(log);
         self.send(End { kind: Kind::End, first, who, container: None, log, kills: 0, gap: Some(gap) });
+    }
+
+    /// Its group is there, or one that may be it; or groups are not to be seen at all. An end that was told without a name may
+    /// have been of it, too.
+    fn may_live(&self, uid: &str, container: &str) -> bool {
+        let containers = &self.observer.view().containers;
+        let now = Moment::now();
+        // What stays without a name is the pod's sandbox.
+        let young = |c: &ContainerView| now.since(c.since) < NAMELESS;
+        let own = |c: &ContainerView| {
+            c.group.identity.pod_uid.as_deref() == Some(uid)
+                && c.named.as_ref().map_or_else(|| young(c), |n| n.container == container)
+        };
+        containers.is_empty() || containers.values().any(own) || self.ended_nameless.contains_key(uid)
     }
 
     fn send(&mut self, end: End) {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::redact::Redactor;
 use dualplane_node::clock::{Moment, boot_id};
-use dualplane_node::cri::{Change, Instances};
+use dualplane_node::cri::Instances;
 use dualplane_node::kmsg::{Kernel, KernelMessage, Source, State as KernelState};
 use dualplane_node::sample::SampleEvent;
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ use super::bundle::Author;
 use super::config::{Config, Counts, Dependencies, RecorderError};
 use super::container_ref::ContainerRef;
 use super::crash_loops::CrashLoops;
+use super::ends::LateNews;
 use super::freeze::Freeze;
 use super::judge::{InstanceEvent, JudgeWorker, Judged, Task};
 use super::keeper::{Keeper, KeeperEvent, Shared, incidents_dir};
@@ -59,7 +60,9 @@ pub struct Recorder {
     /// When groups last came or went, and when the log folders were last looked into.
     pub(super) stirred: Moment,
     pub(super) looked_at_logs: Moment,
-    pub(super) late: Vec<(Moment, Change)>,
+    pub(super) late: Vec<LateNews>,
+    /// UIDs of pods of which an end was told without the container's name, and when.
+    pub(super) ended_nameless: HashMap<String, Moment>,
     pub(super) loops: CrashLoops,
     /// Instances whose end is kept or on its way: uid, container, restart.
     pub(super) seen: SeenInstances,
@@ -194,6 +197,7 @@ impl Recorder {
             stirred: now,
             looked_at_logs: Moment::default(),
             late: Vec::new(),
+            ended_nameless: HashMap::new(),
             loops,
             seen,
             nameless: Vec::new(),

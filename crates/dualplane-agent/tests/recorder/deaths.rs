@@ -205,6 +205,32 @@ fn who_died_while_no_agent_ran_is_found_at_the_next_start() {
 }
 
 #[test]
+fn who_lived_between_two_looks_is_found_by_the_log_that_it_left() {
+    let Some(node) = Node::create("between") else { return };
+    let d = tempfile::tempdir().unwrap();
+    let mut r = recorder(&node, d.path());
+    let began = Moment::now();
+    while r.counts().rounds < 2 {
+        r.step().unwrap();
+    }
+    // One that lives on has a log, too.
+    let mut living = node.start(&node.pod(9), LIMIT, "exec sleep 60");
+    let log = node.log(&node.pod(8));
+    std::fs::create_dir_all(log.parent().unwrap()).unwrap();
+    std::fs::write(&log, "2026-11-21T10:00:00.000000000Z stdout F INFO begins\n").unwrap();
+    let all = until(&mut r, judged);
+    while Moment::now().since(began) < Duration::from_secs(14) {
+        r.step().unwrap();
+    }
+    assert_eq!(r.shared().store().all().count(), 1);
+    assert_eq!((all[0].pod.as_str(), all[0].restart, all[0].first), ("llm-8", Some(0), true), "{all:#?}");
+    assert_eq!(r.counts().ends_unseen, 1);
+    living.child.kill().unwrap();
+    node.clean(&node.pod(9), living);
+    r.finish();
+}
+
+#[test]
 fn a_state_folder_that_vanishes_is_said_and_made_again_and_the_next_death_is_kept() {
     let Some(node) = Node::create("vanished") else { return };
     let d = tempfile::tempdir().unwrap();

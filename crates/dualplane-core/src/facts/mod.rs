@@ -57,6 +57,8 @@ pub struct Facts {
     pub ooms: Vec<OomRecord>,
     /// Xid events.
     pub xids: Vec<XidEvent>,
+    /// Kills at the limit of a cgroup that nothing names, while the pod ran: they may be of a process inside it.
+    pub nameless_kills: Vec<OomRecord>,
     /// One summary a log.
     pub logs: Vec<LogSummary>,
     /// Engine, version, flags.
@@ -337,6 +339,7 @@ impl Facts {
     fn keep_own(&mut self, owners: &owner::Owners, knowledge: &Knowledge) {
         use owner::Whose;
         self.hits.retain(|h| owners.of_hit(h) != Whose::Another);
+        self.nameless_kills = self.ooms.iter().filter(|o| owners.may_be_inside(o)).cloned().collect();
         self.ooms.retain(|o| owners.of_record(o) != Whose::Another);
         self.xids.retain(|x| owners.of_xid(x, knowledge) != Whose::Another);
     }

@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 use dualplane_base::cgroup_path::{container_id, pod_uid};
 
 use super::{Hit, OomRecord, Victim, XidEvent};
-use crate::evidence::{Bundle, ContainerStatus, died, in_group};
+use crate::evidence::{Bundle, ContainerStatus, State, died, in_group};
 use crate::knowledge::Knowledge;
+use crate::time::Stamp;
 use crate::units::Bytes;
 
 /// Whom a line is about.
@@ -42,6 +43,8 @@ pub(crate) struct Owners {
     by_sigkill: bool,
     /// The most that a container of theirs may hold; `None` where one has no limit that the evidence shows.
     may_hold: Option<Bytes>,
+    /// Containers that run and never ended: since when, and the most that each may hold.
+    living: Vec<(Option<Stamp>, Option<Bytes>)>,
 }
 
 impl Owners {
@@ -61,6 +64,17 @@ impl Owners {
             // An evicted or preempted pod was killed by the kubelet.
             out.by_sigkill |= pod.reason.is_none()
                 && statuses.flat_map(ContainerStatus::terminations).any(|t| t.exit_code == Some(137));
+        }
+        if !failed {
+            let containers = bundle.pods.iter().flat_map(|p| &p.containers);
+            out.living.extend(containers.filter_map(|c| match c.status.as_ref()? {
+                s @ ContainerStatus { state: State::Running { started }, .. }
+                    if s.terminations().next().is_none() =>
+                {
+                    Some((*started, c.memory_limit))
+                }
+                _ => None,
+            }));
         }
         let limits = bundle
             .pods
@@ -178,11 +192,24 @@ impl Owners {
         // kernel leaves out where kills come thick: somebody ran out. The runtime counts the kills at a cgroup's limit, and
         // so the status of whom they are of says OOMKilled; on cgroup v1 it does not hear of the machine's own shortage. And
         // no process holds more than its container may.
-        let nameless = paths.iter().all(|p| p.is_none()) && !self.uids.is_empty();
-        let too_large = |v: &Victim| self.may_hold.is_some_and(|most| v.anon.is_some_and(|anon| anon > most));
+        let nameless = nameless(oom) && !self.uids.is_empty();
+        let too_large = |v: &Victim| exceeds(v, self.may_hold);
         let of_machine = oom.constraint != super::Constraint::Memcg && !oom.victims.is_empty();
         let open = self.maybe_killed || self.by_sigkill && of_machine;
         if nameless && (!open || oom.victims.iter().any(too_large)) { Whose::Another } else { Whose::Unsaid }
+    }
+
+    /// A kill at the limit of a cgroup that the record does not name, while a container at hand ran that could hold the victim:
+    /// of the death of a child no status tells, so whose it was is open.
+    pub(crate) fn may_be_inside(&self, oom: &OomRecord) -> bool {
+        let ran = |began: &Option<Stamp>| {
+            // The API counts in whole seconds.
+            began.zip(oom.stamp).and_then(|(b, at)| b.ms_until(at)).is_none_or(|ms| ms >= -1000)
+        };
+        let holds = |most: Option<Bytes>| !oom.victims.iter().any(|v| exceeds(v, most));
+        nameless(oom)
+            && oom.constraint == super::Constraint::Memcg
+            && self.living.iter().any(|(began, most)| ran(began) && holds(*most))
     }
 
     /// Whose fault an Xid is, where only the process that it names suffers of it.
@@ -190,6 +217,16 @@ impl Owners {
         let of_process = knowledge.xid(xid.code).is_some_and(|k| k.affects == "process");
         xid.pid.filter(|_| of_process).map_or(Whose::Unsaid, |pid| self.of_pid(pid))
     }
+}
+
+/// Neither the cgroup at its limit nor the victim's is told.
+fn nameless(oom: &OomRecord) -> bool {
+    oom.task_memcg.is_none() && oom.oom_memcg.is_none()
+}
+
+/// A process that held more than this.
+fn exceeds(victim: &Victim, most: Option<Bytes>) -> bool {
+    most.is_some_and(|most| victim.anon.is_some_and(|anon| anon > most))
 }
 
 /// The words of a line, among which paths are: without quotes and what assigns them.

@@ -123,6 +123,15 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
             ),
         );
     }
+    if decided.by == super::rules::NAMELESS_KILL {
+        add(
+            "the OOM kills that the container's own cgroup counts",
+            "oom_kill 0 rules out that the killed process was this container's; any other count proves that it was",
+            n.exec(&dualplane_base::command::own_cgroup(
+                "memory.events memory.oom_control memory.peak memory.max_usage_in_bytes",
+            )),
+        );
+    }
     match decided.class {
         Class::GpuCapacityConflict => add(
             "which processes use the GPU",

@@ -9,6 +9,7 @@ pub(super) fn sentence(proof: &Kernel) -> String {
     match proof {
         Kernel::OomRecord(scope) => format!("the OOM killer's record starts here ({})", scope_of(*scope)),
         Kernel::Killed(victim) => killed(victim),
+        Kernel::Nameless(victim) => format!("{}; no line names its cgroup", killed(victim)),
         Kernel::CgroupUsage { usage, limit } => format!("cgroup usage {usage} of limit {limit}"),
         Kernel::PinnedMemory { shmem, anon } => {
             format!("shmem-rss {shmem}, anon-rss {anon}; CUDA's pinned host memory counts as shmem")

@@ -10,6 +10,8 @@ pub enum Kernel {
     OomRecord(Constraint),
     /// A process that it killed.
     Killed(Victim),
+    /// A process that it killed at the limit of a cgroup which no line names.
+    Nameless(Victim),
     /// Use of the cgroup at the kill.
     CgroupUsage {
         /// Use.
@@ -60,6 +62,7 @@ impl Kernel {
         match self {
             Self::OomRecord(_) => "kernel.oom_record",
             Self::Killed(_) => "kernel.killed",
+            Self::Nameless(_) => "kernel.nameless",
             Self::CgroupUsage { .. } => "kernel.cgroup_usage",
             Self::PinnedMemory { .. } => "kernel.pinned_memory",
             Self::Scope { .. } => "kernel.scope",

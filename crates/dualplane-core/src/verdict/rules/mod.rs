@@ -19,6 +19,7 @@ mod under_pressure;
 pub(super) mod unexplained;
 
 pub(super) use judged::{Judged, Unmet, decided, from_chain, quoted, unmet};
+pub(super) use life::NAMELESS_KILL;
 pub use rule::{Beats, Over, Rule, Ruled, Ruling, Stage};
 pub use under_pressure::ID as UNDER_PRESSURE;
 
@@ -87,6 +88,7 @@ pub const TABLE: &[Rule] = &[
     under_pressure::RULE,
     // A life that went on, or ended in order.
     life::ended_in_order::RULE,
+    life::nameless_kill::RULE,
     life::stays_ready::RULE,
     life::lived_on::RULE,
     life::stopped_in_order::RULE,
