@@ -122,7 +122,8 @@ fn kernel() -> Vec<Proof> {
     let scopes = [Constraint::Memcg, Constraint::Global, Constraint::Numa, Constraint::Unsaid];
     let mut out = all(scopes.map(Kernel::OomRecord));
     out.extend(all([
-        Kernel::Killed(victim),
+        Kernel::Killed(victim.clone()),
+        Kernel::Nameless(victim),
         Kernel::CgroupUsage { usage: GIB, limit: GIB },
         Kernel::PinnedMemory { shmem: GIB, anon: GIB },
         Kernel::Scope { cgroup: true },
