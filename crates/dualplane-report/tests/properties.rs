@@ -146,6 +146,7 @@ const KNOWN: &[&str] = &[
     "forms-cgroup-of-another-pod without pod.json",
     "forms-cgroup-of-the-new-instance-kills without pod.json",
     "forms-oomd-another-pod without pod.json",
+    "live-kill-without-a-name without pod.json",
     "ollama-unknown-b051 without pod.json",
     // Without the log nothing is left that speaks against the kill.
     "vllm-port-taken-beside-somebodys-kill without previous.log",
