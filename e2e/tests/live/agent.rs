@@ -1,13 +1,11 @@
 //! The agent as a process on the real kubelet's node: pods die in front of it, their bundles hold what the kubelet has dropped
 //! since, and the Event stands on the pod. What the kubelet gave is known while nothing uses it.
 
+use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
-use crate::harness::{create, dualplane, kubectl, run, server, succeeds, unpack};
+use crate::harness::{create, dualplane, kubectl, run, server, succeeds, unpack, until};
 
 /// A job that is only done.
 const DONE: &str = r#"
@@ -75,17 +73,6 @@ pub(crate) fn incidents(state: &Path) -> Vec<Value> {
 
 pub(crate) fn of<'a>(all: &'a [Value], pod: &str) -> Vec<&'a Value> {
     all.iter().filter(|i| i["pod"] == pod).collect()
-}
-
-pub(crate) fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(t) = look() {
-            return t;
-        }
-        assert!(began.elapsed() < Duration::from_secs(120), "{what}");
-        std::thread::sleep(Duration::from_millis(500));
-    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Ran, create, dualplane, kubectl, run};
+use crate::harness::{Ran, create, dualplane, kubectl, run, until};
 use crate::permissions::kubeconfig;
 
 const NAMESPACE: &str = "e2e-apply";
@@ -26,16 +26,6 @@ fn deployment(limit: &str) -> String {
 fn limit() -> String {
     let path = "jsonpath={.spec.template.spec.containers[?(@.name=='vllm')].resources.limits.memory}";
     kubectl(&["get", "deploy", "llm", "-n", NAMESPACE, "-o", path])
-}
-
-fn wait(what: &str, for_s: u32, done: impl Fn() -> bool) {
-    for _ in 0..for_s * 2 {
-        if done() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(500));
-    }
-    panic!("{what}: not within {for_s} s");
 }
 
 fn oom_killed() -> bool {
@@ -61,7 +51,7 @@ fn a_reports_fix_is_applied_helps_and_is_rolled_back() {
     create(&deployment("160Mi"));
     kubectl(&["rollout", "status", "deploy/llm", "-n", NAMESPACE, "--timeout=60s"]);
     create(&deployment("64Mi"));
-    wait("the second revision is OOM-killed", 60, oom_killed);
+    until("the second revision is not OOM-killed", || oom_killed().then_some(()));
 
     let report = state.path().join("report.json");
     let ran = run(&["triage", "deploy/llm", "-n", NAMESPACE, "-o", "json"]).ok();
@@ -96,7 +86,7 @@ fn a_reports_fix_is_applied_helps_and_is_rolled_back() {
         "vllm sidecar"
     );
     kubectl(&["rollout", "status", "deploy/llm", "-n", NAMESPACE, "--timeout=90s"]);
-    wait("the pods of the lowered limit are gone", 60, || !oom_killed());
+    until("pods of the lowered limit are there", || (!oom_killed()).then_some(()));
 
     let list: Value = with(&["rollback", "-o", "json"]).ok().json();
     assert!(list.to_string().contains("\"applied\""), "{list}");

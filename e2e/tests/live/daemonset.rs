@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::agent::{of, until};
-use crate::harness::{binary, create, kubectl, root, server, succeeds};
+use crate::agent::of;
+use crate::harness::{binary, create, kubectl, root, server, succeeds, until};
 
 const NAMESPACE: &str = "dualplane";
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Ran, create, dualplane, kubectl, manifest};
+use crate::harness::{Ran, create, dualplane, kubectl, manifest, until};
 
 /// The proxy has one set of rules.
 static PROXY: Mutex<()> = Mutex::new(());
@@ -132,23 +132,12 @@ fn a_pod_that_is_deleted_while_it_is_captured_keeps_what_there_was() {
     create(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: doomed, namespace: serving}\nspec:\n  terminationGracePeriodSeconds: 0\n  containers:\n  - {name: c, image: 'registry.local/busybox:1', imagePullPolicy: Never, command: [sh, -c, 'echo INFO one; exit 1']}\n",
     );
-    for _ in 0..120 {
-        if kubectl(&[
-            "get",
-            "pod",
-            "doomed",
-            "-n",
-            "serving",
-            "-o",
-            "jsonpath={.status.containerStatuses[0].restartCount}",
-        ])
-        .trim()
-            != "0"
-        {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(250));
-    }
+    // Before its container has a status, the answer is empty: its log is not asked for then.
+    let restarts = || {
+        let path = "jsonpath={.status.containerStatuses[0].restartCount}";
+        kubectl(&["get", "pod", "doomed", "-n", "serving", "-o", path]).trim().parse::<u32>().ok()
+    };
+    until("it does not restart", || restarts().filter(|n| *n > 0));
     let dir = tempfile::tempdir().unwrap();
     let bundle = dir.path().join("b.tar.zst");
     let child = through(&["capture", "pod/doomed", "-n", "serving", "--request-timeout", "5m", "--out"])
@@ -158,12 +147,9 @@ fn a_pod_that_is_deleted_while_it_is_captured_keeps_what_there_was() {
         .unwrap();
     // Its log is asked for, and is answered when the pod is no more.
     let asked = |p: &str| p.ends_with("pods/doomed/log");
-    for _ in 0..240 {
-        if proxy.counts()["paths"].as_object().unwrap().keys().any(|p| asked(p)) {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(250));
-    }
+    until("its log is not asked for", || {
+        proxy.counts()["paths"].as_object().unwrap().keys().any(|p| asked(p)).then_some(())
+    });
     kubectl(&["delete", "pod", "doomed", "-n", "serving", "--now", "--wait=true"]);
     drop(proxy);
     let ended = child.wait_with_output().unwrap();

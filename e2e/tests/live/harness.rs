@@ -161,3 +161,19 @@ pub fn nothing_failed(report: &serde_json::Value) -> bool {
     let verdict = &report["verdict"];
     verdict["class"] == "not_memory" || verdict["decided_by"] == "nameless_kill"
 }
+
+/// Looks again and again until there is something, for two minutes.
+pub fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    until_within(Duration::from_secs(120), what, look)
+}
+
+pub fn until_within<T>(patience: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(t) = look() {
+            return t;
+        }
+        assert!(began.elapsed() < patience, "{what}: not otherwise within {patience:?}");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+}

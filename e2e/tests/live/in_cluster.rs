@@ -1,8 +1,6 @@
 //! Inside a pod the service account is used, with the roles of deploy/rbac.yaml and nothing else.
 
-use std::time::Duration;
-
-use crate::harness::{binary, create, kubectl, root};
+use crate::harness::{binary, create, kubectl, root, until};
 
 #[test]
 fn a_pod_with_the_readers_role_triages_another() {
@@ -28,12 +26,7 @@ fn a_pod_with_the_readers_role_triages_another() {
     ));
     let phase =
         || kubectl(&["get", "pod", "e2e-in-cluster", "-n", "default", "-o", "jsonpath={.status.phase}"]);
-    for _ in 0..120 {
-        if matches!(phase().as_str(), "Succeeded" | "Failed") {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(500));
-    }
+    until("the pod does not end", || matches!(phase().as_str(), "Succeeded" | "Failed").then_some(()));
     let log = kubectl(&["logs", "e2e-in-cluster", "-n", "default"]);
     assert_eq!(phase(), "Succeeded", "{log}");
     assert!(log.contains("\"class\": \"host_oom_killed\""), "{log}");

@@ -7,8 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::agent::{incidents, start_at, until};
-use crate::harness::{Ran, dualplane, run};
+use crate::agent::{incidents, start_at};
+use crate::harness::{Ran, dualplane, run, until};
 
 const LISTEN: &str = "127.0.0.1:10985";
 /// What the unit may use: `MemoryMax=48M`.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::agent::{incidents, of, start_at, until};
-use crate::harness::{kubectl, server};
+use crate::agent::{incidents, of, start_at};
+use crate::harness::{kubectl, server, until};
 
 /// Removed when a test fails: the kubelet would run it for ever.
 struct Manifest(PathBuf);

@@ -5,12 +5,12 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::agent::{incidents, start_at};
-use crate::harness::{create, kubectl, run, succeeds, unpack};
+use crate::harness::{create, kubectl, run, succeeds, unpack, until_within};
 use crate::real_vllm::engine;
 
 const NAMESPACE: &str = "e2e-vllm-deaths";
@@ -54,11 +54,7 @@ impl Drop for Gone {
 }
 
 fn wait(what: &str, done: impl Fn() -> bool) {
-    let from = Instant::now();
-    while !done() {
-        assert!(from.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_secs(1));
-    }
+    until_within(PATIENCE, what, || done().then_some(()));
 }
 
 fn status(name: &str, path: &str) -> String {

@@ -19,8 +19,8 @@ use serde_json::Value;
 use self::choice::{choice, say};
 use self::judged::Judged;
 use self::pods::Death;
-use crate::agent::{Agent, incidents, start_at, until};
-use crate::harness::{Ran, create, kubectl, run, succeeds};
+use crate::agent::{Agent, incidents, start_at};
+use crate::harness::{Ran, create, kubectl, run, succeeds, until};
 
 /// Deaths that happen at the same time. The kernel prints ten whole records in five seconds, and then only victims.
 const SIDE_BY_SIDE: usize = 6;
