@@ -9,6 +9,8 @@ that its name or its publisher says.
 import json, re, sys, tomllib, types, zipfile
 from pathlib import Path
 
+from more import MORE
+
 HERE = Path(__file__).parent
 MARKER = "# Below: written by harvest.py."
 HEAD = ("# Facts of config.json that decide memory: shapes, kinds of layers, quantisation. Token ids and settings of training\n"
@@ -111,19 +113,69 @@ def litgpt(c, known):
         return None
     return f"{org}/{name}", {"architectures": [arch], **config}
 
+# What some architectures call a shape.
+NAMES = {"hidden_size": ["d_model"], "num_hidden_layers": ["n_layers", "num_layers"], "num_attention_heads": ["n_heads"],
+         "num_key_value_heads": ["num_kv_heads", "multi_query_group_num", "kv_n_heads"], "head_dim": ["kv_channels"],
+         "intermediate_size": ["ffn_hidden_size"], "vocab_size": ["padded_vocab_size"],
+         "num_experts": ["num_local_experts", "n_routed_experts", "moe_num_experts"], "shared": ["n_shared_experts", "moe_num_shared_experts", "num_shared_expert"],
+         "dense_first": ["first_k_dense_replace", "moe_layer_start_index"]}
+# Feed-forwards without a gate.
+UNGATED = ("GPTNeoXForCausalLM", "PhiForCausalLM", "FalconForCausalLM", "Starcoder2ForCausalLM", "ArceeForCausalLM", "ApertusForCausalLM", "NemotronHForCausalLM")
+
+def shapes(config):
+    t = dict(config.get("text_config") or config.get("llm_config") or config)
+    for part in ("attn_config", "ffn_config"):
+        t |= t.get(part, {})
+    for name, others in NAMES.items():
+        t.setdefault(name, next((t[o] for o in others if t.get(o) is not None), None))
+    return {k: v[0] if isinstance(v, list) and v and k != "layer_types" else v for k, v in t.items()}
+
+def attention(t):
+    h, a = t["hidden_size"], t["num_attention_heads"]
+    if rank := t.get("kv_lora_rank"):
+        nope, rope, v = t["qk_nope_head_dim"], t["qk_rope_head_dim"], t["v_head_dim"]
+        q = t.get("q_lora_rank")
+        return (h * q + q * a * (nope + rope) if q else h * a * (nope + rope)) + h * (rank + rope) + rank * a * (nope + v) + a * v * h
+    d = t.get("head_dim") or h // a
+    return 2 * h * d * a + 2 * h * d * (t["num_key_value_heads"] or a)
+
+def state_space(t):
+    """Its two projections."""
+    h, heads, groups = t["hidden_size"], t.get("mamba_num_heads") or t.get("mamba_n_heads"), t.get("n_groups") or t.get("mamba_n_groups")
+    width = heads * (t.get("mamba_head_dim") or t["mamba_d_head"])
+    return h * (2 * width + 2 * groups * (t.get("ssm_state_size") or t["mamba_d_state"]) + heads) + width * h
+
 def parameters(config):
-    """Billions, from shapes: embeddings, attention, feed-forward; norms and biases are less than the tolerance."""
-    t = config.get("text_config", config)
-    h, d, v = t["hidden_size"], t.get("head_dim") or t["hidden_size"] // t["num_attention_heads"], t["vocab_size"]
-    attention = 2 * h * d * t["num_attention_heads"] + 2 * h * d * (t.get("num_key_value_heads") or t["num_kv_heads"])
-    experts = t.get("num_local_experts") or t.get("num_experts")
+    """Billions, from shapes: embeddings, attention, state space, feed-forward; norms and biases are less than the tolerance."""
+    t, arch = shapes(config), config["architectures"][0]
+    h, layers, experts = t["hidden_size"], t["num_hidden_layers"], t["num_experts"]
+    matrices = 2 if arch in UNGATED else 3
     width = t.get("moe_intermediate_size") or t["intermediate_size"]
-    matrices = 2 if config["architectures"][0] in ("GPTNeoXForCausalLM", "PhiForCausalLM", "FalconForCausalLM", "Starcoder2ForCausalLM") else 3
-    mlp = matrices * h * width * (experts or 1)
-    total = t["num_hidden_layers"] * (attention + mlp) + v * h * (1 if t.get("tie_word_embeddings", True) else 2)
+    if t.get("block_auto_adjust_ff_dim"):
+        width = width * 2 // 3
+    dense = t["dense_first"] or 0 if experts else layers
+    routed = (experts or 0) * width + (t["shared"] or 0) * width + (t.get("shared_intermediate_size") or 0)
+    mlps, attentions, states = layers, layers, 0
+    if order := t.get("hybrid_override_pattern"):
+        mlps, attentions, states = order.count("-"), order.count("*"), order.count("M")
+        dense = mlps
+    elif arch == "FalconH1ForCausalLM":
+        states = layers
+    elif "mamba" in (t.get("layer_types") or []):
+        states = t["layer_types"].count("mamba")
+        attentions = layers - states
+    elif "conv" in (t.get("layer_types") or []):
+        # Three inputs and one output of the hidden size, as much as an attention whose queries have it.
+        attentions = layers
+    total = attentions * attention(t) + (states * state_space(t) if states else 0)
+    total += matrices * h * (dense * (t["intermediate_size"] if experts else width) + (mlps - dense) * routed)
+    total += t["vocab_size"] * h * (1 if t.get("tie_word_embeddings", True) else 2)
     e = config.get("vision_config")
     if e and "num_hidden_layers" in e:
-        total += e["num_hidden_layers"] * (4 * e["hidden_size"] ** 2 + 2 * e["hidden_size"] * e["intermediate_size"])
+        gate = 3 if e["model_type"] == "pixtral" else 2
+        total += e["num_hidden_layers"] * (4 * e["hidden_size"] ** 2 + gate * e["hidden_size"] * e["intermediate_size"])
+    elif e and "embed_dim" in e:
+        total += e["depth"] * (4 + 2 * e["mlp_ratio"]) * e["embed_dim"] ** 2
     elif e and "depth" in e:
         n = e.get("hidden_size", 1280)
         total += e["depth"] * (4 * n * n + 3 * n * e["intermediate_size"])
@@ -138,9 +190,15 @@ PUBLISHED = {"gemma-2b": 2.51, "gemma-7b": 8.54, "gemma-2-2b": 2.61, "gemma-2-9b
              "DeepSeek-R1-Distill-Qwen-1.5B": 1.78, "Phi-4-mini": 3.84, "phi-4": 14.7, "Phi-4-reasoning": 14.7, "phi-1_5": 1.42,
              "phi-2": 2.78, "Phi-3-mini": 3.82, "Phi-3.5-mini": 3.82, "salamandra-2b": 2.25, "salamandra-7b": 7.77,
              "Mistral-Large-Instruct": 123.0, "mathstral-7B": 7.25, "Llama-3.2-1B": 1.24, "Llama-3.2-3B": 3.21, "open_llama_3b": 3.43,
-             "Qwen3-1.7B": 1.72, "Platypus-30B": 32.5, "MicroLlama": 0.3, "Qwen2-1.5B": 1.54, "Qwen2-7B": 7.62, "Qwen2-VL": None,
+             "Qwen3-1.7B": 1.72, "Platypus-30B": 32.5, "MicroLlama": 0.3, "Qwen2-1.5B": 1.54, "Qwen2-7B": 7.62,
              "Mistral-Nemo": 12.25, "Small-24B": 23.6, "Small-3": 23.6, "Devstral": 23.6, "FreeWilly2": 69.0, "Phi-3-medium": 14.0,
-             "SmolLM2-1.7B": 1.71, "granite-3.1-8b": 8.1, "granite-3.2-8b": 8.1, "granite-3.3-8b": 8.1, "granite-3.1-2b": 2.5, "granite-3.2-2b": 2.5, "granite-3.3-2b": 2.5, "command-r-v01": 35.0, "command-r-plus": 104.0, "Qwen1.5-0.5B": 0.46, "Qwen1.5-7B": 7.72, "starcoder2-7b": 7.17, "starcoder2-15b": 15.96, "aya-expanse-8b": 8.03, "SmolLM3-3B": 3.08, "QwQ-32B": 32.8}
+             "SmolLM2-1.7B": 1.71, "granite-3.1-8b": 8.1, "granite-3.2-8b": 8.1, "granite-3.3-8b": 8.1, "granite-3.1-2b": 2.5, "granite-3.2-2b": 2.5, "granite-3.3-2b": 2.5, "command-r-v01": 35.0, "command-r-plus": 104.0, "Qwen1.5-0.5B": 0.46, "Qwen1.5-7B": 7.72, "starcoder2-7b": 7.17, "starcoder2-15b": 15.96, "aya-expanse-8b": 8.03, "SmolLM3-3B": 3.08, "QwQ-32B": 32.8,
+             "GLM-4.5": 355.0, "GLM-4.6": 355.0, "GLM-4.7": 355.0, "GLM-4.5-Air": 106.0, "GLM-4-9B": 9.4, "glm-4-9b": 9.4, "GLM-Z1-9B": 9.4, "Magistral-Small": 23.6,
+             "Mistral-Small-3.1": 24.0, "Mistral-Small-3.2": 24.0, "Magistral-Small-2509": 24.0, "pixtral-12b": 12.7, "Hunyuan-A13B": 80.4, "llava-1.5-7b": 7.06, "llava-1.5-13b": 13.35, "dbrx": 132.0,
+             "internlm3-8b": 8.8, "internlm2_5-7b": 7.74, "internlm2-chat-7b": 7.74, "internlm2_5-20b": 19.86, "internlm2-chat-20b": 19.86, "granite-4.0-h-small": 32.0, "LFM2-1.2B": 1.17, "Falcon-H1-7B": 7.59,
+             "command-a-03-2025": 111.0, "command-r7b": 8.03, "aya-expanse-32b": 32.3, "Qwen3-Embedding-8B": 7.57, "Qwen3-Reranker-8B": 7.57,
+             "Qwen2-VL-2B": 2.2, "Qwen2-VL-7B": 8.29, "Qwen2-VL-72B": 73.4, "InternVL3-8B": 7.94, "InternVL3-14B": 15.1, "InternVL3-2B": 2.09, "DeepSeek-V2-Lite": 15.7, "Coder-V2-Lite": 15.7,
+             "MiniCPM4": 8.19, "AFM-4.5B": 4.6, "Seed-OSS": 36.2}
 
 def check(name, config):
     said = None
@@ -156,91 +214,6 @@ def check(name, config):
     assert said, f"{name}: no published count"
     have = parameters(config)
     assert abs(have - said) <= 0.09 * said, f"{name}: shapes add up to {have:.2f} billion parameters, {said} are published"
-
-def dense(arch, layers, hidden, inter, heads, kv, vocab, positions, tied=False, head_dim=None, **more):
-    return {"architectures": [arch], "num_hidden_layers": layers, "hidden_size": hidden, "intermediate_size": inter,
-            "num_attention_heads": heads, "num_key_value_heads": kv, "head_dim": head_dim or hidden // heads, "vocab_size": vocab,
-            "tie_word_embeddings": tied, "torch_dtype": "bfloat16", "max_position_embeddings": positions, **more}
-
-LLAMA31 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
-L8 = dense("LlamaForCausalLM", 32, 4096, 14336, 32, 8, 128256, 131072, rope_scaling=LLAMA31)
-L70 = dense("LlamaForCausalLM", 80, 8192, 28672, 64, 8, 128256, 131072, rope_scaling=LLAMA31)
-MISTRAL7 = dense("MistralForCausalLM", 32, 4096, 14336, 32, 8, 32000, 32768)
-def q2(size, positions, **kw):
-    shape = {"0.5B": (24, 896, 4864, 14, 2, 151936, True), "1.5B": (28, 1536, 8960, 12, 2, 151936, True),
-             "3B": (36, 2048, 11008, 16, 2, 151936, True), "7B": (28, 3584, 18944, 28, 4, 152064, False),
-             "14B": (48, 5120, 13824, 40, 8, 152064, False), "32B": (64, 5120, 27648, 40, 8, 152064, False),
-             "72B": (80, 8192, 29568, 64, 8, 152064, False)}[size]
-    l, h, i, a, k, v, tied = shape
-    return dense("Qwen2ForCausalLM", l, h, i, a, k, v, positions, tied=tied) | kw
-def vl(size, positions=128000):
-    text = q2(size, positions)
-    e = {"depth": 32, "hidden_size": 1280, "intermediate_size": 3456 if size in ("32B", "72B") else 3420, "num_heads": 16,
-         "in_chans": 3, "out_hidden_size": text["hidden_size"], "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2,
-         "window_size": 112, "fullatt_block_indexes": [7, 15, 23, 31]}
-    return text | {"architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl",
-                   "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}, "vision_config": e}
-
-# (ids with the same configuration, the configuration, where it is from)
-MORE = [
-    (["deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"], q2("1.5B", 131072, tie_word_embeddings=False), "distilled from Qwen/Qwen2.5-Math-1.5B (README of deepseek-ai/DeepSeek-R1): its shapes, an output head of its own"),
-    (["deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"], q2("7B", 131072), "distilled from Qwen/Qwen2.5-Math-7B (README of deepseek-ai/DeepSeek-R1): its shapes"),
-    (["deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", "agentica-org/DeepCoder-14B-Preview"], q2("14B", 131072), "distilled from Qwen/Qwen2.5-14B (README of deepseek-ai/DeepSeek-R1): its shapes"),
-    (["deepseek-ai/DeepSeek-R1-Distill-Qwen-32B"], q2("32B", 131072), "distilled from Qwen/Qwen2.5-32B (README of deepseek-ai/DeepSeek-R1): its shapes"),
-    (["deepseek-ai/DeepSeek-R1-0528-Qwen3-8B"], dense("Qwen3ForCausalLM", 36, 4096, 12288, 32, 8, 151936, 131072, head_dim=128, rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}), "distilled into Qwen/Qwen3-8B-Base (its card): its shapes"),
-    (["Qwen/Qwen2.5-VL-3B-Instruct"], vl("3B"), "text as Qwen/Qwen2.5-3B; encoder: Qwen2_5_VLVisionConfig of transformers' documentation; acproject/duorou docs/qwen2.5vl_graph.md"),
-    (["Qwen/Qwen2.5-VL-7B-Instruct"], vl("7B"), "acproject/duorou docs/qwen2.5vl_graph.md (printed module tree); text as Qwen/Qwen2.5-7B"),
-    (["Qwen/Qwen2.5-VL-32B-Instruct"], vl("32B"), "text as Qwen/Qwen2.5-32B; encoder as Qwen2.5-VL-7B with its own width of 3,456 (Qwen2.5-VL report, table 1)"),
-    (["Qwen/Qwen2.5-VL-72B-Instruct"], vl("72B"), "text as Qwen/Qwen2.5-72B; encoder as Qwen2.5-VL-7B with its own width of 3,456 (Qwen2.5-VL report, table 1)"),
-    (["Qwen/Qwen2-1.5B", "Qwen/Qwen2-1.5B-Instruct"], q2("1.5B", 32768), "shapes as Qwen/Qwen2.5-1.5B, which kept them (Qwen2.5 report, table 1)"),
-    (["Qwen/Qwen2-0.5B-Instruct"], q2("0.5B", 32768), "shapes as Qwen/Qwen2-0.5B"),
-    (["Qwen/Qwen2-7B", "Qwen/Qwen2-7B-Instruct"], q2("7B", 32768), "shapes as Qwen/Qwen2.5-7B, which kept them (Qwen2 report, table 1)"),
-    (["Qwen/Qwen2-72B", "Qwen/Qwen2-72B-Instruct"], q2("72B", 32768), "shapes as Qwen/Qwen2.5-72B, which kept them (Qwen2 report, table 1)"),
-    (["NousResearch/Hermes-3-Llama-3.1-8B", "NousResearch/DeepHermes-3-Llama-3-8B-Preview", "allenai/Llama-3.1-Tulu-3-8B", "nvidia/Llama-3.1-Nemotron-Nano-8B-v1", "meta-llama/Llama-Guard-3-8B", "cognitivecomputations/Dolphin3.0-Llama3.1-8B", "unsloth/Meta-Llama-3.1-8B-Instruct", "NousResearch/Meta-Llama-3.1-8B-Instruct"], L8, "tuned from meta-llama/Llama-3.1-8B (their cards): its configuration"),
-    (["NousResearch/Hermes-3-Llama-3.1-70B", "allenai/Llama-3.1-Tulu-3-70B", "nvidia/Llama-3.1-Nemotron-70B-Instruct", "nvidia/Llama-3.1-Nemotron-70B-Reward", "NousResearch/Hermes-4-70B", "unsloth/Llama-3.3-70B-Instruct"], L70, "tuned from meta-llama/Llama-3.1-70B (their cards): its configuration"),
-    (["NousResearch/Meta-Llama-3-8B-Instruct", "NousResearch/Hermes-2-Pro-Llama-3-8B", "cognitivecomputations/dolphin-2.9-llama3-8b", "gradientai/Llama-3-8B-Instruct-Gradient-262k"], dense("LlamaForCausalLM", 32, 4096, 14336, 32, 8, 128256, 8192), "tuned from meta-llama/Meta-Llama-3-8B (their cards): its shapes"),
-    (["HuggingFaceH4/zephyr-7b-beta", "teknium/OpenHermes-2.5-Mistral-7B", "Intel/neural-chat-7b-v3-1", "Open-Orca/Mistral-7B-OpenOrca", "berkeley-nest/Starling-LM-7B-alpha", "openchat/openchat-3.5-0106"], MISTRAL7 | {"sliding_window": 4096}, "tuned from mistralai/Mistral-7B-v0.1 (their cards): its shapes"),
-    (["mistralai/Mistral-Nemo-Instruct-2407", "mistralai/Mistral-Nemo-Base-2407"], dense("MistralForCausalLM", 40, 5120, 14336, 32, 8, 131072, 131072, head_dim=128), "mistral.ai/news/mistral-nemo and the model's params.json: 40 layers of 5,120, head size 128"),
-    (["mistralai/Mistral-Small-24B-Instruct-2501", "mistralai/Mistral-Small-24B-Base-2501"], dense("MistralForCausalLM", 40, 5120, 32768, 32, 8, 131072, 32768, head_dim=128), "the model's params.json: 40 layers of 5,120 and 32,768"),
-    (["mistralai/Devstral-Small-2505"], dense("MistralForCausalLM", 40, 5120, 32768, 32, 8, 131072, 131072, head_dim=128), "tuned from Mistral-Small-3.1-24B without its encoder (its card)"),
-    (["01-ai/Yi-34B", "01-ai/Yi-34B-Chat"], dense("LlamaForCausalLM", 60, 7168, 20480, 56, 8, 64000, 4096), "Yi report, table 2; card of 01-ai/Yi-34B"),
-    (["01-ai/Yi-6B", "01-ai/Yi-6B-Chat"], dense("LlamaForCausalLM", 32, 4096, 11008, 32, 4, 64000, 4096), "Yi report, table 2; card of 01-ai/Yi-6B"),
-    (["01-ai/Yi-1.5-34B-Chat"], dense("LlamaForCausalLM", 60, 7168, 20480, 56, 8, 64000, 4096), "shapes as 01-ai/Yi-34B, on which it was trained further (its card)"),
-    (["01-ai/Yi-1.5-9B-Chat", "01-ai/Yi-1.5-9B"], dense("LlamaForCausalLM", 48, 4096, 11008, 32, 4, 64000, 4096), "Yi report: Yi-6B with 48 layers"),
-    (["deepseek-ai/deepseek-llm-7b-chat", "deepseek-ai/deepseek-llm-7b-base"], dense("LlamaForCausalLM", 30, 4096, 11008, 32, 32, 102400, 4096), "DeepSeek LLM report, table 2"),
-    (["deepseek-ai/deepseek-llm-67b-chat", "deepseek-ai/deepseek-llm-67b-base"], dense("LlamaForCausalLM", 95, 8192, 22016, 64, 8, 102400, 4096), "DeepSeek LLM report, table 2"),
-    (["deepseek-ai/deepseek-coder-6.7b-instruct", "deepseek-ai/deepseek-coder-6.7b-base"], dense("LlamaForCausalLM", 32, 4096, 11008, 32, 32, 32256, 16384), "DeepSeek-Coder report, table 2"),
-    (["deepseek-ai/deepseek-coder-33b-instruct", "deepseek-ai/deepseek-coder-33b-base"], dense("LlamaForCausalLM", 62, 7168, 19200, 56, 8, 32256, 16384), "DeepSeek-Coder report, table 2"),
-    (["deepseek-ai/deepseek-coder-1.3b-instruct", "deepseek-ai/deepseek-coder-1.3b-base"], dense("LlamaForCausalLM", 24, 2048, 5504, 16, 16, 32256, 16384), "DeepSeek-Coder report, table 2"),
-    (["huggyllama/llama-7b", "lmsys/vicuna-7b-v1.3"], dense("LlamaForCausalLM", 32, 4096, 11008, 32, 32, 32000, 2048), "LLaMA report, table 2"),
-    (["huggyllama/llama-13b", "lmsys/vicuna-13b-v1.3"], dense("LlamaForCausalLM", 40, 5120, 13824, 40, 40, 32000, 2048), "LLaMA report, table 2"),
-    (["huggyllama/llama-65b"], dense("LlamaForCausalLM", 80, 8192, 22016, 64, 64, 32000, 2048), "LLaMA report, table 2"),
-    (["lmsys/vicuna-7b-v1.5"], dense("LlamaForCausalLM", 32, 4096, 11008, 32, 32, 32000, 4096), "tuned from meta-llama/Llama-2-7b-hf (its card)"),
-    (["lmsys/vicuna-13b-v1.5"], dense("LlamaForCausalLM", 40, 5120, 13824, 40, 40, 32000, 4096), "tuned from meta-llama/Llama-2-13b-hf (its card)"),
-    (["upstage/SOLAR-10.7B-Instruct-v1.0", "upstage/SOLAR-10.7B-v1.0"], dense("LlamaForCausalLM", 48, 4096, 14336, 32, 8, 32000, 4096), "SOLAR report: Mistral 7B's layers, 48 of them"),
-    (["microsoft/Phi-3-medium-4k-instruct"], dense("Phi3ForCausalLM", 40, 5120, 17920, 40, 10, 32064, 4096), "Phi-3 report, section 2: 40 heads, 40 layers, width 5,120"),
-    (["Qwen/Qwen1.5-0.5B-Chat", "Qwen/Qwen1.5-0.5B"], dense("Qwen2ForCausalLM", 24, 1024, 2816, 16, 16, 151936, 32768, tied=True), "card of Qwen/Qwen1.5-0.5B"),
-    (["Qwen/Qwen1.5-1.8B-Chat", "Qwen/Qwen1.5-1.8B"], dense("Qwen2ForCausalLM", 24, 2048, 5504, 16, 16, 151936, 32768), "card of Qwen/Qwen1.5-1.8B"),
-    (["Qwen/Qwen1.5-4B-Chat", "Qwen/Qwen1.5-4B"], dense("Qwen2ForCausalLM", 40, 2560, 6912, 20, 20, 151936, 32768), "card of Qwen/Qwen1.5-4B"),
-    (["Qwen/Qwen1.5-7B-Chat", "Qwen/Qwen1.5-7B"], dense("Qwen2ForCausalLM", 32, 4096, 11008, 32, 32, 151936, 32768), "card of Qwen/Qwen1.5-7B"),
-    (["Qwen/Qwen1.5-14B-Chat", "Qwen/Qwen1.5-14B"], dense("Qwen2ForCausalLM", 40, 5120, 13696, 40, 40, 152064, 32768), "card of Qwen/Qwen1.5-14B"),
-    (["Qwen/Qwen1.5-32B-Chat", "Qwen/Qwen1.5-32B"], dense("Qwen2ForCausalLM", 64, 5120, 27392, 40, 8, 152064, 32768), "card of Qwen/Qwen1.5-32B"),
-    (["Qwen/Qwen1.5-72B-Chat", "Qwen/Qwen1.5-72B"], dense("Qwen2ForCausalLM", 80, 8192, 24576, 64, 64, 152064, 32768), "card of Qwen/Qwen1.5-72B"),
-    (["Qwen/Qwen1.5-110B-Chat", "Qwen/Qwen1.5-110B"], dense("Qwen2ForCausalLM", 80, 8192, 49152, 64, 8, 152064, 32768), "card of Qwen/Qwen1.5-110B"),
-    (["CohereForAI/c4ai-command-r-v01", "CohereLabs/c4ai-command-r-v01"], dense("CohereForCausalLM", 40, 8192, 22528, 64, 64, 256000, 131072, tied=True), "card of c4ai-command-r-v01: 35 billion parameters"),
-    (["CohereForAI/c4ai-command-r-plus", "CohereLabs/c4ai-command-r-plus"], dense("CohereForCausalLM", 64, 12288, 33792, 96, 8, 256000, 131072, tied=True, use_qk_norm=True), "card of c4ai-command-r-plus: 104 billion parameters"),
-    (["CohereForAI/aya-expanse-8b", "CohereLabs/aya-expanse-8b"], dense("CohereForCausalLM", 32, 4096, 14336, 32, 8, 256000, 8192, tied=True), "card of aya-expanse-8b"),
-    (["ibm-granite/granite-3.1-8b-instruct", "ibm-granite/granite-3.1-8b-base", "ibm-granite/granite-3.2-8b-instruct", "ibm-granite/granite-3.3-8b-instruct"], dense("GraniteForCausalLM", 40, 4096, 12800, 32, 8, 49155, 131072, tied=True), "card of granite-3.1-8b-instruct, table of the architecture"),
-    (["ibm-granite/granite-3.1-2b-instruct", "ibm-granite/granite-3.1-2b-base", "ibm-granite/granite-3.2-2b-instruct", "ibm-granite/granite-3.3-2b-instruct"], dense("GraniteForCausalLM", 40, 2048, 8192, 32, 8, 49155, 131072, tied=True), "card of granite-3.1-2b-instruct, table of the architecture"),
-    (["bigcode/starcoder2-3b"], dense("Starcoder2ForCausalLM", 30, 3072, 12288, 24, 2, 49152, 16384, tied=True, sliding_window=4096, use_bias=True), "StarCoder 2 report, table 6"),
-    (["bigcode/starcoder2-7b"], dense("Starcoder2ForCausalLM", 32, 4608, 18432, 36, 4, 49152, 16384, tied=True, sliding_window=4096, use_bias=True), "StarCoder 2 report, table 6"),
-    (["bigcode/starcoder2-15b", "bigcode/starcoder2-15b-instruct-v0.1"], dense("Starcoder2ForCausalLM", 40, 6144, 24576, 48, 4, 49152, 16384, tied=True, sliding_window=4096, use_bias=True), "StarCoder 2 report, table 6"),
-    (["EleutherAI/gpt-neox-20b"], {k: v for k, v in dense("GPTNeoXForCausalLM", 44, 6144, 24576, 64, 64, 50432, 2048, rotary_pct=0.25).items()}, "GPT-NeoX-20B report, table 1"),
-    (["allenai/OLMo-2-0325-32B-Instruct", "allenai/OLMo-2-0325-32B"], dense("Olmo2ForCausalLM", 64, 5120, 27648, 40, 8, 100352, 4096), "OLMo 2 report, table of the 32B model"),
-    (["HuggingFaceTB/SmolLM3-3B", "HuggingFaceTB/SmolLM3-3B-Base"], dense("SmolLM3ForCausalLM", 36, 2048, 11008, 16, 4, 128256, 65536, tied=True), "card of SmolLM3-3B"),
-    (["ByteDance-Seed/Seed-OSS-36B-Instruct"], dense("SeedOssForCausalLM", 64, 5120, 27648, 80, 8, 155136, 524288, head_dim=128), "card of Seed-OSS-36B-Instruct, table of the architecture"),
-    (["Qwen/Qwen3-Coder-30B-A3B-Instruct"], "Qwen/Qwen3-30B-A3B-Instruct-2507", "shapes as Qwen/Qwen3-30B-A3B, 262,144 positions (its card)"),
-]
 
 AWQ = {"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}}
 def gptq(bits): return {"quantization_config": {"quant_method": "gptq", "bits": bits, "group_size": 128, "sym": True, "desc_act": False}}

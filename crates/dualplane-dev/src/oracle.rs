@@ -33,8 +33,9 @@ const DEVICES: &[((u32, u32), &str, f64)] = &[
 pub struct OracleArgs {
     /// Recorded answers, one JSON object per line
     pub answers: PathBuf,
-    /// Directory of the model configurations that the answers name; repeatable
-    #[arg(long, required = true)]
+    /// Directory of the model configurations that the answers name; repeatable. Without one, answers name models of the
+    /// catalogue
+    #[arg(long)]
     pub configs: Vec<PathBuf>,
     /// Minimum percentage of rows with equal blocks, tokens and concurrency
     #[arg(long, default_value_t = 99.0)]
@@ -42,6 +43,9 @@ pub struct OracleArgs {
     /// Minimum percentage of rows with weights within 0.1 %
     #[arg(long, default_value_t = 98.0)]
     pub min_weights: f64,
+    /// Minimum percentage of rows with each class of weights within 0.5 %; by default the same
+    #[arg(long)]
+    pub min_classes: Option<f64>,
     /// Number of misses to print per table
     #[arg(long, default_value_t = 20)]
     pub misses: usize,
@@ -78,6 +82,15 @@ pub(crate) fn count(row: &Value, key: &str) -> Option<u64> {
 }
 
 fn read(dirs: &[PathBuf], name: &str) -> Result<Model, PlanError> {
+    if dirs.is_empty() {
+        let missing = || PlanError::unsupported(format!("{name}, which is not in the catalogue"));
+        let entry = plan::catalogue::find(name).ok_or_else(missing)?;
+        return Model::read(&ModelFiles {
+            config: entry.config,
+            hf_quant_config: entry.hf_quant_config,
+            safetensors_index: None,
+        });
+    }
     let quant = name.replace("_config.json", "_hf_quant_config.json");
     let file = |name: &str| dirs.iter().find_map(|d| fs::read_to_string(d.join(name)).ok());
     let config =
@@ -257,7 +270,7 @@ impl Figures {
             && self.weights.percent() >= args.min_weights
             && self.outcome.percent() >= args.min_kv
             && self.refusal.percent() >= args.min_kv
-            && self.classes.percent() >= args.min_weights
+            && self.classes.percent() >= args.min_classes.unwrap_or(args.min_weights)
     }
 
     fn show(&self, misses: usize) -> String {

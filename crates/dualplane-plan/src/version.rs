@@ -23,6 +23,9 @@ pub enum EngineKind {
 }
 
 impl EngineKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Vllm, Self::Sglang, Self::Tgi, Self::TensorrtLlm, Self::LlamaCpp];
+
     /// The plan that an engine's head names.
     #[must_use]
     pub fn named(plan: &str) -> Option<Self> {

@@ -23,7 +23,7 @@ use clap::{CommandFactory, FromArgMatches};
 fn parse() -> Result<args::Args, clap::Error> {
     let name = invoked::name();
     let mut command = args::Args::command().bin_name(name).display_name(name);
-    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    let matches = command.try_get_matches_from_mut(std::env::args_os()).map_err(args::with_place_of_flags)?;
     args::Args::from_arg_matches(&matches).map_err(|e| e.format(&mut command))
 }
 

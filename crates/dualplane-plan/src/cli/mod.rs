@@ -75,13 +75,17 @@ pub fn parse(
 ///
 /// # Errors
 /// As [`parse`].
-pub fn alone(model: Option<&str>) -> Result<CommandLine, PlanError> {
-    match model.filter(|m| names_gguf(m)) {
-        Some(m) => {
+pub fn alone(model: Option<&str>, flags: &[String]) -> Result<CommandLine, PlanError> {
+    let words = |start: &[&str]| -> Vec<String> {
+        start.iter().map(|w| (*w).to_owned()).chain(flags.iter().cloned()).collect()
+    };
+    match model {
+        Some(m) if names_gguf(m) => {
             let flag = if m.ends_with(".gguf") { "-m" } else { "-hf" };
-            parse(&["llama-server", flag, m].map(str::to_owned), &[], None)
+            parse(&words(&["llama-server", flag, m]), &[], None)
         }
-        None => Ok(CommandLine::of(EngineKind::Vllm)),
+        _ if flags.is_empty() => Ok(CommandLine::of(EngineKind::Vllm)),
+        _ => parse(&words(&["vllm", "serve"]), &[], None),
     }
 }
 
@@ -100,15 +104,8 @@ fn exported(commands: &[Vec<String>]) -> Vec<(String, String)> {
 #[must_use]
 pub fn nearest(engine: EngineKind, flag: &str) -> Option<String> {
     let name = words::plain(flag);
-    let table: &[words::Known] = match engine {
-        EngineKind::Vllm => vllm_flags::FLAGS,
-        EngineKind::Sglang => sglang::FLAGS,
-        EngineKind::Tgi => others::TGI,
-        EngineKind::TensorrtLlm => others::TENSORRT_LLM,
-        EngineKind::LlamaCpp => llama_cpp::FLAGS,
-    };
-    let names = table.iter().flat_map(|(n, others, _)| std::iter::once(*n).chain(others.iter().copied()));
-    names
+    let table = flags(engine);
+    names(table)
         .filter(|n| n.len() > 3)
         .map(|n| (crate::catalogue::distance(n, &name), n))
         .min()
@@ -116,6 +113,27 @@ pub fn nearest(engine: EngineKind, flag: &str) -> Option<String> {
         .map(|(_, n)| n)
         .or_else(|| shortened(table, &name))
         .map(|n| format!("--{n}"))
+}
+
+/// Whether some engine has this flag.
+#[must_use]
+pub fn is_engines(flag: &str) -> bool {
+    let name = words::plain(flag);
+    EngineKind::ALL.iter().any(|e| names(flags(*e)).any(|n| n == name))
+}
+
+fn flags(engine: EngineKind) -> &'static [words::Known] {
+    match engine {
+        EngineKind::Vllm => vllm_flags::FLAGS,
+        EngineKind::Sglang => sglang::FLAGS,
+        EngineKind::Tgi => others::TGI,
+        EngineKind::TensorrtLlm => others::TENSORRT_LLM,
+        EngineKind::LlamaCpp => llama_cpp::FLAGS,
+    }
+}
+
+fn names(table: &'static [words::Known]) -> impl Iterator<Item = &'static str> {
+    table.iter().flat_map(|(n, others, _)| std::iter::once(*n).chain(others.iter().copied()))
 }
 
 /// The only flag whose words begin with those that were typed: `gpu-mem-util` is `gpu-memory-utilization`.
@@ -173,6 +191,11 @@ fn container(command: &[String]) -> Option<Run<'_>> {
 
 fn unrecognised(words: &[String]) -> String {
     let shown: String = words.join(" ").chars().take(60).collect();
+    if words.first().is_some_and(|w| w.starts_with('-')) {
+        return format!(
+            "`{shown}` names neither a model nor an engine: give MODEL before `--`, or the engine's whole command behind it"
+        );
+    }
     format!(
         "the command `{shown}` does not start a supported engine (vllm serve MODEL, python -m \
         vllm.entrypoints.openai.api_server, sglang, text-generation-launcher, trtllm-serve, llama-server)"

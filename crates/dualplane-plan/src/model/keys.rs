@@ -35,6 +35,11 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// The config does not say it at all, not even `null`.
+    pub(crate) fn lacks(&self, name: &str) -> bool {
+        self.value.get(name).is_none()
+    }
+
     /// A number, or `default`.
     pub(crate) fn u64_or(&self, name: &'static str, default: u64) -> u64 {
         self.u64(&[name]).unwrap_or(default)

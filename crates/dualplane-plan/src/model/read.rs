@@ -185,7 +185,13 @@ impl Model {
         let cx = Context { keys: &keys, traits, architecture: traits.name, hidden, heads, kv_heads, layers };
         let layers = family::layers(&cx)?;
         let max_position = keys
-            .u64(&["max_position_embeddings", "n_positions", "max_target_positions", "max_seq_len"])
+            .u64(&[
+                "max_position_embeddings",
+                "n_positions",
+                "max_target_positions",
+                "max_seq_len",
+                "seq_length",
+            ])
             .unwrap_or(0);
         let dtype = ["dtype", "torch_dtype"]
             .iter()
@@ -214,7 +220,7 @@ impl Model {
         let (max_model_len, longest) = rotary::lengths(&keys, text)?;
         let mut model = Self {
             hidden_size: hidden,
-            vocab_size: need(&["vocab_size"])?,
+            vocab_size: need(&["vocab_size", "padded_vocab_size"])?,
             tied,
             dtype,
             heads,

@@ -119,6 +119,8 @@ fn rotated(model: &Model, rope: Option<&Value>, head_dim: u64) -> u64 {
     if rope.is_some_and(|r| kind(r) == "proportional") {
         return head_dim;
     }
+    // vLLM models/chatglm.py rotates half of a head, whatever the config says.
+    let share = if model.architecture.starts_with("ChatGLM") { Some(0.5) } else { share };
     share.map_or(head_dim, |s| (head_dim as f64 * s) as u64)
 }
 
@@ -137,6 +139,12 @@ pub(super) fn tables(model: &Model) -> Vec<RotaryTable> {
         // vLLM builds Nemotron-H and Kimi K3 without rotation, and OPT has learned positions.
         Family::NemotronH | Family::Opt => Vec::new(),
         _ if model.traits.positions != Positions::Rotary => Vec::new(),
+        // "nope" and nothing at all are no rotation (vLLM models/granitemoehybrid.py).
+        _ if model.architecture == "GraniteMoeHybridForCausalLM"
+            && model.text.get("position_embedding_type").and_then(Value::as_str) != Some("rope") =>
+        {
+            Vec::new()
+        }
         // Transformers computes the angles of each step anew.
         _ if model.traits.backend == ModelCode::Transformers => Vec::new(),
         _ if model.layers.iter().all(|l| l.attention.is_state()) => Vec::new(),

@@ -14,7 +14,8 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
     match e.family.as_str() {
         "exaone4_5_vision" => qwen2_5(t, e, cuts),
         "glm4v_vision" | "glm4v_moe_vision" | "glm4v" | "glm4v_moe" => glm4v(t, e, cuts),
-        "qwen2_vl" | "qwen2_vl_vision" => qwen2(t, e, cuts),
+        // The published configs do not name the tower.
+        "qwen2_vl" | "qwen2_vl_vision" | "Qwen2VLForConditionalGeneration" => qwen2(t, e, cuts),
         "internvl_vision" | "intern_vit_6b" | "interns1_vision" => intern(t, model, e, cuts),
         "glm_ocr_vision" => glm_ocr(t, model, e, cuts),
         "paddleocr_vl_vision" => paddle(t, model, e, cuts),

@@ -72,7 +72,8 @@ pub(super) const PLAN: &str = "\
 Examples:
   dualplane plan --gpu H100-80GB --engine-version 0.11.0 -- vllm serve Qwen/Qwen3-8B --max-model-len 16384
   dualplane plan --gpu A100-80GB --manifest deployment.yaml --emit resources
-  dualplane plan --model qwen3-14b    the GPUs that hold it, and how many of each
+  dualplane plan qwen3-14b    the GPUs that hold it, and how many of each
+  dualplane plan qwen3-14b --gpu L40S -- --max-model-len 8192    with flags of vLLM alone
   dualplane plan --list-models llama";
 
 pub(super) const PREFLIGHT: &str = "\

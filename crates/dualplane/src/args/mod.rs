@@ -5,6 +5,7 @@ mod change;
 mod cluster;
 mod examples;
 mod map;
+mod place;
 mod preflight;
 mod top;
 
@@ -18,6 +19,7 @@ pub(crate) use self::agent::{
 pub(crate) use self::change::{ApplyArgs, ListFormat, RollbackArgs};
 pub(crate) use self::cluster::{ClusterArgs, SelectArgs, StoreArgs};
 pub(crate) use self::map::{MapArgs, MapFormat};
+pub(crate) use self::place::with_place_of_flags;
 pub(crate) use self::preflight::{CheckFormat, PreflightArgs};
 pub(crate) use self::top::{SortBy, TopArgs, TopFormat};
 
@@ -165,6 +167,9 @@ pub(crate) struct CaptureArgs {
 
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct LaunchArgs {
+    /// Model ID, directory, config.json or GGUF file, for an engine's defaults or with flags alone behind `--`
+    #[arg(value_name = "MODEL", conflicts_with = "model")]
+    pub(crate) named: Option<String>,
     /// GPU model or MIG profile, for example H100-80GB or A100-80GB:2g.20gb
     #[arg(long, value_name = "NAME")]
     pub(crate) gpu: Option<String>,
@@ -204,6 +209,13 @@ pub(crate) struct LaunchArgs {
     /// The engine's own command line, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+impl LaunchArgs {
+    /// The model that the arguments name.
+    pub(crate) fn model(&self) -> Option<&str> {
+        self.named.as_deref().or(self.model.as_deref())
+    }
 }
 
 #[derive(Debug, clap::Args)]

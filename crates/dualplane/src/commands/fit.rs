@@ -19,7 +19,7 @@ const MAX_TOKENS: u64 = 1 << 32;
 const MAX_REQUESTS: u64 = 4096;
 
 pub(crate) fn run(args: &FitArgs) -> Result<Code, Failure> {
-    let q = Question::without_card(&args.launch)?;
+    let q = Question::of_model(&args.launch, None)?;
     let launch = &q.line.launch;
     if launch.engine != EngineKind::Vllm {
         return Err(PlanError::Unsupported { what: format!("GPU memory of {}", launch.engine) }.into());

@@ -30,6 +30,7 @@ mod map;
 mod plan;
 mod plan_cli;
 mod plan_gguf;
+mod plan_named;
 mod plan_pods;
 mod plan_shape;
 mod plugin;

@@ -13,6 +13,15 @@ fn the_kept_answers_are_reached() {
 }
 
 #[test]
+fn models_of_the_catalogue_are_planned_as_the_engine_builds_them() {
+    let rows = root().join("testdata/plan/catalogue.jsonl");
+    // Three differ in what the engine's module is called: a shared feed-forward, a convolution, an output layer.
+    let bounds = ["--min-kv", "100", "--min-weights", "100", "--min-classes", "96"];
+    let o = run(&[&["dev", "oracle", rows.to_str().unwrap()], &bounds[..]].concat());
+    assert_eq!(code(&o), 0, "{}", stdout(&o));
+}
+
+#[test]
 fn architectures_of_the_registry_are_planned_or_estimated_aloud() {
     let rows = root().join("testdata/plan/breadth.jsonl");
     let bounds = ["--min-kv", "97", "--min-weights", "90", "--max-silent", "0"];

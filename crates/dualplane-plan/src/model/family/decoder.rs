@@ -16,10 +16,18 @@ pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
         .collect()
 }
 
+/// The window that transformers' configuration class fills in where the config says nothing; `null` is none
+/// (transformers models/mistral/configuration_mistral.py).
+fn filled_in(cx: &Context<'_>) -> Option<u64> {
+    let class = cx.keys.str("model_type");
+    (cx.keys.lacks("sliding_window") && matches!(class, Some("mistral" | "ministral"))).then_some(4096)
+}
+
 /// The window of layer `index`, if it has one.
 fn window(cx: &Context<'_>, index: u64) -> Reach {
     // Where both stand, MiMo's code reads its own.
-    let window = cx.keys.u64(&["sliding_window_size", "sliding_window"]).filter(|w| *w > 0);
+    let window =
+        cx.keys.u64(&["sliding_window_size", "sliding_window"]).filter(|w| *w > 0).or_else(|| filled_in(cx));
     // Read where there is no window too: without one they say nothing, and are no unknown keys.
     let slides = cx.keys.bool("use_sliding_window");
     let full_below = cx.keys.u64_or("max_window_layers", 0);

@@ -171,7 +171,7 @@ fn rough(args: &PlanArgs) -> Result<Option<[Named; 3]>, Failure> {
             return Err(Failure::Flag { flag: "--dtype", why });
         }
     };
-    let id = args.launch.model.clone().unwrap_or_else(|| format!("a model of {text}"));
+    let id = args.launch.model().map_or_else(|| format!("a model of {text}"), str::to_owned);
     Ok(Some(models(&id, n, args.layers, dtype)?))
 }
 

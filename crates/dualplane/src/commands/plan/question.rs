@@ -55,13 +55,17 @@ impl Question<Option<Placed>> {
         if let Some(k) = &knowledge {
             found.evidence(args, k)?;
         }
-        if !args.command.is_empty() {
+        let named = match args.command.first() {
+            Some(first) => first.starts_with('-') && args.model().is_some(),
+            None => alone && (model.is_some() || args.model().is_some()),
+        };
+        if !evidence && named {
+            found.line = Some(cli::alone(args.model(), &args.command)?);
+        } else if !args.command.is_empty() {
             // Flags alone are the most used engine's, where the workload says the rest.
             let usual = found.workload.as_ref().and_then(|_| Engines::embedded().usual());
             let image = usual.map(|d| d.id.as_str());
             found.line = Some(cli::parse(&args.command, &[], image)?);
-        } else if alone && !evidence && (model.is_some() || args.model.is_some()) {
-            found.line = Some(cli::alone(args.model.as_deref())?);
         }
         found.flags(args)?;
         found.ask(args, model)
@@ -154,8 +158,8 @@ impl Found {
         }
         visible(&line, grouped)?;
         let id = args
-            .model
-            .clone()
+            .model()
+            .map(str::to_owned)
             .or_else(|| line.model.clone().filter(|m| !m.trim().is_empty()))
             .or_else(|| from_log.and_then(|l| l.model));
         let id = id.or_else(|| model.as_ref().map(|m| m.id.clone())).ok_or_else(|| Failure::Flag {

@@ -109,7 +109,7 @@ impl Subject {
     fn read(args: &PreflightArgs) -> Result<Self, Failure> {
         let l = &args.launch;
         let evidence = l.manifest.is_some() || l.from_incident.is_some() || l.from_log.is_some();
-        let about = [&l.model, &l.quant, &l.drafter, &l.engine_version, &l.gpu, &l.gpu_memory];
+        let about = [&l.model, &l.named, &l.quant, &l.drafter, &l.engine_version, &l.gpu, &l.gpu_memory];
         if l.command.is_empty() && !evidence && about.iter().all(|o| o.is_none()) {
             return Ok(Self::Machine);
         }

@@ -1,0 +1,62 @@
+//! A model that is named as people name it: before the flags, with nothing else or with flags alone.
+
+use crate::harness::{code, run, stderr, stdout};
+
+fn plan(args: &[&str]) -> String {
+    let o = run(&[&["plan", "--gpu", "H100", "--engine-version", "0.33.0", "-o", "json"], args].concat());
+    assert_eq!(code(&o), 0, "{args:?}: {}", stderr(&o));
+    stdout(&o)
+}
+
+#[test]
+fn a_name_is_a_name_wherever_it_stands() {
+    let alone = plan(&["qwen3-14b"]);
+    assert_eq!(alone, plan(&["--model", "qwen3-14b"]));
+    assert_eq!(alone, plan(&["--", "vllm", "serve", "qwen3-14b"]));
+    let flags = ["--max-model-len", "8192", "--kv-cache-dtype", "fp8"];
+    let whole = plan(&[&["--", "vllm", "serve", "qwen3-14b"], &flags[..]].concat());
+    assert_eq!(plan(&[&["qwen3-14b", "--"], &flags[..]].concat()), whole);
+    assert_eq!(plan(&[&["--model", "qwen3-14b", "--"], &flags[..]].concat()), whole);
+    assert_ne!(alone, whole);
+}
+
+#[test]
+fn flags_alone_are_of_what_serves_the_model() {
+    let o = run(&["plan", "Qwen/Qwen3-8B-GGUF:Q4_K_M", "--gpu", "H100", "--", "-c", "4096"]);
+    assert!(stdout(&o).contains("llama.cpp"), "{}{}", stdout(&o), stderr(&o));
+    // The flags are read: one that the engine lacks is told.
+    let o = run(&["plan", "qwen3-14b", "--gpu", "H100", "--", "--max-model-length", "8192"]);
+    assert!(code(&o) == 2 && stderr(&o).contains("--max-model-len"), "{}", stderr(&o));
+}
+
+#[test]
+fn what_names_nothing_says_what_is_missing() {
+    let o = run(&["plan", "--gpu", "H100", "--", "--max-model-len", "8192"]);
+    assert!(stderr(&o).contains("give MODEL before `--`"), "{}", stderr(&o));
+    let o = run(&["plan", "qwen3-14b", "--gpu", "H100", "--max-model-len", "8192"]);
+    assert!(code(&o) == 2 && stderr(&o).contains("stand behind `--`"), "{}", stderr(&o));
+    let o = run(&["plan", "qwen3-14b", "--model", "qwen3-8b"]);
+    assert_eq!(code(&o), 2, "{}", stderr(&o));
+    // A start is checked as it will be: a name alone is none.
+    let o = run(&["preflight", "qwen3-14b"]);
+    assert!(code(&o) == 2 && stderr(&o).contains("COMMAND"), "{}", stderr(&o));
+}
+
+#[test]
+fn a_fit_needs_no_command_either() {
+    let ask = |model: &[&str]| {
+        let all = [
+            "fit",
+            "--gpu",
+            "H100",
+            "--input-tokens",
+            "1000",
+            "--output-tokens",
+            "300",
+            "--concurrency",
+            "20",
+        ];
+        stdout(&run(&[&all[..], model].concat()))
+    };
+    assert_eq!(ask(&["qwen3-14b"]), ask(&["--", "vllm", "serve", "qwen3-14b"]));
+}

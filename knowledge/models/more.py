@@ -1,0 +1,174 @@
+"""Models whose shapes public sources name, for harvest.py: (ids with the same configuration, the configuration, where it is from)."""
+
+def dense(arch, layers, hidden, inter, heads, kv, vocab, positions, tied=False, head_dim=None, **more):
+    return {"architectures": [arch], "num_hidden_layers": layers, "hidden_size": hidden, "intermediate_size": inter,
+            "num_attention_heads": heads, "num_key_value_heads": kv, "head_dim": head_dim or hidden // heads, "vocab_size": vocab,
+            "tie_word_embeddings": tied, "torch_dtype": "bfloat16", "max_position_embeddings": positions, **more}
+
+LLAMA31 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+L8 = dense("LlamaForCausalLM", 32, 4096, 14336, 32, 8, 128256, 131072, rope_scaling=LLAMA31)
+L70 = dense("LlamaForCausalLM", 80, 8192, 28672, 64, 8, 128256, 131072, rope_scaling=LLAMA31)
+MISTRAL7 = dense("MistralForCausalLM", 32, 4096, 14336, 32, 8, 32000, 32768)
+def q2(size, positions, **kw):
+    shape = {"0.5B": (24, 896, 4864, 14, 2, 151936, True), "1.5B": (28, 1536, 8960, 12, 2, 151936, True),
+             "3B": (36, 2048, 11008, 16, 2, 151936, True), "7B": (28, 3584, 18944, 28, 4, 152064, False),
+             "14B": (48, 5120, 13824, 40, 8, 152064, False), "32B": (64, 5120, 27648, 40, 8, 152064, False),
+             "72B": (80, 8192, 29568, 64, 8, 152064, False)}[size]
+    l, h, i, a, k, v, tied = shape
+    return dense("Qwen2ForCausalLM", l, h, i, a, k, v, positions, tied=tied) | kw
+def vl(size, positions=128000):
+    text = q2(size, positions)
+    e = {"depth": 32, "hidden_size": 1280, "intermediate_size": 3456 if size in ("32B", "72B") else 3420, "num_heads": 16,
+         "in_chans": 3, "out_hidden_size": text["hidden_size"], "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2,
+         "window_size": 112, "fullatt_block_indexes": [7, 15, 23, 31]}
+    return text | {"architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl",
+                   "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}, "vision_config": e}
+
+# (ids with the same configuration, the configuration, where it is from)
+MORE = [
+    (["deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B"], q2("1.5B", 131072, tie_word_embeddings=False), "distilled from Qwen/Qwen2.5-Math-1.5B (README of deepseek-ai/DeepSeek-R1): its shapes, an output head of its own"),
+    (["deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"], q2("7B", 131072), "distilled from Qwen/Qwen2.5-Math-7B (README of deepseek-ai/DeepSeek-R1): its shapes"),
+    (["deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", "agentica-org/DeepCoder-14B-Preview"], q2("14B", 131072), "distilled from Qwen/Qwen2.5-14B (README of deepseek-ai/DeepSeek-R1): its shapes"),
+    (["deepseek-ai/DeepSeek-R1-Distill-Qwen-32B"], q2("32B", 131072), "distilled from Qwen/Qwen2.5-32B (README of deepseek-ai/DeepSeek-R1): its shapes"),
+    (["deepseek-ai/DeepSeek-R1-0528-Qwen3-8B"], dense("Qwen3ForCausalLM", 36, 4096, 12288, 32, 8, 151936, 131072, head_dim=128, rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}), "distilled into Qwen/Qwen3-8B-Base (its card): its shapes"),
+    (["Qwen/Qwen2.5-VL-3B-Instruct"], vl("3B"), "text as Qwen/Qwen2.5-3B; encoder: Qwen2_5_VLVisionConfig of transformers' documentation; acproject/duorou docs/qwen2.5vl_graph.md"),
+    (["Qwen/Qwen2.5-VL-7B-Instruct"], vl("7B"), "acproject/duorou docs/qwen2.5vl_graph.md (printed module tree); text as Qwen/Qwen2.5-7B"),
+    (["Qwen/Qwen2.5-VL-32B-Instruct"], vl("32B"), "text as Qwen/Qwen2.5-32B; encoder as Qwen2.5-VL-7B with its own width of 3,456 (Qwen2.5-VL report, table 1)"),
+    (["Qwen/Qwen2.5-VL-72B-Instruct"], vl("72B"), "text as Qwen/Qwen2.5-72B; encoder as Qwen2.5-VL-7B with its own width of 3,456 (Qwen2.5-VL report, table 1)"),
+    (["Qwen/Qwen2-1.5B", "Qwen/Qwen2-1.5B-Instruct"], q2("1.5B", 32768), "shapes as Qwen/Qwen2.5-1.5B, which kept them (Qwen2.5 report, table 1)"),
+    (["Qwen/Qwen2-0.5B-Instruct"], q2("0.5B", 32768), "shapes as Qwen/Qwen2-0.5B"),
+    (["Qwen/Qwen2-7B", "Qwen/Qwen2-7B-Instruct"], q2("7B", 32768), "shapes as Qwen/Qwen2.5-7B, which kept them (Qwen2 report, table 1)"),
+    (["Qwen/Qwen2-72B", "Qwen/Qwen2-72B-Instruct"], q2("72B", 32768), "shapes as Qwen/Qwen2.5-72B, which kept them (Qwen2 report, table 1)"),
+    (["NousResearch/Hermes-3-Llama-3.1-8B", "NousResearch/DeepHermes-3-Llama-3-8B-Preview", "allenai/Llama-3.1-Tulu-3-8B", "nvidia/Llama-3.1-Nemotron-Nano-8B-v1", "meta-llama/Llama-Guard-3-8B", "cognitivecomputations/Dolphin3.0-Llama3.1-8B", "unsloth/Meta-Llama-3.1-8B-Instruct", "NousResearch/Meta-Llama-3.1-8B-Instruct"], L8, "tuned from meta-llama/Llama-3.1-8B (their cards): its configuration"),
+    (["NousResearch/Hermes-3-Llama-3.1-70B", "allenai/Llama-3.1-Tulu-3-70B", "nvidia/Llama-3.1-Nemotron-70B-Instruct", "nvidia/Llama-3.1-Nemotron-70B-Reward", "NousResearch/Hermes-4-70B", "unsloth/Llama-3.3-70B-Instruct"], L70, "tuned from meta-llama/Llama-3.1-70B (their cards): its configuration"),
+    (["NousResearch/Meta-Llama-3-8B-Instruct", "NousResearch/Hermes-2-Pro-Llama-3-8B", "cognitivecomputations/dolphin-2.9-llama3-8b", "gradientai/Llama-3-8B-Instruct-Gradient-262k"], dense("LlamaForCausalLM", 32, 4096, 14336, 32, 8, 128256, 8192), "tuned from meta-llama/Meta-Llama-3-8B (their cards): its shapes"),
+    (["HuggingFaceH4/zephyr-7b-beta", "teknium/OpenHermes-2.5-Mistral-7B", "Intel/neural-chat-7b-v3-1", "Open-Orca/Mistral-7B-OpenOrca", "berkeley-nest/Starling-LM-7B-alpha", "openchat/openchat-3.5-0106"], MISTRAL7 | {"sliding_window": 4096}, "tuned from mistralai/Mistral-7B-v0.1 (their cards): its shapes"),
+    (["mistralai/Mistral-Nemo-Instruct-2407", "mistralai/Mistral-Nemo-Base-2407"], dense("MistralForCausalLM", 40, 5120, 14336, 32, 8, 131072, 131072, head_dim=128), "mistral.ai/news/mistral-nemo and the model's params.json: 40 layers of 5,120, head size 128"),
+    (["mistralai/Mistral-Small-24B-Instruct-2501", "mistralai/Mistral-Small-24B-Base-2501"], dense("MistralForCausalLM", 40, 5120, 32768, 32, 8, 131072, 32768, head_dim=128), "the model's params.json: 40 layers of 5,120 and 32,768"),
+    (["mistralai/Devstral-Small-2505"], dense("MistralForCausalLM", 40, 5120, 32768, 32, 8, 131072, 131072, head_dim=128), "tuned from Mistral-Small-3.1-24B without its encoder (its card)"),
+    (["01-ai/Yi-34B", "01-ai/Yi-34B-Chat"], dense("LlamaForCausalLM", 60, 7168, 20480, 56, 8, 64000, 4096), "Yi report, table 2; card of 01-ai/Yi-34B"),
+    (["01-ai/Yi-6B", "01-ai/Yi-6B-Chat"], dense("LlamaForCausalLM", 32, 4096, 11008, 32, 4, 64000, 4096), "Yi report, table 2; card of 01-ai/Yi-6B"),
+    (["01-ai/Yi-1.5-34B-Chat"], dense("LlamaForCausalLM", 60, 7168, 20480, 56, 8, 64000, 4096), "shapes as 01-ai/Yi-34B, on which it was trained further (its card)"),
+    (["01-ai/Yi-1.5-9B-Chat", "01-ai/Yi-1.5-9B"], dense("LlamaForCausalLM", 48, 4096, 11008, 32, 4, 64000, 4096), "Yi report: Yi-6B with 48 layers"),
+    (["deepseek-ai/deepseek-llm-7b-chat", "deepseek-ai/deepseek-llm-7b-base"], dense("LlamaForCausalLM", 30, 4096, 11008, 32, 32, 102400, 4096), "DeepSeek LLM report, table 2"),
+    (["deepseek-ai/deepseek-llm-67b-chat", "deepseek-ai/deepseek-llm-67b-base"], dense("LlamaForCausalLM", 95, 8192, 22016, 64, 8, 102400, 4096), "DeepSeek LLM report, table 2"),
+    (["deepseek-ai/deepseek-coder-6.7b-instruct", "deepseek-ai/deepseek-coder-6.7b-base"], dense("LlamaForCausalLM", 32, 4096, 11008, 32, 32, 32256, 16384), "DeepSeek-Coder report, table 2"),
+    (["deepseek-ai/deepseek-coder-33b-instruct", "deepseek-ai/deepseek-coder-33b-base"], dense("LlamaForCausalLM", 62, 7168, 19200, 56, 8, 32256, 16384), "DeepSeek-Coder report, table 2"),
+    (["deepseek-ai/deepseek-coder-1.3b-instruct", "deepseek-ai/deepseek-coder-1.3b-base"], dense("LlamaForCausalLM", 24, 2048, 5504, 16, 16, 32256, 16384), "DeepSeek-Coder report, table 2"),
+    (["huggyllama/llama-7b", "lmsys/vicuna-7b-v1.3"], dense("LlamaForCausalLM", 32, 4096, 11008, 32, 32, 32000, 2048), "LLaMA report, table 2"),
+    (["huggyllama/llama-13b", "lmsys/vicuna-13b-v1.3"], dense("LlamaForCausalLM", 40, 5120, 13824, 40, 40, 32000, 2048), "LLaMA report, table 2"),
+    (["huggyllama/llama-65b"], dense("LlamaForCausalLM", 80, 8192, 22016, 64, 64, 32000, 2048), "LLaMA report, table 2"),
+    (["lmsys/vicuna-7b-v1.5"], dense("LlamaForCausalLM", 32, 4096, 11008, 32, 32, 32000, 4096), "tuned from meta-llama/Llama-2-7b-hf (its card)"),
+    (["lmsys/vicuna-13b-v1.5"], dense("LlamaForCausalLM", 40, 5120, 13824, 40, 40, 32000, 4096), "tuned from meta-llama/Llama-2-13b-hf (its card)"),
+    (["upstage/SOLAR-10.7B-Instruct-v1.0", "upstage/SOLAR-10.7B-v1.0"], dense("LlamaForCausalLM", 48, 4096, 14336, 32, 8, 32000, 4096), "SOLAR report: Mistral 7B's layers, 48 of them"),
+    (["microsoft/Phi-3-medium-4k-instruct"], dense("Phi3ForCausalLM", 40, 5120, 17920, 40, 10, 32064, 4096), "Phi-3 report, section 2: 40 heads, 40 layers, width 5,120"),
+    (["Qwen/Qwen1.5-0.5B-Chat", "Qwen/Qwen1.5-0.5B"], dense("Qwen2ForCausalLM", 24, 1024, 2816, 16, 16, 151936, 32768, tied=True), "card of Qwen/Qwen1.5-0.5B"),
+    (["Qwen/Qwen1.5-1.8B-Chat", "Qwen/Qwen1.5-1.8B"], dense("Qwen2ForCausalLM", 24, 2048, 5504, 16, 16, 151936, 32768), "card of Qwen/Qwen1.5-1.8B"),
+    (["Qwen/Qwen1.5-4B-Chat", "Qwen/Qwen1.5-4B"], dense("Qwen2ForCausalLM", 40, 2560, 6912, 20, 20, 151936, 32768), "card of Qwen/Qwen1.5-4B"),
+    (["Qwen/Qwen1.5-7B-Chat", "Qwen/Qwen1.5-7B"], dense("Qwen2ForCausalLM", 32, 4096, 11008, 32, 32, 151936, 32768), "card of Qwen/Qwen1.5-7B"),
+    (["Qwen/Qwen1.5-14B-Chat", "Qwen/Qwen1.5-14B"], dense("Qwen2ForCausalLM", 40, 5120, 13696, 40, 40, 152064, 32768), "card of Qwen/Qwen1.5-14B"),
+    (["Qwen/Qwen1.5-32B-Chat", "Qwen/Qwen1.5-32B"], dense("Qwen2ForCausalLM", 64, 5120, 27392, 40, 8, 152064, 32768), "card of Qwen/Qwen1.5-32B"),
+    (["Qwen/Qwen1.5-72B-Chat", "Qwen/Qwen1.5-72B"], dense("Qwen2ForCausalLM", 80, 8192, 24576, 64, 64, 152064, 32768), "card of Qwen/Qwen1.5-72B"),
+    (["Qwen/Qwen1.5-110B-Chat", "Qwen/Qwen1.5-110B"], dense("Qwen2ForCausalLM", 80, 8192, 49152, 64, 8, 152064, 32768), "card of Qwen/Qwen1.5-110B"),
+    (["CohereForAI/c4ai-command-r-v01", "CohereLabs/c4ai-command-r-v01"], dense("CohereForCausalLM", 40, 8192, 22528, 64, 64, 256000, 131072, tied=True), "card of c4ai-command-r-v01: 35 billion parameters"),
+    (["CohereForAI/c4ai-command-r-plus", "CohereLabs/c4ai-command-r-plus"], dense("CohereForCausalLM", 64, 12288, 33792, 96, 8, 256000, 131072, tied=True, use_qk_norm=True), "card of c4ai-command-r-plus: 104 billion parameters"),
+    (["CohereForAI/aya-expanse-8b", "CohereLabs/aya-expanse-8b"], dense("CohereForCausalLM", 32, 4096, 14336, 32, 8, 256000, 8192, tied=True), "card of aya-expanse-8b"),
+    (["ibm-granite/granite-3.1-8b-instruct", "ibm-granite/granite-3.1-8b-base", "ibm-granite/granite-3.2-8b-instruct", "ibm-granite/granite-3.3-8b-instruct"], dense("GraniteForCausalLM", 40, 4096, 12800, 32, 8, 49155, 131072, tied=True), "card of granite-3.1-8b-instruct, table of the architecture"),
+    (["ibm-granite/granite-3.1-2b-instruct", "ibm-granite/granite-3.1-2b-base", "ibm-granite/granite-3.2-2b-instruct", "ibm-granite/granite-3.3-2b-instruct"], dense("GraniteForCausalLM", 40, 2048, 8192, 32, 8, 49155, 131072, tied=True), "card of granite-3.1-2b-instruct, table of the architecture"),
+    (["bigcode/starcoder2-3b"], dense("Starcoder2ForCausalLM", 30, 3072, 12288, 24, 2, 49152, 16384, tied=True, sliding_window=4096, use_bias=True), "StarCoder 2 report, table 6"),
+    (["bigcode/starcoder2-7b"], dense("Starcoder2ForCausalLM", 32, 4608, 18432, 36, 4, 49152, 16384, tied=True, sliding_window=4096, use_bias=True), "StarCoder 2 report, table 6"),
+    (["bigcode/starcoder2-15b", "bigcode/starcoder2-15b-instruct-v0.1"], dense("Starcoder2ForCausalLM", 40, 6144, 24576, 48, 4, 49152, 16384, tied=True, sliding_window=4096, use_bias=True), "StarCoder 2 report, table 6"),
+    (["EleutherAI/gpt-neox-20b"], {k: v for k, v in dense("GPTNeoXForCausalLM", 44, 6144, 24576, 64, 64, 50432, 2048, rotary_pct=0.25).items()}, "GPT-NeoX-20B report, table 1"),
+    (["allenai/OLMo-2-0325-32B-Instruct", "allenai/OLMo-2-0325-32B"], dense("Olmo2ForCausalLM", 64, 5120, 27648, 40, 8, 100352, 4096), "OLMo 2 report, table of the 32B model"),
+    (["HuggingFaceTB/SmolLM3-3B", "HuggingFaceTB/SmolLM3-3B-Base"], dense("SmolLM3ForCausalLM", 36, 2048, 11008, 16, 4, 128256, 65536, tied=True), "card of SmolLM3-3B"),
+    (["ByteDance-Seed/Seed-OSS-36B-Instruct"], dense("SeedOssForCausalLM", 64, 5120, 27648, 80, 8, 155136, 524288, head_dim=128), "card of Seed-OSS-36B-Instruct, table of the architecture"),
+    (["Qwen/Qwen3-Coder-30B-A3B-Instruct"], "Qwen/Qwen3-30B-A3B-Instruct-2507", "shapes as Qwen/Qwen3-30B-A3B, 262,144 positions (its card)"),
+]
+
+# A decoder of one width whose experts begin behind some dense layers.
+def routed(arch, layers, hidden, inter, heads, kv, vocab, positions, experts, top, width, dense_first, shared, **more):
+    return dense(arch, layers, hidden, inter, heads, kv, vocab, positions, n_routed_experts=experts, num_experts_per_tok=top,
+                 moe_intermediate_size=width, first_k_dense_replace=dense_first, n_shared_experts=shared, **more)
+
+GLM45 = routed("Glm4MoeForCausalLM", 92, 5120, 12288, 96, 8, 151552, 131072, 160, 8, 1536, 3, 1, head_dim=128, use_qk_norm=True, attention_bias=True, partial_rotary_factor=0.5, num_nextn_predict_layers=1, model_type="glm4_moe")
+AIR = routed("Glm4MoeForCausalLM", 46, 4096, 10944, 96, 8, 151552, 131072, 128, 8, 1408, 1, 1, head_dim=128, use_qk_norm=False, attention_bias=True, partial_rotary_factor=0.5, num_nextn_predict_layers=1, model_type="glm4_moe")
+SLIME = "THUDM/slime 624b824 scripts/models/"
+SMALL3 = dense("MistralForCausalLM", 40, 5120, 32768, 32, 8, 131072, 131072, head_dim=128)
+PIXTRAL = {"model_type": "pixtral", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16, "head_dim": 64, "image_size": 1540, "patch_size": 14, "num_channels": 3}
+CLIP_L = {"model_type": "clip_vision_model", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16, "image_size": 336, "patch_size": 14, "projection_dim": 768}
+def text_of(config, model_type):
+    return {k: v for k, v in config.items() if k != "architectures"} | {"model_type": model_type}
+def sees(arch, model_type, text, vision, **more):
+    return {"architectures": [arch], "model_type": model_type, "text_config": text, "vision_config": vision, "torch_dtype": "bfloat16",
+            "tie_word_embeddings": text["tie_word_embeddings"], **more}
+SMALL31 = sees("Mistral3ForConditionalGeneration", "mistral3", text_of(SMALL3, "mistral") | {"sliding_window": None}, PIXTRAL, spatial_merge_size=2, image_token_index=10, multimodal_projector_bias=False, vision_feature_layer=-1)
+def llava(size):
+    text = {"7B": dense("", 32, 4096, 11008, 32, 32, 32064, 4096), "13B": dense("", 40, 5120, 13824, 40, 40, 32064, 4096)}[size]
+    return sees("LlavaForConditionalGeneration", "llava", text_of(text, "llama"), CLIP_L, image_token_index=32000, vision_feature_layer=-2, vision_feature_select_strategy="default")
+def vl2(size):
+    text = q2({"2B": "1.5B"}.get(size, size), 32768)
+    e = {"depth": 32, "embed_dim": 1280, "hidden_size": text["hidden_size"], "mlp_ratio": 4, "num_heads": 16, "in_chans": 3, "patch_size": 14,
+         "spatial_merge_size": 2, "temporal_patch_size": 2}
+    return text | {"architectures": ["Qwen2VLForConditionalGeneration"], "model_type": "qwen2_vl",
+                   "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}, "vision_config": e}
+def internvl(text, vocab):
+    vision = {"model_type": "intern_vit_6b", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16, "image_size": 448, "patch_size": 14, "qkv_bias": True, "qk_normalization": False}
+    return {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat", "torch_dtype": "bfloat16", "downsample_ratio": 0.5, "force_image_size": 448, "max_dynamic_patch": 12,
+            "tie_word_embeddings": False, "llm_config": text | {"vocab_size": vocab, "model_type": "qwen2", "tie_word_embeddings": False}, "vision_config": vision}
+def pattern(kinds, layers): return [kinds[i % len(kinds)] for i in range(layers)]
+SLIDE, FULL = "sliding_attention", "full_attention"
+LITE = routed("DeepseekV2ForCausalLM", 27, 2048, 10944, 16, 16, 102400, 163840, 64, 6, 1408, 1, 2, n_group=1, topk_group=1, topk_method="greedy", model_type="deepseek_v2", q_lora_rank=None, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128,
+              rope_scaling={"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096, "mscale": 0.707, "mscale_all_dim": 0.707, "beta_fast": 32, "beta_slow": 1})
+def exaone(layers, hidden, inter, heads, kv, tied=False):
+    c = dense("ExaoneForCausalLM", layers, hidden, inter, heads, kv, 102400, 32768, tied=tied, model_type="exaone", activation_function="silu")
+    return c | {"num_layers": c.pop("num_hidden_layers")}
+
+MORE += [
+    (["zai-org/GLM-4.5"], GLM45, SLIME + "glm4.5-355B-A32B.sh"),
+    (["zai-org/GLM-4.6", "zai-org/GLM-4.7"], GLM45 | {"max_position_embeddings": 202752}, SLIME + "glm4.5-355B-A32B.sh; the same layers, 202,752 positions (card of GLM-4.6)"),
+    (["zai-org/GLM-4.5-Air"], AIR, SLIME + "glm4.5-106B-A12B.sh"),
+    (["zai-org/GLM-4-9B-0414", "zai-org/GLM-Z1-9B-0414", "THUDM/GLM-4-9B-0414"], dense("Glm4ForCausalLM", 40, 4096, 13696, 32, 2, 151552, 32768, head_dim=128, attention_bias=True, partial_rotary_factor=0.5, model_type="glm4"), SLIME + "glm4-9B.sh"),
+    (["zai-org/glm-4-9b-chat-hf", "THUDM/glm-4-9b-chat-hf"], dense("GlmForCausalLM", 40, 4096, 13696, 32, 2, 151552, 131072, head_dim=128, attention_bias=True, partial_rotary_factor=0.5, model_type="glm"), SLIME + "glm4-9B.sh, whose shapes it shares"),
+    (["zai-org/glm-4-9b-chat", "THUDM/glm-4-9b-chat"], {"architectures": ["ChatGLMModel"], "model_type": "chatglm", "num_layers": 40, "hidden_size": 4096, "ffn_hidden_size": 13696, "num_attention_heads": 32, "kv_channels": 128, "multi_query_attention": True, "multi_query_group_num": 2, "padded_vocab_size": 151552, "seq_length": 131072, "add_bias_linear": False, "add_qkv_bias": True, "rmsnorm": True, "post_layer_norm": True, "original_rope": True, "tie_word_embeddings": False, "torch_dtype": "bfloat16"}, SLIME + "glm4-9B.sh, whose shapes it shares; keys of ChatGLM"),
+    (["mistralai/Mistral-Small-3.1-24B-Instruct-2503", "mistralai/Mistral-Small-3.1-24B-Base-2503", "mistralai/Mistral-Small-3.2-24B-Instruct-2506", "mistralai/Magistral-Small-2509"], SMALL31, "text as mistralai/Mistral-Small-24B-Instruct-2501, 131,072 positions; encoder: Mistral3Config of transformers' documentation"),
+    (["mistralai/Devstral-Small-2507", "mistralai/Magistral-Small-2506", "mistralai/Magistral-Small-2507"], SMALL3, "tuned from Mistral-Small-3.1-24B without its encoder (its card)"),
+    (["mistralai/Ministral-8B-Instruct-2410"], dense("MistralForCausalLM", 36, 4096, 12288, 32, 8, 131072, 32768, head_dim=128), "card of Ministral-8B-Instruct-2410, table of the architecture"),
+    (["mistralai/Codestral-22B-v0.1"], dense("MistralForCausalLM", 56, 6144, 16384, 48, 8, 32768, 32768, head_dim=128), "the model's params.json: 56 layers of 6,144"),
+    (["mistral-community/pixtral-12b"], sees("LlavaForConditionalGeneration", "llava", text_of(dense("", 40, 5120, 14336, 32, 8, 131072, 1024000, head_dim=128), "mistral") | {"sliding_window": None}, PIXTRAL | {"image_size": 1024, "patch_size": 16}, image_token_index=10, vision_feature_layer=-1, vision_feature_select_strategy="full"), "text as mistralai/Mistral-Nemo-Instruct-2407 (its card); encoder: PixtralVisionConfig of transformers' documentation"),
+    (["tencent/Hunyuan-A13B-Instruct"], dense("HunYuanMoEV1ForCausalLM", 32, 4096, 3072, 32, 8, 128167, 32768, tied=True, model_type="hunyuan_v1_moe", num_experts=64, moe_topk=[8] * 32, moe_intermediate_size=[3072] * 32, num_shared_expert=[1] * 32, moe_layer_num_skipped=0, use_mixed_mlp_moe=True, use_qk_norm=True, use_cla=False), "Hunyuan-A13B report, table 1"),
+    (["baidu/ERNIE-4.5-21B-A3B-PT", "baidu/ERNIE-4.5-21B-A3B-Thinking"], dense("Ernie4_5_MoeForCausalLM", 28, 2560, 12288, 20, 4, 103424, 131072, tied=True, head_dim=128, model_type="ernie4_5_moe", moe_num_experts=64, moe_k=6, moe_num_shared_experts=2, moe_intermediate_size=1536, moe_layer_start_index=1, moe_layer_end_index=27, moe_layer_interval=1, use_bias=False), "Ernie4_5_MoeConfig of transformers' documentation, whose defaults are this model's"),
+    (["baidu/ERNIE-4.5-300B-A47B-PT"], dense("Ernie4_5_MoeForCausalLM", 54, 8192, 28672, 64, 8, 103424, 131072, model_type="ernie4_5_moe", moe_num_experts=64, moe_k=8, moe_num_shared_experts=0, moe_intermediate_size=3584, moe_layer_start_index=3, moe_layer_end_index=53, moe_layer_interval=1, use_bias=False), "ERNIE 4.5 report, table of the models"),
+    (["llava-hf/llava-1.5-7b-hf"], llava("7B"), "text as lmsys/vicuna-7b-v1.5 with 64 entries more; encoder: CLIP ViT-L/14 at 336 (LLaVA 1.5 report)"),
+    (["llava-hf/llava-1.5-13b-hf"], llava("13B"), "text as lmsys/vicuna-13b-v1.5 with 64 entries more; encoder: CLIP ViT-L/14 at 336 (LLaVA 1.5 report)"),
+    (["databricks/dbrx-instruct", "databricks/dbrx-base"], {"architectures": ["DbrxForCausalLM"], "model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 40, "max_seq_len": 32768, "vocab_size": 100352, "attn_config": {"model_type": "", "clip_qkv": 8, "kv_n_heads": 8, "rope_theta": 500000}, "ffn_config": {"model_type": "", "ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4, "ffn_act_fn": {"name": "silu"}, "moe_loss_weight": 0.05}, "tie_word_embeddings": False, "torch_dtype": "bfloat16"}, "databricks/dbrx README: 16 experts, 132 billion parameters"),
+    (["internlm/internlm3-8b-instruct"], dense("InternLM3ForCausalLM", 48, 4096, 10240, 32, 2, 128512, 32768, head_dim=128, model_type="internlm3", qkv_bias=False, bias=False, rope_scaling={"rope_type": "dynamic", "factor": 6.0}), "card of internlm3-8b-instruct: 8 billion parameters"),
+    (["internlm/internlm2_5-7b-chat", "internlm/internlm2-chat-7b"], dense("InternLM2ForCausalLM", 32, 4096, 14336, 32, 8, 92544, 32768, model_type="internlm2", bias=False), "InternLM2 report, table of the models"),
+    (["internlm/internlm2_5-20b-chat", "internlm/internlm2-chat-20b"], dense("InternLM2ForCausalLM", 48, 6144, 16384, 48, 8, 92544, 32768, model_type="internlm2", bias=False), "InternLM2 report, table of the models"),
+    (["nvidia/NVIDIA-Nemotron-Nano-9B-v2"], dense("NemotronHForCausalLM", 56, 4480, 15680, 40, 8, 131072, 131072, head_dim=128, model_type="nemotron_h", hybrid_override_pattern="M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-", mamba_num_heads=128, mamba_head_dim=80, ssm_state_size=128, n_groups=8, conv_kernel=4, chunk_size=128, expand=2, mlp_hidden_act="relu2", attention_bias=False, mlp_bias=False, use_bias=False, use_conv_bias=True), "Nemotron Nano 2 report, table of the architecture"),
+    (["ibm-granite/granite-4.0-h-small"], dense("GraniteMoeHybridForCausalLM", 40, 4096, 768, 32, 8, 100352, 131072, tied=True, model_type="granitemoehybrid", num_local_experts=72, num_experts_per_tok=10, shared_intermediate_size=1536, mamba_n_heads=128, mamba_d_head=64, mamba_d_state=128, mamba_n_groups=1, mamba_d_conv=4, mamba_expand=2, mamba_chunk_size=256, mamba_conv_bias=True, mamba_proj_bias=False, attention_bias=False, position_embedding_type="nope", layer_types=["attention" if i in (5, 15, 25, 35) else "mamba" for i in range(40)]), "card of granite-4.0-h-small, table of the architecture"),
+    (["LiquidAI/LFM2-1.2B"], dense("Lfm2ForCausalLM", 16, 2048, 12288, 32, 8, 65536, 128000, tied=True, model_type="lfm2", block_dim=2048, block_ff_dim=12288, block_auto_adjust_ff_dim=True, block_ffn_dim_multiplier=1.0, block_multiple_of=256, block_use_swiglu=True, conv_L_cache=3, conv_bias=False, conv_dim=2048, full_attn_idxs=[2, 5, 8, 10, 12, 14], layer_types=[FULL if i in (2, 5, 8, 10, 12, 14) else "conv" for i in range(16)]), "card of LFM2-1.2B: 10 convolutions and 6 attentions"),
+    (["tiiuae/Falcon-H1-7B-Instruct", "tiiuae/Falcon-H1-7B-Base"], dense("FalconH1ForCausalLM", 44, 3072, 12288, 12, 2, 130048, 262144, head_dim=128, model_type="falcon_h1", mamba_d_ssm=3072, mamba_n_heads=24, mamba_d_head=128, mamba_d_state=256, mamba_n_groups=1, mamba_d_conv=4, mamba_expand=2, mamba_chunk_size=256, mamba_conv_bias=True, mamba_proj_bias=False, mamba_rms_norm=False, mamba_use_mlp=True, attention_bias=False, mlp_bias=False, projectors_bias=False), "Falcon-H1 report, table of the architectures"),
+    (["CohereLabs/c4ai-command-a-03-2025", "CohereForAI/c4ai-command-a-03-2025"], dense("Cohere2ForCausalLM", 64, 12288, 36864, 96, 8, 256000, 131072, tied=True, model_type="cohere2", sliding_window=4096, layer_types=pattern([SLIDE, SLIDE, SLIDE, FULL], 64)), "Command A report: 111 billion parameters, one layer of four sees all"),
+    (["CohereLabs/c4ai-command-r7b-12-2024", "CohereForAI/c4ai-command-r7b-12-2024"], dense("Cohere2ForCausalLM", 32, 4096, 14336, 32, 8, 256000, 132096, tied=True, model_type="cohere2", sliding_window=4096, layer_types=pattern([SLIDE, SLIDE, SLIDE, FULL], 32)), "card of c4ai-command-r7b-12-2024; defaults of Cohere2Config in transformers' documentation"),
+    (["CohereLabs/aya-expanse-32b", "CohereForAI/aya-expanse-32b"], dense("CohereForCausalLM", 40, 8192, 24576, 64, 8, 256000, 131072, tied=True), "card of aya-expanse-32b"),
+    (["Qwen/Qwen3-Embedding-8B", "Qwen/Qwen3-Reranker-8B"], dense("Qwen3ForCausalLM", 36, 4096, 12288, 32, 8, 151665, 40960, head_dim=128), "trained from Qwen/Qwen3-8B-Base (its card): its shapes"),
+    (["Qwen/Qwen3-Embedding-4B", "Qwen/Qwen3-Reranker-4B"], dense("Qwen3ForCausalLM", 36, 2560, 9728, 32, 8, 151665, 40960, head_dim=128, tied=True), "trained from Qwen/Qwen3-4B-Base (its card): its shapes"),
+    (["Qwen/Qwen3-Embedding-0.6B", "Qwen/Qwen3-Reranker-0.6B"], dense("Qwen3ForCausalLM", 28, 1024, 3072, 16, 8, 151669, 32768, head_dim=128, tied=True), "trained from Qwen/Qwen3-0.6B-Base (its card): its shapes"),
+    (["LGAI-EXAONE/EXAONE-4.0-32B"], dense("Exaone4ForCausalLM", 64, 5120, 27392, 40, 8, 102400, 131072, head_dim=128, model_type="exaone4", sliding_window=4096, sliding_window_pattern="LLLG", layer_types=pattern([SLIDE, SLIDE, SLIDE, FULL], 64)), "card of EXAONE-4.0-32B, table of the architecture"),
+    (["LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct", "LGAI-EXAONE/EXAONE-Deep-7.8B"], exaone(32, 4096, 14336, 32, 8), "EXAONE 3.5 report, table 1"),
+    (["LGAI-EXAONE/EXAONE-3.5-32B-Instruct", "LGAI-EXAONE/EXAONE-Deep-32B"], exaone(64, 5120, 27392, 40, 8), "EXAONE 3.5 report, table 1"),
+    (["LGAI-EXAONE/EXAONE-3.5-2.4B-Instruct", "LGAI-EXAONE/EXAONE-Deep-2.4B"], exaone(30, 2560, 7168, 32, 8, tied=True), "EXAONE 3.5 report, table 1"),
+    (["allenai/Olmo-3-7B-Instruct", "allenai/Olmo-3-7B-Think", "allenai/Olmo-3-1025-7B"], dense("Olmo3ForCausalLM", 32, 4096, 11008, 32, 32, 100278, 65536, model_type="olmo3", sliding_window=4096, layer_types=pattern([SLIDE, SLIDE, SLIDE, FULL], 32)), "Olmo 3 report, table of the architectures"),
+    (["allenai/Olmo-3-32B-Think", "allenai/Olmo-3-1125-32B"], dense("Olmo3ForCausalLM", 64, 5120, 27648, 40, 8, 100278, 65536, model_type="olmo3", sliding_window=4096, layer_types=pattern([SLIDE, SLIDE, SLIDE, FULL], 64)), "Olmo 3 report, table of the architectures"),
+    (["arcee-ai/AFM-4.5B"], dense("ArceeForCausalLM", 36, 2560, 18432, 20, 4, 128004, 65536, head_dim=128, model_type="arcee", hidden_act="relu2", mlp_bias=False), "ArceeConfig of transformers' documentation; card of AFM-4.5B"),
+    (["swiss-ai/Apertus-70B-Instruct-2509", "swiss-ai/Apertus-70B-2509"], dense("ApertusForCausalLM", 80, 8192, 43008, 64, 8, 131072, 65536, model_type="apertus", hidden_act="xielu", qk_norm=True), "Apertus report, table of the architectures"),
+    (["swiss-ai/Apertus-8B-Instruct-2509", "swiss-ai/Apertus-8B-2509"], dense("ApertusForCausalLM", 32, 4096, 21504, 32, 8, 131072, 65536, model_type="apertus", hidden_act="xielu", qk_norm=True), "Apertus report, table of the architectures"),
+    (["OpenGVLab/InternVL3-8B", "OpenGVLab/InternVL3-8B-Instruct"], internvl(q2("7B", 32768), 151674), "InternVL3 report, table 1: InternViT-300M and Qwen2.5-7B"),
+    (["OpenGVLab/InternVL3-14B"], internvl(q2("14B", 32768), 151674), "InternVL3 report, table 1: InternViT-300M and Qwen2.5-14B"),
+    (["OpenGVLab/InternVL3-2B"], internvl(q2("1.5B", 32768), 151674), "InternVL3 report, table 1: InternViT-300M and Qwen2.5-1.5B"),
+    (["openbmb/MiniCPM4-8B", "openbmb/MiniCPM4.1-8B"], dense("MiniCPMForCausalLM", 32, 4096, 16384, 32, 2, 73448, 32768, model_type="minicpm", scale_depth=1.4, scale_emb=12, dim_model_base=256), "MiniCPM4 report; card of MiniCPM4-8B"),
+    (["Qwen/Qwen2-VL-2B-Instruct"], vl2("2B"), "text as Qwen/Qwen2-1.5B; encoder: Qwen2-VL report, table 1"),
+    (["Qwen/Qwen2-VL-7B-Instruct"], vl2("7B"), "text as Qwen/Qwen2-7B; encoder: Qwen2-VL report, table 1"),
+    (["Qwen/Qwen2-VL-72B-Instruct"], vl2("72B"), "text as Qwen/Qwen2-72B; encoder: Qwen2-VL report, table 1"),
+    (["deepseek-ai/DeepSeek-V2-Lite", "deepseek-ai/DeepSeek-V2-Lite-Chat", "deepseek-ai/DeepSeek-Coder-V2-Lite-Instruct", "deepseek-ai/DeepSeek-Coder-V2-Lite-Base"], LITE, "DeepSeek-V2 report, appendix B; DeepSeek-Coder-V2 report, which trained it further"),
+]
