@@ -26,6 +26,12 @@ pub fn own_cgroup(files: &str) -> String {
     format!("sh -c '{OWN_CGROUP}; grep -s . {files} | cat'")
 }
 
+/// Prints how often and how far the container's own memory cgroup filled, and the kills in it.
+#[must_use]
+pub fn own_kills() -> String {
+    own_cgroup("memory.events memory.oom_control memory.peak memory.max_usage_in_bytes")
+}
+
 /// Prints these files, and lines of `memory.stat` by their keys.
 #[must_use]
 pub fn own_cgroup_and_stat(files: &str, keys: &str) -> String {

@@ -47,10 +47,7 @@ pub fn last_before<'a>(
     samples: impl Iterator<Item = &'a Sample> + Clone,
     end: Option<Stamp>,
 ) -> Option<&'a Sample> {
-    /// The kubelet writes an end in whole seconds.
-    const ROUNDED_MS: i64 = 1000;
-    let in_time =
-        |s: &&Sample| s.stamp.zip(end).and_then(|(s, e)| s.ms_until(e)).is_none_or(|ms| ms >= -ROUNDED_MS);
+    let in_time = |s: &&Sample| s.stamp.zip(end).and_then(|(s, e)| s.reaches(e)) != Some(false);
     let mut best: Option<&Sample> = None;
     for s in samples.clone().filter(in_time) {
         let later =

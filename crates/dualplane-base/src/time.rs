@@ -48,6 +48,13 @@ impl Stamp {
         }
     }
 
+    /// Whether `later` is not before it, where the API or the kubelet wrote one of them in whole seconds.
+    #[must_use]
+    pub fn reaches(self, later: Self) -> Option<bool> {
+        const ROUNDED_MS: i64 = 1000;
+        self.ms_until(later).map(|ms| ms >= -ROUNDED_MS)
+    }
+
     /// Fills in a missing year: the one that brings it nearest to a stamp of another source of the same incident, so
     /// that 31 December and 1 January stay a second apart.
     #[must_use]

@@ -202,10 +202,8 @@ impl Owners {
     /// A kill at the limit of a cgroup that the record does not name, while a container at hand ran that could hold the victim:
     /// of the death of a child no status tells, so whose it was is open.
     pub(crate) fn may_be_inside(&self, oom: &OomRecord) -> bool {
-        let ran = |began: &Option<Stamp>| {
-            // The API counts in whole seconds.
-            began.zip(oom.stamp).and_then(|(b, at)| b.ms_until(at)).is_none_or(|ms| ms >= -1000)
-        };
+        let ran =
+            |began: &Option<Stamp>| began.zip(oom.stamp).and_then(|(b, at)| b.reaches(at)) != Some(false);
         let holds = |most: Option<Bytes>| !oom.victims.iter().any(|v| exceeds(v, most));
         nameless(oom)
             && oom.constraint == super::Constraint::Memcg

@@ -16,10 +16,8 @@ pub(super) fn of_two<'a>(status: &'a ContainerStatus, facts: &Facts) -> Option<&
 fn tells_why(end: &Termination, facts: &Facts) -> bool {
     let within = |hit: &Hit| {
         let (began, ended) = (end.started.zip(hit.stamp), end.finished.zip(hit.stamp));
-        // The API counts in whole seconds.
-        let after = |ms: i64| ms >= -1000;
-        began.and_then(|(b, at)| b.ms_until(at)).is_some_and(after)
-            && ended.and_then(|(e, at)| at.ms_until(e)).is_some_and(after)
+        began.and_then(|(b, at)| b.reaches(at)) == Some(true)
+            && ended.and_then(|(e, at)| at.reaches(e)) == Some(true)
     };
     let answered =
         |hit: &Hit| facts.logs.iter().any(|l| l.file == hit.place.file && l.last_served > hit.place.line);

@@ -127,9 +127,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
         add(
             "the OOM kills that the container's own cgroup counts",
             "oom_kill 0 rules out that the killed process was this container's; any other count proves that it was",
-            n.exec(&dualplane_base::command::own_cgroup(
-                "memory.events memory.oom_control memory.peak memory.max_usage_in_bytes",
-            )),
+            n.exec(&dualplane_base::command::own_kills()),
         );
     }
     match decided.class {

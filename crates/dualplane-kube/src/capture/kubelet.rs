@@ -64,10 +64,11 @@ async fn stats(cx: &Context<'_>) -> Result<SourceData, ApiError> {
     Ok(SourceData { bytes, ..SourceData::one(file) })
 }
 
-/// The pod's lines only: a full node has tens of thousands.
+/// The pod's lines, and how full the groups of all pods became: a full node has tens of thousands.
 async fn cadvisor_lines(cx: &Context<'_>) -> Result<SourceData, ApiError> {
+    let own = [format!("namespace=\"{}\"", cx.namespace), format!("pod=\"{}\"", cx.pod_name)];
     let mut filter =
-        LineFilter::new(vec![format!("namespace=\"{}\"", cx.namespace), format!("pod=\"{}\"", cx.pod_name)]);
+        LineFilter::new(|line| own.iter().all(|w| line.contains(w.as_str())) || of_all_pods(line));
     let bytes = cx.api.stream(&cx.node_proxy("metrics/cadvisor"), SHORT * 2, |c| filter.push(c)).await?;
     if filter.kept.is_empty() {
         return Ok(SourceData { bytes, ..SourceData::default() });
@@ -76,16 +77,26 @@ async fn cadvisor_lines(cx: &Context<'_>) -> Result<SourceData, ApiError> {
     Ok(SourceData { bytes, ..SourceData::one(file) })
 }
 
-/// Lines that hold all words.
-struct LineFilter {
-    words: Vec<String>,
+/// Peak and limit of a cgroup that holds pods: of the node's, or of a class of service.
+fn of_all_pods(line: &str) -> bool {
+    const NAMES: [&str; 2] = ["container_memory_max_usage_bytes{", "container_spec_memory_limit_bytes{"];
+    const ENDS: [&str; 3] = ["kubepods", "burstable", "besteffort"];
+    let id = || line.split_once("id=\"").and_then(|(_, rest)| rest.split_once('"')).map_or("", |(id, _)| id);
+    NAMES.iter().any(|n| line.starts_with(n))
+        && id().contains("kubepods")
+        && ENDS.iter().any(|e| id().trim_end_matches(".slice").ends_with(e))
+}
+
+/// The lines that somebody wants.
+struct LineFilter<F> {
+    wanted: F,
     open: Vec<u8>,
     kept: Vec<u8>,
 }
 
-impl LineFilter {
-    fn new(words: Vec<String>) -> Self {
-        Self { words, open: Vec::new(), kept: Vec::new() }
+impl<F: Fn(&str) -> bool> LineFilter<F> {
+    fn new(wanted: F) -> Self {
+        Self { wanted, open: Vec::new(), kept: Vec::new() }
     }
 
     fn push(&mut self, chunk: &[u8]) {
@@ -99,7 +110,7 @@ impl LineFilter {
             if part.ends_with(b"\n") {
                 let line = String::from_utf8_lossy(&self.open);
                 let room = self.kept.len() + self.open.len() <= MAX_LINES;
-                if room && self.words.iter().all(|w| line.contains(w.as_str())) {
+                if room && (self.wanted)(&line) {
                     self.kept.extend_from_slice(&self.open);
                 }
                 self.open.clear();
@@ -116,10 +127,31 @@ mod tests {
     fn lines_of_the_pod_are_kept_however_the_answer_is_cut() {
         let text = "a{namespace=\"n\",pod=\"p\"} 1\nb{namespace=\"n\",pod=\"q\"} 2\nc{pod=\"p\",namespace=\"n\"} 3\n";
         for size in [1, 7, 1000] {
-            let mut lines = LineFilter::new(vec!["namespace=\"n\"".into(), "pod=\"p\"".into()]);
+            let mut lines = LineFilter::new(|l| l.contains("namespace=\"n\"") && l.contains("pod=\"p\""));
             text.as_bytes().chunks(size).for_each(|c| lines.push(c));
             let kept = String::from_utf8(lines.kept).unwrap();
             assert_eq!(kept, "a{namespace=\"n\",pod=\"p\"} 1\nc{pod=\"p\",namespace=\"n\"} 3\n");
         }
+    }
+
+    #[test]
+    fn groups_of_pods_are_told_from_a_pod() {
+        let line =
+            |id: &str| format!("container_memory_max_usage_bytes{{container=\"\",id=\"{id}\",pod=\"\"}} 1 2");
+        for id in [
+            "/kubepods",
+            "/kubepods.slice",
+            "/kubelet/kubepods",
+            "/kubepods/burstable",
+            "/kubepods.slice/kubepods-besteffort.slice",
+        ] {
+            assert!(of_all_pods(&line(id)), "{id}");
+        }
+        for id in
+            ["/", "/system.slice", "/kubepods/burstable/pod42ff", "/kubepods.slice/kubepods-pod42.slice"]
+        {
+            assert!(!of_all_pods(&line(id)), "{id}");
+        }
+        assert!(!of_all_pods("container_memory_rss{id=\"/kubepods\"} 1"));
     }
 }

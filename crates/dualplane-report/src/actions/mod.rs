@@ -27,7 +27,7 @@ mod vram;
 mod watch;
 mod xid;
 
-pub(crate) use dualplane_base::command::{on_node, own_cgroup, own_cgroup_and_stat};
+pub(crate) use dualplane_base::command::{on_node, own_cgroup, own_cgroup_and_stat, own_kills};
 use serde::Serialize;
 
 use crate::budget::Budget;

@@ -21,12 +21,10 @@ pub(in crate::verdict) struct Living {
 impl Living {
     /// What was measured at this time is of this instance.
     pub(in crate::verdict) fn covers(&self, at: Option<Stamp>) -> bool {
-        // A kubelet writes starts in whole seconds.
-        const ROUNDED_MS: i64 = 1000;
         match (self.since, at) {
             // A tool's clock without a zone may be hours off the API's.
             (_, Some(Stamp::Wall { zoned: false, .. })) => true,
-            (Some(since), Some(at)) => since.ms_until(at).is_none_or(|ms| ms >= -ROUNDED_MS),
+            (Some(since), Some(at)) => since.reaches(at) != Some(false),
             (None, Some(_)) => !self.restarted,
             // A tool shows what runs while it is called.
             (_, None) => true,

@@ -6,7 +6,7 @@ mod node;
 mod pools;
 
 use super::check::Rest;
-use super::{Action, Context, Stage, names, of_limit, own_cgroup, promql, rollout, signatures};
+use super::{Action, Context, Stage, names, of_limit, own_kills, promql, rollout, signatures};
 use dualplane_base::Class;
 use dualplane_base::units::{Bytes, GIB, MIB, parse_k8s_memory};
 use dualplane_core::change::Change;
@@ -103,9 +103,7 @@ fn verify(cx: &Context<'_>, out: &mut Vec<Action>) {
     );
     // Nothing can be run in an init container that is done.
     if let Some(a) = out.last_mut().filter(|_| !init) {
-        a.commands.push(
-            n.exec(&own_cgroup("memory.events memory.oom_control memory.peak memory.max_usage_in_bytes")),
-        );
+        a.commands.push(n.exec(&own_kills()));
     }
 }
 
