@@ -114,13 +114,14 @@ def litgpt(c, known):
     return f"{org}/{name}", {"architectures": [arch], **config}
 
 # What some architectures call a shape.
-NAMES = {"hidden_size": ["d_model"], "num_hidden_layers": ["n_layers", "num_layers"], "num_attention_heads": ["n_heads"],
+NAMES = {"hidden_size": ["d_model", "n_embd"], "num_hidden_layers": ["n_layers", "num_layers", "n_layer"], "num_attention_heads": ["n_heads", "n_head"],
          "num_key_value_heads": ["num_kv_heads", "multi_query_group_num", "kv_n_heads"], "head_dim": ["kv_channels"],
-         "intermediate_size": ["ffn_hidden_size"], "vocab_size": ["padded_vocab_size"],
+         "intermediate_size": ["ffn_hidden_size", "ffn_dim", "n_inner"], "vocab_size": ["padded_vocab_size"],
          "num_experts": ["num_local_experts", "n_routed_experts", "moe_num_experts"], "shared": ["n_shared_experts", "moe_num_shared_experts", "num_shared_expert"],
          "dense_first": ["first_k_dense_replace", "moe_layer_start_index"]}
 # Feed-forwards without a gate.
-UNGATED = ("GPTNeoXForCausalLM", "PhiForCausalLM", "FalconForCausalLM", "Starcoder2ForCausalLM", "ArceeForCausalLM", "ApertusForCausalLM", "NemotronHForCausalLM")
+UNGATED = ("GPTNeoXForCausalLM", "PhiForCausalLM", "FalconForCausalLM", "Starcoder2ForCausalLM", "ArceeForCausalLM", "ApertusForCausalLM", "NemotronHForCausalLM", "NemotronForCausalLM",
+           "GPTJForCausalLM", "GPT2LMHeadModel", "BloomForCausalLM", "OPTForCausalLM", "GPTBigCodeForCausalLM")
 
 def shapes(config):
     t = dict(config.get("text_config") or config.get("llm_config") or config)
@@ -128,6 +129,10 @@ def shapes(config):
         t |= t.get(part, {})
     for name, others in NAMES.items():
         t.setdefault(name, next((t[o] for o in others if t.get(o) is not None), None))
+    # GPT-2 and its kin count by the hidden size what they do not say.
+    t["intermediate_size"] = t["intermediate_size"] or 4 * t["hidden_size"]
+    if t.get("multi_query") and t["num_key_value_heads"] is None:
+        t["num_key_value_heads"] = 1
     return {k: v[0] if isinstance(v, list) and v and k != "layer_types" else v for k, v in t.items()}
 
 def attention(t):
@@ -154,11 +159,18 @@ def parameters(config):
     if t.get("block_auto_adjust_ff_dim"):
         width = width * 2 // 3
     dense = t["dense_first"] or 0 if experts else layers
-    routed = (experts or 0) * width + (t["shared"] or 0) * width + (t.get("shared_intermediate_size") or 0)
+    routed = (experts or 0) * width + (t["shared"] or 0) * width
+    routed += t.get("shared_intermediate_size") or t.get("shared_expert_intermediate_size") or 0
+    if period := t.get("expert_layer_period"):
+        dense = layers - layers // period
     mlps, attentions, states = layers, layers, 0
     if order := t.get("hybrid_override_pattern"):
         mlps, attentions, states = order.count("-"), order.count("*"), order.count("M")
         dense = mlps
+    elif period := t.get("attn_layer_period"):
+        # Mamba 1: its two large projections have six widths of the hidden size.
+        attentions = layers // period
+        states, t["mamba_n_heads"], t["mamba_d_head"], t["mamba_n_groups"] = layers - attentions, 2, h, 0
     elif arch == "FalconH1ForCausalLM":
         states = layers
     elif "mamba" in (t.get("layer_types") or []):
@@ -192,12 +204,15 @@ PUBLISHED = {"gemma-2b": 2.51, "gemma-7b": 8.54, "gemma-2-2b": 2.61, "gemma-2-9b
              "Mistral-Large-Instruct": 123.0, "mathstral-7B": 7.25, "Llama-3.2-1B": 1.24, "Llama-3.2-3B": 3.21, "open_llama_3b": 3.43,
              "Qwen3-1.7B": 1.72, "Platypus-30B": 32.5, "MicroLlama": 0.3, "Qwen2-1.5B": 1.54, "Qwen2-7B": 7.62,
              "Mistral-Nemo": 12.25, "Small-24B": 23.6, "Small-3": 23.6, "Devstral": 23.6, "FreeWilly2": 69.0, "Phi-3-medium": 14.0,
-             "SmolLM2-1.7B": 1.71, "granite-3.1-8b": 8.1, "granite-3.2-8b": 8.1, "granite-3.3-8b": 8.1, "granite-3.1-2b": 2.5, "granite-3.2-2b": 2.5, "granite-3.3-2b": 2.5, "command-r-v01": 35.0, "command-r-plus": 104.0, "Qwen1.5-0.5B": 0.46, "Qwen1.5-7B": 7.72, "starcoder2-7b": 7.17, "starcoder2-15b": 15.96, "aya-expanse-8b": 8.03, "SmolLM3-3B": 3.08, "QwQ-32B": 32.8,
+             "SmolLM2-1.7B": 1.71, "granite-3.1-8b": 8.1, "granite-3.2-8b": 8.1, "granite-3.3-8b": 8.1, "granite-3.1-2b": 2.5, "granite-3.2-2b": 2.5, "granite-3.3-2b": 2.5, "command-r-v01": 35.0, "command-r-plus": 104.0, "Qwen1.5-0.5B": 0.46, "Qwen1.5-7B": 7.72, "starcoder2-3b": 3.03, "starcoder2-7b": 7.17, "starcoder2-15b": 15.96, "aya-expanse-8b": 8.03, "SmolLM3-3B": 3.08, "QwQ-32B": 32.8,
              "GLM-4.5": 355.0, "GLM-4.6": 355.0, "GLM-4.7": 355.0, "GLM-4.5-Air": 106.0, "GLM-4-9B": 9.4, "glm-4-9b": 9.4, "GLM-Z1-9B": 9.4, "Magistral-Small": 23.6,
              "Mistral-Small-3.1": 24.0, "Mistral-Small-3.2": 24.0, "Magistral-Small-2509": 24.0, "pixtral-12b": 12.7, "Hunyuan-A13B": 80.4, "llava-1.5-7b": 7.06, "llava-1.5-13b": 13.35, "dbrx": 132.0,
-             "internlm3-8b": 8.8, "internlm2_5-7b": 7.74, "internlm2-chat-7b": 7.74, "internlm2_5-20b": 19.86, "internlm2-chat-20b": 19.86, "granite-4.0-h-small": 32.0, "LFM2-1.2B": 1.17, "Falcon-H1-7B": 7.59,
+             "internlm3-8b": 8.8, "internlm2_5-7b": 7.74, "internlm2-chat-7b": 7.74, "internlm2-7b": 7.74, "internlm2_5-20b": 19.86, "internlm2-chat-20b": 19.86, "granite-4.0-h-small": 32.0, "LFM2-1.2B": 1.17, "Falcon-H1-7B": 7.59,
              "command-a-03-2025": 111.0, "command-r7b": 8.03, "aya-expanse-32b": 32.3, "Qwen3-Embedding-8B": 7.57, "Qwen3-Reranker-8B": 7.57,
-             "Qwen2-VL-2B": 2.2, "Qwen2-VL-7B": 8.29, "Qwen2-VL-72B": 73.4, "InternVL3-8B": 7.94, "InternVL3-14B": 15.1, "InternVL3-2B": 2.09, "DeepSeek-V2-Lite": 15.7, "Coder-V2-Lite": 15.7,
+             "Qwen2-VL-2B": 2.2, "Qwen2-VL-7B": 8.29, "Qwen2-VL-72B": 73.4, "InternVL3-8B": 7.94, "InternVL3-14B": 15.1, "InternVL3-2B": 2.09, "DeepSeek-V2-Lite": 15.7, "DeepSeek-Coder-V2-Lite": 15.7,
+             "OLMoE-1B-7B": 6.92, "Phi-3.5-MoE": 41.9, "Qwen1.5-MoE-A2.7B": 14.3, "Qwen2-57B": 57.4, "gpt-j-6b": 6.05, "gpt2": 0.124, "gpt2-medium": 0.355, "gpt2-large": 0.774, "gpt2-xl": 1.56,
+             "bloom": 176.2, "bloomz": 176.2, "bloom-7b1": 7.07, "bloomz-7b1": 7.07, "bloom-3b": 3.0, "bloomz-3b": 3.0, "starcoder": 15.5, "Jamba": 51.6, "Minitron-8B": 8.27, "GLM-4.7-Flash": 30.0,
+             "ERNIE-4.5-0.3B": 0.36, "DeepSeek-V2": 236.0, "DeepSeek-Coder-V2": 236.0, "granite-4.0-h-tiny": 6.94, "chatglm3-6b": 6.24, "QVQ-72B": 73.4, "command-a-reasoning": 111.0,
              "MiniCPM4": 8.19, "AFM-4.5B": 4.6, "Seed-OSS": 36.2}
 
 def check(name, config):
@@ -298,7 +313,9 @@ TYPED = {"deepseek-r1:1.5b": "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", "deeps
          "llama3.2": "meta-llama/Llama-3.2-3B", "llama3.2:1b": "meta-llama/Llama-3.2-1B-Instruct", "llama3.3": "meta-llama/Llama-3.3-70B-Instruct"}
 
 def normal(id):
-    return "".join(c for c in id.lower() if c.isalnum() or c == "/")
+    """As catalogue.rs does it: separators count between digits only."""
+    between = re.sub(r"(?<=[0-9])[^a-z0-9/]+(?=[0-9])", "|", id.lower())
+    return re.sub(r"[^a-z0-9/|]", "", between)
 
 def main(wheel):
     rows = tomllib.loads((HERE.parent / "architectures.toml").read_text())["architecture"]

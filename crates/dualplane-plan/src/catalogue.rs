@@ -28,9 +28,28 @@ const TYPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/typed.rs"));
 /// Words that publishers put behind the name of one and the same configuration.
 const ENDINGS: [&str; 8] = ["instruct", "chat", "it", "hf", "base", "pt", "latest", "fp16"];
 
-/// Small letters, no separators: `Qwen/Qwen3-8B` and `qwen/qwen3_8b` meet.
+/// Small letters, and no separators but between digits: `Qwen/Qwen3-8B` and `qwen/qwen3_8b` meet, `opt-1.3b` and `opt-13b` do
+/// not.
 fn normal(id: &str) -> String {
-    id.chars().filter(|c| c.is_alphanumeric() || *c == '/').map(|c| c.to_ascii_lowercase()).collect()
+    let mut out = String::with_capacity(id.len());
+    let mut apart = false;
+    for c in id.chars() {
+        if !(c.is_alphanumeric() || c == '/') {
+            apart = true;
+            continue;
+        }
+        if apart && c.is_ascii_digit() && out.ends_with(|p: char| p.is_ascii_digit()) {
+            out.push('.');
+        }
+        out.push(c.to_ascii_lowercase());
+        apart = false;
+    }
+    out
+}
+
+/// Without those between digits as well, as `llama31-8b`: for a name that is none as it stands.
+fn run_together(normal: &str) -> String {
+    normal.replace('.', "")
 }
 
 /// The name alone, without organisation.
@@ -96,6 +115,7 @@ pub fn find(id: &str) -> Option<&'static CatalogueEntry> {
         .or_else(|| of_maker(|n| bare(n) == bare(&name)))
         .or_else(|| library_of(&name))
         .or_else(|| begun(id))
+        .or_else(|| of_maker(|n| run_together(bare(n)) == run_together(bare(&name))))
 }
 
 /// Publishers of copies of others' models: what they changed is the quantisation, a template or a tokenizer.
@@ -132,8 +152,7 @@ fn shape(config: &str) -> Option<serde_json::Value> {
 
 /// `mistral-7b` is the library's `mistral:7b`.
 fn library_of(name: &str) -> Option<&'static CatalogueEntry> {
-    let letters = |t: &str| t.replace(|c: char| !c.is_ascii_alphanumeric(), "").to_ascii_lowercase();
-    TYPED.iter().find(|(t, _)| t.contains(':') && letters(t) == name).and_then(|(_, id)| find(id))
+    TYPED.iter().find(|(t, _)| t.contains(':') && normal(t) == name).and_then(|(_, id)| find(id))
 }
 
 /// A name that was broken off at a dash, where it fits the names of one model only: `qwen3-next-80b`. What is quantised
@@ -249,8 +268,13 @@ mod tests {
     /// Billions of parameters that a name says: `Qwen3-30B-A3B` has 30.
     fn said(name: &str) -> Option<f64> {
         // Names that round far, or count what is active: what their publishers count.
-        let published =
-            [("llama4maverick", 400.0), ("llama4scout", 109.0), ("falcon31b", 1.67), ("gemma22b", 2.61)];
+        let published = [
+            ("llama4maverick", 400.0),
+            ("llama4scout", 109.0),
+            ("falcon3.1b", 1.67),
+            ("gemma2.2b", 2.61),
+            ("olmoe1b7b", 6.92),
+        ];
         let own = normal(name);
         if let Some((_, n)) = published.iter().find(|(p, _)| name_of(&own).starts_with(p)) {
             return Some(*n);
@@ -308,6 +332,9 @@ mod tests {
             ("mistral", "mistralai/Mistral-7B-v0.3"),
             ("deepseek-r1:70b", "deepseek-ai/DeepSeek-R1-Distill-Llama-70B"),
             ("phi4", "microsoft/phi-4"),
+            ("opt-13b", "facebook/opt-13b"),
+            ("opt-1.3b", "facebook/opt-1.3b"),
+            ("llama31-8b", "meta-llama/Meta-Llama-3.1-8B"),
             ("Llama-3-8B", "meta-llama/Meta-Llama-3-8B"),
             ("gpt-oss:20b", "openai/gpt-oss-20b"),
             ("Qwen2.5-VL-7B", "Qwen/Qwen2.5-VL-7B-Instruct"),

@@ -15,8 +15,8 @@ fn the_kept_answers_are_reached() {
 #[test]
 fn models_of_the_catalogue_are_planned_as_the_engine_builds_them() {
     let rows = root().join("testdata/plan/catalogue.jsonl");
-    // Three differ in what the engine's module is called: a shared feed-forward, a convolution, an output layer.
-    let bounds = ["--min-kv", "100", "--min-weights", "100", "--min-classes", "96"];
+    // The totals are held; a class is named by what the engine calls its modules, and `fc1` tells nothing.
+    let bounds = ["--min-kv", "100", "--min-weights", "100", "--min-classes", "80"];
     let o = run(&[&["dev", "oracle", rows.to_str().unwrap()], &bounds[..]].concat());
     assert_eq!(code(&o), 0, "{}", stdout(&o));
 }
