@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dualplane_core::knowledge::KnowledgeError;
 use dualplane_node::gpu::Gpus;
 
-use super::judge::{Cluster, Judge};
+use super::outside::{Cluster, Judge};
 use crate::health::Health;
 use crate::incident::StoreError;
 use crate::observe;

@@ -16,6 +16,7 @@ mod judge;
 mod keeper;
 mod later;
 mod origin;
+mod outside;
 mod quotes;
 #[expect(clippy::module_inception, reason = "the thread that gives the folder its name")]
 mod recorder;
@@ -29,6 +30,6 @@ pub use bundle::Author;
 pub use config::{Config, Counts, Dependencies, RecorderError};
 pub use container_ref::ContainerRef;
 pub use decide::Exit;
-pub use judge::{Cluster, ClusterTrouble, Judge, Judged};
 pub use keeper::{KeptCounts, Shared, incidents_dir};
+pub use outside::{Cluster, ClusterTrouble, Judge, Judged};
 pub use recorder::Recorder;
