@@ -97,7 +97,6 @@ fn positions(rope: Option<&Value>, max_position: u64) -> u64 {
         // The table covers the scaled context (vLLM layers/rotary_embedding/*_rope.py).
         "yarn" | "deepseek_yarn" => (original.unwrap_or(max_position) as f64 * factor) as u64,
         "linear" => (max_position as f64 * factor) as u64,
-        "dynamic" if rope.get("alpha").is_none() => (max_position as f64 * factor) as u64,
         // One table for short and one for long contexts, end to end.
         "longrope" | "su" => max_position.saturating_add(original.unwrap_or(0)),
         _ => max_position,
@@ -119,8 +118,13 @@ fn rotated(model: &Model, rope: Option<&Value>, head_dim: u64) -> u64 {
     if rope.is_some_and(|r| kind(r) == "proportional") {
         return head_dim;
     }
-    // vLLM models/chatglm.py rotates half of a head, whatever the config says.
-    let share = if model.architecture.starts_with("ChatGLM") { Some(0.5) } else { share };
+    // vLLM models/chatglm.py rotates half of a head, whatever the config says; glm.py, glm4.py and glm4_moe.py where it says
+    // nothing.
+    let share = match model.architecture.as_str() {
+        a if a.starts_with("ChatGLM") => Some(0.5),
+        a if a.starts_with("Glm") => share.or(Some(0.5)),
+        _ => share,
+    };
     share.map_or(head_dim, |s| (head_dim as f64 * s) as u64)
 }
 

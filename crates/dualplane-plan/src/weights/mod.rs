@@ -52,9 +52,17 @@ fn one(
     // vLLM models/whisper.py: a plain embedding, neither padded nor cut.
     let rows = if model.family == Family::Whisper { model.vocab_size } else { rows };
     let everywhere = model.traits.everywhere;
+    // vLLM models/opt.py: words may be narrower than the layers, with a projection before and behind them.
+    let said = || model.text.get("word_embed_proj_dim").and_then(super::model::keys::number);
+    let narrow = said().filter(|w| model.family == Family::Opt && *w != model.hidden_size);
+    let width = narrow.unwrap_or(model.hidden_size);
+    if narrow.is_some() {
+        let ends = u64::from(first).saturating_add(u64::from(last));
+        t.add(TensorClass::Other, [ends, width, model.hidden_size, rank.element]);
+    }
     if first || (last && model.tied) || everywhere != Everywhere::Nothing {
-        t.add(TensorClass::Embeddings, [rows, model.hidden_size, rank.element]);
-        t.allocated(super::arith::mul([rows, model.hidden_size, rank.element]), 1);
+        t.add(TensorClass::Embeddings, [rows, width, rank.element]);
+        t.allocated(super::arith::mul([rows, width, rank.element]), 1);
     }
     let positions = match model.traits.positions {
         Positions::Learned => model.max_position,

@@ -50,7 +50,8 @@ pub(super) fn shared(t: &mut Tally<'_>, model: &Model) {
     let on = |name: &str| model.text.get(name).and_then(serde_json::Value::as_bool) == Some(true);
     let users = model.layers.iter().filter(|l| matches!(l.attention, Attention::Gqa(_))).count() as u64;
     let (hidden, element, tp) = (model.hidden_size, t.rank.element, t.rank.tp);
-    let blocks = key("num_mem_blocks", 1);
+    // A block that no layer uses is not built.
+    let blocks = key("num_mem_blocks", 1).min(users);
     let inner = key("attention_hidden_size", mul([2, hidden]));
     let width = key("intermediate_size", mul([4, hidden]));
     t.add(A, [blocks, floor_div(mul([4, inner]).saturating_sub(inner), tp), inner, element]);

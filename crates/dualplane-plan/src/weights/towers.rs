@@ -8,7 +8,7 @@ use super::tally::Tally;
 use crate::arith::{floor_div, mul};
 use crate::model::keys::number;
 use crate::model::{Encoder, Model};
-use crate::outcome::TensorClass::Vision;
+use crate::outcome::TensorClass::{Rotary, Vision};
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
     match e.family.as_str() {
@@ -71,6 +71,9 @@ fn glm_ocr(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
     let wide = model.text.get("intermediate_size").and_then(number).unwrap_or(0);
     cut = cut.saturating_add(mul([out, out])).saturating_add(mul([3, out, wide]));
     put(t, cuts, cut, whole);
+    // 8,192 positions of half a head.
+    let element = t.rank.element;
+    t.add(Rotary, [8192, floor_div(h, 2 * e.heads.max(1)), element]);
 }
 
 /// vLLM models/paddleocr_vl.py: SigLIP, and a projector of neighbouring patches that nothing cuts.
@@ -210,9 +213,13 @@ fn outline(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
         }
         None => mul([text, text.saturating_add(h)]),
     };
-    // vLLM models/llava.py, mistral3.py: theirs is cut like a feed-forward.
-    let of_llava = ["LlavaForConditionalGeneration", "LlavaNextForConditionalGeneration"];
-    if of_llava.contains(&model.architecture.as_str()) || model.architecture.starts_with("Mistral3") {
+    // vLLM models/llava.py, mistral3.py, cohere2_vision.py: theirs is cut like a feed-forward.
+    let cuts_it = [
+        "LlavaForConditionalGeneration",
+        "LlavaNextForConditionalGeneration",
+        "Cohere2VisionForConditionalGeneration",
+    ];
+    if cuts_it.contains(&model.architecture.as_str()) || model.architecture.starts_with("Mistral3") {
         cut = cut.saturating_add(projector);
     } else {
         whole = whole.saturating_add(projector);

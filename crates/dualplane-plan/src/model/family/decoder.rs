@@ -17,10 +17,15 @@ pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
 }
 
 /// The window that transformers' configuration class fills in where the config says nothing; `null` is none
-/// (transformers models/mistral/configuration_mistral.py).
+/// (transformers models/mistral/configuration_mistral.py, qwen3_moe/configuration_qwen3_moe.py).
 fn filled_in(cx: &Context<'_>) -> Option<u64> {
     let class = cx.keys.str("model_type");
-    (cx.keys.lacks("sliding_window") && matches!(class, Some("mistral" | "ministral"))).then_some(4096)
+    let fills = match class {
+        Some("mistral" | "ministral") => true,
+        Some("qwen3_moe") => cx.keys.bool("use_sliding_window") == Some(true),
+        _ => false,
+    };
+    (fills && cx.keys.lacks("sliding_window")).then_some(4096)
 }
 
 /// The window of layer `index`, if it has one.

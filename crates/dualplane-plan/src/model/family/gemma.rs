@@ -32,7 +32,10 @@ pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
             if !full && let Some(window) = window {
                 gqa.reach = Reach::Sliding(window);
             }
-            gqa.shares_kv = i >= cx.layers.saturating_sub(shared);
+            // The layer whose cache it shares lies one or, for a window, two before the first that shares.
+            let first = cx.layers.saturating_sub(shared);
+            let back = if cx.architecture.starts_with("Gemma3n") && !full { 2 } else { 1 };
+            gqa.shares_kv = i >= first && first >= back;
             let own = own_head_dim(cx, i);
             if let Some(head_dim) = own {
                 (gqa.head_dim, gqa.v_head_dim) = (head_dim, head_dim);
