@@ -112,11 +112,21 @@ fn shared(s: &Scene<'_>) -> Option<Suspect> {
         what,
         bytes: Some(shmem),
         because: vec![format!(
-            "shared memory of {of}: {shmem}, {:.0} % of the limit; pinned memory and tmpfs count as shared",
-            share * 100.0
+            "shared memory of {of}: {shmem}, {}; pinned memory and tmpfs count as shared",
+            of_the_limit(share)
         )],
         rank: share,
     })
+}
+
+/// What processes hold counts shared pages once for each, and pages that another cgroup was charged: more than the limit is
+/// no share of it.
+fn of_the_limit(share: f64) -> String {
+    if share > 1.0 {
+        "as much as the limit or more (pages of files and shared memory count in each process)".to_owned()
+    } else {
+        format!("{:.0} % of the limit", share * 100.0)
+    }
 }
 
 /// The largest process is none of the server's.
@@ -128,7 +138,7 @@ fn stranger(s: &Scene<'_>) -> Option<Suspect> {
     (share >= LEAST_SHARE && !own).then(|| Suspect {
         what: format!("{}, which is not the server's own process", name(comm)),
         bytes: Some(*bytes),
-        because: vec![format!("{} held {bytes}, {:.0} % of the limit", name(comm), share * 100.0)],
+        because: vec![format!("{} held {bytes}, {}", name(comm), of_the_limit(share))],
         rank: share + 0.1,
     })
 }
@@ -182,10 +192,7 @@ fn workers(s: &Scene<'_>) -> Option<Suspect> {
     Some(Suspect {
         what: format!("{n} processes of about {each} each: ranks, API servers or data-loading workers"),
         bytes: Some(sum),
-        because: vec![format!(
-            "{n} × {each} = {sum}, {:.0} % of the limit; each worker has its own copy",
-            share * 100.0
-        )],
+        because: vec![format!("{n} × {each} = {sum}, {}; each worker has its own copy", of_the_limit(share))],
         rank: share * 0.85,
     })
 }

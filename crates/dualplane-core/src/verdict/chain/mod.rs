@@ -19,28 +19,27 @@ pub(super) const LINKED_MS: i64 = 15 * 60 * 1000;
 
 /// Candidates that are memory errors of this incident in causal order, each class once; empty where there is none.
 pub(super) fn causal(all: &[Candidate], facts: &Facts, subject: &Subject) -> Vec<Candidate> {
-    let mut fatal: Vec<&Candidate> = all
-        .iter()
-        .filter(|c| {
-            c.weight == Weight::Fatal
-                && !of_an_earlier_life(c, facts)
-                && !before_the_start(c, subject)
-                && !before_it_ran(c, subject)
-        })
-        .collect();
+    let of_this_life = |c: &&Candidate| {
+        !of_an_earlier_life(c, facts) && !before_the_start(c, subject) && !before_it_ran(c, subject)
+    };
+    let mut fatal: Vec<&Candidate> =
+        all.iter().filter(|c| c.weight == Weight::Fatal).filter(of_this_life).collect();
     // A fault of some card of the node ends no process with an error of memory: what died of memory had a card that worked.
-    if fatal.iter().any(|c| c.class != Class::XidHardware && !c.untied) {
-        fatal.retain(|c| !(c.from == Source::Kernel && c.class == Class::XidHardware && c.untied));
-    }
+    let of_memory = fatal.iter().any(|c| c.class != Class::XidHardware && !c.untied);
+    let worked = |c: &&Candidate| {
+        !(of_memory && c.from == Source::Kernel && c.class == Class::XidHardware && c.untied)
+    };
+    fatal.retain(worked);
     let firsts = links(&fatal, facts).in_order(facts);
     if firsts.is_empty() {
         return Vec::new();
     }
     let mut out: Vec<Candidate> = firsts.into_iter().cloned().collect();
     // Other classes that the same logs show later (a rank with another first error, KV pressure before the end).
-    for c in all.iter().filter(|c| c.weight <= Weight::Degraded) {
+    for c in all.iter().filter(|c| c.weight <= Weight::Degraded).filter(worked) {
         if !out.iter().any(|o| o.class == c.class) {
-            out.push(c.clone());
+            // What ended a life before this one is told, and followed of nothing.
+            out.push(Candidate { untied: c.untied || !of_this_life(&c), ..c.clone() });
         }
     }
     if let Some(earlier) = out.first().and_then(|first| first_sign(first, all)) {
