@@ -42,7 +42,9 @@ pub struct Death {
 pub fn table() -> Vec<Death> {
     let mut all = Vec::new();
     let version: Value = serde_json::from_str(&crate::harness::kubectl(&["version", "-o", "json"])).unwrap();
-    let minor = version["serverVersion"]["minor"].as_str().unwrap().parse::<i64>().unwrap();
+    // "v1.30.14"; an older one that was built here does not say its minor version apart.
+    let whole = version["serverVersion"]["gitVersion"].as_str().unwrap();
+    let minor = whole.split('.').nth(1).unwrap().parse::<i64>().unwrap();
     let mut files: Vec<_> =
         std::fs::read_dir(root().join("e2e/deaths")).unwrap().map(|f| f.unwrap().path()).collect();
     files.sort();
