@@ -204,15 +204,18 @@ impl Model {
         let index = files.safetensors_index.map(|t| parse("model.safetensors.index.json", t)).transpose()?;
         // A wrapper says it for the language model inside; an architecture of its own reads its text's configuration.
         let (first, second) = match tie_of {
-            family::Tie::Wrapper => (config, text),
+            family::Tie::Wrapper | family::Tie::Either => (config, text),
             family::Tie::LanguageModel => (text, config),
         };
+        let says = |of: &Value| of.get("tie_word_embeddings").and_then(Value::as_bool) == Some(true);
+        let either = tie_of == family::Tie::Either && (says(config) || says(text));
         let tied = first
             .get("tie_word_embeddings")
             .or_else(|| second.get("tie_word_embeddings"))
             .and_then(Value::as_bool)
             // What its class in transformers sets.
-            .unwrap_or(traits.tied);
+            .unwrap_or(traits.tied)
+            || either;
         // Names of language models stand for what has no tower, whatever their config holds.
         let text_only = estimated.is_none() && !traits.inner && architecture.ends_with("ForCausalLM");
         let encoder: Option<Encoder> = encoder::read(config, &architecture).filter(|_| !text_only);

@@ -141,6 +141,8 @@ pub(crate) enum Tie {
     Wrapper,
     /// The language model's.
     LanguageModel,
+    /// None: one that says so is enough.
+    Either,
 }
 
 /// Whose model code the engine runs.
