@@ -77,7 +77,7 @@ fn constants(signatures: &[Value]) -> String {
             field(name, |v| format!("Some({})", text(v)), "None");
         }
         field("literals", texts, "");
-        for name in ["context", "unless"] {
+        for name in ["words", "context", "unless"] {
             field(name, texts, "Cow::Borrowed(&[])");
         }
         field("mark", |v| format!("Mark::{}", variant(v)), "");

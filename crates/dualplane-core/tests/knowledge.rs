@@ -92,6 +92,30 @@ fn every_entry_keeps_the_rules() {
     assert_eq!(check(&k, &[wrong]).len(), 2);
 }
 
+/// The words that are looked for before a pattern stand in every line that it finds, whoever's line it is.
+#[test]
+fn words_stand_wherever_their_pattern_does() {
+    let k = Knowledge::embedded().unwrap();
+    let everyday = fs::read_to_string(root().join("everyday.log")).unwrap();
+    let mut lines: Vec<String> = everyday.lines().map(str::to_owned).collect();
+    for e in examples() {
+        lines.extend(e.hits.into_iter().chain(e.misses));
+    }
+    // Whatever the case in which they are printed.
+    let loud: Vec<String> = lines.iter().map(|l| l.to_ascii_uppercase()).collect();
+    let mut found = 0;
+    for s in k.signatures().iter().filter(|s| !s.words.is_empty()) {
+        assert!(s.words.iter().all(|w| *w == w.to_ascii_lowercase()), "{}: words are in small letters", s.id);
+        let pattern = regex::Regex::new(s.pattern.as_deref().unwrap()).unwrap();
+        for line in lines.iter().chain(&loud).filter(|l| pattern.is_match(l)) {
+            let small = line.to_ascii_lowercase();
+            assert!(s.words.iter().any(|w| small.contains(w.as_ref())), "{}: {line}", s.id);
+            found += 1;
+        }
+    }
+    assert!(found > 300, "only {found}");
+}
+
 /// An example as the only line of a log: what it proves must come out, and never another plane.
 #[test]
 fn an_example_alone_never_ends_in_another_plane() {

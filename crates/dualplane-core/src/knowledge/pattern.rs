@@ -11,12 +11,18 @@ use regex_automata::meta::{BuildError, Config, Regex};
 use regex_automata::util::captures::Captures;
 use regex_automata::util::syntax;
 
+use super::signature::Text;
+
 /// Lines after which the engines for many lines are built: they cost about what so many lines cost without them.
 const FEW: u32 = 32;
+
+/// So many lines are looked through for words first: a large log asks the pattern, whose fast engines read a line sooner.
+const LOOKED_THROUGH: u32 = 256;
 
 /// A pattern, as far as it was compiled.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
+    looked_through: AtomicU32,
     few: OnceLock<Option<Regex>>,
     many: OnceLock<Option<Regex>>,
     asked: AtomicU32,
@@ -32,11 +38,22 @@ impl Clone for Pattern {
 impl Pattern {
     /// Not compiled yet.
     pub(super) const fn new() -> Self {
-        Self { few: OnceLock::new(), many: OnceLock::new(), asked: AtomicU32::new(0) }
+        Self {
+            looked_through: AtomicU32::new(0),
+            few: OnceLock::new(),
+            many: OnceLock::new(),
+            asked: AtomicU32::new(0),
+        }
     }
 
     /// The groups of the first place where the pattern of this text stands; `None` also where it does not compile.
-    pub(super) fn captures(&self, pattern: &str, line: &[u8]) -> Option<Captures> {
+    pub(super) fn captures(&self, pattern: &str, words: &[Text], line: &[u8]) -> Option<Captures> {
+        if !words.is_empty() && self.looked_through.load(Ordering::Relaxed) < LOOKED_THROUGH {
+            self.looked_through.fetch_add(1, Ordering::Relaxed);
+            if !has_any(words, line) {
+                return None;
+            }
+        }
         let regex = if self.asked.load(Ordering::Relaxed) < FEW {
             self.asked.fetch_add(1, Ordering::Relaxed);
             self.few.get_or_init(|| compile(pattern, &for_few()).ok())
@@ -48,6 +65,12 @@ impl Pattern {
         regex.captures(line, &mut captures);
         captures.is_match().then_some(captures)
     }
+}
+
+/// Whether one of these, in small letters, stands in the line.
+fn has_any(words: &[Text], line: &[u8]) -> bool {
+    let line = line.to_ascii_lowercase();
+    words.iter().any(|w| memchr::memmem::find(&line, w.as_bytes()).is_some())
 }
 
 /// The names of groups that took part in a match, and what they hold.
@@ -109,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_pattern_that_does_not_compile_finds_nothing_and_says_why() {
-        assert!(Pattern::default().captures("(", b"(").is_none());
+        assert!(Pattern::default().captures("(", &[], b"(").is_none());
         assert!(check("(").is_err() && check("(?P<n>a)").is_ok());
     }
 
@@ -118,7 +141,7 @@ mod tests {
         let pattern = Pattern::default();
         for _ in 0..FEW + 2 {
             let line = b"took 12 of 16 GiB";
-            let found = pattern.captures(r"took (?P<used>\d+) of (\d+)(?P<none> KiB)?", line).unwrap();
+            let found = pattern.captures(r"took (?P<used>\d+) of (\d+)(?P<none> KiB)?", &[], line).unwrap();
             assert_eq!(groups(&found, line).collect::<Vec<_>>(), [("used", &b"12"[..])]);
         }
         assert!(pattern.many.get().is_some_and(Option::is_some));

@@ -106,6 +106,10 @@ pub struct Signature {
     pub scope: Scope,
     /// Any of these must stand in the line.
     pub literals: Texts,
+    /// For a pattern without regard to case: small letters of which some stand in each line that it finds. They are looked for
+    /// before it is compiled.
+    #[serde(default)]
+    pub words: Texts,
     /// And this must match, where given.
     #[serde(default)]
     pub pattern: Option<Text>,
@@ -182,6 +186,6 @@ impl Signature {
     /// The first place of a line where the pattern stands; `None` also where there is none or it does not compile (a test
     /// excludes the latter).
     pub(crate) fn captures(&self, line: &str) -> Option<Captures> {
-        self.compiled.captures(self.pattern.as_deref()?, line.as_bytes())
+        self.compiled.captures(self.pattern.as_deref()?, &self.words, line.as_bytes())
     }
 }
