@@ -191,6 +191,9 @@ def parameters(config):
     elif e and "depth" in e:
         n = e.get("hidden_size", 1280)
         total += e["depth"] * (4 * n * n + 3 * n * e["intermediate_size"])
+    if a := config.get("audio_config"):
+        n = a["d_model"]
+        total += a["encoder_layers"] * (4 * n * n + 2 * n * a["encoder_ffn_dim"])
     return total / 1e9
 
 # Names round: what the publisher counts, in billions.
@@ -206,11 +209,11 @@ PUBLISHED = {"gemma-2b": 2.51, "gemma-7b": 8.54, "gemma-2-2b": 2.61, "gemma-2-9b
              "Mistral-Nemo": 12.25, "Small-24B": 23.6, "Small-3": 23.6, "Devstral": 23.6, "FreeWilly2": 69.0, "Phi-3-medium": 14.0,
              "SmolLM2-1.7B": 1.71, "granite-3.1-8b": 8.1, "granite-3.2-8b": 8.1, "granite-3.3-8b": 8.1, "granite-3.1-2b": 2.5, "granite-3.2-2b": 2.5, "granite-3.3-2b": 2.5, "command-r-v01": 35.0, "command-r-plus": 104.0, "Qwen1.5-0.5B": 0.46, "Qwen1.5-7B": 7.72, "starcoder2-3b": 3.03, "starcoder2-7b": 7.17, "starcoder2-15b": 15.96, "aya-expanse-8b": 8.03, "SmolLM3-3B": 3.08, "QwQ-32B": 32.8,
              "GLM-4.5": 355.0, "GLM-4.6": 355.0, "GLM-4.7": 355.0, "GLM-4.5-Air": 106.0, "GLM-4-9B": 9.4, "glm-4-9b": 9.4, "GLM-Z1-9B": 9.4, "Magistral-Small": 23.6,
-             "Mistral-Small-3.1": 24.0, "Mistral-Small-3.2": 24.0, "Magistral-Small-2509": 24.0, "pixtral-12b": 12.7, "Hunyuan-A13B": 80.4, "llava-1.5-7b": 7.06, "llava-1.5-13b": 13.35, "dbrx": 132.0,
+             "Mistral-Small-3.1": 24.0, "Mistral-Small-3.2": 24.0, "Magistral-Small-2509": 24.0, "pixtral-12b": 12.7, "Pixtral-12B": 12.7, "Hunyuan-A13B": 80.4, "llava-1.5-7b": 7.06, "llava-1.5-13b": 13.35, "dbrx": 132.0,
              "internlm3-8b": 8.8, "internlm2_5-7b": 7.74, "internlm2-chat-7b": 7.74, "internlm2-7b": 7.74, "internlm2_5-20b": 19.86, "internlm2-chat-20b": 19.86, "granite-4.0-h-small": 32.0, "LFM2-1.2B": 1.17, "Falcon-H1-7B": 7.59,
              "command-a-03-2025": 111.0, "command-r7b": 8.03, "aya-expanse-32b": 32.3, "Qwen3-Embedding-8B": 7.57, "Qwen3-Reranker-8B": 7.57,
              "Qwen2-VL-2B": 2.2, "Qwen2-VL-7B": 8.29, "Qwen2-VL-72B": 73.4, "InternVL3-8B": 7.94, "InternVL3-14B": 15.1, "InternVL3-2B": 2.09, "DeepSeek-V2-Lite": 15.7, "DeepSeek-Coder-V2-Lite": 15.7,
-             "OLMoE-1B-7B": 6.92, "Phi-3.5-MoE": 41.9, "Qwen1.5-MoE-A2.7B": 14.3, "Qwen2-57B": 57.4, "gpt-j-6b": 6.05, "gpt2": 0.124, "gpt2-medium": 0.355, "gpt2-large": 0.774, "gpt2-xl": 1.56,
+             "OLMoE-1B-7B": 6.92, "Qwen2-Audio-7B": 8.4, "Phi-3.5-MoE": 41.9, "Qwen1.5-MoE-A2.7B": 14.3, "Qwen2-57B": 57.4, "gpt-j-6b": 6.05, "gpt2": 0.124, "gpt2-medium": 0.355, "gpt2-large": 0.774, "gpt2-xl": 1.56,
              "bloom": 176.2, "bloomz": 176.2, "bloom-7b1": 7.07, "bloomz-7b1": 7.07, "bloom-3b": 3.0, "bloomz-3b": 3.0, "starcoder": 15.5, "Jamba": 51.6, "Minitron-8B": 8.27, "GLM-4.7-Flash": 30.0,
              "ERNIE-4.5-0.3B": 0.36, "DeepSeek-V2": 236.0, "DeepSeek-Coder-V2": 236.0, "granite-4.0-h-tiny": 6.94, "chatglm3-6b": 6.24, "QVQ-72B": 73.4, "command-a-reasoning": 111.0,
              "MiniCPM4": 8.19, "AFM-4.5B": 4.6, "Seed-OSS": 36.2}

@@ -14,6 +14,7 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
             let (cut, whole) = whisper(e, e.intermediate_size);
             put(t, cuts, cut, whole);
         }
+        "qwen2_audio_encoder" => qwen2(t, model, e),
         "moss_transcribe_diarize_audio" => moss(t, model, e, cuts),
         "granite_speech_encoder" | "granite_speech_plus_encoder" => granite(t, model, e, cuts),
         _ => outline(t, model, e, cuts),
@@ -27,6 +28,17 @@ fn whisper(e: &Encoder, intermediate: u64) -> (u64, u64) {
     let (cut, mut whole) = blocks.elements();
     whole = whole.saturating_add(mul([3, h, key(&e.raw, "num_mel_bins", 80).saturating_add(h)]));
     (cut, whole.saturating_add(mul([key(&e.raw, "max_source_positions", 1500), h])))
+}
+
+/// Transformers' own module, Whisper's encoder, which nothing cuts: keys have no bias, and one linear leads to the language
+/// model (transformers models/qwen2_audio/modeling_qwen2_audio.py).
+fn qwen2(t: &mut Tally<'_>, model: &Model, e: &Encoder) {
+    let h = e.hidden_size;
+    let (blocks, whole) = whisper(e, e.intermediate_size);
+    let keys = mul([e.layers, h]);
+    // Of two convolutions the biases, and a norm behind the blocks.
+    let ends = mul([4, h]).saturating_add(mul([h.saturating_add(1), model.hidden_size]));
+    put(t, false, 0, blocks.saturating_add(whole).saturating_sub(keys).saturating_add(ends));
 }
 
 /// vLLM models/moss_transcribe_diarize.py: Whisper's encoder, whose feed-forward is read by Whisper's own key and has its
@@ -69,8 +81,6 @@ fn granite(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
 
 /// A tower of which only the outline is known.
 fn outline(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
-    // Transformers' own module, which nothing cuts.
-    let cuts = cuts && e.family != "qwen2_audio_encoder";
     let h = e.hidden_size;
     let (mut cut, mut whole) = Blocks::plain(e).elements();
     if key(&e.raw, "conv_expansion_factor", 0) > 0 {
