@@ -29,6 +29,9 @@ pub struct Pod {
     pub message: Option<String>,
     /// Conditions.
     pub conditions: Vec<Condition>,
+    /// Its spec is not the one that it was created with (`metadata.generation`, Kubernetes 1.33+): an in-place resize gives
+    /// a container another limit.
+    pub edited: bool,
     /// `deletionTimestamp` is set.
     pub deleting: bool,
     /// `deletionTimestamp`, and the seconds of grace by which it lies behind the request, where told.

@@ -155,6 +155,7 @@ fn pod(v: &Value, file: &str) -> Pod {
         reason: opt_at(v, "/status/reason"),
         message: opt_at(v, "/status/message"),
         conditions: conditions(v),
+        edited: v.pointer("/metadata/generation").and_then(Value::as_u64).is_some_and(|n| n > 1),
         deleting: v.pointer("/metadata/deletionTimestamp").is_some_and(|d| !d.is_null()),
         deletion: time_at(v, "/metadata/deletionTimestamp")
             .map(|at| (at, v.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64))),

@@ -1,5 +1,7 @@
 //! The kernel killed a process at some cgroup's limit while the pod ran, and does not say whose it was.
 
+use dualplane_base::cgroup_path::container_id;
+
 use super::{Beats, Judged, Rule, Stage, decided, unmet};
 use crate::evidence::host_model::Cgroup;
 use crate::evidence::metrics::Sample;
@@ -71,7 +73,13 @@ const NEAR: Bytes = Bytes(MIB);
 
 /// Measured behind the kill: the pod's cgroup, with all in it, never came near a limit in it, nor did those above it.
 fn never_at_a_limit(bundle: &Bundle, pod: &Pod, kill: &OomRecord) -> bool {
-    let of_group = |s: &&Sample| s.about("container").is_none() && s.label("id").is_some();
+    // It may have run at another limit.
+    if pod.edited {
+        return false;
+    }
+    let of_group = |s: &&Sample| {
+        s.about("container").is_none() && s.label("id").is_some_and(|id| container_id(id).is_none())
+    };
     let peaks = || bundle.metrics.iter().filter(|s| s.name == PEAK && s.value > 0.0).filter(of_group);
     // A kernel log may count in whole seconds.
     let behind =
@@ -169,6 +177,12 @@ mod tests {
         // Its own limit is 64 GiB, and the peak lies at it; or the pods of the node were at theirs.
         holds(&RULE, &[living(), kill(), peaks(68_719_476_736.0, 9e10, after)]);
         holds(&RULE, &[living(), kill(), peaks(3e9, 5e11, after)]);
+        // Its limit was another once.
+        let resized = pod_with(0, "", |p| {
+            *p = serde_json::from_str(&living().1).unwrap();
+            p["metadata"]["generation"] = 2.into();
+        });
+        holds(&RULE, &[resized, kill(), peaks(3e9, 9e10, after)]);
         // Measured before the kill.
         holds(&RULE, &[living(), kill(), peaks(3e9, 9e10, after - 61_000)]);
     }
