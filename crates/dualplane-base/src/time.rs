@@ -55,6 +55,21 @@ impl Stamp {
         self.ms_until(later).map(|ms| ms >= -ROUNDED_MS)
     }
 
+    /// A wall time whose zone was printed.
+    #[must_use]
+    pub fn is_zoned(self) -> bool {
+        matches!(self, Self::Wall { zoned: true, .. })
+    }
+
+    /// A moment so many milliseconds later.
+    #[must_use]
+    pub fn later_by(self, by: i64) -> Self {
+        match self {
+            Self::Wall { ms, zoned, year } => Self::Wall { ms: ms.saturating_add(by), zoned, year },
+            Self::Boot { us } => Self::Boot { us: us.saturating_add(by.saturating_mul(1000)) },
+        }
+    }
+
     /// Fills in a missing year: the one that brings it nearest to a stamp of another source of the same incident, so
     /// that 31 December and 1 January stay a second apart.
     #[must_use]

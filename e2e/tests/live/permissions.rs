@@ -125,7 +125,7 @@ fn each_missing_permission_costs_its_source_only_and_is_named() {
             wrong.push(format!("without {resource}: the report does not say it: {}", live["missing"]));
         }
         let class = scenarios[*scenario]["class"].as_str().unwrap();
-        // Other tests kill beside it: until cAdvisor has measured again, whose kill it was stays open.
+        // Other tests kill beside it, and the node's log prints no zone: whose kill it was stays open.
         let open = class == "not_memory" && nothing_failed(&live);
         if live["verdict"]["class"] != class && !open {
             wrong.push(format!("without {resource}: {} instead of {class}", live["verdict"]));

@@ -38,7 +38,7 @@ pub(crate) use scan::{CONTEXT_LINES, KEPT_PER_SIGNATURE};
 pub use summary::LogSummary;
 pub use xid::{XidEvent, pci_address};
 
-use crate::evidence::Bundle;
+use crate::evidence::{Bundle, State};
 use crate::knowledge::{Knowledge, Mark};
 use crate::time::Stamp;
 use crate::units::Bytes;
@@ -145,9 +145,11 @@ fn extract_of(bundle: &Bundle, knowledge: &Knowledge, mut shared: Option<&mut No
     for hit in facts.hits.iter_mut().chain(&mut facts.object_hits) {
         hit.stamp = hit.stamp.map(|s| s.with_year_near(reference));
     }
-    for oom in &mut facts.ooms {
+    for oom in facts.ooms.iter_mut().chain(&mut facts.nameless_kills) {
         oom.stamp = oom.stamp.map(|s| s.with_year_near(reference));
     }
+    // When it was is known only now.
+    facts.nameless_kills.retain(|o| owners.may_be_inside(o));
     for xid in &mut facts.xids {
         xid.stamp = xid.stamp.map(|s| s.with_year_near(reference));
     }
@@ -240,7 +242,13 @@ fn reference(bundle: &Bundle, facts: &Facts) -> Option<Stamp> {
     let kernel = facts.ooms.iter().filter_map(|o| o.stamp).chain(facts.xids.iter().filter_map(|x| x.stamp));
     let logs = facts.logs.iter().filter_map(|l| l.first);
     let lines = facts.hits.iter().filter_map(|h| h.stamp);
-    ends.chain(events).chain(kernel).chain(logs).chain(lines).find(|s| s.has_year())
+    // Of a pod that only lives, when it began.
+    let starts =
+        bundle.pods.iter().flat_map(|p| &p.containers).filter_map(|c| match c.status.as_ref()?.state {
+            State::Running { started } => started,
+            _ => None,
+        });
+    ends.chain(events).chain(kernel).chain(logs).chain(lines).chain(starts).find(|s| s.has_year())
 }
 
 fn mig(bundle: &Bundle, facts: &Facts) -> Option<Mig> {
@@ -339,7 +347,7 @@ impl Facts {
     fn keep_own(&mut self, owners: &owner::Owners, knowledge: &Knowledge) {
         use owner::Whose;
         self.hits.retain(|h| owners.of_hit(h) != Whose::Another);
-        self.nameless_kills = self.ooms.iter().filter(|o| owners.may_be_inside(o)).cloned().collect();
+        self.nameless_kills = self.ooms.iter().filter(|o| owner::nameless(o)).cloned().collect();
         self.ooms.retain(|o| owners.of_record(o) != Whose::Another);
         self.xids.retain(|x| owners.of_xid(x, knowledge) != Whose::Another);
     }

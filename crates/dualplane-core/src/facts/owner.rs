@@ -11,7 +11,7 @@ use dualplane_base::cgroup_path::{container_id, pod_uid};
 use super::{Hit, OomRecord, Victim, XidEvent};
 use crate::evidence::{Bundle, ContainerStatus, State, died, in_group};
 use crate::knowledge::Knowledge;
-use crate::time::Stamp;
+use crate::time::{Stamp, WIDEST_ZONE_MS};
 use crate::units::Bytes;
 
 /// Whom a line is about.
@@ -202,8 +202,12 @@ impl Owners {
     /// A kill at the limit of a cgroup that the record does not name, while a container at hand ran that could hold the victim:
     /// of the death of a child no status tells, so whose it was is open.
     pub(crate) fn may_be_inside(&self, oom: &OomRecord) -> bool {
-        let ran =
-            |began: &Option<Stamp>| began.zip(oom.stamp).and_then(|(b, at)| b.reaches(at)) != Some(false);
+        // The clock of a node that prints no zone may stand hours before the API's.
+        let slack = if oom.stamp.is_some_and(Stamp::is_zoned) { 0 } else { WIDEST_ZONE_MS };
+        let ran = |began: &Option<Stamp>| {
+            let at = oom.stamp.map(|s| s.later_by(slack));
+            began.zip(at).and_then(|(b, at)| b.reaches(at)) != Some(false)
+        };
         let holds = |most: Option<Bytes>| !oom.victims.iter().any(|v| exceeds(v, most));
         nameless(oom)
             && oom.constraint == super::Constraint::Memcg
@@ -218,7 +222,7 @@ impl Owners {
 }
 
 /// Neither the cgroup at its limit nor the victim's is told.
-fn nameless(oom: &OomRecord) -> bool {
+pub(super) fn nameless(oom: &OomRecord) -> bool {
     oom.task_memcg.is_none() && oom.oom_memcg.is_none()
 }
 

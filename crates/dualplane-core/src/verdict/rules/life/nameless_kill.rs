@@ -7,6 +7,7 @@ use crate::evidence::host_model::Cgroup;
 use crate::evidence::metrics::Sample;
 use crate::evidence::{Bundle, Pod};
 use crate::facts::OomRecord;
+use crate::time::{Stamp, WIDEST_ZONE_MS};
 use crate::units::{Bytes, MIB};
 use crate::verdict::case::Case;
 use crate::verdict::memory::{Whose, whose};
@@ -81,9 +82,10 @@ fn never_at_a_limit(bundle: &Bundle, pod: &Pod, kill: &OomRecord) -> bool {
         s.about("container").is_none() && s.label("id").is_some_and(|id| container_id(id).is_none())
     };
     let peaks = || bundle.metrics.iter().filter(|s| s.name == PEAK && s.value > 0.0).filter(of_group);
-    // A kernel log may count in whole seconds.
+    // A kernel log may count in whole seconds, and print no zone: then it may have been hours later.
+    let late = if kill.stamp.is_some_and(Stamp::is_zoned) { 1000 } else { WIDEST_ZONE_MS };
     let behind =
-        |s: &&Sample| kill.stamp.zip(s.stamp).and_then(|(k, s)| k.ms_until(s)).is_some_and(|ms| ms >= 1000);
+        |s: &&Sample| kill.stamp.zip(s.stamp).and_then(|(k, s)| k.ms_until(s)).is_some_and(|ms| ms >= late);
     let below = |s: &Sample, limit: Bytes| Bytes::from_f64(s.value).saturating_add(NEAR) < limit;
     let of_pod = |s: &&Sample| {
         s.about("pod") == Some(&pod.name) && s.about("namespace").is_none_or(|n| n == pod.namespace)
@@ -177,6 +179,15 @@ mod tests {
         // Its own limit is 64 GiB, and the peak lies at it; or the pods of the node were at theirs.
         holds(&RULE, &[living(), kill(), peaks(68_719_476_736.0, 9e10, after)]);
         holds(&RULE, &[living(), kill(), peaks(3e9, 5e11, after)]);
+        // A clock without a zone may stand hours before.
+        let local = || {
+            kernel(
+                "Nov 20 10:40:00 gpu-1 kernel: Memory cgroup out of memory: Killed process 7563 (python3) total-vm:90000000kB, \
+                anon-rss:48512kB, file-rss:656kB, shmem-rss:0kB, UID:0 pgtables:136kB oom_score_adj:999\n",
+            )
+        };
+        holds(&RULE, &[living(), local(), peaks(3e9, 9e10, after)]);
+        near_miss(&RULE, "stays_ready", &[living(), local(), peaks(3e9, 9e10, after + 14 * 3_600_000)]);
         // Its limit was another once.
         let resized = pod_with(0, "", |p| {
             *p = serde_json::from_str(&living().1).unwrap();
