@@ -23,6 +23,33 @@ pub struct Flags {
     pub micro_batch: Vec<String>,
     /// Makes the KV cache smaller, with its value.
     pub kv_type: Option<String>,
+    /// Settings that give the KV cache its size: while one of them does, the share moves nothing. The stronger one first.
+    pub pool: Vec<PoolSize>,
+}
+
+/// A setting that gives the KV cache its size.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PoolSize {
+    /// Its names.
+    pub names: Vec<String>,
+    /// What it counts.
+    pub unit: PoolUnit,
+    /// The most that the pool may have: it counts where the pool that the log prints is as large.
+    #[serde(default)]
+    pub at_most: bool,
+}
+
+/// What the size of a KV cache is given in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PoolUnit {
+    /// Bytes of a rank.
+    Bytes,
+    /// Blocks of tokens.
+    Blocks,
+    /// Tokens.
+    Tokens,
 }
 
 /// A chart that deploys an engine: which of its values become which setting.

@@ -143,7 +143,8 @@ impl Descriptor {
         let f = &self.flags;
         let own = [&f.share, &f.tensor_parallel, &f.length, &f.batch, &f.layers, &f.micro_batch];
         let steps = self.step.iter().map(|s| &s.flags);
-        own.into_iter().chain(steps).chain(self.host_pool.iter().map(|p| &p.flags))
+        let pools = f.pool.iter().map(|p| &p.names);
+        own.into_iter().chain(pools).chain(steps).chain(self.host_pool.iter().map(|p| &p.flags))
     }
 
     /// The name of a process, in small letters, is one of this engine's; the kernel cuts names.

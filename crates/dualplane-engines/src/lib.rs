@@ -19,8 +19,8 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 
 pub use advice::{
-    Advice, Chart, Counsel, Flags, HostPool, Instances, Lever, Numbers, OnCpu, PinnedPool, Printed, Settings,
-    Step,
+    Advice, Chart, Counsel, Flags, HostPool, Instances, Lever, Numbers, OnCpu, PinnedPool, PoolSize,
+    PoolUnit, Printed, Settings, Step,
 };
 pub use find::Named;
 

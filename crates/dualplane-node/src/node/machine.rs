@@ -31,7 +31,7 @@ pub struct Machine {
     pub hugetlb: Option<Bytes>,
     /// Swap space.
     pub swap_total: Option<Bytes>,
-    /// Unused part of the huge pages.
+    /// Unused swap space.
     pub swap_free: Option<Bytes>,
     /// Processes that the OOM killer killed since boot, anywhere on the machine.
     pub oom_kill: Option<u64>,

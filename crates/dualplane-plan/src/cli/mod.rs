@@ -17,6 +17,7 @@ use dualplane_base::Version;
 use dualplane_engines::Engines;
 pub(crate) use dualplane_engines::command_line as words;
 use dualplane_engines::command_line::{assignment, split};
+pub use numbers::human;
 
 /// Reads a command line as words, or as one text that a shell would split.
 ///

@@ -10,8 +10,11 @@ const MAX_NUMBER: f64 = (1_u64 << 50) as f64;
 
 /// `32768`, `32k` (thousands), `32K` (1,024 each), `1.5G`.
 ///
+/// `None` where it is no number.
+///
 /// Source: vLLM engine/arg_utils.py `human_readable_int`: small letters count by 1,000, capital ones by 1,024.
-pub(crate) fn human(text: &str) -> Option<u64> {
+#[must_use]
+pub fn human(text: &str) -> Option<u64> {
     let text = text.trim();
     let split = text.len() - text.chars().last().filter(char::is_ascii_alphabetic).map_or(0, char::len_utf8);
     let (digits, letter) = text.split_at_checked(split)?;

@@ -110,7 +110,7 @@ fn smaller_pool(cx: &Context<'_>, engine: &Descriptor) -> Option<Action> {
         "{now} ({}, {whose}) ÷ 2 = {half}; what does not fit the pool is copied through pageable memory",
         Bytes(now)
     ));
-    let change = Change::Setting(cx.named(&engine.id, own.to_vec(), half.to_string(), None));
+    let change = Change::Setting(cx.named(&engine.id, own.to_vec(), Some(half.to_string()), None));
     (now > MIB).then(|| a.change(change))
 }
 

@@ -15,6 +15,7 @@ mod mig;
 mod next;
 mod other;
 mod patch;
+mod pool_size;
 mod pressure;
 mod quarantine;
 mod reload;

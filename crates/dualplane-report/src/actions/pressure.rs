@@ -108,6 +108,7 @@ fn of_gpu(cx: &Context<'_>, r: &Reading, out: &mut Vec<Action>) {
     let free = total.saturating_sub(used);
     let share =
         super::vram::utilization_flag(cx).filter(|_| cx.facts.engine.head().is_some_and(|d| d.preallocates));
+    let share = super::pool_size::given(cx).map(|p| p.flag).or(share);
     // The rest of the card is to be 5 % of it.
     let lower = super::vram::utilization(cx).map(|(u, from)| {
         (super::floor_hundredth(u - total.scale(0.05).saturating_sub(free).share_of(total)), u, from)

@@ -20,7 +20,15 @@ impl Action {
     /// Gives a setting of the server this value. `now` is the value that the advice computed with, where it came from
     /// elsewhere than from the pod.
     pub(crate) fn set(self, cx: &Context<'_>, lever: &str, value: impl Display, now: Option<String>) -> Self {
-        match cx.setting(lever, value.to_string(), now) {
+        match cx.setting(lever, Some(value.to_string()), now) {
+            Some(setting) => self.change(Change::Setting(setting)),
+            None => self,
+        }
+    }
+
+    /// Takes a setting of the server out, so that its default counts.
+    pub(crate) fn take_out(self, cx: &Context<'_>, lever: &str, now: &str) -> Self {
+        match cx.setting(lever, None, Some(now.to_owned())) {
             Some(setting) => self.change(Change::Setting(setting)),
             None => self,
         }
@@ -65,7 +73,7 @@ impl<'a> Context<'a> {
         template.or(container.invocation.as_ref())
     }
 
-    fn setting(&self, lever: &str, value: String, now: Option<String>) -> Option<Setting> {
+    fn setting(&self, lever: &str, value: Option<String>, now: Option<String>) -> Option<Setting> {
         let own = self.facts.engine.head()?;
         let hosted = || self.knowledge.engines().usual().filter(|_| own.kind == Kind::Host);
         let (engine, names) = own
@@ -78,7 +86,7 @@ impl<'a> Context<'a> {
     /// A variable of the environment that libraries read, whatever the engine.
     pub(super) fn variable(&self, name: &str, value: String) -> Option<Setting> {
         let engine = self.engine().or_else(|| self.knowledge.engines().usual())?;
-        Some(self.named(&engine.id, vec![name.to_owned()], value, None))
+        Some(self.named(&engine.id, vec![name.to_owned()], Some(value), None))
     }
 
     /// The value of a variable that the container is given.
@@ -90,7 +98,7 @@ impl<'a> Context<'a> {
         &self,
         engine: &str,
         names: Vec<String>,
-        value: String,
+        value: Option<String>,
         now: Option<String>,
     ) -> Setting {
         let engines = self.knowledge.engines();
@@ -100,7 +108,7 @@ impl<'a> Context<'a> {
         let hides = |i: &Invocation| engines.get(engine).is_some_and(|e| i.may_hide(&names, e));
         let shown = of.is_some_and(|i| seen.is_some() || !hides(i));
         let was = if shown { seen } else { now };
-        Setting { engine: engine.to_owned(), names, value: Some(value), was, shown }
+        Setting { engine: engine.to_owned(), names, value, was, shown }
     }
 
     /// So many GPUs for the container: what that changes, and `None` where the evidence does not show how it asks for them.

@@ -37,7 +37,7 @@ const NODE: &[Metric<Machine>] = &[
         |m| bytes(m.hugetlb),
     ),
     (gauge("dualplane_node_swap_size_bytes", "", "Swap space."), |m| bytes(m.swap_total)),
-    (gauge("dualplane_node_swap_free_bytes", "", "Unused part of the huge pages."), |m| bytes(m.swap_free)),
+    (gauge("dualplane_node_swap_free_bytes", "", "Unused swap space."), |m| bytes(m.swap_free)),
     (
         counter(
             "dualplane_node_oom_kills_total",

@@ -3,6 +3,7 @@
 mod cpu;
 
 use super::check::Rest;
+use super::pool_size::given;
 use super::vram::{pool, pool_start, utilization, utilization_flag};
 use super::{Action, Context, Stage, ceil_hundredth, names, on_node, promql};
 use crate::planned::{RefusedStart, of_start};
@@ -33,6 +34,10 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     let on_cpu = cx.facts.engine.on_cpu().map(cpu::avoid);
     out.push(Action::new(Stage::Avoid, match utilization_flag(cx) {
         _ if let Some(on_cpu) = on_cpu => on_cpu,
+        Some(flag) if let Some(pool) = given(cx) => format!(
+            "Do not raise the container's memory limit or {flag}: the KV cache is in VRAM, and {} gives it its size",
+            pool.flag
+        ),
         Some(flag) => format!(
             "Do not raise the container's memory limit or lower {flag}: the KV cache is in VRAM and needs a larger share"
         ),
@@ -117,6 +122,7 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
         );
     }
     match cx.facts.engine.on_cpu() {
+        _ if let Some(pool) = given(cx) => pool.start(cx, told, out),
         Some(on_cpu) => cpu::raise(cx, on_cpu, told.needed, told.available, out),
         None => {
             least_share(cx, hit, out);
@@ -325,7 +331,12 @@ fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
             });
         }
     }
-    pool(cx, out).unwrap_or_else(|| {
+    let given = given(cx);
+    if let Some(given) = &given {
+        given.traffic(cx, out);
+    }
+    // What the engine's head says of a larger pool may name the share.
+    given.is_none().then(|| pool(cx, out)).flatten().unwrap_or_else(|| {
         let kv_type = cx.engine().and_then(|d| d.flags.kv_type.as_ref());
         let kv_type = kv_type.map(|t| format!("{t} doubles its tokens; ")).unwrap_or_default();
         out.push(Action::new(

@@ -13,6 +13,7 @@ pub(super) use counsel::{pool, pool_start};
 pub(super) use share::{utilization, utilization_flag};
 
 use super::check::Rest;
+use super::pool_size::given;
 use super::{Action, Context, Stage, names};
 use conflict::conflict;
 use dualplane_base::Class;
@@ -71,7 +72,10 @@ fn avoid(cx: &Context<'_>, out: &mut Vec<Action>) {
         );
     }
     let share = cx.facts.engine.head().and_then(|d| d.flags.share.first());
-    if let Some(flag) = share.filter(|_| cx.verdict.class == Class::CudaOomRuntime) {
+    let pool = given(cx).map(|p| p.flag);
+    if let Some(flag) =
+        pool.or(share.map(String::as_str)).filter(|_| cx.verdict.class == Class::CudaOomRuntime)
+    {
         out.push(Action::new(
             Stage::Avoid,
             format!("Do not raise {flag}: this takes away the memory that the failing step needs"),

@@ -3,13 +3,16 @@
 use super::counsel::counsel;
 use super::share::utilization;
 use super::step::smaller_step;
+use crate::actions::pool_size::given;
 use crate::actions::{Action, Context, Stage, Workload, ceil_hundredth, floor_hundredth, names, workload};
 use dualplane_core::facts::vram::VramOom;
 
 pub(super) fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     // The share of an engine that is not known is not known either.
     let flag = cx.facts.engine.head().and_then(|d| d.flags.share.first());
-    if let (Some(flag), Some((u, from)), Some(requested), Some(total)) =
+    if let Some(pool) = given(cx) {
+        out.extend(pool.lower(cx, oom));
+    } else if let (Some(flag), Some((u, from)), Some(requested), Some(total)) =
         (flag, utilization(cx), oom.requested, oom.total)
     {
         let short = requested.saturating_sub(oom.free.unwrap_or_default());

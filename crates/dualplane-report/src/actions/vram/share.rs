@@ -1,5 +1,6 @@
 //! The engine's share of the card: what it is now, and how that is known.
 
+use crate::actions::pool_size::given;
 use crate::actions::{Action, Context, Stage};
 use dualplane_plan::Version;
 use dualplane_plan::repair::default_share;
@@ -9,8 +10,12 @@ fn is_share(u: f64) -> bool {
     u > 0.0 && u <= 1.0
 }
 
-/// The engine's share of the card: flag, else as the log prints it, else the default of its version.
+/// The engine's share of the card: flag, else as the log prints it, else the default of its version. `None` where another
+/// setting gives the KV cache its size, so that the share moves nothing.
 pub(in crate::actions) fn utilization(cx: &Context<'_>) -> Option<(f64, String)> {
+    if given(cx).is_some() {
+        return None;
+    }
     let e = &cx.facts.engine;
     let head = e.head()?;
     let flag = head.flags.share.first()?;
