@@ -16,9 +16,9 @@ ci: fmt-check lint docs deny test incidents plans
 build:
     cargo build --release --locked
 
-# Build the binary that is published, which takes longest: target/dist/dualplane
-dist:
-    cargo build --profile dist --locked -p dualplane --no-default-features --features live
+# Everything that is published, into target/published: programs, packages, wheels, image, sums; or one step of dist/run
+dist *args:
+    dist/run {{ args }}
 
 # Judge evidence: just triage testdata/incidents/real-k8s-pid1-oom
 triage *args:

@@ -25,6 +25,11 @@ pub enum GpuGap {
     /// `libnvidia-ml.so.1` is not there: no driver on the host, or it is not mounted into this container.
     #[error("NVML is not installed: {0}")]
     NoLibrary(String),
+    /// A static binary has no loader for it.
+    #[error(
+        "this build is static, and NVML cannot be loaded into it: use the build for glibc, the image, a package or the wheel"
+    )]
+    Static,
     /// The library is there, the driver does not answer.
     #[error("the GPU driver does not answer: {0}")]
     NoDriver(String),

@@ -31,8 +31,11 @@ impl Nvml {
     /// Loads the library. `path` where it is not in the loader's way (`/run/nvidia/driver/usr/lib64/libnvidia-ml.so.1`).
     ///
     /// # Errors
-    /// No library, or no driver behind it.
+    /// No library, or no driver behind it; or this binary is static.
     pub fn load(path: Option<&std::path::Path>) -> Result<Self, GpuGap> {
+        if cfg!(all(target_env = "musl", target_feature = "crt-static")) {
+            return Err(GpuGap::Static);
+        }
         let loaded = match path {
             Some(p) => Library::builder().lib_path(p.as_os_str()).init(),
             None => Library::init(),

@@ -106,8 +106,9 @@ Examples:
 
 pub(super) const MAN: &str = "\
 Examples:
-  dualplane man > /usr/local/share/man/man1/dualplane.1
-  dualplane man | man -l -";
+  dualplane man | man -l -                                read the manual
+  dualplane man triage | man -l -                         of one command
+  sudo dualplane man --dir /usr/local/share/man/man1      install all pages";
 
 #[cfg(test)]
 mod tests {

@@ -79,13 +79,23 @@ pub(crate) enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
-    /// Print the manual page in roff format
+    /// Print a manual page in roff format, or write all of them
     #[command(after_help = examples::MAN)]
-    Man,
+    Man(ManArgs),
     /// Tools for developers of dualplane
     #[cfg(feature = "dev")]
     #[command(subcommand, hide = true)]
     Dev(dualplane_dev::Tool),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ManArgs {
+    /// The command, such as `triage` or `incidents list` [default: the program itself]
+    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    pub(crate) command: Vec<String>,
+    /// Write the pages of all commands to this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -9,6 +9,7 @@ mod fit;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod incidents;
 mod knowledge;
+mod man;
 #[cfg(feature = "live")]
 pub(crate) mod live;
 mod plan;
@@ -431,12 +432,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
             crate::output::write(&String::from_utf8_lossy(&out))?;
             Ok(exit::OK)
         }
-        Command::Man => {
-            let mut out = Vec::new();
-            clap_mangen::Man::new(Args::command()).render(&mut out).map_err(Failure::Output)?;
-            crate::output::write(&String::from_utf8_lossy(&out))?;
-            Ok(exit::OK)
-        }
+        Command::Man(args) => man::run(&args),
         #[cfg(feature = "dev")]
         Command::Dev(tool) => {
             let found = dualplane_dev::run(&tool)?;

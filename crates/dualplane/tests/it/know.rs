@@ -113,4 +113,11 @@ fn completions_and_manual_come_from_the_command_line_definition() {
         assert!(code(&o) == 0 && stdout(&o).contains("triage"), "{shell}");
     }
     assert!(stdout(&run(&["man"])).contains(".TH dualplane 1"));
+    assert!(stdout(&run(&["man", "incidents", "list"])).contains(".TH dualplane-incidents-list 1"));
+    let o = run(&["man", "none"]);
+    assert!(code(&o) == 2 && stderr(&o).contains("no command `none`"), "{}", stderr(&o));
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(code(&run(&["man", "--dir", &dir.path().join("man1").to_string_lossy()])), 0);
+    let pages = std::fs::read_dir(dir.path().join("man1")).unwrap().count();
+    assert!(pages > 15, "{pages} pages");
 }

@@ -14,6 +14,7 @@ mod apply;
 mod archive;
 mod capture_url;
 mod deploy;
+mod dist;
 mod docs;
 mod engines;
 mod fake_api;

@@ -52,7 +52,11 @@ impl Driver {
             self.thread = load();
         }
         let gap = |gap: &GpuGap| {
-            (Err(gap.to_string()), core::Driver::default(), matches!(gap, GpuGap::NoLibrary(_)))
+            (
+                Err(gap.to_string()),
+                core::Driver::default(),
+                matches!(gap, GpuGap::NoLibrary(_) | GpuGap::Static),
+            )
         };
         let thread = match &mut self.thread {
             Ok(thread) => thread,

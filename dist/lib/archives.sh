@@ -1,0 +1,50 @@
+# What people unpack: program, manual, completions, licence.
+# shellcheck shell=bash disable=SC2154
+
+# The program that can say its own manual here.
+own_program() {
+    local name
+    for name in $(built); do
+        case $name in linux-arm64 | linux-arm64-glibc | windows-*) [ "$(uname -m)" = x86_64 ] && continue ;; esac
+        program "$name"
+        return
+    done
+    die "no program of this machine's kind in $out/bin; dist/run binaries linux-amd64"
+}
+
+# Manual and completions, in a folder that is printed.
+pages() {
+    local dir=$out/pages own
+    own=$(own_program)
+    rm -rf "$dir"
+    mkdir -p "$dir/completions"
+    "$own" man --dir "$dir/man"
+    "$own" completions bash >"$dir/completions/dualplane.bash"
+    "$own" completions zsh >"$dir/completions/_dualplane"
+    "$own" completions fish >"$dir/completions/dualplane.fish"
+    "$own" completions powershell >"$dir/completions/dualplane.ps1"
+    echo "$dir"
+}
+
+archives() {
+    local name pages work file
+    pages=$(pages)
+    for name in $(built); do
+        work=$(mktemp -d)
+        cp "$(program "$name")" "$root/LICENSE" "$root/README.md" "$root/CHANGELOG.md" "$work/"
+        cp -r "$pages/man" "$pages/completions" "$work/"
+        case $name in
+        windows-*)
+            file=$out/dualplane-v$version-$name.zip
+            rm -f "$file"
+            python3 "$here/same_zip.py" "$file" "$work"
+            ;;
+        *)
+            file=$out/dualplane-v$version-$name.tar.gz
+            (cd "$work" && same_tar "$work" -- *) | gzip -n -9 >"$file"
+            ;;
+        esac
+        rm -rf "$work"
+        say "$(basename "$file"): $(($(wc -c <"$file") / 1024)) KiB"
+    done
+}
