@@ -16,7 +16,8 @@ expect() {
 
 KUBECONFORM=$E2E/tools/kubeconform
 
-helm_dir() { echo "$CACHE/helm-$(hash_of "$E2E"/tools/helm/{go.*,*.go} "$KUBECONFORM"/go.*)"; }
+helm_module() { echo "$E2E/tools/helm${E2E_HELM:+-$E2E_HELM}"; }
+helm_dir() { echo "$CACHE/helm-$(hash_of "$(helm_module)"/go.* "$E2E"/tools/helm/{go.*,*.go} "$KUBECONFORM"/go.*)"; }
 schemas_dir() { echo "$CACHE/schemas-$(hash_of "$(kube_module)"/go.* "$KUBECONFORM"/go.* "$E2E/lib/chart/schemas.py")"; }
 
 # $1: folder of a module, $2: module that it requires.
@@ -31,16 +32,17 @@ operators_crds() {
 }
 
 build_helm() {
-    local helm=$E2E/tools/helm version minor
-    version=$(module_version "$helm" helm.sh/helm/v3) || return
-    # Without a cluster, Helm takes the Kubernetes that its own libraries are of; so do its releases.
-    minor=$(module_version "$helm" k8s.io/client-go | cut -d. -f2)
+    local from helm=helm.sh/helm/v${E2E_HELM:-3} version minor
+    from=$(helm_module)
+    version=$(module_version "$from" "$helm") || return
+    # Without a cluster, Helm takes the Kubernetes that its own libraries are of; so do the releases of Helm 3. Helm 4 finds it.
+    minor=$(module_version "$from" k8s.io/client-go | cut -d. -f2)
     say "build helm $version"
-    go_build "$helm" -ldflags "-s -w -X helm.sh/helm/v3/internal/version.version=$version
-        -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=$minor
-        -X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor=$minor" \
-        -o "$NEW/helm" helm.sh/helm/v3/cmd/helm || return
-    go_build "$helm" -ldflags '-s -w' -o "$NEW/objects" . || return
+    go_build "$from" -ldflags "-s -w -X $helm/internal/version.version=$version
+        -X $helm/pkg/chartutil.k8sVersionMajor=1 -X $helm/pkg/chartutil.k8sVersionMinor=$minor
+        -X $helm/pkg/lint/rules.k8sVersionMajor=1 -X $helm/pkg/lint/rules.k8sVersionMinor=$minor" \
+        -o "$NEW/helm" "$helm/cmd/helm" || return
+    go_build "$E2E/tools/helm" -ldflags '-s -w' -o "$NEW/objects" . || return
     say "build kubeconform $(module_version "$KUBECONFORM" github.com/yannh/kubeconform)"
     go_build "$KUBECONFORM" -ldflags '-s -w' -o "$NEW/kubeconform" github.com/yannh/kubeconform/cmd/kubeconform
 }

@@ -25,7 +25,7 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- $all = append $all "agent.nodes and agent.affinity.nodeAffinity both choose nodes. Set agent.nodes: any, or use agent.nodeSelector instead." -}}
 {{- end -}}
 {{- range $key := list "capabilities" "seccompProfile" "appArmorProfile" -}}
-{{- if and $a.privileged (not (kindIs "invalid" (get $a $key))) -}}
+{{- if and $a.privileged (not (kindIs "invalid" (index $a $key))) -}}
 {{- $all = append $all (printf "agent.privileged: true gives everything, and agent.%s would mean nothing. Set agent.privileged: false, or remove agent.%s." $key $key) -}}
 {{- end -}}
 {{- end -}}
