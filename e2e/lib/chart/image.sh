@@ -24,5 +24,5 @@ import_agent() {
         archive=$WORK/${IMAGE//[\/:]/_}.tar
     fi
     ctr images import "$archive" >/dev/null || die "containerd does not take $archive"
-    ctr images ls -q | grep -qxF "$IMAGE" || die "$archive holds no $IMAGE"
+    grep -qxF "$IMAGE" < <(ctr images ls -q) || die "$archive holds no $IMAGE"
 }

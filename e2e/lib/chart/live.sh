@@ -5,22 +5,16 @@ RELEASE=dualplane
 NAMESPACE=dualplane
 # From `helm install` to the first verdict.
 MOST_SECONDS=60
+RECEIVER_PORT=18080
 
 k() { kc -n $NAMESPACE "$@"; }
 
 # $1: install or upgrade; the rest: more options. The state lies where `e2e/run down` removes it.
 chart() { helm "$1" $RELEASE "$CHART" -n $NAMESPACE --set agent.state.path="$STATE/agent" "${@:2}"; }
-rolled_out() { k rollout status daemonset/dualplane-agent --timeout 90s; }
+# Of a DaemonSet that was just made, the status says that none of 0 pods is missing.
+has_pods() { [ "$(k get daemonset dualplane-agent -o 'jsonpath={.status.desiredNumberScheduled}')" -gt 0 ]; }
+rolled_out() { until_true 20 "pods" has_pods && k rollout status daemonset/dualplane-agent --timeout 90s; }
 no_pods() { [ -z "$(k get pods -o name)" ]; }
-
-first_verdict() {
-    local deadline=$((SECONDS + MOST_SECONDS * 2))
-    until a_verdict 2>/dev/null; do
-        [ $SECONDS -lt $deadline ] || return 1
-        kill -0 "${FORWARD:-}" 2>/dev/null || begin_forward
-        sleep 0.2
-    done
-}
 
 # What is created is valid for the API server, with all its defaults and admission.
 dry_runs() {
@@ -28,7 +22,7 @@ dry_runs() {
     crds=$(operators_crds)
     # Too large for an annotation of `apply`.
     kc apply --server-side -f "$crds/podmonitors-crd.json" >/dev/null
-    for name in serving batch team-a team-b monitoring; do kc create namespace $name >/dev/null 2>&1; done
+    for name in $NAMESPACE serving batch team-a team-b monitoring; do kc create namespace $name --save-config >/dev/null 2>&1; done
     until_true 20 "PodMonitor" kc get podmonitors -A
     for file in "$CHART/values.yaml" "$CHART"/ci/*-values.yaml; do
         expect "the API server takes $(basename "$file")" dry_run "$file"
@@ -38,7 +32,6 @@ dry_run() { render -f "$1" | kc create --dry-run=server --validate=strict -f -; 
 
 # A namespace that forbids host folders, and the way out that the notes tell.
 forbidden_first() {
-    kc create namespace $NAMESPACE >/dev/null
     kc label namespace $NAMESPACE pod-security.kubernetes.io/enforce=baseline >/dev/null
     chart install >/dev/null 2>&1
     expect "Pod Security level baseline refuses the pods" until_true 20 "refused pod" refused_by_level
@@ -48,23 +41,21 @@ forbidden_first() {
     until_true 30 "end of the pods" no_pods
     rm -rf "${STATE:?}/agent"
 }
-refused_by_level() { k get events -o 'jsonpath={.items[*].message}' | grep -q 'violates PodSecurity "baseline'; }
+refused_by_level() { grep -q 'violates PodSecurity "baseline' < <(k get events -o 'jsonpath={.items[*].message}'); }
 
 timed() {
     local begun took
     begun=$(date +%s%N)
     chart install >/dev/null || { bad "helm install"; return; }
     PATH="$(kube_dir):$PATH" KUBECONFIG=$STATE/admin.kubeconfig "$E2E/scenarios/apply" pid1-oom
-    if first_verdict; then
+    if until_true $((MOST_SECONDS * 2)) "verdict" a_verdict; then
         took=$((($(date +%s%N) - begun) / 1000000))
-        good "from helm install to the first verdict: $((took / 1000)).$(printf %03d $((took % 1000))) s," \
-            "$(incidents | python3 -c 'import json, sys
-print(*(f"{i[\"pod\"]} {i[\"class\"]} ({i[\"plane\"]})" for i in json.load(sys.stdin) if "class" in i))')"
+        good "from helm install to the first verdict: $((took / 1000)).$(printf %03d $((took % 1000))) s, $(first_class)"
         [ $took -le $((MOST_SECONDS * 1000)) ] || bad "more than $MOST_SECONDS s"
     else
         bad "no verdict: $(k get pods -o wide; k logs daemonset/dualplane-agent --tail 20) $(cat "$WORK/forward.log")"
     fi
-    incidents | grep -q pid1-oom || bad "the verdict is not of pid1-oom: $(incidents)"
+    grep -q pid1-oom < <(incidents) || bad "the verdict is not of pid1-oom: $(incidents)"
     # It dies again and again; what follows needs it no more.
     kc -n serving delete pod pid1-oom --wait=false >/dev/null
 }
@@ -78,8 +69,8 @@ the_notes() {
 # $1: what was done. The incidents from before are still there.
 kept() {
     rolled_out >/dev/null || bad "$1: $(k get pods -o wide)"
-    forward || bad "$1: $(cat "$WORK/forward.log")"
-    if diff <(sort "$WORK/before") <(verdicts | sort) | grep -q '^<'; then
+    forward || { bad "$1: $(cat "$WORK/forward.log")"; return; }
+    if grep -q '^<' < <(diff <(sort "$WORK/before") <(verdicts | sort)); then
         bad "$1 loses incidents: $(cat "$WORK/before"), then $(verdicts)"
     else
         good "$1 keeps $(wc -l <"$WORK/before") incidents"
@@ -106,6 +97,24 @@ changes() {
     expect "the old values hold" arguments '!--disk'
     expect "helm upgrade to no privileges" chart upgrade --set agent.privileged=false
     kept "the agent without privileges"
+}
+
+# Every mount and flag of the sinks: what was kept before goes to a volume and, with token and headers, to a URL.
+sinks() {
+    python3 "$E2E/lib/chart/receiver.py" $NODE_IP $RECEIVER_PORT >"$WORK/received" 2>&1 &
+    RECEIVER=$!
+    k create secret generic store --from-literal=bearer=s3cret --from-literal=more='X-From: node' >/dev/null
+    mkdir -p "$STATE/copies"
+    expect "helm upgrade with sinks" chart upgrade --set-json 'agent.sinks={
+        "copyTo": [{"name": "archive", "folder": "incidents", "volume": {"hostPath": {"path": "'"$STATE/copies"'"}}}],
+        "send": {"urls": ["http://'"$NODE_IP:$RECEIVER_PORT"'/in/{node}/{file}"], "tokenInClear": true,
+            "tokenSecret": {"name": "store", "key": "bearer"}, "headersSecret": {"name": "store", "key": "more"}}}'
+    expect "pods are ready with sinks" rolled_out
+    expect "incidents are copied" until_true 30 "copy" bash -c "ls $STATE/copies/incidents/*.tar.zst"
+    expect "incidents are sent, with token and headers" until_true 30 "delivery" \
+        grep -E "^PUT /in/$NODE/[^ ]*\.tar\.zst [0-9]+ token node$" "$WORK/received"
+    kill $RECEIVER
+    RECEIVER=
 }
 
 # Everything that carries the release's label, of every kind that can be listed; pods take their time to end.
@@ -143,6 +152,7 @@ removed_from_the_node() {
 
 live_down() {
     stop_forward
+    [ -z "${RECEIVER:-}" ] || kill "$RECEIVER" 2>/dev/null
     helm uninstall $RELEASE -n $NAMESPACE >/dev/null 2>&1
     kc -n default delete pods -l app.kubernetes.io/managed-by=kubectl-debug --wait=false >/dev/null 2>&1
     kc -n serving delete pod pid1-oom --wait=false --ignore-not-found >/dev/null 2>&1
@@ -153,6 +163,7 @@ live_down() {
 
 live() {
     alive kube-apiserver || die "no cluster is up: e2e/run up"
+    ! alive fleet || die "the fleet's nodes would never run the agent's pods: e2e/run down, e2e/run up"
     WORK=$HELM_HOME_DIR/work
     mkdir "$WORK"
     export KUBECONFIG=$STATE/admin.kubeconfig NO_PROXY=${NO_PROXY:+$NO_PROXY,}$SERVICE_IP,$NODE_IP,127.0.0.1,localhost
@@ -164,6 +175,7 @@ live() {
     timed
     the_notes
     changes
+    sinks
     uninstalled
     taken_over
     removed_from_the_node

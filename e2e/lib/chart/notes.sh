@@ -11,17 +11,23 @@ verdicts() {
     incidents | python3 -c 'import json, sys
 print("\n".join(i["id"] for i in json.load(sys.stdin) if i["kind"] == "death" and "class" in i))'
 }
-a_verdict() { [ -n "$(verdicts)" ]; }
+first_class() {
+    incidents | python3 -c 'import json, sys
+print(next("{pod} {class} ({plane})".format(**i) for i in json.load(sys.stdin) if "class" in i))'
+}
+a_verdict() { answered && [ -n "$(verdicts)" ]; }
 
-# The notes' command; it waits for a pod that runs, and ends where there is none at all.
-begin_forward() {
+# The notes' command. It ends where there is no pod, or where nothing listens in it yet: then it is begun again.
+answered() {
+    incidents && return
+    kill -0 "${FORWARD:-}" 2>/dev/null && return 1
     PATH="$(kube_dir):$PATH" setsid bash -c "$(note port-forward)" >"$WORK/forward.log" 2>&1 &
     FORWARD=$!
+    return 1
 }
 forward() {
     stop_forward
-    begin_forward
-    until_true 60 "port-forward" incidents
+    until_true 60 "port-forward" answered
 }
 stop_forward() {
     [ -z "${FORWARD:-}" ] || kill -- "-$FORWARD" 2>/dev/null
