@@ -100,6 +100,10 @@ bench-instructions *args:
 e2e *args:
     e2e/run {{ args }}
 
+# The Helm chart: `just chart lint`, or `just chart live` in the cluster of `just e2e up`
+chart *args:
+    e2e/helm {{ args }}
+
 # Wall time of `capture` against kubectl by hand, on the cluster of $KUBECONFIG: `just bench-capture POD NAMESPACE TURNS`
 bench-capture *args:
     bench/capture.sh {{ args }}

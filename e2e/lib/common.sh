@@ -32,7 +32,7 @@ kube_module() { echo "$E2E/tools/kube${E2E_KUBERNETES:+-$E2E_KUBERNETES}"; }
 kube_dir() { echo "$CACHE/kube-$(hash_of "$(kube_module)"/go.* "$E2E"/tools/etcd/go.*)"; }
 tools_dir() {
     local files
-    mapfile -t files < <(find "$E2E/tools" -name '*.go' | sort)
+    mapfile -t files < <(find "$E2E/tools/cmd" -name '*.go' | sort)
     echo "$CACHE/tools-$(hash_of "$E2E"/tools/go.* "${files[@]}")"
 }
 debian_dir() { echo "$CACHE/debian-$(hash_of "$E2E/lib/packages" /etc/debian_version)"; }

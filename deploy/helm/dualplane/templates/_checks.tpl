@@ -1,0 +1,124 @@
+{{/*
+Values that are well-formed and still cannot work. Each complaint says what to do; all of them are shown at once.
+*/}}
+{{- define "dualplane.checks" -}}
+{{- $all := list -}}
+{{- if .Values.agent.enabled -}}
+{{- $all = concat $all (include "dualplane.checks.node" . | fromJsonArray) -}}
+{{- $all = concat $all (include "dualplane.checks.sinks" . | fromJsonArray) -}}
+{{- $all = concat $all (include "dualplane.checks.flags" . | fromJsonArray) -}}
+{{- end -}}
+{{- $all = concat $all (include "dualplane.checks.access" . | fromJsonArray) -}}
+{{- if $all -}}
+{{- fail (printf "\n\n- %s\n" (join "\n- " $all)) -}}
+{{- end -}}
+{{- end }}
+
+{{- define "dualplane.checks.node" -}}
+{{- $a := .Values.agent -}}
+{{- $all := list -}}
+{{- $known := .Files.Get "gpu-labels.yaml" | fromYaml | keys | sortAlpha -}}
+{{- if not (has $a.nodes (concat (list "any" "gpu") $known)) -}}
+{{- $all = append $all (printf "agent.nodes: %q is unknown. Use any, gpu, %s; for other labels use any with agent.nodeSelector." $a.nodes (join ", " $known)) -}}
+{{- end -}}
+{{- if and (ne $a.nodes "any") (hasKey (default dict $a.affinity) "nodeAffinity") -}}
+{{- $all = append $all "agent.nodes and agent.affinity.nodeAffinity both choose nodes. Set agent.nodes: any, or use agent.nodeSelector instead." -}}
+{{- end -}}
+{{- range $key := list "capabilities" "seccompProfile" "appArmorProfile" -}}
+{{- if and $a.privileged (not (kindIs "invalid" (index $a $key))) -}}
+{{- $all = append $all (printf "agent.privileged: true gives everything, and agent.%s would mean nothing. Set agent.privileged: false, or remove agent.%s." $key $key) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (not $a.privileged) $a.driver.path -}}
+{{- $all = append $all "agent.driver.path needs agent.privileged: true: without it, the device cgroup refuses /dev/nvidia*. Use agent.runtimeClassName instead." -}}
+{{- end -}}
+{{- if and $a.driver.path $a.runtimeClassName -}}
+{{- $all = append $all "agent.driver.path and agent.runtimeClassName both bring NVML, maybe of two versions. Set one of them." -}}
+{{- end -}}
+{{- range $key := list "name" "instance" "component" -}}
+{{- $label := printf "app.kubernetes.io/%s" $key -}}
+{{- if or (hasKey (default dict $a.podLabels) $label) (hasKey (default dict $.Values.labels) $label) -}}
+{{- $all = append $all (printf "labels and agent.podLabels: %s is the chart's own; the DaemonSet finds its pods by it. Remove it." $label) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $a.priorityQuota.create (not $a.priorityClassName) -}}
+{{- $all = append $all "agent.priorityQuota is a quota for agent.priorityClassName, which is empty. Set it, or agent.priorityQuota.create: false." -}}
+{{- end -}}
+{{- if and (not $a.serviceAccount.create) (not $a.serviceAccount.name) -}}
+{{- $all = append $all "agent.serviceAccount.create: false needs agent.serviceAccount.name: the namespace's default account would get the agent's rights." -}}
+{{- end -}}
+{{- toJson $all -}}
+{{- end }}
+
+{{- define "dualplane.checks.sinks" -}}
+{{- $send := .Values.agent.sinks.send -}}
+{{- $all := list -}}
+{{- if not $send.urls -}}
+{{- range $key := list "tokenSecret" "headersSecret" "caConfigMap" -}}
+{{- if (get $send $key).name -}}
+{{- $all = append $all (printf "agent.sinks.send.%s is for agent.sinks.send.urls, which is empty. Add a URL, or remove it." $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $send.urls -}}
+{{- if and $send.tokenSecret.name (not $send.tokenInClear) (hasPrefix "http://" .) -}}
+{{- $all = append $all (printf "agent.sinks.send: the token is not sent to %s without TLS. Use https, or set agent.sinks.send.tokenInClear: true." .) -}}
+{{- end -}}
+{{- end -}}
+{{- if and $send.tokenInClear (not $send.tokenSecret.name) -}}
+{{- $all = append $all "agent.sinks.send.tokenInClear needs agent.sinks.send.tokenSecret.name." -}}
+{{- end -}}
+{{- $names := list -}}
+{{- range .Values.agent.sinks.copyTo -}}
+{{- if has .name $names -}}
+{{- $all = append $all (printf "agent.sinks.copyTo: two are called %q. Give each a name of its own." .name) -}}
+{{- end -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- toJson $all -}}
+{{- end }}
+
+{{/* The program refuses most flags twice: the pods would not start. */}}
+{{- define "dualplane.checks.flags" -}}
+{{- $owner := dict "--state" "agent.state.path" "--disk" "agent.state.disk" "--cgroups" "the chart" "--listen" "agent.address and agent.port"
+  "--nvml" "agent.driver.path" "--dcgm-exporter" "agent.dcgmExporter" "--serve-incidents" "agent.serveIncidents"
+  "--no-cluster" "agent.apiServer" "--send-method" "agent.sinks.send.method" "--send-token" "agent.sinks.send.tokenSecret"
+  "--send-token-in-clear" "agent.sinks.send.tokenInClear" "--send-headers" "agent.sinks.send.headersSecret"
+  "--send-ca" "agent.sinks.send.caConfigMap" -}}
+{{- $all := list -}}
+{{- range .Values.agent.extraArgs -}}
+{{- $flag := . | splitList "=" | first -}}
+{{- if hasKey $owner $flag -}}
+{{- $all = append $all (printf "agent.extraArgs: %s is set by %s. Remove it there." $flag (get $owner $flag)) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $all -}}
+{{- end }}
+
+{{- define "dualplane.checks.access" -}}
+{{- $all := list -}}
+{{- range $role := list "reader" "kubelet" "apply" "minimal" -}}
+{{- $of := get $.Values.rbac $role -}}
+{{- if and (not $of.create) $of.subjects -}}
+{{- $all = append $all (printf "rbac.%s has subjects and is not created. Set rbac.%s.create: true." $role $role) -}}
+{{- end -}}
+{{- range $of.subjects -}}
+{{- if and (eq .kind "ServiceAccount") (not .namespace) -}}
+{{- $all = append $all (printf "rbac.%s: the ServiceAccount %q needs its namespace." $role .name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $role := list "apply" "minimal" -}}
+{{- $of := get $.Values.rbac $role -}}
+{{- if and $of.create $of.subjects (not $of.namespaces) -}}
+{{- $all = append $all (printf "rbac.%s is bound in single namespaces only. Name them in rbac.%s.namespaces." $role $role) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.rbac.minimal.create (not .Values.rbac.minimal.namespaces) (not .Values.rbac.minimal.subjects) -}}
+{{- $all = append $all "rbac.minimal is a Role of single namespaces. Name them in rbac.minimal.namespaces." -}}
+{{- end -}}
+{{- if and .Values.podMonitor.create (not .Values.agent.enabled) -}}
+{{- $all = append $all "podMonitor.create needs agent.enabled: true: there is nothing else to scrape." -}}
+{{- end -}}
+{{- toJson $all -}}
+{{- end }}
