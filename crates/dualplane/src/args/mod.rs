@@ -90,7 +90,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
-    /// The command, such as `triage` or `incidents list` [default: the program itself]
+    /// The command, such as `triage` or `incidents ls` [default: the program itself]
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
     pub(crate) command: Vec<String>,
     /// Write the pages of all commands to this directory

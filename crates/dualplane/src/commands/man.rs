@@ -20,8 +20,8 @@ pub(super) fn run(args: &ManArgs) -> Result<exit::Code, Failure> {
     let mut command = &whole;
     for name in &args.command {
         command = command.find_subcommand(name).ok_or_else(|| Failure::Flag {
-            flag: "COMMAND",
-            why: format!("dualplane has no command `{}`", args.command.join(" ")),
+            flag: "man",
+            why: format!("dualplane has no command `{}`; see `dualplane --help`", args.command.join(" ")),
         })?;
     }
     let mut out = Vec::new();

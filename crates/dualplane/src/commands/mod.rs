@@ -9,9 +9,9 @@ mod fit;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod incidents;
 mod knowledge;
-mod man;
 #[cfg(feature = "live")]
 pub(crate) mod live;
+mod man;
 mod plan;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod preflight;

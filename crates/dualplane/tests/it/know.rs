@@ -113,7 +113,7 @@ fn completions_and_manual_come_from_the_command_line_definition() {
         assert!(code(&o) == 0 && stdout(&o).contains("triage"), "{shell}");
     }
     assert!(stdout(&run(&["man"])).contains(".TH dualplane 1"));
-    assert!(stdout(&run(&["man", "incidents", "list"])).contains(".TH dualplane-incidents-list 1"));
+    assert!(stdout(&run(&["man", "incidents", "ls"])).contains(".TH dualplane-incidents-ls 1"));
     let o = run(&["man", "none"]);
     assert!(code(&o) == 2 && stderr(&o).contains("no command `none`"), "{}", stderr(&o));
     let dir = tempfile::tempdir().unwrap();
