@@ -56,6 +56,10 @@ test-knowledge:
 docs:
     .ci/recipe docs
 
+# The pages of docs/ as a site with search: target/book/index.html (needs mdBook, and says how to get it)
+site *args:
+    .ci/recipe site {{ args }}
+
 # Figures on labelled incidents: confusion, every miss, bounds
 corpus dir=corpus_dir *args:
     .ci/recipe corpus {{ dir }} {{ args }}

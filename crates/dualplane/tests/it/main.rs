@@ -28,6 +28,7 @@ mod large;
 mod layers;
 mod live;
 mod map;
+mod pages;
 mod plan;
 mod plan_cli;
 mod plan_gguf;

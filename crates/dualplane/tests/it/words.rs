@@ -63,7 +63,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-fn files(dir: &Path, suffix: &str) -> Vec<PathBuf> {
+pub(crate) fn files(dir: &Path, suffix: &str) -> Vec<PathBuf> {
     let mut out = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -77,11 +77,12 @@ fn files(dir: &Path, suffix: &str) -> Vec<PathBuf> {
     out
 }
 
-/// Help of a command and of its subcommands.
-fn helps(path: &[&str], out: &mut Vec<(String, String)>) {
+/// Help of a command, and then of its subcommands.
+pub(crate) fn helps(path: &[&str], out: &mut Vec<(String, String)>) {
     let mut args = path.to_vec();
     args.push("--help");
     let help = stdout(&run(&args));
+    out.push((format!("dualplane {}", args.join(" ")), help.clone()));
     let commands =
         help.split_once("Commands:\n").map_or("", |(_, c)| c.split("\n\n").next().unwrap_or_default());
     for line in commands.lines() {
@@ -92,7 +93,6 @@ fn helps(path: &[&str], out: &mut Vec<(String, String)>) {
             helps(&below, out);
         }
     }
-    out.push((format!("dualplane {}", args.join(" ")), help));
 }
 
 fn no_complaints(complaints: &str) {
