@@ -5,7 +5,8 @@ CARGO_DEB=3.8.0
 CARGO_GENERATE_RPM=0.21.1
 
 packages() {
-    local name pages arch stage=$out/stage
+    # Where the manifest of the crate looks for them.
+    local name pages arch stage=$root/target/published/stage
     cargo_tool cargo-deb "$CARGO_DEB"
     cargo_tool cargo-generate-rpm "$CARGO_GENERATE_RPM"
     pages=$(pages)

@@ -22,7 +22,7 @@ wheels() {
     for name in $(built); do
         work=$(mktemp -d)
         cp "$here/wheel/pyproject.toml" "$here/wheel/hatch_build.py" "$root/README.md" "$root/LICENSE" "$work/"
-        sed -i.was "s/@VERSION@/$version/; s/@PROGRAM@/$(basename "$(program "$name")")/" "$work/pyproject.toml"
+        sed -i.was "s/@VERSION@/$version/; s/@PROGRAM@/$(basename "$(program "$name")")/g" "$work/pyproject.toml"
         cp "$(program "$name")" "$work/"
         (cd "$work" && WHEEL_TAG="py3-none-$(wheel_tag "$name")" hatchling build -t wheel -d "$out/wheels" >/dev/null)
         rm -rf "$work"
