@@ -117,7 +117,12 @@ fn say_numbers(c: &mut Candidate, hit: &Hit) {
     }
 }
 
+/// A sentence behind a colon. A name stays as its makers write it: `CUDA`, `PyTorch`, `NVML`.
 fn lower_first(text: &str) -> String {
+    let first = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    if first.chars().skip(1).any(char::is_uppercase) {
+        return text.to_owned();
+    }
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |f| f.to_lowercase().collect::<String>() + chars.as_str())
 }

@@ -277,7 +277,7 @@ pub(crate) struct PlanArgs {
     /// Show every term with its formula and source
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// Exit with the code of the verdict: 0 fits, 10 uncertain, 32 refused
+    /// Exit with the code of the verdict: 0 fits, 10 uncertain, else the class that ends the start (20, 30, 32, 34 or 35)
     #[arg(long)]
     pub(crate) exit_code: bool,
     /// When to use colour

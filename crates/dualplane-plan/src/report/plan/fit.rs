@@ -75,7 +75,8 @@ pub fn fit_text(r: &FitReport<'_>, style: Style) -> String {
             Verdict::Refused => style.bad("DOES NOT FIT"),
             Verdict::Uncertain => style.bold("UNCERTAIN"),
         };
-        let _ = writeln!(out, "\n{badge}  {} × {}  {}", f.gpus, printable(&f.gpu), printable(&f.remark));
+        let line = format!("{badge}  {} × {}  {}", f.gpus, printable(&f.gpu), printable(&f.remark));
+        let _ = writeln!(out, "\n{}", line.trim_end());
         for (flag, value) in settings(f, w) {
             let _ = writeln!(out, "  --{flag} {value}");
         }

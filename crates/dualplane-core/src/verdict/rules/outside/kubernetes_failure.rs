@@ -57,7 +57,14 @@ fn judge(case: &Case<'_>) -> Judged {
     let repeated = |e: &Event| matches!(e.reason.as_str(), "Killing" | "FailedPostStartHook") && e.count > 1;
     let any_run = case.death().is_none() && hit.event(case.bundle).is_some_and(repeated);
     let confidence = if any_run { Confidence::Medium } else { Confidence::High };
-    Ok(decided(Class::NotMemory, phase, confidence, hit.meaning.clone(), supports))
+    // The message leaves open where the volume lies; the pod does not.
+    let summary = match hit.word("volume").filter(|_| full_disk(hit, case)) {
+        Some(volume) => format!(
+            "the pod was evicted for the volume {volume}, which grew past its size limit: it lies on a disk, not in host RAM"
+        ),
+        None => hit.meaning.clone(),
+    };
+    Ok(decided(Class::NotMemory, phase, confidence, summary, supports))
 }
 
 /// An emptyDir past its size limit is a matter of a disk where the pod shows that it lies on one.
