@@ -112,8 +112,9 @@ install_runs() {
     port=$((20000 + RANDOM % 20000))
     python3 -m http.server --bind 127.0.0.1 --directory "$work" "$port" >/dev/null 2>&1 &
     server=$!
+    # Also where a step below fails.
     # shellcheck disable=SC2064
-    trap "kill $server 2>/dev/null; rm -rf '$work'" RETURN
+    trap "kill $server 2>/dev/null || true; rm -rf '$work'" EXIT
     until curl -fs "http://127.0.0.1:$port/" >/dev/null; do sleep 0.1; done
     export DUALPLANE_RELEASES=http://127.0.0.1:$port DUALPLANE_VERSION=$version
     sh "$out/install.sh" "$work/bin" >/dev/null
