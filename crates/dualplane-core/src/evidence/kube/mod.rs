@@ -1,7 +1,10 @@
 //! What Kubernetes and its runtimes say of pods, events and nodes, in every form that they print it.
 
+mod container;
 pub(in crate::evidence) mod describe;
 pub(in crate::evidence) mod describe_pod;
+mod event;
+mod fields;
 pub(in crate::evidence) mod inspect;
 pub(in crate::evidence) mod kubelet;
 pub(in crate::evidence) mod list;
@@ -10,6 +13,7 @@ pub(in crate::evidence) mod merge;
 pub(in crate::evidence) mod model;
 mod mounts;
 mod object;
+mod pod;
 pub(in crate::evidence) mod revisions;
 pub(in crate::evidence) mod scaling;
 pub(in crate::evidence) mod split;
@@ -18,8 +22,9 @@ pub(in crate::evidence) mod tables;
 mod told;
 mod unit;
 
+pub use container::invocation;
+pub(in crate::evidence) use fields::opt_at;
 pub use mounts::{Mount, map_of, mounts};
-pub use object::invocation;
-pub(in crate::evidence) use object::{add_all, add_item, opt_at};
+pub(in crate::evidence) use object::{add_all, add_item};
 pub use told::VERDICT_REASON;
 pub use unit::{UNIT_LABEL, in_group};
