@@ -55,19 +55,10 @@ impl Stamp {
         self.ms_until(later).map(|ms| ms >= -ROUNDED_MS)
     }
 
-    /// A wall time whose zone was printed.
+    /// Milliseconds by which it may stand apart from other clocks: `zoned` where its zone was printed, else any zone.
     #[must_use]
-    pub fn is_zoned(self) -> bool {
-        matches!(self, Self::Wall { zoned: true, .. })
-    }
-
-    /// A moment so many milliseconds later.
-    #[must_use]
-    pub fn later_by(self, by: i64) -> Self {
-        match self {
-            Self::Wall { ms, zoned, year } => Self::Wall { ms: ms.saturating_add(by), zoned, year },
-            Self::Boot { us } => Self::Boot { us: us.saturating_add(by.saturating_mul(1000)) },
-        }
+    pub fn slack_ms(self, zoned: i64) -> i64 {
+        if matches!(self, Self::Wall { zoned: true, .. }) { zoned } else { WIDEST_ZONE_MS }
     }
 
     /// Fills in a missing year: the one that brings it nearest to a stamp of another source of the same incident, so

@@ -1,7 +1,7 @@
 # The agent's image in the cluster's containerd.
 # shellcheck shell=bash
 
-# The program with the libraries that it links, as an image without a registry; dist/image makes the real one.
+# The program with the libraries that it links, as an image without a registry; `dist/run image` makes the real one.
 stand_in() {
     local binary=${DUALPLANE:-$E2E/../target/release/dualplane} root=$WORK/root library
     [ -x "$binary" ] || die "no $binary: cargo build --release -p dualplane, or DUALPLANE=FILE"

@@ -203,11 +203,8 @@ impl Owners {
     /// of the death of a child no status tells, so whose it was is open.
     pub(crate) fn may_be_inside(&self, oom: &OomRecord) -> bool {
         // The clock of a node that prints no zone may stand hours before the API's.
-        let slack = if oom.stamp.is_some_and(Stamp::is_zoned) { 0 } else { WIDEST_ZONE_MS };
-        let ran = |began: &Option<Stamp>| {
-            let at = oom.stamp.map(|s| s.later_by(slack));
-            began.zip(at).and_then(|(b, at)| b.reaches(at)) != Some(false)
-        };
+        let at = oom.stamp.map(|s| s.moved(WIDEST_ZONE_MS));
+        let ran = |began: &Option<Stamp>| began.zip(at).and_then(|(b, at)| b.reaches(at)) != Some(false);
         let holds = |most: Option<Bytes>| !oom.victims.iter().any(|v| exceeds(v, most));
         nameless(oom)
             && oom.constraint == super::Constraint::Memcg

@@ -5,20 +5,16 @@ use super::chain::LINKED_MS;
 use super::{Class, Phase, Subject};
 use crate::facts::Facts;
 use crate::knowledge::Mark;
-use crate::time::{Stamp, WIDEST_ZONE_MS};
 
-/// How much earlier a line may be stamped and still be of this life: a minute, or any zone where none is printed.
-fn slack_ms(stamp: Stamp) -> i64 {
-    const MARGIN_MS: i64 = 60_000;
-    if matches!(stamp, Stamp::Wall { zoned: true, .. }) { MARGIN_MS } else { WIDEST_ZONE_MS }
-}
+/// How much earlier a line may be stamped by the same clock and still be of this life.
+const MARGIN_MS: i64 = 60_000;
 
 /// The fault was reported before this instance began to log, and it served since: an older incident's.
 pub(super) fn before_this_run(c: &Candidate, facts: &Facts) -> bool {
     let Some(at) = c.stamp else { return false };
     let mut logs = facts.logs.iter().filter(|l| !l.kernel && l.last_served.is_some()).peekable();
     logs.peek().is_some()
-        && logs.all(|l| l.first.and_then(|f| at.ms_until(f)).is_some_and(|ms| ms > slack_ms(at)))
+        && logs.all(|l| l.first.and_then(|f| at.ms_until(f)).is_some_and(|ms| ms > at.slack_ms(MARGIN_MS)))
 }
 
 /// The fault came long before the other error, and requests were served between: they have nothing to do with each other.
@@ -90,7 +86,7 @@ pub(super) fn before_the_start(c: &Candidate, subject: &Subject) -> bool {
     else {
         return false;
     };
-    c.stamp.is_some_and(|at| at.ms_until(started).is_some_and(|ms| ms > slack_ms(at)))
+    c.stamp.is_some_and(|at| at.ms_until(started).is_some_and(|ms| ms > at.slack_ms(MARGIN_MS)))
 }
 
 /// A fault of some card of the node, from before the container began that runs and of which nothing ended. Its node's clock may

@@ -1,12 +1,12 @@
 //! A setting that gives the KV cache its size. While it stands, the engine's share of the card moves nothing: advice on the
 //! share would be carried out in vain.
 
+use super::vram::room_for_a_step;
 use super::{Action, Context, Stage};
 use crate::planned::RefusedStart;
 use dualplane_base::units::{Bytes, MIB, thousands};
 use dualplane_core::facts::vram::VramOom;
 use dualplane_engines::{PoolSize, PoolUnit};
-use dualplane_plan::answer;
 use dualplane_plan::cli::human;
 
 /// Pages are at most so many tokens: a pool below its cap by less than that is the cap in whole pages.
@@ -84,13 +84,9 @@ impl Given<'_> {
             }
             _ => None,
         };
-        let mut take = Action::new(
-            Stage::Fix,
-            format!("Or take out {flag} {value}: the engine then measures how much fits"),
-        )
-        .because(self.vain(cx));
-        take.arithmetic.extend(room);
-        out.push(take.take_out(cx, flag, value));
+        let mut taken = self.taken_out(cx);
+        taken.arithmetic.extend(room);
+        out.push(taken);
         // A pool that the engine itself found too large would end in an error of CUDA.
         let fits = |blocks: u64| self.unit != PoolUnit::Blocks || measured.is_none_or(|m| blocks as f64 <= m);
         if let Some((want, sum)) = want.filter(|(want, _)| *want > self.number && fits(*want)) {
@@ -105,29 +101,17 @@ impl Given<'_> {
         }
     }
 
-    /// Requests wait or preempt one another for the pool.
-    pub(super) fn traffic(&self, cx: &Context<'_>, out: &mut Vec<Action>) {
+    /// The engine measures how large the pool may be.
+    pub(super) fn taken_out(&self, cx: &Context<'_>) -> Action {
         let Self { flag, value, .. } = self;
-        out.push(
-            Action::new(
-                Stage::Fix,
-                format!("Or take out {flag} {value}: the engine then measures how much fits"),
-            )
-            .because(self.vain(cx))
-            .take_out(cx, flag, value),
-        );
+        let title = format!("Or take out {flag} {value}: the engine then measures how much fits");
+        Action::new(Stage::Fix, title).because(self.vain(cx)).take_out(cx, flag, value)
     }
 
     /// A step did not fit beside the pool: the pool gives up what was missing, and the request once more for the next one.
     pub(super) fn lower(&self, cx: &Context<'_>, oom: &VramOom) -> Option<Action> {
         let Self { flag, value, .. } = self;
-        let requested = oom.requested?;
-        let free = oom.free.unwrap_or_default();
-        let short = requested.saturating_sub(free);
-        let give = short.saturating_add(requested);
-        let sum = format!(
-            "requested {requested} − free {free} = {short} short; + {requested} margin for the next larger step = {give}"
-        );
+        let (give, sum) = room_for_a_step(oom)?;
         let each = match self.unit {
             PoolUnit::Bytes => Some(1),
             PoolUnit::Blocks => block(cx),
@@ -162,8 +146,6 @@ impl Given<'_> {
 
 /// Bytes of a block, as the plan of the launch has them.
 fn block(cx: &Context<'_>) -> Option<u64> {
-    let launch = &cx.budget.expected.as_ref()?.launch;
-    let (named, placed) = launch.model.as_ref().zip(launch.placed.as_ref())?;
-    let plan = answer(named, &launch.line, placed, None).ok()?.plan.ok()?;
+    let plan = cx.budget.expected.as_ref()?.gpu.as_ref()?;
     Some(plan.gpu.kv_cache.bytes_per_block).filter(|b| *b > 0)
 }

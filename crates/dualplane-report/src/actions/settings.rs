@@ -20,15 +20,16 @@ impl Action {
     /// Gives a setting of the server this value. `now` is the value that the advice computed with, where it came from
     /// elsewhere than from the pod.
     pub(crate) fn set(self, cx: &Context<'_>, lever: &str, value: impl Display, now: Option<String>) -> Self {
-        match cx.setting(lever, Some(value.to_string()), now) {
-            Some(setting) => self.change(Change::Setting(setting)),
-            None => self,
-        }
+        self.put(cx, lever, Some(value.to_string()), now)
     }
 
     /// Takes a setting of the server out, so that its default counts.
     pub(crate) fn take_out(self, cx: &Context<'_>, lever: &str, now: &str) -> Self {
-        match cx.setting(lever, None, Some(now.to_owned())) {
+        self.put(cx, lever, None, Some(now.to_owned()))
+    }
+
+    fn put(self, cx: &Context<'_>, lever: &str, value: Option<String>, now: Option<String>) -> Self {
+        match cx.setting(lever, value, now) {
             Some(setting) => self.change(Change::Setting(setting)),
             None => self,
         }

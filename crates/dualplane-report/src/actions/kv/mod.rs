@@ -331,12 +331,15 @@ fn traffic(cx: &Context<'_>, out: &mut Vec<Action>) {
             });
         }
     }
-    let given = given(cx);
-    if let Some(given) = &given {
-        given.traffic(cx, out);
-    }
-    // What the engine's head says of a larger pool may name the share.
-    given.is_none().then(|| pool(cx, out)).flatten().unwrap_or_else(|| {
+    let advised = match given(cx) {
+        // What the engine's head says of a larger pool may name the share.
+        Some(size) => {
+            out.push(size.taken_out(cx));
+            None
+        }
+        None => pool(cx, out),
+    };
+    advised.unwrap_or_else(|| {
         let kv_type = cx.engine().and_then(|d| d.flags.kv_type.as_ref());
         let kv_type = kv_type.map(|t| format!("{t} doubles its tokens; ")).unwrap_or_default();
         out.push(Action::new(

@@ -10,6 +10,7 @@ mod share;
 mod step;
 
 pub(super) use counsel::{pool, pool_start};
+pub(super) use runtime::room_for_a_step;
 pub(super) use share::{utilization, utilization_flag};
 
 use super::check::Rest;

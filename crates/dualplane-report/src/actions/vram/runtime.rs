@@ -5,6 +5,7 @@ use super::share::utilization;
 use super::step::smaller_step;
 use crate::actions::pool_size::given;
 use crate::actions::{Action, Context, Stage, Workload, ceil_hundredth, floor_hundredth, names, workload};
+use dualplane_base::units::Bytes;
 use dualplane_core::facts::vram::VramOom;
 
 pub(super) fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
@@ -12,21 +13,13 @@ pub(super) fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
     let flag = cx.facts.engine.head().and_then(|d| d.flags.share.first());
     if let Some(pool) = given(cx) {
         out.extend(pool.lower(cx, oom));
-    } else if let (Some(flag), Some((u, from)), Some(requested), Some(total)) =
-        (flag, utilization(cx), oom.requested, oom.total)
+    } else if let (Some(flag), Some((u, from)), Some((give, sum)), Some(total)) =
+        (flag, utilization(cx), room_for_a_step(oom), oom.total)
     {
-        let short = requested.saturating_sub(oom.free.unwrap_or_default());
-        // The same request again as margin: the next longer prompt asks for more than this one.
-        let give = short.saturating_add(requested);
         let lower = floor_hundredth(u - give.share_of(total));
         // The share must hold the weights, and something of a KV pool beside them.
         let weights = cx.weights().map(|b| b.share_of(total));
         let least = weights.unwrap_or_default().max(0.05);
-        let sum = format!(
-            "requested {requested} − free {} = {short} short; + {requested} margin for the next larger \
-            step = {give}",
-            oom.free.unwrap_or_default()
-        );
         let rest = format!("{u} ({from}) − {give} ÷ total {total} = {:.4}", u - give.share_of(total));
         out.push(if lower > least {
             Action::new(
@@ -50,10 +43,7 @@ pub(super) fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
             .because(sum)
             .because(format!("{rest}: less than the weights and the KV cache need"))
         });
-    } else if let (Some(flag), Some(requested), Some(total)) = (flag, oom.requested, oom.total) {
-        let free = oom.free.unwrap_or_default();
-        let short = requested.saturating_sub(free);
-        let give = short.saturating_add(requested);
+    } else if let (Some(flag), Some((give, sum)), Some(total)) = (flag, room_for_a_step(oom), oom.total) {
         let by = ceil_hundredth(give.share_of(total));
         out.push(
             Action::new(
@@ -63,9 +53,7 @@ pub(super) fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
                     what it is now)"
                 ),
             )
-            .because(format!(
-                "requested {requested} − free {free} = {short} short; + {requested} margin for the next larger step = {give}"
-            ))
+            .because(sum)
             .because(format!("{give} ÷ total {total} = {:.4}, rounded up to {by}", give.share_of(total))),
         );
     } else if let Some(flag) = flag {
@@ -92,6 +80,19 @@ pub(super) fn runtime(cx: &Context<'_>, oom: &VramOom, out: &mut Vec<Action>) {
         out.push(smaller_step(oom));
     }
     serve_again(cx, out);
+}
+
+/// What the pool must give up for a step of this size, and the sum. The same request again as margin: the next longer prompt
+/// asks for more than this one.
+pub(in crate::actions) fn room_for_a_step(oom: &VramOom) -> Option<(Bytes, String)> {
+    let requested = oom.requested?;
+    let free = oom.free.unwrap_or_default();
+    let short = requested.saturating_sub(free);
+    let give = short.saturating_add(requested);
+    let sum = format!(
+        "requested {requested} − free {free} = {short} short; + {requested} margin for the next larger step = {give}"
+    );
+    Some((give, sum))
 }
 
 /// The log is saved first: a restart may erase it.

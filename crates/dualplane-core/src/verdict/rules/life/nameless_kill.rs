@@ -7,7 +7,7 @@ use crate::evidence::host_model::Cgroup;
 use crate::evidence::metrics::Sample;
 use crate::evidence::{Bundle, Pod};
 use crate::facts::OomRecord;
-use crate::time::{Stamp, WIDEST_ZONE_MS};
+use crate::time::Stamp;
 use crate::units::{Bytes, MIB};
 use crate::verdict::case::Case;
 use crate::verdict::memory::{Whose, whose};
@@ -83,9 +83,10 @@ fn never_at_a_limit(bundle: &Bundle, pod: &Pod, kill: &OomRecord) -> bool {
     };
     let peaks = || bundle.metrics.iter().filter(|s| s.name == PEAK && s.value > 0.0).filter(of_group);
     // A kernel log may count in whole seconds, and print no zone: then it may have been hours later.
-    let late = if kill.stamp.is_some_and(Stamp::is_zoned) { 1000 } else { WIDEST_ZONE_MS };
-    let behind =
-        |s: &&Sample| kill.stamp.zip(s.stamp).and_then(|(k, s)| k.ms_until(s)).is_some_and(|ms| ms >= late);
+    let behind = |s: &&Sample| {
+        let late = |(k, s): (Stamp, Stamp)| k.ms_until(s).is_some_and(|ms| ms >= k.slack_ms(1000));
+        kill.stamp.zip(s.stamp).is_some_and(late)
+    };
     let below = |s: &Sample, limit: Bytes| Bytes::from_f64(s.value).saturating_add(NEAR) < limit;
     let of_pod = |s: &&Sample| {
         s.about("pod") == Some(&pod.name) && s.about("namespace").is_none_or(|n| n == pod.namespace)

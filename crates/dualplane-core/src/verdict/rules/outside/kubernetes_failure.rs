@@ -36,7 +36,7 @@ pub(in crate::verdict) const RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Judged {
-    let failure = |h: &&Hit| (h.mark == Mark::Failure || full_disk(h, case)) && case.of_subject(h);
+    let failure = |h: &&Hit| (h.mark == Mark::Failure || full_disk(h, case).is_some()) && case.of_subject(h);
     let hit = case
         .facts
         .object_hits
@@ -58,7 +58,7 @@ fn judge(case: &Case<'_>) -> Judged {
     let any_run = case.death().is_none() && hit.event(case.bundle).is_some_and(repeated);
     let confidence = if any_run { Confidence::Medium } else { Confidence::High };
     // The message leaves open where the volume lies; the pod does not.
-    let summary = match hit.word("volume").filter(|_| full_disk(hit, case)) {
+    let summary = match full_disk(hit, case) {
         Some(volume) => format!(
             "the pod was evicted for the volume {volume}, which grew past its size limit: it lies on a disk, not in host RAM"
         ),
@@ -67,11 +67,11 @@ fn judge(case: &Case<'_>) -> Judged {
     Ok(decided(Class::NotMemory, phase, confidence, summary, supports))
 }
 
-/// An emptyDir past its size limit is a matter of a disk where the pod shows that it lies on one.
-fn full_disk(hit: &Hit, case: &Case<'_>) -> bool {
-    let volume = (hit.id == volume::EMPTY_DIR).then(|| hit.word("volume")).flatten();
-    let known = volume.and_then(|v| case.pod()?.volume(&v));
-    known.is_some_and(|v| !v.memory_medium)
+/// The emptyDir that grew past its size limit, where the pod shows that it lies on a disk.
+fn full_disk(hit: &Hit, case: &Case<'_>) -> Option<String> {
+    let volume = (hit.id == volume::EMPTY_DIR).then(|| hit.word("volume")).flatten()?;
+    let on_disk = !case.pod()?.volume(&volume)?.memory_medium;
+    on_disk.then_some(volume)
 }
 
 #[cfg(test)]
