@@ -5,9 +5,7 @@
 own_program() {
     local name
     for name in $(built); do
-        case $name in linux-arm64 | linux-arm64-glibc | windows-*) [ "$(uname -m)" = x86_64 ] && continue ;; esac
-        program "$name"
-        return
+        if native "$name"; then program "$name"; return; fi
     done
     die "no program of this machine's kind in $out/bin; dist/run binaries linux-amd64"
 }

@@ -54,14 +54,21 @@ binaries() {
     done
 }
 
+# A program of this name is of this machine's kind.
+native() {
+    case $1:$(uname -sm) in
+    "linux-amd64"*":Linux x86_64" | "linux-arm64"*":Linux aarch64") ;;
+    "darwin-amd64:Darwin x86_64" | "darwin-arm64:Darwin arm64") ;;
+    *) return 1 ;;
+    esac
+}
+
 # How a program of this name is started here, as words.
 runner() {
-    local machine
-    machine=$(uname -m)
-    case $1:$machine in
-    linux-amd64*:x86_64 | linux-arm64*:aarch64 | darwin-arm64:arm64 | darwin-amd64:x86_64) ;;
-    linux-arm64:x86_64) echo "$(debian qemu-user-static)/usr/bin/qemu-aarch64-static" ;;
-    linux-arm64-glibc:x86_64)
+    if native "$1"; then return; fi
+    case $1:$(uname -sm) in
+    "linux-arm64:Linux x86_64") echo "$(debian qemu-user-static)/usr/bin/qemu-aarch64-static" ;;
+    "linux-arm64-glibc:Linux x86_64")
         echo "$(debian qemu-user-static)/usr/bin/qemu-aarch64-static -L $(debian libc6-arm64-cross)/usr/aarch64-linux-gnu"
         ;;
     *) return 77 ;;
