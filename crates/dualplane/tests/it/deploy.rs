@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::harness::root;
 
-fn documents(file: &str) -> Vec<Value> {
+pub(crate) fn documents(file: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(root().join(file)).unwrap();
     serde_saphyr::from_multiple(&text).unwrap()
 }

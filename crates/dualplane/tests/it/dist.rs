@@ -2,13 +2,10 @@
 //! `dist/run` itself builds for minutes; `.ci/run` runs it for one target.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
-
+use crate::deploy::documents;
+use crate::fake_api::{FakeApi, Reply};
 use crate::harness::{root, run, stdout};
 
 fn read(path: &str) -> String {
@@ -27,8 +24,7 @@ fn targets() -> Vec<(String, String)> {
 fn who_installs_finds_an_archive_that_is_made() {
     let made: BTreeSet<String> = targets().into_iter().map(|t| t.0).collect();
     assert!(made.len() >= 7);
-    let krew: Value =
-        serde_saphyr::from_multiple::<Value>(&read("deploy/krew/dualplane.yaml")).unwrap().remove(0);
+    let krew = documents("deploy/krew/dualplane.yaml").remove(0);
     for platform in krew["spec"]["platforms"].as_array().unwrap() {
         let file = platform["uri"].as_str().unwrap().rsplit('/').next().unwrap();
         let name = file.trim_start_matches("dualplane-v").split_once('-').unwrap().1;
@@ -93,30 +89,6 @@ fn the_unit_starts_the_agent_with_options_that_it_has() {
     assert_eq!(caps, "CapabilityBoundingSet=CAP_SYSLOG CAP_SYS_PTRACE CAP_DAC_READ_SEARCH");
 }
 
-/// Answers each request with a file of a folder, or 404.
-fn serve(folder: &Path) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let folder = folder.to_owned();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut head = [0; 4096];
-            let n = stream.read(&mut head).unwrap();
-            let head = String::from_utf8_lossy(&head[..n]).into_owned();
-            let path = head.split_whitespace().nth(1).unwrap_or("/").trim_start_matches('/');
-            let (status, body) = match std::fs::read(folder.join(path)) {
-                Ok(body) => ("200 OK", body),
-                Err(_) => ("404 Not Found", Vec::new()),
-            };
-            let head =
-                format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
-        }
-    });
-    format!("http://{address}")
-}
-
 fn sh(script: &str) -> String {
     let o = Command::new("sh").args(["-ec", script]).output().unwrap();
     assert!(o.status.success(), "{script}: {}", String::from_utf8_lossy(&o.stderr));
@@ -148,12 +120,16 @@ fn install_sh_installs_what_has_its_sum_and_nothing_else() {
         "cd {r}; printf '#!/bin/sh\\necho dualplane 9.9.9\\n' > dualplane; chmod +x dualplane; \
          tar -czf {file} dualplane; sha256sum {file} > SHA256SUMS"
     ));
-    let url = serve(dir.path());
+    let folder = dir.path().to_owned();
+    let server = FakeApi::new(move |asked| {
+        let path = asked.strip_prefix("GET /")?;
+        std::fs::read(folder.join(path)).ok().map(Reply::text)
+    });
     let install = |to: &str, version: &str| {
         Command::new("sh")
             .arg(root().join("dist/install.sh"))
             .arg(dir.path().join(to))
-            .env("DUALPLANE_RELEASES", &url)
+            .env("DUALPLANE_RELEASES", &server.server)
             .env("DUALPLANE_VERSION", version)
             .output()
             .unwrap()

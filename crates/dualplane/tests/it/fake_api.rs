@@ -39,6 +39,8 @@ impl Reply {
 
 pub(crate) struct FakeApi {
     asked: Arc<Mutex<Vec<String>>>,
+    /// `http://ADDRESS:PORT`
+    pub(crate) server: String,
     pub(crate) home: tempfile::TempDir,
 }
 
@@ -61,7 +63,7 @@ impl FakeApi {
                 std::thread::spawn(move || while serve(&stream, &log, &*answer).is_some() {});
             }
         });
-        Self { asked, home }
+        Self { asked, server, home }
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Output {
