@@ -81,7 +81,7 @@ pub fn read(bytes: &[u8]) -> Result<Document, String> {
             return Ok(Document::Report(offers(&value)));
         }
         // What a newer report means by a change is not known here: nothing is carried out.
-        Some(other) => return Err(other.to_string()),
+        Some(other) => return Err(format!("{other} ({schema})")),
         None if !schema.is_empty() => {
             return Err(format!("it is {schema}, not a report of `dualplane triage -o json`"));
         }
