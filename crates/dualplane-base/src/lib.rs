@@ -13,6 +13,7 @@ pub mod json;
 pub mod metrics;
 mod place;
 pub mod process;
+pub mod schema;
 pub mod style;
 pub mod text;
 pub mod time;

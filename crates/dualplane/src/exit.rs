@@ -54,7 +54,7 @@ pub(crate) const TABLE: &[(Code, &str)] = &[
     (NO_EVIDENCE, "the target contains no usable evidence"),
     (
         BELOW_BOUND,
-        "a check failed: `knowledge check` found a problem, or `dev corpus` a figure below its bound",
+        "a check failed: `knowledge check` found a problem, `upgrade-check` a document that is not read, or `dev corpus` a figure below its bound",
     ),
     (
         UNSUPPORTED,

@@ -8,6 +8,7 @@
 
 mod args;
 mod commands;
+mod document;
 mod exit;
 mod files;
 mod invoked;

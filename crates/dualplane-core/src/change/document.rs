@@ -1,5 +1,6 @@
 //! What `apply` is given: a report with its actions' patches, a patch, or an object with only the fields to change.
 
+use dualplane_base::schema::{Id, id};
 use serde_json::Value;
 
 use super::setting::Change;
@@ -75,11 +76,16 @@ pub fn read(bytes: &[u8]) -> Result<Document, String> {
         return Err(format!("it contains {} documents; pass them one at a time", documents.len() + 1));
     }
     let schema = value.get("schema").and_then(Value::as_str).unwrap_or_default();
-    if schema.starts_with("dualplane.verdict") {
-        return Ok(Document::Report(offers(&value)));
-    }
-    if !schema.is_empty() {
-        return Err(format!("it is {schema}, not a report of `dualplane triage -o json`"));
+    match id(schema) {
+        Some(Id::Known(s)) if matches!(s.name, "verdict" | "verdicts") => {
+            return Ok(Document::Report(offers(&value)));
+        }
+        // What a newer report means by a change is not known here: nothing is carried out.
+        Some(other) => return Err(format!("{other} ({schema})")),
+        None if !schema.is_empty() => {
+            return Err(format!("it is {schema}, not a report of `dualplane triage -o json`"));
+        }
+        None => {}
     }
     match &value {
         Value::Object(_) => Ok(whole(value)),

@@ -1,5 +1,6 @@
 //! Says what a file is from its content; its name only breaks ties.
 
+use dualplane_base::schema;
 use serde_json::Value;
 
 use super::exports::{self, Export};
@@ -158,11 +159,11 @@ fn opens_json(first: &str, head: &[String]) -> bool {
 fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
     match serde_json::from_slice::<Value>(bytes) {
         Ok(value) => {
-            let schema = value.get("schema").and_then(Value::as_str).unwrap_or_default();
-            if schema.starts_with(BUNDLE_SCHEMA_PREFIX) {
+            let id = value.get("schema").and_then(Value::as_str).unwrap_or_default();
+            if id.starts_with(BUNDLE_SCHEMA_PREFIX) {
                 return Some(Kind::Manifest(value));
             }
-            if schema == revisions::SCHEMA {
+            if id == revisions::SCHEMA {
                 return Some(Kind::Revisions(value));
             }
             if let Some(list) = processes::read(&value) {
@@ -193,6 +194,9 @@ fn json(bytes: &[u8], named_json: bool, head: &[String]) -> Option<Kind> {
                 return Some(Kind::Export(export));
             }
             // One JSON object on one line is a log with a single record.
+            if let Some(of) = schema::id(id) {
+                return Some(Kind::Unusable(of.to_string()));
+            }
             let lines = head.iter().filter(|l| !l.trim().is_empty()).count();
             if lines == 1 && !named_json {
                 return Some(Kind::Log { kernel: false });

@@ -50,7 +50,7 @@ impl Given<'_> {
 
     fn vain(&self, cx: &Context<'_>) -> String {
         let words = self.words();
-        match super::vram::utilization_flag(cx) {
+        match super::vram::utilization_flag(cx).filter(|_| cx.facts.engine.on_cpu().is_none()) {
             Some(share) => format!(
                 "{} gives the KV cache its size ({words}); {share} moves nothing while it stands",
                 self.flag

@@ -104,6 +104,11 @@ Examples:
   dualplane completions bash > /etc/bash_completion.d/dualplane
   dualplane completions zsh > ~/.zfunc/_dualplane";
 
+pub(super) const UPGRADE_CHECK: &str = "\
+Examples:
+  dualplane upgrade-check /var/lib/dualplane           what the agent of this node kept
+  dualplane upgrade-check ./incidents report.json      bundles and a report";
+
 pub(super) const MAN: &str = "\
 Examples:
   dualplane man | man -l -                                read the manual

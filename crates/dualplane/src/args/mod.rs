@@ -72,6 +72,9 @@ pub(crate) enum Command {
     /// Work with your team's own knowledge files
     #[command(subcommand, after_help = examples::KNOWLEDGE)]
     Knowledge(KnowledgeCommand),
+    /// Check whether this version reads what an earlier one wrote: bundles, incidents, reports, calibrations, shapes
+    #[command(after_help = examples::UPGRADE_CHECK)]
+    UpgradeCheck(UpgradeCheckArgs),
     /// Print a shell completion script
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
@@ -86,6 +89,24 @@ pub(crate) enum Command {
     #[cfg(feature = "dev")]
     #[command(subcommand, hide = true)]
     Dev(dualplane_dev::Tool),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct UpgradeCheckArgs {
+    /// Files and directories; /var/lib/dualplane holds what the agent kept
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = UpgradeFormat::Text)]
+    pub(crate) output: UpgradeFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UpgradeFormat {
+    /// What is not read, and how many documents are
+    Text,
+    /// dualplane.upgrade/v1
+    Json,
 }
 
 #[derive(Debug, clap::Args)]

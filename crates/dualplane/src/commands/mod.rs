@@ -18,6 +18,7 @@ mod preflight;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod top;
 mod triage;
+mod upgrade_check;
 
 use std::io;
 use std::path::PathBuf;
@@ -426,6 +427,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Fit(args) => fit::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Knowledge(KnowledgeCommand::Check { dir }) => knowledge::check(&dir),
+        Command::UpgradeCheck(args) => upgrade_check::run(&args),
         Command::Completions { shell } => {
             let mut out = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "dualplane", &mut out);

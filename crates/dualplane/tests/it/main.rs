@@ -40,6 +40,7 @@ mod preflight;
 mod proofs;
 mod real_oom;
 mod recorded;
+mod releases;
 mod schema;
 mod tidy;
 mod top;

@@ -1,5 +1,6 @@
 //! What the manifest of a bundle tells beside the list of its files.
 
+use dualplane_base::schema::{Id, id};
 use serde_json::Value;
 
 use crate::evidence::{Bundle, Gap, Judged};
@@ -15,6 +16,11 @@ const MAX_GIVEN: usize = 128;
 impl Bundle {
     /// What the capture could not get is missing here, too.
     pub(in crate::evidence) fn manifest(&mut self, value: &Value) {
+        // What is known of it is read all the same: a bundle may be all that is left.
+        let schema = value.get("schema").and_then(Value::as_str).and_then(id);
+        if let Some(newer @ (Id::Newer(..) | Id::Older(..))) = schema {
+            self.gap("manifest.json", &format!("{newer}; what is new in it was not read"), None);
+        }
         let text = |gap: &Value, key: &str| {
             let text = gap.get(key)?.as_str()?;
             Some(crate::text::shorten(text, MAX_GAP).into_owned())

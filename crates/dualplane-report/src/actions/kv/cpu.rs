@@ -1,5 +1,6 @@
 //! An engine without a GPU: its KV cache is host RAM of a size that a variable gives, and no share of a card moves it.
 
+use crate::actions::pool_size::given;
 use crate::actions::{Action, Context, Stage};
 use dualplane_base::units::{Bytes, GIB};
 use dualplane_engines::OnCpu;
@@ -41,9 +42,12 @@ pub(super) fn raise(
 }
 
 /// What does not move it.
-pub(super) fn avoid(on_cpu: &OnCpu) -> String {
+pub(super) fn avoid(cx: &Context<'_>, on_cpu: &OnCpu) -> String {
+    let sets = match given(cx) {
+        Some(pool) => format!("{} gives it its size", pool.flag),
+        None => format!("{} alone sets its size", on_cpu.pool),
+    };
     format!(
-        "Do not look for VRAM: the log says that this server runs on the CPU, so its KV cache is host RAM, and {} alone sets its size",
-        on_cpu.pool
+        "Do not look for VRAM: the log says that this server runs on the CPU, so its KV cache is host RAM, and {sets}"
     )
 }

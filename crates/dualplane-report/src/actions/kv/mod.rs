@@ -31,7 +31,7 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
         Phase::Load | Phase::Profile => start(cx, hit, &mut out),
         _ => traffic(cx, &mut out),
     }
-    let on_cpu = cx.facts.engine.on_cpu().map(cpu::avoid);
+    let on_cpu = cx.facts.engine.on_cpu().map(|on_cpu| cpu::avoid(cx, on_cpu));
     out.push(Action::new(Stage::Avoid, match utilization_flag(cx) {
         _ if let Some(on_cpu) = on_cpu => on_cpu,
         Some(flag) if let Some(pool) = given(cx) => format!(

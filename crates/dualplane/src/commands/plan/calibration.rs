@@ -6,6 +6,7 @@ use std::path::Path;
 use dualplane_plan::Calibration;
 
 use super::Failure;
+use crate::document;
 
 /// A residual has a dozen lines.
 const MAX_FILE: u64 = 1 << 20;
@@ -32,6 +33,10 @@ pub(super) fn read(path: &Path) -> Result<Calibration, Failure> {
         return Err(wrong("it is too large to be a residual".into()));
     }
     let text = fs::read_to_string(path).map_err(failed)?;
+    // Before a field is missed that a newer version has no more.
+    if let Some(other) = document::other(path, &text, "calibration") {
+        return Err(wrong(other));
+    }
     if is_toml(path) {
         toml::from_str(&text).map_err(|e| wrong(e.to_string()))
     } else {

@@ -7,6 +7,7 @@ use dualplane_plan::traffic::{Shape, Traffic, names};
 
 use super::Failure;
 use crate::args::PlanArgs;
+use crate::document;
 
 /// A histogram of ten thousand cells is smaller.
 const MAX_FILE: u64 = 1 << 20;
@@ -43,6 +44,9 @@ fn read(path: &Path) -> Result<Traffic, Failure> {
         return Err(wrong("it is larger than any shape".into()));
     }
     let text = fs::read_to_string(path).map_err(failed)?;
+    if let Some(other) = document::other(path, &text, "shape") {
+        return Err(wrong(other));
+    }
     let shape: Shape = if path.extension().is_some_and(|e| e == "toml") {
         toml::from_str(&text).map_err(|e| wrong(e.to_string()))?
     } else {
