@@ -19,7 +19,7 @@ pub use gpu::model as gpu_model;
 use gpu::{smi, torch};
 pub use host::model as host_model;
 use host::{cgroup, machine, processes};
-pub use kube::{Mount, UNIT_LABEL, VERDICT_REASON, in_group, invocation, map_of, mounts};
+pub use kube::{Mount, UNIT_LABEL, VERDICT_REASON, in_group, invocation, map_of, mounts, of_spec};
 use kube::{
     describe, describe_pod, inspect, kubelet, model as kube_model, revisions, scaling, split, status, tables,
 };

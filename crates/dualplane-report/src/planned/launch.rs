@@ -72,7 +72,8 @@ pub fn of_subject(bundle: &Bundle, facts: &Facts, subject: &Subject, cards: &[Ca
 }
 
 /// The model of the catalogue that this name means.
-pub(super) fn known(id: &str) -> Option<Named> {
+#[must_use]
+pub fn known(id: &str) -> Option<Named> {
     let entry = catalogue::find(id)?;
     let files =
         ModelFiles { config: entry.config, hf_quant_config: entry.hf_quant_config, safetensors_index: None };

@@ -39,9 +39,8 @@ pub fn workload(bundle: &Bundle) -> Result<Workload, PlanError> {
     found.sort_by_key(|(_, c)| gpus(c).is_none());
     let mut failed = None;
     for (pod, container) in found {
-        let image = Some(container.image.as_str()).filter(|i| !i.is_empty());
-        match cli::parse(&container.args, &container.env, image) {
-            Ok(line) => return Ok(of(pod, container, line)),
+        match server(pod, container) {
+            Ok(found) => return Ok(found),
             Err(e @ PlanError::Contradiction { .. }) => return Err(e),
             Err(e) => {
                 failed.get_or_insert(e);
@@ -49,6 +48,15 @@ pub fn workload(bundle: &Bundle) -> Result<Workload, PlanError> {
         }
     }
     Err(failed.unwrap_or_else(|| PlanError::unsupported("the manifest contains no model server container")))
+}
+
+/// The server that one container starts.
+///
+/// # Errors
+/// As [`cli::parse`].
+pub fn server(pod: &Pod, container: &Container) -> Result<Workload, PlanError> {
+    let image = Some(container.image.as_str()).filter(|i| !i.is_empty());
+    cli::parse(&container.args, &container.env, image).map(|line| of(pod, container, line))
 }
 
 /// Device plugin resources that are GPUs, with how many, and the profile where they are MIG slices.

@@ -7,5 +7,5 @@ mod start;
 pub mod startlog;
 
 pub use expected::{Expected, expect};
-pub use launch::{Launched, of_subject};
+pub use launch::{Launched, known, of_subject};
 pub use start::{RefusedStart, of_start};

@@ -8,6 +8,12 @@ use super::fields::{conditions, memory_at, opt_at, time_at};
 use super::mounts::mounts;
 use crate::evidence::kube_model::{Container, ContainerKind, Extent, Pod, Volume};
 
+/// The pod of a specification, wherever in an object that stands.
+#[must_use]
+pub fn of_spec(spec: &Value) -> Pod {
+    pod(&serde_json::json!({ "spec": spec }), "")
+}
+
 pub(super) fn pod(v: &Value, file: &str) -> Pod {
     let mut containers = Vec::new();
     for (spec, status, kind) in [

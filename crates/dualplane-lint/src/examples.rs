@@ -1,0 +1,193 @@
+//! Tests: every rule against its good and bad manifests, natively and as the expression that an API server gets.
+#![allow(clippy::disallowed_methods, reason = "tests read the files of knowledge/")]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::expression::{Expression, Scope, of};
+use crate::finding::Severity;
+use crate::linter::{Linter, Options};
+use crate::object::{Object, PODS};
+use crate::read::{Documents, parse};
+use crate::rule::{Each, Rules};
+use crate::{checks, policy};
+
+/// A rule's id with its good and bad manifests.
+struct Examples {
+    id: String,
+    good: Vec<String>,
+    bad: Vec<String>,
+}
+
+fn examples() -> Vec<Examples> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../knowledge/lint");
+    let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    let mut out = Vec::new();
+    for file in files.into_iter().filter(|f| f.extension().is_some_and(|e| e == "toml")) {
+        let doc: Value = toml::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        for rule in doc["rule"].as_array().into_iter().flatten() {
+            let list = |key: &str| -> Vec<String> {
+                rule[key].as_array().unwrap().iter().map(|e| e.as_str().unwrap().to_owned()).collect()
+            };
+            out.push(Examples { id: rule["id"].as_str().unwrap().into(), good: list("good"), bad: list("bad") });
+        }
+    }
+    out
+}
+
+/// The objects of an example; a first line `FILE: name` names its file.
+fn objects(example: &str) -> Vec<Object> {
+    let (file, text) = match example.strip_prefix("FILE: ").and_then(|r| r.split_once('\n')) {
+        Some((file, text)) => (file, text),
+        None => ("example.yaml", example),
+    };
+    let mut out = Vec::new();
+    for document in Documents::new(text.as_bytes()) {
+        let parsed = parse(file, &document.unwrap());
+        assert!(parsed.problem.is_none(), "{:?}\n{example}", parsed.problem);
+        out.extend(parsed.objects);
+    }
+    assert!(!out.is_empty(), "{example}");
+    out
+}
+
+/// Findings of one rule in an example.
+fn found(id: &str, example: &str) -> Vec<crate::Finding> {
+    let linter = Linter::new(&Options { only: vec![id.to_owned()], ..Options::default() });
+    let mut all = Vec::new();
+    for o in objects(example) {
+        assert_eq!(linter.errors(&o), Vec::<String>::new(), "{id}\n{example}");
+        all.extend(linter.object(&o).findings);
+    }
+    all.extend(linter.end().findings);
+    all
+}
+
+#[test]
+fn bad_manifests_are_found_and_good_ones_are_not() {
+    let mut wrong = Vec::new();
+    for e in examples() {
+        for good in &e.good {
+            let f = found(&e.id, good);
+            if !f.is_empty() {
+                wrong.push(format!("{}: {} in the good manifest\n{good}", e.id, f[0].message));
+            }
+        }
+        for bad in &e.bad {
+            let f = found(&e.id, bad);
+            let Some(first) = f.first() else {
+                wrong.push(format!("{}: nothing in the bad manifest\n{bad}", e.id));
+                continue;
+            };
+            let words = format!("{} {}", first.message, first.fix);
+            let unfilled = words.split('{').skip(1).any(|r| {
+                r.split('}').next().is_some_and(|w| !w.is_empty() && w.chars().all(|c| c.is_ascii_lowercase()))
+            });
+            if unfilled || words.contains("increase ") {
+                wrong.push(format!("{}: {words}", e.id));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn rules_are_complete() {
+    let rules = Rules::embedded().list();
+    assert!(rules.len() >= 50, "{}", rules.len());
+    let mut ids = BTreeSet::new();
+    let mut used = BTreeSet::new();
+    for r in rules {
+        assert!(ids.insert(&r.id), "{} stands twice", r.id);
+        assert!(r.id.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", r.id);
+        assert_eq!(r.holds.is_some(), r.check.is_none(), "{}: an expression or a check", r.id);
+        if let Some(check) = &r.check {
+            assert!(checks::named(check).is_some(), "{}: there is no check {check}", r.id);
+            used.insert(check.as_str());
+        } else {
+            assert!(!r.message.is_empty(), "{} has no message", r.id);
+        }
+        assert_eq!(r.each == Each::All, r.check.as_deref().is_some_and(|c| {
+            matches!(checks::named(c), Some(checks::Run::All(_)))
+        }), "{}", r.id);
+        let object = r.each == Each::Object;
+        assert!(!object || !r.kinds.is_empty(), "{} does not say of which kinds", r.id);
+        for text in [&r.title, &r.why, &r.fix, &r.source] {
+            assert!(text.len() > 8 && !text.contains('\n'), "{}: {text}", r.id);
+        }
+        assert!(!r.title.ends_with('.') && r.why.ends_with('.'), "{}", r.id);
+    }
+    for (check, _) in checks::TABLE {
+        assert!(used.contains(check), "no rule uses {check}");
+    }
+    let all = examples();
+    assert_eq!(all.len(), rules.len());
+    assert!(all.iter().all(|e| !e.good.is_empty() && !e.bad.is_empty()));
+    // Errors, warnings and notes are all there.
+    for s in [Severity::Error, Severity::Warning, Severity::Note] {
+        assert!(rules.iter().any(|r| r.severity == s));
+    }
+}
+
+/// What an API server would say of an object: the policies' own text, evaluated by our CEL.
+fn refused(policy: &Value, object: &Object) -> bool {
+    let mut scope = Scope::new();
+    scope.set("object", of(&object.value));
+    let pods = Expression::new(PODS).ask(&scope);
+    let mut variables = std::collections::HashMap::new();
+    if let Ok(pods) = pods {
+        variables.insert("pods".to_owned(), pods);
+    }
+    scope.set("variables", variables.into());
+    for condition in policy["spec"]["matchConditions"].as_array().unwrap() {
+        let text = condition["expression"].as_str().unwrap();
+        if !Expression::new(text).holds(&scope).unwrap_or_else(|e| panic!("{text}: {e}")) {
+            return false;
+        }
+    }
+    let text = policy["spec"]["validations"][0]["expression"].as_str().unwrap();
+    !Expression::new(text).holds(&scope).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+#[test]
+fn policies_say_the_same_as_the_linter() {
+    let all = examples();
+    let mut checked = 0;
+    for rule in policy::rules() {
+        let [policy, binding] = &policy::policies(std::iter::once(rule))[..] else { panic!("{}", rule.id) };
+        assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
+        let own = all.iter().find(|e| e.id == rule.id).unwrap();
+        for (examples, want) in [(&own.good, false), (&own.bad, true)] {
+            for example in examples {
+                for object in objects(example) {
+                    let kinds = policy["spec"]["matchConstraints"].to_string();
+                    let resource = format!("\"{}s\"", object.kind.to_lowercase());
+                    if kinds.contains(&resource) {
+                        assert_eq!(refused(policy, &object), want, "{}\n{example}", rule.id);
+                        checked += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(checked >= 60, "only {checked} objects");
+}
+
+#[test]
+fn what_is_owned_or_ignored_is_left_alone() {
+    let bad = examples().into_iter().find(|e| e.id == "host-ipc").unwrap().bad.remove(0);
+    let [policy, _] = &policy::policies(policy::rules().filter(|r| r.id == "host-ipc"))[..] else { panic!() };
+    for metadata in [
+        "{name: llm, ownerReferences: [{kind: ReplicaSet, name: x}]}",
+        "{name: llm, annotations: {lint.dualplane.dev/host-ipc: \"one pod for each node\"}}",
+    ] {
+        let text = bad.replace("{name: llm}", metadata);
+        assert!(found("host-ipc", &text).is_empty(), "{text}");
+        assert!(!refused(policy, &objects(&text)[0]), "{text}");
+    }
+    let without_reason = bad.replace("{name: llm}", "{name: llm, annotations: {lint.dualplane.dev/host-ipc: \"\"}}");
+    assert!(!found("host-ipc", &without_reason).is_empty());
+}

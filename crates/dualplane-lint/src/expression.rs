@@ -1,0 +1,202 @@
+//! CEL with what an API server's CEL has: the standard library, strings, and quantities.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use cel::common::types::{CelBool, CelDouble, CelInt, CelString};
+use cel::objects::{Key, Map};
+use cel::{Context, Env, ExecutionError, Program, Value as Cel};
+use dualplane_base::units::{Bytes, parse_k8s_quantity};
+use serde_json::Value;
+
+/// A text of CEL, compiled when it is first asked.
+#[derive(Debug)]
+pub(crate) struct Expression {
+    text: String,
+    program: OnceLock<Option<Program>>,
+}
+
+impl Expression {
+    pub(crate) fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), program: OnceLock::new() }
+    }
+
+    /// What it says of these variables. An error is none of the manifest's: the policy of an API server ignores it, too.
+    pub(crate) fn ask(&self, scope: &Scope<'_>) -> Result<Cel, String> {
+        let program = self.program.get_or_init(|| env().compile(&self.text).ok());
+        let program = program.as_ref().ok_or_else(|| format!("it does not compile: {}", self.text))?;
+        program.execute(&scope.0).map_err(|e| e.to_string())
+    }
+
+    /// Whether it is true; an error is no `false`.
+    pub(crate) fn holds(&self, scope: &Scope<'_>) -> Result<bool, String> {
+        match self.ask(scope)? {
+            Cel::Bool(b) => Ok(b),
+            other => Err(format!("it is {other:?}, not true or false")),
+        }
+    }
+
+    /// As a text for people.
+    pub(crate) fn text(&self, scope: &Scope<'_>) -> Option<String> {
+        Some(match self.ask(scope).ok()? {
+            Cel::String(s) => s.to_string(),
+            Cel::Int(i) => i.to_string(),
+            Cel::UInt(u) => u.to_string(),
+            Cel::Float(f) => f.to_string(),
+            Cel::Bool(b) => b.to_string(),
+            _ => return None,
+        })
+    }
+
+    /// As a value of a manifest.
+    pub(crate) fn json(&self, scope: &Scope<'_>) -> Option<Value> {
+        Some(match self.ask(scope).ok()? {
+            Cel::String(s) => Value::from(s.as_str()),
+            Cel::Int(i) => Value::from(i),
+            Cel::UInt(u) => Value::from(u),
+            Cel::Bool(b) => Value::from(b),
+            _ => return None,
+        })
+    }
+}
+
+/// Variables of an expression.
+pub(crate) struct Scope<'p>(Context<'p, 'static>);
+
+impl Scope<'static> {
+    pub(crate) fn new() -> Self {
+        Self(Context::with_env(Arc::clone(env())))
+    }
+}
+
+impl<'p> Scope<'p> {
+    pub(crate) fn set(&mut self, name: &str, value: Cel) {
+        self.0.add_variable_from_value(name, value);
+    }
+
+    /// One with more variables.
+    pub(crate) fn inner(&self) -> Scope<'_> {
+        Scope(self.0.new_inner_scope())
+    }
+}
+
+fn env() -> &'static Arc<Env> {
+    static ENV: OnceLock<Arc<Env>> = OnceLock::new();
+    ENV.get_or_init(|| {
+        let mut env = Env::stdlib();
+        // Names that the standard library has already stay its own.
+        let _ = env.add_extension(cel::extensions::strings);
+        let _ = quantities(&mut env);
+        Arc::new(env)
+    })
+}
+
+/// `quantity` of Kubernetes (1.29+): an amount with comparisons. Here it is a number of bytes or of pieces.
+fn quantities(env: &mut Env) -> Result<(), cel::DeclarationError> {
+    cel::add_overload!(env, fn quantity: (CelString) -> Result<CelDouble>)?;
+    cel::add_overload!(env, fn is_quantity: (CelString) -> CelBool)?;
+    cel::add_member_overload!(env, fn is_greater_than: (CelDouble, CelDouble) -> CelBool)?;
+    cel::add_member_overload!(env, fn is_less_than: (CelDouble, CelDouble) -> CelBool)?;
+    cel::add_member_overload!(env, fn compare_to: (CelDouble, CelDouble) -> CelInt)?;
+    cel::add_member_overload!(env, fn as_approximate_float: (CelDouble) -> CelDouble)?;
+    cel::add_member_overload!(env, fn as_integer: (CelDouble) -> CelInt)?;
+    // For messages and values only: an API server has them not.
+    cel::add_overload!(env, fn amount: (CelDouble) -> CelString)?;
+    cel::add_overload!(env, fn shown: (CelDouble) -> CelString)?;
+    Ok(())
+}
+
+fn quantity(text: &CelString<'_>) -> Result<CelDouble, ExecutionError> {
+    let value = parse_k8s_quantity(text.inner());
+    value.map(CelDouble::from).ok_or_else(|| {
+        ExecutionError::function_error("quantity", format!("`{}` is no quantity", text.inner()))
+    })
+}
+
+fn is_quantity(text: &CelString<'_>) -> CelBool {
+    parse_k8s_quantity(text.inner()).is_some().into()
+}
+
+fn is_greater_than(a: &CelDouble, b: &CelDouble) -> CelBool {
+    (a.inner() > b.inner()).into()
+}
+
+fn is_less_than(a: &CelDouble, b: &CelDouble) -> CelBool {
+    (a.inner() < b.inner()).into()
+}
+
+fn compare_to(a: &CelDouble, b: &CelDouble) -> CelInt {
+    a.inner().partial_cmp(b.inner()).map_or(0, |o| o as i64).into()
+}
+
+fn as_approximate_float(a: &CelDouble) -> CelDouble {
+    (*a.inner()).into()
+}
+
+fn as_integer(a: &CelDouble) -> CelInt {
+    (*a.inner() as i64).into()
+}
+
+/// As a manifest writes it: whole GiB, else MiB.
+fn amount(a: &CelDouble) -> CelString<'static> {
+    Bytes::from_f64(*a.inner()).k8s().into()
+}
+
+/// As people read it.
+fn shown(a: &CelDouble) -> CelString<'static> {
+    Bytes::from_f64(*a.inner()).to_string().into()
+}
+
+/// Keys under which amounts stand, which an API server hands on as text, however they were written.
+const AMOUNTS: [&str; 2] = ["limits", "requests"];
+
+/// A value for expressions. Nulls are left out, as by an API server.
+pub(crate) fn of(value: &Value) -> Cel {
+    convert(value, false)
+}
+
+fn convert(value: &Value, amounts: bool) -> Cel {
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(b) => Cel::Bool(*b),
+        Value::Number(n) if amounts => Cel::String(Arc::new(n.to_string())),
+        Value::Number(n) => n.as_i64().map_or_else(|| Cel::Float(n.as_f64().unwrap_or_default()), Cel::Int),
+        Value::String(s) => Cel::String(Arc::new(s.clone())),
+        Value::Array(items) => Cel::List(Arc::new(items.iter().map(|i| convert(i, false)).collect())),
+        Value::Object(map) => {
+            let known = map.iter().filter(|(_, v)| !v.is_null());
+            let map: HashMap<Key, Cel> = known
+                .map(|(k, v)| {
+                    let inner = amounts || k == "sizeLimit";
+                    let below = AMOUNTS.contains(&k.as_str()) && v.is_object();
+                    (Key::String(Arc::new(k.clone())), convert(v, inner || below))
+                })
+                .collect();
+            Cel::Map(Map { map: Arc::new(map) })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn quantities_are_those_of_an_api_server() {
+        let mut scope = Scope::new();
+        scope.set("c", of(&json!({"resources": {"limits": {"memory": "1Gi", "nvidia.com/gpu": 2}}, "x": null})));
+        for (text, want) in [
+            ("quantity(c.resources.limits.memory).isGreaterThan(quantity('1000Mi'))", true),
+            ("quantity(c.resources.limits['nvidia.com/gpu']).compareTo(quantity('2')) == 0", true),
+            ("quantity('1Ki').asInteger() == 1024 && !isQuantity('1Xi')", true),
+            ("has(c.x)", false),
+            ("'a:b'.lastIndexOf(':') == 1 && ['a', 'b'].join(' ') == 'a b'", true),
+        ] {
+            assert_eq!(Expression::new(text).holds(&scope), Ok(want), "{text}");
+        }
+        assert_eq!(Expression::new("amount(1024.0 * 1024.0 * 1024.0)").text(&scope).as_deref(), Some("1Gi"));
+        assert!(Expression::new("c.nothing == 1").holds(&scope).is_err());
+        assert!(Expression::new("c.(").holds(&scope).is_err());
+    }
+}

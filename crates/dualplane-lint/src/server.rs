@@ -1,0 +1,94 @@
+//! Which containers are model servers, told alike here and by an API server's CEL.
+
+use dualplane_base::json::{list, str_at, text_of};
+use dualplane_engines::{Engines, Kind};
+use serde_json::Value;
+
+use crate::rule::Servers;
+
+/// Words by which servers are known.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    images: Vec<String>,
+    not_images: Vec<String>,
+    commands: Vec<String>,
+}
+
+/// Beginnings of the names of devices that hold a model.
+const GPUS: [&str; 2] = ["nvidia.com/", "amd.com/gpu"];
+
+/// KServe's own server, which names a format instead of an image.
+const FORMATS: [&str; 2] = ["huggingface", "vLLM"];
+
+impl Known {
+    pub(crate) fn new(servers: &Servers) -> Self {
+        let counts = |d: &&dualplane_engines::Descriptor| {
+            d.kind == Kind::Engine || servers.hosts.iter().any(|h| *h == d.id)
+        };
+        let of = |words: fn(&dualplane_engines::Descriptor) -> &Vec<String>| -> Vec<String> {
+            let all = Engines::embedded().iter().filter(counts).flat_map(|d| words(d).iter());
+            let mut all: Vec<String> = all.map(|w| w.trim_end_matches('*').to_owned()).collect();
+            all.sort();
+            all.dedup();
+            all
+        };
+        let images = of(|d| &d.images).into_iter().chain(servers.images.iter().cloned()).collect();
+        Self { images, not_images: servers.not_images.clone(), commands: of(|d| &d.launchers) }
+    }
+
+    /// Whether a container is a model server.
+    pub(crate) fn is_server(&self, c: &Value) -> bool {
+        let image = str_at(c, "/image").to_ascii_lowercase();
+        let has = |words: &[String], text: &str| words.iter().any(|w| text.contains(w.as_str()));
+        if has(&self.not_images, &image) {
+            return false;
+        }
+        has(&self.images, &image)
+            || has(&self.commands, &command(c))
+            || FORMATS.contains(&str_at(c, "/modelFormat/name"))
+    }
+
+    /// The same as CEL over `c`.
+    pub(crate) fn cel(&self) -> String {
+        let quoted = |words: &[String]| {
+            let words: Vec<String> = words.iter().map(|w| format!("'{w}'")).collect();
+            format!("[{}]", words.join(", "))
+        };
+        let image = "(has(c.image) ? c.image.lowerAscii() : '')";
+        let words = "((has(c.command) ? c.command : []) + (has(c.args) ? c.args : [])).join(' ')";
+        format!(
+            "(!{not}.exists(w, {image}.contains(w)) && ({images}.exists(w, {image}.contains(w)) || \
+             {commands}.exists(w, {words}.contains(w)) || has(c.modelFormat) && c.modelFormat.name in {formats}))",
+            not = quoted(&self.not_images),
+            images = quoted(&self.images),
+            commands = quoted(&self.commands),
+            formats = quoted(&FORMATS.map(str::to_owned)),
+        )
+    }
+}
+
+/// Whether a container asks for a GPU.
+pub(crate) fn has_gpu(c: &Value) -> bool {
+    let limits = c.pointer("/resources/limits").and_then(Value::as_object);
+    limits.into_iter().flatten().any(|(k, _)| GPUS.iter().any(|g| k.starts_with(g)))
+}
+
+/// [`has_gpu`] as CEL over `c`.
+pub(crate) const GPU_CEL: &str = "(has(c.resources) && has(c.resources.limits) && c.resources.limits.exists(k, \
+    k.startsWith('nvidia.com/') || k.startsWith('amd.com/gpu')))";
+
+/// Command and arguments in one line.
+fn command(c: &Value) -> String {
+    let words: Vec<String> =
+        list(c, "/command").iter().chain(list(c, "/args")).map(|w| text_of(w)).collect();
+    words.join(" ")
+}
+
+/// All words of a container that a rule's `mentions` may name.
+pub(crate) fn haystack(c: &Value) -> String {
+    let mut out = format!("{} {}", str_at(c, "/image"), command(c));
+    for e in list(c, "/env") {
+        out.push_str(&format!(" {}={}", str_at(e, "/name"), e.get("value").map(text_of).unwrap_or_default()));
+    }
+    out
+}
