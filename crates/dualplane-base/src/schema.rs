@@ -44,6 +44,8 @@ pub const SCHEMAS: &[Schema] = &[
     row("top", [1, 1], "a picture of top", &[]),
     row("upgrade", [1, 1], "an answer of upgrade-check", &[]),
     row("shape", [1, 1], "the shape of requests", &["plan --shape", "fit --shape"]),
+    row("lint", [1, 1], "findings of lint", &[]),
+    row("lint-baseline", [1, 1], "a baseline of lint", &["lint --baseline"]),
     row("calibration", [1, 1], "a calibration", &["plan --calibration"]),
 ];
 

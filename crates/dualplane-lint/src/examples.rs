@@ -32,7 +32,11 @@ fn examples() -> Vec<Examples> {
             let list = |key: &str| -> Vec<String> {
                 rule[key].as_array().unwrap().iter().map(|e| e.as_str().unwrap().to_owned()).collect()
             };
-            out.push(Examples { id: rule["id"].as_str().unwrap().into(), good: list("good"), bad: list("bad") });
+            out.push(Examples {
+                id: rule["id"].as_str().unwrap().into(),
+                good: list("good"),
+                bad: list("bad"),
+            });
         }
     }
     out
@@ -84,7 +88,9 @@ fn bad_manifests_are_found_and_good_ones_are_not() {
             };
             let words = format!("{} {}", first.message, first.fix);
             let unfilled = words.split('{').skip(1).any(|r| {
-                r.split('}').next().is_some_and(|w| !w.is_empty() && w.chars().all(|c| c.is_ascii_lowercase()))
+                r.split('}')
+                    .next()
+                    .is_some_and(|w| !w.is_empty() && w.chars().all(|c| c.is_ascii_lowercase()))
             });
             if unfilled || words.contains("increase ") {
                 wrong.push(format!("{}: {words}", e.id));
@@ -110,9 +116,12 @@ fn rules_are_complete() {
         } else {
             assert!(!r.message.is_empty(), "{} has no message", r.id);
         }
-        assert_eq!(r.each == Each::All, r.check.as_deref().is_some_and(|c| {
-            matches!(checks::named(c), Some(checks::Run::All(_)))
-        }), "{}", r.id);
+        assert_eq!(
+            r.each == Each::All,
+            r.check.as_deref().is_some_and(|c| { matches!(checks::named(c), Some(checks::Run::All(_))) }),
+            "{}",
+            r.id
+        );
         let object = r.each == Each::Object;
         assert!(!object || !r.kinds.is_empty(), "{} does not say of which kinds", r.id);
         for text in [&r.title, &r.why, &r.fix, &r.source] {
@@ -188,6 +197,7 @@ fn what_is_owned_or_ignored_is_left_alone() {
         assert!(found("host-ipc", &text).is_empty(), "{text}");
         assert!(!refused(policy, &objects(&text)[0]), "{text}");
     }
-    let without_reason = bad.replace("{name: llm}", "{name: llm, annotations: {lint.dualplane.dev/host-ipc: \"\"}}");
+    let without_reason =
+        bad.replace("{name: llm}", "{name: llm, annotations: {lint.dualplane.dev/host-ipc: \"\"}}");
     assert!(!found("host-ipc", &without_reason).is_empty());
 }

@@ -185,7 +185,10 @@ mod tests {
     #[test]
     fn quantities_are_those_of_an_api_server() {
         let mut scope = Scope::new();
-        scope.set("c", of(&json!({"resources": {"limits": {"memory": "1Gi", "nvidia.com/gpu": 2}}, "x": null})));
+        scope.set(
+            "c",
+            of(&json!({"resources": {"limits": {"memory": "1Gi", "nvidia.com/gpu": 2}}, "x": null})),
+        );
         for (text, want) in [
             ("quantity(c.resources.limits.memory).isGreaterThan(quantity('1000Mi'))", true),
             ("quantity(c.resources.limits['nvidia.com/gpu']).compareTo(quantity('2')) == 0", true),

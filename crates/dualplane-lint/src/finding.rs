@@ -99,9 +99,9 @@ impl Finding {
             self.rule, self.kind, self.namespace, self.name, self.part, self.pointer
         );
         // FNV-1a, 64 bits: stable between versions, and no secret depends on it.
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
-            (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+        let hash = text
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3));
         format!("{hash:016x}")
     }
 }

@@ -58,7 +58,8 @@ fn plain(value: &Value) -> Option<String> {
         _ => return None,
     };
     let safe = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
-    let number = value.is_string() && (text.parse::<f64>().is_ok() || matches!(text.as_str(), "true" | "false" | "null"));
+    let number = value.is_string()
+        && (text.parse::<f64>().is_ok() || matches!(text.as_str(), "true" | "false" | "null"));
     safe.then(|| if number { format!("\"{text}\"") } else { text })
 }
 
@@ -117,7 +118,8 @@ fn add(text: &str, locator: &Locator, pointer: &str, value: &str) -> Option<Stri
     let open = before.trim_end().ends_with('{');
     open.then(|| {
         let (last, outer) = missing.split_last()?;
-        let inner = outer.iter().rev().fold(format!("{last}: {value}"), |inner, k| format!("{k}: {{{inner}}}"));
+        let inner =
+            outer.iter().rev().fold(format!("{last}: {value}"), |inner, k| format!("{k}: {{{inner}}}"));
         Some(format!("{}{inner}, {}", text.get(..start)?, text.get(start..)?))
     })?
 }

@@ -105,7 +105,12 @@ impl Linter {
             return out;
         }
         // What a workload of the same cluster owns is told of that workload.
-        if object.value.pointer("/metadata/ownerReferences").and_then(Value::as_array).is_some_and(|o| !o.is_empty()) {
+        if object
+            .value
+            .pointer("/metadata/ownerReferences")
+            .and_then(Value::as_array)
+            .is_some_and(|o| !o.is_empty())
+        {
             return out;
         }
         let pods = object.pods();
@@ -125,12 +130,8 @@ impl Linter {
         };
         for compiled in self.of_each(Each::Object, &object.kind) {
             bind(&mut scope);
-            let whole = Part {
-                name: String::new(),
-                pointer: String::new(),
-                value: &object.value,
-                haystack: None,
-            };
+            let whole =
+                Part { name: String::new(), pointer: String::new(), value: &object.value, haystack: None };
             self.ask(compiled, object, &whole, &scope, &mut out);
         }
         if object.kind == COMPOSE {
@@ -173,7 +174,8 @@ impl Linter {
     fn services(&self, object: &Object, out: &mut Outcome) {
         let services = object.value.get("services").and_then(Value::as_object);
         for (name, s) in services.into_iter().flatten() {
-            let as_container = serde_json::json!({"image": s.get("image"), "args": s.get("words"), "env": s.get("env")});
+            let as_container =
+                serde_json::json!({"image": s.get("image"), "args": s.get("words"), "env": s.get("env")});
             if !self.known.is_server(&as_container) {
                 continue;
             }
@@ -244,8 +246,7 @@ impl Linter {
         if wanted.peek().is_none() {
             return;
         }
-        let server =
-            Server { object, pod, c: part.value, plan: self.planner.plan(pod.spec, index) };
+        let server = Server { object, pod, c: part.value, plan: self.planner.plan(pod.spec, index) };
         for compiled in wanted {
             if let Some(Run::Server(check)) = compiled.check
                 && let Some(said) = check(&server)
@@ -263,7 +264,8 @@ impl Linter {
         }
         let values: BTreeMap<&str, String> =
             c.values.iter().filter_map(|(k, e)| Some((*k, e.text(scope)?))).collect();
-        let fill = |text: &str| values.iter().fold(text.to_owned(), |t, (k, v)| t.replace(&format!("{{{k}}}"), v));
+        let fill =
+            |text: &str| values.iter().fold(text.to_owned(), |t, (k, v)| t.replace(&format!("{{{k}}}"), v));
         let said = Said { message: fill(&c.rule.message), fix: fill(&c.rule.fix), ..Said::default() };
         let before = out.findings.len();
         self.tell(c.rule, object, &part.name, &part.pointer, &said, out);
@@ -284,10 +286,10 @@ impl Linter {
             return;
         }
         let pointer = format!("{}{pointer}", object.pointer);
-        let edits = said.set.iter().map(|(at, value)| Edit {
-            pointer: format!("{pointer}{at}"),
-            value: value.clone(),
-        });
+        let edits = said
+            .set
+            .iter()
+            .map(|(at, value)| Edit { pointer: format!("{pointer}{at}"), value: value.clone() });
         out.findings.push(Finding {
             rule: rule.id.clone(),
             severity: rule.severity,

@@ -70,7 +70,8 @@ impl Planner {
     /// All that a plan depends on.
     fn key(&self, pod: &Value, index: usize) -> String {
         let part = |key: &str| pod.get(key).map(Value::to_string).unwrap_or_default();
-        let container = pod.pointer(&format!("/containers/{index}")).map(Value::to_string).unwrap_or_default();
+        let container =
+            pod.pointer(&format!("/containers/{index}")).map(Value::to_string).unwrap_or_default();
         format!("{container}{}{}{}", part("volumes"), part("nodeSelector"), part("resources"))
     }
 
@@ -82,8 +83,7 @@ impl Planner {
             // The flag that the engine rejects is known; the launch is not.
             Err(e @ PlanError::Contradiction { .. }) => {
                 let line = CommandLine::of(dualplane_plan::EngineKind::Vllm);
-                let workload =
-                    Workload { name: String::new(), line, mig: None, card: None, grouped: false };
+                let workload = Workload { name: String::new(), line, mig: None, card: None, grouped: false };
                 return Some(Planned {
                     workload,
                     model: None,
@@ -95,9 +95,9 @@ impl Planner {
             Err(_) => return None,
         };
         let model = workload.line.model.as_deref().filter(|m| !m.contains('$')).and_then(known);
-        let placed = self.card_of(&workload).and_then(|name| {
-            dualplane_plan::card::place(&self.cards, Some(&name), None).ok()
-        });
+        let placed = self
+            .card_of(&workload)
+            .and_then(|name| dualplane_plan::card::place(&self.cards, Some(&name), None).ok());
         let (mut contradiction, mut both) = (None, None);
         if let (Some(named), Some(placed)) = (&model, &placed) {
             match answer(named, &workload.line, placed, None) {
@@ -121,7 +121,9 @@ impl Planner {
         let base = w.card.clone().or_else(|| self.card.clone())?;
         let base = base.trim_end_matches("-SHARED").to_owned();
         match &w.mig {
-            Some(profile) if !base.contains(':') && !base.contains("-MIG-") => Some(format!("{base}:{profile}")),
+            Some(profile) if !base.contains(':') && !base.contains("-MIG-") => {
+                Some(format!("{base}:{profile}"))
+            }
             _ => Some(base),
         }
     }

@@ -60,9 +60,7 @@ fn policy(rule: &Rule, known: &Known) -> Option<Value> {
             None => groups.push((group, vec![resource])),
         }
     }
-    let of_group = |(group, all): &(&str, Vec<&str>)| {
-        json!({"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": all})
-    };
+    let of_group = |(group, all): &(&str, Vec<&str>)| json!({"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": all});
     // `SERVER` stands for the test, which is written once.
     let server = known.cel();
     let server = if rule.each == Each::Gpu { format!("{server} && {GPU_CEL}") } else { server };
@@ -103,15 +101,16 @@ fn wrapped(each: Each, holds: &str) -> String {
             "variables.pods.all(pod, !has(pod.volumes) || !pod.containers.exists(c, SERVER) || pod.volumes.all(v, {holds}))"
         ),
         // The linter looks at objects with a server only.
-        Each::Object => format!(
-            "!variables.pods.exists(pod, pod.containers.exists(c, SERVER)) || ({holds})"
-        ),
+        Each::Object => format!("!variables.pods.exists(pod, pod.containers.exists(c, SERVER)) || ({holds})"),
         Each::Service | Each::All => holds.to_owned(),
     }
 }
 
 fn message(rule: &Rule) -> String {
-    format!("{}: {}. `dualplane lint --explain {}` says why and what to change.", rule.id, rule.title, rule.id)
+    format!(
+        "{}: {}. `dualplane lint --explain {}` says why and what to change.",
+        rule.id, rule.title, rule.id
+    )
 }
 
 fn binding(rule: &Rule) -> Value {

@@ -79,8 +79,7 @@ pub(crate) const GPU_CEL: &str = "(has(c.resources) && has(c.resources.limits) &
 
 /// Command and arguments in one line.
 fn command(c: &Value) -> String {
-    let words: Vec<String> =
-        list(c, "/command").iter().chain(list(c, "/args")).map(|w| text_of(w)).collect();
+    let words: Vec<String> = list(c, "/command").iter().chain(list(c, "/args")).map(|w| text_of(w)).collect();
     words.join(" ")
 }
 

@@ -23,7 +23,9 @@ pub(crate) fn reason<'a>(object: &'a Object, rule: &str) -> Option<&'a str> {
 pub(crate) fn unless(rule: &str) -> String {
     let key = format!("{ANNOTATION}{rule}");
     let of = |meta: &str| {
-        format!("has({meta}.annotations) && '{key}' in {meta}.annotations && {meta}.annotations['{key}'] != ''")
+        format!(
+            "has({meta}.annotations) && '{key}' in {meta}.annotations && {meta}.annotations['{key}'] != ''"
+        )
     };
     let template = "has(object.spec) && has(object.spec.template) && has(object.spec.template.metadata)";
     format!("!({} || {template} && {})", of("object.metadata"), of("object.spec.template.metadata"))

@@ -45,6 +45,11 @@ pub(crate) const CANNOT_FIT: Code = Code(12);
 /// `preflight`: a fact that decides is missing.
 pub(crate) const CANNOT_TELL: Code = Code(13);
 
+/// `lint`: warnings, or notes where these are asked for.
+pub(crate) const LINT_WARNINGS: Code = Code(17);
+/// `lint`: errors.
+pub(crate) const LINT_ERRORS: Code = Code(18);
+
 /// All codes with their meaning, for help and docs.
 pub(crate) const TABLE: &[(Code, &str)] = &[
     (OK, "a report was printed, whatever the verdict"),
@@ -65,6 +70,8 @@ pub(crate) const TABLE: &[(Code, &str)] = &[
     (WAIT, "`preflight`: wait; it would fit, but another process uses the memory now"),
     (CANNOT_FIT, "`preflight`: it cannot fit on this machine; the report says what to change"),
     (CANNOT_TELL, "`preflight`: unknown; a decisive fact is missing"),
+    (LINT_WARNINGS, "`lint`: a rule found a warning, and none an error"),
+    (LINT_ERRORS, "`lint`: a rule found an error"),
 ];
 
 /// With `--exit-code`, the class of the verdict is the exit code; of several incidents, the highest.

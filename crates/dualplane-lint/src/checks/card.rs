@@ -2,14 +2,17 @@
 
 use dualplane_base::text::counted;
 use dualplane_base::units::{Bytes, thousands};
-use dualplane_plan::{EngineKind, MaxModelLen, Plane, PlanError, Verdict, pasteable};
+use dualplane_plan::{EngineKind, MaxModelLen, PlanError, Plane, Verdict, pasteable};
 
 use super::{Said, Server};
 
 pub(super) fn settings_rejected(s: &Server<'_>) -> Option<Said> {
     let e = s.plan.as_ref()?.contradiction.as_ref()?;
     let PlanError::Contradiction { names, why } = e else { return None };
-    Some(Said::new(format!("the engine refuses to start: {names}: {why}"), format!("change {names}")).at("/args"))
+    Some(
+        Said::new(format!("the engine refuses to start: {names}: {why}"), format!("change {names}"))
+            .at("/args"),
+    )
 }
 
 /// The end of a start that fails on the card for certain.
@@ -104,7 +107,8 @@ pub(super) fn gpus_unused(s: &Server<'_>) -> Option<Said> {
 }
 
 fn scripted(s: &Server<'_>) -> bool {
-    let first = dualplane_base::json::list(s.c, "/command").first().and_then(|c| c.as_str()).unwrap_or_default();
+    let first =
+        dualplane_base::json::list(s.c, "/command").first().and_then(|c| c.as_str()).unwrap_or_default();
     matches!(dualplane_engines::command_line::base(first), "sh" | "bash" | "ash" | "dash")
 }
 

@@ -85,9 +85,9 @@ pub(super) fn servers_share_gpu(s: &Server<'_>) -> Option<Said> {
         .map(|e| str_at(e, "/value").to_owned())?;
     let others = list(s.pod.spec, "/containers").iter().filter(|c| {
         str_at(c, "/name") != str_at(s.c, "/name")
-            && list(c, "/env").iter().any(|e| {
-                str_at(e, "/name") == "NVIDIA_VISIBLE_DEVICES" && str_at(e, "/value") == how
-            })
+            && list(c, "/env")
+                .iter()
+                .any(|e| str_at(e, "/name") == "NVIDIA_VISIBLE_DEVICES" && str_at(e, "/value") == how)
     });
     let other = others.into_iter().next()?;
     let share = share(s)?;
@@ -97,7 +97,8 @@ pub(super) fn servers_share_gpu(s: &Server<'_>) -> Option<Said> {
         str_at(s.c, "/name"),
         str_at(other, "/name")
     );
-    let fix = "ask for nvidia.com/gpu in each container instead, or set --gpu-memory-utilization 0.45 in both";
+    let fix =
+        "ask for nvidia.com/gpu in each container instead, or set --gpu-memory-utilization 0.45 in both";
     Some(Said::new(message, fix).at("/env"))
 }
 
@@ -106,7 +107,8 @@ pub(super) fn flag_misspelt(s: &Server<'_>) -> Option<Said> {
     if !knows_all_flags(line.launch.engine) {
         return None;
     }
-    let (wrong, right) = line.unknown_flags.iter().find_map(|f| Some((f, nearest(line.launch.engine, f)?)))?;
+    let (wrong, right) =
+        line.unknown_flags.iter().find_map(|f| Some((f, nearest(line.launch.engine, f)?)))?;
     // A flag of a newer release may look like an older one: only a slip of the same length or nearly so is one.
     let near = wrong.trim_start_matches('-').len().abs_diff(right.trim_start_matches('-').len()) <= 2;
     near.then(|| {
@@ -125,9 +127,9 @@ pub(super) fn workers_multiply(s: &Server<'_>) -> Option<Said> {
         .map(|e| (str_at(e, "/name").to_owned(), str_at(e, "/value").to_owned()))
         .collect();
     let by_flag = split(&words, &env).into_iter().find_map(|command| {
-        let web = command.iter().find(|w| {
-            WEB.contains(&dualplane_engines::command_line::base(w)) || w.starts_with("uvicorn.")
-        })?;
+        let web = command
+            .iter()
+            .find(|w| WEB.contains(&dualplane_engines::command_line::base(w)) || w.starts_with("uvicorn."))?;
         let given = flags(&command, &[]);
         let n: u64 = value(&given, &["--workers", "-w"])?.parse().ok()?;
         Some((format!("{web} --workers {n}"), n))
@@ -141,7 +143,8 @@ pub(super) fn workers_multiply(s: &Server<'_>) -> Option<Said> {
     let each = limit.map_or_else(String::new, |l| {
         format!("; of the limit of {l}, {} are left for each", dualplane_base::units::Bytes(l.0 / n))
     });
-    let message = format!("{how} starts {n} processes, and each loads the model into RAM and onto the GPU{each}");
+    let message =
+        format!("{how} starts {n} processes, and each loads the model into RAM and onto the GPU{each}");
     let fix = "start 1 worker, and more replicas with a GPU each";
     Some(Said::new(message, fix).at("/args"))
 }

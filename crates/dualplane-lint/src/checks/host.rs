@@ -217,7 +217,8 @@ pub(super) fn cache_volume_below_weights(s: &Server<'_>) -> Option<Said> {
         .collect();
     let (name, size) = list(s.c, "/volumeMounts").iter().find_map(|m| {
         let path = str_at(m, "/mountPath").trim_end_matches('/');
-        let cache = if home.is_empty() { CACHES.contains(&path) } else { home.iter().any(|h| h.starts_with(path)) };
+        let cache =
+            if home.is_empty() { CACHES.contains(&path) } else { home.iter().any(|h| h.starts_with(path)) };
         let v = list(s.pod.spec, "/volumes").iter().find(|v| str_at(v, "/name") == str_at(m, "/name"))?;
         let size = v.pointer("/emptyDir/sizeLimit").map(dualplane_base::json::text_of)?;
         (cache && !path.is_empty()).then_some((str_at(m, "/name").to_owned(), parse_k8s_memory(&size)?))

@@ -46,7 +46,8 @@ fn metrics(w: &Watcher) -> Vec<String> {
     out
 }
 
-const SIGNALS: &str = "scale on the engine's queue instead: vllm:num_requests_waiting, or sglang:num_queue_reqs, per pod";
+const SIGNALS: &str =
+    "scale on the engine's queue instead: vllm:num_requests_waiting, or sglang:num_queue_reqs, per pod";
 
 pub(super) fn hpa_on_cpu(seen: &Seen) -> Vec<Among<'_>> {
     each(seen, "HorizontalPodAutoscaler", "/spec/scaleTargetRef", |w, target| {

@@ -100,7 +100,8 @@ impl Seen {
     pub(crate) fn selected<'a>(&'a self, watcher: &'a Watcher) -> Vec<&'a Workload> {
         let selector = watcher.object.value.pointer("/spec/selector");
         let labels = selector.and_then(|s| s.get("matchLabels")).and_then(Value::as_object);
-        let expressions = selector.and_then(|s| s.get("matchExpressions")).is_some_and(|e| !list(e, "").is_empty());
+        let expressions =
+            selector.and_then(|s| s.get("matchExpressions")).is_some_and(|e| !list(e, "").is_empty());
         // An empty selector takes all pods of a namespace, and expressions are not read: neither tells whom it means.
         let Some(labels) = labels.filter(|l| !l.is_empty() && !expressions) else { return Vec::new() };
         self.workloads

@@ -140,7 +140,8 @@ mod tests {
 
     fn read(text: &str) -> (Vec<String>, Result<u64, String>) {
         let mut all = Vec::new();
-        let result = items(text.as_bytes(), &mut |i| all.push(format!("{}{} {}", i.document, i.pointer, i.value)));
+        let result =
+            items(text.as_bytes(), &mut |i| all.push(format!("{}{} {}", i.document, i.pointer, i.value)));
         (all, result.map_err(|e| e.to_string()))
     }
 

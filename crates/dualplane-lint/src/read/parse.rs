@@ -80,7 +80,10 @@ pub fn parse(file: &str, document: &Document) -> Parsed {
             }
             let line = e.location().map_or(1, |l| l.line()).max(1);
             let text = e.to_string();
-            broken(document.line + line - 1, text.lines().next().unwrap_or_default().trim())
+            // The line that it names is one of the document, and stands before it as one of the file.
+            let why = text.lines().next().unwrap_or_default().trim();
+            let why = why.rsplit_once(" at line ").map_or(why, |(why, _)| why);
+            broken(document.line + line - 1, &format!("it is not YAML: {why}"))
         }
     }
 }
@@ -146,8 +149,12 @@ mod tests {
 
     #[test]
     fn lists_are_unfolded_and_keep_their_place() {
-        let p = read("a.yaml", "kind: List\nitems:\n- {kind: Pod, metadata: {name: a}}\n- {kind: PodList, items: [{metadata: {name: b}}]}\n");
-        let all: Vec<_> = p.objects.iter().map(|o| (o.kind.as_str(), o.name.as_str(), o.pointer.as_str())).collect();
+        let p = read(
+            "a.yaml",
+            "kind: List\nitems:\n- {kind: Pod, metadata: {name: a}}\n- {kind: PodList, items: [{metadata: {name: b}}]}\n",
+        );
+        let all: Vec<_> =
+            p.objects.iter().map(|o| (o.kind.as_str(), o.name.as_str(), o.pointer.as_str())).collect();
         assert_eq!(all, [("Pod", "a", "/items/0"), ("Pod", "b", "/items/1/items/0")]);
         assert_eq!(p.objects[0].source.line, 10);
     }
@@ -162,7 +169,11 @@ mod tests {
             ("- 1\n", "Other"),
         ] {
             let p = read("a.yaml", text);
-            assert!(p.objects.is_empty() && format!("{:?}", p.problem).contains(want), "{text}: {:?}", p.problem);
+            assert!(
+                p.objects.is_empty() && format!("{:?}", p.problem).contains(want),
+                "{text}: {:?}",
+                p.problem
+            );
         }
         // Braces of an alert are its own.
         assert_eq!(read("a.yaml", "kind: PrometheusRule\nx: \"{{ $labels.pod }}\"\n").problem, None);

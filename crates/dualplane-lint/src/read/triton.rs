@@ -176,7 +176,8 @@ mod tests {
         assert_eq!(v["instance_group"][0]["kind"], "KIND_GPU");
         assert_eq!(v["instance_group"][0]["gpus"][1], 1);
         assert_eq!(v["dynamic_batching"]["preferred_batch_size"][0], 4);
-        for (bad, line) in [("a {", 1), ("a: 1\n}", 2), ("a: \"x", 1), ("a: [1", 1), ("\na: @", 2), ("a:", 1)] {
+        for (bad, line) in [("a {", 1), ("a: 1\n}", 2), ("a: \"x", 1), ("a: [1", 1), ("\na: @", 2), ("a:", 1)]
+        {
             assert_eq!(read(bad).unwrap_err().0, line, "{bad}");
         }
         assert!(read(&"a {".repeat(5000)).is_err());

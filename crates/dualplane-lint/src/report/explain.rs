@@ -16,7 +16,10 @@ pub fn explain(rule: &Rule, style: Style) -> String {
     };
     add("what:    ", &rule.title);
     add("why:     ", &rule.why);
-    add("fix:     ", &rule.fix);
+    // What is computed has no value here.
+    let fix =
+        rule.values.keys().fold(rule.fix.clone(), |t, k| t.replace(&format!("{{{k}}}"), &format!("<{k}>")));
+    add("fix:     ", &fix);
     add("source:  ", &rule.source);
     match &rule.holds {
         Some(holds) => add("holds:   ", holds),

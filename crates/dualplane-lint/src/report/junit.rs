@@ -14,7 +14,10 @@ pub fn junit(r: &Report) -> String {
         r.unread.len()
     );
     if r.findings.is_empty() && r.unread.is_empty() {
-        out.push_str(&format!("    <testcase name=\"{} objects\" classname=\"dualplane lint\"/>\n", r.objects));
+        out.push_str(&format!(
+            "    <testcase name=\"{} objects\" classname=\"dualplane lint\"/>\n",
+            r.objects
+        ));
     }
     for u in &r.unread {
         out.push_str(&format!(
@@ -28,7 +31,12 @@ pub fn junit(r: &Report) -> String {
         let name = format!("{}: {}", f.rule, f.subject());
         let body = if failed(&f) {
             let at = format!("{}:{}\nfix: {}", f.source.file, f.at, f.fix);
-            format!("<failure type=\"{}\" message=\"{}\">{}</failure>", f.severity.as_str(), xml(&f.message), xml(&at))
+            format!(
+                "<failure type=\"{}\" message=\"{}\">{}</failure>",
+                f.severity.as_str(),
+                xml(&f.message),
+                xml(&at)
+            )
         } else {
             format!("<system-out>{}</system-out>", xml(&f.message))
         };

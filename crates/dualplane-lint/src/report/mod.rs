@@ -52,6 +52,8 @@ pub struct Report {
     pub suppressed: u64,
     /// Findings beyond those that are kept.
     pub more: u64,
+    /// The worst severity of all findings, listed or not.
+    pub worst: Option<Severity>,
     /// Remarks on the whole.
     pub notes: Vec<String>,
 }
@@ -61,11 +63,5 @@ impl Report {
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|f| f.severity == severity).count()
-    }
-
-    /// The worst severity.
-    #[must_use]
-    pub fn worst(&self) -> Option<Severity> {
-        self.findings.iter().map(|f| f.severity).max()
     }
 }

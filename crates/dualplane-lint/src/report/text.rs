@@ -42,7 +42,12 @@ fn one(f: &Finding, style: Style, out: &mut String) {
         Severity::Note => "note".to_owned(),
     };
     let head = format!("{}:{}", f.source.file, f.at);
-    out.push_str(&format!("{}: {severity}: {}  {}\n", printable(&head), printable(&f.subject()), style.dim(&format!("[{}]", f.rule))));
+    out.push_str(&format!(
+        "{}: {severity}: {}  {}\n",
+        printable(&head),
+        printable(&f.subject()),
+        style.dim(&format!("[{}]", f.rule))
+    ));
     out.push_str(&wrap(&printable(&f.message), style.width, "  ", "  "));
     out.push('\n');
     out.push_str(&wrap(&printable(&f.fix), style.width, "  fix: ", "       "));
@@ -74,7 +79,10 @@ fn summary(r: &Report) -> String {
         out.push_str(&format!("no rule looks at {}{more}\n", shown.join(", ")));
     }
     if r.other_documents > 0 {
-        out.push_str(&format!("{} hold no Kubernetes object\n", counted(r.other_documents, "document")).replace("1 document hold ", "1 document holds "));
+        out.push_str(
+            &format!("{} hold no Kubernetes object\n", counted(r.other_documents, "document"))
+                .replace("1 document hold ", "1 document holds "),
+        );
     }
     out
 }

@@ -86,6 +86,15 @@ Examples:
   dualplane fit --gpu H100-80GB --input-tokens p50=1000,p99=8000 --output-tokens 500 --concurrency 64 -- vllm serve Qwen/Qwen3-8B
   dualplane fit --input-tokens 2000 --output-tokens 300 --concurrency 16 --template performance -- vllm serve Qwen/Qwen3-8B";
 
+pub(super) const LINT: &str = "\
+Examples:
+  helm template ./chart | dualplane lint -
+  dualplane lint deploy/ --gpu H100-80GB --severity note
+  dualplane lint deploy/ -o sarif > lint.sarif
+  dualplane lint deploy/ --fix    the patches; --write changes the files
+  dualplane lint --explain shm-missing
+  dualplane lint --emit policy | kubectl apply -f -";
+
 pub(super) const EXPLAIN: &str = "\
 Examples:
   dualplane explain host_oom_killed

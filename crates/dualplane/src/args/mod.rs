@@ -4,6 +4,7 @@ mod agent;
 mod change;
 mod cluster;
 mod examples;
+mod lint;
 mod map;
 mod place;
 mod preflight;
@@ -18,6 +19,7 @@ pub(crate) use self::agent::{
 };
 pub(crate) use self::change::{ApplyArgs, ListFormat, RollbackArgs};
 pub(crate) use self::cluster::{ClusterArgs, SelectArgs, StoreArgs};
+pub(crate) use self::lint::{Emit, FailOn, Least, LintArgs, LintFormat};
 pub(crate) use self::map::{MapArgs, MapFormat};
 pub(crate) use self::place::with_place_of_flags;
 pub(crate) use self::preflight::{CheckFormat, PreflightArgs};
@@ -66,6 +68,9 @@ pub(crate) enum Command {
     /// Find the settings and GPUs that can carry a workload
     #[command(after_help = examples::FIT)]
     Fit(FitArgs),
+    /// Check manifests of model servers for what will run out of memory, and print the exact fix
+    #[command(after_help = examples::LINT)]
+    Lint(LintArgs),
     /// Explain a failure class, a rule of the verdict, an Xid code or a log signature, with sources
     #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArgs),

@@ -9,6 +9,7 @@ mod fit;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod incidents;
 mod knowledge;
+mod lint;
 #[cfg(feature = "live")]
 pub(crate) mod live;
 mod man;
@@ -96,6 +97,9 @@ pub(crate) enum Failure {
     /// There is nothing to judge.
     #[error("no evidence in {0}")]
     NoEvidence(String),
+    /// There is nothing to lint.
+    #[error("no Kubernetes object, compose file or config.pbtxt in {0}")]
+    NoManifests(String),
     /// Standard output cannot be written.
     #[error("cannot write to standard output: {0}")]
     Output(io::Error),
@@ -279,6 +283,7 @@ impl Failure {
             #[cfg(feature = "dev")]
             Self::NoLabels(_) => exit::NO_EVIDENCE,
             Self::NoEvidence(_)
+            | Self::NoManifests(_)
             | Self::NoIncident { .. }
             | Self::BundleGone(_)
             | Self::NoPods(_)
@@ -308,6 +313,10 @@ impl Failure {
             Self::NoEvidence(_) => {
                 "give logs (kubectl logs --previous), kubectl get pod/events -o json, dmesg, or metrics; \
                  for example: kubectl logs POD --previous > previous.log"
+                    .into()
+            }
+            Self::NoManifests(_) => {
+                "give rendered manifests: helm template CHART | dualplane lint -, or kustomize build DIR | dualplane lint -"
                     .into()
             }
             #[cfg(feature = "live")]
@@ -425,6 +434,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Plan(args) => plan::run(&args),
         Command::Preflight(args) => preflight::run(&args),
         Command::Fit(args) => fit::run(&args),
+        Command::Lint(args) => lint::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Knowledge(KnowledgeCommand::Check { dir }) => knowledge::check(&dir),
         Command::UpgradeCheck(args) => upgrade_check::run(&args),

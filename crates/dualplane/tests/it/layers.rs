@@ -38,9 +38,19 @@ const REPORT: &[&[&str]] = &[
     &["json", "markdown", "overview", "rules", "text"],
 ];
 
+/// Rules for manifests.
+const LINT: &[&[&str]] = &[
+    &["expression", "finding", "place", "planned"],
+    &["baseline", "object", "rule"],
+    &["fix", "read", "server", "suppress"],
+    &["checks", "policy", "report"],
+    &["linter"],
+    &["examples"],
+];
+
 #[test]
 fn modules_use_lower_layers_only() {
-    for (name, layers) in [("core", CORE), ("plan", PLAN), ("report", REPORT)] {
+    for (name, layers) in [("core", CORE), ("plan", PLAN), ("report", REPORT), ("lint", LINT)] {
         let graph = read(&root().join(format!("crates/dualplane-{name}/src")));
         assert!(graph.values().any(|uses| !uses.is_empty()), "{graph:?}");
         assert_eq!(broken(&graph, layers), Vec::<String>::new(), "dualplane-{name}");

@@ -25,7 +25,7 @@ mod unit;
 pub use container::invocation;
 pub(in crate::evidence) use fields::opt_at;
 pub use mounts::{Mount, map_of, mounts};
-pub use pod::of_spec;
 pub(in crate::evidence) use object::{add_all, add_item};
+pub use pod::of_spec;
 pub use told::VERDICT_REASON;
 pub use unit::{UNIT_LABEL, in_group};

@@ -1,0 +1,155 @@
+//! `lint --fix`: fixes that are values, as patches of the files; with `--write`, into the files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use dualplane_base::text::counted;
+use dualplane_lint::read::Documents;
+use dualplane_lint::report::Report;
+use dualplane_lint::{Edit, fix};
+
+use crate::commands::Failure;
+use crate::exit::{self, Code};
+use crate::output;
+
+/// A larger file is not rewritten.
+const MAX_FILE: u64 = 64 << 20;
+/// Lines around a change.
+const CONTEXT: usize = 3;
+/// Lines that one change replaces or adds at most.
+const REACH: usize = 12;
+
+pub(super) fn run(report: &Report, write: bool) -> Result<Code, Failure> {
+    let mut by_file: BTreeMap<&str, BTreeMap<u64, Vec<Edit>>> = BTreeMap::new();
+    for f in report.findings.iter().filter(|f| !f.edits.is_empty() && f.source.file != "-") {
+        by_file
+            .entry(&f.source.file)
+            .or_default()
+            .entry(f.source.document)
+            .or_default()
+            .extend(f.edits.iter().cloned());
+    }
+    let (mut out, mut done, mut files) = (String::new(), 0, 0);
+    for (file, documents) in by_file {
+        let path = Path::new(file);
+        let unreadable = |source| Failure::Unreadable { path: path.into(), source };
+        if std::fs::metadata(path).map_err(unreadable)?.len() > MAX_FILE {
+            continue;
+        }
+        let before = std::fs::read_to_string(path).map_err(unreadable)?;
+        let (after, made) = fixed(&before, &documents);
+        if made == 0 {
+            continue;
+        }
+        (done, files) = (done + made, files + 1);
+        out.push_str(&patch(file, &before, &after));
+        if write {
+            std::fs::write(path, &after)
+                .map_err(|source| Failure::Unwritable { path: path.into(), source })?;
+        }
+    }
+    let left = report.findings.len().saturating_sub(done);
+    output::write(&out)?;
+    let verb = if write { "wrote" } else { "shows" };
+    output::note(&format!(
+        "{verb} {} in {}; {} left for you to decide{}",
+        counted(done, "change"),
+        counted(files, "file"),
+        counted(left, "finding"),
+        if write || done == 0 { "" } else { "; --write changes the files" }
+    ));
+    Ok(exit::OK)
+}
+
+/// A file's text with the edits of its documents, and how many were made.
+fn fixed(text: &str, documents: &BTreeMap<u64, Vec<Edit>>) -> (String, usize) {
+    let mut out = text.to_owned();
+    let mut made = 0;
+    // From the end, so that places before it stay.
+    let all: Vec<_> = Documents::new(text.as_bytes()).flatten().collect();
+    for document in all.iter().rev() {
+        let Some(edits) = documents.get(&document.number).filter(|_| !document.text.is_empty()) else {
+            continue;
+        };
+        let line = usize::try_from(document.line).unwrap_or(usize::MAX);
+        let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+        let end = start + document.text.len();
+        if text.get(start..end) != Some(document.text.as_str()) {
+            continue;
+        }
+        let patched = fix(&document.text, edits);
+        made += patched.done.len();
+        out.replace_range(start..end, &patched.text);
+    }
+    (out, made)
+}
+
+/// A unified diff. The texts differ in single lines.
+fn patch(file: &str, before: &str, after: &str) -> String {
+    let (a, b): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let mut changes: Vec<(usize, usize, usize, usize)> = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() || j < b.len() {
+        if i < a.len() && a.get(i) == b.get(j) {
+            (i, j) = (i + 1, j + 1);
+            continue;
+        }
+        // The nearest place at which both go on alike.
+        let both = |di: usize, dj: usize| match (a.get(i + di), b.get(j + dj)) {
+            (Some(x), Some(y)) => x == y,
+            (None, None) => true,
+            _ => false,
+        };
+        let near = (1..=REACH * 2).flat_map(|sum| (0..=sum).map(move |di| (di, sum - di)));
+        let (di, dj) = near.into_iter().find(|(di, dj)| both(*di, *dj)).unwrap_or((a.len() - i, b.len() - j));
+        changes.push((i, di, j, dj));
+        (i, j) = (i + di, j + dj);
+    }
+    let name = file.trim_start_matches('/');
+    let mut out = format!("--- a/{name}\n+++ b/{name}\n");
+    for (i, di, j, dj) in changes {
+        let from = i.saturating_sub(CONTEXT);
+        let to = (i + di + CONTEXT).min(a.len());
+        let lead = i - from;
+        out.push_str(&format!(
+            "@@ -{},{} +{},{} @@\n",
+            from + 1,
+            to - from,
+            j - lead + 1,
+            to - from - di + dj
+        ));
+        let mut lines = |mark: char, of: Option<&[&str]>| {
+            for l in of.unwrap_or_default() {
+                out.push_str(&format!("{mark}{}\n", dualplane_base::text::printable(l)));
+            }
+        };
+        lines(' ', a.get(from..i));
+        lines('-', a.get(i..i + di));
+        lines('+', b.get(j..j + dj));
+        lines(' ', a.get(i + di..to));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_shows_single_lines() {
+        let before = "a: 1\nb: 2\nc: 3\nd: 4\ne: 5\n";
+        let after = "a: 1\nb: 2\nc: 9\nd: 4\ne: 5\nf: 6\n";
+        assert_eq!(
+            patch("x.yaml", before, after),
+            "--- a/x.yaml\n+++ b/x.yaml\n@@ -1,5 +1,5 @@\n a: 1\n b: 2\n-c: 3\n+c: 9\n d: 4\n e: 5\n@@ -3,3 +3,4 @@\n c: 3\n d: 4\n e: 5\n+f: 6\n"
+        );
+    }
+
+    #[test]
+    fn documents_are_fixed_each_in_its_place() {
+        let text = "# one\na: 1\n---\nb: 1 # two\n";
+        let edit = |p: &str| vec![Edit { pointer: p.into(), value: 2.into() }];
+        let (out, made) = fixed(text, &BTreeMap::from([(1, edit("/a")), (2, edit("/b"))]));
+        assert_eq!((out.as_str(), made), ("# one\na: 2\n---\nb: 2 # two\n", 2));
+    }
+}

@@ -1,0 +1,270 @@
+//! Reads files as streams of documents, has several threads look at them, and puts what they found into the order of the
+//! text. Memory does not grow with the input: batches, findings and remarks are bounded.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+
+use dualplane_lint::read::{Document, Documents, MAX_DOCUMENT, Problem, items, parse};
+use dualplane_lint::report::{Report, Unread};
+use dualplane_lint::{Finding, Linter, Locator, Object, Outcome, Source};
+use serde_json::Value;
+
+use super::walk::walk;
+use crate::commands::Failure;
+
+/// Text of a batch: enough that handing it over costs nothing beside reading it.
+const BATCH: usize = 128 << 10;
+/// Findings that are kept, some 10 MiB; all are counted.
+const MAX_FINDINGS: usize = 10_000;
+/// Documents that could not be looked at, and kinds without rules.
+const MAX_UNREAD: usize = 1_000;
+const MAX_KINDS: usize = 200;
+
+/// What a thread looks at.
+enum Work {
+    Text(String, Document),
+    Value(Source, String, Value),
+}
+
+/// What a batch gave.
+#[derive(Default)]
+struct Given {
+    outcomes: Vec<Outcome>,
+    kinds: Vec<String>,
+    unread: Vec<Unread>,
+    objects: u64,
+    other_documents: u64,
+}
+
+/// Looks at everything. `held` says of a finding whether an exception or the baseline holds it back.
+pub(super) fn scan(
+    paths: &[PathBuf],
+    linter: &Linter,
+    held: impl Fn(&Finding) -> bool + Sync,
+) -> Result<Report, Failure> {
+    let walked = walk(paths)?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, 8);
+    let (to_workers, work) = sync_channel::<(u64, Vec<Work>)>(threads);
+    let (to_merge, given) = sync_channel::<(u64, Given)>(threads * 4);
+    let work = Mutex::new(work);
+    let mut report = std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let to_merge = to_merge.clone();
+            let work = &work;
+            scope.spawn(move || worker(work, &to_merge, linter));
+        }
+        drop(to_merge);
+        let held = &held;
+        let merged = scope.spawn(move || merge(&given, held));
+        let files = walked.files.len();
+        let read = feed(&walked.files, to_workers);
+        let mut report = merged.join().unwrap_or_default();
+        report.files = u64::try_from(files).unwrap_or(u64::MAX);
+        read.map(|()| report)
+    })?;
+    add(&mut report, linter.end(), &held);
+    report.notes.extend(walked.notes);
+    report.findings.sort_by(|a, b| {
+        (&a.source.file, a.at, b.severity, &a.rule).cmp(&(&b.source.file, b.at, a.severity, &b.rule))
+    });
+    Ok(report)
+}
+
+/// Batches on their way to the threads.
+struct Feeder {
+    to: SyncSender<(u64, Vec<Work>)>,
+    number: u64,
+    batch: Vec<Work>,
+    size: usize,
+}
+
+impl Feeder {
+    fn add(&mut self, work: Work, size: usize) {
+        self.batch.push(work);
+        self.size += size;
+        if self.size >= BATCH || self.batch.len() >= 512 {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let batch = std::mem::take(&mut self.batch);
+        self.size = 0;
+        if !batch.is_empty() {
+            // The threads end only after this sender is gone.
+            let _ = self.to.send((self.number, batch));
+            self.number += 1;
+        }
+    }
+}
+
+fn feed(files: &[PathBuf], to: SyncSender<(u64, Vec<Work>)>) -> Result<(), Failure> {
+    let mut feeder = Feeder { to, number: 0, batch: Vec::new(), size: 0 };
+    for path in files {
+        file(path, &mut feeder).map_err(|source| Failure::Unreadable { path: path.clone(), source })?;
+    }
+    feeder.flush();
+    Ok(())
+}
+
+fn file(path: &Path, feeder: &mut Feeder) -> io::Result<()> {
+    if path.as_os_str() == "-" {
+        return stream(io::stdin().lock(), "-", None, feeder);
+    }
+    let name = path.display().to_string();
+    let file = File::open(path)?;
+    let size = file.metadata()?.len();
+    stream(BufReader::with_capacity(64 << 10, file), &name, Some(size), feeder)
+}
+
+fn stream(mut reader: impl BufRead, name: &str, size: Option<u64>, feeder: &mut Feeder) -> io::Result<()> {
+    let head = reader.fill_buf()?;
+    let start = head.trim_ascii_start();
+    let json = (start.starts_with(b"{") || start.starts_with(b"[")) && !start.starts_with(b"{{");
+    let small = size.is_some_and(|s| s <= u64::try_from(MAX_DOCUMENT).unwrap_or(u64::MAX));
+    // A small file is read as text, whose lines are then known.
+    if json && !small {
+        json_items(reader, name, feeder);
+        return Ok(());
+    }
+    for document in Documents::new(reader) {
+        let document = document?;
+        let size = document.text.len();
+        feeder.add(Work::Text(name.to_owned(), document), size);
+    }
+    Ok(())
+}
+
+fn json_items(reader: impl BufRead, name: &str, feeder: &mut Feeder) {
+    let result = items(reader, &mut |item| {
+        let source = Source { file: name.to_owned(), document: item.document, line: 1 };
+        feeder.add(Work::Value(source, item.pointer, item.value), 2 << 10);
+    });
+    if let Err(e) = result {
+        let line = u64::try_from(e.line()).unwrap_or(1).max(1);
+        let document = Document { number: 1, line, text: String::new(), too_long: false, binary: false };
+        // It goes the way of all documents, so that it stands in its place.
+        let why = Document { text: format!("\u{0}{e}"), ..document };
+        feeder.add(Work::Text(name.to_owned(), why), 0);
+    }
+}
+
+fn worker(work: &Mutex<Receiver<(u64, Vec<Work>)>>, to: &SyncSender<(u64, Given)>, linter: &Linter) {
+    loop {
+        let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok((number, batch)) = next else { return };
+        let mut given = Given::default();
+        for one in batch {
+            match one {
+                Work::Text(file, document) => text(&file, &document, linter, &mut given),
+                Work::Value(source, pointer, value) => {
+                    let mut object = Object::new(value, source);
+                    object.pointer = pointer;
+                    look(&object, linter, &mut given);
+                }
+            }
+        }
+        if to.send((number, given)).is_err() {
+            return;
+        }
+    }
+}
+
+fn text(file: &str, document: &Document, linter: &Linter, given: &mut Given) {
+    let mut unread = |line, why: String| {
+        given.unread.push(Unread { file: file.to_owned(), document: document.number, line, why });
+    };
+    if let Some(why) = document.text.strip_prefix('\u{0}') {
+        unread(document.line, format!("it is not JSON: {why}"));
+        return;
+    }
+    let parsed = parse(file, document);
+    match parsed.problem {
+        Some(Problem::Broken { line, why }) => unread(line, why),
+        Some(Problem::Template { line }) => unread(
+            line,
+            "it is a template that was not rendered; check what it renders: helm template CHART | dualplane lint -".to_owned(),
+        ),
+        Some(Problem::Other) => given.other_documents += 1,
+        None => {}
+    }
+    let from = given.outcomes.len();
+    for object in &parsed.objects {
+        look(object, linter, given);
+    }
+    // The lines are looked up where something was found.
+    let found = given.outcomes.get_mut(from..).unwrap_or_default();
+    if found.iter().any(|o| !o.findings.is_empty()) {
+        let locator = Locator::new(&document.text);
+        for f in found.iter_mut().flat_map(|o| &mut o.findings) {
+            f.at = locator.spot(&f.pointer).map_or(f.at, |s| document.line + s.line.saturating_sub(1));
+        }
+    }
+}
+
+fn look(object: &Object, linter: &Linter, given: &mut Given) {
+    let outcome = linter.object(object);
+    if outcome.unknown {
+        let version = object.value.get("apiVersion").and_then(Value::as_str);
+        // A kind without a version is a file of another tool's.
+        match version {
+            Some(_) => given.kinds.push(object.kind.clone()),
+            None => given.other_documents += 1,
+        }
+        return;
+    }
+    given.objects += 1;
+    if !outcome.findings.is_empty() || outcome.suppressed > 0 {
+        given.outcomes.push(outcome);
+    }
+}
+
+fn merge(from: &Receiver<(u64, Given)>, held: &(impl Fn(&Finding) -> bool + Sync)) -> Report {
+    let mut report = Report::default();
+    let mut waiting = BTreeMap::new();
+    let mut next = 0;
+    while let Ok((number, given)) = from.recv() {
+        waiting.insert(number, given);
+        while let Some(given) = waiting.remove(&next) {
+            next += 1;
+            report.objects += given.objects;
+            report.other_documents += given.other_documents;
+            for kind in given.kinds {
+                if report.other_kinds.len() < MAX_KINDS || report.other_kinds.contains_key(&kind) {
+                    *report.other_kinds.entry(kind).or_default() += 1;
+                }
+            }
+            for unread in given.unread {
+                if report.unread.len() < MAX_UNREAD {
+                    report.unread.push(unread);
+                } else {
+                    report.more_unread += 1;
+                }
+            }
+            for outcome in given.outcomes {
+                add(&mut report, outcome, held);
+            }
+        }
+    }
+    report
+}
+
+fn add(report: &mut Report, outcome: Outcome, held: &(impl Fn(&Finding) -> bool + Sync)) {
+    report.suppressed += outcome.suppressed;
+    for f in outcome.findings {
+        if held(&f) {
+            report.suppressed += 1;
+            continue;
+        }
+        report.worst = report.worst.max(Some(f.severity));
+        if report.findings.len() < MAX_FINDINGS {
+            report.findings.push(f);
+        } else {
+            report.more += 1;
+        }
+    }
+}
