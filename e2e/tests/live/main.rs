@@ -10,6 +10,7 @@ mod faults;
 mod fleet;
 mod harness;
 mod in_cluster;
+mod lint_policies;
 mod map;
 mod patches;
 mod permissions;

@@ -26,6 +26,7 @@ mod inside;
 mod know;
 mod large;
 mod layers;
+mod lint;
 mod live;
 mod map;
 mod pages;

@@ -50,7 +50,11 @@ pub(super) fn run(args: &LintArgs) -> Result<Code, Failure> {
         let note = "more than 20,000 servers or autoscalers: the rest are not held against each other; lint namespace by namespace";
         report.notes.push(note.to_owned());
     }
-    if report.objects == 0 && report.unread.is_empty() && report.other_kinds.is_empty() {
+    if report.objects == 0
+        && report.unread.is_empty()
+        && report.other_kinds.is_empty()
+        && report.other_documents == 0
+    {
         let names: Vec<String> = args.paths.iter().map(|p| p.display().to_string()).collect();
         return Err(Failure::NoManifests(names.join(", ")));
     }
