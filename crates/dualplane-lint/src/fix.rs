@@ -32,7 +32,7 @@ pub fn fix(text: &str, edits: &[Edit]) -> Patched {
 }
 
 fn read(text: &str) -> Option<Value> {
-    serde_saphyr::from_str_with_options(text, crate::read::options()).ok()
+    serde_saphyr::from_str_with_options(text, crate::yaml::options()).ok()
 }
 
 fn one(text: &str, edit: &Edit) -> Option<String> {

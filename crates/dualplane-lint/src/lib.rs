@@ -25,6 +25,7 @@ pub mod report;
 mod rule;
 mod server;
 mod suppress;
+mod yaml;
 
 pub use baseline::Baseline;
 pub use finding::{Edit, Finding, Severity, Source};

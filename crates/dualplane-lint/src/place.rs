@@ -35,7 +35,7 @@ impl Locator {
     /// Reads a text; where it cannot be read, nothing is found in it.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        Self { root: serde_saphyr::from_str_with_options(text, crate::read::options()).ok() }
+        Self { root: serde_saphyr::from_str_with_options(text, crate::yaml::options()).ok() }
     }
 
     /// The value at a pointer, or the last key on the way to it that is there.

@@ -58,7 +58,7 @@ pub fn parse(file: &str, document: &Document) -> Parsed {
             Err((line, why)) => broken(document.line + line - 1, &why),
         };
     }
-    match serde_saphyr::from_str_with_options::<Value>(&document.text, super::options()) {
+    match serde_saphyr::from_str_with_options::<Value>(&document.text, crate::yaml::options()) {
         Ok(value) => {
             let template = placeholder(&document.text).filter(|_| value.get("kind").is_some());
             let mut out = Parsed::default();

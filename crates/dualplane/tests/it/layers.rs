@@ -40,8 +40,8 @@ const REPORT: &[&[&str]] = &[
 
 /// Rules for manifests.
 const LINT: &[&[&str]] = &[
-    &["expression", "finding", "place", "planned"],
-    &["baseline", "object", "rule"],
+    &["expression", "finding", "planned", "yaml"],
+    &["baseline", "object", "place", "rule"],
     &["fix", "read", "server", "suppress"],
     &["checks", "policy", "report"],
     &["linter"],
