@@ -7,7 +7,7 @@ use dualplane_base::gpu::Gpu as Card;
 use dualplane_core::evidence::{Pod, of_spec};
 use dualplane_plan::cli::CommandLine;
 use dualplane_plan::host::{Checkpoint, HostInput, HostReport, host};
-use dualplane_plan::{Answer, Named, PlanError, answer};
+use dualplane_plan::{Answer, EngineKind, Named, PlanError, answer};
 use dualplane_report::planned::known;
 use dualplane_report::planned::manifest::{Workload, server};
 use serde_json::Value;
@@ -82,7 +82,7 @@ impl Planner {
             Ok(w) => w,
             // The flag that the engine rejects is known; the launch is not.
             Err(e @ PlanError::Contradiction { .. }) => {
-                let line = CommandLine::of(dualplane_plan::EngineKind::Vllm);
+                let line = CommandLine::of(EngineKind::Vllm);
                 let workload = Workload { name: String::new(), line, mig: None, card: None, grouped: false };
                 return Some(Planned {
                     workload,
@@ -108,6 +108,8 @@ impl Planner {
         }
         let host = match &both {
             Some(a) => Some(a.host.clone()),
+            // What llama.cpp keeps in RAM is in its file, which is not at hand.
+            None if workload.line.launch.engine == EngineKind::LlamaCpp => None,
             None => model.as_ref().map(|n| {
                 let files = Checkpoint::default();
                 host(HostInput { line: &workload.line, model: Some(&n.model), plan: None, files, cpu: false })

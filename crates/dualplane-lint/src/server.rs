@@ -22,9 +22,8 @@ const FORMATS: [&str; 2] = ["huggingface", "vLLM"];
 
 impl Known {
     pub(crate) fn new(servers: &Servers) -> Self {
-        let counts = |d: &&dualplane_engines::Descriptor| {
-            d.kind == Kind::Engine || servers.hosts.iter().any(|h| *h == d.id)
-        };
+        let counts =
+            |d: &&dualplane_engines::Descriptor| d.kind == Kind::Engine || servers.hosts.contains(&d.id);
         let of = |words: fn(&dualplane_engines::Descriptor) -> &Vec<String>| -> Vec<String> {
             let all = Engines::embedded().iter().filter(counts).flat_map(|d| words(d).iter());
             let mut all: Vec<String> = all.map(|w| w.trim_end_matches('*').to_owned()).collect();
@@ -79,7 +78,7 @@ pub(crate) const GPU_CEL: &str = "(has(c.resources) && has(c.resources.limits) &
 
 /// Command and arguments in one line.
 fn command(c: &Value) -> String {
-    let words: Vec<String> = list(c, "/command").iter().chain(list(c, "/args")).map(|w| text_of(w)).collect();
+    let words: Vec<String> = list(c, "/command").iter().chain(list(c, "/args")).map(text_of).collect();
     words.join(" ")
 }
 

@@ -24,6 +24,11 @@ fn refused(s: &Server<'_>) -> Option<(String, String)> {
     if e.verdict != Verdict::Refused || e.plane != Plane::Gpu {
         return None;
     }
+    // Weights that exceed the card do so in every version; all else the version decides.
+    let beyond = plan.gpu.weights_bytes.low > answer.gpu.total_bytes;
+    if !planned.line().launch.version_known && !beyond {
+        return None;
+    }
     let named = planned.model.as_ref()?;
     let message = format!("{} on {}: {}", named.id, answer.gpu.name, e.why);
     let placed = dualplane_plan::card::Placed { gpu: answer.gpu.clone(), unknown: Vec::new() };
