@@ -16,6 +16,7 @@ mod plan;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod preflight;
 #[cfg(all(feature = "live", target_os = "linux"))]
+mod runbook;
 mod top;
 mod triage;
 mod upgrade_check;
@@ -426,6 +427,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Preflight(args) => preflight::run(&args),
         Command::Fit(args) => fit::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Runbook(args) => runbook::run(&args),
         Command::Knowledge(KnowledgeCommand::Check { dir }) => knowledge::check(&dir),
         Command::UpgradeCheck(args) => upgrade_check::run(&args),
         Command::Completions { shell } => {
