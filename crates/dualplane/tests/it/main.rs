@@ -38,6 +38,8 @@ mod plan_pods;
 mod plan_shape;
 mod plugin;
 mod preflight;
+#[cfg(target_os = "linux")]
+mod privileges;
 mod proofs;
 mod real_oom;
 mod recorded;
