@@ -26,7 +26,7 @@ const DEATHS: &[(&str, &str, u32, &str, &str)] = &[
     (IN_TRAFFIC, "3Gi", 1, "--max-logprobs -1", "host_oom_killed"),
 ];
 
-/// It serves, and dies of a request: the log-probabilities of 2,000 words for each of 3,600 tokens are some seven million
+/// It serves, and dies of a request: the log-probabilities of 2,000 words for each of 3,400 tokens are some seven million
 /// objects of Python in the process that answers, a gigabyte and more.
 const IN_TRAFFIC: &str = "over-its-limit-in-traffic";
 
@@ -94,7 +94,7 @@ fn a_real_server_s_deaths_are_judged_alike_live_by_bundle_and_by_the_agent() {
             let address = status(name, "{.status.podIP}");
             let answer = ask(&address, &completion(20, r#""max_tokens": 8"#)).unwrap();
             assert!(answer.contains("completion_tokens"), "{answer}");
-            let _ = ask(&address, &completion(900, r#""max_tokens": 1, "prompt_logprobs": 2000"#));
+            let _ = ask(&address, &completion(200, r#""max_tokens": 1, "prompt_logprobs": 2000"#));
         }
         wait(name, || !status(name, "{.status.containerStatuses[0].state.terminated.exitCode}").is_empty());
         let target = format!("pod/{name}");
