@@ -27,9 +27,8 @@ pub(super) fn missing(bundle: &Bundle, facts: &Facts, decided: &Decided, subject
     }
     let n = Names::of(subject);
     let pod = bundle.pods.iter().find(|p| Some(p.name.as_str()) == subject.pod.as_deref());
-    let group = pod.and_then(|p| {
-        GROUPS.iter().find_map(|key| p.labels.iter().find(|(k, v)| k == key && is_value(v)))
-    });
+    let group = pod
+        .and_then(|p| GROUPS.iter().find_map(|key| p.labels.iter().find(|(k, v)| k == key && is_value(v))));
     let command = match group {
         Some((key, value)) => format!("dualplane triage -l {key}={value} -n {}", n.ns),
         None => format!(
@@ -41,7 +40,8 @@ pub(super) fn missing(bundle: &Bundle, facts: &Facts, decided: &Decided, subject
     };
     Some(Gap {
         what: "the pods of the other ranks".to_owned(),
-        why: "this one tells only that another rank was gone; the rank that ended first has the cause".to_owned(),
+        why: "this one tells only that another rank was gone; the rank that ended first has the cause"
+            .to_owned(),
         command: Some(command),
     })
 }

@@ -369,7 +369,7 @@ fn the_apparmor_profile_is_one() {
     let file = root().join("deploy/profiles/apparmor");
     // -Q: into no kernel; -K: no cache.
     let Ok(o) = std::process::Command::new("apparmor_parser").args(["-Q", "-K"]).arg(&file).output() else {
-        println!("SKIPPED: no apparmor_parser on this machine");
+        eprintln!("SKIPPED: no apparmor_parser on this machine");
         return;
     };
     assert!(o.status.success(), "{}", String::from_utf8_lossy(&o.stderr));

@@ -31,7 +31,7 @@ fn without_a_network(script: &str, arguments: &[&str]) -> Option<(Output, u64)> 
 #[test]
 fn commands_for_files_ask_nobody() {
     let Some((_, tried)) = without_a_network("exec 3<>/dev/tcp/192.0.2.1/9", &[]) else {
-        println!("SKIPPED: no network namespaces on this machine");
+        eprintln!("SKIPPED: no network namespaces on this machine");
         return;
     };
     assert!(tried > 0, "a connection that is tried must be counted");
