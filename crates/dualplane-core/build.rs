@@ -97,7 +97,9 @@ fn constants(signatures: &[Value]) -> String {
         for name in ["changed", "unchanged"] {
             field(name, |v| format!("Some([{}])", list(v).join(", ")), "None");
         }
-        field("any_level", |v| v.to_string(), "false");
+        for name in ["any_level", "other_rank"] {
+            field(name, |v| v.to_string(), "false");
+        }
         field("units", pairs, "Cow::Borrowed(&[])");
         out += &format!("Signature {{ {}, compiled: Pattern::new() }},\n", fields.join(", "));
         assert!(keys.is_empty(), "{id}: build.rs does not know {:?}", keys.keys().collect::<Vec<_>>());

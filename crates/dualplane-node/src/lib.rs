@@ -7,7 +7,8 @@
 //! - [`cri`] names pods from the kubelet's log folders and copies the logs of dead instances;
 //! - [`pod_resources`] asks the kubelet which GPUs it gave to which container;
 //! - [`sample`] takes rounds over all of it into records of fixed size;
-//! - [`clock`] is the one clock of all, [`descriptors`] makes room for the files that stay open.
+//! - [`clock`] is the one clock of all, [`descriptors`] makes room for the files that stay open, [`privileges`] gives up what
+//!   is not needed.
 //!
 //! Nothing here writes to what it reads. What cannot be read is `None` or counted, never 0.
 #![cfg_attr(
@@ -30,4 +31,5 @@ pub mod kmsg;
 pub mod node;
 pub mod number;
 pub mod pod_resources;
+pub mod privileges;
 pub mod sample;

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Report;
 use crate::actions::{Action, focus};
 use crate::budget::{self, json::BudgetV2};
+use crate::runbook;
 use crate::words::{Cause, Citation};
 use dualplane_base::Place;
 use dualplane_base::{Class, Confidence, Phase, Plane};
@@ -115,6 +116,7 @@ struct Head<'a> {
     title: &'static str,
     summary: &'a str,
     decided_by: &'static str,
+    runbook: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -224,6 +226,7 @@ impl<'a> From<&'a Report> for VerdictV2<'a> {
                 title: v.class.title(),
                 summary: &v.summary,
                 decided_by: v.decided_by,
+                runbook: runbook::link(v.class),
             },
             trigger: v.trigger.as_ref().map(trigger),
             sequence: v.sequence.iter().map(step).collect(),

@@ -24,6 +24,7 @@ mod page;
 mod places;
 pub mod planned;
 pub mod rules;
+pub mod runbook;
 mod text;
 pub mod words;
 

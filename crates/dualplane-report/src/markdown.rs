@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::Report;
-use super::{changes, handover, memory};
+use super::{changes, handover, memory, runbook};
 use crate::actions::Stage;
 use crate::words::Citation;
 use dualplane_base::text::{markdown_escape as esc, name, printable};
@@ -88,6 +88,13 @@ pub fn markdown(report: &Report) -> String {
         }
         out.push('\n');
     }
+    let _ = writeln!(
+        out,
+        "[Runbook of `{0}`]({1}), or `{2}`\n",
+        v.class,
+        runbook::link(v.class),
+        runbook::command(v.class)
+    );
     actions(report, &mut out);
     points("Hand-over", &handover::points(report), &mut out);
     let undo = handover::undo(report);

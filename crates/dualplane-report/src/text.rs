@@ -4,6 +4,7 @@ use super::Report;
 use super::{budget, changes, memory};
 use crate::actions::{Action, Stage};
 use crate::page::Page;
+use crate::runbook;
 use crate::words::{Cause, Citation};
 use dualplane_base::style::{Style, hard_wrap, wrap};
 use dualplane_base::text::{counted, name, printable, shorten, without_kubelet_time};
@@ -282,10 +283,12 @@ impl Page {
     }
 
     fn footer(&mut self, r: &Report) {
+        self.out.push('\n');
+        let t = self.style.dim(&format!("Runbook: {}", runbook::command(r.verdict.class)));
+        self.line(&t);
         if !self.style.verbose {
             let t = wrap(&footer_text(r), self.style.width, "", "");
             let t = self.style.dim(&t);
-            self.out.push('\n');
             self.line(&t);
         }
     }

@@ -74,6 +74,10 @@ const WITHOUT_SIZES: &str = "INFO 11-22 09:00:00 [api_server.py:100] vLLM API se
 /// Its Deployment is Helm's.
 const OF_HELM: &str = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"llm","namespace":"serving","annotations":{"meta.helm.sh/release-name":"stack"}},"spec":{"template":{"spec":{"containers":[{"name":"server","image":"vllm/vllm-openai:v0.11.2","args":["--model","m"]}]}}}}"#;
 
+/// A rank that tells of another one, in a pod that no label joins to a group.
+const ALONE: &str = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"rank-0","namespace":"serving"},"spec":{"nodeName":"gpu-1","containers":[{"name":"server","image":"vllm/vllm-openai:v0.11.2"}]},"status":{"containerStatuses":[{"name":"server","restartCount":1,"lastState":{"terminated":{"exitCode":1,"reason":"Error"}}}]}}"#;
+const OTHER_RANK: &str = "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\n";
+
 fn hpa(name: &str) -> String {
     format!(
         "NAME           REFERENCE        TARGETS        MINPODS   MAXPODS   REPLICAS   AGE\n{name:<14} Deployment/llm   cpu: 12%/80%   1         8         6          12d\n"
@@ -111,6 +115,7 @@ fn composed() -> Vec<Vec<RawFile>> {
         vec![RawFile::new("pod.json", OWNED), RawFile::new("hpa.txt", hpa("keda-hpa-llm"))],
         vec![RawFile::new("kernel.log", FELL_OFF), RawFile::new("pdb.txt", PDB)],
         other_rollout(),
+        vec![RawFile::new("pod.json", ALONE), RawFile::new("previous.log", OTHER_RANK)],
         vec![RawFile::new("pod.json", FROM_CONFIG_MAP), RawFile::new("previous.log", FRAGMENTED)],
         vec![
             RawFile::new("pod.json", FROM_CONFIG_MAP),

@@ -15,6 +15,8 @@ mod invoked;
 mod model;
 mod output;
 mod own_knowledge;
+#[cfg(feature = "live")]
+mod secret;
 
 use std::process::ExitCode;
 

@@ -164,9 +164,11 @@ reboot|"status nvidia-fabricmanager"|"restart vllm.service"|"edit --full vllm.se
 fn sh(command: &str, folder: &Path, tools: Option<&Path>) -> Ran {
     let mut c = Command::new("timeout");
     c.args(["180", "bash", "-o", "pipefail", "-c", command]).current_dir(folder);
-    if let Some(tools) = tools {
-        c.env("PATH", format!("{}:{}", tools.display(), std::env::var("PATH").unwrap()));
-    }
+    // Where the program itself is, for what calls it.
+    let own = dualplane().get_program().to_owned();
+    let folders = [tools, Path::new(&own).parent()].into_iter().flatten().map(Path::to_owned);
+    let path = std::env::var_os("PATH").unwrap();
+    c.env("PATH", std::env::join_paths(folders.chain(std::env::split_paths(&path))).unwrap());
     Ran::of(&mut c)
 }
 
@@ -305,6 +307,7 @@ impl Here {
             ("card", "0000:4a:00.0"),
             ("series", "vllm:num_requests_running|vllm:kv_cache_usage_perc"),
             ("value", "0.92"),
+            ("label", "app=commands"),
             ("key", "alloc"),
             ("name", "vllm:num_preemptions_total"),
             ("name2", "vllm:kv_cache_usage_perc"),

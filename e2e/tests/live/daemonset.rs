@@ -1,7 +1,9 @@
 //! deploy/agent.yaml as it stands, on the real node: its rights, mounts and privileges are enough, and no more than that is
-//! asked for. Then without privileges, by the change that deploy/ offers.
+//! asked for. Then without privileges, by the change that deploy/ offers, below the seccomp profile of deploy/, and in a
+//! network that leads to the API server alone.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -152,4 +154,71 @@ fn the_manifest_is_enough_and_asks_for_no_more() {
         "{death:#}"
     );
     assert!(death["kernel_record"].is_null(), "{death:#}");
+
+    // With the profile of deploy/ instead of the runtime's: the same verdict, and calls outside of it are refused.
+    let profiles = Path::new("/var/lib/kubelet/seccomp");
+    std::fs::create_dir_all(profiles).unwrap();
+    std::fs::copy(root().join("deploy/profiles/seccomp.json"), profiles.join("dualplane-agent.json"))
+        .unwrap();
+    let security =
+        json!({"seccompProfile": {"type": "Localhost", "localhostProfile": "dualplane-agent.json"}});
+    let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "agent", "securityContext": security}]}}}});
+    kubectl(&["patch", "ds", "dualplane-agent", "-n", NAMESPACE, "-p", &patch.to_string()]);
+    rolled_out();
+    create(&pod("ds-oom-seccomp"));
+    let death = first_death(&program, "ds-oom-seccomp");
+    assert_eq!(death["class"], "host_oom_killed", "{death:#}");
+    assert!(in_agent("unshare -U true 2>&1 || true").contains("not permitted"), "the profile is on");
+
+    // Nothing leaves it but to the API server: in a network with a route to that alone, from its first moment, the kernel
+    // counts no packet that had nowhere to go.
+    let pid = agents_pid();
+    let ip = |args: &str| nsenter(&pid, &format!("ip {args}"));
+    let gateway = ip("route show default").split_whitespace().nth(2).unwrap().to_owned();
+    ip(&format!("route add {}/32 via {gateway}", api_server()));
+    ip("route del default");
+    nsenter(&pid, "ip -6 route del default 2>/dev/null || true");
+    let before = lost_packets(&pid);
+    Command::new("kill").args(["-KILL", &pid]).status().unwrap();
+    let again = until("no agent after its end", || Some(agents_pid()).filter(|p| *p != pid && !p.is_empty()));
+    rolled_out();
+    create(&pod("ds-oom-blocked"));
+    let death = first_death(&program, "ds-oom-blocked");
+    assert_eq!(death["class"], "host_oom_killed", "{death:#}");
+    until("no Event from behind the block", || {
+        let at = "involvedObject.name=ds-oom-blocked,reason=DualplaneVerdict";
+        let list = kubectl(&["get", "events", "-n", "serving", "--field-selector", at, "-o", "name"]);
+        Some(list).filter(|l| !l.trim().is_empty())
+    });
+    assert_eq!(lost_packets(&again), before, "it tried to reach something that nobody configured");
+    nsenter(&again, "timeout 1 bash -c 'exec 3<>/dev/tcp/192.0.2.1/9' 2>/dev/null || true");
+    assert!(lost_packets(&again) > before, "what is tried must be counted");
+}
+
+/// The agent's process, by the pid of the node; empty while there is none.
+fn agents_pid() -> String {
+    let found = Command::new("pgrep").args(["-f", "^/dp/[^ ]+ agent "]).output().unwrap();
+    String::from_utf8_lossy(&found.stdout).lines().next().unwrap_or_default().to_owned()
+}
+
+/// In the network of a process, with the node's programs.
+fn nsenter(pid: &str, script: &str) -> String {
+    let o = Command::new("nsenter").args(["-t", pid, "-n", "sh", "-c", script]).output().unwrap();
+    assert!(o.status.success(), "{script}: {}", String::from_utf8_lossy(&o.stderr));
+    String::from_utf8_lossy(&o.stdout).into_owned()
+}
+
+/// Packets of a network that had no route.
+fn lost_packets(pid: &str) -> u64 {
+    let text = nsenter(pid, "cat /proc/net/snmp /proc/net/snmp6");
+    let mut of_ip = text.lines().filter(|l| l.starts_with("Ip: "));
+    let (names, values) = (of_ip.next().unwrap(), of_ip.next().unwrap());
+    let four = names.split(' ').zip(values.split(' ')).find(|(n, _)| *n == "OutNoRoutes").unwrap().1;
+    let six = text.lines().find_map(|l| l.strip_prefix("Ip6OutNoRoutes")).unwrap();
+    four.parse::<u64>().unwrap() + six.trim().parse::<u64>().unwrap()
+}
+
+/// The address that pods reach the API server by.
+fn api_server() -> String {
+    kubectl(&["get", "service", "kubernetes", "-n", "default", "-o", "jsonpath={.spec.clusterIP}"])
 }

@@ -25,6 +25,8 @@ pub struct Hit {
     pub meaning: String,
     /// What else may stand behind a failure.
     pub doubt: Option<String>,
+    /// It tells that another rank is gone.
+    pub other_rank: bool,
     /// Where.
     pub place: Place,
     /// The raw line (or the message of an object).
@@ -56,6 +58,7 @@ impl Hit {
             class: s.class,
             meaning: s.meaning.to_string(),
             doubt: s.doubt.as_deref().map(str::to_owned),
+            other_rank: s.other_rank,
             place: place.clone(),
             text: text.to_owned(),
             stamp,

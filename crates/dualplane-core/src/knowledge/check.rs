@@ -144,6 +144,9 @@ fn entry(s: &Signature, say: &mut impl FnMut(String)) {
     if s.any_level && s.mark != Mark::Failure {
         say("any_level needs mark failure".into());
     }
+    if s.other_rank && s.mark != Mark::Cascade {
+        say("other_rank needs mark cascade".into());
+    }
     if s.host_memory.is_some() && s.class != Some(Class::HostAllocFailure) {
         say("host_memory needs class host_alloc_failure".into());
     }

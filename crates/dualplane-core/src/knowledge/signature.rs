@@ -141,6 +141,9 @@ pub struct Signature {
     /// For failures: the program logs this end at a level below errors, too.
     #[serde(default)]
     pub any_level: bool,
+    /// For cascades: another rank is gone, which may have run in another pod, where the cause is.
+    #[serde(default)]
+    pub other_rank: bool,
     /// Where it was read.
     pub source: Text,
     #[serde(skip)]

@@ -151,6 +151,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
         ),
         _ => {}
     }
+    out.extend(super::ranks::missing(bundle, facts, decided, subject));
     out.sort();
     out.dedup();
     out

@@ -25,6 +25,7 @@ mod on_the_host;
 mod oom_records;
 pub mod pressure;
 pub mod proof;
+mod ranks;
 mod server_runs;
 pub use causes::{bearing_changes, memory_limit};
 pub use gpus::faulty_card;

@@ -31,7 +31,7 @@ use serde_json::Value;
 
 pub use self::context::{Context, Options};
 pub use self::many::capture_all;
-pub use self::series::{Access as SeriesAccess, store};
+pub use self::series::{Access as SeriesAccess, has_password, store};
 pub use self::shared::Shared;
 pub use self::source::{Source, State};
 use crate::api::Api;

@@ -31,7 +31,16 @@ pub struct Access {
     url: String,
 }
 
-/// Prometheus, or what speaks its API (Thanos, Mimir, VictoriaMetrics), or Loki.
+/// Whether the URL holds a password, as `http://user:password@host` does.
+#[must_use]
+pub fn has_password(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+}
+
+/// Prometheus, or what speaks its API (Thanos, Mimir, VictoriaMetrics), or Loki. The token is sent as such, or as the
+/// password of the user that the URL names.
 ///
 /// # Errors
 /// [`ApiError::Access`] when the URL is none.
@@ -50,12 +59,12 @@ pub fn store(url: &str, token: Option<String>) -> Result<Access, ApiError> {
     let mut config = Config::new(bare.parse().map_err(|e: http::uri::InvalidUri| odd(e.to_string()))?);
     config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(5));
-    if let Some((user, password)) = userinfo.map(|u| u.split_once(':').unwrap_or((u, ""))) {
-        config.auth_info.username = Some(user.to_owned());
-        config.auth_info.password = Some(password.to_owned().into());
-    }
-    if let Some(token) = token {
-        config.auth_info.token = Some(token.into());
+    match userinfo {
+        Some(user) => {
+            config.auth_info.username = Some(user.split(':').next().unwrap_or_default().to_owned());
+            config.auth_info.password = Some(token.unwrap_or_default().into());
+        }
+        None => config.auth_info.token = token.map(Into::into),
     }
     let client = kube_client::Client::try_from(config).map_err(|e| odd(chain(&e)))?;
     Ok(Access { api: Api::new(client, bare.clone(), String::new(), Some(TIME)), url: bare })
@@ -209,5 +218,20 @@ mod tests {
         assert!(e.contains("http://") && !e.contains("geheim"), "{e}");
         let e = store("u:geheim@prom:9090", None).unwrap_err().to_string();
         assert!(e.contains("http://") && !e.contains("geheim"), "{e}");
+    }
+
+    #[test]
+    fn a_password_in_a_url_is_seen_and_a_user_is_none() {
+        for (url, want) in [
+            ("http://u:p@prom:9090", true),
+            ("u:p@prom", true),
+            ("http://u:@prom/x", true),
+            ("http://u@prom:9090", false),
+            ("http://prom:9090/a:b@c", false),
+            ("http://[fd00::1]:9090", false),
+            ("", false),
+        ] {
+            assert_eq!(has_password(url), want, "{url}");
+        }
     }
 }

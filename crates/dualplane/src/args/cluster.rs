@@ -66,11 +66,11 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct StoreArgs {
     /// Prometheus to query for host RAM and VRAM around the failure, for example http://HOST:9090 (token in
-    /// $DUALPLANE_PROMETHEUS_TOKEN)
+    /// the file that $DUALPLANE_PROMETHEUS_TOKEN_FILE names; password of a user in the URL likewise)
     #[arg(long, value_name = "URL", help_heading = CLUSTER)]
     pub(crate) prometheus: Option<String>,
     /// Loki to query for log lines that the kubelet no longer has, for example http://HOST:3100 (token in
-    /// $DUALPLANE_LOKI_TOKEN)
+    /// the file that $DUALPLANE_LOKI_TOKEN_FILE names)
     #[arg(long, value_name = "URL", help_heading = CLUSTER)]
     pub(crate) loki: Option<String>,
 }

@@ -101,6 +101,11 @@ Examples:
   dualplane explain 79         an Xid code
   dualplane explain --rules    how a verdict is reached";
 
+pub(super) const RUNBOOK: &str = "\
+Examples:
+  dualplane runbook                    list the classes
+  dualplane runbook host_oom_killed    the page of one";
+
 pub(super) const KNOWLEDGE: &str = "\
 Examples:
   dualplane knowledge check ./our-knowledge

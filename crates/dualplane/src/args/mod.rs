@@ -12,7 +12,9 @@ mod top;
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
+use dualplane_base::Class;
 
 pub(crate) use self::agent::{
     AgentArgs, HostArgs, IncidentsArgs, IncidentsCommand, IncidentsFormat, Listen, SendMethod,
@@ -74,6 +76,9 @@ pub(crate) enum Command {
     /// Explain a failure class, a rule of the verdict, an Xid code or a log signature, with sources
     #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArgs),
+    /// Print the runbook of a failure class: first command, its neighbours, what to change and what not
+    #[command(after_help = examples::RUNBOOK)]
+    Runbook(RunbookArgs),
     /// Work with your team's own knowledge files
     #[command(subcommand, after_help = examples::KNOWLEDGE)]
     Knowledge(KnowledgeCommand),
@@ -187,7 +192,7 @@ pub(crate) struct CaptureArgs {
     /// pod/NAME, deploy/NAME, sts/NAME, job/NAME or lws/NAME
     #[arg(required_unless_present_any = ["selector", "all_namespaces", "failed", "url"], value_name = "TARGET")]
     pub(crate) targets: Vec<String>,
-    /// An engine without a cluster: its metrics, version and models from http://HOST:PORT; a key is read from DUALPLANE_ENGINE_TOKEN
+    /// An engine without a cluster: its metrics, version and models from http://HOST:PORT; a key is read from the file that $DUALPLANE_ENGINE_TOKEN_FILE names
     #[arg(long, value_name = "URL", conflicts_with_all = ["targets", "selector", "all_namespaces", "failed"])]
     pub(crate) url: Option<String>,
     /// Output file (.tar.zst), or - for standard output [default: ./dualplane-NAMESPACE-NAME-TIME.tar.zst]
@@ -236,7 +241,7 @@ pub(crate) struct LaunchArgs {
     /// Calibration file (TOML or JSON): written when --from-log is given, read otherwise
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
-    /// Fetch the model configuration from Hugging Face (honours HF_ENDPOINT and HF_TOKEN)
+    /// Fetch the model configuration from Hugging Face (honours HF_ENDPOINT, HF_TOKEN and HF_TOKEN_PATH)
     #[arg(long)]
     pub(crate) online: bool,
     /// Plan in spite of flags that the engine does not have
@@ -398,11 +403,34 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     pub(crate) rules: bool,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = Format::Text)]
-    pub(crate) output: Format,
+    #[arg(short, long, value_enum, default_value_t = ExplainFormat::Text)]
+    pub(crate) output: ExplainFormat,
     /// Directory of TOML files that add or override knowledge entries
     #[arg(long, value_name = "DIR")]
     pub(crate) knowledge: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ExplainFormat {
+    /// A key and its value a line
+    Text,
+    /// The same for programs
+    Json,
+    /// The page docs/rules.md, with --rules; else as text
+    Markdown,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunbookArgs {
+    /// The class that a report names; without it, all are listed
+    #[arg(value_parser = class_word())]
+    pub(crate) class: Option<Class>,
+}
+
+/// A class by its word. As listed values, so that completions and errors name them.
+fn class_word() -> impl TypedValueParser<Value = Class> {
+    PossibleValuesParser::new(Class::ALL.iter().map(|c| c.as_str()))
+        .try_map(|word| Class::ALL.iter().copied().find(|c| c.as_str() == word).ok_or("no class"))
 }
 
 #[derive(Debug, Subcommand)]

@@ -11,7 +11,7 @@ use dualplane_report::rules;
 use serde_json::{Value, json};
 
 use super::Failure;
-use crate::args::{ExplainArgs, Format};
+use crate::args::{ExplainArgs, ExplainFormat as Format};
 use crate::exit::{self, Code};
 use crate::{output, own_knowledge};
 

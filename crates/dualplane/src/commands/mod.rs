@@ -17,6 +17,7 @@ mod plan;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod preflight;
 #[cfg(all(feature = "live", target_os = "linux"))]
+mod runbook;
 mod top;
 mod triage;
 mod upgrade_check;
@@ -436,6 +437,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Fit(args) => fit::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Runbook(args) => runbook::run(&args),
         Command::Knowledge(KnowledgeCommand::Check { dir }) => knowledge::check(&dir),
         Command::UpgradeCheck(args) => upgrade_check::run(&args),
         Command::Completions { shell } => {

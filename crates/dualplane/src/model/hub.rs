@@ -6,6 +6,7 @@ use dualplane_plan::host::Checkpoint;
 
 use super::Texts;
 use crate::commands::Failure;
+use crate::secret;
 
 /// Where `HF_ENDPOINT` names no other host.
 const ENDPOINT: &str = "https://huggingface.co";
@@ -23,7 +24,7 @@ pub(super) fn read(id: &str) -> Result<(Texts, String), Failure> {
     let var = |name: &str| std::env::var(name).ok().map(|v| v.trim().to_owned()).filter(|v| !v.is_empty());
     let endpoint = var("HF_ENDPOINT").unwrap_or_else(|| ENDPOINT.into());
     let base = format!("{}/{id}/resolve/main", endpoint.trim_end_matches('/'));
-    let token = var("HF_TOKEN").or_else(|| var("HUGGING_FACE_HUB_TOKEN"));
+    let token = secret::HUGGING_FACE.read()?.or_else(|| var("HUGGING_FACE_HUB_TOKEN"));
     let config = ureq::Agent::config_builder()
         .timeout_global(Some(TIMEOUT))
         .http_status_as_error(false)

@@ -68,6 +68,12 @@ fn a_key_is_asked_for_and_given_by_the_environment() {
     assert!(code(&o) != 0 && stderr(&o).contains("DUALPLANE_ENGINE_TOKEN"), "{}", stderr(&o));
     let o = dualplane().args(args).env("DUALPLANE_ENGINE_TOKEN", "sesame").output().unwrap();
     assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let key = d.path().join("key");
+    std::fs::write(&key, "sesame\n").unwrap();
+    let second = d.path().join("second.tar.zst");
+    let args = ["capture", "--url", &url, "--out", second.to_str().unwrap()];
+    let o = dualplane().args(args).env("DUALPLANE_ENGINE_TOKEN_FILE", &key).output().unwrap();
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let o = run(&["capture", "--url", &format!("http://{nobody}"), "--out", out.to_str().unwrap()]);
     assert!(code(&o) != 0 && stderr(&o).contains(&nobody.to_string()), "{}", stderr(&o));

@@ -209,12 +209,13 @@ fn every_privilege_of_the_agent_says_what_it_is_for() {
         "readOnlyRootFilesystem:",
         "appArmorProfile:",
         "- SYS_PTRACE",
+        "- DAC_READ_SEARCH",
         "priorityClassName:",
         "- {operator:",
         "mountPath:",
         "$patch: delete",
     ];
-    for (file, least) in [("deploy/agent.yaml", 13), ("deploy/agent-unprivileged.yaml", 4)] {
+    for (file, least) in [("deploy/agent.yaml", 13), ("deploy/agent-unprivileged.yaml", 5)] {
         let text = std::fs::read_to_string(root().join(file)).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         let mut found = 0;
@@ -312,4 +313,64 @@ fn the_manifest_of_krew_is_whole() {
         assert!(p["files"].as_array().unwrap().iter().any(|f| f["from"] == bin));
     }
     assert_eq!(platforms, ["linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64"]);
+}
+
+/// A profile that lets through what breaks out of a container would be worse than the runtime's own.
+#[test]
+fn the_seccomp_profile_allows_what_it_lists_and_nothing_that_leaves_a_container() {
+    let text = std::fs::read_to_string(root().join("deploy/profiles/seccomp.json")).unwrap();
+    let profile: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(profile["defaultAction"], "SCMP_ACT_ERRNO");
+    let mut names = Vec::new();
+    for rule in profile["syscalls"].as_array().unwrap() {
+        assert_eq!(rule["action"], "SCMP_ACT_ALLOW");
+        let of_rule: Vec<&str> = rule["names"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        if of_rule == ["socket"] {
+            assert_eq!(rule["args"][0]["op"], "SCMP_CMP_EQ", "{rule}");
+            continue;
+        }
+        assert!(of_rule.is_sorted() && rule["comment"].is_string(), "{rule}");
+        names.extend(of_rule);
+    }
+    let listed = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), listed, "one is listed twice");
+    for leaves in [
+        "add_key",
+        "bpf",
+        "delete_module",
+        "finit_module",
+        "init_module",
+        "io_uring_setup",
+        "kexec_load",
+        "keyctl",
+        "mknod",
+        "mount",
+        "move_mount",
+        "open_by_handle_at",
+        "perf_event_open",
+        "pivot_root",
+        "process_vm_readv",
+        "ptrace",
+        "reboot",
+        "setns",
+        "swapon",
+        "umount2",
+        "unshare",
+        "userfaultfd",
+    ] {
+        assert!(!names.contains(&leaves), "{leaves}");
+    }
+}
+
+#[test]
+fn the_apparmor_profile_is_one() {
+    let file = root().join("deploy/profiles/apparmor");
+    // -Q: into no kernel; -K: no cache.
+    let Ok(o) = std::process::Command::new("apparmor_parser").args(["-Q", "-K"]).arg(&file).output() else {
+        eprintln!("SKIPPED: no apparmor_parser on this machine");
+        return;
+    };
+    assert!(o.status.success(), "{}", String::from_utf8_lossy(&o.stderr));
 }

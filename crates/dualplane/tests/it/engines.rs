@@ -13,6 +13,7 @@ const NAMED: &[(&str, &str)] = &[
     ("dualplane-core/src/facts/host_pools.rs", "what the prompt cache holds is one message's number"),
     ("dualplane-core/src/verdict/candidates/log.rs", "a builder's messages about tactics that it skips"),
     ("dualplane-core/src/verdict/rules/failure/sglang_kills_itself.rs", "the rule's id"),
+    ("dualplane-core/src/verdict/ranks.rs", "an operator's label"),
     ("dualplane-report/src/actions/kv/mod.rs", "one message's figure of the pool"),
     (
         "dualplane-report/src/planned/startlog.rs",

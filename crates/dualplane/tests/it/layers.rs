@@ -31,7 +31,7 @@ const PLAN: &[&[&str]] = &[
 
 /// What is told of a verdict.
 const REPORT: &[&[&str]] = &[
-    &["page", "planned", "words"],
+    &["page", "planned", "runbook", "words"],
     &["budget"],
     &["actions", "map"],
     &["changes", "handover", "mask", "memory", "places"],

@@ -102,6 +102,10 @@ pub(super) fn shrink(
         );
         return;
     }
+    // As it is set it fits beside all that is known: something else grew, and the same size again would change nothing.
+    if base.is_some() && value.saturating_mul(pool.unit).saturating_mul(pool.ranks.max(1)) >= pool.bytes.0 {
+        return;
+    }
     let n = names(cx);
     out.push(match base {
         Some((b, how)) => Action::new(

@@ -32,16 +32,16 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
         _ => traffic(cx, &mut out),
     }
     let on_cpu = cx.facts.engine.on_cpu().map(|on_cpu| cpu::avoid(cx, on_cpu));
-    out.push(Action::new(Stage::Avoid, match utilization_flag(cx) {
-        _ if let Some(on_cpu) = on_cpu => on_cpu,
-        Some(flag) if let Some(pool) = given(cx) => format!(
+    out.push(Action::new(Stage::Avoid, match (on_cpu, utilization_flag(cx), given(cx)) {
+        (Some(on_cpu), ..) => on_cpu,
+        (None, Some(flag), Some(pool)) => format!(
             "Do not raise the container's memory limit or {flag}: the KV cache is in VRAM, and {} gives it its size",
             pool.flag
         ),
-        Some(flag) => format!(
+        (None, Some(flag), None) => format!(
             "Do not raise the container's memory limit or lower {flag}: the KV cache is in VRAM and needs a larger share"
         ),
-        None => "Do not raise the container's memory limit: the KV cache is in VRAM".to_owned(),
+        (None, None, _) => "Do not raise the container's memory limit: the KV cache is in VRAM".to_owned(),
     }).rests(Rest::TwoPools));
     out.push(Action::new(
         Stage::Prevent,
@@ -121,10 +121,10 @@ fn start(cx: &Context<'_>, hit: Option<&Hit>, out: &mut Vec<Action>) {
             .set(cx, length, fit, Some(len.to_string())),
         );
     }
-    match cx.facts.engine.on_cpu() {
-        _ if let Some(pool) = given(cx) => pool.start(cx, told, out),
-        Some(on_cpu) => cpu::raise(cx, on_cpu, told.needed, told.available, out),
-        None => {
+    match (given(cx), cx.facts.engine.on_cpu()) {
+        (Some(pool), _) => pool.start(cx, told, out),
+        (None, Some(on_cpu)) => cpu::raise(cx, on_cpu, told.needed, told.available, out),
+        (None, None) => {
             least_share(cx, hit, out);
             raise(cx, hit, max_len, fits, plan.as_ref(), out);
             pool_start(cx, out);

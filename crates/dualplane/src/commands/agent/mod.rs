@@ -17,13 +17,14 @@ use dualplane_agent::recorder::{Cluster, Config, Dependencies, Recorder, Recorde
 use dualplane_base::units::parse_k8s_memory;
 use dualplane_node::cgroup::Wanted;
 use dualplane_node::gpu::{Fake, Gpus, Nvml, of_machine};
+use dualplane_node::privileges::{self, CapabilitySet};
 use dualplane_node::sample;
 
 use self::cluster::ApiServer;
 use self::judge::ChildJudge;
 use self::outlets::Outlets;
 use super::Failure;
-use crate::args::{AgentArgs, HostArgs};
+use crate::args::{AgentArgs, HostArgs, Listen};
 use crate::exit::{self, Code};
 
 /// Below this the ring does not hold ten minutes of a full node.
@@ -36,7 +37,9 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Code, Failure> {
             why: format!("{} is not a size of at least {} MiB, such as 64Mi", args.disk, LEAST_DISK >> 20),
         }
     })?;
+    // The limit first: raising it may need a capability.
     let _ = dualplane_node::descriptors::raise();
+    privileges::keep_only(needed(args)).map_err(Failure::Runtime)?;
     let config = Config {
         observe: observed(&args.host, &args.service, &args.cgroup_root),
         state: args.state.clone(),
@@ -70,6 +73,19 @@ pub(crate) fn run(args: &AgentArgs) -> Result<Code, Failure> {
     recorder.finish();
     outlets.stopped();
     Ok(exit::OK)
+}
+
+/// Capabilities that what was asked for needs.
+fn needed(args: &AgentArgs) -> CapabilitySet {
+    let mut all = privileges::RECORDING;
+    // The folder of a copy may be anybody's.
+    if !args.copy_to.is_empty() {
+        all |= CapabilitySet::DAC_OVERRIDE;
+    }
+    if matches!(args.listen, Listen::At(a) if a.port() < 1024) {
+        all |= CapabilitySet::NET_BIND_SERVICE;
+    }
+    all
 }
 
 /// What to observe, where a host's files are.

@@ -12,9 +12,8 @@ use jiff::Timestamp;
 
 use crate::commands::Failure;
 use crate::own_knowledge;
+use crate::secret::ENGINE;
 
-/// Key of an engine that asks for one. Not a flag: any user of the machine sees those.
-const TOKEN: &str = "DUALPLANE_ENGINE_TOKEN";
 /// For one page: an engine that computes answers between two steps.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(5);
@@ -49,9 +48,10 @@ fn base(url: &str) -> Result<String, Failure> {
         url.parse().map_err(|_| flag(format!("{url} is not a URL such as http://10.0.0.7:8000")))?;
     let scheme = uri.scheme_str().filter(|s| matches!(*s, "http" | "https"));
     match (scheme, uri.authority()) {
-        (Some(_), Some(a)) if a.as_str().contains('@') => {
-            Err(flag(format!("a password in a URL is seen by others; give a key in {TOKEN}")))
-        }
+        (Some(_), Some(a)) if a.as_str().contains('@') => Err(flag(format!(
+            "a password in a URL is seen by others; name a file with the key in {}",
+            ENGINE.file
+        ))),
         (Some(scheme), Some(authority)) => Ok(format!("{scheme}://{authority}")),
         _ => Err(flag(format!("{url} is not a URL such as http://10.0.0.7:8000"))),
     }
@@ -62,7 +62,7 @@ pub(super) fn read(url: &str, now: Timestamp) -> Result<Captured, Failure> {
     let base = base(url)?;
     let knowledge = own_knowledge::load(None)?;
     let mut redactor = Redactor::new(&knowledge);
-    let token = std::env::var(TOKEN).ok().filter(|t| !t.trim().is_empty());
+    let token = ENGINE.read()?;
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(TIMEOUT))
         .timeout_connect(Some(CONNECT))
@@ -86,7 +86,7 @@ pub(super) fn read(url: &str, now: Timestamp) -> Result<Captured, Failure> {
             }
             Ok((401 | 403, _)) => {
                 source.state = State::Forbidden;
-                source.why = Some(format!("the engine asks for a key: set {TOKEN}"));
+                source.why = Some(format!("the engine asks for a key: name its file in {}", ENGINE.file));
                 lock = source.why.clone();
             }
             Ok((status, _)) => {
@@ -137,7 +137,7 @@ pub(super) fn read(url: &str, now: Timestamp) -> Result<Captured, Failure> {
 fn get(agent: &ureq::Agent, url: &str, token: Option<&str>) -> Result<(u16, Vec<u8>), String> {
     let mut request = agent.get(url);
     if let Some(token) = token {
-        request = request.header("Authorization", format!("Bearer {}", token.trim()));
+        request = request.header("Authorization", format!("Bearer {token}"));
     }
     let mut answer = request.call().map_err(|e| e.to_string())?;
     let mut body = Vec::new();

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::args::{SelectArgs, StoreArgs};
 use crate::commands::Failure;
+use crate::secret::{self, Secret};
 use crate::{output, own_knowledge};
 
 /// What is asked about.
@@ -247,12 +248,19 @@ fn identity(pod: &Value) -> String {
 
 /// Options of a capture from the flags and the environment. Clients need the runtime that they run on.
 pub(crate) fn options(stores: &StoreArgs) -> Result<Options, Failure> {
-    let store = |url: &Option<String>, token: &str| {
-        let token = || std::env::var(token).ok().filter(|t| !t.is_empty());
-        url.as_ref().map(|url| capture::store(url, token())).transpose()
+    let store = |flag: &'static str, url: &Option<String>, from: Secret| {
+        let Some(url) = url else { return Ok(None) };
+        if capture::has_password(url) {
+            let why = format!(
+                "a password in a URL is seen by others; leave the user there, and name a file with the password in {}",
+                from.file
+            );
+            return Err(Failure::Flag { flag, why });
+        }
+        Ok(Some(capture::store(url, from.read()?)?))
     };
-    let prometheus = store(&stores.prometheus, "DUALPLANE_PROMETHEUS_TOKEN")?;
-    let loki = store(&stores.loki, "DUALPLANE_LOKI_TOKEN")?;
+    let prometheus = store("--prometheus", &stores.prometheus, secret::PROMETHEUS)?;
+    let loki = store("--loki", &stores.loki, secret::LOKI)?;
     Ok(Options { now: Timestamp::now(), prometheus, loki })
 }
 

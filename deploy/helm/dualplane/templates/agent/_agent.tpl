@@ -120,7 +120,7 @@ capabilities:
   drop: [ALL]
   {{- $add := .Values.agent.capabilities }}
   {{- if kindIs "invalid" $add }}
-  {{- $add = list "SYS_PTRACE" }}
+  {{- $add = list "SYS_PTRACE" "DAC_READ_SEARCH" }}
   {{- end }}
   {{- with $add }}
   add: {{ toJson . }}
