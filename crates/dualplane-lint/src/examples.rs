@@ -201,3 +201,42 @@ fn what_is_owned_or_ignored_is_left_alone() {
         bad.replace("{name: llm}", "{name: llm, annotations: {lint.dualplane.dev/host-ipc: \"\"}}");
     assert!(!found("host-ipc", &without_reason).is_empty());
 }
+
+/// KServe's `model` becomes a container of the server, and the finding points to what the manifest has.
+#[test]
+fn a_model_of_kserve_is_a_server() {
+    let text = "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata: {name: llm}\nspec:\n  predictor:\n    minReplicas: 1\n    model:\n      modelFormat: {name: huggingface}\n      args: [--model_name=llm]\n      resources: {limits: {nvidia.com/gpu: 1}}\n";
+    let f = found("memory-limit-missing", text);
+    assert_eq!(f.len(), 1);
+    assert!(f[0].pointer.starts_with("/spec/predictor/model"), "{}", f[0].pointer);
+    assert_eq!(f[0].part, "container kserve-container");
+    assert!(
+        found("memory-limit-missing", &text.replace("{limits: {", "{limits: {memory: 32Gi, ")).is_empty()
+    );
+    let worker = "  predictor:\n    workerSpec:\n      containers: [{name: w, image: \"vllm/vllm-openai:v0.11.2\", resources: {limits: {nvidia.com/gpu: 1}}}]\n";
+    let f = found("memory-limit-missing", &text.replace("  predictor:\n", worker));
+    assert!(f.iter().any(|f| f.pointer.starts_with("/spec/predictor/workerSpec/containers/0")), "{f:?}");
+}
+
+/// What a workload owns is told of the workload; what only an operator's own kind owns would be told of nobody.
+#[test]
+fn what_is_owned_is_told_of_its_owner_where_rules_look_at_that() {
+    let of = |owner: &str| {
+        let text = format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: llm, ownerReferences: [{{apiVersion: x/v1, kind: {owner}, name: llm, uid: u}}]}}\nspec: {{template: {{spec: {{hostIPC: true, containers: [{{name: c, image: \"vllm/vllm-openai:v0.11.2\"}}]}}}}}}\n"
+        );
+        found("host-ipc", &text).len()
+    };
+    for (owner, want) in [
+        ("Rollout", 0),
+        ("LeaderWorkerSet", 0),
+        ("InferenceService", 0),
+        ("NIMService", 1),
+        ("VLLMRuntime", 1),
+    ] {
+        assert_eq!(of(owner), want, "{owner}");
+    }
+    let native: BTreeSet<&str> = crate::object::kinds_with_pods().collect();
+    let policy = crate::object::not_owned();
+    assert!(native.iter().all(|k| policy.contains(&format!("'{k}'"))), "{policy}");
+}

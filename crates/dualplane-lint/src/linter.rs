@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::checks::{self, Run, Said, Seen, Server};
 use crate::expression::{Expression, Scope, of};
 use crate::finding::{Edit, Finding, Severity};
-use crate::object::{COMPOSE, Object, Pods, containers, is_of_interest, volumes};
+use crate::object::{COMPOSE, Object, Pods, containers, is_of_interest, is_owned, volumes};
 use crate::planned::Planner;
 use crate::rule::{Each, Rule, Rules};
 use crate::server::{Known, has_gpu, haystack};
@@ -105,12 +105,7 @@ impl Linter {
             return out;
         }
         // What a workload of the same cluster owns is told of that workload.
-        if object
-            .value
-            .pointer("/metadata/ownerReferences")
-            .and_then(Value::as_array)
-            .is_some_and(|o| !o.is_empty())
-        {
+        if is_owned(&object.value) {
             return out;
         }
         let pods = object.pods();
@@ -196,9 +191,9 @@ impl Linter {
 
     fn pod(&self, object: &Object, pod: &Pods<'_>, out: &mut Outcome) {
         let mut scope = Scope::new();
-        scope.set("pod", of(pod.spec));
+        scope.set("pod", of(&pod.spec));
         let whole =
-            Part { name: String::new(), pointer: pod.pointer.clone(), value: pod.spec, haystack: None };
+            Part { name: String::new(), pointer: pod.pointer.clone(), value: &pod.spec, haystack: None };
         for compiled in self.of_each(Each::Pod, &object.kind) {
             self.ask(compiled, object, &whole, &scope, out);
         }
@@ -246,7 +241,7 @@ impl Linter {
         if wanted.peek().is_none() {
             return;
         }
-        let server = Server { object, pod, c: part.value, plan: self.planner.plan(pod.spec, index) };
+        let server = Server { object, pod, c: part.value, plan: self.planner.plan(&pod.spec, index) };
         for compiled in wanted {
             if let Some(Run::Server(check)) = compiled.check
                 && let Some(said) = check(&server)
@@ -319,7 +314,7 @@ impl Linter {
         top.set("object", of(&object.value));
         self.of_each(Each::Object, &object.kind).for_each(|c| one(c, &top));
         for pod in object.pods() {
-            top.set("pod", of(pod.spec));
+            top.set("pod", of(&pod.spec));
             self.of_each(Each::Pod, &object.kind).for_each(|c| one(c, &top));
             for (_, v) in volumes(&pod) {
                 top.set("v", of(v));

@@ -1,6 +1,8 @@
 //! An object with the places in it where pods are described.
 
-use dualplane_base::json::str_at;
+use std::borrow::Cow;
+
+use dualplane_base::json::{list, str_at};
 use serde_json::Value;
 
 use crate::finding::Source;
@@ -24,8 +26,11 @@ const WHERE: &[(&str, &[&str])] = &[
         "LeaderWorkerSet",
         &["/spec/leaderWorkerTemplate/workerTemplate/spec", "/spec/leaderWorkerTemplate/leaderTemplate/spec"],
     ),
-    ("InferenceService", &["/spec/predictor"]),
-    ("LLMInferenceService", &["/spec/template", "/spec/worker"]),
+    ("InferenceService", &["/spec/predictor", "/spec/predictor/workerSpec"]),
+    (
+        "LLMInferenceService",
+        &["/spec/template", "/spec/worker", "/spec/prefill/template", "/spec/prefill/worker"],
+    ),
     ("RayCluster", &["/spec/headGroupSpec/template/spec", "/spec/workerGroupSpecs/*/template/spec"]),
     (
         "RayService",
@@ -43,9 +48,12 @@ object.kind == 'PodTemplate' ? [object.template.spec] : \
 object.kind == 'CronJob' ? [object.spec.jobTemplate.spec.template.spec] : \
 object.kind == 'LeaderWorkerSet' ? [object.spec.leaderWorkerTemplate.workerTemplate.spec] + \
 (has(object.spec.leaderWorkerTemplate.leaderTemplate) ? [object.spec.leaderWorkerTemplate.leaderTemplate.spec] : []) : \
-object.kind == 'InferenceService' ? [object.spec.predictor].filter(p, has(p.containers)) : \
+object.kind == 'InferenceService' ? ([object.spec.predictor] + \
+(has(object.spec.predictor.workerSpec) ? [object.spec.predictor.workerSpec] : [])).filter(p, has(p.containers)) : \
 object.kind == 'LLMInferenceService' ? \
-((has(object.spec.template) ? [object.spec.template] : []) + (has(object.spec.worker) ? [object.spec.worker] : []))\
+((has(object.spec.template) ? [object.spec.template] : []) + (has(object.spec.worker) ? [object.spec.worker] : []) + \
+(has(object.spec.prefill) && has(object.spec.prefill.template) ? [object.spec.prefill.template] : []) + \
+(has(object.spec.prefill) && has(object.spec.prefill.worker) ? [object.spec.prefill.worker] : []))\
 .filter(p, has(p.containers)) : \
 object.kind == 'RayCluster' ? [object.spec.headGroupSpec.template.spec] + \
 (has(object.spec.workerGroupSpecs) ? object.spec.workerGroupSpecs.map(g, g.template.spec) : []) : \
@@ -67,6 +75,25 @@ const OTHERS: &[&str] = &[
 /// Whether any rule may look at such an object.
 pub(crate) fn is_of_interest(kind: &str) -> bool {
     WHERE.iter().any(|(k, _)| *k == kind) || OTHERS.contains(&kind)
+}
+
+/// Whether a workload that is judged itself owns an object, so that the object is told of with it. A pod of a node's folder
+/// runs whatever is said of it; what an operator's own kind owns is judged, because nobody looks at that kind.
+pub(crate) fn is_owned(value: &Value) -> bool {
+    list(value, "/metadata/ownerReferences").iter().any(|o| owners().any(|k| k == str_at(o, "/kind")))
+}
+
+/// [`is_owned`] as CEL over `object`.
+pub(crate) fn not_owned() -> String {
+    let kinds: Vec<String> = owners().map(|k| format!("'{k}'")).collect();
+    format!(
+        "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, o.kind in [{}])",
+        kinds.join(", ")
+    )
+}
+
+fn owners() -> impl Iterator<Item = &'static str> {
+    kinds_with_pods().chain(["ScaledObject", "Node"])
 }
 
 /// Kinds with pods.
@@ -96,8 +123,10 @@ pub struct Object {
 pub struct Pods<'a> {
     /// Pointer to it.
     pub pointer: String,
-    /// It.
-    pub spec: &'a Value,
+    /// It. Where KServe's `model` stands for a container, it is the last one.
+    pub spec: Cow<'a, Value>,
+    /// Pointer to that `model`.
+    model: Option<String>,
 }
 
 impl Object {
@@ -138,7 +167,12 @@ impl Object {
 
     fn pod_at(&self, pointer: String) -> Option<Pods<'_>> {
         let spec = self.value.pointer(&pointer)?;
-        spec.get("containers").is_some_and(Value::is_array).then_some(Pods { pointer, spec })
+        if let Some(model) = spec.get("model").filter(|m| m.get("modelFormat").is_some()) {
+            let spec = with_model(spec, model);
+            return Some(Pods { model: Some(format!("{pointer}/model")), pointer, spec: Cow::Owned(spec) });
+        }
+        let has = spec.get("containers").is_some_and(Value::is_array);
+        has.then_some(Pods { pointer, spec: Cow::Borrowed(spec), model: None })
     }
 
     /// Replicas that it asks for: 1 where it does not say.
@@ -148,16 +182,33 @@ impl Object {
     }
 }
 
+/// A predictor of KServe with its `model` as the container that KServe makes of it.
+fn with_model(spec: &Value, model: &Value) -> Value {
+    let mut model = model.clone();
+    if let Value::Object(m) = &mut model {
+        m.entry("name").or_insert_with(|| "kserve-container".into());
+    }
+    let mut containers = list(spec, "/containers").to_vec();
+    containers.push(model);
+    let mut spec = spec.clone();
+    if let Value::Object(s) = &mut spec {
+        s.insert("containers".to_owned(), Value::Array(containers));
+    }
+    spec
+}
+
 /// Containers of a pod with their pointers; `initContainers` and the like are none.
-pub(crate) fn containers<'a>(pod: &Pods<'a>) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
-    let at = format!("{}/containers", pod.pointer);
-    let list = pod.spec.get("containers").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    list.iter().enumerate().filter(|(_, c)| c.is_object()).map(move |(i, c)| (format!("{at}/{i}"), c))
+pub(crate) fn containers<'p>(pod: &'p Pods<'_>) -> impl Iterator<Item = (String, &'p Value)> {
+    let all = list(&pod.spec, "/containers");
+    let last = all.len().saturating_sub(1);
+    all.iter().enumerate().filter(|(_, c)| c.is_object()).map(move |(i, c)| match &pod.model {
+        Some(model) if i == last => (model.clone(), c),
+        _ => (format!("{}/containers/{i}", pod.pointer), c),
+    })
 }
 
 /// Volumes of a pod with their pointers.
-pub(crate) fn volumes<'a>(pod: &Pods<'a>) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
-    let at = format!("{}/volumes", pod.pointer);
-    let list = pod.spec.get("volumes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    list.iter().enumerate().filter(|(_, v)| v.is_object()).map(move |(i, v)| (format!("{at}/{i}"), v))
+pub(crate) fn volumes<'p>(pod: &'p Pods<'_>) -> impl Iterator<Item = (String, &'p Value)> {
+    let all = list(&pod.spec, "/volumes").iter().enumerate();
+    all.filter(|(_, v)| v.is_object()).map(move |(i, v)| (format!("{}/volumes/{i}", pod.pointer), v))
 }
