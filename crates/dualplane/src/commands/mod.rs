@@ -16,8 +16,8 @@ mod man;
 mod plan;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod preflight;
-#[cfg(all(feature = "live", target_os = "linux"))]
 mod runbook;
+#[cfg(all(feature = "live", target_os = "linux"))]
 mod top;
 mod triage;
 mod upgrade_check;
