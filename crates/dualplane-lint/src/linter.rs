@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::checks::{self, Run, Said, Seen, Server};
 use crate::expression::{Expression, Scope, of};
 use crate::finding::{Edit, Finding, Severity};
-use crate::object::{COMPOSE, Object, Pods, containers, is_of_interest, is_owned, volumes};
+use crate::object::{COMPOSE, Object, Pods, containers, is_of_interest, is_owned, kinds_with_pods, volumes};
 use crate::planned::Planner;
 use crate::rule::{Each, Rule, Rules};
 use crate::server::{Known, has_gpu, haystack};
@@ -111,7 +111,11 @@ impl Linter {
         let pods = object.pods();
         let servers = |pod: &Pods<'_>| containers(pod).any(|(_, c)| self.known.is_server(c));
         let serving: Vec<&Pods<'_>> = pods.iter().filter(|p| servers(p)).collect();
-        if pods.is_empty() {
+        if pods.is_empty() && kinds_with_pods().any(|k| k == object.kind) {
+            // Its containers stand elsewhere: KServe takes them from a ServingRuntime.
+            out.unknown = true;
+            return out;
+        } else if pods.is_empty() {
             self.seen().watcher(object);
         } else if serving.is_empty() {
             return out;
@@ -191,9 +195,9 @@ impl Linter {
 
     fn pod(&self, object: &Object, pod: &Pods<'_>, out: &mut Outcome) {
         let mut scope = Scope::new();
-        scope.set("pod", of(&pod.spec));
+        scope.set("pod", of(pod.spec));
         let whole =
-            Part { name: String::new(), pointer: pod.pointer.clone(), value: &pod.spec, haystack: None };
+            Part { name: String::new(), pointer: pod.pointer.clone(), value: pod.spec, haystack: None };
         for compiled in self.of_each(Each::Pod, &object.kind) {
             self.ask(compiled, object, &whole, &scope, out);
         }
@@ -241,7 +245,7 @@ impl Linter {
         if wanted.peek().is_none() {
             return;
         }
-        let server = Server { object, pod, c: part.value, plan: self.planner.plan(&pod.spec, index) };
+        let server = Server { object, pod, c: part.value, plan: self.planner.plan(pod.spec, index) };
         for compiled in wanted {
             if let Some(Run::Server(check)) = compiled.check
                 && let Some(said) = check(&server)
@@ -314,7 +318,7 @@ impl Linter {
         top.set("object", of(&object.value));
         self.of_each(Each::Object, &object.kind).for_each(|c| one(c, &top));
         for pod in object.pods() {
-            top.set("pod", of(&pod.spec));
+            top.set("pod", of(pod.spec));
             self.of_each(Each::Pod, &object.kind).for_each(|c| one(c, &top));
             for (_, v) in volumes(&pod) {
                 top.set("v", of(v));

@@ -1,7 +1,5 @@
 //! An object with the places in it where pods are described.
 
-use std::borrow::Cow;
-
 use dualplane_base::json::{list, str_at};
 use serde_json::Value;
 
@@ -78,7 +76,8 @@ pub(crate) fn is_of_interest(kind: &str) -> bool {
 }
 
 /// Whether a workload that is judged itself owns an object, so that the object is told of with it. A pod of a node's folder
-/// runs whatever is said of it; what an operator's own kind owns is judged, because nobody looks at that kind.
+/// runs whatever is said of it. What KServe makes of its kinds is judged, because most of it stands in none of them; so is
+/// what an operator's own kind owns, at which nobody looks.
 pub(crate) fn is_owned(value: &Value) -> bool {
     list(value, "/metadata/ownerReferences").iter().any(|o| owners().any(|k| k == str_at(o, "/kind")))
 }
@@ -93,7 +92,7 @@ pub(crate) fn not_owned() -> String {
 }
 
 fn owners() -> impl Iterator<Item = &'static str> {
-    kinds_with_pods().chain(["ScaledObject", "Node"])
+    kinds_with_pods().filter(|k| !k.ends_with("InferenceService")).chain(["ScaledObject", "Node"])
 }
 
 /// Kinds with pods.
@@ -123,10 +122,8 @@ pub struct Object {
 pub struct Pods<'a> {
     /// Pointer to it.
     pub pointer: String,
-    /// It. Where KServe's `model` stands for a container, it is the last one.
-    pub spec: Cow<'a, Value>,
-    /// Pointer to that `model`.
-    model: Option<String>,
+    /// It.
+    pub spec: &'a Value,
 }
 
 impl Object {
@@ -167,12 +164,7 @@ impl Object {
 
     fn pod_at(&self, pointer: String) -> Option<Pods<'_>> {
         let spec = self.value.pointer(&pointer)?;
-        if let Some(model) = spec.get("model").filter(|m| m.get("modelFormat").is_some()) {
-            let spec = with_model(spec, model);
-            return Some(Pods { model: Some(format!("{pointer}/model")), pointer, spec: Cow::Owned(spec) });
-        }
-        let has = spec.get("containers").is_some_and(Value::is_array);
-        has.then_some(Pods { pointer, spec: Cow::Borrowed(spec), model: None })
+        spec.get("containers").is_some_and(Value::is_array).then_some(Pods { pointer, spec })
     }
 
     /// Replicas that it asks for: 1 where it does not say.
@@ -182,33 +174,18 @@ impl Object {
     }
 }
 
-/// A predictor of KServe with its `model` as the container that KServe makes of it.
-fn with_model(spec: &Value, model: &Value) -> Value {
-    let mut model = model.clone();
-    if let Value::Object(m) = &mut model {
-        m.entry("name").or_insert_with(|| "kserve-container".into());
-    }
-    let mut containers = list(spec, "/containers").to_vec();
-    containers.push(model);
-    let mut spec = spec.clone();
-    if let Value::Object(s) = &mut spec {
-        s.insert("containers".to_owned(), Value::Array(containers));
-    }
-    spec
-}
-
 /// Containers of a pod with their pointers; `initContainers` and the like are none.
-pub(crate) fn containers<'p>(pod: &'p Pods<'_>) -> impl Iterator<Item = (String, &'p Value)> {
-    let all = list(&pod.spec, "/containers");
-    let last = all.len().saturating_sub(1);
-    all.iter().enumerate().filter(|(_, c)| c.is_object()).map(move |(i, c)| match &pod.model {
-        Some(model) if i == last => (model.clone(), c),
-        _ => (format!("{}/containers/{i}", pod.pointer), c),
-    })
+pub(crate) fn containers<'a>(pod: &Pods<'a>) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
+    items(pod, "containers")
 }
 
 /// Volumes of a pod with their pointers.
-pub(crate) fn volumes<'p>(pod: &'p Pods<'_>) -> impl Iterator<Item = (String, &'p Value)> {
-    let all = list(&pod.spec, "/volumes").iter().enumerate();
-    all.filter(|(_, v)| v.is_object()).map(move |(i, v)| (format!("{}/volumes/{i}", pod.pointer), v))
+pub(crate) fn volumes<'a>(pod: &Pods<'a>) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
+    items(pod, "volumes")
+}
+
+fn items<'a>(pod: &Pods<'a>, key: &str) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
+    let at = format!("{}/{key}", pod.pointer);
+    let all = pod.spec.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice).iter().enumerate();
+    all.filter(|(_, v)| v.is_object()).map(move |(i, v)| (format!("{at}/{i}"), v))
 }

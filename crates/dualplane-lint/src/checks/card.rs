@@ -100,7 +100,7 @@ pub(super) fn ranks_beyond_gpus(s: &Server<'_>) -> Option<Said> {
 pub(super) fn gpus_unused(s: &Server<'_>) -> Option<Said> {
     let (used, have) = alone(s)?;
     // A wrapper may start several servers; the plan reads the first.
-    if used >= have || dualplane_base::json::list(&s.pod.spec, "/containers").len() > 1 || scripted(s) {
+    if used >= have || dualplane_base::json::list(s.pod.spec, "/containers").len() > 1 || scripted(s) {
         return None;
     }
     let message = format!(

@@ -83,7 +83,7 @@ pub(super) fn servers_share_gpu(s: &Server<'_>) -> Option<Said> {
                 && !matches!(str_at(e, "/value"), "" | "none" | "void")
         })
         .map(|e| str_at(e, "/value").to_owned())?;
-    let others = list(&s.pod.spec, "/containers").iter().filter(|c| {
+    let others = list(s.pod.spec, "/containers").iter().filter(|c| {
         str_at(c, "/name") != str_at(s.c, "/name")
             && list(c, "/env")
                 .iter()

@@ -165,7 +165,7 @@ pub(super) fn shm_below_plan(s: &Server<'_>) -> Option<Said> {
 
 /// Volumes of medium Memory that the container mounts, in bytes.
 fn memory_volumes(s: &Server<'_>) -> Vec<(String, u64)> {
-    let volume = |name: &str| list(&s.pod.spec, "/volumes").iter().find(|v| str_at(v, "/name") == name);
+    let volume = |name: &str| list(s.pod.spec, "/volumes").iter().find(|v| str_at(v, "/name") == name);
     list(s.c, "/volumeMounts")
         .iter()
         .filter_map(|m| {
@@ -219,7 +219,7 @@ pub(super) fn cache_volume_below_weights(s: &Server<'_>) -> Option<Said> {
         let path = str_at(m, "/mountPath").trim_end_matches('/');
         let cache =
             if home.is_empty() { CACHES.contains(&path) } else { home.iter().any(|h| h.starts_with(path)) };
-        let v = list(&s.pod.spec, "/volumes").iter().find(|v| str_at(v, "/name") == str_at(m, "/name"))?;
+        let v = list(s.pod.spec, "/volumes").iter().find(|v| str_at(v, "/name") == str_at(m, "/name"))?;
         let size = v.pointer("/emptyDir/sizeLimit").map(dualplane_base::json::text_of)?;
         (cache && !path.is_empty()).then_some((str_at(m, "/name").to_owned(), parse_k8s_memory(&size)?))
     })?;

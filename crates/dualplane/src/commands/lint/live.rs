@@ -10,7 +10,8 @@ use crate::args::LintArgs;
 use crate::commands::Failure;
 use crate::commands::live::{block_on, connect};
 
-/// Lists with objects that rules look at. A cluster need not have those of operators.
+/// Lists with objects that rules look at. A cluster need not have those of operators. What KServe makes is among the
+/// deployments.
 const LISTS: &[(&str, &str)] = &[
     ("apps/v1", "deployments"),
     ("apps/v1", "statefulsets"),
@@ -28,8 +29,6 @@ const LISTS: &[(&str, &str)] = &[
     ("monitoring.coreos.com/v1", "podmonitors"),
     ("ray.io/v1", "rayclusters"),
     ("ray.io/v1", "rayservices"),
-    ("serving.kserve.io/v1alpha1", "llminferenceservices"),
-    ("serving.kserve.io/v1beta1", "inferenceservices"),
 ];
 
 /// Looks at all objects of a namespace, or of all.
