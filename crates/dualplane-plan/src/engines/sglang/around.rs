@@ -7,7 +7,6 @@ use crate::launch::{Launch, Speculation};
 use crate::model::Model;
 use crate::outcome::PlanError;
 use crate::quantity::{Quantity, Term, Unknown};
-use dualplane_base::Version;
 use dualplane_base::units::MIB;
 
 /// Ranks that share the heads.
