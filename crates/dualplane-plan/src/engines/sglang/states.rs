@@ -27,7 +27,10 @@ pub(crate) struct States {
 
 /// Architectures with two more states a request, so that steps can overlap (0.5.23 arg_groups/overrides.py).
 const EXTRA_BUFFER: &[&str] = &[
+    "FalconH1ForCausalLM",
+    "KimiK3ForConditionalGeneration",
     "KimiLinearForCausalLM",
+    "NemotronHForCausalLM",
     "Qwen3_5ForConditionalGeneration",
     "Qwen3_5MoeForConditionalGeneration",
     "Qwen3_5MoeForCausalLM",
