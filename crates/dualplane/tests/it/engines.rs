@@ -25,6 +25,7 @@ const NAMED: &[(&str, &str)] = &[
     ("dualplane-dev/src/harvest/coverage.rs", "how a launcher frames the lines of its children"),
     ("dualplane-dev/src/mutate/figures.rs", "a column of the oracle's answers"),
     ("dualplane-dev/src/oracle.rs", "a column of the oracle's rows"),
+    ("dualplane-dev/src/sglang.rs", "a column of the answers"),
     ("dualplane-dev/src/startups/mod.rs", "a column of measured start-ups"),
     ("dualplane-dev/src/startups/others.rs", "a column of measured start-ups"),
 ];
