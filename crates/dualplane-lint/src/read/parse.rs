@@ -83,6 +83,8 @@ pub fn parse(file: &str, document: &Document) -> Parsed {
             // The line that it names is one of the document, and stands before it as one of the file.
             let why = text.lines().next().unwrap_or_default().trim();
             let why = why.rsplit_once(" at line ").map_or(why, |(why, _)| why);
+            // What its library's caller could do is nothing that a reader can.
+            let why = why.split_once(", set ").map_or(why, |(why, _)| why);
             broken(document.line + line - 1, &format!("it is not YAML: {why}"))
         }
     }

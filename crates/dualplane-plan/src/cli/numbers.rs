@@ -57,10 +57,22 @@ pub(crate) fn gib(given: &Given) -> Result<u64, PlanError> {
     Ok((real(given)?.min(MAX_NUMBER / GIB as f64) * GIB as f64) as u64)
 }
 
-/// An error that names the flag.
+/// An error that names the flag. A variable whose value is set when the pod runs contradicts nothing.
 pub(crate) fn wrong(given: &Given, why: &str) -> PlanError {
     let name = given.path.as_ref().map_or_else(|| given.flag(), |p| format!("{}.{p}", given.flag()));
-    PlanError::contradiction(name, format!("`{}` {why}", given.value()))
+    let value = given.value();
+    if is_left_open(value) {
+        return PlanError::unsupported(format!(
+            "{name} `{value}`, which is set when the pod runs; write its value instead"
+        ));
+    }
+    PlanError::contradiction(name, format!("`{value}` {why}"))
+}
+
+/// A value with a variable or a command that was not filled in: `$(LWS_GROUP_SIZE)`, `$N`, `${N}`, `` `nproc` ``.
+fn is_left_open(value: &str) -> bool {
+    let names = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_({@*".contains(c));
+    value.contains('`') || value.split('$').skip(1).any(names)
 }
 
 #[cfg(test)]
@@ -82,6 +94,16 @@ mod tests {
             ("1e99", None),
         ] {
             assert_eq!(human(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_set_later_contradicts_nothing() {
+        for open in ["$(LWS_GROUP_SIZE)", "$N", "${N}", "$1", "$(nproc --all)", "`nproc`"] {
+            assert!(is_left_open(open), "{open}");
+        }
+        for wrong in ["x", "$", "2$", "$-", ""] {
+            assert!(!is_left_open(wrong), "{wrong}");
         }
     }
 }
