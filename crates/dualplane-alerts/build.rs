@@ -37,7 +37,7 @@ fn merge(all: &mut Map<String, Value>, key: &str, value: &Value, family: &str) -
             let list = all.entry(key).or_insert_with(|| Value::Array(Vec::new()));
             for item in items {
                 let mut item = item.clone();
-                item["family"] = family.into();
+                item.as_object_mut().expect("a table").insert("family".to_owned(), family.into());
                 list.as_array_mut().expect("a list").push(item);
             }
         }

@@ -83,10 +83,10 @@ pub fn prometheus_rule(selection: &Selection, namespace: Option<&str>, own: &[(S
     let mut labels = Map::new();
     labels.insert("app.kubernetes.io/part-of".into(), "dualplane".into());
     labels.extend(own.iter().map(|(k, v)| (k.clone(), v.clone().into())));
-    let mut metadata = json!({"name": "dualplane", "labels": labels});
-    if let Some(namespace) = namespace {
-        metadata["namespace"] = namespace.into();
-    }
+    let mut metadata = Map::new();
+    metadata.insert("name".into(), "dualplane".into());
+    metadata.extend(namespace.map(|n| ("namespace".to_owned(), n.into())));
+    metadata.insert("labels".into(), labels.into());
     manifest(&json!({
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PrometheusRule",
@@ -125,7 +125,7 @@ pub fn tests(selection: &Selection, rule_file: &str) -> String {
         out.extend(a.alert.fires.iter().filter_map(|c| Some(fired(a, c, input(c)?, "fires"))));
         out.extend(a.alert.silent.iter().filter_map(|c| Some(fired(a, c, input(c)?, "is silent"))));
     }
-    let order: Vec<Value> = groups(selection).into_iter().map(|g| g["name"].clone()).collect();
+    let order: Vec<Value> = groups(selection).iter().filter_map(|g| g.get("name").cloned()).collect();
     manifest(&json!({
         "rule_files": [rule_file],
         "evaluation_interval": "1m",

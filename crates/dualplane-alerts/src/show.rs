@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::Fault;
 use crate::emit::runbook;
-use crate::expression::{number, series, unfolded};
+use crate::expression::{filled, number, on_one_line, series, unfolded};
 use crate::rule::{Alert, Rules};
 use crate::select::{Selection, thresholds, unknown};
 
@@ -131,7 +131,7 @@ pub fn explain(a: &Alert, style: Style) -> String {
         .filter_map(|id| rules.sources.get(id))
         .map(|s| s.name.as_str())
         .collect::<Vec<_>>();
-    add("series of:", &format!(" {}", named.join(", ")));
+    add("series:   ", &named.join(", "));
     for name in thresholds(rules, a.parts()) {
         if let Some(v) = rules.values.get(name) {
             add(
@@ -140,7 +140,8 @@ pub fn explain(a: &Alert, style: Style) -> String {
             );
         }
     }
-    let parts: Vec<String> = a.parts().iter().map(|p| crate::expression::on_one_line(p)).collect();
+    let parts: Vec<String> =
+        a.parts().iter().map(|p| on_one_line(&filled(p, |name| rules.text.get(name).cloned()))).collect();
     add("holds:    ", &parts.join("  or  "));
     out
 }
@@ -175,9 +176,11 @@ pub fn json(selection: &Selection) -> Value {
         .alerts
         .iter()
         .map(|a| {
+            let ready = [("for", a.hold.as_str()), ("expr", a.expr.as_str())];
             let mut v = json_of(a.alert);
-            v["for"] = a.hold.clone().into();
-            v["expr"] = a.expr.clone().into();
+            if let Some(map) = v.as_object_mut() {
+                map.extend(ready.map(|(k, text)| (k.to_owned(), text.into())));
+            }
             v
         })
         .collect();
