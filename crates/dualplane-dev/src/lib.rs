@@ -15,6 +15,7 @@ mod llama;
 mod mutate;
 mod oracle;
 mod picture;
+mod sglang;
 mod startups;
 mod sweep;
 mod table;
@@ -34,6 +35,7 @@ pub use harvest::{CoverageArgs, HarvestArgs};
 pub use llama::LlamaArgs;
 pub use mutate::MutateArgs;
 pub use oracle::OracleArgs;
+pub use sglang::SglangArgs;
 pub use startups::StartupsArgs;
 
 /// The tools.
@@ -51,6 +53,8 @@ pub enum Tool {
     Mutate(mutate::MutateArgs),
     /// Compare the buffers of plans with those that llama.cpp's own code simulates
     Llama(llama::LlamaArgs),
+    /// Compare plans for SGLang with what its own code answered
+    Sglang(sglang::SglangArgs),
     /// Compare plans for the CPU with what a real vLLM said and held there
     Cpu(cpu::CpuArgs),
     /// Plan one model many times, to measure the speed
@@ -137,6 +141,7 @@ pub fn run(tool: &Tool) -> Result<Outcome, DevError> {
         Tool::Oracle(args) => oracle::run(args),
         Tool::Mutate(args) => mutate::run(args),
         Tool::Llama(args) => llama::run(args),
+        Tool::Sglang(args) => sglang::run(args),
         Tool::Cpu(args) => cpu::run(args),
         Tool::Sweep { config, points } => sweep::run(config, *points),
         Tool::Startups(args) => startups::run(args),

@@ -81,7 +81,7 @@ pub(crate) fn count(row: &Value, key: &str) -> Option<u64> {
     row.get(key).and_then(Value::as_u64)
 }
 
-fn read(dirs: &[PathBuf], name: &str) -> Result<Model, PlanError> {
+pub(crate) fn read(dirs: &[PathBuf], name: &str) -> Result<Model, PlanError> {
     if dirs.is_empty() {
         let missing = || PlanError::unsupported(format!("{name}, which is not in the catalogue"));
         let entry = plan::catalogue::find(name).ok_or_else(missing)?;

@@ -201,3 +201,49 @@ fn what_is_owned_or_ignored_is_left_alone() {
         bad.replace("{name: llm}", "{name: llm, annotations: {lint.dualplane.dev/host-ipc: \"\"}}");
     assert!(!found("host-ipc", &without_reason).is_empty());
 }
+
+/// What stands elsewhere is no all-clear: a model of KServe has its container in a ServingRuntime.
+#[test]
+fn a_workload_without_containers_is_one_that_no_rule_looks_at() {
+    let text = "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata: {name: llm}\nspec: {predictor: {model: {modelFormat: {name: huggingface}}}}\n";
+    let linter = Linter::new(&Options::default());
+    assert!(linter.object(&objects(text)[0]).unknown);
+    let own = text.replace(
+        "model: {modelFormat: {name: huggingface}}",
+        "containers: [{name: c, image: \"vllm/vllm-openai:v0.11.2\"}]",
+    );
+    assert!(!linter.object(&objects(&own)[0]).unknown);
+    assert_eq!(found("host-ipc", &own.replace("containers:", "hostIPC: true, containers:")).len(), 1);
+    let worker = own
+        .replace("{predictor: {containers", "{predictor: {workerSpec: {hostIPC: true, containers")
+        .replace("}]}}", "}]}}}");
+    assert_eq!(found("host-ipc", &worker).len(), 1, "{worker}");
+}
+
+/// KubeRay mounts a volume on /dev/shm itself.
+#[test]
+fn nothing_is_missed_that_an_operator_adds() {
+    let ray = "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: llm}\nspec: {headGroupSpec: {template: {spec: {containers: [{name: c, image: \"vllm/vllm-openai:v0.11.2\", resources: {limits: {nvidia.com/gpu: 2}}}]}}}}\n";
+    assert!(found("shm-missing", ray).is_empty());
+    assert_eq!(found("memory-limit-missing", ray).len(), 1);
+}
+
+/// What a workload owns is told of the workload; what only an operator's own kind owns would be told of nobody.
+#[test]
+fn what_is_owned_is_told_of_its_owner_where_rules_look_at_that() {
+    let of = |owner: &str| {
+        let text = format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: llm, ownerReferences: [{{apiVersion: x/v1, kind: {owner}, name: llm, uid: u}}]}}\nspec: {{template: {{spec: {{hostIPC: true, containers: [{{name: c, image: \"vllm/vllm-openai:v0.11.2\"}}]}}}}}}\n"
+        );
+        found("host-ipc", &text).len()
+    };
+    for (owner, want) in [
+        ("Rollout", 0),
+        ("LeaderWorkerSet", 0),
+        ("InferenceService", 1),
+        ("NIMService", 1),
+        ("VLLMRuntime", 1),
+    ] {
+        assert_eq!(of(owner), want, "{owner}");
+    }
+}

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::checks::{self, Run, Said, Seen, Server};
 use crate::expression::{Expression, Scope, of};
 use crate::finding::{Edit, Finding, Severity};
-use crate::object::{COMPOSE, Object, Pods, containers, is_of_interest, volumes};
+use crate::object::{COMPOSE, Object, Pods, containers, is_of_interest, is_owned, kinds_with_pods, volumes};
 use crate::planned::Planner;
 use crate::rule::{Each, Rule, Rules};
 use crate::server::{Known, has_gpu, haystack};
@@ -105,18 +105,17 @@ impl Linter {
             return out;
         }
         // What a workload of the same cluster owns is told of that workload.
-        if object
-            .value
-            .pointer("/metadata/ownerReferences")
-            .and_then(Value::as_array)
-            .is_some_and(|o| !o.is_empty())
-        {
+        if is_owned(&object.value) {
             return out;
         }
         let pods = object.pods();
         let servers = |pod: &Pods<'_>| containers(pod).any(|(_, c)| self.known.is_server(c));
         let serving: Vec<&Pods<'_>> = pods.iter().filter(|p| servers(p)).collect();
-        if pods.is_empty() {
+        if pods.is_empty() && kinds_with_pods().any(|k| k == object.kind) {
+            // Its containers stand elsewhere: KServe takes them from a ServingRuntime.
+            out.unknown = true;
+            return out;
+        } else if pods.is_empty() {
             self.seen().watcher(object);
         } else if serving.is_empty() {
             return out;

@@ -1,6 +1,6 @@
 //! An object with the places in it where pods are described.
 
-use dualplane_base::json::str_at;
+use dualplane_base::json::{list, str_at};
 use serde_json::Value;
 
 use crate::finding::Source;
@@ -24,8 +24,11 @@ const WHERE: &[(&str, &[&str])] = &[
         "LeaderWorkerSet",
         &["/spec/leaderWorkerTemplate/workerTemplate/spec", "/spec/leaderWorkerTemplate/leaderTemplate/spec"],
     ),
-    ("InferenceService", &["/spec/predictor"]),
-    ("LLMInferenceService", &["/spec/template", "/spec/worker"]),
+    ("InferenceService", &["/spec/predictor", "/spec/predictor/workerSpec"]),
+    (
+        "LLMInferenceService",
+        &["/spec/template", "/spec/worker", "/spec/prefill/template", "/spec/prefill/worker"],
+    ),
     ("RayCluster", &["/spec/headGroupSpec/template/spec", "/spec/workerGroupSpecs/*/template/spec"]),
     (
         "RayService",
@@ -43,9 +46,12 @@ object.kind == 'PodTemplate' ? [object.template.spec] : \
 object.kind == 'CronJob' ? [object.spec.jobTemplate.spec.template.spec] : \
 object.kind == 'LeaderWorkerSet' ? [object.spec.leaderWorkerTemplate.workerTemplate.spec] + \
 (has(object.spec.leaderWorkerTemplate.leaderTemplate) ? [object.spec.leaderWorkerTemplate.leaderTemplate.spec] : []) : \
-object.kind == 'InferenceService' ? [object.spec.predictor].filter(p, has(p.containers)) : \
+object.kind == 'InferenceService' ? ([object.spec.predictor] + \
+(has(object.spec.predictor.workerSpec) ? [object.spec.predictor.workerSpec] : [])).filter(p, has(p.containers)) : \
 object.kind == 'LLMInferenceService' ? \
-((has(object.spec.template) ? [object.spec.template] : []) + (has(object.spec.worker) ? [object.spec.worker] : []))\
+((has(object.spec.template) ? [object.spec.template] : []) + (has(object.spec.worker) ? [object.spec.worker] : []) + \
+(has(object.spec.prefill) && has(object.spec.prefill.template) ? [object.spec.prefill.template] : []) + \
+(has(object.spec.prefill) && has(object.spec.prefill.worker) ? [object.spec.prefill.worker] : []))\
 .filter(p, has(p.containers)) : \
 object.kind == 'RayCluster' ? [object.spec.headGroupSpec.template.spec] + \
 (has(object.spec.workerGroupSpecs) ? object.spec.workerGroupSpecs.map(g, g.template.spec) : []) : \
@@ -67,6 +73,26 @@ const OTHERS: &[&str] = &[
 /// Whether any rule may look at such an object.
 pub(crate) fn is_of_interest(kind: &str) -> bool {
     WHERE.iter().any(|(k, _)| *k == kind) || OTHERS.contains(&kind)
+}
+
+/// Whether a workload that is judged itself owns an object, so that the object is told of with it. A pod of a node's folder
+/// runs whatever is said of it. What KServe makes of its kinds is judged, because most of it stands in none of them; so is
+/// what an operator's own kind owns, at which nobody looks.
+pub(crate) fn is_owned(value: &Value) -> bool {
+    list(value, "/metadata/ownerReferences").iter().any(|o| owners().any(|k| k == str_at(o, "/kind")))
+}
+
+/// [`is_owned`] as CEL over `object`.
+pub(crate) fn not_owned() -> String {
+    let kinds: Vec<String> = owners().map(|k| format!("'{k}'")).collect();
+    format!(
+        "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, o.kind in [{}])",
+        kinds.join(", ")
+    )
+}
+
+fn owners() -> impl Iterator<Item = &'static str> {
+    kinds_with_pods().filter(|k| !k.ends_with("InferenceService")).chain(["ScaledObject", "Node"])
 }
 
 /// Kinds with pods.
@@ -150,14 +176,16 @@ impl Object {
 
 /// Containers of a pod with their pointers; `initContainers` and the like are none.
 pub(crate) fn containers<'a>(pod: &Pods<'a>) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
-    let at = format!("{}/containers", pod.pointer);
-    let list = pod.spec.get("containers").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    list.iter().enumerate().filter(|(_, c)| c.is_object()).map(move |(i, c)| (format!("{at}/{i}"), c))
+    items(pod, "containers")
 }
 
 /// Volumes of a pod with their pointers.
 pub(crate) fn volumes<'a>(pod: &Pods<'a>) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
-    let at = format!("{}/volumes", pod.pointer);
-    let list = pod.spec.get("volumes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    list.iter().enumerate().filter(|(_, v)| v.is_object()).map(move |(i, v)| (format!("{at}/{i}"), v))
+    items(pod, "volumes")
+}
+
+fn items<'a>(pod: &Pods<'a>, key: &str) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
+    let at = format!("{}/{key}", pod.pointer);
+    let all = pod.spec.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice).iter().enumerate();
+    all.filter(|(_, v)| v.is_object()).map(move |(i, v)| (format!("{at}/{i}"), v))
 }

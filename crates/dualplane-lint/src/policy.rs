@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::finding::Severity;
-use crate::object::{PODS, kinds_with_pods};
+use crate::object::{PODS, kinds_with_pods, not_owned};
 use crate::rule::{Each, Rule, Rules};
 use crate::server::{GPU_CEL, Known};
 use crate::suppress;
@@ -71,7 +71,7 @@ fn policy(rule: &Rule, known: &Known) -> Option<Value> {
         "matchConstraints": {"resourceRules": groups.iter().map(of_group).collect::<Vec<_>>()},
         "matchConditions": [
             // What a workload owns was judged with it: refusing its pods now would only stop what runs.
-            {"name": "not-owned", "expression": "!has(object.metadata.ownerReferences)"},
+            {"name": "not-owned", "expression": not_owned()},
             {"name": "not-ignored", "expression": suppress::unless(&rule.id)},
         ],
         "variables": [{"name": "pods", "expression": PODS}],

@@ -60,6 +60,9 @@ pub struct Rule {
     /// Kinds of objects; all that have such parts where empty.
     #[serde(default)]
     pub kinds: Vec<String>,
+    /// Kinds whose operator adds what the rule misses.
+    #[serde(default)]
+    pub not_kinds: Vec<String>,
     /// It holds without a look where none of these words stands in the container's image, command and environment.
     #[serde(default)]
     pub mentions: Vec<String>,
@@ -142,6 +145,7 @@ impl Rule {
     /// Whether it looks at objects of this kind.
     #[must_use]
     pub fn looks_at(&self, kind: &str) -> bool {
-        self.kinds.is_empty() || self.kinds.iter().any(|k| k == kind)
+        (self.kinds.is_empty() || self.kinds.iter().any(|k| k == kind))
+            && !self.not_kinds.iter().any(|k| k == kind)
     }
 }

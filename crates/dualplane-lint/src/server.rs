@@ -17,9 +17,6 @@ pub(crate) struct Known {
 /// Beginnings of the names of devices that hold a model.
 const GPUS: [&str; 2] = ["nvidia.com/", "amd.com/gpu"];
 
-/// KServe's own server, which names a format instead of an image.
-const FORMATS: [&str; 2] = ["huggingface", "vLLM"];
-
 impl Known {
     pub(crate) fn new(servers: &Servers) -> Self {
         let counts =
@@ -42,9 +39,7 @@ impl Known {
         if has(&self.not_images, &image) {
             return false;
         }
-        has(&self.images, &image)
-            || has(&self.commands, &command(c))
-            || FORMATS.contains(&str_at(c, "/modelFormat/name"))
+        has(&self.images, &image) || has(&self.commands, &command(c))
     }
 
     /// The same as CEL over `c`.
@@ -57,11 +52,10 @@ impl Known {
         let words = "((has(c.command) ? c.command : []) + (has(c.args) ? c.args : [])).join(' ')";
         format!(
             "(!{not}.exists(w, {image}.contains(w)) && ({images}.exists(w, {image}.contains(w)) || \
-             {commands}.exists(w, {words}.contains(w)) || has(c.modelFormat) && c.modelFormat.name in {formats}))",
+             {commands}.exists(w, {words}.contains(w))))",
             not = quoted(&self.not_images),
             images = quoted(&self.images),
             commands = quoted(&self.commands),
-            formats = quoted(&FORMATS.map(str::to_owned)),
         )
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{create, dualplane, kubectl, root, Ran, until};
+use crate::harness::{Ran, create, dualplane, kubectl, root, until};
 
 /// Policies look at this namespace only, so that no other test meets them.
 const NAMESPACE: &str = "e2e-lint";
@@ -117,16 +117,21 @@ fn policies_find_what_the_linter_finds() {
                 let ran = asked(example);
                 seen += 1;
                 if ran.code != Some(0) {
-                    wrong.push(format!("{}: the API server does not take its example: {}\n{example}", rule.id, ran.err));
+                    wrong.push(format!(
+                        "{}: the API server does not take its example: {}\n{example}",
+                        rule.id, ran.err
+                    ));
                 } else if named(&ran.err).contains(&rule.id) != bad {
-                    wrong.push(format!("{}: found {}, expected {bad}: {}\n{example}", rule.id, !bad, ran.err));
+                    wrong
+                        .push(format!("{}: found {}, expected {bad}: {}\n{example}", rule.id, !bad, ran.err));
                 }
             }
         }
     }
     assert!(seen >= 60, "only {seen} examples");
     // No expression may be one that the API server cannot evaluate.
-    let all: Value = serde_json::from_str(&kubectl(&["get", "validatingadmissionpolicies", "-o", "json"])).unwrap();
+    let all: Value =
+        serde_json::from_str(&kubectl(&["get", "validatingadmissionpolicies", "-o", "json"])).unwrap();
     for policy in all["items"].as_array().unwrap() {
         let name = policy["metadata"]["name"].as_str().unwrap();
         let warnings = &policy["status"]["typeChecking"]["expressionWarnings"];

@@ -15,6 +15,7 @@ mod map;
 mod patches;
 mod permissions;
 mod pressure;
+mod ranks;
 mod real_vllm;
 mod rotated;
 mod secrets;

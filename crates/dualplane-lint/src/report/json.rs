@@ -11,6 +11,7 @@ pub fn json(r: &Report) -> Value {
     json!({
         "schema": "dualplane.lint/v1",
         "summary": {
+            "live": r.live,
             "files": r.files,
             "objects": r.objects,
             "errors": r.count(Severity::Error),

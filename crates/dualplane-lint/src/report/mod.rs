@@ -54,6 +54,8 @@ pub struct Report {
     pub more: u64,
     /// The worst severity of all findings, listed or not.
     pub worst: Option<Severity>,
+    /// The objects are those of a cluster: where in it, in words. They have no lines.
+    pub live: Option<String>,
     /// Remarks on the whole.
     pub notes: Vec<String>,
 }

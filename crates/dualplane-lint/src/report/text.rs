@@ -14,7 +14,10 @@ const KINDS: usize = 6;
 pub fn text(report: &Report, style: Style) -> String {
     let mut out = String::new();
     for u in &report.unread {
-        let why = format!("{}:{}: document {} was not checked: {}", u.file, u.line, u.document, u.why);
+        let why = match report.live {
+            Some(_) => format!("{} were not checked: {}", u.file.trim_start_matches("live/"), u.why),
+            None => format!("{}:{}: document {} was not checked: {}", u.file, u.line, u.document, u.why),
+        };
         out.push_str(&wrap(&printable(&why), style.width, "", "  "));
         out.push('\n');
     }
@@ -25,7 +28,7 @@ pub fn text(report: &Report, style: Style) -> String {
         out.push('\n');
     }
     for f in &report.findings {
-        one(f, style, &mut out);
+        one(f, report.live.is_some(), style, &mut out);
     }
     for note in &report.notes {
         out.push_str(&wrap(&printable(note), style.width, "", "  "));
@@ -35,15 +38,15 @@ pub fn text(report: &Report, style: Style) -> String {
     out
 }
 
-fn one(f: &Finding, style: Style, out: &mut String) {
+fn one(f: &Finding, live: bool, style: Style, out: &mut String) {
     let severity = match f.severity {
         Severity::Error => style.bad("error"),
         Severity::Warning => style.bold("warning"),
         Severity::Note => "note".to_owned(),
     };
-    let head = format!("{}:{}", f.source.file, f.at);
+    let head = if live { String::new() } else { format!("{}:{}: ", f.source.file, f.at) };
     out.push_str(&format!(
-        "{}: {severity}: {}  {}\n",
+        "{}{severity}: {}  {}\n",
         printable(&head),
         printable(&f.subject()),
         style.dim(&format!("[{}]", f.rule))
@@ -58,7 +61,7 @@ fn summary(r: &Report) -> String {
     let mut out = format!(
         "checked {} in {}, found {}, {} and {}\n",
         counted(r.objects, "object"),
-        counted(r.files, "file"),
+        r.live.clone().unwrap_or_else(|| counted(r.files, "file")),
         counted(r.count(Severity::Error), "error"),
         counted(r.count(Severity::Warning), "warning"),
         counted(r.count(Severity::Note), "note"),

@@ -92,6 +92,7 @@ Examples:
   dualplane lint deploy/ --gpu H100-80GB --severity note
   dualplane lint deploy/ -o sarif > lint.sarif
   dualplane lint deploy/ --fix    the patches; --write changes the files
+  dualplane lint --live -n serving
   dualplane lint --explain shm-missing
   dualplane lint --emit policy | kubectl apply -f -";
 

@@ -4,13 +4,21 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::Colour;
+use super::{ClusterArgs, Colour};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LintArgs {
     /// Files and directories with rendered manifests, compose files and Triton's config.pbtxt, or - for standard input
-    #[arg(value_name = "PATH", required_unless_present_any = ["explain", "list", "emit"])]
+    #[arg(value_name = "PATH", required_unless_present_any = ["explain", "list", "emit", "live"])]
     pub(crate) paths: Vec<PathBuf>,
+    /// Check the objects of a cluster; it only lists them
+    #[arg(long, conflicts_with_all = ["paths", "fix"])]
+    pub(crate) live: bool,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+    /// With --live: all namespaces
+    #[arg(short = 'A', long, requires = "live", help_heading = "Cluster")]
+    pub(crate) all_namespaces: bool,
     /// The GPU of servers whose manifest names none, for example H100-80GB
     #[arg(long, value_name = "NAME")]
     pub(crate) gpu: Option<String>,

@@ -17,8 +17,8 @@ mod plan;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod preflight;
 mod rules;
-#[cfg(all(feature = "live", target_os = "linux"))]
 mod runbook;
+#[cfg(all(feature = "live", target_os = "linux"))]
 mod top;
 mod triage;
 mod upgrade_check;

@@ -14,6 +14,8 @@ const NAMED: &[(&str, &str)] = &[
     ("dualplane-core/src/verdict/candidates/log.rs", "a builder's messages about tactics that it skips"),
     ("dualplane-core/src/verdict/rules/failure/sglang_kills_itself.rs", "the rule's id"),
     ("dualplane-core/src/verdict/ranks.rs", "an operator's label"),
+    ("dualplane-lint/src/policy.rs", "an operator's API group"),
+    ("dualplane/src/commands/lint/live.rs", "an operator's API group"),
     ("dualplane-report/src/actions/kv/mod.rs", "one message's figure of the pool"),
     (
         "dualplane-report/src/planned/startlog.rs",
@@ -23,6 +25,7 @@ const NAMED: &[(&str, &str)] = &[
     ("dualplane-dev/src/harvest/coverage.rs", "how a launcher frames the lines of its children"),
     ("dualplane-dev/src/mutate/figures.rs", "a column of the oracle's answers"),
     ("dualplane-dev/src/oracle.rs", "a column of the oracle's rows"),
+    ("dualplane-dev/src/sglang.rs", "a column of the answers"),
     ("dualplane-dev/src/startups/mod.rs", "a column of measured start-ups"),
     ("dualplane-dev/src/startups/others.rs", "a column of measured start-ups"),
 ];
@@ -59,7 +62,7 @@ fn code_names_engines_only_where_it_must() {
         text.contains("/src/")
             && !text.contains("dualplane-plan/")
             && !text.contains("/tests/")
-            && !matches!(&*stem, "tests" | "fixture" | "testing" | "fuzz" | "build")
+            && !matches!(&*stem, "tests" | "examples" | "fixture" | "testing" | "fuzz" | "build")
     };
     let found: BTreeSet<String> = files
         .iter()

@@ -180,7 +180,7 @@ fn broken_input_costs_only_itself() {
     }
     let many = "---\na: 1\n".repeat(20_000);
     assert_eq!(code(&piped(&["lint", "-"], many.as_bytes())), 0);
-    let json = format!("{{\"kind\":\"List\",\"items\":[{}]}}", vec!["{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\"},\"spec\":{\"hostIPC\":true,\"containers\":[{\"name\":\"c\",\"image\":\"vllm/vllm-openai:v0.11.2\"}]}}"; 3].join(","));
+    let json = format!("{{\"kind\":\"List\",\"items\":[{}]}}", ["{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\"},\"spec\":{\"hostIPC\":true,\"containers\":[{\"name\":\"c\",\"image\":\"vllm/vllm-openai:v0.11.2\"}]}}"; 3].join(","));
     let o = piped(&["lint", "-", "--rule", "host-ipc", "-o", "json"], json.as_bytes());
     let v: Value = serde_json::from_str(&stdout(&o)).unwrap();
     assert_eq!(v["findings"][2]["pointer"], "/items/2/spec/hostIPC");

@@ -52,6 +52,17 @@ fn the_buffers_of_llama_cpp_are_reached() {
 }
 
 #[test]
+fn the_pools_of_sglang_are_reached() {
+    let rows = root().join("testdata/plan/sglang.jsonl");
+    let o = run(&["dev", "sglang", rows.to_str().unwrap()]);
+    assert_eq!(code(&o), 0, "{}", stdout(&o));
+    let wrong = std::fs::read_to_string(&rows).unwrap().replace("\"tokens\":", "\"tokens\":9");
+    let kept = crate::harness::dir(&[("rows.jsonl", wrong.as_bytes())]);
+    let o = run(&["dev", "sglang", kept.path().join("rows.jsonl").to_str().unwrap()]);
+    assert_ne!(code(&o), 0, "{}", stdout(&o));
+}
+
+#[test]
 fn a_real_vllm_on_the_cpu_is_reached() {
     let rows = root().join("testdata/plan/cpu.jsonl");
     // One peak of nineteen is missed: a helper of the start overlapped with the pool.

@@ -1,12 +1,12 @@
 //! What stands around the pool: ranks, lengths, pages, memory of others, and what is left open.
 
-use super::{Shapes, defaults, term};
+use super::{defaults, images, term};
+use crate::engines::Shapes;
 use crate::gpu::Gpu;
 use crate::launch::{Launch, Speculation};
-use crate::model::{Attention, Model};
+use crate::model::Model;
 use crate::outcome::PlanError;
 use crate::quantity::{Quantity, Term, Unknown};
-use dualplane_base::Version;
 use dualplane_base::units::MIB;
 
 /// Ranks that share the heads.
@@ -38,17 +38,6 @@ pub(super) fn context(model: &Model, launch: &Launch) -> Result<u64, PlanError> 
     Ok(asked.unwrap_or(model.max_model_len))
 }
 
-/// Tokens of a page: one, where no attention backend wants more.
-pub(super) fn page(model: &Model, launch: &Launch, gpu: &Gpu) -> u64 {
-    let sparse = model.layers.iter().any(|l| matches!(l.attention, Attention::Mla(m) if m.indexer.is_some()));
-    let asked = launch.block_size.unwrap_or(1).max(1);
-    let backend = launch.attention_backend.as_deref().unwrap_or_default();
-    // 0.5.23 arg_groups/overrides.py `_mla_backend_page_constraints`; TensorRT-LLM's kernels are the default on Blackwell.
-    let blackwell = launch.attention_backend.is_none() && gpu.capability.0 == 10;
-    let kernels = (backend.starts_with("trtllm") || blackwell) && ![16, 32, 64, 128].contains(&asked);
-    if backend == "flashmla" || sparse || kernels { 64 } else { asked }
-}
-
 /// Context of CUDA, communicators and what else was taken before the weights.
 pub(super) fn outside(launch: &Launch) -> Term {
     let (low, mid, high) = match launch.tp.saturating_mul(launch.pp) {
@@ -64,12 +53,9 @@ pub(super) fn outside(launch: &Launch) -> Term {
     )
 }
 
-/// Embeddings of images that are kept after the pool is sized (`SGLANG_VLM_CACHE_SIZE_MB`).
-pub(super) fn encoder(model: &Model, launch: &Launch) -> Quantity {
-    if model.encoder.is_none() || launch.language_model_only || launch.version < Version(0, 5, 23) {
-        return Quantity::default();
-    }
-    Quantity::exact(100 * MIB)
+/// What images take after the pool is sized.
+pub(super) fn encoder(model: &Model, launch: &Launch, gpu: &Gpu) -> Quantity {
+    Quantity::exact(images::kept_mib(model, launch, gpu).saturating_mul(MIB))
 }
 
 pub(super) fn unknown(

@@ -63,6 +63,12 @@ pub(crate) fn dtype(
         "bf16" => "bfloat16",
         given => given,
     };
+    if sparse && launch.version >= Version(0, 5, 23) && !["bfloat16", "fp8_e4m3"].contains(&asked) {
+        return Err(PlanError::contradiction(
+            "--kv-cache-dtype",
+            format!("{asked}: DeepSeek DSA only supports bf16/bfloat16 or fp8_e4m3 kv_cache_dtype"),
+        ));
+    }
     match asked {
         "fp8_e4m3" | "fp8_e5m2" | "fp8" => Ok((asked.to_owned(), 1)),
         "bfloat16" | "float16" | "float32" => {
@@ -144,6 +150,11 @@ pub(crate) fn cells(
             launch.version
         )));
     }
+    // Slots of requests that are on their way are added, and how many is not read here.
+    let decodes = launch.sglang.disaggregation.as_deref() == Some("decode");
+    if out.window.layers > 0 && decodes && launch.max_num_seqs.is_some() {
+        return Err(PlanError::unsupported("the windows' pool of SGLang's decode servers"));
+    }
     out.drafter = drafter(&out, model, launch);
     Ok(out)
 }
@@ -167,6 +178,8 @@ fn latent(m: &Mla, s: &Setting<'_>) -> Result<u64, PlanError> {
         )));
     }
     let row = match (s.element, s.gpu.capability.0) {
+        // TensorRT-LLM's kernels take plain rows.
+        (1, 10) if version >= Version(0, 5, 23) => width,
         // 512 bytes, four scales of 4 bytes, 64 rotated elements in 16 bits.
         (1, 9) => [m.kv_lora_rank, mul([floor_div(m.kv_lora_rank, 128), 4]), mul([m.rope_dim, 2])]
             .into_iter()

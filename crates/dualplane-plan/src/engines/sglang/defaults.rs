@@ -3,8 +3,9 @@
 //! Sources: server_args.py of 0.4.6, 0.4.9, 0.5.2, 0.5.5, 0.5.9 and 0.5.16, arg_groups/memory_hook.py of 0.5.23. Releases
 //! between them are taken to follow the older neighbour.
 
+use super::images;
 use crate::launch::{Launch, Speculation};
-use crate::model::{Attention, Encoder, Model};
+use crate::model::{Attention, Model};
 use crate::quantity::Quantity;
 use dualplane_base::Version;
 use dualplane_base::units::MIB;
@@ -60,6 +61,12 @@ pub(crate) fn chunk(launch: &Launch, mib: u64) -> Option<u64> {
     Some(launch.max_num_batched_tokens.unwrap_or(default))
 }
 
+/// The same where attention is shared by data: each group takes its part.
+pub(crate) fn chunk_of_group(launch: &Launch, mib: u64) -> Option<u64> {
+    let groups = if launch.sglang.dp_attention { launch.dp.max(1) } else { 1 };
+    chunk(launch, mib).map(|n| n / groups)
+}
+
 /// Largest batch whose decoding step is captured.
 pub(crate) fn graph_batch(launch: &Launch, mib: u64) -> u64 {
     let few = launch.tp < 4;
@@ -102,14 +109,14 @@ pub(crate) fn share(model: &Model, launch: &Launch, mib: Quantity) -> Static {
     let of = |mib: u64, prompts: bool| {
         let reserved = reserved(model, launch, mib, prompts);
         let share = ((mib as f64 - reserved) / mib as f64 * 1000.0).round_ties_even() / 1000.0;
-        (share * encoder_factor(model, launch), reserved)
+        (share * images::factor(model, launch), reserved)
     };
     let (expected, reserved) = of(mib.expected, true);
     Static {
         low: of(mib.low, true).0,
         expected,
-        // Whether prompts are captured depends on the model and the attention backend.
-        high: of(mib.high, false).0,
+        // Before 0.5.23 whether prompts are captured depends on more than is followed here.
+        high: of(mib.high, images::prompts_are_captured(model, launch).is_some()).0,
         formula: format!("({} - {reserved:.0}) / {} MiB", mib.expected, mib.expected),
     }
 }
@@ -156,8 +163,9 @@ fn reserved(model: &Model, launch: &Launch, mib: u64, prompts: bool) -> f64 {
         let each = if batch > 300 { 4.5 } else { 3.0 };
         sum += each * batch as f64 * launch.dp as f64;
     }
-    if newer && prompts && !decode_only && !f.no_prefill_graphs && !launch.enforce_eager {
-        sum += prompt_graphs(model, launch, mib);
+    let captured = prompts && images::prompts_are_captured(model, launch) != Some(false);
+    if newer && captured && !decode_only && !f.no_prefill_graphs && !launch.enforce_eager {
+        sum += prompt_graphs(model, launch, mib) + if f.deepep { 1024.0 } else { 0.0 };
     }
     if mib > 60 * 1024 {
         sum = sum.max(10_240.0);
@@ -195,19 +203,6 @@ fn reserved_by_size(launch: &Launch, mib: u64, ranks: f64) -> f64 {
         None => 0.0,
     };
     (gib + drafter + if launch.sglang.dp_attention { 4.0 } else { 0.0 }) * 1024.0
-}
-
-/// Models with an encoder keep more for images.
-fn encoder_factor(model: &Model, launch: &Launch) -> f64 {
-    let Some(Encoder { layers, hidden_size, .. }) = &model.encoder else { return 1.0 };
-    if launch.language_model_only || launch.sglang.disaggregation.as_deref() == Some("decode") {
-        return 1.0;
-    }
-    if launch.version < Version(0, 5, 2) {
-        return 0.9;
-    }
-    let complexity = *layers as f64 * (*hidden_size as f64).powi(2) / (24.0 * 1024.0 * 1024.0);
-    0.95 * (1.0 - 0.1 * (complexity - 1.0)).clamp(0.8, 1.05)
 }
 
 /// MiB as nvidia-smi prints them: 0.4 to 0.8 GiB more than CUDA reports (H100 81,559 for 79.19 GiB, A100 81,920 for

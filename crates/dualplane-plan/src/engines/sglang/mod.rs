@@ -6,16 +6,21 @@
 mod around;
 mod cells;
 mod defaults;
+mod images;
+mod page;
 mod pool;
+mod read;
+mod sizes;
 mod states;
 #[cfg(test)]
 mod tests;
+mod window;
 
-use self::around::{attention_ranks, context, encoder, outside, page, unknown};
-use self::cells::{Cells, Setting};
+pub use self::sizes::{Measured, Sizes, sizes};
+
+use self::around::{encoder, outside, unknown};
 use self::pool::{Cut, Memory, Pool};
-use super::Shapes;
-use super::shapes::rotary_in_32_bits;
+use self::read::Read;
 use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::model::Model;
@@ -31,10 +36,8 @@ pub(crate) fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, Pl
     if launch.version < OLDEST {
         return Err(PlanError::unsupported(format!("SGLang {}; known from {OLDEST}", launch.version)));
     }
-    let attention_tp = attention_ranks(launch)?;
-    let context = context(model, launch)?;
-    let mut shapes = Shapes::new(model, launch, gpu, attention_tp)?;
-    rotary_in_32_bits(&mut shapes, model);
+    let read = Read::new(model, launch, gpu)?;
+    let shapes = &read.shapes;
     let mib = defaults::driver_mib(gpu.total_bytes);
     let share = defaults::share(model, launch, mib);
     if !(share.expected > 0.0 && share.expected < 1.0) {
@@ -51,7 +54,7 @@ pub(crate) fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, Pl
     let weights = Quantity::within(bytes, shapes.band);
     let outside = outside(launch);
     let before = Quantity::exact(gpu.total_bytes).minus(outside.quantity);
-    let encoder = encoder(model, launch);
+    let encoder = encoder(model, launch, gpu);
     // Least memory against the smallest share, most against the largest.
     let memory = |before: u64, weights: u64, share: f64, encoder: u64| Memory {
         before: before as f64,
@@ -63,14 +66,8 @@ pub(crate) fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, Pl
     let mid = memory(before.expected, weights.expected, share.expected, encoder.expected);
     let high = memory(before.high, weights.low, share.high, encoder.low);
 
-    let (kv_dtype, element) = cells::dtype(model, launch, gpu, shapes.dtype)?;
-    let setting = Setting { launch, gpu, attention_tp, element };
-    let stages = 0..launch.pp;
-    let found: Result<Vec<Cells>, PlanError> =
-        stages.map(|s| cells::cells(model, &setting, &shapes.stage_of, s)).collect();
-    let states = states::states(model, launch, attention_tp, &shapes.stage_of);
     let overweight = high.after - high.before * (1.0 - high.share) - high.encoder <= 0.0;
-    let (cells, states) = match (found, states) {
+    let (cells, states) = match (read.cells.clone(), read.states.clone()) {
         (Ok(c), Ok(s)) => (c, s),
         // Where even the weights are too much, no pool needs to be known.
         (Err(PlanError::Unsupported { .. }), _) | (_, Err(PlanError::Unsupported { .. }))
@@ -81,11 +78,8 @@ pub(crate) fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, Pl
         (Err(e), _) | (_, Err(e)) => return Err(e),
     };
     let given = launch.available_kv_bytes;
-    if states.is_some() && launch.speculative.is_some() && given.is_none() {
-        return Err(PlanError::unsupported("SGLang's states of hybrids with speculative decoding"));
-    }
-    let page = page(model, launch, gpu);
-    let pool = Pool { launch, cells: &cells, states, page, context, kv_dtype: &kv_dtype };
+    let chunk = defaults::chunk_of_group(launch, mib.expected);
+    let pool = read.pool(launch, &cells, states, chunk);
     let cut = |m: &Memory| given.map_or_else(|| pool.cut(m), |b| pool.printed(b, m.share));
     let cuts = [cut(&low), cut(&mid), cut(&high)];
     let [least, expected, most] = &cuts;
@@ -94,7 +88,6 @@ pub(crate) fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, Pl
         (Some(_), Some(_)) => Verdict::Refused,
         (Some(_), None) => Verdict::Uncertain,
     };
-    let chunk = defaults::chunk(launch, mib.expected);
     let slack = |m: &Memory| (m.before * (1.0 - m.share) + m.encoder).max(0.0) as u64;
     let activation = Quantity::band(slack(&high), slack(&mid), slack(&low));
     let mut terms = shapes.terms(&of_stage);
@@ -124,14 +117,14 @@ pub(crate) fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, Pl
             "SGLang mem_cache/kv_cache_configurator.py _handle_max_mamba_cache",
         ));
     }
-    let printed = expected.refusal.is_none().then(|| pool.lines(expected, chunk));
-    let unknown = unknown(model, launch, &shapes, states.is_some(), given.is_some());
+    let printed = expected.refusal.is_none().then(|| pool.lines(expected));
+    let unknown = unknown(model, launch, shapes, states.is_some(), given.is_some());
     Ok(Plan {
         resolved: Resolved {
             architecture: model.architecture.clone(),
             dtype: shapes.dtype.as_str().into(),
             quantization: shapes.quantization.map(str::to_owned),
-            kv_cache_dtype: kv_dtype.clone(),
+            kv_cache_dtype: read.kv_dtype.clone(),
             attention_backend: launch.attention_backend.clone().unwrap_or_else(|| "default".into()),
             max_num_seqs: expected.requests,
             max_num_batched_tokens: chunk.or(launch.sglang.max_prefill_tokens).unwrap_or(16_384),

@@ -1,7 +1,7 @@
 //! From what is left after the weights to tokens, requests, and what the engine prints.
 
 use super::cells::Cells;
-use super::states::States;
+use super::states::{SPECULATING, States};
 use crate::arith::floor_div;
 use crate::launch::Launch;
 use crate::outcome::Refusal;
@@ -17,6 +17,8 @@ pub(crate) struct Pool<'a> {
     pub(crate) states: Option<States>,
     pub(crate) page: u64,
     pub(crate) context: u64,
+    /// Tokens of a prompt that one step takes.
+    pub(crate) chunk: Option<u64>,
     pub(crate) kv_dtype: &'a str,
 }
 
@@ -75,7 +77,10 @@ impl Pool<'_> {
             // The weights do not load.
             return refuse("torch.OutOfMemoryError: CUDA out of memory.".into());
         }
-        let mut rest = m.after - m.before * (1.0 - m.share) - m.encoder;
+        // Ranks agree on the least of them in 32 bits (utils/common.py `get_available_gpu_memory`).
+        let ranks = self.launch.tp.saturating_mul(self.launch.pp);
+        let agreed = |bytes: f64| if ranks > 1 { f64::from(bytes as f32) } else { bytes };
+        let mut rest = agreed(m.after) - agreed(m.before) * (1.0 - m.share) - m.encoder;
         let mut slots = 0;
         if let Some(states) = &self.states {
             let (n, left) = states.cut(rest, self.launch);
@@ -93,15 +98,17 @@ impl Pool<'_> {
             return refuse(too_heavy(m));
         }
         let bytes = rest.max(0.0) as u64;
-        let tokens = self
-            .cells
-            .iter()
-            .map(|c| c.bytes(self.ratio()))
-            .filter(|b| *b > 0.0)
-            .map(|b| (bytes as f64 / b).floor() as u64)
-            .min()
-            .unwrap_or(self.context);
-        let mut cut = self.of_tokens(self.paged(tokens), m.share, slots);
+        let cap = self.request_cap();
+        let room = |c: &Cells| match cap {
+            Some(window_tokens) => self.beside(c, bytes, window_tokens),
+            None => (bytes as f64 / c.bytes(self.ratio())).floor() as u64,
+        };
+        let kept = self.cells.iter().filter(|c| c.bytes(self.ratio()) > 0.0);
+        let tokens = self.paged(kept.map(room).min().unwrap_or(self.context));
+        if let (Some(cap), 0) = (cap, tokens) {
+            return refuse(self.no_room_beside(cap, bytes));
+        }
+        let mut cut = self.of_tokens(tokens, m.share, slots);
         cut.bytes = bytes;
         cut
     }
@@ -122,18 +129,23 @@ impl Pool<'_> {
     }
 
     fn of_tokens(&self, tokens: u64, share: f64, slots: u64) -> Cut {
-        let limit = self.launch.sglang.max_total_tokens.map_or(u64::MAX, |n| self.paged(n));
-        let tokens = tokens.min(limit);
+        let limit = self.launch.sglang.max_total_tokens.filter(|n| *n < tokens);
+        let tokens = limit.map_or(tokens, |n| self.paged(n));
         if tokens == 0 {
             return refuse(nothing(self.launch.version, share));
         }
         let windows = self.cells.iter().any(|c| c.window.layers > 0);
         let full = self.cells.iter().any(|c| c.full.layers > 0);
         let ratio = if full { self.ratio() } else { 1.0 };
-        let window_tokens = if windows { self.paged((tokens as f64 * ratio) as u64) } else { 0 };
+        let cap = self.request_cap();
+        let window_tokens = match cap {
+            Some(n) => limit.map_or(n, |most| n.min(most)),
+            None if windows => self.paged((tokens as f64 * ratio) as u64),
+            None => 0,
+        };
         let window = self.cells.iter().map(|c| c.window_tokens).max().unwrap_or(0);
         // Chunks of Llama 4 are told to the scheduler as a window of the same length.
-        if windows && full && window.saturating_add(self.page) >= window_tokens {
+        if cap.is_none() && windows && full && window.saturating_add(self.page) >= window_tokens {
             return refuse(format!(
                 "SWA pool ({window_tokens} tokens) cannot hold even one request: the prefill admission floor is \
                  sliding_window_size ({window}) + page_size ({}). Increase --swa-full-tokens-ratio or the total KV \
@@ -155,7 +167,9 @@ impl Pool<'_> {
     fn requests(&self, tokens: u64, slots: u64) -> u64 {
         let estimated = (tokens as f64 / self.context.max(1) as f64 * 512.0) as u64;
         let ranks = if self.launch.sglang.dp_attention { self.launch.dp.max(1) } else { 1 };
-        let asked = self.launch.max_num_seqs.map(|n| (n / ranks).max(1));
+        // arg_groups/speculative_hook.py
+        let drafted = self.launch.speculative.is_some() && self.launch.version >= Version(0, 5, 23);
+        let asked = self.launch.max_num_seqs.or(drafted.then_some(SPECULATING)).map(|n| (n / ranks).max(1));
         let most = asked.unwrap_or_else(|| estimated.clamp(2048, 4096)).min(tokens / 2);
         match self.states {
             Some(s) if slots != u64::MAX => most.min(floor_div(slots, s.per_request)),
@@ -164,7 +178,7 @@ impl Pool<'_> {
     }
 
     /// The lines of a start.
-    pub(crate) fn lines(&self, cut: &Cut, chunk: Option<u64>) -> String {
+    pub(crate) fn lines(&self, cut: &Cut) -> String {
         let mut out = Vec::new();
         let dtype = if self.launch.version >= Version(0, 5, 5) {
             format!("dtype: torch.{}, ", torch(self.kv_dtype))
@@ -192,7 +206,7 @@ impl Pool<'_> {
                 }
             }
         }
-        let chunk = chunk.map_or("-1".to_owned(), |n| n.to_string());
+        let chunk = self.chunk.map_or("-1".to_owned(), |n| n.to_string());
         out.push(format!(
             "max_total_num_tokens={}, chunked_prefill_size={chunk}, max_running_requests={}, context_len={}",
             cut.tokens, cut.requests, self.context

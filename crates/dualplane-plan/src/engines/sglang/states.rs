@@ -11,6 +11,9 @@ use dualplane_base::Version;
 /// Part of the rest that states get for each part of the KV pool.
 const RATIO: f64 = 0.9;
 
+/// Requests at once where tokens are drafted and no number is given (arg_groups/speculative_hook.py).
+pub(super) const SPECULATING: u64 = 48;
+
 /// States on one rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct States {
@@ -24,7 +27,10 @@ pub(crate) struct States {
 
 /// Architectures with two more states a request, so that steps can overlap (0.5.23 arg_groups/overrides.py).
 const EXTRA_BUFFER: &[&str] = &[
+    "FalconH1ForCausalLM",
+    "KimiK3ForConditionalGeneration",
     "KimiLinearForCausalLM",
+    "NemotronHForCausalLM",
     "Qwen3_5ForConditionalGeneration",
     "Qwen3_5MoeForConditionalGeneration",
     "Qwen3_5MoeForCausalLM",
@@ -58,6 +64,13 @@ pub(crate) fn states(
             "states of hybrids in SGLang {}; known from 0.5.16",
             launch.version
         )));
+    }
+    let drafts = launch.speculative.as_ref().map(|s| s.num_tokens);
+    let open = launch.available_kv_bytes.is_none();
+    if open && drafts.is_some_and(|n| n < 2 || launch.version < Version(0, 5, 23)) {
+        return Err(PlanError::unsupported(
+            "SGLang's states of hybrids with speculative decoding (0.5.23 with --speculative-num-draft-tokens)",
+        ));
     }
     let per_request = match (launch.sglang.disable_radix_cache, model.architecture.as_str()) {
         (true, _) => 1,
@@ -100,6 +113,10 @@ impl States {
     pub(crate) fn cut(&self, rest: f64, launch: &Launch) -> (f64, f64) {
         let f = &launch.sglang;
         let ranks = if f.dp_attention { launch.dp.max(1) } else { 1 };
+        let each = self.each as f64;
+        // Each running request keeps a state for every token that is verified at once.
+        let drafts = launch.speculative.as_ref().map_or(0, |s| s.num_tokens) as f64;
+        let share = if self.per_request > 0 { drafts / self.per_request as f64 } else { 0.0 };
         let slots = if let Some(given) = f.max_mamba_cache_size {
             (given / ranks) as f64
         } else if let (true, Some(requests)) = (f.disable_radix_cache, launch.max_num_seqs) {
@@ -108,8 +125,11 @@ impl States {
             let ratio = f.mamba_full_memory_ratio.unwrap_or(RATIO).max(0.0);
             let budget = rest * ratio / (1.0 + ratio);
             // One more is padding.
-            ((budget - self.each as f64) / self.each as f64).floor()
+            ((budget - each * (1.0 + drafts)) / (each * (1.0 + share))).floor()
         };
-        (slots, rest - self.each as f64 * (slots + 1.0))
+        let most = (launch.max_num_seqs.unwrap_or(SPECULATING) / ranks).max(1) as f64;
+        let running = most.min((slots.max(0.0) / self.per_request.max(1) as f64).floor());
+        let verified = if drafts > 0.0 { each * (running + 1.0) * drafts } else { 0.0 };
+        (slots, rest - verified - each * (slots + 1.0))
     }
 }

@@ -142,8 +142,15 @@ fn printed_after_load(version: Version, tp: u64, share: Option<f64>, after: f64,
     let m = model(QWEN2_32B);
     let setting = Setting { launch: &launch, gpu: &card(22.0, (8, 6)), attention_tp: tp, element: 2 };
     let cells = [cells::cells(&m, &setting, &[0; 64], 0).unwrap()];
-    let pool =
-        Pool { launch: &launch, cells: &cells, states: None, page: 1, context: 32_768, kv_dtype: "bfloat16" };
+    let pool = Pool {
+        launch: &launch,
+        cells: &cells,
+        states: None,
+        page: 1,
+        context: 32_768,
+        chunk: Some(8192),
+        kv_dtype: "bfloat16",
+    };
     let share = defaults::share(&m, &launch, Quantity::exact(22_528)).expected;
     let gib = |g: f64| g * GIB as f64;
     pool.cut(&Memory { before: gib(after + weights), after: gib(after), share, encoder: 0.0 })

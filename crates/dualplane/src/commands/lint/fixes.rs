@@ -3,21 +3,20 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use dualplane_base::text::counted;
+use dualplane_base::text::{counted, printable};
 use dualplane_lint::read::Documents;
 use dualplane_lint::report::Report;
 use dualplane_lint::{Edit, fix};
+use similar::TextDiff;
 
 use crate::commands::Failure;
 use crate::exit::{self, Code};
-use crate::output;
+use crate::{files, output};
 
 /// A larger file is not rewritten.
 const MAX_FILE: u64 = 64 << 20;
 /// Lines around a change.
 const CONTEXT: usize = 3;
-/// Lines that one change replaces or adds at most.
-const REACH: usize = 12;
 
 pub(super) fn run(report: &Report, write: bool) -> Result<Code, Failure> {
     let mut by_file: BTreeMap<&str, BTreeMap<u64, Vec<Edit>>> = BTreeMap::new();
@@ -44,8 +43,7 @@ pub(super) fn run(report: &Report, write: bool) -> Result<Code, Failure> {
         (done, files) = (done + made, files + 1);
         out.push_str(&patch(file, &before, &after));
         if write {
-            std::fs::write(path, &after)
-                .map_err(|source| Failure::Unwritable { path: path.into(), source })?;
+            replace(path, &after).map_err(|source| Failure::Unwritable { path: path.into(), source })?;
         }
     }
     let left = report.findings.len().saturating_sub(done);
@@ -59,6 +57,13 @@ pub(super) fn run(report: &Report, write: bool) -> Result<Code, Failure> {
         if write || done == 0 { "" } else { "; --write changes the files" }
     ));
     Ok(exit::OK)
+}
+
+/// The whole new text or the whole old one, with the rights that the file had.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let rights = std::fs::metadata(path)?.permissions();
+    files::write_whole(path, text.as_bytes())?;
+    std::fs::set_permissions(path, rights)
 }
 
 /// A file's text with the edits of its documents, and how many were made.
@@ -84,51 +89,15 @@ fn fixed(text: &str, documents: &BTreeMap<u64, Vec<Edit>>) -> (String, usize) {
     (out, made)
 }
 
-/// A unified diff. The texts differ in single lines.
+/// A unified diff, which `patch` and `git apply` take.
 fn patch(file: &str, before: &str, after: &str) -> String {
-    let (a, b): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
-    let mut changes: Vec<(usize, usize, usize, usize)> = Vec::new();
-    let (mut i, mut j) = (0, 0);
-    while i < a.len() || j < b.len() {
-        if i < a.len() && a.get(i) == b.get(j) {
-            (i, j) = (i + 1, j + 1);
-            continue;
-        }
-        // The nearest place at which both go on alike.
-        let both = |di: usize, dj: usize| match (a.get(i + di), b.get(j + dj)) {
-            (Some(x), Some(y)) => x == y,
-            (None, None) => true,
-            _ => false,
-        };
-        let near = (1..=REACH * 2).flat_map(|sum| (0..=sum).map(move |di| (di, sum - di)));
-        let (di, dj) = near.into_iter().find(|(di, dj)| both(*di, *dj)).unwrap_or((a.len() - i, b.len() - j));
-        changes.push((i, di, j, dj));
-        (i, j) = (i + di, j + dj);
-    }
-    let name = file.trim_start_matches('/');
-    let mut out = format!("--- a/{name}\n+++ b/{name}\n");
-    for (i, di, j, dj) in changes {
-        let from = i.saturating_sub(CONTEXT);
-        let to = (i + di + CONTEXT).min(a.len());
-        let lead = i - from;
-        out.push_str(&format!(
-            "@@ -{},{} +{},{} @@\n",
-            from + 1,
-            to - from,
-            j - lead + 1,
-            to - from - di + dj
-        ));
-        let mut lines = |mark: char, of: Option<&[&str]>| {
-            for l in of.unwrap_or_default() {
-                out.push_str(&format!("{mark}{}\n", dualplane_base::text::printable(l)));
-            }
-        };
-        lines(' ', a.get(from..i));
-        lines('-', a.get(i..i + di));
-        lines('+', b.get(j..j + dj));
-        lines(' ', a.get(i + di..to));
-    }
-    out
+    let name = printable(file.trim_start_matches('/'));
+    let diff = TextDiff::from_lines(before, after);
+    let (old, new) = (format!("a/{name}"), format!("b/{name}"));
+    let text = diff.unified_diff().context_radius(CONTEXT).header(&old, &new).to_string();
+    text.split_inclusive('\n')
+        .map(|l| l.strip_suffix('\n').map_or_else(|| printable(l).into(), |l| format!("{}\n", printable(l))))
+        .collect()
 }
 
 #[cfg(test)]
@@ -139,10 +108,10 @@ mod tests {
     fn a_patch_shows_single_lines() {
         let before = "a: 1\nb: 2\nc: 3\nd: 4\ne: 5\n";
         let after = "a: 1\nb: 2\nc: 9\nd: 4\ne: 5\nf: 6\n";
-        assert_eq!(
-            patch("x.yaml", before, after),
-            "--- a/x.yaml\n+++ b/x.yaml\n@@ -1,5 +1,5 @@\n a: 1\n b: 2\n-c: 3\n+c: 9\n d: 4\n e: 5\n@@ -3,3 +3,4 @@\n c: 3\n d: 4\n e: 5\n+f: 6\n"
-        );
+        // Changes whose surroundings meet are one hunk.
+        let want =
+            "--- a/x.yaml\n+++ b/x.yaml\n@@ -1,5 +1,6 @@\n a: 1\n b: 2\n-c: 3\n+c: 9\n d: 4\n e: 5\n+f: 6\n";
+        assert_eq!(patch("x.yaml", before, after), want);
     }
 
     #[test]

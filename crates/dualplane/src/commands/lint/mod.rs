@@ -1,6 +1,8 @@
 //! `dualplane lint PATH...`: rules for manifests of model servers. Files are read here; `dualplane-lint` knows objects only.
 
 mod fixes;
+#[cfg(feature = "live")]
+mod live;
 mod scan;
 mod walk;
 
@@ -10,8 +12,10 @@ use dualplane_base::json::pretty;
 use dualplane_lint::report::{
     Report, explain, explain_json, github, gitlab, json, junit, sarif, table, text,
 };
-use dualplane_lint::{Baseline, Ignores, Linter, Options, Rules, Severity, policy};
+use dualplane_lint::{Baseline, Finding, Ignores, Linter, Options, Rules, Severity, policy};
 
+#[cfg(not(feature = "live"))]
+use self::no_cluster as live;
 use super::Failure;
 use crate::args::{Emit, FailOn, Least, LintArgs, LintFormat};
 use crate::exit::{self, Code};
@@ -30,6 +34,11 @@ pub(super) fn run(args: &LintArgs) -> Result<Code, Failure> {
         output::write(&table())?;
         return Ok(exit::OK);
     }
+    let c = &args.cluster;
+    if !args.live && (c.namespace.is_some() || c.context.is_some() || c.kubeconfig.is_some()) {
+        let why = "--namespace, --context and --kubeconfig name a cluster, and files have none; add --live to check a cluster";
+        return Err(Failure::Flag { flag: "lint", why: why.to_owned() });
+    }
     let options = options(args)?;
     if let Some(Emit::Policy) = args.emit {
         let wanted = policy::rules().filter(|r| {
@@ -43,14 +52,15 @@ pub(super) fn run(args: &LintArgs) -> Result<Code, Failure> {
     let ignores = ignores(args)?;
     let baseline = args.baseline.as_deref().map(baseline).transpose()?;
     let linter = Linter::new(&options);
-    let mut report = scan::scan(&args.paths, &linter, |f| {
-        ignores.hold(f) || baseline.as_ref().is_some_and(|b| b.holds(f))
-    })?;
+    let held = |f: &Finding| ignores.hold(f) || baseline.as_ref().is_some_and(|b| b.holds(f));
+    let mut report =
+        if args.live { live::scan(args, &linter, held)? } else { scan::scan(&args.paths, &linter, held)? };
     if linter.dropped() {
         let note = "more than 20,000 servers or autoscalers: the rest are not held against each other; lint namespace by namespace";
         report.notes.push(note.to_owned());
     }
-    if report.objects == 0
+    if report.live.is_none()
+        && report.objects == 0
         && report.unread.is_empty()
         && report.other_kinds.is_empty()
         && report.other_documents == 0
@@ -173,4 +183,18 @@ fn small(path: &Path) -> Result<String, Failure> {
         return Err(Failure::OwnKnowledge { path: path.into(), why });
     }
     std::fs::read_to_string(path).map_err(unreadable)
+}
+
+/// This build reads files only.
+#[cfg(not(feature = "live"))]
+mod no_cluster {
+    use dualplane_lint::report::Report;
+    use dualplane_lint::{Finding, Linter};
+
+    use crate::args::LintArgs;
+    use crate::commands::Failure;
+
+    pub(super) fn scan(_: &LintArgs, _: &Linter, _: impl Fn(&Finding) -> bool) -> Result<Report, Failure> {
+        Err(Failure::NotBuilt("lint --live"))
+    }
 }

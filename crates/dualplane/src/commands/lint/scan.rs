@@ -28,6 +28,7 @@ const MAX_KINDS: usize = 200;
 enum Work {
     Text(String, Document),
     Value(Source, String, Value),
+    Unread(Unread),
 }
 
 /// What a batch gave.
@@ -61,11 +62,11 @@ pub(super) fn scan(
         let held = &held;
         let merged = scope.spawn(move || merge(&given, held));
         let files = walked.files.len();
-        let read = feed(&walked.files, to_workers);
+        feed(&walked.files, to_workers);
         let mut report = merged.join().unwrap_or_default();
         report.files = u64::try_from(files).unwrap_or(u64::MAX);
-        read.map(|()| report)
-    })?;
+        report
+    });
     add(&mut report, linter.end(), &held);
     report.notes.extend(walked.notes);
     report.findings.sort_by(|a, b| {
@@ -91,6 +92,11 @@ impl Feeder {
         }
     }
 
+    /// It goes the way of all documents, so that it stands in its place.
+    fn unread(&mut self, file: &str, line: u64, why: String) {
+        self.add(Work::Unread(Unread { file: file.to_owned(), document: 1, line, why }), 0);
+    }
+
     fn flush(&mut self) {
         let batch = std::mem::take(&mut self.batch);
         self.size = 0;
@@ -102,13 +108,14 @@ impl Feeder {
     }
 }
 
-fn feed(files: &[PathBuf], to: SyncSender<(u64, Vec<Work>)>) -> Result<(), Failure> {
+fn feed(files: &[PathBuf], to: SyncSender<(u64, Vec<Work>)>) {
     let mut feeder = Feeder { to, number: 0, batch: Vec::new(), size: 0 };
     for path in files {
-        file(path, &mut feeder).map_err(|source| Failure::Unreadable { path: path.clone(), source })?;
+        if let Err(e) = file(path, &mut feeder) {
+            feeder.unread(&path.display().to_string(), 1, format!("it cannot be read: {e}"));
+        }
     }
     feeder.flush();
-    Ok(())
 }
 
 fn file(path: &Path, feeder: &mut Feeder) -> io::Result<()> {
@@ -146,10 +153,7 @@ fn json_items(reader: impl BufRead, name: &str, feeder: &mut Feeder) {
     });
     if let Err(e) = result {
         let line = u64::try_from(e.line()).unwrap_or(1).max(1);
-        let document = Document { number: 1, line, text: String::new(), too_long: false, binary: false };
-        // It goes the way of all documents, so that it stands in its place.
-        let why = Document { text: format!("\u{0}{e}"), ..document };
-        feeder.add(Work::Text(name.to_owned(), why), 0);
+        feeder.unread(name, line, format!("it is not JSON: {e}"));
     }
 }
 
@@ -161,6 +165,7 @@ fn worker(work: &Mutex<Receiver<(u64, Vec<Work>)>>, to: &SyncSender<(u64, Given)
         for one in batch {
             match one {
                 Work::Text(file, document) => text(&file, &document, linter, &mut given),
+                Work::Unread(unread) => given.unread.push(unread),
                 Work::Value(source, pointer, value) => {
                     let mut object = Object::new(value, source);
                     object.pointer = pointer;
@@ -178,10 +183,6 @@ fn text(file: &str, document: &Document, linter: &Linter, given: &mut Given) {
     let mut unread = |line, why: String| {
         given.unread.push(Unread { file: file.to_owned(), document: document.number, line, why });
     };
-    if let Some(why) = document.text.strip_prefix('\u{0}') {
-        unread(document.line, format!("it is not JSON: {why}"));
-        return;
-    }
     let parsed = parse(file, document);
     match parsed.problem {
         Some(Problem::Broken { line, why }) => unread(line, why),
@@ -253,7 +254,7 @@ fn merge(from: &Receiver<(u64, Given)>, held: &(impl Fn(&Finding) -> bool + Sync
     report
 }
 
-fn add(report: &mut Report, outcome: Outcome, held: &(impl Fn(&Finding) -> bool + Sync)) {
+pub(super) fn add(report: &mut Report, outcome: Outcome, held: &(impl Fn(&Finding) -> bool + Sync)) {
     report.suppressed += outcome.suppressed;
     for f in outcome.findings {
         if held(&f) {

@@ -57,12 +57,13 @@ fn folder(dir: &Path, depth: usize, out: &mut Walked) {
                     folder(&entry.path(), depth + 1, out);
                 }
             }
-            Ok(t) if t.is_file() && !chart => {
-                if [".yaml", ".yml", ".json", ".pbtxt"].iter().any(|e| name.ends_with(e)) {
-                    out.files.push(entry.path());
-                }
-            }
+            Ok(t) if t.is_file() && !chart && is_manifest(&name) => out.files.push(entry.path()),
             _ => {}
         }
     }
+}
+
+/// By the end of a name in small letters.
+fn is_manifest(name: &str) -> bool {
+    [".yaml", ".yml", ".json", ".pbtxt"].iter().any(|e| name.ends_with(e))
 }
