@@ -96,6 +96,15 @@ Examples:
   dualplane lint --explain shm-missing
   dualplane lint --emit policy | kubectl apply -f -";
 
+pub(super) const RULES: &str = "\
+Examples:
+  dualplane rules --engine vllm > /etc/prometheus/rules/dualplane.yaml
+  dualplane rules -o prometheusrule -n monitoring --label release=prometheus | kubectl apply -f -
+  dualplane rules --set host_memory_ratio=85% --set ttft_seconds=2 --for 15m
+  dualplane rules > rules.yaml
+  dualplane rules --tests > tests.yaml    then: promtool test rules tests.yaml
+  dualplane rules --explain host-memory-near-limit";
+
 pub(super) const EXPLAIN: &str = "\
 Examples:
   dualplane explain host_oom_killed

@@ -8,6 +8,7 @@ mod lint;
 mod map;
 mod place;
 mod preflight;
+mod rules;
 mod top;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub(crate) use self::lint::{Emit, FailOn, Least, LintArgs, LintFormat};
 pub(crate) use self::map::{MapArgs, MapFormat};
 pub(crate) use self::place::with_place_of_flags;
 pub(crate) use self::preflight::{CheckFormat, PreflightArgs};
+pub(crate) use self::rules::{RulesArgs, RulesFormat};
 pub(crate) use self::top::{SortBy, TopArgs, TopFormat};
 
 /// Find out which memory killed a GPU model-serving pod, host RAM or VRAM, which error came first, and what to change
@@ -73,6 +75,9 @@ pub(crate) enum Command {
     /// Check manifests of model servers for what will run out of memory, and print the exact fix
     #[command(after_help = examples::LINT)]
     Lint(LintArgs),
+    /// Print alerts and recording rules for Prometheus over both memory planes, with tests for promtool
+    #[command(after_help = examples::RULES)]
+    Rules(RulesArgs),
     /// Explain a failure class, a rule of the verdict, an Xid code or a log signature, with sources
     #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArgs),

@@ -48,9 +48,15 @@ const LINT: &[&[&str]] = &[
     &["examples"],
 ];
 
+/// Alerts for Prometheus.
+const ALERTS: &[&[&str]] =
+    &[&["rule"], &["expression", "quantity"], &["select"], &["emit"], &["examples", "show"]];
+
 #[test]
 fn modules_use_lower_layers_only() {
-    for (name, layers) in [("core", CORE), ("plan", PLAN), ("report", REPORT), ("lint", LINT)] {
+    for (name, layers) in
+        [("core", CORE), ("plan", PLAN), ("report", REPORT), ("lint", LINT), ("alerts", ALERTS)]
+    {
         let graph = read(&root().join(format!("crates/dualplane-{name}/src")));
         assert!(graph.values().any(|uses| !uses.is_empty()), "{graph:?}");
         assert_eq!(broken(&graph, layers), Vec::<String>::new(), "dualplane-{name}");

@@ -45,6 +45,7 @@ mod proofs;
 mod real_oom;
 mod recorded;
 mod releases;
+mod rules_alerts;
 mod schema;
 mod secret;
 mod tidy;

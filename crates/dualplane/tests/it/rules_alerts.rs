@@ -1,0 +1,150 @@
+//! `dualplane rules`: what it prints is what Prometheus takes, and every alert does what its cases say, by promtool.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::harness::{code, root, run, stderr, stdout};
+use crate::schema::follows;
+
+const ENGINES: [&str; 7] = ["vllm", "sglang", "tgi", "tensorrt-llm", "triton", "llama.cpp", "ray"];
+/// Alerts that are off by default.
+const OPTIONAL: &str = "gpu-busy";
+
+fn has_promtool() -> bool {
+    let there = Command::new("promtool").arg("--version").output().is_ok_and(|o| o.status.success());
+    if !there {
+        eprintln!("SKIPPED: no promtool");
+    }
+    there
+}
+
+fn promtool(dir: &Path, args: &[&str]) {
+    let o = Command::new("promtool").args(args).current_dir(dir).output().unwrap();
+    assert!(o.status.success(), "promtool {args:?}\n{}{}", stdout(&o), stderr(&o));
+}
+
+fn printed(args: &[&str]) -> String {
+    let o = run(&[&["rules"], args].concat());
+    assert_eq!(code(&o), 0, "{args:?}: {}", stderr(&o));
+    stdout(&o)
+}
+
+/// The rules of a selection and, if asked for, their tests.
+fn hold(args: &[&str], tests: bool) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("rules.yaml"), printed(args)).unwrap();
+    promtool(dir.path(), &["check", "rules", "rules.yaml"]);
+    if tests {
+        let text = printed(&[args, &["--tests"]].concat());
+        assert!(text.contains("promql_expr_test"), "{args:?}: no tests");
+        std::fs::write(dir.path().join("tests.yaml"), text).unwrap();
+        promtool(dir.path(), &["test", "rules", "tests.yaml"]);
+    }
+}
+
+#[test]
+fn every_alert_fires_and_stays_silent_where_it_must() {
+    if has_promtool() {
+        hold(&["--enable", OPTIONAL], true);
+    }
+}
+
+/// Records have other expressions then: the cases of the engine's queue and cache are held against them.
+#[test]
+fn rules_of_each_engine_alone_hold() {
+    if !has_promtool() {
+        return;
+    }
+    for engine in ENGINES {
+        hold(&["--engine", engine, "--enable", OPTIONAL], false);
+        let alerts = "kv-cache-full,queue-long,vram-high,reject-burst,ttft-high";
+        let all = printed(&["--engine", engine, "-o", "json"]);
+        let all: Value = serde_json::from_str(&all).unwrap();
+        let there = |id: &&str| all["alerts"].as_array().unwrap().iter().any(|a| a["id"] == **id);
+        let own: Vec<&str> = alerts.split(',').filter(there).collect();
+        assert!(own.len() >= 2, "{engine}: {own:?}");
+        hold(&["--engine", engine, "--alert", &own.join(",")], true);
+    }
+}
+
+#[test]
+fn a_healthy_day_fires_nothing() {
+    if !has_promtool() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("rules.yaml"), printed(&["--enable", OPTIONAL])).unwrap();
+    std::fs::copy(root().join("testdata/alerts/healthy-day.yaml"), dir.path().join("day.yaml")).unwrap();
+    promtool(dir.path(), &["test", "rules", "day.yaml"]);
+}
+
+#[test]
+fn forms_are_what_their_readers_expect() {
+    let rule = printed(&["-o", "prometheusrule", "-n", "monitoring", "--label", "release=prometheus"]);
+    for line in ["kind: PrometheusRule", "  namespace: monitoring", "    release: prometheus"] {
+        assert!(rule.lines().any(|l| l == line), "{line}\n{rule}");
+    }
+    assert!(
+        printed(&["-o", "values"]).starts_with("additionalPrometheusRulesMap:\n  dualplane:\n    groups:\n")
+    );
+    let json: Value = serde_json::from_str(&printed(&["-o", "json"])).unwrap();
+    follows(&json, "alerts");
+    assert!(json["alerts"].as_array().unwrap().len() >= 30);
+    let text = printed(&["-o", "text", "--alert", "xid"]);
+    assert!(text.contains("critical") && text.contains("1 alert and 1 recording rule"), "{text}");
+    let explained = printed(&["--explain", "DualplaneXid"]);
+    assert!(
+        explained.contains("runbook:  dualplane runbook xid_hardware") && explained.contains("source:"),
+        "{explained}"
+    );
+    let explained: Value = serde_json::from_str(&printed(&["--explain", "xid", "-o", "json"])).unwrap();
+    assert_eq!(explained["sources"], serde_json::json!(["agent", "dcgm"]));
+}
+
+#[test]
+fn wrong_words_are_answered_with_near_ones() {
+    for (args, says) in [
+        (&["--alert", "xids"][..], "did you mean xid"),
+        (&["--explain", "kv-full"], "did you mean kv-cache-full"),
+        (&["--disable", "nothing-like-it"], "is no alert"),
+        (&["--engine", "vlm"], "`vlm` is no engine: did you mean vllm"),
+        (&["--source", "vllm"], "is no source"),
+        (&["--set", "kv_ration=0.9"], "did you mean kv_ratio"),
+        (&["--set", "kv_ratio=95"], "kv_ratio=95: give a share"),
+        (&["--set", "kv_ratio"], "NAME=VALUE"),
+        (&["--for", "ten"], "is no duration"),
+        (&["--alert", "xid", "--source", "ksm"], "no alert is left"),
+        (&["--tests", "--for", "5m"], "cannot be used with"),
+    ] {
+        let o = run(&[&["rules"], args].concat());
+        assert_eq!(code(&o), 2, "{args:?}: {}", stdout(&o));
+        assert!(stderr(&o).contains(says), "{args:?}: {}", stderr(&o));
+    }
+}
+
+/// `EXPECTORATE=overwrite cargo test -p dualplane --test it rules_alerts` writes the tables anew.
+#[test]
+fn the_tables_of_the_manual_are_what_the_program_lists() {
+    let page = root().join("docs/alerts.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (head, rest) = text.split_once("writes these tables -->\n").unwrap();
+    let (_, tail) = rest.split_once("<!-- end -->").unwrap();
+    let new = format!("{head}writes these tables -->\n\n{}\n<!-- end -->{tail}", printed(&["--list"]));
+    expectorate::assert_contents(page, &new);
+}
+
+/// The runbooks of alerts are the pages that reports link.
+#[test]
+fn links_to_runbooks_are_those_of_reports() {
+    let json: Value = serde_json::from_str(&printed(&["-o", "json"])).unwrap();
+    let mut seen = 0;
+    for a in json["alerts"].as_array().unwrap() {
+        let Some(url) = a["runbook_url"].as_str() else { continue };
+        let class = dualplane_base::Class::ALL.iter().find(|c| a["class"] == c.as_str()).unwrap();
+        assert_eq!(url, dualplane_report::runbook::link(*class));
+        seen += 1;
+    }
+    assert!(seen >= 25, "{seen}");
+}
