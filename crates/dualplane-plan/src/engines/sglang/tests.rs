@@ -1,5 +1,6 @@
 //! Against what SGLang printed, and against the rules of its source.
 
+use super::cells::Setting;
 use super::*;
 use crate::launch::SglangFlags;
 use crate::model::ModelFiles;
