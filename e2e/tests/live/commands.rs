@@ -93,6 +93,9 @@ metadata: {name: llm, namespace: e2e-commands}
 spec: {minAvailable: 0, selector: {matchLabels: {app: commands}}}
 "#;
 
+/// The limit of its pod.
+const OF_POD: &str = "      resources: {limits: {memory: 64Mi}}\n";
+
 /// What the makers' tools take: every option and value that a command may have, and what they print for it.
 /// nvidia-smi(1) 610, dcgmi of DCGM 4, amd-smi 26, xpu-smi 2.0, npu-smi and hl-smi of their manuals, helm 3, lspci(8), ipmitool(1).
 const TOOLS: &[(&str, &str)] = &[
@@ -256,8 +259,12 @@ struct Here {
 impl Here {
     fn up() -> Self {
         let of_keda = "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: llm, namespace: e2e-commands}\n";
+        // Limits of a pod came after 1.30.
+        let of_pod = succeeds(&["explain", "pod.spec.resources"]);
+        assert!(OBJECTS.contains(OF_POD));
+        let objects = if of_pod { OBJECTS.to_owned() } else { OBJECTS.replace(OF_POD, "") };
         for revision in ["1", "2"] {
-            create(&OBJECTS.replace("REVISION", revision));
+            create(&objects.replace("REVISION", revision));
             kubectl(&["rollout", "status", "-n", NS, "deploy/llm", "--timeout=90s"]);
         }
         kubectl(&["wait", "crd/scaledobjects.keda.sh", "--for=condition=Established", "--timeout=30s"]);
