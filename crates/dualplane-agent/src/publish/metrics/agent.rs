@@ -7,7 +7,7 @@ use crate::view::View;
 const INCIDENTS: Family = counter(
     "dualplane_incidents_total",
     "class plane kind",
-    "Incidents noticed since the agent started, by verdict.",
+    "Incidents since the agent started, by verdict; counted once they are judged, or once it is clear that they will not be.",
 );
 
 const LAST: Family = gauge(

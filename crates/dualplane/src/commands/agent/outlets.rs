@@ -8,7 +8,7 @@ use std::time::Duration;
 use dualplane_agent::health::{Health, Level, line_of};
 use dualplane_agent::publish::{
     Access as Seen, Counts, Deliveries, Directory, EventSink, Method, Options, Server, Shared, Sink,
-    Verdicts, Web, WebConfig, read_headers,
+    Tally, Verdicts, Web, WebConfig, read_headers,
 };
 use dualplane_agent::recorder::{Recorder, incidents_dir};
 use dualplane_core::knowledge::Knowledge;
@@ -35,6 +35,7 @@ pub(super) struct Outlets {
     kept: u64,
     round_time: Duration,
     rounds: u64,
+    tally: Option<Tally>,
     /// What the incidents were at some revision of their folder's index.
     verdicts: (Option<u64>, Arc<Verdicts>),
 }
@@ -73,6 +74,7 @@ impl Outlets {
             kept: 0,
             round_time: Duration::ZERO,
             rounds: 0,
+            tally: None,
             verdicts: (None, Arc::default()),
         })
     }
@@ -154,7 +156,8 @@ impl Outlets {
             ..Counts::default()
         };
         if self.verdicts.0 != Some(store.revision()) {
-            self.verdicts = (Some(store.revision()), Arc::new(Verdicts::of(store.all().rev())));
+            let tally = self.tally.get_or_insert_with(|| Tally::new(store.all()));
+            self.verdicts = (Some(store.revision()), Arc::new(tally.look(store.all().rev())));
         }
         out.verdicts = Arc::clone(&self.verdicts.1);
         Some(out)
