@@ -74,7 +74,7 @@ fn a_rank_that_tells_of_another_one_leads_to_its_pod() {
     let told = run(&["triage", "pod/rank-0", "-n", NS, "-o", "json"]).ok().json();
     assert_eq!(told["verdict"]["class"], "unknown", "{told}");
     let asked = |gap: &Value| gap["what"] == "the pods of the other ranks";
-    let missing = told["verdict"]["missing"].as_array().cloned().unwrap_or_default();
+    let missing = told["missing"].as_array().cloned().unwrap_or_default();
     let command = missing.iter().find(|g| asked(g)).unwrap_or_else(|| panic!("{missing:?}"));
     let command = command["command"].as_str().unwrap();
     let words: Vec<&str> = command.split(' ').collect();
