@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::harness::{Ran, create, dualplane, kubectl, root, succeeds};
+use crate::harness::{Ran, create, dualplane, kubectl, root, succeeds, until};
 use crate::templates::{self, Template};
 
 const NS: &str = "e2e-commands";
@@ -46,7 +46,7 @@ spec:
           echo "KV cache size: 1,024 tokens"
           [ -e /state/seen ] || { touch /state/seen; echo first; exit 1; }
           mkdir -p /www && echo 'vllm:num_requests_running 1' > /www/metrics
-          exec httpd -f -p 8000 -h /www
+          httpd -f -p 8000 -h /www & wait $!; exit 1
         resources: {limits: {memory: 48Mi}}
         volumeMounts: [{name: state, mountPath: /state}]
       volumes: [{name: state, emptyDir: {}}]
@@ -277,7 +277,10 @@ impl Here {
             let pods = pods["items"].as_array().unwrap().clone();
             let ready = |p: &&Value| {
                 let s = &p["status"]["containerStatuses"][0];
-                s["restartCount"] == 1 && s["ready"] == true && p["metadata"]["deletionTimestamp"].is_null()
+                s["restartCount"] == 1
+                    && s["ready"] == true
+                    && s["lastState"]["terminated"].is_object()
+                    && p["metadata"]["deletionTimestamp"].is_null()
             };
             if let [p] = &pods[..]
                 && ready(&p)
@@ -296,6 +299,22 @@ impl Here {
             std::fs::set_permissions(&file, p).unwrap();
         }
         Self { pod, tools }
+    }
+
+    /// A kubelet may drop a dead container while the pod lives on, and its log with it: another one is made then.
+    fn ended_once(&self) {
+        let status = |path: &str| {
+            let path = format!("jsonpath={{.status.containerStatuses[0]{path}}}");
+            kubectl(&["get", "pod", &self.pod, "-n", NS, "-o", &path])
+        };
+        if succeeds(&["logs", &self.pod, "-n", NS, "-c", "server", "--previous"]) {
+            return;
+        }
+        let before = status(".restartCount");
+        let _ = succeeds(&["exec", &self.pod, "-n", NS, "-c", "server", "--", "killall", "httpd"]);
+        until("the server does not come back", || {
+            (status(".restartCount") != before && status(".ready") == "true").then_some(())
+        });
     }
 
     fn names(&self, workload: &'static str) -> Vec<(&str, &str)> {
@@ -385,7 +404,12 @@ fn every_printed_command_runs() {
         };
         for w in workloads {
             ran += 1;
-            if let Err(why) = here.run(t, w) {
+            // Streams of kubectl break, with words of its own; a command that is wrong is wrong again.
+            let tried = here.run(t, w).or_else(|_| {
+                here.ended_once();
+                here.run(t, w)
+            });
+            if let Err(why) = tried {
                 failed.push(format!("{} {}\n    {why}", t.run, t.text));
             }
             if t.text.contains("kubectl create -f -") {
