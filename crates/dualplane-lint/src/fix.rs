@@ -57,7 +57,7 @@ fn plain(value: &Value) -> Option<String> {
         Value::Number(_) | Value::Bool(_) => value.to_string(),
         _ => return None,
     };
-    let safe = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
+    let safe = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-/=".contains(c));
     let number = value.is_string()
         && (text.parse::<f64>().is_ok() || matches!(text.as_str(), "true" | "false" | "null"));
     safe.then(|| if number { format!("\"{text}\"") } else { text })

@@ -19,6 +19,8 @@ pub struct Pasteable {
     pub answer: Answer,
     /// In words.
     pub changed: Vec<String>,
+    /// The same as flags with their values.
+    pub flags: Vec<(&'static str, String)>,
 }
 
 /// Finds it.
@@ -39,9 +41,9 @@ pub fn pasteable(
     let first = answer(named, &line, placed, calibration)?;
     let plan = first.plan.as_ref().map_err(Clone::clone)?;
     if first.verdict() == Verdict::Fits {
-        return Ok(Pasteable { answer: first, changed: Vec::new() });
+        return Ok(Pasteable { answer: first, changed: Vec::new(), flags: Vec::new() });
     }
-    let mut changed = Vec::new();
+    let (mut changed, mut flags) = (Vec::new(), Vec::new());
     let step = first.stages.ending.as_ref().map(|e| e.step);
     if line.launch.engine == EngineKind::Vllm && step != Some(Step::Load) {
         let asked = plan.gpu.requested_bytes as f64 / plan.gpu.total_bytes.max(1) as f64;
@@ -56,6 +58,7 @@ pub fn pasteable(
                     Some(Step::Context | Step::Graphs | Step::WarmUp)
                 ) {
                     changed.push(format!("--gpu-memory-utilization {share} instead of {asked:.3}"));
+                    flags.push(("--gpu-memory-utilization", share.to_string()));
                     break;
                 }
             }
@@ -74,10 +77,11 @@ pub fn pasteable(
                 line.launch.max_model_len = MaxModelLen::Tokens(len);
                 a = answer(named, &line, placed, calibration)?;
                 changed.push(format!("--max-model-len {} instead of {}", thousands(len), thousands(before)));
+                flags.push(("--max-model-len", len.to_string()));
             }
         }
         if a.verdict() == Verdict::Fits {
-            return Ok(Pasteable { answer: a, changed });
+            return Ok(Pasteable { answer: a, changed, flags });
         }
     }
     let why = first.stages.ending.as_ref().map_or_else(

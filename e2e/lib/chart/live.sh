@@ -27,10 +27,16 @@ dry_runs() {
     until_true 20 "PrometheusRule" kc get prometheusrules -A
     for file in "$CHART/values.yaml" "$CHART"/ci/*-values.yaml; do
         expect "the API server takes $(basename "$file")" dry_run "$file"
+        expect "lint finds nothing in it" lint_clean "$file"
     done
     expect "the chart's rules are those of the program" same_rules
 }
 dry_run() { render -f "$1" | kc create --dry-run=server --validate=strict -f -; }
+
+# Ends with 17 or 18 where it finds something.
+lint_clean() {
+    grep -q "found 0 errors, 0 warnings and 0 notes" < <(render -f "$1" | "${DUALPLANE:-$E2E/../target/release/dualplane}" lint -)
+}
 
 # The chart fills its rules as the program does, and Prometheus takes them.
 same_rules() {

@@ -16,7 +16,7 @@ pub(super) fn settings_rejected(s: &Server<'_>) -> Option<Said> {
 }
 
 /// The end of a start that fails on the card for certain.
-fn refused(s: &Server<'_>) -> Option<(String, String)> {
+fn refused(s: &Server<'_>) -> Option<Said> {
     let planned = s.plan.as_ref()?;
     let answer = planned.answer.as_ref()?;
     let plan = answer.plan.as_ref().ok().filter(|p| !p.estimated)?;
@@ -32,9 +32,9 @@ fn refused(s: &Server<'_>) -> Option<(String, String)> {
     let named = planned.model.as_ref()?;
     let message = format!("{} on {}: {}", named.id, answer.gpu.name, e.why);
     let placed = dualplane_plan::card::Placed { gpu: answer.gpu.clone(), unknown: Vec::new() };
-    let changed = pasteable(named, planned.line(), &placed, None).ok().map(|p| p.changed);
-    let fix = match changed.filter(|c| !c.is_empty()) {
-        Some(changed) => format!("set {}", changed.join(", ")),
+    let near = pasteable(named, planned.line(), &placed, None).ok().filter(|p| !p.changed.is_empty());
+    let fix = match &near {
+        Some(p) => format!("set {}", p.changed.join(", ")),
         None => {
             // Whole cards until the weights and a tenth of each card for the rest fit.
             let all = plan.gpu.weights_bytes.low.saturating_mul(planned.line().launch.tp.max(1));
@@ -49,21 +49,20 @@ fn refused(s: &Server<'_>) -> Option<(String, String)> {
             )
         }
     };
-    Some((message, fix))
+    let flags = near.map(|p| p.flags).unwrap_or_default();
+    Some(Said::new(message, fix).flags(s.c, &flags))
 }
 
 pub(super) fn card_too_small(s: &Server<'_>) -> Option<Said> {
     if s.plan.as_ref()?.workload.mig.is_some() {
         return None;
     }
-    let (message, fix) = refused(s)?;
-    Some(Said::new(message, fix).at("/args"))
+    Some(refused(s)?.at("/args"))
 }
 
 pub(super) fn mig_too_small(s: &Server<'_>) -> Option<Said> {
     s.plan.as_ref()?.workload.mig.as_ref()?;
-    let (message, fix) = refused(s)?;
-    Some(Said::new(message, fix).at("/resources/limits"))
+    Some(refused(s)?.at("/resources/limits"))
 }
 
 /// GPUs that one pod holds, where nothing joins pods.

@@ -11,6 +11,10 @@ use super::{Said, Server};
 /// Above it, less than 3 % of a card are left for CUDA's context, graphs and collectives, which no engine counts.
 const SHARE: f64 = 0.97;
 
+const UTILIZATION: &str = "--gpu-memory-utilization";
+/// vLLM's own default from 0.20 on.
+const LESS: &str = "0.92";
+
 fn share(s: &Server<'_>) -> Option<f64> {
     let l = &s.plan.as_ref()?.line().launch;
     let planned = s.plan.as_ref()?;
@@ -27,7 +31,8 @@ pub(super) fn share_too_high(s: &Server<'_>) -> Option<Said> {
          does not count: a request ends it with an out-of-memory error",
         (1.0 - share) * 100.0
     );
-    Some(Said::new(message, "set --gpu-memory-utilization 0.92").at("/args"))
+    let said = Said::new(message, format!("set {UTILIZATION} {LESS}")).at("/args");
+    Some(said.flags(s.c, &[(UTILIZATION, LESS.to_owned())]))
 }
 
 pub(super) fn edge_of_three(s: &Server<'_>) -> Option<Said> {

@@ -26,13 +26,13 @@ pub(crate) struct Said {
     pub(crate) fix: String,
     /// Pointer below what was looked at.
     pub(crate) at: &'static str,
-    /// The fix as a value, by a pointer below what was looked at.
-    pub(crate) set: Option<(&'static str, Value)>,
+    /// The fix as values, by pointers below what was looked at.
+    pub(crate) set: Vec<(String, Value)>,
 }
 
 impl Said {
     fn new(message: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { message: message.into(), fix: fix.into(), at: "", set: None }
+        Self { message: message.into(), fix: fix.into(), at: "", set: Vec::new() }
     }
 
     fn at(self, at: &'static str) -> Self {
@@ -40,8 +40,35 @@ impl Said {
     }
 
     fn set(self, at: &'static str, value: impl Into<Value>) -> Self {
-        Self { set: Some((at, value.into())), at, ..self }
+        Self { set: vec![(at.to_owned(), value.into())], at, ..self }
     }
+
+    /// Flags with other values, where each stands in the container as a word of its own.
+    fn flags(self, container: &Value, flags: &[(&'static str, String)]) -> Self {
+        let set: Option<Vec<_>> = flags.iter().map(|(name, value)| flag(container, name, value)).collect();
+        Self { set: set.unwrap_or_default(), ..self }
+    }
+}
+
+/// Where a flag's value stands, and what must stand there instead. None where the flag is missing, stands twice or is a part of
+/// a script: the text around it is the shell's.
+fn flag(container: &Value, name: &str, value: &str) -> Option<(String, Value)> {
+    let mut found = Vec::new();
+    for key in ["command", "args"] {
+        let list = container.get(key).and_then(Value::as_array);
+        // A word that is no text would shift the others.
+        let words: Vec<&str> = list.into_iter().flatten().map(|w| w.as_str().unwrap_or_default()).collect();
+        for (i, word) in words.iter().enumerate() {
+            if *word == name && words.get(i + 1).is_some() {
+                found.push((format!("/{key}/{}", i + 1), Value::from(value)));
+            } else if word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')) {
+                found.push((format!("/{key}/{i}"), Value::from(format!("{name}={value}"))));
+            } else if word.contains(name) && word.contains(char::is_whitespace) {
+                return None;
+            }
+        }
+    }
+    found.pop().filter(|_| found.is_empty())
 }
 
 /// A server with what is known of it.

@@ -28,10 +28,10 @@ pub(crate) struct RulesArgs {
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) set: Vec<(String, String)>,
     /// Namespace of the PrometheusRule
-    #[arg(short, long, value_name = "NS")]
+    #[arg(short, long, value_name = "NS", value_parser = namespace)]
     pub(crate) namespace: Option<String>,
     /// A label of the PrometheusRule, such as the one by which your Prometheus selects rules
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
     pub(crate) label: Vec<(String, String)>,
     /// Print tests for promtool instead, which read the rules from a file with this name
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "rules.yaml", conflicts_with_all = ["set", "hold"])]
@@ -69,5 +69,32 @@ fn pair(text: &str) -> Result<(String, String), String> {
     match name.is_empty() || value.is_empty() {
         true => Err("give NAME=VALUE".to_owned()),
         false => Ok((name.to_owned(), value.to_owned())),
+    }
+}
+
+/// As the API server takes it (RFC 1123).
+fn namespace(text: &str) -> Result<String, String> {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let whole = text.len() <= 63 && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-');
+    match whole && !text.is_empty() {
+        true => Ok(text.to_owned()),
+        false => Err("give a name of lower-case letters, digits and dashes".to_owned()),
+    }
+}
+
+/// As the API server takes it: a name may have a domain in front, and both are short.
+fn label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = pair(text)?;
+    let word = |t: &str| {
+        let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        t.len() <= 63
+            && t.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+            && edge(t.chars().next())
+            && edge(t.chars().last())
+    };
+    let (domain, own) = name.split_once('/').unwrap_or(("a", &name));
+    match word(own) && domain.split('.').all(|part| namespace(part).is_ok()) && word(&value) {
+        true => Ok((name, value)),
+        false => Err("a label has letters, digits, dashes, dots and underscores, 63 at most".to_owned()),
     }
 }

@@ -21,6 +21,13 @@ pub(super) fn run(args: &RulesArgs) -> Result<Code, Failure> {
         output::write(&show::table())?;
         return Ok(exit::OK);
     }
+    if args.output != RulesFormat::Prometheusrule || args.tests.is_some() {
+        let of_object = [("--namespace", args.namespace.is_some()), ("--label", !args.label.is_empty())];
+        if let Some((flag, _)) = of_object.into_iter().find(|(_, given)| *given) {
+            let why = "it belongs to an object of Kubernetes: add -o prometheusrule".to_owned();
+            return Err(Failure::Flag { flag, why });
+        }
+    }
     let selection = select(&Options {
         engines: args.engine.clone(),
         sources: args.source.clone(),

@@ -142,6 +142,48 @@ fn fixes_change_single_values_and_keep_comments() {
     assert_eq!(std::fs::read_to_string(&at).unwrap(), text.replace("Seconds: 5 ", "Seconds: 120 "));
 }
 
+/// A flag is a value where it is a word of its own; what a shell reads is left alone.
+#[test]
+fn fixes_change_flags_where_they_stand_alone() {
+    let with = |args: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: llm}}\nspec:\n  containers:\n  - name: server\n    \
+             image: vllm/vllm-openai:v0.11.2\n{args}    resources: {{limits: {{memory: 32Gi, nvidia.com/gpu: 1}}}}\n"
+        )
+    };
+    let fixed = |args: &str| {
+        let d = dir(&[("pod.yaml", with(args).as_bytes())]);
+        let at = d.path().join("pod.yaml");
+        let o = run(&["lint", at.to_str().unwrap(), "--fix", "--write", "--rule", "share-too-high"]);
+        (std::fs::read_to_string(&at).unwrap(), stdout(&o) + &stderr(&o))
+    };
+    for (before, after) in [
+        (
+            "    args: [--model, example/own-model, --gpu-memory-utilization, \"0.98\"] # ours\n",
+            "    args: [--model, example/own-model, --gpu-memory-utilization, \"0.92\"] # ours\n",
+        ),
+        (
+            "    args:\n    - --model=example/own-model\n    - --gpu-memory-utilization=0.98 # ours\n",
+            "    args:\n    - --model=example/own-model\n    - --gpu-memory-utilization=0.92 # ours\n",
+        ),
+        (
+            "    command: [vllm, serve, example/own-model, '--gpu-memory-utilization=0.98']\n",
+            "    command: [vllm, serve, example/own-model, '--gpu-memory-utilization=0.92']\n",
+        ),
+    ] {
+        let (text, said) = fixed(before);
+        assert_eq!(text, with(after), "{said}");
+    }
+    for left in [
+        "    command: [sh, -c, \"vllm serve example/own-model --gpu-memory-utilization 0.98\"]\n",
+        "    args: [--model, a/b, --gpu-memory-utilization, \"0.9\", --gpu-memory-utilization, \"0.98\"]\n",
+    ] {
+        let (text, said) = fixed(left);
+        assert_eq!(text, with(left), "{said}");
+        assert!(said.contains("left for you to decide"), "{said}");
+    }
+}
+
 #[test]
 fn broken_input_costs_only_itself() {
     let text = format!(
