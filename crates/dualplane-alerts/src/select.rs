@@ -278,7 +278,8 @@ pub(crate) fn thresholds<'r>(rules: &'r Rules, parts: &[String]) -> Vec<&'r str>
 }
 
 /// Words near to one that names nothing.
-pub(crate) fn unknown<'a>(what: &'static str, word: &str, all: impl Iterator<Item = &'a str>) -> Fault {
+#[must_use]
+pub fn unknown<'a>(what: &'static str, word: &str, all: impl Iterator<Item = &'a str>) -> Fault {
     let parts: Vec<String> = word
         .to_ascii_lowercase()
         .split(['-', '_', '.', ' '])
