@@ -19,6 +19,8 @@ pub struct Options {
     pub disabled: Vec<String>,
     /// Also these, which are off by default.
     pub enabled: Vec<String>,
+    /// Without the records that no alert reads: dashboards do.
+    pub without_dashboards: bool,
     /// How long a state must hold, instead of each alert's own time. Events have none.
     pub hold: Option<String>,
     /// Thresholds by their names, as typed.
@@ -121,7 +123,8 @@ pub fn select(options: &Options) -> Result<Selection, Fault> {
     if alerts.is_empty() {
         return Err(Fault::Nothing("all were left out, or nothing exposes their series".to_owned()));
     }
-    let records = if named { read_by(rules, &alerts, records) } else { records };
+    let read_alone = named || options.without_dashboards;
+    let records = if read_alone { read_by(rules, &alerts, records) } else { records };
     Ok(Selection { records, alerts, values })
 }
 
