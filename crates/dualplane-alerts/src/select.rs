@@ -291,7 +291,11 @@ pub fn unknown<'a>(what: &'static str, word: &str, all: impl Iterator<Item = &'a
         .collect();
     let score = |id: &str| {
         let hits = parts.iter().filter(|p| id.contains(p.as_str())).count();
-        (std::cmp::Reverse(hits), distance(&word.to_ascii_lowercase(), id))
+        let (word, whole) = (word.to_ascii_lowercase(), id.to_ascii_lowercase());
+        // A name of several words is often remembered by one of them.
+        let nearest = whole.split(['-', '_', '.', ' ']).map(|part| distance(&word, part)).min();
+        let far = distance(&word, &whole);
+        (std::cmp::Reverse(hits), nearest.unwrap_or(far).min(far), far)
     };
     let mut near: Vec<&str> = all.collect();
     near.sort_by_key(|id| score(id));

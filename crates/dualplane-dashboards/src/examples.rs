@@ -284,6 +284,20 @@ fn a_config_map_carries_the_same_board() {
 }
 
 #[test]
+fn lines_of_pods_lead_to_the_board_of_a_pod() {
+    let mut seen = 0;
+    for r in all() {
+        let text = emit::json(&r).to_string();
+        for uid in text.split("/d/").skip(1).map(|rest| rest.split('?').next().unwrap()) {
+            assert!(find(uid).unwrap().single, "{uid}");
+            seen += 1;
+        }
+        assert_eq!(text.contains("/d/"), !r.board.single && text.contains("{{pod}}\""), "{}", r.board.name);
+    }
+    assert!(seen >= 30, "{seen}");
+}
+
+#[test]
 fn a_wrong_name_is_answered_with_the_nearest() {
     assert_eq!(find("dualplane-gpu-use").unwrap().name, "gpu-use");
     let fault = find("gpu").unwrap_err().to_string();

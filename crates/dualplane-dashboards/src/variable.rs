@@ -53,7 +53,10 @@ fn one(board: &Board, variable: Variable) -> Value {
             "multi": !board.single,
             "includeAll": true,
             "allValue": ".*",
-            "current": {"text": ["All"], "value": ["$__all"]},
+            "current": match board.single {
+                true => json!({"text": "All", "value": "$__all"}),
+                false => json!({"text": ["All"], "value": ["$__all"]}),
+            },
         });
         map.extend(all.as_object().cloned().unwrap_or_default());
     }
