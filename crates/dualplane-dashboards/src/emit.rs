@@ -4,6 +4,7 @@ use dualplane_alerts::emit::page;
 use dualplane_base::yaml::manifest;
 use serde_json::{Map, Value, json};
 
+use crate::board::Panel;
 use crate::grid::{Grid, Place};
 use crate::panel;
 use crate::ready::Ready;
@@ -11,6 +12,8 @@ use crate::variable;
 
 /// Of the JSON. Grafana 10.3 wrote this one; later versions raise it themselves.
 const SCHEMA_VERSION: u32 = 39;
+/// Ids of headings; a board has fewer panels.
+const HEADINGS: usize = 101;
 /// By this tag the boards link one another.
 const TAG: &str = "dualplane";
 /// By this label Grafana's sidecar finds `ConfigMaps`.
@@ -38,16 +41,23 @@ pub fn json(ready: &Ready) -> Value {
     })
 }
 
-/// Rows and panels with their places; ids count from 1.
+/// Rows and panels with their places. An id is the place in the data, so that a link to a panel stays where another engine
+/// leaves panels out: panels count from 1, headings from [`HEADINGS`].
 fn panels(ready: &Ready) -> Vec<Value> {
+    let rows = &ready.board.row;
+    let all: Vec<&Panel> = rows.iter().flat_map(|r| &r.panel).collect();
     let mut grid = Grid::default();
     let mut out = Vec::new();
     for row in &ready.rows {
+        let id = HEADINGS + rows.iter().take_while(|r| r.title != row.title).count();
         let place = position(grid.heading());
-        out.push(json!({"id": out.len() + 1, "type": "row", "title": row.title, "collapsed": false, "gridPos": place, "panels": []}));
+        out.push(
+            json!({"id": id, "type": "row", "title": row.title, "collapsed": false, "gridPos": place, "panels": []}),
+        );
         for p in &row.panels {
+            let id = 1 + all.iter().take_while(|other| other.title != p.panel.title).count();
             let place = position(grid.place(p.panel.width, p.panel.height));
-            out.push(panel::json(ready.board, p, out.len() + 1, &place));
+            out.push(panel::json(ready.board, p, id, &place));
         }
     }
     out

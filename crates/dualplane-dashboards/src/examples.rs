@@ -39,6 +39,11 @@ fn the_data_are_read_and_every_board_is_whole() {
         );
         assert!(b.question.ends_with('?') && b.hours > 0, "{}", b.name);
         assert!(b.choose.iter().enumerate().all(|(i, v)| !b.choose[..i].contains(v)), "{}", b.name);
+        assert!(
+            b.row.iter().enumerate().all(|(i, r)| b.row[..i].iter().all(|o| o.title != r.title)),
+            "{}",
+            b.name
+        );
         let mut titles = BTreeSet::new();
         for p in b.row.iter().flat_map(|r| &r.panel) {
             let place = format!("{}: {}", b.name, p.title);
@@ -177,7 +182,7 @@ fn panels_do_not_overlap_and_ids_are_unique() {
     // The check can fail.
     let mut board = emit::json(&all()[0]);
     board["panels"][2]["gridPos"]["x"] = json!(0);
-    board["panels"][3]["id"] = json!(1);
+    board["panels"][3]["id"] = board["panels"][1]["id"].clone();
     board["panels"][4]["gridPos"]["w"] = json!(20);
     assert!(clashes(&board).len() >= 3, "{:?}", clashes(&board));
 }
@@ -262,6 +267,9 @@ fn an_engine_alone_leaves_out_what_it_does_not_tell() {
     );
     let board = emit::json(&of("llama.cpp"));
     assert_eq!(clashes(&board), Vec::<String>::new());
+    // A panel keeps its id, so that links to it stay.
+    let title = "VRAM: how full are the cards?";
+    assert_eq!(of_title(&board, title)["id"], of_title(&emit::json(&of("vllm")), title)["id"]);
     assert!(!board.to_string().contains("long_prompts"));
 }
 
