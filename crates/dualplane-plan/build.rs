@@ -61,6 +61,18 @@ fn main() {
         .map(|m| m.as_str().expect("a model_type"))
         .collect();
     fs::write(out.join("both_ways.rs"), format!("&{both_ways:?}\n")).expect("OUT_DIR is writable");
+    let sglang = |key: &str| -> Vec<&str> {
+        let names = list.pointer("/sglang").and_then(|t| t.get(key)).and_then(Value::as_array);
+        let names = names.unwrap_or_else(|| panic!("architectures.toml: no sglang.{key}"));
+        names.iter().map(|n| n.as_str().expect("an architecture")).collect()
+    };
+    let code = format!(
+        "Code {{ attention_ranks: &{:?}, head_in_32_bits: &{:?}, head_of_its_own: &{:?} }}\n",
+        sglang("attention_ranks"),
+        sglang("head_in_32_bits"),
+        sglang("head_of_its_own")
+    );
+    fs::write(out.join("sglang.rs"), code).expect("OUT_DIR is writable");
     let list = list.get("architecture").and_then(Value::as_array).expect("architectures");
     let rows: String = list.iter().map(architecture).collect();
     fs::write(out.join("architectures.rs"), format!("&[\n{rows}]\n")).expect("OUT_DIR is writable");

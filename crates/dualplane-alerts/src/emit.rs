@@ -15,8 +15,7 @@ const MANUAL: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/v", env!("CARG
 /// Groups: records first, as alerts of the same round read them; then a group for each family.
 #[must_use]
 pub fn groups(selection: &Selection) -> Vec<Value> {
-    let records: Vec<Value> =
-        selection.records.iter().map(|r| json!({"record": r.record.name, "expr": r.expr})).collect();
+    let records = records(selection);
     let mut families: Vec<(&str, Vec<Value>)> = Vec::new();
     for a in &selection.alerts {
         let family = a.alert.family.as_str();
@@ -29,6 +28,10 @@ pub fn groups(selection: &Selection) -> Vec<Value> {
         |(name, rules): (&str, Vec<Value>)| json!({"name": format!("dualplane-{name}"), "rules": rules});
     let first = (!records.is_empty()).then_some(("records", records));
     first.into_iter().chain(families).map(group).collect()
+}
+
+fn records(selection: &Selection) -> Vec<Value> {
+    selection.records.iter().map(|r| json!({"record": r.record.name, "expr": r.expr})).collect()
 }
 
 /// Labels that an alert adds to those of its series.
@@ -99,6 +102,30 @@ pub fn prometheus_rule(selection: &Selection, namespace: Option<&str>, own: &[(S
         "metadata": metadata,
         "spec": {"groups": groups(selection)},
     }))
+}
+
+/// What the chart of this project fills: records, and alerts by family under the names by which values choose them.
+#[must_use]
+pub fn chart(template: &Selection) -> String {
+    let rule = |a: &Alerting| {
+        let mut out = Map::new();
+        out.insert("id".into(), a.alert.id.clone().into());
+        if a.alert.optional.is_some() {
+            out.insert("optional".into(), true.into());
+        }
+        out.insert("rule".into(), alert(a));
+        (a.alert.family.as_str(), Value::Object(out))
+    };
+    let mut families: Vec<(&str, Vec<Value>)> = Vec::new();
+    for (family, rule) in template.alerts.iter().map(rule) {
+        match families.iter_mut().find(|(f, _)| *f == family) {
+            Some((_, rules)) => rules.push(rule),
+            None => families.push((family, vec![rule])),
+        }
+    }
+    let families: Vec<Value> =
+        families.into_iter().map(|(name, alerts)| json!({"name": name, "alerts": alerts})).collect();
+    manifest(&json!({"records": records(template), "families": families}))
 }
 
 /// Values of the chart kube-prometheus-stack.

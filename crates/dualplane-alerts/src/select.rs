@@ -94,6 +94,19 @@ pub struct Selection {
 /// # Errors
 /// A name that nothing has, a threshold or duration that is none, or a selection of nothing.
 pub fn select(options: &Options) -> Result<Selection, Fault> {
+    spelled(options, |_, value| number(value))
+}
+
+/// All alerts, those that are off by default as well, with `@name@` in the place of each threshold: what a template of Helm
+/// fills.
+#[must_use]
+pub fn template() -> Option<Selection> {
+    let optional = Rules::embedded().alerts.iter().filter(|a| a.optional.is_some());
+    let options = Options { enabled: optional.map(|a| a.id.clone()).collect(), ..Options::default() };
+    spelled(&options, |name, _| format!("@{name}@")).ok()
+}
+
+fn spelled(options: &Options, number: impl Fn(&str, f64) -> String) -> Result<Selection, Fault> {
     let rules = Rules::embedded();
     let wanted = alerts_of(rules, options)?;
     let sources = sources_of(rules, options)?;
@@ -101,7 +114,7 @@ pub fn select(options: &Options) -> Result<Selection, Fault> {
     if let Some(hold) = options.hold.as_ref().filter(|h| quantity::duration(h).is_none()) {
         return Err(Fault::Duration(hold.clone()));
     }
-    let fill = Filler::new(rules, &values, &sources);
+    let fill = Filler::new(rules, &values, &sources, number);
     let records = fill.records();
     let there: BTreeSet<&str> = records.iter().map(|r| r.record.name.as_str()).collect();
     let ready = |a: &&'static Alert| {
@@ -211,8 +224,16 @@ struct Filler<'a> {
 }
 
 impl<'a> Filler<'a> {
-    fn new(rules: &'static Rules, values: &BTreeMap<String, f64>, sources: &'a BTreeSet<String>) -> Self {
-        let of = |name: &str| values.get(name).copied().map(number).or_else(|| rules.text.get(name).cloned());
+    fn new(
+        rules: &'static Rules,
+        values: &BTreeMap<String, f64>,
+        sources: &'a BTreeSet<String>,
+        number: impl Fn(&str, f64) -> String,
+    ) -> Self {
+        let of = |name: &str| {
+            let value = values.get(name).map(|v| number(name, *v));
+            value.or_else(|| rules.text.get(name).cloned())
+        };
         let one = |part: &'static String| {
             let text = on_one_line(&filled(&unfolded(part, &rules.macros), of));
             let reads = series(&text, rules).into_iter().map(str::to_owned).collect();

@@ -21,14 +21,30 @@ dry_runs() {
     local file name crds
     crds=$(operators_crds)
     # Too large for an annotation of `apply`.
-    kc apply --server-side -f "$crds/podmonitors-crd.json" >/dev/null
+    kc apply --server-side -f "$crds/podmonitors-crd.json" -f "$crds/prometheusrules-crd.json" >/dev/null
     for name in $NAMESPACE serving batch team-a team-b monitoring; do kc create namespace $name --save-config >/dev/null 2>&1; done
     until_true 20 "PodMonitor" kc get podmonitors -A
+    until_true 20 "PrometheusRule" kc get prometheusrules -A
     for file in "$CHART/values.yaml" "$CHART"/ci/*-values.yaml; do
         expect "the API server takes $(basename "$file")" dry_run "$file"
     done
+    expect "the chart's rules are those of the program" same_rules
 }
 dry_run() { render -f "$1" | kc create --dry-run=server --validate=strict -f -; }
+
+# The chart fills its rules as the program does, and Prometheus takes them.
+same_rules() {
+    local binary=${DUALPLANE:-$E2E/../target/release/dualplane} name
+    # ci/fleet-values.yaml asks for the same.
+    "$binary" rules -o prometheusrule --disable queue-long --set host_memory_ratio=0.85 --set ttft_seconds=2.5 |
+        objects - >"$WORK/rules-program.json"
+    render -f "$CHART/ci/fleet-values.yaml" | objects - >"$WORK/rules-chart.json"
+    for name in program chart; do
+        python3 "$E2E/lib/chart/groups.py" "$WORK/rules-$name.json" >"$WORK/rules-$name.yaml" || return
+    done
+    cmp "$WORK/rules-program.yaml" "$WORK/rules-chart.yaml" &&
+        "$(debian_dir)/usr/bin/promtool" check rules "$WORK/rules-chart.yaml"
+}
 
 # A namespace that forbids host folders, and the way out that the notes tell.
 forbidden_first() {
@@ -157,7 +173,7 @@ live_down() {
     kc -n default delete pods -l app.kubernetes.io/managed-by=kubectl-debug --wait=false >/dev/null 2>&1
     kc -n serving delete pod pid1-oom --wait=false --ignore-not-found >/dev/null 2>&1
     kc delete namespace $NAMESPACE batch team-a team-b monitoring --wait=false --ignore-not-found >/dev/null 2>&1
-    kc delete crd podmonitors.monitoring.coreos.com --ignore-not-found >/dev/null 2>&1
+    kc delete crd {podmonitors,prometheusrules}.monitoring.coreos.com --ignore-not-found >/dev/null 2>&1
     rm -rf "$HELM_HOME_DIR"
 }
 

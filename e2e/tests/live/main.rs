@@ -1,6 +1,7 @@
 //! The live commands against a real Kubernetes: `e2e/run test` sets the environment and runs them.
 
 mod agent;
+mod alerts;
 mod apply;
 mod commands;
 mod crash_loop;

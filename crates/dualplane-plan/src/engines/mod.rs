@@ -29,9 +29,11 @@ pub fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, PlanError
     if let (Some(what), true) = (&model.estimated, launch.engine != EngineKind::Vllm) {
         return Err(PlanError::unsupported(what.clone()));
     }
-    // What these keep of such layers is read in vLLM's source only.
+    // What these keep of such layers is read in vLLM's source only, and that of convolutions in SGLang's as well.
+    let convolves = launch.engine == EngineKind::Sglang;
     let read_in_vllm = |a: &Attention| {
-        matches!(a, Attention::Mamba1(_) | Attention::ShortConv(_) | Attention::Expanded(_))
+        matches!(a, Attention::Mamba1(_) | Attention::Expanded(_))
+            || matches!(a, Attention::ShortConv(_)) && !convolves
             || matches!(a, Attention::Gqa(g) if g.reach == Reach::Encoder)
     };
     if launch.engine != EngineKind::Vllm && model.layers.iter().any(|l| read_in_vllm(&l.attention)) {

@@ -173,6 +173,7 @@ fn count(model: &Model, like: &Launch, gpu: &Gpu) -> Result<(Dtype, Vec<OfStage>
         let by_class = TensorClass::ALL
             .iter()
             .map(|c| match c {
+                TensorClass::Moe => (*c, s.get(*c).saturating_sub(s.padding())),
                 TensorClass::Other => (*c, other),
                 TensorClass::Unattached => (*c, unattached),
                 c => (*c, s.get(*c)),

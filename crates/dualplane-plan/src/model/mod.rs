@@ -173,6 +173,9 @@ pub struct Model {
     pub quantization: Option<Quantization>,
     /// KV dtype that the checkpoint's quantisation declares (`fp8_e4m3`).
     pub declared_kv_dtype: Option<String>,
+    /// The same two where only some engines look.
+    #[serde(skip)]
+    pub(crate) aside: Option<quant::Aside>,
     /// Bytes of the tensors of the checkpoint, from the safetensors index.
     pub checkpoint_bytes: Option<u64>,
     /// Keys of config.json that nothing here reads, sorted.

@@ -122,6 +122,13 @@ impl PartialEq for Quantization {
     }
 }
 
+/// What ModelOpt says of weights and cache in a place that only some engines read.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Aside {
+    pub(crate) weights: Quantization,
+    pub(crate) kv_dtype: Option<String>,
+}
+
 /// Names, wildcards and regular expressions, as quantisers write them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Patterns {

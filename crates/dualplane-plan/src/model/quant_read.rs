@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::keys::number;
-use super::quant::{LinearScheme, Patterns, QuantMethod, Quantization, canonical};
+use super::quant::{Aside, LinearScheme, Patterns, QuantMethod, Quantization, canonical};
 use crate::outcome::PlanError;
 
 /// What was read.
@@ -13,6 +13,8 @@ use crate::outcome::PlanError;
 pub(super) struct Read {
     pub(super) weights: Option<Quantization>,
     pub(super) kv_dtype: Option<String>,
+    /// What ModelOpt says where vLLM does not look, and SGLang does.
+    pub(super) aside: Option<Aside>,
 }
 
 /// More entries than any checkpoint has.
@@ -30,11 +32,32 @@ pub(super) fn read(
         .or_else(|| config.get("compression_config"))
         .or_else(|| text.get("quantization_config"))
         .filter(|v| v.is_object());
+    let file = file.map(|f| f.get("quantization").unwrap_or(f));
     match (block, file) {
-        (Some(q), _) => of_block(q, architecture),
-        (None, Some(f)) => of_modelopt(f.get("quantization").unwrap_or(f), "hf_quant_config.json"),
+        (Some(q), file) => Ok(Read { aside: aside(q, file), ..of_block(q, architecture)? }),
+        (None, Some(f)) => of_modelopt(f, "hf_quant_config.json"),
         (None, None) => Ok(Read::default()),
     }
+}
+
+/// A block without a method, or one of several precisions without a word on the cache, which the file beside it has.
+///
+/// Source: SGLang 0.5.23 configs/model_config.py `_parse_quant_hf_config`, model_loader/weight_utils.py `get_quant_config`.
+fn aside(block: &Value, file: Option<&Value>) -> Option<Aside> {
+    let mixed = str(block, "quant_algo") == Some("MIXED_PRECISION");
+    let of = match (str(block, "quant_method"), file) {
+        (None, _) if block.get("quant_algo").is_some() => block,
+        (Some("modelopt" | "modelopt_mixed"), Some(file))
+            if mixed
+                && block.get("kv_cache_quant_algo").is_none()
+                && block.get("kv_cache_scheme").is_none() =>
+        {
+            file
+        }
+        _ => return None,
+    };
+    let read = of_modelopt(of, "config.json").ok()?;
+    Some(Aside { weights: read.weights?, kv_dtype: read.kv_dtype })
 }
 
 fn str<'a>(q: &'a Value, key: &str) -> Option<&'a str> {
@@ -78,7 +101,7 @@ fn of_block(q: &Value, architecture: &str) -> Result<Read, PlanError> {
         ),
         other => return Err(PlanError::unsupported(format!("quantisation method {other}"))),
     };
-    Ok(Read { weights: Some(weights), kv_dtype: None })
+    Ok(Read { weights: Some(weights), kv_dtype: None, aside: None })
 }
 
 fn tile(q: &Value) -> Option<LinearScheme> {
@@ -153,7 +176,7 @@ fn of_modelopt(q: &Value, file: &str) -> Result<Read, PlanError> {
             }
         }
         let weights = make(QuantMethod::ModeloptMixed, LinearScheme::Plain, ignored);
-        return Ok(Read { weights: Some(Quantization { by_module, ..weights }), kv_dtype });
+        return Ok(Read { weights: Some(Quantization { by_module, ..weights }), kv_dtype, aside: None });
     }
     let Some(scheme) = algo(name, group) else {
         return Err(PlanError::unsupported(format!("ModelOpt algorithm {name} in {file}")));
@@ -173,7 +196,11 @@ fn of_modelopt(q: &Value, file: &str) -> Result<Read, PlanError> {
     } else {
         QuantMethod::Modelopt
     };
-    Ok(Read { weights: Some(Quantization { head: true, ..make(method, scheme, ignored) }), kv_dtype })
+    Ok(Read {
+        weights: Some(Quantization { head: true, ..make(method, scheme, ignored) }),
+        kv_dtype,
+        aside: None,
+    })
 }
 
 fn is_fp8_scheme(scheme: &Value) -> bool {
@@ -195,7 +222,7 @@ fn compressed_tensors(q: &Value, architecture: &str) -> Result<Read, PlanError> 
     let symmetric = weights.get("symmetric").and_then(Value::as_bool) != Some(false);
     if format == "mxfp4-pack-quantized" && !architecture.starts_with("KimiK3") {
         let weights = make(QuantMethod::CompressedTensors, LinearScheme::Mxfp4, ignored);
-        return Ok(Read { weights: Some(weights), kv_dtype });
+        return Ok(Read { weights: Some(weights), kv_dtype, aside: None });
     }
     if format == "mxfp4-pack-quantized" {
         // vLLM models/config.py hands such checkpoints of Kimi K3 to its `mxfp4` method, which knows experts only.
@@ -203,7 +230,7 @@ fn compressed_tensors(q: &Value, architecture: &str) -> Result<Read, PlanError> 
             experts: LinearScheme::Mxfp4,
             ..make(QuantMethod::Mxfp4, LinearScheme::Plain, ignored)
         };
-        return Ok(Read { weights: Some(weights), kv_dtype });
+        return Ok(Read { weights: Some(weights), kv_dtype, aside: None });
     }
     let scheme = match (float, bits, strategy) {
         (true, 8, "tensor") => LinearScheme::Fp8Tensor { static_input: true },
@@ -218,5 +245,5 @@ fn compressed_tensors(q: &Value, architecture: &str) -> Result<Read, PlanError> 
             return Err(PlanError::unsupported(format!("compressed-tensors with {bits} bits by {strategy}")));
         }
     };
-    Ok(Read { weights: Some(make(QuantMethod::CompressedTensors, scheme, ignored)), kv_dtype })
+    Ok(Read { weights: Some(make(QuantMethod::CompressedTensors, scheme, ignored)), kv_dtype, aside: None })
 }

@@ -241,6 +241,7 @@ impl Model {
             sound,
             quantization: quant.weights,
             declared_kv_dtype: quant.kv_dtype,
+            aside: quant.aside,
             checkpoint_bytes: index
                 .as_ref()
                 .and_then(|i| super::keys::number(i.get("metadata")?.get("total_size")?)),

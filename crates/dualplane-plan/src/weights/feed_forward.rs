@@ -133,9 +133,10 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
     let ups = if m.gated { &ups[..] } else { &ups[..1] };
     // FlashInfer's CUTLASS kernels take per-tensor FP8 experts in widths of 128 (Hopper, SM120; vLLM fused_moe/oracle/fp8.py).
     if matches!(scheme, LinearScheme::Fp8Tensor { .. }) && matches!(t.rank.sm / 10, 9 | 12) {
-        let width = round_up(width, 128);
-        let ups = mul([up, width]);
-        t.add(M, [local, hidden, ups.saturating_add(width)]);
+        let of = |width: u64| mul([local, hidden, mul([up, width]).saturating_add(width)]);
+        let padded = of(round_up(width, 128));
+        t.add(M, [padded]);
+        t.pads(padded.saturating_sub(of(width)));
         return;
     }
     let bytes = |outputs: &[u64], inputs: u64| match scheme {

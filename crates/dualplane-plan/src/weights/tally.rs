@@ -53,6 +53,8 @@ pub(crate) struct Stage {
     guessed: u64,
     /// The part of the tensors that depends on what a step may hold.
     workspace: u64,
+    /// The part of the experts that fills the tiles of vLLM's kernels.
+    padding: u64,
 }
 
 impl Stage {
@@ -74,6 +76,10 @@ impl Stage {
 
     pub(crate) const fn workspace(&self) -> u64 {
         self.workspace
+    }
+
+    pub(crate) const fn padding(&self) -> u64 {
+        self.padding
     }
 
     pub(crate) const fn guessed(&self) -> u64 {
@@ -166,6 +172,11 @@ impl<'a> Tally<'a> {
     pub(super) fn guess(&mut self, class: TensorClass, bytes: u64) {
         self.add(class, [bytes]);
         self.stage.guessed = self.stage.guessed.saturating_add(bytes);
+    }
+
+    /// Experts that are counted already, but only because vLLM's kernels take whole tiles.
+    pub(super) fn pads(&mut self, bytes: u64) {
+        self.stage.padding = self.stage.padding.saturating_add(bytes);
     }
 
     /// As much more may be wrong with what was estimated.

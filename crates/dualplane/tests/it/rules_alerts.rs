@@ -176,3 +176,34 @@ fn links_to_runbooks_are_those_of_reports() {
     }
     assert!(seen >= 25, "{seen}");
 }
+
+/// `EXPECTORATE=overwrite cargo test -p dualplane --test it rules_alerts` writes the chart's rules and thresholds anew.
+#[test]
+fn the_chart_has_the_same_rules_and_thresholds() {
+    let chart = root().join("deploy/helm/dualplane");
+    let template = dualplane_alerts::template().unwrap();
+    let text = dualplane_alerts::emit::chart(&template);
+    expectorate::assert_contents(chart.join("rules.yaml"), &text);
+    let thresholds: String =
+        template.values.iter().map(|(name, value)| format!("    {name}: {value}\n")).collect();
+    let values = std::fs::read_to_string(chart.join("values.yaml")).unwrap();
+    let (head, rest) = values.split_once("  thresholds:\n").unwrap();
+    let (_, tail) = rest.split_once("\n\n").unwrap();
+    expectorate::assert_contents(
+        chart.join("values.yaml"),
+        &format!("{head}  thresholds:\n{thresholds}\n{tail}"),
+    );
+    // What the chart's template does with its text, for other thresholds than the defaults.
+    let set: Vec<String> = template.values.keys().map(|name| format!("{name}=1")).collect();
+    let mut args = vec!["--enable", OPTIONAL, "-o", "prometheusrule"];
+    args.extend(set.iter().flat_map(|s| ["--set", s.as_str()]));
+    let own = printed(&args);
+    let filled =
+        template.values.keys().fold(text.clone(), |text, name| text.replace(&format!("@{name}@"), "1"));
+    let exprs = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter_map(|l| l.trim_start().strip_prefix("expr: "));
+        lines.map(str::to_owned).collect()
+    };
+    assert!(text.contains("@host_memory_ratio@") && !filled.contains('@'));
+    assert_eq!(exprs(&filled), exprs(&own));
+}

@@ -9,6 +9,7 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- $all = concat $all (include "dualplane.checks.flags" . | fromJsonArray) -}}
 {{- end -}}
 {{- $all = concat $all (include "dualplane.checks.access" . | fromJsonArray) -}}
+{{- $all = concat $all (include "dualplane.checks.rules" . | fromJsonArray) -}}
 {{- if $all -}}
 {{- fail (printf "\n\n- %s\n" (join "\n- " $all)) -}}
 {{- end -}}
@@ -119,6 +120,25 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- end -}}
 {{- if and .Values.podMonitor.create (not .Values.agent.enabled) -}}
 {{- $all = append $all "podMonitor.create needs agent.enabled: true: there is nothing else to scrape." -}}
+{{- end -}}
+{{- toJson $all -}}
+{{- end }}
+
+{{- define "dualplane.checks.rules" -}}
+{{- $r := .Values.rules -}}
+{{- $all := list -}}
+{{- if or $r.disable $r.enable -}}
+{{- $known := list -}}
+{{- range (.Files.Get "rules.yaml" | fromYaml).families -}}
+{{- range .alerts -}}{{- $known = append $known .id -}}{{- end -}}
+{{- end -}}
+{{- range $key := list "disable" "enable" -}}
+{{- range get $r $key -}}
+{{- if not (has . $known) -}}
+{{- $all = append $all (printf "rules.%s: no alert is called %q. docs/alerts.md lists them." $key .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- toJson $all -}}
 {{- end }}

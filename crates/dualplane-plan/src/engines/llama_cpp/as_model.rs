@@ -60,6 +60,7 @@ impl Gguf {
             rotary: Vec::new(),
             quantization: None,
             declared_kv_dtype: None,
+            aside: None,
             checkpoint_bytes: None,
             unknown_keys: Vec::new(),
             text: serde_json::Value::Null,

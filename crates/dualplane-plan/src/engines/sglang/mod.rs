@@ -5,6 +5,7 @@
 
 mod around;
 mod cells;
+mod code;
 mod defaults;
 mod images;
 mod page;

@@ -2,11 +2,11 @@
 
 use super::around::{attention_ranks, context};
 use super::cells::{self, Cells, Setting};
+use super::code::{as_read, shapes};
 use super::page::page;
 use super::pool::Pool;
 use super::states::{self, States};
 use crate::engines::Shapes;
-use crate::engines::shapes::rotary_in_32_bits;
 use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::model::Model;
@@ -27,8 +27,8 @@ impl Read {
     pub(super) fn new(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Self, PlanError> {
         let attention_tp = attention_ranks(launch)?;
         let context = context(model, launch)?;
-        let mut shapes = Shapes::new(model, launch, gpu, attention_tp)?;
-        rotary_in_32_bits(&mut shapes, model);
+        let model = &*as_read(model);
+        let shapes = shapes(model, launch, gpu, attention_tp)?;
         let (kv_dtype, element) = cells::dtype(model, launch, gpu, shapes.dtype)?;
         let setting = Setting { launch, gpu, attention_tp, element };
         let cells = (0..launch.pp).map(|s| cells::cells(model, &setting, &shapes.stage_of, s)).collect();

@@ -96,6 +96,8 @@ fn one(attention: &Attention, tp: u64, element: u64) -> u64 {
             let conv = mul([3, k.heads, k.head_dim]);
             (conv, k.conv, mul([floor_div(k.heads, tp), k.head_dim, k.head_dim]))
         }
+        // A convolution alone (configs/mamba_utils.py `Mamba2StateShape` without a state).
+        Attention::ShortConv(c) => (c.width, c.conv, 0),
         _ => return 0,
     };
     mul([floor_div(conv, tp), width.saturating_sub(1), 2]).saturating_add(mul([state, element]))
