@@ -78,7 +78,7 @@ pub struct Rule {
     /// Placeholders: CEL over the same names.
     #[serde(default)]
     pub values: BTreeMap<String, String>,
-    /// What the finding points to, as the path of [`Set`].
+    /// Where the finding points to, with dots: below what the rule looks at.
     #[serde(default)]
     pub at: String,
     /// The fix as a value.
