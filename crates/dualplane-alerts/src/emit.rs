@@ -71,7 +71,13 @@ fn alert(a: &Alerting) -> Value {
 /// Page of a class.
 #[must_use]
 pub fn runbook(class: &str) -> String {
-    format!("{MANUAL}/runbooks/{class}.md")
+    page(&format!("runbooks/{class}.md"))
+}
+
+/// A page of the manual of this version.
+#[must_use]
+pub fn page(name: &str) -> String {
+    format!("{MANUAL}/{name}")
 }
 
 /// A rule file.

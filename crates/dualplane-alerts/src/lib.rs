@@ -18,4 +18,4 @@ pub mod show;
 
 pub use quantity::duration;
 pub use rule::{Alert, Case, Record, Rules, Severity, Source, Unit, Value};
-pub use select::{Alerting, Fault, Options, Recording, Selection, select, template};
+pub use select::{Alerting, Fault, Options, Recording, Selection, select, template, unknown};

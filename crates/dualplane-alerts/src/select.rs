@@ -19,6 +19,8 @@ pub struct Options {
     pub disabled: Vec<String>,
     /// Also these, which are off by default.
     pub enabled: Vec<String>,
+    /// Without the records that no alert reads: dashboards do.
+    pub without_dashboards: bool,
     /// How long a state must hold, instead of each alert's own time. Events have none.
     pub hold: Option<String>,
     /// Thresholds by their names, as typed.
@@ -134,7 +136,8 @@ fn spelled(options: &Options, number: impl Fn(&str, f64) -> String) -> Result<Se
     if alerts.is_empty() {
         return Err(Fault::Nothing("all were left out, or nothing exposes their series".to_owned()));
     }
-    let records = if named { read_by(rules, &alerts, records) } else { records };
+    let read_alone = named || options.without_dashboards;
+    let records = if read_alone { read_by(rules, &alerts, records) } else { records };
     Ok(Selection { records, alerts, values })
 }
 
@@ -299,7 +302,8 @@ pub(crate) fn thresholds<'r>(rules: &'r Rules, parts: &[String]) -> Vec<&'r str>
 }
 
 /// Words near to one that names nothing.
-pub(crate) fn unknown<'a>(what: &'static str, word: &str, all: impl Iterator<Item = &'a str>) -> Fault {
+#[must_use]
+pub fn unknown<'a>(what: &'static str, word: &str, all: impl Iterator<Item = &'a str>) -> Fault {
     let parts: Vec<String> = word
         .to_ascii_lowercase()
         .split(['-', '_', '.', ' '])
@@ -308,7 +312,11 @@ pub(crate) fn unknown<'a>(what: &'static str, word: &str, all: impl Iterator<Ite
         .collect();
     let score = |id: &str| {
         let hits = parts.iter().filter(|p| id.contains(p.as_str())).count();
-        (std::cmp::Reverse(hits), distance(&word.to_ascii_lowercase(), id))
+        let (word, whole) = (word.to_ascii_lowercase(), id.to_ascii_lowercase());
+        // A name of several words is often remembered by one of them.
+        let nearest = whole.split(['-', '_', '.', ' ']).map(|part| distance(&word, part)).min();
+        let far = distance(&word, &whole);
+        (std::cmp::Reverse(hits), nearest.unwrap_or(far).min(far), far)
     };
     let mut near: Vec<&str> = all.collect();
     near.sort_by_key(|id| score(id));

@@ -105,6 +105,13 @@ Examples:
   dualplane rules --tests > tests.yaml    then: promtool test rules tests.yaml
   dualplane rules --explain host-memory-near-limit";
 
+pub(super) const DASHBOARDS: &str = "\
+Examples:
+  dualplane dashboards
+  dualplane dashboards incident -o json > incident.json    for Grafana's import
+  dualplane dashboards --engine vllm --dir /var/lib/grafana/dashboards
+  dualplane dashboards -o configmap -n monitoring | kubectl apply -f -";
+
 pub(super) const EXPLAIN: &str = "\
 Examples:
   dualplane explain host_oom_killed

@@ -3,6 +3,7 @@
 mod agent;
 mod change;
 mod cluster;
+mod dashboards;
 mod examples;
 mod lint;
 mod map;
@@ -22,6 +23,7 @@ pub(crate) use self::agent::{
 };
 pub(crate) use self::change::{ApplyArgs, ListFormat, RollbackArgs};
 pub(crate) use self::cluster::{ClusterArgs, SelectArgs, StoreArgs};
+pub(crate) use self::dashboards::{DashboardsArgs, DashboardsFormat};
 pub(crate) use self::lint::{Emit, FailOn, Least, LintArgs, LintFormat};
 pub(crate) use self::map::{MapArgs, MapFormat};
 pub(crate) use self::place::with_place_of_flags;
@@ -78,6 +80,9 @@ pub(crate) enum Command {
     /// Print alerts and recording rules for Prometheus over both memory planes, with tests for promtool
     #[command(after_help = examples::RULES)]
     Rules(RulesArgs),
+    /// Print dashboards for Grafana over both memory planes, which read the records of `rules`
+    #[command(after_help = examples::DASHBOARDS)]
+    Dashboards(DashboardsArgs),
     /// Explain a failure class, a rule of the verdict, an Xid code or a log signature, with sources
     #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArgs),

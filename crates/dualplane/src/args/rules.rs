@@ -21,6 +21,9 @@ pub(crate) struct RulesArgs {
     /// Also these alerts, which are off by default
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub(crate) enable: Vec<String>,
+    /// Leave out the records that only `dashboards` reads
+    #[arg(long)]
+    pub(crate) without_dashboards: bool,
     /// How long a state must hold before it fires, for all alerts but events, for example 10m
     #[arg(long = "for", value_name = "DURATION")]
     pub(crate) hold: Option<String>,
@@ -64,7 +67,7 @@ pub(crate) enum RulesFormat {
     Json,
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
+pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("give NAME=VALUE")?;
     match name.is_empty() || value.is_empty() {
         true => Err("give NAME=VALUE".to_owned()),

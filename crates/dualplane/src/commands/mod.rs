@@ -2,6 +2,7 @@
 
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod agent;
+mod dashboards;
 #[cfg(not(all(feature = "live", target_os = "linux")))]
 mod elsewhere;
 mod explain;
@@ -438,6 +439,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Fit(args) => fit::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Rules(args) => rules::run(&args),
+        Command::Dashboards(args) => dashboards::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Runbook(args) => runbook::run(&args),
         Command::Knowledge(KnowledgeCommand::Check { dir }) => knowledge::check(&dir),

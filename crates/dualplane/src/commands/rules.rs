@@ -34,6 +34,7 @@ pub(super) fn run(args: &RulesArgs) -> Result<Code, Failure> {
         only: args.only.clone(),
         disabled: args.disable.clone(),
         enabled: args.enable.clone(),
+        without_dashboards: args.without_dashboards,
         hold: args.hold.clone(),
         set: args.set.clone(),
     })
@@ -52,12 +53,13 @@ pub(super) fn run(args: &RulesArgs) -> Result<Code, Failure> {
     Ok(exit::OK)
 }
 
-fn failure(fault: Fault) -> Failure {
+pub(super) fn failure(fault: Fault) -> Failure {
     let flag = match &fault {
         Fault::Unknown { what: "engine", .. } => "--engine",
         Fault::Unknown { what: "source", .. } => "--source",
         Fault::Unknown { what: "threshold", .. } | Fault::Value { .. } => "--set",
         Fault::Duration(_) => "--for",
+        Fault::Unknown { what: "board", .. } => "dashboards",
         Fault::Unknown { .. } | Fault::Nothing(_) => "rules",
     };
     Failure::Flag { flag, why: fault.to_string() }

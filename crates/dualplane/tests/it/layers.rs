@@ -52,11 +52,20 @@ const LINT: &[&[&str]] = &[
 const ALERTS: &[&[&str]] =
     &[&["rule"], &["expression", "quantity"], &["select"], &["emit"], &["examples", "show"]];
 
+/// Dashboards for Grafana.
+const DASHBOARDS: &[&[&str]] =
+    &[&["board", "grid"], &["query", "variable"], &["ready"], &["panel"], &["emit", "show"], &["examples"]];
+
 #[test]
 fn modules_use_lower_layers_only() {
-    for (name, layers) in
-        [("core", CORE), ("plan", PLAN), ("report", REPORT), ("lint", LINT), ("alerts", ALERTS)]
-    {
+    for (name, layers) in [
+        ("core", CORE),
+        ("plan", PLAN),
+        ("report", REPORT),
+        ("lint", LINT),
+        ("alerts", ALERTS),
+        ("dashboards", DASHBOARDS),
+    ] {
         let graph = read(&root().join(format!("crates/dualplane-{name}/src")));
         assert!(graph.values().any(|uses| !uses.is_empty()), "{graph:?}");
         assert_eq!(broken(&graph, layers), Vec::<String>::new(), "dualplane-{name}");

@@ -13,6 +13,7 @@ mod agent;
 mod apply;
 mod archive;
 mod capture_url;
+mod dashboards;
 mod deploy;
 mod dist;
 mod docs;

@@ -47,8 +47,35 @@ fn hold(args: &[&str], tests: bool) {
 #[test]
 fn every_alert_fires_and_stays_silent_where_it_must() {
     if has_promtool() {
-        hold(&["--enable", OPTIONAL], true);
+        hold(&["--enable", OPTIONAL, "--without-dashboards"], true);
     }
+}
+
+/// Apart from the alerts, whose cases last hours: promtool computes every record at every minute of each.
+#[test]
+fn every_record_says_what_its_cases_expect() {
+    if !has_promtool() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("rules.yaml"), printed(&[])).unwrap();
+    let mut tests: Value = serde_saphyr::from_str(&printed(&["--tests"])).unwrap();
+    let cases = tests["tests"].as_array_mut().unwrap();
+    cases.retain(|c| c["name"].as_str().unwrap().starts_with("dualplane:"));
+    assert!(cases.len() >= 60, "{}", cases.len());
+    std::fs::write(dir.path().join("tests.yaml"), tests.to_string()).unwrap();
+    promtool(dir.path(), &["test", "rules", "tests.yaml"]);
+}
+
+#[test]
+fn records_that_only_dashboards_read_can_be_left_out() {
+    let of = |args: &[&str]| -> Vec<String> {
+        let json: Value = serde_json::from_str(&printed(&[args, &["-o", "json"]].concat())).unwrap();
+        json["records"].as_array().unwrap().iter().map(|r| r["record"].as_str().unwrap().to_owned()).collect()
+    };
+    let (all, few) = (of(&[]), of(&["--without-dashboards"]));
+    assert!(few.len() >= 28 && few.len() + 30 < all.len(), "{} of {}", few.len(), all.len());
+    assert!(few.iter().all(|r| all.contains(r)) && !few.contains(&"dualplane:gpu_power:watts".to_owned()));
 }
 
 /// Records have other expressions then: the cases of the engine's queue and cache are held against them.
@@ -75,7 +102,8 @@ fn a_healthy_day_fires_nothing() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("rules.yaml"), printed(&["--enable", OPTIONAL])).unwrap();
+    let rules = printed(&["--enable", OPTIONAL, "--without-dashboards"]);
+    std::fs::write(dir.path().join("rules.yaml"), rules).unwrap();
     std::fs::copy(root().join("testdata/alerts/healthy-day.yaml"), dir.path().join("day.yaml")).unwrap();
     promtool(dir.path(), &["test", "rules", "day.yaml"]);
 }

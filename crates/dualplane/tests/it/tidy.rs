@@ -13,6 +13,7 @@ const PURE: &[&str] = &[
     "dualplane-alerts",
     "dualplane-base",
     "dualplane-core",
+    "dualplane-dashboards",
     "dualplane-engines",
     "dualplane-lint",
     "dualplane-plan",
@@ -68,7 +69,7 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
     let layer = |name: &str| match name {
         "dualplane-base" => 0,
         "dualplane-alerts" | "dualplane-engines" => 1,
-        "dualplane-core" | "dualplane-plan" => 2,
+        "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" => 2,
         "dualplane-input" | "dualplane-report" => 3,
         "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,
         "dualplane-agent" => 5,
