@@ -105,6 +105,12 @@ Examples:
   dualplane rules --tests > tests.yaml    then: promtool test rules tests.yaml
   dualplane rules --explain host-memory-near-limit";
 
+pub(super) const RESOURCES: &str = "\
+Examples:
+  dualplane resources deploy/llm -n serving --prometheus http://prometheus.monitoring:9090
+  dualplane resources deploy/llm -n serving --prometheus http://HOST:9090 --since 7d -o yaml
+  dualplane resources incident.tar.zst -o json";
+
 pub(super) const EXPLAIN: &str = "\
 Examples:
   dualplane explain host_oom_killed

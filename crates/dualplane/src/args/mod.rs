@@ -8,6 +8,7 @@ mod lint;
 mod map;
 mod place;
 mod preflight;
+mod resources;
 mod rules;
 mod top;
 
@@ -26,6 +27,7 @@ pub(crate) use self::lint::{Emit, FailOn, Least, LintArgs, LintFormat};
 pub(crate) use self::map::{MapArgs, MapFormat};
 pub(crate) use self::place::with_place_of_flags;
 pub(crate) use self::preflight::{CheckFormat, PreflightArgs};
+pub(crate) use self::resources::{ResourcesArgs, ResourcesFormat};
 pub(crate) use self::rules::{RulesArgs, RulesFormat};
 pub(crate) use self::top::{SortBy, TopArgs, TopFormat};
 
@@ -78,6 +80,9 @@ pub(crate) enum Command {
     /// Print alerts and recording rules for Prometheus over both memory planes, with tests for promtool
     #[command(after_help = examples::RULES)]
     Rules(RulesArgs),
+    /// Compute requests and limits from the measured memory of a workload, beside what is set now
+    #[command(after_help = examples::RESOURCES)]
+    Resources(ResourcesArgs),
     /// Explain a failure class, a rule of the verdict, an Xid code or a log signature, with sources
     #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArgs),

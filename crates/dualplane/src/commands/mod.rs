@@ -16,6 +16,7 @@ mod man;
 mod plan;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod preflight;
+mod resources;
 mod rules;
 mod runbook;
 #[cfg(all(feature = "live", target_os = "linux"))]
@@ -438,6 +439,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Fit(args) => fit::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Rules(args) => rules::run(&args),
+        Command::Resources(args) => resources::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Runbook(args) => runbook::run(&args),
         Command::Knowledge(KnowledgeCommand::Check { dir }) => knowledge::check(&dir),
