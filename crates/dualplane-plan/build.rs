@@ -8,6 +8,17 @@ use std::{env, fs};
 
 use serde_json::Value;
 
+/// Lists of architectures in the table `sglang`, fields of `Code`.
+const SGLANG: [&str; 7] = [
+    "attention_ranks",
+    "head_in_32_bits",
+    "head_of_its_own",
+    "own_windows",
+    "two_more_states",
+    "trtllm_mla",
+    "triton_on_blackwell",
+];
+
 fn main() {
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../knowledge");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
@@ -61,17 +72,16 @@ fn main() {
         .map(|m| m.as_str().expect("a model_type"))
         .collect();
     fs::write(out.join("both_ways.rs"), format!("&{both_ways:?}\n")).expect("OUT_DIR is writable");
-    let sglang = |key: &str| -> Vec<&str> {
-        let names = list.pointer("/sglang").and_then(|t| t.get(key)).and_then(Value::as_array);
-        let names = names.unwrap_or_else(|| panic!("architectures.toml: no sglang.{key}"));
-        names.iter().map(|n| n.as_str().expect("an architecture")).collect()
-    };
-    let code = format!(
-        "Code {{ attention_ranks: &{:?}, head_in_32_bits: &{:?}, head_of_its_own: &{:?} }}\n",
-        sglang("attention_ranks"),
-        sglang("head_in_32_bits"),
-        sglang("head_of_its_own")
-    );
+    let code: Vec<String> = SGLANG
+        .iter()
+        .map(|key| {
+            let names = list.pointer("/sglang").and_then(|t| t.get(key)).and_then(Value::as_array);
+            let names = names.unwrap_or_else(|| panic!("architectures.toml: no sglang.{key}"));
+            let names: Vec<&str> = names.iter().map(|n| n.as_str().expect("an architecture")).collect();
+            format!("{key}: &{names:?}")
+        })
+        .collect();
+    let code = format!("Code {{ {} }}\n", code.join(", "));
     fs::write(out.join("sglang.rs"), code).expect("OUT_DIR is writable");
     let list = list.get("architecture").and_then(Value::as_array).expect("architectures");
     let rows: String = list.iter().map(architecture).collect();

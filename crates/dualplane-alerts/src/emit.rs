@@ -16,18 +16,23 @@ const MANUAL: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/v", env!("CARG
 #[must_use]
 pub fn groups(selection: &Selection) -> Vec<Value> {
     let records = records(selection);
-    let mut families: Vec<(&str, Vec<Value>)> = Vec::new();
-    for a in &selection.alerts {
-        let family = a.alert.family.as_str();
-        match families.iter_mut().find(|(f, _)| *f == family) {
-            Some((_, rules)) => rules.push(alert(a)),
-            None => families.push((family, vec![alert(a)])),
-        }
-    }
     let group =
         |(name, rules): (&str, Vec<Value>)| json!({"name": format!("dualplane-{name}"), "rules": rules});
     let first = (!records.is_empty()).then_some(("records", records));
-    first.into_iter().chain(families).map(group).collect()
+    first.into_iter().chain(families(selection, alert)).map(group).collect()
+}
+
+/// Alerts by family, in the order of the knowledge.
+fn families<'s>(selection: &'s Selection, one: impl Fn(&'s Alerting) -> Value) -> Vec<(&'s str, Vec<Value>)> {
+    let mut out: Vec<(&str, Vec<Value>)> = Vec::new();
+    for a in &selection.alerts {
+        let family = a.alert.family.as_str();
+        match out.iter_mut().find(|(f, _)| *f == family) {
+            Some((_, rules)) => rules.push(one(a)),
+            None => out.push((family, vec![one(a)])),
+        }
+    }
+    out
 }
 
 fn records(selection: &Selection) -> Vec<Value> {
@@ -114,17 +119,10 @@ pub fn chart(template: &Selection) -> String {
             out.insert("optional".into(), true.into());
         }
         out.insert("rule".into(), alert(a));
-        (a.alert.family.as_str(), Value::Object(out))
+        Value::Object(out)
     };
-    let mut families: Vec<(&str, Vec<Value>)> = Vec::new();
-    for (family, rule) in template.alerts.iter().map(rule) {
-        match families.iter_mut().find(|(f, _)| *f == family) {
-            Some((_, rules)) => rules.push(rule),
-            None => families.push((family, vec![rule])),
-        }
-    }
-    let families: Vec<Value> =
-        families.into_iter().map(|(name, alerts)| json!({"name": name, "alerts": alerts})).collect();
+    let family = |(name, alerts): (&str, Vec<Value>)| json!({"name": name, "alerts": alerts});
+    let families: Vec<Value> = families(template, rule).into_iter().map(family).collect();
     manifest(&json!({"records": records(template), "families": families}))
 }
 

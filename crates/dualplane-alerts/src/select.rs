@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dualplane_base::near::near;
+
 use crate::expression::{filled, number, on_one_line, placeholders, series, unfolded};
 use crate::quantity;
 use crate::rule::{Alert, Record, Rules, Source};
@@ -31,7 +33,7 @@ pub struct Options {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// A word names nothing.
-    #[error("`{word}` is no {what}: did you mean {}?", .near.join(", "))]
+    #[error("`{word}` is no {what}{}", meant(.near))]
     Unknown {
         /// What it should name.
         what: &'static str,
@@ -301,43 +303,15 @@ pub(crate) fn thresholds<'r>(rules: &'r Rules, parts: &[String]) -> Vec<&'r str>
     rules.values.keys().map(String::as_str).filter(|name| own(name)).collect()
 }
 
-/// Words near to one that names nothing.
-#[must_use]
-pub fn unknown<'a>(what: &'static str, word: &str, all: impl Iterator<Item = &'a str>) -> Fault {
-    let parts: Vec<String> = word
-        .to_ascii_lowercase()
-        .split(['-', '_', '.', ' '])
-        .filter(|p| p.len() > 2)
-        .map(str::to_owned)
-        .collect();
-    let score = |id: &str| {
-        let hits = parts.iter().filter(|p| id.contains(p.as_str())).count();
-        let (word, whole) = (word.to_ascii_lowercase(), id.to_ascii_lowercase());
-        // A name of several words is often remembered by one of them.
-        let nearest = whole.split(['-', '_', '.', ' ']).map(|part| distance(&word, part)).min();
-        let far = distance(&word, &whole);
-        (std::cmp::Reverse(hits), nearest.unwrap_or(far).min(far), far)
-    };
-    let mut near: Vec<&str> = all.collect();
-    near.sort_by_key(|id| score(id));
-    near.truncate(3);
-    Fault::Unknown { what, word: word.to_owned(), near: near.into_iter().map(str::to_owned).collect() }
+fn meant(near: &[String]) -> String {
+    if near.is_empty() { String::new() } else { format!(": did you mean {}?", near.join(", ")) }
 }
 
-/// Letters to change from one word to another.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut last = i + 1;
-        let mut next = vec![last];
-        for ((y, up), diagonal) in b.iter().zip(row.iter().skip(1)).zip(&row) {
-            last = (last + 1).min(up + 1).min(diagonal + usize::from(x != *y));
-            next.push(last);
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
+/// Says which words are near to one that names nothing.
+#[must_use]
+pub fn unknown<'a>(what: &'static str, word: &str, all: impl Iterator<Item = &'a str>) -> Fault {
+    let near = near(word, all).into_iter().map(str::to_owned).collect();
+    Fault::Unknown { what, word: word.to_owned(), near }
 }
 
 #[cfg(test)]

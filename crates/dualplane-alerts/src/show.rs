@@ -38,12 +38,9 @@ fn sources(rules: &Rules, parts: &[String]) -> BTreeSet<String> {
     out
 }
 
-fn class(a: &Alert) -> &str {
-    a.class.as_deref().unwrap_or("of the verdict")
-}
-
-fn plane(a: &Alert) -> &str {
-    a.plane.as_deref().unwrap_or("of the verdict")
+/// The class or plane of an alert.
+fn told(word: Option<&String>) -> &str {
+    word.map_or("of the verdict", String::as_str)
 }
 
 /// All alerts as a table of Markdown, then all thresholds, then all records.
@@ -64,7 +61,7 @@ pub fn table() -> String {
             "| `{}` | {} | {} | {hold} | {}{off} | `{}` | {page} |\n",
             a.id,
             a.severity.as_str(),
-            plane(a),
+            told(a.plane.as_ref()),
             a.title,
             plain(&a.first),
         ));
@@ -112,7 +109,7 @@ pub fn explain(a: &Alert, style: Style) -> String {
     add("alert:    ", &a.alert);
     add("what:     ", &a.title);
     add("why:      ", &a.why);
-    add("plane:    ", plane(a));
+    add("plane:    ", told(a.plane.as_ref()));
     add(
         "for:      ",
         if a.hold == "0m" { "an event: its expression has a window of its own" } else { &a.hold },
@@ -207,13 +204,8 @@ pub fn text(selection: &Selection, style: Style) -> String {
     for a in &selection.alerts {
         let own = a.alert;
         let hold = if a.hold == "0m" { "event".to_owned() } else { format!("for {}", a.hold) };
-        out.push_str(&format!(
-            "{}  {} {} {}, {hold}\n",
-            style.bold(&own.id),
-            own.severity.as_str(),
-            "·",
-            class(own)
-        ));
+        let (id, severity, class) = (style.bold(&own.id), own.severity.as_str(), told(own.class.as_ref()));
+        out.push_str(&format!("{id}  {severity} · {class}, {hold}\n"));
         out.push_str(&wrap(&own.title, style.width, "  ", "  "));
         out.push('\n');
         out.push_str(&wrap(&a.expr, style.width, "  = ", "    "));

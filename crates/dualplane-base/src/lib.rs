@@ -11,6 +11,7 @@ pub mod device_id;
 pub mod gpu;
 pub mod json;
 pub mod metrics;
+pub mod near;
 mod place;
 pub mod process;
 pub mod schema;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use dualplane_base::near::near;
 use serde::Deserialize;
 
 use crate::finding::Severity;
@@ -133,11 +134,7 @@ impl Rules {
     /// Ids near to a word, for an answer to a wrong one.
     #[must_use]
     pub fn near(&self, word: &str) -> Vec<&str> {
-        let word = word.to_ascii_lowercase();
-        let parts: Vec<&str> = word.split(['-', '_', ' ']).filter(|p| p.len() > 2).collect();
-        let hits = |r: &Rule| parts.iter().filter(|p| r.id.contains(*p)).count();
-        let most = self.list.iter().map(hits).max().unwrap_or(0);
-        self.list.iter().filter(|r| most > 0 && hits(r) == most).map(|r| r.id.as_str()).take(5).collect()
+        near(word, self.list.iter().map(|r| r.id.as_str()))
     }
 }
 

@@ -4,6 +4,8 @@ mod sibling;
 
 pub use sibling::{Sibling, sibling};
 
+use dualplane_base::near::distance;
+
 /// The facts of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueEntry {
@@ -214,25 +216,6 @@ pub fn near(id: &str, most: usize) -> Vec<&'static str> {
     all.into_iter().take(most).map(|(_, _, i)| i).collect()
 }
 
-/// Letters to insert, leave out or change.
-pub(crate) fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().take(64).enumerate() {
-        let mut left = i + 1;
-        let mut corner = i;
-        for (above, y) in row.iter_mut().skip(1).zip(&b) {
-            let here = if x == *y { corner } else { 1 + corner.min(left).min(*above) };
-            corner = std::mem::replace(above, here);
-            left = here;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -352,7 +335,6 @@ mod tests {
         assert_eq!(id_of("llama3.1:8b"), Some("meta-llama/Llama-3.1-8B-Instruct"));
         assert_eq!(id_of("qwen3-14b"), Some("Qwen/Qwen3-14B"));
         assert_eq!(id_of("/models/mine"), None);
-        assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(near("meta/Lama-3.1-8B", 1), ["meta-llama/Llama-3.1-8B"]);
         assert!(near("Qwen/Qwen3-9B", 5).first().is_some_and(|id| id.contains("Qwen3")));
     }

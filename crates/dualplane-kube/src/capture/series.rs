@@ -31,6 +31,18 @@ pub struct Access {
     url: String,
 }
 
+impl Access {
+    /// What a query of Prometheus gives over time: seconds since 1970, and between two values.
+    ///
+    /// # Errors
+    /// The store does not answer, or not with success.
+    pub async fn range(&self, query: &str, from: i64, to: i64, step: u64) -> Result<Value, ApiError> {
+        let (from, to, step) = (from.to_string(), to.to_string(), step.to_string());
+        let query = [("query", query), ("start", &from), ("end", &to), ("step", &step), ("timeout", "15s")];
+        self.api.object(&path::with_query("/api/v1/query_range", &query)).await
+    }
+}
+
 /// Whether the URL holds a password, as `http://user:password@host` does.
 #[must_use]
 pub fn has_password(url: &str) -> bool {

@@ -14,6 +14,7 @@ use super::launch::PodAsk;
 use super::outcome::PlanError;
 use super::version::EngineKind;
 use dualplane_base::Version;
+use dualplane_base::near::distance;
 use dualplane_engines::Engines;
 pub(crate) use dualplane_engines::command_line as words;
 use dualplane_engines::command_line::{assignment, split};
@@ -108,7 +109,7 @@ pub fn nearest(engine: EngineKind, flag: &str) -> Option<String> {
     let table = flags(engine);
     names(table)
         .filter(|n| n.len() > 3)
-        .map(|n| (crate::catalogue::distance(n, &name), n))
+        .map(|n| (distance(n, &name), n))
         .min()
         .filter(|(far, n)| *far <= 2.max(n.len() / 4))
         .map(|(_, n)| n)

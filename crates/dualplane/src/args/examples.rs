@@ -112,6 +112,12 @@ Examples:
   dualplane dashboards --engine vllm --dir /var/lib/grafana/dashboards
   dualplane dashboards -o configmap -n monitoring | kubectl apply -f -";
 
+pub(super) const RESOURCES: &str = "\
+Examples:
+  dualplane resources deploy/llm -n serving --prometheus http://prometheus.monitoring:9090
+  dualplane resources deploy/llm -n serving --prometheus http://HOST:9090 --since 7d -o yaml
+  dualplane resources incident.tar.zst -o json";
+
 pub(super) const EXPLAIN: &str = "\
 Examples:
   dualplane explain host_oom_killed

@@ -9,6 +9,7 @@ mod lint;
 mod map;
 mod place;
 mod preflight;
+mod resources;
 mod rules;
 mod top;
 
@@ -28,6 +29,7 @@ pub(crate) use self::lint::{Emit, FailOn, Least, LintArgs, LintFormat};
 pub(crate) use self::map::{MapArgs, MapFormat};
 pub(crate) use self::place::with_place_of_flags;
 pub(crate) use self::preflight::{CheckFormat, PreflightArgs};
+pub(crate) use self::resources::{ResourcesArgs, ResourcesFormat};
 pub(crate) use self::rules::{RulesArgs, RulesFormat};
 pub(crate) use self::top::{SortBy, TopArgs, TopFormat};
 
@@ -83,6 +85,9 @@ pub(crate) enum Command {
     /// Print dashboards for Grafana over both memory planes, which read the records of `rules`
     #[command(after_help = examples::DASHBOARDS)]
     Dashboards(DashboardsArgs),
+    /// Compute requests and limits from the measured memory of a workload, beside what is set now
+    #[command(after_help = examples::RESOURCES)]
+    Resources(ResourcesArgs),
     /// Explain a failure class, a rule of the verdict, an Xid code or a log signature, with sources
     #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArgs),

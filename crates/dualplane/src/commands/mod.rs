@@ -17,6 +17,7 @@ mod man;
 mod plan;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod preflight;
+mod resources;
 mod rules;
 mod runbook;
 #[cfg(all(feature = "live", target_os = "linux"))]
@@ -440,6 +441,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Lint(args) => lint::run(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Dashboards(args) => dashboards::run(&args),
+        Command::Resources(args) => resources::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Runbook(args) => runbook::run(&args),
         Command::Knowledge(KnowledgeCommand::Check { dir }) => knowledge::check(&dir),

@@ -62,5 +62,16 @@ pub(super) fn failure(fault: Fault) -> Failure {
         Fault::Unknown { what: "board", .. } => "dashboards",
         Fault::Unknown { .. } | Fault::Nothing(_) => "rules",
     };
-    Failure::Flag { flag, why: fault.to_string() }
+    let why = match &fault {
+        Fault::Unknown { what, near, .. } if near.is_empty() => {
+            let list = match *what {
+                "board" => "`dualplane dashboards` lists them",
+                "alert" => "`dualplane rules -o text` lists them",
+                _ => "docs/alerts.md lists them",
+            };
+            format!("{fault}; {list}")
+        }
+        _ => fault.to_string(),
+    };
+    Failure::Flag { flag, why }
 }

@@ -18,6 +18,7 @@ const PURE: &[&str] = &[
     "dualplane-lint",
     "dualplane-plan",
     "dualplane-report",
+    "dualplane-resources",
 ];
 
 /// What these may link besides each other: all of it pure.
@@ -68,7 +69,7 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
     let meta: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
     let layer = |name: &str| match name {
         "dualplane-base" => 0,
-        "dualplane-alerts" | "dualplane-engines" => 1,
+        "dualplane-alerts" | "dualplane-engines" | "dualplane-resources" => 1,
         "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" => 2,
         "dualplane-input" | "dualplane-report" => 3,
         "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,

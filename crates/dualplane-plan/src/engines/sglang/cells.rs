@@ -2,6 +2,7 @@
 //!
 //! Source: SGLang 0.5.23 model_executor/pool_configurator.py; 0.4.6 to 0.5.9 model_runner.py `profile_max_num_token`.
 
+use super::code::CODE;
 use crate::arith::{floor_div, mul};
 use crate::gpu::Gpu;
 use crate::launch::kv_heads;
@@ -33,18 +34,6 @@ pub(crate) struct Cells {
     /// Whether rows are latent: one row for keys and values.
     pub(crate) latent: bool,
 }
-
-/// Architectures whose windows get a pool of their own; others are billed as full.
-const OWN_WINDOWS: &[&str] = &[
-    "Llama4ForConditionalGeneration",
-    "GptOssForCausalLM",
-    "MiMoV2ForCausalLM",
-    "MiMoV2FlashForCausalLM",
-    "Step3p5ForCausalLM",
-    "Gemma4ForCausalLM",
-    "Gemma4ForConditionalGeneration",
-    "LagunaForCausalLM",
-];
 
 /// Dtype of the cache as the engine settles it, and the bytes of one element.
 pub(crate) fn dtype(
@@ -107,7 +96,7 @@ pub(crate) fn cells(
 ) -> Result<Cells, PlanError> {
     let launch = s.launch;
     let own_windows =
-        OWN_WINDOWS.contains(&model.architecture.as_str()) && !launch.sglang.disable_hybrid_swa_memory;
+        CODE.own_windows.contains(&model.architecture.as_str()) && !launch.sglang.disable_hybrid_swa_memory;
     let mut out = Cells::default();
     let mut widths: Option<u64> = None;
     for (layer, _) in model.layers.iter().zip(stage_of).filter(|(_, of)| **of == stage) {

@@ -1,4 +1,5 @@
-//! Where SGLang's code of a model allocates other weights than vLLM's, by whose layers the shapes are counted.
+//! Where SGLang's code of a model differs: its weights from vLLM's, by whose layers the shapes are counted, and its pools from
+//! those of other models.
 
 use std::borrow::Cow;
 
@@ -10,13 +11,17 @@ use crate::model::{Dtype, LinearScheme, Model};
 use crate::outcome::{PlanError, TensorClass};
 
 /// Names of architectures, from `knowledge/architectures.toml`.
-struct Code {
+pub(super) struct Code {
     attention_ranks: &'static [&'static str],
     head_in_32_bits: &'static [&'static str],
     head_of_its_own: &'static [&'static str],
+    pub(super) own_windows: &'static [&'static str],
+    pub(super) two_more_states: &'static [&'static str],
+    pub(super) trtllm_mla: &'static [&'static str],
+    pub(super) triton_on_blackwell: &'static [&'static str],
 }
 
-const CODE: Code = include!(concat!(env!("OUT_DIR"), "/sglang.rs"));
+pub(super) const CODE: Code = include!(concat!(env!("OUT_DIR"), "/sglang.rs"));
 
 /// The model as SGLang reads its files: it also looks where vLLM does not for what ModelOpt says.
 pub(super) fn as_read(model: &Model) -> Cow<'_, Model> {

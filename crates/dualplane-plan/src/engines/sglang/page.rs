@@ -3,24 +3,10 @@
 //! Source: SGLang 0.5.23 arg_groups/overrides.py `_mla_backend_page_constraints`, `_fa4_page_constraint`, and the backends that
 //! arg_groups/model_overrides and `get_default_attn_backend` choose on Blackwell; elsewhere none that is chosen asks for more.
 
+use super::code::CODE;
 use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::model::{Attention, Model};
-
-/// With latent attention that TensorRT-LLM's kernels serve on Blackwell (model_overrides/deepseek_v2.py, kimi_k3.py); others'
-/// goes to FlashInfer.
-const TRTLLM_MLA: &[&str] = &[
-    "DeepseekV3ForCausalLM",
-    "KimiK25ForConditionalGeneration",
-    "KimiK3ForConditionalGeneration",
-    "LongcatFlashForCausalLM",
-    "MistralLarge3ForCausalLM",
-    "PixtralForConditionalGeneration",
-];
-
-/// Hybrids that keep Triton or FlashInfer there (falcon_h1.py, lfm2.py, granitemoehybrid.py).
-const NOT_TRTLLM: &[&str] =
-    &["FalconH1ForCausalLM", "GraniteMoeHybridForCausalLM", "Lfm2ForCausalLM", "Lfm2MoeForCausalLM"];
 
 pub(super) fn page(model: &Model, launch: &Launch, gpu: &Gpu) -> u64 {
     let asked = launch.block_size.unwrap_or(1).max(1);
@@ -45,8 +31,8 @@ fn on_blackwell(model: &Model) -> &'static str {
     let of = |names: &[&str]| names.contains(&model.architecture.as_str());
     let uneven = |a: &Attention| matches!(a, Attention::Gqa(g) if g.head_dim != g.v_head_dim);
     if latent(model) {
-        if of(TRTLLM_MLA) { "trtllm_mla" } else { "flashinfer" }
-    } else if of(NOT_TRTLLM) {
+        if of(CODE.trtllm_mla) { "trtllm_mla" } else { "flashinfer" }
+    } else if of(CODE.triton_on_blackwell) {
         "triton"
     } else if model.layers.iter().any(|l| uneven(&l.attention)) {
         "fa4"

@@ -2,6 +2,7 @@
 //!
 //! Source: SGLang 0.5.23 configs/mamba_utils.py and mem_cache/kv_cache_configurator.py `_handle_max_mamba_cache`.
 
+use super::code::CODE;
 use crate::arith::{floor_div, mul};
 use crate::launch::Launch;
 use crate::model::{Attention, Dtype, Model};
@@ -24,19 +25,6 @@ pub(crate) struct States {
     /// States that a running request takes.
     pub(crate) per_request: u64,
 }
-
-/// Architectures with two more states a request, so that steps can overlap (0.5.23 arg_groups/overrides.py).
-const EXTRA_BUFFER: &[&str] = &[
-    "FalconH1ForCausalLM",
-    "KimiK3ForConditionalGeneration",
-    "KimiLinearForCausalLM",
-    "NemotronHForCausalLM",
-    "Qwen3_5ForConditionalGeneration",
-    "Qwen3_5MoeForConditionalGeneration",
-    "Qwen3_5MoeForCausalLM",
-    "Qwen3_5ForCausalLM",
-    "Qwen3NextForCausalLM",
-];
 
 /// Bytes of the states of one request; `None` where the model has none.
 pub(crate) fn states(
@@ -74,7 +62,7 @@ pub(crate) fn states(
     }
     let per_request = match (launch.sglang.disable_radix_cache, model.architecture.as_str()) {
         (true, _) => 1,
-        (false, a) if EXTRA_BUFFER.contains(&a) => 5,
+        (false, a) if CODE.two_more_states.contains(&a) => 5,
         (false, _) => 3,
     };
     Ok(Some(States { each, layers, per_request }))

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use dualplane_agent::health::{Health, Level, line_of};
 use dualplane_agent::publish::{
-    Access as Seen, Counts, Deliveries, Directory, EventSink, Method, Options, Server, Shared, Sink,
-    Tally, Verdicts, Web, WebConfig, read_headers,
+    Access as Seen, Counts, Deliveries, Directory, EventSink, Method, Options, Server, Shared, Sink, Tally,
+    Verdicts, Web, WebConfig, read_headers,
 };
 use dualplane_agent::recorder::{Recorder, incidents_dir};
 use dualplane_core::knowledge::Knowledge;
