@@ -46,6 +46,8 @@ pub const SCHEMAS: &[Schema] = &[
     row("shape", [1, 1], "the shape of requests", &["plan --shape", "fit --shape"]),
     row("lint", [1, 1], "findings of lint", &[]),
     row("lint-baseline", [1, 1], "a baseline of lint", &["lint --baseline"]),
+    row("resources", [1, 1], "sizes of resources", &[]),
+    row("rules", [1, 1], "alerts and records of rules", &[]),
     row("calibration", [1, 1], "a calibration", &["plan --calibration"]),
 ];
 

@@ -23,6 +23,8 @@ pub struct Held {
     pub points: Vec<(i64, f64)>,
     /// Without page cache.
     pub exact: bool,
+    /// The most of tmpfs, shared and pinned memory, bytes.
+    pub shmem: Option<f64>,
 }
 
 /// Start-up, steady state and peak of one plane.
@@ -70,12 +72,14 @@ pub fn held(i: &Instance) -> Held {
             Some((cache - files).max(0.0))
         })
     };
-    let exact: Vec<(i64, f64)> =
-        anon.iter().filter_map(|(time, a)| Some((*time, a + tmpfs(*time)?))).collect();
+    let parts: Vec<(i64, f64, f64)> =
+        anon.iter().filter_map(|(time, a)| Some((*time, *a, tmpfs(*time)?))).collect();
+    let exact: Vec<(i64, f64)> = parts.iter().map(|(time, anon, tmpfs)| (*time, anon + tmpfs)).collect();
+    let shmem = i.most(Gauge::Shmem).or_else(|| parts.iter().map(|p| p.2).reduce(f64::max));
     let enough = exact.len().saturating_mul(2) >= i.of(Gauge::WorkingSet).len();
     match exact.is_empty() || !enough {
-        false => Held { points: exact, exact: true },
-        true => Held { points: i.of(Gauge::WorkingSet).to_vec(), exact: false },
+        false => Held { points: exact, exact: true, shmem },
+        true => Held { points: i.of(Gauge::WorkingSet).to_vec(), exact: false, shmem },
     }
 }
 
@@ -124,9 +128,9 @@ mod tests {
             (Gauge::InactiveFile, &[1.0, 1.0]),
             (Gauge::ActiveFile, &[1.0, 4.0]),
         ]);
-        assert_eq!(held(&i), Held { points: vec![(0, 5.0), (1000, 6.0)], exact: true });
+        assert_eq!(held(&i), Held { points: vec![(0, 5.0), (1000, 6.0)], exact: true, shmem: Some(2.0) });
         let i = instance(&[(Gauge::WorkingSet, &[5.0, 9.0]), (Gauge::Anon, &[3.0, 4.0])]);
-        assert_eq!(held(&i), Held { points: vec![(0, 5.0), (1000, 9.0)], exact: false });
+        assert_eq!(held(&i), Held { points: vec![(0, 5.0), (1000, 9.0)], exact: false, shmem: None });
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use dualplane_base::text::printable;
+
 use crate::series::Series;
 
 /// Whose memory.
@@ -127,7 +129,8 @@ pub fn containers(all: &[Series]) -> Vec<Container> {
     let mut by_owner: BTreeMap<Owner, Vec<(&Series, Gauge, f64)>> = BTreeMap::new();
     for s in all {
         let Some((gauge, unit)) = Gauge::of(s) else { continue };
-        let label = |name: &str| s.label(name).map(str::to_owned);
+        // Labels are whatever an exporter wrote.
+        let label = |name: &str| s.label(name).map(|text| printable(text).into_owned());
         let (Some(namespace), Some(pod), Some(container)) =
             (label("namespace"), label("pod"), label("container"))
         else {

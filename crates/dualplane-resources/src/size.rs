@@ -107,7 +107,7 @@ pub fn size(c: &Container) -> Sizing {
         vram,
         parts: Parts {
             anon: most(Gauge::Anon),
-            shmem: most(Gauge::Shmem),
+            shmem: held.iter().filter_map(|h| h.shmem).reduce(f64::max).map(Bytes::from_f64),
             file: c.instances.iter().filter_map(most_file).reduce(f64::max).map(Bytes::from_f64),
         },
         dev_shm: most(Gauge::DevShm),

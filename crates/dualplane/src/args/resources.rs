@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 
 use super::Colour;
+use super::rules::namespace;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResourcesArgs {
@@ -16,7 +17,7 @@ pub(crate) struct ResourcesArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) prometheus: Option<String>,
     /// Namespace of the workload
-    #[arg(short, long, value_name = "NS", default_value = "default")]
+    #[arg(short, long, value_name = "NS", default_value = "default", value_parser = namespace)]
     pub(crate) namespace: String,
     /// Only containers with this name
     #[arg(short, long, value_name = "NAME", value_delimiter = ',')]

@@ -76,7 +76,7 @@ pub(super) fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 /// As the API server takes it (RFC 1123).
-fn namespace(text: &str) -> Result<String, String> {
+pub(super) fn namespace(text: &str) -> Result<String, String> {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let whole = text.len() <= 63 && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-');
     match whole && !text.is_empty() {

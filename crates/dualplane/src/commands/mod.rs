@@ -101,6 +101,9 @@ pub(crate) enum Failure {
     /// There is nothing to judge.
     #[error("no evidence in {0}")]
     NoEvidence(String),
+    /// No series tells of a container's memory.
+    #[error("no memory of a container over time in {0}")]
+    NoSeries(String),
     /// There is nothing to lint.
     #[error("no Kubernetes object, compose file or config.pbtxt in {0}")]
     NoManifests(String),
@@ -287,6 +290,7 @@ impl Failure {
             #[cfg(feature = "dev")]
             Self::NoLabels(_) => exit::NO_EVIDENCE,
             Self::NoEvidence(_)
+            | Self::NoSeries(_)
             | Self::NoManifests(_)
             | Self::NoIncident { .. }
             | Self::BundleGone(_)
@@ -317,6 +321,11 @@ impl Failure {
             Self::NoEvidence(_) => {
                 "give logs (kubectl logs --previous), kubectl get pod/events -o json, dmesg, or metrics; \
                  for example: kubectl logs POD --previous > previous.log"
+                    .into()
+            }
+            Self::NoSeries(_) => {
+                "give a bundle of the agent or of `dualplane capture --prometheus URL`; `dualplane resources` also reads \
+                 answers of Prometheus' HTTP API, and with --prometheus URL a workload such as deploy/NAME -n NS"
                     .into()
             }
             Self::NoManifests(_) => {

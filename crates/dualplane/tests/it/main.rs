@@ -46,6 +46,7 @@ mod proofs;
 mod real_oom;
 mod recorded;
 mod releases;
+mod resources;
 mod rules_alerts;
 mod schema;
 mod secret;

@@ -32,6 +32,7 @@ const PURE_MAY_USE: &[&str] = &[
     "serde",
     "serde-saphyr",
     "serde_json",
+    "strsim",
     "thiserror",
 ];
 

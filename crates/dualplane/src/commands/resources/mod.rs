@@ -3,7 +3,7 @@
 #[cfg(feature = "live")]
 mod prometheus;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dualplane_base::json::pretty;
 use dualplane_core::knowledge::Knowledge;
@@ -23,8 +23,7 @@ pub(super) fn run(args: &ResourcesArgs) -> Result<Code, Failure> {
     let sizes: Vec<size::Sizing> =
         all.iter().map(size::size).filter(|s| s.limit.is_some() || s.ram.peak.is_some()).collect();
     if sizes.is_empty() {
-        let what = args.targets.join(", ");
-        return Err(Failure::NoEvidence(format!("{what}: no series of a container's memory")));
+        return Err(Failure::NoSeries(args.targets.join(", ")));
     }
     let text = match args.output {
         ResourcesFormat::Text => emit::text(&sizes, output::style(args.color, false)),
@@ -45,10 +44,24 @@ fn measured(args: &ResourcesArgs) -> Result<Vec<Container>, Failure> {
     Ok(containers(&of_files(&args.targets)?))
 }
 
+/// A word as kubectl takes it, where no file has that name.
+fn is_workload(path: &Path) -> bool {
+    let kinds = ["deploy", "sts", "ds", "lws", "pod"];
+    !path.exists()
+        && path.parent().and_then(Path::to_str).is_some_and(|p| kinds.iter().any(|k| p.starts_with(k)))
+}
+
 /// Series of bundles and of saved answers.
 fn of_files(targets: &[String]) -> Result<Vec<Series>, Failure> {
     let knowledge = Knowledge::embedded()?;
     let paths: Vec<PathBuf> = targets.iter().map(PathBuf::from).collect();
+    if let Some(workload) = paths.iter().find(|p| is_workload(p)) {
+        let why = format!(
+            "{} is no file; for a workload, give the URL of the Prometheus that scrapes it",
+            workload.display()
+        );
+        return Err(Failure::Flag { flag: "--prometheus", why });
+    }
     let incidents = dualplane_input::read(&paths, &Sieve::new(&knowledge))?;
     let files = incidents.iter().flat_map(|i| &i.files);
     // What is no JSON, and JSON that is no answer, holds no series.

@@ -1,5 +1,6 @@
 //! The memory of a workload over weeks, from Prometheus.
 
+use dualplane_kube::api::ApiError;
 use dualplane_kube::capture;
 use dualplane_resources::record::{Container, METRICS, Owner, containers};
 use dualplane_resources::series::{Series, joined, read};
@@ -9,7 +10,7 @@ use serde_json::Value;
 use crate::args::ResourcesArgs;
 use crate::commands::Failure;
 use crate::commands::live::block_on;
-use crate::output;
+use crate::commands::live::pods::Progress;
 use crate::secret;
 
 /// The least time between two samples, seconds: Prometheus' usual scrape interval is 15 or 30.
@@ -18,6 +19,10 @@ const STEP: u64 = 60;
 const POINTS: u64 = 11_000;
 /// Answers for each metric, at most: beyond that, the step grows.
 const PARTS: u64 = 4;
+
+/// Letters of the parts of a name that Kubernetes makes up (apimachinery `rand.SafeEncodeString`): a neighbour's name seldom
+/// consists of them.
+const SAFE: &str = "[bcdfghjklmnpqrstvwxz2456789]";
 
 /// A workload's pods by their names.
 struct Pods {
@@ -43,9 +48,9 @@ fn pods(target: &str) -> Result<Pods, Failure> {
     let own = name.replace('.', "[.]");
     let names = match kind {
         "pod" | "pods" | "po" => own,
-        "deploy" | "deployment" | "deployments" => format!("{own}-[a-z0-9]+-[a-z0-9]{{5}}"),
+        "deploy" | "deployment" | "deployments" => format!("{own}-{SAFE}{{5,10}}-{SAFE}{{5}}"),
         "sts" | "statefulset" | "statefulsets" => format!("{own}-[0-9]+"),
-        "ds" | "daemonset" | "daemonsets" => format!("{own}-[a-z0-9]{{5}}"),
+        "ds" | "daemonset" | "daemonsets" => format!("{own}-{SAFE}{{5}}"),
         // The leader of a group, and its workers.
         "lws" | "leaderworkerset" | "leaderworkersets" => format!("{own}-[0-9]+(-[0-9]+)?"),
         _ => return Err(word()),
@@ -71,23 +76,27 @@ pub(super) fn measured(args: &ResourcesArgs, url: &str) -> Result<Vec<Container>
 }
 
 async fn ask(args: &ResourcesArgs, url: &str, pods: &Pods) -> Result<Vec<Series>, Failure> {
-    let store = capture::store(url, secret::PROMETHEUS.read()?)?;
+    let failed = |e: ApiError| Failure::Online { what: "--prometheus".into(), why: e.to_string() };
+    let store = capture::store(url, secret::PROMETHEUS.read()?).map_err(failed)?;
+    let progress = Progress::new();
     let to = Timestamp::now().as_second();
     let since = args.since;
     let step = STEP.max(since.div_ceil(POINTS * PARTS));
     let part = i64::try_from(step * (POINTS - 1)).unwrap_or(i64::MAX);
     let mut all = Vec::new();
     for (i, metric) in METRICS.iter().enumerate() {
-        output::note(&format!("asks for {metric} ({} of {})", i + 1, METRICS.len()));
+        progress.show(&format!("asks for {metric} ({} of {})", i + 1, METRICS.len()));
         let mut from = to.saturating_sub(i64::try_from(since).unwrap_or(i64::MAX));
         while from < to {
             let end = from.saturating_add(part).min(to);
             let answer =
-                store.range(&query(metric, &args.namespace, &pods.names, step), from, end, step).await?;
+                store.range(&query(metric, &args.namespace, &pods.names, step), from, end, step).await;
+            let answer = answer.inspect_err(|_| progress.clear()).map_err(failed)?;
             all.push(read(&named(answer, metric)));
             from = end.saturating_add(i64::try_from(step).unwrap_or(i64::MAX));
         }
     }
+    progress.clear();
     Ok(joined(all))
 }
 
@@ -143,7 +152,7 @@ mod tests {
     #[test]
     fn workloads_are_the_pods_that_their_controllers_name() {
         let names = |t: &str| pods(t).map(|p| p.names).unwrap_or_default();
-        assert_eq!(names("deploy/llm"), "llm-[a-z0-9]+-[a-z0-9]{5}");
+        assert_eq!(names("deploy/llm"), format!("llm-{SAFE}{{5,10}}-{SAFE}{{5}}"));
         assert_eq!(names("sts/a.b"), "a[.]b-[0-9]+");
         assert_eq!(names("llm-0"), "llm-0");
         for bad in ["job/x", "deploy/", "deploy/a\"b", "Deploy/X", ""] {

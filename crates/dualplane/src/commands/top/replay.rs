@@ -37,7 +37,7 @@ pub(crate) fn read(path: &Path, knowledge: &Knowledge) -> Result<Recording, Fail
     let bundle = Bundle::from_files(incident.files);
     let recording = frames(&bundle, died, gaps);
     if recording.frames.is_empty() {
-        return Err(Failure::NoEvidence(format!("{}: contains no memory series", path.display())));
+        return Err(Failure::NoSeries(path.display().to_string()));
     }
     Ok(recording)
 }

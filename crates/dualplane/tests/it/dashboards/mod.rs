@@ -1,7 +1,7 @@
 //! `dualplane dashboards`: boards that Grafana takes, whose queries a real Prometheus answers over recorded series.
 
 mod picture;
-mod prometheus;
+pub(crate) mod prometheus;
 mod scale;
 mod series;
 

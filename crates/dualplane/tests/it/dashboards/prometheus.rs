@@ -14,7 +14,7 @@ use super::series::{MINUTES, START, open_metrics};
 use crate::harness::{stderr, stdout};
 
 /// Whether Debian's package `prometheus` is there.
-pub(super) fn is_there() -> bool {
+pub(crate) fn is_there() -> bool {
     let there = |name: &str| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
     let both = there("prometheus") && there("promtool");
     if !both {
@@ -33,7 +33,7 @@ pub(super) fn draws_alike() -> bool {
     alike
 }
 
-pub(super) fn promtool(dir: &Path, args: &[&str]) {
+pub(crate) fn promtool(dir: &Path, args: &[&str]) {
     let o = Command::new("promtool").args(args).current_dir(dir).output().unwrap();
     assert!(o.status.success(), "promtool {args:?}\n{}{}", stdout(&o), stderr(&o));
 }
@@ -44,9 +44,9 @@ pub(super) struct Series {
     pub(super) points: Vec<(f64, f64)>,
 }
 
-pub(super) struct Prometheus {
+pub(crate) struct Prometheus {
     child: Child,
-    port: u16,
+    pub(crate) port: u16,
     _dir: Option<tempfile::TempDir>,
 }
 
@@ -81,7 +81,8 @@ impl Prometheus {
         server
     }
 
-    fn start(dir: &Path) -> Self {
+    /// Over the folder `data`, as `prometheus.yml` says.
+    pub(crate) fn start(dir: &Path) -> Self {
         // Another process may take the port before the server does: then the next one is tried.
         for _ in 0..5 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
