@@ -12,13 +12,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::agent::start_at;
-use crate::harness::{Ran, create, kubectl, run, succeeds, until, until_within};
-use crate::real_vllm::engine;
+use crate::harness::{Namespace, Ran, create, kubectl, run, until, until_within};
+use crate::model_server::{PATIENCE, Server, ask, completion, engine};
 
 const NAMESPACE: &str = "e2e-alerts";
 const AGENT: &str = "127.0.0.1:10988";
-/// A start of vLLM on a busy machine of two cores, and then minutes of requests.
-const PATIENCE: Duration = Duration::from_secs(420);
 
 /// A page as vLLM has it, behind which nothing waits.
 const PAGE: &str = "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 1\\nvllm:num_requests_waiting{engine=\"0\",model_name=\"m\"} 0\\n\
@@ -42,15 +40,6 @@ fn daemon(name: &str, dir: &Path, args: &[&str]) -> Daemon {
     command.args(["--mount", "--", "sh", "-c", mount]).arg(&unpacked).arg(unpacked.join("bin").join(name));
     command.args(args).current_dir(dir).stdout(Stdio::null()).stderr(log);
     Daemon(command.spawn().unwrap())
-}
-
-/// Everything goes, also when the test fails.
-struct Gone;
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        let _ = succeeds(&["delete", "namespace", NAMESPACE, "--wait=false", "--ignore-not-found"]);
-    }
 }
 
 /// Alerts as the receiver got them while they fired, by name and pod.
@@ -103,25 +92,6 @@ fn pod(name: &str, script: &str) -> String {
     )
 }
 
-fn real_server(folder: &Path) -> String {
-    let folder = folder.display();
-    format!(
-        "apiVersion: v1\nkind: Pod\nmetadata: {{name: full, namespace: {NAMESPACE}}}\nspec:\n  hostPID: true\n  \
-         restartPolicy: Never\n  terminationGracePeriodSeconds: 5\n  hostname: localhost\n  containers:\n  - name: vllm\n    \
-         image: docker.io/vllm/vllm-openai:v0.11.0\n    imagePullPolicy: Never\n    \
-         command: [chroot, /host, /bin/bash, -c]\n    args:\n    - |\n      \
-         cd {folder} && exec venv/bin/python venv/bin/vllm serve ./tiny --port 8000 \\\n        \
-         --max-model-len 4096 --enforce-eager --num-gpu-blocks-override 160 2>&1\n    \
-         env:\n    - {{name: VLLM_CPU_KVCACHE_SPACE, value: \"1\"}}\n    - {{name: VLLM_HOST_IP, value: 127.0.0.1}}\n    \
-         - {{name: GLOO_SOCKET_IFNAME, value: lo}}\n    - {{name: HF_HUB_OFFLINE, value: \"1\"}}\n    \
-         - {{name: PATH, value: \"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"}}\n    \
-         readinessProbe: {{httpGet: {{path: /health, port: 8000}}, periodSeconds: 3}}\n    \
-         resources: {{limits: {{memory: 6Gi}}, requests: {{memory: 64Mi}}}}\n    \
-         volumeMounts: [{{name: host, mountPath: /host}}]\n  \
-         volumes: [{{name: host, hostPath: {{path: /}}}}]\n"
-    )
-}
-
 fn status(name: &str, path: &str) -> String {
     kubectl(&["get", "pod", name, "-n", NAMESPACE, "-o", &format!("jsonpath={path}")])
 }
@@ -145,7 +115,8 @@ fn free() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
-fn start_prometheus(dir: &Path, receiver: &str) -> [Daemon; 2] {
+/// Address of Prometheus, and both.
+fn start_prometheus(dir: &Path, receiver: &str) -> (String, [Daemon; 2]) {
     let (prometheus, manager) = (free(), free());
     // States need no minutes here.
     std::fs::write(dir.join("rules.yaml"), run(&["rules", "--for", "10s"]).ok().out).unwrap();
@@ -174,7 +145,7 @@ fn start_prometheus(dir: &Path, receiver: &str) -> [Daemon; 2] {
     for address in [&manager, &prometheus] {
         until("no answer", || TcpStream::connect(address).ok());
     }
-    [first, second]
+    (prometheus, [first, second])
 }
 
 /// The first command of an alert, run as it is printed.
@@ -197,16 +168,11 @@ fn first_command(alert: &Value) {
 
 #[test]
 fn what_is_really_done_reaches_a_real_alertmanager() {
-    let _ = succeeds(&["delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait"]);
-    let _gone = Gone;
-    kubectl(&["create", "namespace", NAMESPACE]);
-    until("no service account", || {
-        succeeds(&["get", "serviceaccount", "default", "-n", NAMESPACE]).then_some(())
-    });
+    let _namespace = Namespace::fresh(NAMESPACE);
     let dir = tempfile::tempdir().unwrap();
     let _agent = start_at(&dir.path().join("state"), AGENT, &[]);
     let (address, received) = receiver();
-    let _daemons = start_prometheus(dir.path(), &address);
+    let (prometheus, _daemons) = start_prometheus(dir.path(), &address);
 
     create(&pod("well", "exec sleep 3600"));
     create(&pod("near-limit", "dd if=/dev/zero of=/dev/shm/x bs=1M count=45; exec sleep 3600"));
@@ -215,7 +181,9 @@ fn what_is_really_done_reaches_a_real_alertmanager() {
     scrape(dir.path(), &pods);
     let folder = engine();
     if let Some(folder) = &folder {
-        create(&real_server(folder));
+        // 160 blocks of 128 tokens.
+        let more = "--num-gpu-blocks-override 160";
+        create(&Server { namespace: NAMESPACE, name: "full", limit: "6Gi", pool: 1, more }.pod(folder));
     }
     let wanted = |all: &[(&str, &str)]| {
         for (name, pod) in all {
@@ -231,6 +199,7 @@ fn what_is_really_done_reaches_a_real_alertmanager() {
         ("DualplaneRestartWithVerdict", "killed"),
         ("DualplaneCrashLoop", "killed"),
     ]);
+    sized(&prometheus);
     if folder.is_some() {
         until_within(PATIENCE, "vLLM serves", || {
             (status("full", "{.status.containerStatuses[0].ready}") == "true").then_some(())
@@ -238,10 +207,10 @@ fn what_is_really_done_reaches_a_real_alertmanager() {
         pods.push("full");
         scrape(dir.path(), &pods);
         let address = status("full", "{.status.podIP}");
-        // 160 blocks of 128 tokens: each of 160 requests wants five, so that twice as many wait as run.
+        // Each of 160 requests wants five blocks, so that twice as many wait as run.
         std::thread::scope(|scope| {
             for _ in 0..160 {
-                scope.spawn(|| ask(&address));
+                scope.spawn(|| keep_asking(&address));
             }
             wanted(&[
                 ("DualplaneKvCacheFull", "full"),
@@ -265,20 +234,37 @@ fn what_is_really_done_reaches_a_real_alertmanager() {
     assert_eq!(near, 1, "near its limit, and nothing else: {all:?}");
 }
 
-/// A request that is answered, or cut off when the server is taken away.
-fn ask(address: &str) {
-    let body = format!(
-        r#"{{"model": "./tiny", "prompt": "{}", "max_tokens": 500, "ignore_eos": true}}"#,
-        "one two three four ".repeat(10)
-    );
+/// Requests that are answered, until the server is taken away.
+fn keep_asking(address: &str) {
+    let body = completion(10, r#""max_tokens": 500, "ignore_eos": true"#);
     for _ in 0..50 {
-        let Ok(mut stream) = TcpStream::connect((address, 8000)) else { return };
-        let _ = stream.set_read_timeout(Some(PATIENCE));
-        let head = "POST /v1/completions HTTP/1.0\r\nHost: llm\r\nContent-Type: application/json";
-        let sent = write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-        let mut answer = String::new();
-        if sent.is_err() || stream.read_to_string(&mut answer).is_err() || answer.is_empty() {
+        if ask(address, &body).unwrap_or_default().is_empty() {
             return;
         }
     }
+}
+
+/// Sizes a pod that lives at its limit from what that Prometheus has of it; the patch fits a workload.
+fn sized(prometheus: &str) {
+    let url = format!("http://{prometheus}");
+    let args = ["resources", "pod/near-limit", "-n", NAMESPACE, "--prometheus", &url, "--since", "1h"];
+    let report = run(&[&args[..], &["-o", "json"]].concat()).ok().json();
+    let c = &report["containers"][0];
+    let mib = |v: &Value| v.as_u64().unwrap_or_else(|| panic!("{report}")) >> 20;
+    let (held, shmem) = (mib(&c["ram"]["peak_bytes"]), mib(&c["most"]["shmem_bytes"]));
+    assert!((45..=48).contains(&held) && (45..=held).contains(&shmem), "{report}");
+    assert_eq!((mib(&c["now"]["limit_bytes"]), &c["without_page_cache"]), (48, &json!(true)), "{report}");
+    let patch = run(&[&args[..], &["-o", "patch"]].concat()).ok().text();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), patch).unwrap();
+    create(&format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: llm, namespace: {NAMESPACE}}}\nspec:\n  replicas: 0\n  \
+         selector: {{matchLabels: {{app: llm}}}}\n  template:\n    metadata: {{labels: {{app: llm}}}}\n    \
+         spec: {{containers: [{{name: vllm, image: registry.local/busybox:1}}]}}\n"
+    ));
+    kubectl(&["patch", "deploy/llm", "-n", NAMESPACE, "--patch-file", file.path().to_str().unwrap()]);
+    let path = "jsonpath={.spec.template.spec.containers[0].resources.limits.memory}";
+    let set = kubectl(&["get", "deploy", "llm", "-n", NAMESPACE, "-o", path]);
+    let wanted = mib(&c["set"]["memory_bytes"]);
+    assert!(set == format!("{wanted}Mi") || wanted % 1024 == 0, "{set}: {report}");
 }

@@ -83,6 +83,28 @@ pub fn succeeds(args: &[&str]) -> bool {
     Ran::of(Command::new("kubectl").args(args)).code == Some(0)
 }
 
+/// A namespace that goes with everything in it, also when the test fails.
+pub struct Namespace(&'static str);
+
+impl Namespace {
+    /// Makes it anew, with the service account that pods need.
+    pub fn fresh(name: &'static str) -> Self {
+        let _ = succeeds(&["delete", "namespace", name, "--ignore-not-found", "--wait"]);
+        let made = Self(name);
+        kubectl(&["create", "namespace", name]);
+        until("no service account", || {
+            succeeds(&["get", "serviceaccount", "default", "-n", name]).then_some(())
+        });
+        made
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = succeeds(&["delete", "namespace", self.0, "--wait=false", "--ignore-not-found"]);
+    }
+}
+
 /// A server of one container with 48 MiB that runs a script, in the namespace of the tests.
 pub fn server(name: &str, app: &str, script: &str) -> String {
     format!(

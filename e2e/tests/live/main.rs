@@ -13,6 +13,7 @@ mod harness;
 mod in_cluster;
 mod lint_policies;
 mod map;
+mod model_server;
 mod patches;
 mod permissions;
 mod pressure;

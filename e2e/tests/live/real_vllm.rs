@@ -1,6 +1,6 @@
 //! A real vLLM dies of a request length that its KV cache cannot hold; the report's patch makes it serve, and is taken back.
 //!
-//! It runs on the CPU, in a pod that changes its root to the machine's: `e2e/run engine` lays it there.
+//! The pod is that of `model_server.rs` as a Deployment, which `apply` can change.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,23 +10,12 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::harness::{Ran, create, dualplane, kubectl, run, succeeds};
+use crate::model_server::engine;
 
 const NAMESPACE: &str = "e2e-vllm";
 
 /// Two minutes on a busy machine of two cores.
 const START: Duration = Duration::from_secs(420);
-
-/// The folder of the engine; without it the test says so, and fails where it is asked for.
-pub(crate) fn engine() -> Option<PathBuf> {
-    let folder = PathBuf::from(std::env::var_os("E2E_VLLM")?);
-    if folder.join("venv/bin/vllm").exists() && folder.join("tiny/config.json").exists() {
-        return Some(folder);
-    }
-    let why = format!("no real vLLM in {}: e2e/run engine builds it", folder.display());
-    assert!(std::env::var_os("E2E_REQUIRE_VLLM").is_none(), "{why}");
-    eprintln!("SKIPPED real_vllm: {why}");
-    None
-}
 
 /// A pool of 1 GiB, which holds half of the longest request that is asked for. The machine's own table of hosts knows the
 /// pod's name: without it each look-up waits for a name server that is not there. The pod has the machine's process ids as

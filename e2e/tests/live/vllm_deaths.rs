@@ -2,21 +2,15 @@
 //!
 //! A start takes a minute: they run with `E2E_VLLM_DEATHS=1`, and with the whole table of deaths.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::agent::{incidents, start_at};
-use crate::harness::{create, kubectl, run, succeeds, unpack, until_within};
-use crate::real_vllm::engine;
+use crate::harness::{Namespace, create, kubectl, run, unpack, until_within};
+use crate::model_server::{PATIENCE, Server, ask, completion, engine};
 
 const NAMESPACE: &str = "e2e-vllm-deaths";
-/// Two starts beside each other on a busy machine of two cores.
-const PATIENCE: Duration = Duration::from_secs(420);
-
 /// Name, memory limit, GiB of the pool, further arguments, class. The worker alone is killed where the limit holds the three
 /// processes and not the pool, and vLLM then ends itself with exit code 1.
 const DEATHS: &[(&str, &str, u32, &str, &str)] = &[
@@ -29,34 +23,6 @@ const DEATHS: &[(&str, &str, u32, &str, &str)] = &[
 /// It serves, and dies of a request: the log-probabilities of 2,000 words for each of 3,400 tokens are some seven million
 /// objects of Python in the process that answers, a gigabyte and more.
 const IN_TRAFFIC: &str = "over-its-limit-in-traffic";
-
-fn pod(folder: &Path, name: &str, limit: &str, gib: u32, more: &str) -> String {
-    let folder = folder.display();
-    format!(
-        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: {NAMESPACE}}}\nspec:\n  hostPID: true\n  \
-         restartPolicy: Never\n  terminationGracePeriodSeconds: 5\n  hostname: localhost\n  containers:\n  - name: vllm\n    \
-         image: docker.io/vllm/vllm-openai:v0.11.0\n    imagePullPolicy: Never\n    \
-         command: [chroot, /host, /bin/bash, -c]\n    args:\n    - |\n      \
-         cd {folder} && exec venv/bin/python venv/bin/vllm serve ./tiny --port 8000 \\\n        \
-         --max-model-len 4096 --enforce-eager {more} 2>&1\n    \
-         env:\n    - {{name: VLLM_CPU_KVCACHE_SPACE, value: \"{gib}\"}}\n    - {{name: VLLM_HOST_IP, value: 127.0.0.1}}\n    \
-         - {{name: GLOO_SOCKET_IFNAME, value: lo}}\n    - {{name: HF_HUB_OFFLINE, value: \"1\"}}\n    \
-         - {{name: PATH, value: \"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"}}\n    \
-         readinessProbe: {{httpGet: {{path: /health, port: 8000}}, periodSeconds: 3}}\n    \
-         resources: {{limits: {{memory: {limit}}}, requests: {{memory: 64Mi}}}}\n    \
-         volumeMounts: [{{name: host, mountPath: /host}}]\n  \
-         volumes: [{{name: host, hostPath: {{path: /}}}}]\n"
-    )
-}
-
-/// Everything goes, also when the test fails.
-struct Gone;
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        let _ = succeeds(&["delete", "namespace", NAMESPACE, "--wait=false", "--ignore-not-found"]);
-    }
-}
 
 fn wait(what: &str, done: impl Fn() -> bool) {
     until_within(PATIENCE, what, || done().then_some(()));
@@ -79,16 +45,13 @@ fn a_real_server_s_deaths_are_judged_alike_live_by_bundle_and_by_the_agent() {
         return;
     }
     let Some(folder) = engine() else { return };
-    let _ = succeeds(&["delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait"]);
-    let _gone = Gone;
-    kubectl(&["create", "namespace", NAMESPACE]);
-    wait("no service account", || succeeds(&["get", "serviceaccount", "default", "-n", NAMESPACE]));
+    let _namespace = Namespace::fresh(NAMESPACE);
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     let _agent = start_at(&state, "127.0.0.1:10986", &[]);
     let mut wrong = Vec::new();
-    for (name, limit, gib, more, is) in DEATHS {
-        create(&pod(&folder, name, limit, *gib, more));
+    for (name, limit, pool, more, is) in DEATHS {
+        create(&Server { namespace: NAMESPACE, name, limit, pool: *pool, more }.pod(&folder));
         if *name == IN_TRAFFIC {
             wait("vLLM serves", || status(name, "{.status.containerStatuses[0].ready}") == "true");
             let address = status(name, "{.status.podIP}");
@@ -128,7 +91,8 @@ fn a_real_server_s_deaths_are_judged_alike_live_by_bundle_and_by_the_agent() {
 /// Forty blocks of 128 tokens for eight requests of 1,500: it serves all of them, one after another, and says so.
 fn preempts(folder: &Path, dir: &Path) {
     let name = "preempts";
-    create(&pod(folder, name, "6Gi", 1, "--num-gpu-blocks-override 40"));
+    let more = "--num-gpu-blocks-override 40";
+    create(&Server { namespace: NAMESPACE, name, limit: "6Gi", pool: 1, more }.pod(folder));
     wait("vLLM serves", || status(name, "{.status.containerStatuses[0].ready}") == "true");
     let address = status(name, "{.status.podIP}");
     let body = completion(20, r#""max_tokens": 1400, "ignore_eos": true"#);
@@ -151,21 +115,4 @@ fn preempts(folder: &Path, dir: &Path) {
         // It lives and answers: nothing failed.
         assert!(matches!(class(&report), "not_memory" | "unknown"), "{report}");
     }
-}
-
-fn completion(times: usize, more: &str) -> String {
-    format!(r#"{{"model": "./tiny", "prompt": "{}", {more}}}"#, "one two three four ".repeat(times))
-}
-
-fn ask(address: &str, body: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect((address, 8000))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    write!(
-        stream,
-        "POST /v1/completions HTTP/1.0\r\nHost: llm\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
 }

@@ -93,7 +93,7 @@ fn weeks_of_a_real_prometheus_size_a_workload_and_no_neighbour() {
     assert_eq!(yaml["resources"]["limits"]["memory"], "10Gi");
     let values: Value = serde_saphyr::from_str(&asked(&["-o", "values"])).unwrap();
     assert_eq!(values["vllm"]["resources"]["requests"]["memory"], "10Gi");
-    let text = asked(&[]);
+    let text = asked(&[]).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("8 starts in 1") && text.contains("which the kernel takes back"), "{text}");
     let none = run(&["resources", "deploy/other", "-n", "serving", "--prometheus", &url]);
     assert_eq!((code(&none), stderr(&none).contains("no memory of a container over time")), (4, true));

@@ -245,6 +245,17 @@ fn forms_are_what_their_readers_expect() {
     );
 }
 
+/// `EXPECTORATE=overwrite cargo test -p dualplane --test it dashboards` writes the chart's boards anew.
+#[test]
+fn the_chart_has_the_same_boards() {
+    let folder = root().join("deploy/helm/dualplane/boards");
+    for r in all() {
+        let text = format!("{}\n", emit::json(&r));
+        expectorate::assert_contents(folder.join(format!("{}.json", r.board.name)), &text);
+    }
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), all().len());
+}
+
 #[test]
 fn wrong_words_are_answered_with_near_ones() {
     for (args, says) in [
