@@ -96,6 +96,7 @@ pub fn json(all: &[Sizing]) -> Value {
             "step_seconds": s.step_s,
             "ram": sizes(&s.ram),
             "without_page_cache": s.exact,
+            "start_seconds": s.start_seconds,
             "vram": sizes(&s.vram),
             "most": {
                 "anon_bytes": bytes(s.parts.anon),

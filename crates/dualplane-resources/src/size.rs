@@ -40,6 +40,8 @@ pub struct Sizing {
     pub ram: Sizes,
     /// Whether page cache is out of it.
     pub exact: bool,
+    /// The longest start, seconds; none where nothing tells a start's end.
+    pub start_seconds: Option<f64>,
     /// VRAM.
     pub vram: Sizes,
     /// The most of anonymous memory, of tmpfs, and of page cache.
@@ -104,6 +106,12 @@ pub fn size(c: &Container) -> Sizing {
         step_s: c.step as f64 / 1000.0,
         ram,
         exact: held.iter().all(|h| h.exact),
+        start_seconds: c
+            .instances
+            .iter()
+            .zip(&ends)
+            .filter_map(|(i, e)| Some((e.as_ref()? - i.from) as f64 / 1000.0))
+            .reduce(f64::max),
         vram,
         parts: Parts {
             anon: most(Gauge::Anon),

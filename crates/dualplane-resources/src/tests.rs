@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dualplane_base::units::{Bytes, GIB};
 
 use crate::record::containers;
+use crate::scale::{Fault, Target, keda};
 use crate::series::Series;
 use crate::size::{Sizing, size};
 
@@ -124,4 +125,60 @@ fn order_and_neighbours_change_nothing() {
     let foreign: Vec<Series> = all.iter().map(neighbour).collect();
     all.extend(foreign);
     assert_eq!(sized(&all), before);
+}
+
+const TARGET: Target<'static> = Target {
+    api: "apps/v1",
+    kind: "Deployment",
+    name: "llm",
+    pods: "llm-[a-z]+",
+    prometheus: "http://prometheus:9090",
+    min: 1,
+    max: 8,
+};
+
+#[test]
+fn replicas_follow_the_part_of_host_ram_that_they_relieve() {
+    let mut all = with_page_cache();
+    all.push(limit(16.0));
+    let text = keda(&sized(&all), &TARGET).unwrap();
+    let object: serde_json::Value = serde_saphyr::from_str(&text).unwrap();
+    let host = &object["spec"]["triggers"][2]["metadata"];
+    let (query, threshold) = (host["query"].as_str().unwrap(), host["threshold"].as_str().unwrap());
+    // 8 GiB are held anyway, and 0.85 of the limit are 13.6.
+    assert!(query.contains(&format!("- {}, 0)", 8 * GIB)), "{query}");
+    assert_eq!(threshold.parse::<f64>().unwrap(), (5.6 * G).round());
+    assert_eq!(object["spec"]["maxReplicaCount"], 8);
+}
+
+#[test]
+fn what_more_replicas_cannot_mend_is_no_autoscaler() {
+    let mut all = with_page_cache();
+    all.push(limit(9.5));
+    let fault = keda(&sized(&all), &TARGET).unwrap_err();
+    assert!(
+        fault.to_string().contains("holds 8.00 GiB without much load, of a limit of 9.50 GiB"),
+        "{fault}"
+    );
+    all.push(series("container_oom_events_total", "llm-0", "/a", 0, &[0.0, 1.0]));
+    assert_eq!(keda(&sized(&all), &TARGET), Err(Fault::CutOff(Bytes(9 * GIB + GIB / 2))));
+}
+
+/// No replica follows one that still starts, however long that takes.
+#[test]
+fn replicas_come_one_at_a_time_as_fast_as_they_start() {
+    for minutes in [1_u32, 4, 25, 90] {
+        let parts: Vec<_> = (0..minutes * 2 + 20).map(|k| (f64::from(k.min(4)), 0.0, 0.0)).collect();
+        let mut all = start("/a", 0, &parts, 4.0);
+        let ready: Vec<f64> = (0..minutes * 2 + 20).map(|k| f64::from(u8::from(k >= minutes * 2))).collect();
+        all.push(series("kube_pod_container_status_ready", "llm-0", "", 0, &ready));
+        all.push(limit(16.0));
+        let object: serde_json::Value =
+            serde_saphyr::from_str(&keda(&sized(&all), &TARGET).unwrap()).unwrap();
+        let behavior = &object["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["behavior"];
+        let up = behavior["scaleUp"]["policies"][0]["periodSeconds"].as_u64().unwrap();
+        // An HPA takes half an hour at most.
+        assert_eq!(up, u64::from(minutes * 60).min(1800), "{minutes}");
+        assert!(behavior["scaleDown"]["stabilizationWindowSeconds"].as_u64().unwrap() <= 3600);
+    }
 }

@@ -26,6 +26,18 @@ pub(crate) struct ResourcesArgs {
     #[cfg(feature = "live")]
     #[arg(long, value_name = "TIME", default_value = "14d", value_parser = span)]
     pub(crate) since: u64,
+    /// With -o keda: replicas, at least
+    #[cfg(feature = "live")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) min: u32,
+    /// With -o keda: replicas, at most: as many as nodes have cards and host RAM for
+    #[cfg(feature = "live")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) max: Option<u32>,
+    /// With -o keda: URL at which KEDA reaches Prometheus, where it is another one than --prometheus
+    #[cfg(feature = "live")]
+    #[arg(long, value_name = "URL")]
+    pub(crate) server_address: Option<String>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = ResourcesFormat::Text)]
     pub(crate) output: ResourcesFormat,
@@ -46,6 +58,9 @@ pub(crate) enum ResourcesFormat {
     Patch,
     /// By container, for values of a chart
     Values,
+    /// A ScaledObject of KEDA, which scales a workload on both planes
+    #[cfg(feature = "live")]
+    Keda,
 }
 
 /// A time as Prometheus writes it, in seconds.

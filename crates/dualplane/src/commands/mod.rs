@@ -138,6 +138,10 @@ pub(crate) enum Failure {
     /// Nothing near to what was asked holds, so nothing is printed to paste.
     #[error("{0}")]
     NotPasted(String),
+    /// More replicas would not help.
+    #[cfg(feature = "live")]
+    #[error("no autoscaler: {0}")]
+    NotScaled(String),
     /// A flag of plan is not what it should be.
     #[error("{flag}: {why}")]
     Flag {
@@ -285,6 +289,8 @@ impl Failure {
             | Self::Flag { .. }
             | Self::Plan(PlanError::Contradiction { .. }) => exit::USAGE,
             Self::Plan(PlanError::Unsupported { .. }) | Self::NotPasted(_) => exit::UNSUPPORTED,
+            #[cfg(feature = "live")]
+            Self::NotScaled(_) => exit::UNSUPPORTED,
             Self::NotChanged { .. } => exit::NOT_CHANGED,
             Self::Unclear(_) => exit::UNCLEAR,
             #[cfg(feature = "dev")]

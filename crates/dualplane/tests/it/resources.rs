@@ -95,6 +95,15 @@ fn weeks_of_a_real_prometheus_size_a_workload_and_no_neighbour() {
     assert_eq!(values["vllm"]["resources"]["requests"]["memory"], "10Gi");
     let text = asked(&[]).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("8 starts in 1") && text.contains("which the kernel takes back"), "{text}");
+    let keda = asked(&["-o", "keda", "--max", "8", "--server-address", "http://prometheus.monitoring:9090"]);
+    let object: Value = serde_saphyr::from_str(&keda).unwrap();
+    let triggers = object["spec"]["triggers"].as_array().unwrap();
+    assert!(triggers.iter().all(|t| t["metadata"]["serverAddress"] == "http://prometheus.monitoring:9090"));
+    // The query of host RAM as KEDA asks it: one number, and less than one more replica's worth.
+    let host = &triggers[2]["metadata"];
+    let answer = server.number(host["query"].as_str().unwrap(), now);
+    let threshold: f64 = host["threshold"].as_str().unwrap().parse().unwrap();
+    assert!(answer >= 0.0 && answer < threshold, "{answer} of {threshold}");
     let none = run(&["resources", "deploy/other", "-n", "serving", "--prometheus", &url]);
     assert_eq!((code(&none), stderr(&none).contains("no memory of a container over time")), (4, true));
 }
@@ -145,6 +154,7 @@ fn what_cannot_be_sized_is_answered_with_what_to_do() {
         (&["resources", "deploy/a\"b", "--prometheus", store], 2, "deploy/NAME"),
         (&["resources", "deploy/llm", "--prometheus", store, "-n", "a\"b"], 2, "namespace"),
         (&["resources", "deploy/llm", "--prometheus", store, "--since", "5m"], 2, "from 10m to 366d"),
+        (&["resources", "deploy/llm", "-o", "keda"], 2, "give the URL of the Prometheus"),
     ] {
         let o = run(args);
         assert_eq!(code(&o), rc, "{args:?}: {}", stderr(&o));

@@ -31,6 +31,8 @@ pub(super) fn run(args: &ResourcesArgs) -> Result<Code, Failure> {
         ResourcesFormat::Yaml => emit::yaml(&sizes),
         ResourcesFormat::Patch => pretty(&emit::patch(&sizes))?,
         ResourcesFormat::Values => emit::values(&sizes),
+        #[cfg(feature = "live")]
+        ResourcesFormat::Keda => prometheus::keda(args, &sizes)?,
     };
     output::write(&text)?;
     Ok(exit::OK)

@@ -3,7 +3,9 @@
 use dualplane_kube::api::ApiError;
 use dualplane_kube::capture;
 use dualplane_resources::record::{Container, METRICS, Owner, containers};
+use dualplane_resources::scale::{self, Target};
 use dualplane_resources::series::{Series, joined, read};
+use dualplane_resources::size::Sizing;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -30,8 +32,8 @@ struct Pods {
     shown: String,
     /// Regular expression of the names, as PromQL anchors it.
     names: String,
-    /// One pod.
-    single: bool,
+    /// API and kind of the workload; none for one pod.
+    workload: Option<(&'static str, &'static str)>,
 }
 
 fn pods(target: &str) -> Result<Pods, Failure> {
@@ -46,16 +48,42 @@ fn pods(target: &str) -> Result<Pods, Failure> {
         return Err(word());
     }
     let own = name.replace('.', "[.]");
-    let names = match kind {
-        "pod" | "pods" | "po" => own,
-        "deploy" | "deployment" | "deployments" => format!("{own}-{SAFE}{{5,10}}-{SAFE}{{5}}"),
-        "sts" | "statefulset" | "statefulsets" => format!("{own}-[0-9]+"),
-        "ds" | "daemonset" | "daemonsets" => format!("{own}-{SAFE}{{5}}"),
+    let (names, workload) = match kind {
+        "pod" | "pods" | "po" => (own, None),
+        "deploy" | "deployment" | "deployments" => {
+            (format!("{own}-{SAFE}{{5,10}}-{SAFE}{{5}}"), Some(("apps/v1", "Deployment")))
+        }
+        "sts" | "statefulset" | "statefulsets" => (format!("{own}-[0-9]+"), Some(("apps/v1", "StatefulSet"))),
+        "ds" | "daemonset" | "daemonsets" => (format!("{own}-{SAFE}{{5}}"), Some(("apps/v1", "DaemonSet"))),
         // The leader of a group, and its workers.
-        "lws" | "leaderworkerset" | "leaderworkersets" => format!("{own}-[0-9]+(-[0-9]+)?"),
+        "lws" | "leaderworkerset" | "leaderworkersets" => {
+            (format!("{own}-[0-9]+(-[0-9]+)?"), Some(("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")))
+        }
         _ => return Err(word()),
     };
-    Ok(Pods { shown: target.to_owned(), names, single: kind.starts_with("po") })
+    Ok(Pods { shown: target.to_owned(), names, workload })
+}
+
+/// Scales the only workload that was named, by its only container or that of `-c`.
+pub(super) fn keda(args: &ResourcesArgs, sizes: &[Sizing]) -> Result<String, Failure> {
+    let fault = |why: &str| Failure::Flag { flag: "-o keda", why: why.to_owned() };
+    let Some(url) = &args.prometheus else { return Err(fault("reads the load: give --prometheus URL")) };
+    let ([target], [size]) = (args.targets.as_slice(), sizes) else {
+        return Err(fault("scales one workload by one container: name one, and its container with -c"));
+    };
+    let pods = pods(target)?;
+    let Some((api, kind)) = pods.workload.filter(|(_, kind)| *kind != "DaemonSet") else {
+        return Err(fault("scales a workload with replicas: deploy/NAME, sts/NAME or lws/NAME"));
+    };
+    let Some(max) = args.max.filter(|max| *max >= args.min) else {
+        return Err(fault(
+            "give --max N, not below --min: as many replicas as nodes have cards and host RAM for",
+        ));
+    };
+    let name = target.split_once('/').map_or(target.as_str(), |(_, name)| name);
+    let prometheus = args.server_address.as_ref().unwrap_or(url);
+    let target = Target { api, kind, name, pods: &pods.names, prometheus, min: args.min, max };
+    scale::keda(size, &target).map_err(|e| Failure::NotScaled(e.to_string()))
 }
 
 pub(super) fn measured(args: &ResourcesArgs, url: &str) -> Result<Vec<Container>, Failure> {
@@ -123,7 +151,7 @@ fn named(mut answer: Value, metric: &str) -> Value {
 
 /// Replicas of one workload share its template: what one of them takes, each may take.
 fn together(all: Vec<Container>, namespace: &str, pods: &Pods) -> Vec<Container> {
-    if pods.single {
+    if pods.workload.is_none() {
         return all;
     }
     let mut out: Vec<Container> = Vec::new();

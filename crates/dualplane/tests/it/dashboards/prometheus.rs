@@ -133,6 +133,13 @@ impl Prometheus {
         answer["data"]["result"].as_array().unwrap().iter().map(one).collect()
     }
 
+    /// The only number of an answer, at a time in seconds.
+    pub(crate) fn number(&self, expr: &str, time: u64) -> f64 {
+        let all = self.ask("query", expr, &format!("time={time}"));
+        let [one] = all.as_slice() else { panic!("{expr}: {} series", all.len()) };
+        one.points[0].1
+    }
+
     /// From one minute to another.
     pub(super) fn range(&self, expr: &str, from: i64, to: i64, step: i64) -> Vec<Series> {
         let more = format!("start={}&end={}&step={}", START + from * 60, START + to * 60, step * 60);
