@@ -33,6 +33,14 @@ build_tools() {
     go_build "$E2E/tools" -ldflags '-s -w' -o "$NEW/" ./cmd/...
 }
 
+# Kinds that printed objects are of.
+build_crds() {
+    local keda
+    keda=$(module_dir "$E2E/tools/keda" github.com/kedacore/keda/v2) || return
+    say "take KEDA's kinds from $(basename "$keda")"
+    cp "$keda/config/crd/bases/keda.sh_scaledobjects.yaml" "$NEW/"
+}
+
 # Packages are unpacked, not installed: no service starts, and nothing of the machine changes.
 build_debian() {
     local debs
@@ -61,8 +69,9 @@ build() {
     once "$(debian_dir)" build_debian
     once "$(images_dir)" build_images
     once "$(tools_dir)" build_tools
+    once "$(crds_dir)" build_crds
     once "$(kube_dir)" build_kube
     # What no branch has used for a week goes.
-    touch "$(debian_dir)" "$(images_dir)" "$(tools_dir)" "$(kube_dir)"
+    touch "$(crds_dir)" "$(debian_dir)" "$(images_dir)" "$(tools_dir)" "$(kube_dir)"
     find "$CACHE" -mindepth 1 -maxdepth 1 -mtime +7 -exec rm -rf {} +
 }

@@ -36,7 +36,14 @@ tools_dir() {
     echo "$CACHE/tools-$(hash_of "$E2E"/tools/go.* "${files[@]}")"
 }
 debian_dir() { echo "$CACHE/debian-$(hash_of "$E2E/lib/packages" /etc/debian_version)"; }
+crds_dir() { echo "$CACHE/crds-$(hash_of "$E2E"/tools/keda/go.*)"; }
+
 images_dir() { echo "$CACHE/images-$(hash_of "$E2E/victim/victim.c" "$E2E/lib/images.sh" "$E2E/lib/packages")"; }
+
+# $1: folder of a module, $2: module that it requires.
+module_version() { (cd "$1" && go list -m -f '{{.Version}}' "$2"); }
+# The same, unpacked; the sums are in the folder's go.sum.
+module_dir() { (cd "$1" && go mod download -json "$2" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p'); }
 
 # $1: seconds, $2: what for, then a command that is tried until it succeeds.
 until_true() {

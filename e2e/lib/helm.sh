@@ -20,11 +20,6 @@ helm_module() { echo "$E2E/tools/helm${E2E_HELM:+-$E2E_HELM}"; }
 helm_dir() { echo "$CACHE/helm-$(hash_of "$(helm_module)"/go.* "$E2E"/tools/helm/{go.*,*.go} "$KUBECONFORM"/go.*)"; }
 schemas_dir() { echo "$CACHE/schemas-$(hash_of "$(kube_module)"/go.* "$KUBECONFORM"/go.* "$E2E/lib/chart/schemas.py")"; }
 
-# $1: folder of a module, $2: module that it requires.
-module_version() { (cd "$1" && go list -m -f '{{.Version}}' "$2"); }
-# The same, unpacked; the sums are in the folder's go.sum.
-module_dir() { (cd "$1" && go mod download -json "$2" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p'); }
-
 operators_crds() {
     local operator
     operator=$(module_dir "$KUBECONFORM" github.com/prometheus-operator/prometheus-operator) || return

@@ -206,6 +206,8 @@ up() {
     follow_kernel_log
     until_true 60 "Ready node" node_ready || die "see $STATE/log/kubelet.log"
     until_true 30 "default service account" default_account || die "see $STATE/log/kube-controller-manager.log"
+    # Too large for an annotation of `apply`.
+    kc apply --server-side -f "$(crds_dir)" >/dev/null || die "the API server takes no definitions of KEDA"
     extras
     say "Kubernetes $(kc version -o json | sed -n 's/.*"gitVersion": "\(.*\)".*/\1/p' | tail -1) is up; $E2E/run env"
 }

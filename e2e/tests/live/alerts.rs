@@ -82,6 +82,17 @@ fn message(mut stream: TcpStream) -> Option<Value> {
     }
 }
 
+/// A Deployment of one pod that is well.
+fn steady() -> String {
+    format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: steady, namespace: {NAMESPACE}}}\nspec:\n  \
+         selector: {{matchLabels: {{app: steady}}}}\n  template:\n    metadata: {{labels: {{app: steady}}}}\n    spec:\n      \
+         terminationGracePeriodSeconds: 1\n      containers:\n      - name: vllm\n        image: registry.local/busybox:1\n        \
+         imagePullPolicy: Never\n        command: [sh, -c, \"dd if=/dev/zero of=/dev/shm/x bs=1M count=12; exec sleep 3600\"]\n        \
+         resources: {{limits: {{memory: 48Mi}}}}\n"
+    )
+}
+
 /// Serves a page of metrics, and does what the script says.
 fn pod(name: &str, script: &str) -> String {
     format!(
@@ -176,6 +187,7 @@ fn what_is_really_done_reaches_a_real_alertmanager() {
 
     create(&pod("well", "exec sleep 3600"));
     create(&pod("near-limit", "dd if=/dev/zero of=/dev/shm/x bs=1M count=45; exec sleep 3600"));
+    create(&steady());
     create(&pod("killed", "sleep 25; exec tail /dev/zero"));
     let mut pods = vec!["well", "near-limit", "killed"];
     scrape(dir.path(), &pods);
@@ -225,7 +237,7 @@ fn what_is_really_done_reaches_a_real_alertmanager() {
     // Scenarios of other tests may fire beside these.
     let own = all.iter().filter(|(_, a)| a["labels"]["namespace"] == NAMESPACE);
     for ((name, pod), alert) in own {
-        assert_ne!(pod, "well", "{name}: {alert}");
+        assert!(pod != "well" && !pod.starts_with("steady-"), "{name}: {alert}");
         if pod != "full" {
             first_command(alert);
         }
@@ -244,27 +256,28 @@ fn keep_asking(address: &str) {
     }
 }
 
-/// Sizes a pod that lives at its limit from what that Prometheus has of it; the patch fits a workload.
+/// Sizes from what that Prometheus has: a pod that lives at its limit, and a workload whose patch and autoscaler are applied.
 fn sized(prometheus: &str) {
     let url = format!("http://{prometheus}");
-    let args = ["resources", "pod/near-limit", "-n", NAMESPACE, "--prometheus", &url, "--since", "1h"];
-    let report = run(&[&args[..], &["-o", "json"]].concat()).ok().json();
+    let of = |target: &str, more: &[&str]| {
+        let args = ["resources", target, "-n", NAMESPACE, "--prometheus", &url, "--since", "1h"];
+        run(&[&args[..], more].concat())
+    };
+    let report = of("pod/near-limit", &["-o", "json"]).ok().json();
     let c = &report["containers"][0];
     let mib = |v: &Value| v.as_u64().unwrap_or_else(|| panic!("{report}")) >> 20;
     let (held, shmem) = (mib(&c["ram"]["peak_bytes"]), mib(&c["most"]["shmem_bytes"]));
     assert!((45..=48).contains(&held) && (45..=held).contains(&shmem), "{report}");
     assert_eq!((mib(&c["now"]["limit_bytes"]), &c["without_page_cache"]), (48, &json!(true)), "{report}");
-    let patch = run(&[&args[..], &["-o", "patch"]].concat()).ok().text();
+    // It holds 13 MiB of 48.
+    let object = of("deploy/steady", &["-o", "keda", "--max", "3"]).ok().text();
+    create(&object);
+    let most = ["get", "scaledobject", "steady", "-n", NAMESPACE, "-o", "jsonpath={.spec.maxReplicaCount}"];
+    assert_eq!(kubectl(&most), "3", "{object}");
     let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), patch).unwrap();
-    create(&format!(
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: llm, namespace: {NAMESPACE}}}\nspec:\n  replicas: 0\n  \
-         selector: {{matchLabels: {{app: llm}}}}\n  template:\n    metadata: {{labels: {{app: llm}}}}\n    \
-         spec: {{containers: [{{name: vllm, image: registry.local/busybox:1}}]}}\n"
-    ));
-    kubectl(&["patch", "deploy/llm", "-n", NAMESPACE, "--patch-file", file.path().to_str().unwrap()]);
+    std::fs::write(file.path(), of("deploy/steady", &["-o", "patch"]).ok().text()).unwrap();
+    kubectl(&["patch", "deploy/steady", "-n", NAMESPACE, "--patch-file", file.path().to_str().unwrap()]);
     let path = "jsonpath={.spec.template.spec.containers[0].resources.limits.memory}";
-    let set = kubectl(&["get", "deploy", "llm", "-n", NAMESPACE, "-o", path]);
-    let wanted = mib(&c["set"]["memory_bytes"]);
-    assert!(set == format!("{wanted}Mi") || wanted % 1024 == 0, "{set}: {report}");
+    let set = kubectl(&["get", "deploy", "steady", "-n", NAMESPACE, "-o", path]);
+    assert_eq!(set, "256Mi", "the smallest step");
 }

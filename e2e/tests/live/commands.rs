@@ -69,19 +69,6 @@ spec:
   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: llm}
   maxReplicas: 2
 ---
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: scaledobjects.keda.sh}
-spec:
-  group: keda.sh
-  scope: Namespaced
-  names: {kind: ScaledObject, plural: scaledobjects, singular: scaledobject}
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
----
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: llm, namespace: e2e-commands}
@@ -258,7 +245,8 @@ struct Here {
 
 impl Here {
     fn up() -> Self {
-        let of_keda = "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: llm, namespace: e2e-commands}\n";
+        let of_keda = "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: llm, namespace: e2e-commands}\n\
+                       spec: {scaleTargetRef: {name: llm}, triggers: [{type: cpu, metricType: Utilization, metadata: {value: \"80\"}}]}\n";
         // Limits of a pod came after 1.30.
         let of_pod = succeeds(&["explain", "pod.spec.resources"]);
         assert!(OBJECTS.contains(OF_POD));
@@ -267,7 +255,6 @@ impl Here {
             create(&objects.replace("REVISION", revision));
             kubectl(&["rollout", "status", "-n", NS, "deploy/llm", "--timeout=90s"]);
         }
-        kubectl(&["wait", "crd/scaledobjects.keda.sh", "--for=condition=Established", "--timeout=30s"]);
         create(of_keda);
         let from = Instant::now();
         let pod = loop {
@@ -418,7 +405,6 @@ fn every_printed_command_runs() {
         }
     }
     kubectl(&["delete", "ns", NS, "--wait=false"]);
-    kubectl(&["delete", "crd", "scaledobjects.keda.sh", "--wait=false"]);
     assert!(failed.is_empty(), "{} of {ran}:\n{}", failed.len(), failed.join("\n"));
 }
 

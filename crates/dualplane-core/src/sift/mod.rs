@@ -5,10 +5,9 @@
 //! carries its number. Which lines say something follows from the literals of `knowledge/`; those that healthy servers
 //! print all day (`knowledge/everyday.log`) do not select a line, they only stay where they stand near one.
 //!
-//! The pass looks at every fourth byte: a literal of seven bytes or more cannot hide between two looks (see `grams`).
+//! The pass looks at every fourth byte: a literal of seven bytes or more cannot hide between two looks (see `dualplane_grams`).
 
 mod feed;
-mod grams;
 mod merge;
 mod part;
 mod reading;
@@ -21,9 +20,9 @@ pub use part::Part;
 pub use reading::{Reading, reading};
 
 use aho_corasick::AhoCorasick;
+use dualplane_grams::Grams;
 
-use self::grams::Grams;
-use self::words::{Worth, words};
+use self::words::{EVERYDAY, Worth, words};
 use crate::knowledge::Knowledge;
 
 /// What a region should hold before the lines that are its own, so that what stands before a find is there.
@@ -49,6 +48,6 @@ impl Sifter {
         let (words, worth) = words(knowledge);
         let automaton =
             AhoCorasick::builder().kind(Some(aho_corasick::AhoCorasickKind::ContiguousNFA)).build(&words)?;
-        Ok(Self { grams: Grams::new(&words), automaton, worth })
+        Ok(Self { grams: Grams::new(&words, EVERYDAY), automaton, worth })
     }
 }

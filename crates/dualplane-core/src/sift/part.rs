@@ -86,19 +86,14 @@ impl Sifter {
     fn finds(&self, region: &[u8], own: Range<usize>) -> Finds {
         let mut finds = Finds::default();
         let mut judged = own.start;
-        let text = region.get(own.clone()).unwrap_or_default();
-        for (i, run) in text.as_chunks::<4>().0.iter().enumerate() {
-            if !self.grams.may(*run) {
-                continue;
-            }
-            let Some(at) = self.grams.window(region, own.start + 4 * i).filter(|at| *at >= judged) else {
-                continue;
-            };
+        let mut places = self.grams.places(region, own.clone());
+        while let Some(at) = places.next() {
             let start = memrchr(b'\n', region.get(judged..at).unwrap_or_default());
             let start = start.map_or(judged, |n| judged + n + 1);
             let stop = memchr(b'\n', region.get(at..own.end).unwrap_or_default());
             let stop = stop.map_or(own.end, |n| at + n);
             judged = stop + 1;
+            places.skip_to(judged);
             self.judge(region, start..stop, &mut finds);
         }
         finds

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::grams::MIN_WORD;
+use dualplane_grams::MIN_WORD;
+
 use crate::facts::openings::{self, BEHIND_AN_ERROR};
 use crate::knowledge::{Knowledge, Mark, Scope};
 

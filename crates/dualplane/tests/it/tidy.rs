@@ -15,6 +15,7 @@ const PURE: &[&str] = &[
     "dualplane-core",
     "dualplane-dashboards",
     "dualplane-engines",
+    "dualplane-grams",
     "dualplane-lint",
     "dualplane-plan",
     "dualplane-report",
@@ -69,7 +70,7 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
         .unwrap();
     let meta: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
     let layer = |name: &str| match name {
-        "dualplane-base" => 0,
+        "dualplane-base" | "dualplane-grams" => 0,
         "dualplane-alerts" | "dualplane-engines" | "dualplane-resources" => 1,
         "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" => 2,
         "dualplane-input" | "dualplane-report" => 3,
