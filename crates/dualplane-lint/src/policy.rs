@@ -125,6 +125,17 @@ fn binding(rule: &Rule) -> Value {
     })
 }
 
+/// What the chart of this project fills: by rule its severity and the policy's spec.
+#[must_use]
+pub fn chart() -> String {
+    let known = Known::new(&Rules::embedded().servers);
+    let one = |rule: &Rule| {
+        let spec = policy(rule, &known)?.get("spec")?.clone();
+        Some(json!({"id": rule.id, "severity": rule.severity.as_str(), "spec": spec}))
+    };
+    dualplane_base::yaml::manifest(&json!({"policies": rules().filter_map(one).collect::<Vec<_>>()}))
+}
+
 /// All of them as documents of YAML.
 #[must_use]
 pub fn yaml(policies: &[Value]) -> String {

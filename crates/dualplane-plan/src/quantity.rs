@@ -44,6 +44,12 @@ impl Quantity {
         Self { low, expected: expected.clamp(low, high), high }
     }
 
+    /// `expected`, with a band that reaches to two others, on whichever side they lie.
+    #[must_use]
+    pub fn reaching(expected: u64, a: u64, b: u64) -> Self {
+        Self { low: a.min(b).min(expected), expected, high: a.max(b).max(expected) }
+    }
+
     /// Whether there is no band.
     #[must_use]
     pub const fn is_exact(self) -> bool {

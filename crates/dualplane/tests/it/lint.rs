@@ -238,6 +238,14 @@ fn good_manifests_have_no_findings() {
     }
 }
 
+/// `EXPECTORATE=overwrite cargo test -p dualplane --test it lint` writes the chart's policies anew.
+#[test]
+fn the_chart_has_the_same_policies() {
+    let text = dualplane_lint::policy::chart();
+    assert!(text.matches("severity: ").count() >= 35, "{text}");
+    expectorate::assert_contents(root().join("deploy/helm/dualplane/policies.yaml"), &text);
+}
+
 #[test]
 fn policies_are_printed_with_their_bindings() {
     let o = run(&["lint", "--emit", "policy", "--severity", "note"]);

@@ -10,6 +10,7 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- end -}}
 {{- $all = concat $all (include "dualplane.checks.access" . | fromJsonArray) -}}
 {{- $all = concat $all (include "dualplane.checks.rules" . | fromJsonArray) -}}
+{{- $all = concat $all (include "dualplane.checks.policies" . | fromJsonArray) -}}
 {{- if $all -}}
 {{- fail (printf "\n\n- %s\n" (join "\n- " $all)) -}}
 {{- end -}}
@@ -137,6 +138,20 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- if not (has . $known) -}}
 {{- $all = append $all (printf "rules.%s: no alert is called %q. docs/alerts.md lists them." $key .) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $all -}}
+{{- end }}
+
+{{- define "dualplane.checks.policies" -}}
+{{- $all := list -}}
+{{- with .Values.policies.disable -}}
+{{- $known := list -}}
+{{- range ($.Files.Get "policies.yaml" | fromYaml).policies -}}{{- $known = append $known .id -}}{{- end -}}
+{{- range . -}}
+{{- if not (has . $known) -}}
+{{- $all = append $all (printf "policies.disable: no rule with a policy is called %q. docs/lint.md lists them." .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -90,11 +90,8 @@ pub(crate) fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, Pl
         (Some(_), None) => Verdict::Uncertain,
     };
     let slack = |m: &Memory| (m.before * (1.0 - m.share) + m.encoder).max(0.0) as u64;
-    // More memory with a larger share may leave more or less, and the middle must stay between the bounds.
-    let left = [slack(&low), slack(&mid), slack(&high)];
-    let [_, expected_slack, _] = left;
-    let bound = |pick: fn(u64, u64) -> u64| left.into_iter().fold(expected_slack, pick);
-    let activation = Quantity::band(bound(u64::min), expected_slack, bound(u64::max));
+    // More memory with a larger share may leave more or less.
+    let activation = Quantity::reaching(slack(&mid), slack(&low), slack(&high));
     let mut terms = shapes.terms(&of_stage);
     if drafter > 0 {
         terms.push(term(
