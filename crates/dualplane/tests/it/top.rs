@@ -197,7 +197,12 @@ fn bad_input_is_told() {
     assert_eq!((code(&o), stderr(&o).contains("cannot read /nonexistent")), (3, true));
     let empty = dir(&[("previous.log", b"hello\n")]);
     let o = run(&["top", "--replay", empty.path().to_str().unwrap()]);
-    assert_eq!((code(&o), stderr(&o).contains("no memory series")), (4, true), "{}", stderr(&o));
+    assert_eq!(
+        (code(&o), stderr(&o).contains("no memory of a container over time")),
+        (4, true),
+        "{}",
+        stderr(&o)
+    );
     let d = dir(&[("gpus.json", b"{}")]);
     let o = run(&["top", "--once", "--gpu-table", d.path().join("gpus.json").to_str().unwrap()]);
     assert_eq!((code(&o), stderr(&o).contains("--gpu-table")), (2, true), "{}", stderr(&o));
