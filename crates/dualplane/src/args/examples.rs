@@ -119,6 +119,19 @@ Examples:
   dualplane resources incident.tar.zst -o json
   dualplane resources deploy/llm -n serving --prometheus http://HOST:9090 -o keda --max 8";
 
+pub(super) const GATE: &str = "\
+Examples:
+  dualplane gate --init > gate.toml
+  dualplane gate --policy gate.toml --candidate new.json --baseline baselines/h100.json
+  dualplane gate --policy gate.toml --candidate runs/ --baseline baselines/ -o markdown > comment.md
+  dualplane gate --policy gate.toml --candidate new.json -o junit > gate.xml";
+
+pub(super) const TUNE: &str = "\
+Examples:
+  dualplane tune report.json
+  dualplane tune --run --log tune.json --measure ./measure.sh -- vllm serve Qwen/Qwen3-8B --max-num-seqs 8
+  dualplane tune --log tune.json    what a search did so far";
+
 pub(super) const EXPLAIN: &str = "\
 Examples:
   dualplane explain host_oom_killed

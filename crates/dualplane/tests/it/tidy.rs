@@ -22,6 +22,7 @@ const PURE: &[&str] = &[
     "dualplane-report",
     "dualplane-resources",
     "dualplane-stats",
+    "dualplane-tune",
 ];
 
 /// What these may link besides each other: all of it pure.
@@ -74,7 +75,7 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
     let layer = |name: &str| match name {
         "dualplane-base" | "dualplane-grams" | "dualplane-stats" => 0,
         "dualplane-alerts" | "dualplane-engines" | "dualplane-gate" | "dualplane-resources" => 1,
-        "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" => 2,
+        "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" | "dualplane-tune" => 2,
         "dualplane-input" | "dualplane-report" => 3,
         "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,
         "dualplane-agent" => 5,
