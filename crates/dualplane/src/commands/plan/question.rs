@@ -118,7 +118,11 @@ impl Found {
             if near.is_none() && !cli::knows_all_flags(engine) {
                 continue;
             }
-            let hint = near.map_or_else(|| ";".to_owned(), |n| format!("; did you mean {n}?"));
+            let near = near.into_iter().chain(cli::alike(engine, flag)).collect::<Vec<_>>();
+            let hint = match near.as_slice() {
+                [] => ";".to_owned(),
+                [one, ..] => format!("; did you mean {one}?"),
+            };
             let why = format!("{engine} has no such flag{hint} --allow-unknown-flags plans without it");
             return Err(PlanError::contradiction(flag.clone(), why).into());
         }
