@@ -228,9 +228,14 @@ fn visible(line: &CommandLine, grouped: bool) -> Result<(), Failure> {
     Err(PlanError::contradiction("--tensor-parallel-size", why).into())
 }
 
-/// A machine with fewer GPUs than one pod takes.
+/// A machine with fewer GPUs than one pod takes; of more, those that the launch leaves alone are told.
 fn enough(line: &CommandLine, have: u64, name: &str) -> Result<(), Failure> {
     let need = line.gpus_of_pod();
+    if need < have && matches!(line.launch.engine, EngineKind::Vllm | EngineKind::Sglang) {
+        crate::output::note(&format!(
+            "{name} has {have} GPUs, and the launch takes {need}: the model is cut over more with --tensor-parallel-size"
+        ));
+    }
     if need <= have {
         return Ok(());
     }
