@@ -112,8 +112,7 @@ impl Shapes {
     pub(crate) fn unknown(&self) -> Option<Unknown> {
         (self.band > SAME_BAND).then(|| Unknown {
             what: format!(
-                "extra memory of this engine's kernels for latent attention or 4-bit experts: plus or \
-                minus {:.0} %",
+                "the weights as this engine's own code and kernels hold them: plus or minus {:.0} %",
                 self.band * 100.0
             ),
             settle: "the start-up line with the size of the weights".into(),
