@@ -105,7 +105,11 @@ pub(super) fn gpus_unused(s: &Server<'_>) -> Option<Said> {
     let (used, have) = alone(s)?;
     // A wrapper may start several servers; the plan reads the first. Stages of vLLM-Omni have cards of their own.
     let stages = crate::server::haystack(s.c).contains("--omni");
-    if stages || used >= have || dualplane_base::json::list(s.pod.spec, "/containers").len() > 1 || scripted(s) {
+    if stages
+        || used >= have
+        || dualplane_base::json::list(s.pod.spec, "/containers").len() > 1
+        || scripted(s)
+    {
         return None;
     }
     let message = format!(

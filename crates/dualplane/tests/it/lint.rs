@@ -264,7 +264,12 @@ fn good_manifests_have_no_findings() {
         let o = run(&["lint", root().join(path).to_str().unwrap(), "--severity", "note"]);
         assert_eq!(code(&o), 0, "{path}: {}{}", stdout(&o), stderr(&o));
         assert!(stdout(&o).contains("found 0 errors, 0 warnings and 0 notes"), "{path}: {}", stdout(&o));
+        // Nothing of them is passed over.
+        assert!(!stdout(&o).contains("no rule looked there"), "{path}: {}", stdout(&o));
     }
+    let o = run(&["lint", root().join("testdata/manifests").to_str().unwrap(), "-o", "json"]);
+    let all: Value = serde_json::from_str(&stdout(&o)).unwrap();
+    assert!(all["summary"]["objects"].as_u64() >= Some(60), "{}", all["summary"]);
 }
 
 /// `EXPECTORATE=overwrite cargo test -p dualplane --test it lint` writes the chart's policies anew.

@@ -88,7 +88,9 @@ fn charts(report: &mut Report, charts: &[(PathBuf, bool)]) {
             let why = format!("it is a chart, and {why}: helm template {file} | dualplane lint -");
             report.unread.push(Unread { file, document: 1, line: 1, why });
         } else {
-            report.notes.push(format!("{file} is a chart, and {why}: helm template {file} | dualplane lint -"));
+            report
+                .notes
+                .push(format!("{file} is a chart, and {why}: helm template {file} | dualplane lint -"));
         }
     }
 }
