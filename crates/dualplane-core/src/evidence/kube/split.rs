@@ -33,18 +33,32 @@ pub(crate) fn died(pod: &Pod) -> bool {
         })
 }
 
-/// A log belongs to the pod whose name stands in its path; one that names no pod belongs to all.
-/// Of two pods of one name the namespace in the path decides.
+/// A log belongs to the pod whose name stands in its path; one that names no pod belongs to all, and that of `llm-10` to
+/// nobody where only `llm-1` is known. Of two pods of one name the namespace in the path decides.
 fn belongs(file: &str, pod: &Pod, pods: &[Pod]) -> bool {
     let rank = |p: &Pod| {
         let namespaced = file.split('/').any(|part| {
             part.strip_prefix(p.namespace.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
         });
-        (!p.name.is_empty() && file.contains(&p.name)).then_some((p.name.len(), namespaced))
+        (stands(file, &p.name) == Some(true)).then_some((p.name.len(), namespaced))
     };
-    let best = pods.iter().filter_map(rank).max();
-    best.is_none() || rank(pod) == best
+    match pods.iter().filter_map(rank).max() {
+        None => !pods.iter().any(|p| stands(file, &p.name) == Some(false)),
+        best => rank(pod) == best,
+    }
+}
+
+/// Whether a pod's name stands in a path; `Some(false)` where it only begins the name of a sibling with a longer number.
+fn stands(file: &str, name: &str) -> Option<bool> {
+    if name.is_empty() {
+        return None;
+    }
+    let longer = |at: usize| {
+        let next = file.get(at + name.len()..).and_then(|rest| rest.bytes().next());
+        name.ends_with(|c: char| c.is_ascii_digit()) && next.is_some_and(|b| b.is_ascii_digit())
+    };
+    file.match_indices(name).map(|(at, _)| !longer(at)).max()
 }
 
 /// What belongs to one pod.
@@ -59,6 +73,10 @@ fn part(all: &Bundle, pod: &Pod) -> Bundle {
             .events
             .iter()
             .filter(|e| e.object.0 != "Pod" || e.object.1 == pod.name)
+            .filter(|e| {
+                let open = e.object.0 != "Pod" || e.namespace.is_empty() || pod.namespace.is_empty();
+                open || e.namespace == pod.namespace
+            })
             .cloned()
             .collect(),
         nodes: all.nodes.clone(),
@@ -85,5 +103,32 @@ fn part(all: &Bundle, pod: &Pod) -> Bundle {
         processes: all.processes.clone().filter(|_| all.judged.as_ref().is_none_or(of_it)),
         gaps: all.gaps.clone(),
         ..Bundle::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pod, belongs};
+
+    #[test]
+    fn a_log_is_of_the_pod_that_its_path_names_and_of_no_sibling() {
+        let pod = |namespace: &str, name: &str| Pod {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            ..Pod::default()
+        };
+        let pods = [pod("a", "llm-1"), pod("a", "llm-2"), pod("b", "llm-2"), pod("a", "llm-1-proxy")];
+        let owners = |file: &str| {
+            let of = |p: &&Pod| belongs(file, p, &pods);
+            pods.iter().filter(of).map(|p| format!("{}/{}", p.namespace, p.name)).collect::<Vec<_>>()
+        };
+        assert_eq!(owners("logs/llm-1.log"), ["a/llm-1"]);
+        assert_eq!(owners("logs/llm-1-proxy.log"), ["a/llm-1-proxy"]);
+        assert_eq!(owners("logs/llm-1_vllm.log"), ["a/llm-1"]);
+        assert_eq!(owners("b_llm-2_0e1d/vllm/0.log"), ["b/llm-2"]);
+        // Of a pod that nobody listed: not of the one whose name it begins with.
+        assert_eq!(owners("logs/llm-10.log"), Vec::<String>::new());
+        assert_eq!(owners("logs/llm-10-then-llm-1.log"), ["a/llm-1"]);
+        assert_eq!(owners("logs/current.log").len(), 4, "it names nobody");
     }
 }
