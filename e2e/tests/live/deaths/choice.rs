@@ -7,13 +7,13 @@ use super::pods::Death;
 /// Of a run that asks for nothing else. The whole table takes minutes.
 const SAMPLE: usize = 20;
 
-pub struct Choice {
-    pub deaths: Vec<Death>,
-    pub whole: bool,
+pub(super) struct Choice {
+    pub(super) deaths: Vec<Death>,
+    pub(super) whole: bool,
 }
 
 /// `$DEATHS` is `all`, or parts of names; without it a sample by `$DEATHS_SEED`, which else is the commit's.
-pub fn choice(table: Vec<Death>) -> Choice {
+pub(super) fn choice(table: Vec<Death>) -> Choice {
     let of = table.len();
     match std::env::var("DEATHS").as_deref() {
         Ok("all") => {
