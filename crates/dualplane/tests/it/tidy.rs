@@ -10,6 +10,7 @@ const MAX_LINES: usize = 600;
 
 /// Crates without I/O, clock and environment.
 const PURE: &[&str] = &[
+    "dualplane-admission",
     "dualplane-alerts",
     "dualplane-base",
     "dualplane-core",
@@ -74,8 +75,12 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
     let meta: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
     let layer = |name: &str| match name {
         "dualplane-base" | "dualplane-grams" | "dualplane-stats" => 0,
-        "dualplane-alerts" | "dualplane-engines" | "dualplane-gate" | "dualplane-resources" => 1,
-        "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" | "dualplane-tune" => 2,
+        "dualplane-admission" | "dualplane-alerts" | "dualplane-engines" | "dualplane-gate" => 1,
+        "dualplane-core"
+        | "dualplane-dashboards"
+        | "dualplane-plan"
+        | "dualplane-resources"
+        | "dualplane-tune" => 2,
         "dualplane-input" | "dualplane-report" => 3,
         "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,
         "dualplane-agent" => 5,
