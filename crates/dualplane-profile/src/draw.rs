@@ -125,7 +125,7 @@ fn spark(rates: &[f64]) -> String {
 
 fn percent(share: f64) -> String {
     match share * 100.0 {
-        p if p == 0.0 => "0 %".into(),
+        0.0 => "0 %".into(),
         p if p < 0.1 => "< 0.1 %".into(),
         p if p < 10.0 => format!("{p:.1} %"),
         p => format!("{p:.0} %"),

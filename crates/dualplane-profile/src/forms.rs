@@ -29,6 +29,7 @@ pub(crate) enum What {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Form {
     /// Which engine or program prints it.
+    #[cfg_attr(not(test), allow(dead_code))]
     pub(crate) of: String,
     pub(crate) what: What,
     /// A part of the line that all lines of it have.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use dualplane_gate::document::{
-    Drift, Failed, HostSplit, Kv, Load, PlaneFigures, ProcessMemory, Queue, Requests, Restart, Run, Slo, Throughput,
-    Use, Window,
+    Drift, Failed, HostSplit, Kv, Load, PlaneFigures, ProcessMemory, Queue, Requests, Restart, Run, Slo,
+    Throughput, Use, Window,
 };
 use dualplane_stats::drift::{Ask, Sample as Point, drift};
 
@@ -343,15 +343,20 @@ impl Gather {
         self.roll(at);
         let rest = at - self.window_from;
         // A piece of a window would look like a slump.
-        if self.from.is_some() && (rest >= self.window_seconds * 0.5 || (self.windows.is_empty() && rest > 0.0)) {
+        if self.from.is_some()
+            && (rest >= self.window_seconds * 0.5 || (self.windows.is_empty() && rest > 0.0))
+        {
             self.close(rest);
         }
         let per = |n: u64| (seconds > 0.0).then(|| n as f64 / seconds);
         let asked = self.setup.slo.is_some();
         let all = &self.all;
         let price = self.setup.price_per_hour.filter(|_| asked && all.good > 0);
-        let mut failed: Vec<Failed> =
-            all.failed.iter().map(|(reason, count)| Failed { reason: reason.clone(), count: *count }).collect();
+        let mut failed: Vec<Failed> = all
+            .failed
+            .iter()
+            .map(|(reason, count)| Failed { reason: reason.clone(), count: *count })
+            .collect();
         failed.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.reason.cmp(&b.reason)));
         let ended = all.succeeded + all.cancelled + failed.iter().map(|f| f.count).sum::<u64>();
         let any = self.sent > 0;
@@ -492,5 +497,7 @@ fn within(slo: &Slo, o: &Outcome) -> bool {
     let holds = |bound: Option<f64>, value: Option<f64>| bound.is_none_or(|b| value.is_some_and(|v| v <= b));
     // An answer of one token has no time between two.
     let itl = if o.output > 1 { o.itl() } else { Some(0.0) };
-    holds(slo.ttft_seconds, o.ttft()) && holds(slo.itl_seconds, itl) && holds(slo.e2e_seconds, Some(o.whole()))
+    holds(slo.ttft_seconds, o.ttft())
+        && holds(slo.itl_seconds, itl)
+        && holds(slo.e2e_seconds, Some(o.whole()))
 }

@@ -2,10 +2,7 @@
 //!
 //! [`Gather`] takes samples and requests as they come and keeps counts of bounded size; [`tools`] reads what load tools of
 //! others write; [`render`] shows a document to people. Nothing here reads a clock, a file or the network.
-#![cfg_attr(
-    test,
-    allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
-)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod gather;
 mod histo;

@@ -30,7 +30,13 @@ prop_compose! {
 fn gather(samples: &[(f64, Sample)], outcomes: &[Outcome], warm: f64) -> (Run, Option<u64>) {
     let slo = Slo { ttft_seconds: Some(1.0), itl_seconds: Some(0.1), e2e_seconds: None };
     let load = Load { mode: "open".into(), seconds: Some(100.0), ..Load::default() };
-    let mut g = Gather::new(Setup { name: "1".into(), load, slo: Some(slo), price_per_hour: Some(3.0), ..Setup::default() });
+    let mut g = Gather::new(Setup {
+        name: "1".into(),
+        load,
+        slo: Some(slo),
+        price_per_hour: Some(3.0),
+        ..Setup::default()
+    });
     let mut at = 0.0;
     let mut peak = None;
     g.ready(warm / 2.0);
@@ -42,7 +48,13 @@ fn gather(samples: &[(f64, Sample)], outcomes: &[Outcome], warm: f64) -> (Run, O
         g.sample(Sample { at, ..*s });
         peak = peak.max(s.host.and_then(|h| h.held()).map(|h| h.0));
         if let Some(o) = outcomes.get(i) {
-            let o = Outcome { due: o.due + at, sent: o.sent + at, first: o.first.map(|f| f + at), end: o.end + at, ..*o };
+            let o = Outcome {
+                due: o.due + at,
+                sent: o.sent + at,
+                first: o.first.map(|f| f + at),
+                end: o.end + at,
+                ..*o
+            };
             g.sent(o.sent);
             g.outcome(&o);
         }
@@ -129,10 +141,42 @@ fn a_good_request_meets_every_bound_and_is_paid_for() {
     let (run, _) = gather(
         &vec![(1.0, Sample::default()); 20],
         &[
-            Outcome { due: 0.0, sent: 0.0, first: Some(0.5), end: 2.4, input: 5, output: 20, state: State::Done },
-            Outcome { due: 0.0, sent: 0.0, first: Some(1.5), end: 2.4, input: 5, output: 20, state: State::Done },
-            Outcome { due: 0.0, sent: 0.0, first: Some(0.5), end: 9.0, input: 5, output: 20, state: State::Done },
-            Outcome { due: 0.0, sent: 0.0, first: Some(0.5), end: 0.5, input: 5, output: 1, state: State::Done },
+            Outcome {
+                due: 0.0,
+                sent: 0.0,
+                first: Some(0.5),
+                end: 2.4,
+                input: 5,
+                output: 20,
+                state: State::Done,
+            },
+            Outcome {
+                due: 0.0,
+                sent: 0.0,
+                first: Some(1.5),
+                end: 2.4,
+                input: 5,
+                output: 20,
+                state: State::Done,
+            },
+            Outcome {
+                due: 0.0,
+                sent: 0.0,
+                first: Some(0.5),
+                end: 9.0,
+                input: 5,
+                output: 20,
+                state: State::Done,
+            },
+            Outcome {
+                due: 0.0,
+                sent: 0.0,
+                first: Some(0.5),
+                end: 0.5,
+                input: 5,
+                output: 1,
+                state: State::Done,
+            },
         ],
         0.0,
     );

@@ -51,7 +51,8 @@ impl Thinned {
         if self.all.is_empty() {
             return None;
         }
-        let host = |f: fn(&Host) -> Option<u64>| move |s: &Sample| s.host.as_ref().and_then(f).map(|n| n as f64);
+        let host =
+            |f: fn(&Host) -> Option<u64>| move |s: &Sample| s.host.as_ref().and_then(f).map(|n| n as f64);
         let rate: Vec<Option<f64>> = std::iter::once(None)
             .chain(self.all.windows(2).map(|w| match w {
                 [a, b] => Some(((b.sent? - a.sent?) / (b.at - a.at)).max(0.0)).filter(|r| r.is_finite()),
@@ -73,7 +74,10 @@ impl Thinned {
             Line { name: "rate".into(), unit: "1/s".into(), values: rate },
         ];
         let told = |l: &Line| l.values.iter().any(Option::is_some);
-        Some(Series { seconds: self.all.iter().map(|s| s.at).collect(), lines: lines.into_iter().filter(told).collect() })
+        Some(Series {
+            seconds: self.all.iter().map(|s| s.at).collect(),
+            lines: lines.into_iter().filter(told).collect(),
+        })
     }
 
     fn line(&self, name: &str, unit: &str, of: impl Fn(&Sample) -> Option<f64>) -> Line {

@@ -21,15 +21,27 @@ svg path{fill:none;stroke-width:1.8;stroke-linejoin:round}svg .grid{stroke:var(-
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1.2rem}dt{color:var(--soft)}dd{margin:0}";
 
 const PLOTS: &[Plot<'static>] = &[
-    Plot { title: "Host RAM", lines: &[("host", "held: anonymous and shared", "host")], limit: Some("host.limit") },
+    Plot {
+        title: "Host RAM",
+        lines: &[("host", "held: anonymous and shared", "host")],
+        limit: Some("host.limit"),
+    },
     Plot { title: "VRAM", lines: &[("vram", "in use", "vram")], limit: Some("vram.limit") },
     Plot {
         title: "Host RAM by kind",
-        lines: &[("host.anon", "anonymous", "anon"), ("host.shmem", "shared and pinned", "shmem"), ("host.file", "page cache", "file")],
+        lines: &[
+            ("host.anon", "anonymous", "anon"),
+            ("host.shmem", "shared and pinned", "shmem"),
+            ("host.file", "page cache", "file"),
+        ],
         limit: None,
     },
     Plot { title: "KV cache", lines: &[("kv", "used", "kv")], limit: None },
-    Plot { title: "Requests in the server", lines: &[("running", "run", "run"), ("waiting", "wait", "wait")], limit: None },
+    Plot {
+        title: "Requests in the server",
+        lines: &[("running", "run", "run"), ("waiting", "wait", "wait")],
+        limit: None,
+    },
     Plot { title: "Requests sent, a second", lines: &[("rate", "sent", "rate")], limit: None },
     Plot { title: "Cards", lines: &[("gpu", "busy", "vram")], limit: None },
 ];
@@ -66,7 +78,10 @@ pub fn html(m: &Measure) -> String {
     about.push(format!("{} {}", m.tool.name, m.tool.version));
     let _ = writeln!(out, "<p class=\"soft\">{}</p>", escape(&about.join(" · ")));
     if let Some(safe) = &m.safe {
-        let at = safe.concurrency.map(|n| format!("{n} at once")).or_else(|| safe.rate.map(|r| format!("{r} requests/s")));
+        let at = safe
+            .concurrency
+            .map(|n| format!("{n} at once"))
+            .or_else(|| safe.rate.map(|r| format!("{r} requests/s")));
         let at = at.unwrap_or_else(|| "none of those that were tried".into());
         let why = safe.bounded_by.as_ref().map_or_else(String::new, |w| format!("; the next step: {w}"));
         let _ = writeln!(out, "<p><b>Safe load: {}</b>{}</p>", escape(&at), escape(&why));
@@ -79,7 +94,8 @@ pub fn html(m: &Measure) -> String {
 }
 
 fn run(out: &mut String, m: &Measure, run: &Run) {
-    let _ = writeln!(out, "<h2>{}</h2><p class=\"soft\">{}</p>", escape(&run.name), escape(&words::load(run)));
+    let _ =
+        writeln!(out, "<h2>{}</h2><p class=\"soft\">{}</p>", escape(&run.name), escape(&words::load(run)));
     for r in run.restarts.iter().flatten() {
         let class = r.class.as_deref().unwrap_or("died");
         let code = r.exit_code.map_or_else(String::new, |c| format!(", exit {c}"));
@@ -103,7 +119,12 @@ fn run(out: &mut String, m: &Measure, run: &Run) {
     }
     if !run.processes.is_empty() {
         let of = |p: &dualplane_gate::document::ProcessMemory| {
-            [p.name.clone(), words::bytes(p.peak_bytes), words::bytes(p.anon_bytes), words::bytes(p.vram_bytes)]
+            [
+                p.name.clone(),
+                words::bytes(p.peak_bytes),
+                words::bytes(p.anon_bytes),
+                words::bytes(p.vram_bytes),
+            ]
         };
         let rows: Vec<[String; 4]> = run.processes.iter().map(of).collect();
         table(out, ["process", "resident", "anonymous", "VRAM"], &rows);

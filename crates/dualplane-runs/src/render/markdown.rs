@@ -15,7 +15,8 @@ pub fn markdown(m: &Measure) -> String {
         let _ = write!(out, "\nRequests: {}\n", markdown_escape(&shape.name));
     }
     for run in &m.runs {
-        let _ = write!(out, "\n### {}\n\n{}\n", markdown_escape(&run.name), markdown_escape(&words::load(run)));
+        let _ =
+            write!(out, "\n### {}\n\n{}\n", markdown_escape(&run.name), markdown_escape(&words::load(run)));
         for r in run.restarts.iter().flatten() {
             let class = r.class.as_deref().unwrap_or("died");
             let code = r.exit_code.map_or_else(String::new, |c| format!(", exit {c}"));
@@ -40,7 +41,10 @@ pub fn markdown(m: &Measure) -> String {
         }
     }
     if let Some(safe) = &m.safe {
-        let at = safe.concurrency.map(|n| format!("{n} at once")).or_else(|| safe.rate.map(|r| format!("{r} requests/s")));
+        let at = safe
+            .concurrency
+            .map(|n| format!("{n} at once"))
+            .or_else(|| safe.rate.map(|r| format!("{r} requests/s")));
         let _ = write!(out, "\nSafe load: {}", at.unwrap_or_else(|| "none of those that were tried".into()));
         if let Some(why) = &safe.bounded_by {
             let _ = write!(out, "; the next step: {}", markdown_escape(why));

@@ -73,12 +73,21 @@ pub(super) fn draw(series: &Series, plot: &Plot<'_>) -> Option<String> {
     }
     if let Some(limit) = shown {
         let at = y(limit);
-        let _ = write!(out, "<line class=\"limit\" x1=\"{LEFT}\" x2=\"{:.0}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>", WIDTH - RIGHT);
+        let _ = write!(
+            out,
+            "<line class=\"limit\" x1=\"{LEFT}\" x2=\"{:.0}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>",
+            WIDTH - RIGHT
+        );
     }
     out += "</svg><p class=\"legend\">";
     for (line, label, colour) in &lines {
         let last = line.values.iter().flatten().copied().fold(0.0, f64::max);
-        let _ = write!(out, "<span><i style=\"background:var(--{colour})\"></i>{} (most {})</span>", escape(label), value(last, unit));
+        let _ = write!(
+            out,
+            "<span><i style=\"background:var(--{colour})\"></i>{} (most {})</span>",
+            escape(label),
+            value(last, unit)
+        );
     }
     if let Some(limit) = limit {
         let _ = write!(out, "<span><i class=\"limit\"></i>limit {}</span>", value(limit, unit));
@@ -88,7 +97,12 @@ pub(super) fn draw(series: &Series, plot: &Plot<'_>) -> Option<String> {
 }
 
 /// The line in pieces, as moments that were not read leave gaps.
-fn paths(seconds: &[f64], values: &[Option<f64>], x: &impl Fn(f64) -> f64, y: &impl Fn(f64) -> f64) -> Vec<String> {
+fn paths(
+    seconds: &[f64],
+    values: &[Option<f64>],
+    x: &impl Fn(f64) -> f64,
+    y: &impl Fn(f64) -> f64,
+) -> Vec<String> {
     let each = seconds.len().div_ceil(MAX_POINTS).max(1);
     let mut all = Vec::new();
     let mut path = String::new();
@@ -119,7 +133,10 @@ fn nice(most: f64, unit: &str) -> f64 {
     let base = if unit == "bytes" { 2_f64.powf((most.log2() / 10.0).floor() * 10.0) } else { 1.0 };
     let scaled = most / base;
     let ten = 10_f64.powf(scaled.log10().floor());
-    let step = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0].into_iter().find(|s| s * ten >= scaled * 1.02).unwrap_or(10.0);
+    let step = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0]
+        .into_iter()
+        .find(|s| s * ten >= scaled * 1.02)
+        .unwrap_or(10.0);
     step * ten * base
 }
 

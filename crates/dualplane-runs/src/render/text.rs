@@ -30,7 +30,10 @@ pub fn text(m: &Measure, style: Style) -> String {
         }
         let six = words::six(run);
         if !six.is_empty() {
-            w.line(&format!("  {:<15} {:>11} {:>11} {:>11} {:>11} {:>8}", "", "start-up", "steady", "peak", "limit", "of it"));
+            w.line(&format!(
+                "  {:<15} {:>11} {:>11} {:>11} {:>11} {:>8}",
+                "", "start-up", "steady", "peak", "limit", "of it"
+            ));
             for [name, start, steady, peak, limit, share] in &six {
                 w.line(&format!("  {name:<15} {start:>11} {steady:>11} {peak:>11} {limit:>11} {share:>8}"));
             }
@@ -43,7 +46,10 @@ pub fn text(m: &Measure, style: Style) -> String {
         }
         let latency = words::latency(run);
         if !latency.is_empty() {
-            w.line(&format!("  {:<15} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "", "mean", "p50", "p90", "p95", "p99", "most"));
+            w.line(&format!(
+                "  {:<15} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+                "", "mean", "p50", "p90", "p95", "p99", "most"
+            ));
             for [name, a, b, c, d, e, f] in &latency {
                 w.line(&format!("  {name:<15} {a:>9} {b:>9} {c:>9} {d:>9} {e:>9} {f:>9}"));
             }
@@ -52,7 +58,8 @@ pub fn text(m: &Measure, style: Style) -> String {
             w.wrapped(&value, &format!("  {name:<15} "), "                  ");
         }
         for p in run.processes.iter().take(w.limit(4)) {
-            let anon = p.anon_bytes.map_or_else(String::new, |n| format!(", anonymous {}", words::bytes(Some(n))));
+            let anon =
+                p.anon_bytes.map_or_else(String::new, |n| format!(", anonymous {}", words::bytes(Some(n))));
             let vram = p.vram_bytes.map_or_else(String::new, |n| format!(", VRAM {}", words::bytes(Some(n))));
             let line = format!("{}  {}{anon}{vram}", printable(&p.name), words::bytes(p.peak_bytes));
             w.wrapped(&line, "  process         ", "                  ");
@@ -60,7 +67,10 @@ pub fn text(m: &Measure, style: Style) -> String {
     }
     if let Some(safe) = &m.safe {
         w.heading("Safe load");
-        let at = safe.concurrency.map(|n| format!("{n} at once")).or_else(|| safe.rate.map(|r| format!("{r} requests/s")));
+        let at = safe
+            .concurrency
+            .map(|n| format!("{n} at once"))
+            .or_else(|| safe.rate.map(|r| format!("{r} requests/s")));
         w.line(&format!("  {}", at.unwrap_or_else(|| "none of those that were tried".into())));
         if let Some(why) = &safe.bounded_by {
             w.wrapped(&format!("the next step: {why}"), "  ", "  ");

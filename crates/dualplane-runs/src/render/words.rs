@@ -76,7 +76,8 @@ pub(super) fn rows(m: &Measure, run: &Run) -> Vec<(&'static str, String)> {
             line += &format!(", {} cancelled", r.cancelled);
         }
         if r.failures() > 0 {
-            let of: Vec<String> = r.failed.iter().take(4).map(|f| format!("{} {}", f.count, f.reason)).collect();
+            let of: Vec<String> =
+                r.failed.iter().take(4).map(|f| format!("{} {}", f.count, f.reason)).collect();
             line += &format!(", {} failed ({})", r.failures(), of.join(", "));
         }
         out.push(("requests", line));
@@ -91,15 +92,21 @@ pub(super) fn rows(m: &Measure, run: &Run) -> Vec<(&'static str, String)> {
         out.push(("throughput", all.into_iter().flatten().collect::<Vec<_>>().join(", ")));
         if let (Some(good), Some(slo)) = (t.good_requests_per_second, &m.slo) {
             let bound = |name: &str, s: Option<f64>| s.map(|s| format!("{name} ≤ {}", seconds(s)));
-            let bounds =
-                [bound("first token", slo.ttft_seconds), bound("between tokens", slo.itl_seconds), bound("whole", slo.e2e_seconds)];
+            let bounds = [
+                bound("first token", slo.ttft_seconds),
+                bound("between tokens", slo.itl_seconds),
+                bound("whole", slo.e2e_seconds),
+            ];
             let bounds = bounds.into_iter().flatten().collect::<Vec<_>>().join(", ");
             let share = run.requests.as_ref().and_then(|r| Some(r.good? as f64 / r.sent.max(1) as f64));
             let share = share.map_or_else(String::new, |s| format!(", {} of all", percent(s)));
             out.push(("goodput", format!("{good:.2} requests/s within {bounds}{share}")));
         }
         if let (Some(cost), Some(c)) = (t.cost_per_good_request, &m.cost) {
-            out.push(("cost", format!("{cost:.6} {} per good request at {} {}/h", c.currency, c.per_hour, c.currency)));
+            out.push((
+                "cost",
+                format!("{cost:.6} {} per good request at {} {}/h", c.currency, c.per_hour, c.currency),
+            ));
         }
     }
     if let Some(k) = &run.kv {
@@ -158,7 +165,11 @@ pub(super) fn load(run: &Run) -> String {
 /// What was measured, in words.
 pub(super) fn subject(m: &Measure) -> String {
     let s = &m.subject;
-    let engine = [s.engine.as_deref(), s.engine_version.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let engine = [s.engine.as_deref(), s.engine_version.as_deref()]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ");
     let mut out: Vec<String> = Vec::new();
     out.extend(s.model.clone());
     out.extend(Some(engine).filter(|e| !e.is_empty()));

@@ -23,7 +23,13 @@ pub(super) fn read(text: &str) -> Option<Results> {
         tool: "locust".into(),
         seconds: rate.filter(|r| *r > 0.0).map(|r| n as f64 / r),
         e2e: distribution(n, seconds("Average Response Time"), points),
-        requests: Some(Requests { sent: n, succeeded: n.saturating_sub(bad), good: None, failed, cancelled: 0 }),
+        requests: Some(Requests {
+            sent: n,
+            succeeded: n.saturating_sub(bad),
+            good: None,
+            failed,
+            cancelled: 0,
+        }),
         throughput: Some(Throughput {
             requests_per_second: rate.map(|r| (r - of("Failures/s").unwrap_or(0.0)).max(0.0)),
             ..Throughput::default()

@@ -6,7 +6,12 @@ use serde_json::Value;
 use super::{Results, distribution};
 
 pub(super) fn read(v: &Value) -> Option<Results> {
-    guidellm(v).or_else(|| aiperf(v)).or_else(|| vllm(v)).or_else(|| genai_bench(v)).or_else(|| k6(v)).or_else(|| locust(v))
+    guidellm(v)
+        .or_else(|| aiperf(v))
+        .or_else(|| vllm(v))
+        .or_else(|| genai_bench(v))
+        .or_else(|| k6(v))
+        .or_else(|| locust(v))
 }
 
 fn number(v: &Value, at: &str) -> Option<f64> {
@@ -28,7 +33,9 @@ fn failed(reason: &str, n: u64) -> Vec<Failed> {
 
 /// Five points and a mean by their names.
 fn points(v: &Value, at: &str, names: [&str; 6], scale: f64, n: u64) -> Option<Distribution> {
-    let of = |name: &str| if name.is_empty() { None } else { number(v, &format!("{at}/{name}")).map(|x| x * scale) };
+    let of = |name: &str| {
+        if name.is_empty() { None } else { number(v, &format!("{at}/{name}")).map(|x| x * scale) }
+    };
     let [mean, p50, p90, p95, p99, max] = names;
     distribution(n, of(mean), [of(p50), of(p90), of(p95), of(p99), of(max)])
 }
@@ -38,14 +45,27 @@ fn guidellm(v: &Value) -> Option<Results> {
     let all = v.get("benchmarks")?.as_array()?;
     let b = all.last()?;
     b.get("metrics")?;
-    let n = count(b, "/metrics/request_totals/successful").or_else(|| count(b, "/run_stats/requests_made/successful"))?;
-    let errored = count(b, "/metrics/request_totals/errored").or_else(|| count(b, "/run_stats/requests_made/errored"));
-    let open = count(b, "/metrics/request_totals/incomplete").or_else(|| count(b, "/run_stats/requests_made/incomplete"));
+    let n = count(b, "/metrics/request_totals/successful")
+        .or_else(|| count(b, "/run_stats/requests_made/successful"))?;
+    let errored =
+        count(b, "/metrics/request_totals/errored").or_else(|| count(b, "/run_stats/requests_made/errored"));
+    let open = count(b, "/metrics/request_totals/incomplete")
+        .or_else(|| count(b, "/run_stats/requests_made/incomplete"));
     let of = |name: &str, scale: f64| {
         let at = format!("/metrics/{name}/successful");
         let spread = |p: &str| number(b, &format!("{at}/percentiles/{p}")).map(|x| x * scale);
         let own = |p: &str| number(b, &format!("{at}/{p}")).map(|x| x * scale);
-        distribution(n, own("mean"), [spread("p50").or_else(|| own("median")), spread("p90"), spread("p95"), spread("p99"), own("max")])
+        distribution(
+            n,
+            own("mean"),
+            [
+                spread("p50").or_else(|| own("median")),
+                spread("p90"),
+                spread("p95"),
+                spread("p99"),
+                own("max"),
+            ],
+        )
     };
     let rate = |name: &str| {
         let at = |kind: &str| number(b, &format!("/metrics/{name}/{kind}/mean"));
@@ -93,7 +113,9 @@ fn aiperf(v: &Value) -> Option<Results> {
         points(v, &format!("/{name}"), ["avg", "p50", "p90", "p95", "p99", "max"], scale, n)
     };
     Some(Results {
-        tool: if v.get("aiperf_version").is_some() || v.get("input_config").is_some_and(|c| c.get("endpoint").is_some()) {
+        tool: if v.get("aiperf_version").is_some()
+            || v.get("input_config").is_some_and(|c| c.get("endpoint").is_some())
+        {
             "aiperf".into()
         } else {
             "genai-perf".into()
@@ -139,7 +161,13 @@ fn vllm(v: &Value) -> Option<Results> {
         // The mean of a request is what others call the time between two tokens.
         itl: of("tpot").or_else(|| of("itl")),
         e2e: of("e2el"),
-        requests: Some(Requests { sent: n + bad, succeeded: n, good: None, failed: failed("error", bad), cancelled: 0 }),
+        requests: Some(Requests {
+            sent: n + bad,
+            succeeded: n,
+            good: None,
+            failed: failed("error", bad),
+            cancelled: 0,
+        }),
         throughput: Some(Throughput {
             requests_per_second: number(v, "/request_throughput"),
             good_requests_per_second: number(v, "/request_goodput"),
@@ -157,14 +185,22 @@ fn genai_bench(v: &Value) -> Option<Results> {
     let m = v.get("aggregated_metrics")?;
     let n = count(m, "/num_completed_requests").unwrap_or(0);
     let bad = count(m, "/num_error_requests").unwrap_or(0);
-    let of = |name: &str| points(m, &format!("/stats/{name}"), ["mean", "p50", "p90", "p95", "p99", "max"], 1.0, n);
+    let of = |name: &str| {
+        points(m, &format!("/stats/{name}"), ["mean", "p50", "p90", "p95", "p99", "max"], 1.0, n)
+    };
     Some(Results {
         tool: "genai-bench".into(),
         seconds: number(m, "/run_duration"),
         ttft: of("ttft"),
         itl: of("tpot"),
         e2e: of("e2e_latency"),
-        requests: Some(Requests { sent: n + bad, succeeded: n, good: None, failed: failed("error", bad), cancelled: 0 }),
+        requests: Some(Requests {
+            sent: n + bad,
+            succeeded: n,
+            good: None,
+            failed: failed("error", bad),
+            cancelled: 0,
+        }),
         throughput: Some(Throughput {
             requests_per_second: number(m, "/requests_per_second"),
             output_tokens_per_second: number(m, "/mean_output_throughput_tokens_per_s"),
@@ -188,7 +224,9 @@ fn k6(v: &Value) -> Option<Results> {
     };
     let reqs = of("http_reqs").or_else(|| of("iterations"))?;
     let all = count(&reqs, "/count")?;
-    let share = of("http_req_failed").and_then(|f| number(&f, "/value").or_else(|| number(&f, "/rate"))).unwrap_or(0.0);
+    let share = of("http_req_failed")
+        .and_then(|f| number(&f, "/value").or_else(|| number(&f, "/rate")))
+        .unwrap_or(0.0);
     let bad = (all as f64 * share.min(1.0)).round() as u64;
     let names = ["avg", "med", "p(90)", "p(95)", "p(99)", "max"];
     let rate = number(&reqs, "/rate");
@@ -198,12 +236,20 @@ fn k6(v: &Value) -> Option<Results> {
         // To the first byte of the answer: of a stream that is the first token or the head before it.
         ttft: of("http_req_waiting").and_then(|w| points(&w, "", names, 1e-3, all)),
         e2e: points(values, "", names, 1e-3, all),
-        requests: Some(Requests { sent: all, succeeded: all - bad, good: None, failed: failed("error", bad), cancelled: 0 }),
+        requests: Some(Requests {
+            sent: all,
+            succeeded: all - bad,
+            good: None,
+            failed: failed("error", bad),
+            cancelled: 0,
+        }),
         throughput: Some(Throughput {
             requests_per_second: rate.map(|r| r * (1.0 - share.min(1.0))),
             ..Throughput::default()
         }),
-        concurrency: of("vus_max").and_then(|m| number(&m, "/value").or_else(|| number(&m, "/max"))).map(|n| n as u32),
+        concurrency: of("vus_max")
+            .and_then(|m| number(&m, "/value").or_else(|| number(&m, "/max")))
+            .map(|n| n as u32),
         ..Results::default()
     })
 }
@@ -243,7 +289,13 @@ fn locust(v: &Value) -> Option<Results> {
         tool: "locust".into(),
         seconds,
         e2e: distribution(n, mean, [at(0.5), at(0.9), at(0.95), at(0.99), Some(max / 1e3)]),
-        requests: Some(Requests { sent: n, succeeded: n.saturating_sub(bad), good: None, failed: failed("error", bad), cancelled: 0 }),
+        requests: Some(Requests {
+            sent: n,
+            succeeded: n.saturating_sub(bad),
+            good: None,
+            failed: failed("error", bad),
+            cancelled: 0,
+        }),
         throughput: Some(Throughput {
             requests_per_second: seconds.map(|s| n.saturating_sub(bad) as f64 / s),
             ..Throughput::default()

@@ -27,7 +27,10 @@ fn files_of_tools_are_recognised_and_become_seconds() {
     let vllm = r#"{"date":"20260618","backend":"vllm","model_id":"m","num_prompts":50,"max_concurrency":8,"duration":10.0,"completed":48,"request_throughput":4.8,"output_throughput":900.0,"mean_ttft_ms":50.0,"median_ttft_ms":40.0,"p99_ttft_ms":90.0,"mean_tpot_ms":9.0,"median_tpot_ms":8.0,"p99_tpot_ms":20.0}"#;
     let r = of(vllm);
     let d = r.ttft.unwrap();
-    assert!((d.p50 - 0.04).abs() < 1e-9 && (d.p90 - 0.09).abs() < 1e-9 && (d.max - 0.09).abs() < 1e-9, "{d:?}");
+    assert!(
+        (d.p50 - 0.04).abs() < 1e-9 && (d.p90 - 0.09).abs() < 1e-9 && (d.max - 0.09).abs() < 1e-9,
+        "{d:?}"
+    );
     assert_eq!(r.requests.unwrap().failures(), 2);
 
     let genai = r#"{"aggregated_metrics":{"scenario":"D(100,100)","num_concurrency":8,"run_duration":60.0,"num_requests":30,"num_completed_requests":29,"num_error_requests":1,"requests_per_second":0.48,"stats":{"ttft":{"min":0.1,"max":0.9,"mean":0.2,"p50":0.2,"p90":0.4,"p95":0.5,"p99":0.8},"tpot":{"mean":0.01,"p50":0.01,"p90":0.02,"p95":0.02,"p99":0.03,"max":0.04},"e2e_latency":{"mean":1.0,"p50":1.0,"p90":2.0,"p95":2.0,"p99":3.0,"max":4.0}}},"individual_request_metrics":[]}"#;
@@ -45,7 +48,15 @@ fn files_of_tools_are_recognised_and_become_seconds() {
     let json = r#"[{"name":"/v1","method":"POST","start_time":1000.0,"last_request_timestamp":1010.0,"num_requests":4,"num_failures":1,"total_response_time":400.0,"max_response_time":200.0,"response_times":{"50":2,"100":1,"200":1}}]"#;
     let r = of(json);
     assert!((r.e2e.unwrap().p50 - 0.05).abs() < 1e-9 && r.seconds == Some(10.0));
-    for other in ["", "{}", "[]", "a,b\n1,2\n", r#"{"metrics":{}}"#, r#"{"benchmarks":[]}"#, r#"{"benchmarks":[{"metrics":{}}]}"#] {
+    for other in [
+        "",
+        "{}",
+        "[]",
+        "a,b\n1,2\n",
+        r#"{"metrics":{}}"#,
+        r#"{"benchmarks":[]}"#,
+        r#"{"benchmarks":[{"metrics":{}}]}"#,
+    ] {
         assert_eq!(read(other), None, "{other}");
     }
 }
