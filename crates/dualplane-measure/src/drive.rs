@@ -268,7 +268,7 @@ impl Inner {
             match reading {
                 Reading::Sample(mut sample) => {
                     sample.sent = Some(self.sent.get() as f64);
-                    self.gather.borrow_mut().sample(sample);
+                    self.gather.borrow_mut().sample(*sample);
                 }
                 Reading::Processes(all) => self.gather.borrow_mut().processes(&all),
                 Reading::Dead => dead = true,
