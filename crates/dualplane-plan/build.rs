@@ -51,18 +51,6 @@ fn main() {
     let text = format!("&[\n{all}{short}]\n");
     fs::write(out.join("machines.rs"), text).expect("OUT_DIR is writable");
 
-    let folder = root.join("shapes");
-    println!("cargo:rerun-if-changed={}", folder.display());
-    let shapes: String = files_of(&folder)
-        .iter()
-        .map(|f| {
-            let shape = read(f);
-            let name = shape.get("name").and_then(Value::as_str).expect("a shape has a name");
-            format!("({name:?}, {:?}),\n", shape.to_string())
-        })
-        .collect();
-    fs::write(out.join("shapes.rs"), format!("&[\n{shapes}]\n")).expect("OUT_DIR is writable");
-
     let list = read(&root.join("architectures.toml"));
     let both_ways: Vec<&str> = list
         .pointer("/pictures/both_ways")

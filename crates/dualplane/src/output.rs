@@ -71,3 +71,40 @@ pub(crate) fn log(line: &str) {
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "note: {}", dualplane_base::text::printable(text));
 }
+
+/// A line of progress on standard error, where that is a terminal.
+pub(crate) struct Progress {
+    terminal: bool,
+    last: Option<std::time::Instant>,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        Self { terminal: io::stderr().is_terminal(), last: None }
+    }
+
+    /// So many bytes of a file were read (of a size, where it has one), and so many requests were counted.
+    pub(crate) fn bytes(&mut self, done: u64, size: u64, requests: u64) {
+        let of = if size > done { format!(" of {} MiB", size >> 20) } else { String::new() };
+        self.line(&format!("reads {} MiB{of}, {requests} requests", done >> 20));
+    }
+
+    /// Shows a line, a few times in a second.
+    pub(crate) fn line(&mut self, text: &str) {
+        let soon = self.last.is_some_and(|l| l.elapsed().as_millis() < 250);
+        if !self.terminal || soon {
+            return;
+        }
+        self.last = Some(std::time::Instant::now());
+        let text = dualplane_base::text::printable(text);
+        let line: String = text.chars().take(progress_columns().saturating_sub(1)).collect();
+        let _ = write!(io::stderr().lock(), "\r\x1b[K{line}");
+    }
+
+    /// Takes the line away.
+    pub(crate) fn clear(&self) {
+        if self.terminal && self.last.is_some() {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}

@@ -1,8 +1,9 @@
 //! What traffic makes of a pool: the tokens that its requests hold at a moment, and how often they are more than fit.
 
+use dualplane_shape::Cell;
 use serde::Serialize;
 
-use super::{Cell, Traffic};
+use super::Traffic;
 
 /// How often the cache runs out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -140,7 +141,7 @@ mod tests {
 
     fn of(more: &str) -> Traffic {
         let text = format!(r#"{{"schema": "dualplane.shape/v1", {more}}}"#);
-        serde_json::from_str::<Shape>(&text).unwrap().traffic().unwrap()
+        Traffic::of(&serde_json::from_str::<Shape>(&text).unwrap()).unwrap()
     }
 
     const EQUAL: &str = r#""requests": [{"input": 100, "output": 2}]"#;

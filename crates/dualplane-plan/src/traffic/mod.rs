@@ -4,20 +4,10 @@ mod demand;
 mod shape;
 
 pub use demand::{Demand, Preemption};
-pub use shape::{SHAPE, Shape};
+pub use dualplane_shape::{SHAPE, Shape, names};
 
+use dualplane_shape::Cell;
 use serde::Serialize;
-
-/// Requests of one prompt and answer length.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Cell {
-    /// Tokens of the prompt.
-    pub(crate) input: f64,
-    /// Tokens of the answer.
-    pub(crate) output: f64,
-    /// Share of all requests.
-    pub(crate) share: f64,
-}
 
 /// What was stated of requests, in a few figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -50,20 +40,11 @@ pub struct Traffic {
     prefixes: u64,
 }
 
-/// The shapes that have a name (`knowledge/shapes`), each as JSON.
-const PROFILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/shapes.rs"));
-
-/// Names of the shapes that have one.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    PROFILES.iter().map(|(name, _)| *name)
-}
-
 impl Traffic {
     /// The shape of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let (_, text) = PROFILES.iter().find(|(n, _)| n.eq_ignore_ascii_case(name))?;
-        serde_json::from_str::<Shape>(text).ok()?.traffic().ok()
+        Self::of(&dualplane_shape::named(name)?).ok()
     }
 
     /// So many requests at once instead of those that the shape says.
@@ -85,16 +66,10 @@ mod tests {
 
     #[test]
     fn the_named_shapes_can_be_read() {
-        let all: Vec<_> = names().collect();
-        for name in ["chat", "rag", "long", "batch", "agents"] {
-            assert!(all.contains(&name), "{name} is not in {all:?}");
-        }
-        for (name, text) in PROFILES {
-            let shape: Shape = serde_json::from_str(text).unwrap();
-            let t = shape.traffic().unwrap_or_else(|e| panic!("{name}: {e}"));
-            assert_eq!(&t.name, name);
+        for name in names() {
+            let t = Traffic::named(name).unwrap_or_else(|| panic!("{name}"));
+            assert_eq!(t.name, name);
             assert!(t.input_p50 < t.input_p99 && t.output_p50 < t.output_p99, "{t:?}");
-            assert!(!t.source.is_empty());
         }
         assert!(Traffic::named("Chat").is_some() && Traffic::named("chats").is_none());
     }

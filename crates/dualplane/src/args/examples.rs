@@ -119,6 +119,22 @@ Examples:
   dualplane resources incident.tar.zst -o json
   dualplane resources deploy/llm -n serving --prometheus http://HOST:9090 -o keda --max 8";
 
+pub(super) const PROFILE: &str = "\
+Examples:
+  dualplane profile server.log    draws the two histograms
+  kubectl logs deploy/llm -n serving | dualplane profile - -o toml > shape.toml
+  dualplane profile http://10.0.0.7:8000/metrics -o toml
+  dualplane profile --prometheus http://prometheus.monitoring:9090 --since 7d -o toml
+  dualplane profile --synthesise chat --rate 8 -o toml > shape.toml";
+
+pub(super) const MEASURE: &str = "\
+Examples:
+  dualplane measure --target http://localhost:8000 --traffic chat --rate 8 --duration 10m --out report.html
+  dualplane measure --target http://localhost:8000 --shape shape.toml --search --slo ttft=1s,itl=50ms
+  dualplane measure --serve 'vllm serve Qwen/Qwen3-8B' --target http://localhost:8000 --traffic chat --concurrency 32
+  dualplane measure --pid 4711 -- guidellm benchmark --target http://localhost:8000 --output-path out.json
+  dualplane measure --agent http://10.0.0.7:9464 --pod serving/llm-0 --target http://10.0.3.4:8000 --traffic rag";
+
 pub(super) const EXPLAIN: &str = "\
 Examples:
   dualplane explain host_oom_killed

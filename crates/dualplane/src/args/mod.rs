@@ -7,8 +7,10 @@ mod dashboards;
 mod examples;
 mod lint;
 mod map;
+mod measure;
 mod place;
 mod preflight;
+mod profile;
 mod resources;
 mod rules;
 mod top;
@@ -27,8 +29,10 @@ pub(crate) use self::cluster::{ClusterArgs, SelectArgs, StoreArgs};
 pub(crate) use self::dashboards::{DashboardsArgs, DashboardsFormat};
 pub(crate) use self::lint::{Emit, FailOn, Least, LintArgs, LintFormat};
 pub(crate) use self::map::{MapArgs, MapFormat};
+pub(crate) use self::measure::{ApiKind, LoadPattern, MeasureArgs, MeasureFormat};
 pub(crate) use self::place::with_place_of_flags;
 pub(crate) use self::preflight::{CheckFormat, PreflightArgs};
+pub(crate) use self::profile::{ProfileArgs, ProfileFormat};
 pub(crate) use self::resources::{ResourcesArgs, ResourcesFormat};
 pub(crate) use self::rules::{RulesArgs, RulesFormat};
 pub(crate) use self::top::{SortBy, TopArgs, TopFormat};
@@ -88,6 +92,12 @@ pub(crate) enum Command {
     /// Compute requests and limits from the measured memory of a workload, beside what is set now
     #[command(after_help = examples::RESOURCES)]
     Resources(ResourcesArgs),
+    /// Count the shape of requests in logs, traces and metrics, without any of their text
+    #[command(after_help = examples::PROFILE)]
+    Profile(ProfileArgs),
+    /// Drive a model server with a shape of requests and report what both memory planes do meanwhile
+    #[command(after_help = examples::MEASURE)]
+    Measure(MeasureArgs),
     /// Explain a failure class, a rule of the verdict, an Xid code or a log signature, with sources
     #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArgs),

@@ -65,7 +65,7 @@ pub(crate) enum ResourcesFormat {
 
 /// A time as Prometheus writes it, in seconds.
 #[cfg(feature = "live")]
-fn span(text: &str) -> Result<u64, String> {
+pub(super) fn span(text: &str) -> Result<u64, String> {
     let seconds = dualplane_alerts::duration(text).filter(|s| *s >= 600.0 && *s <= 366.0 * 86_400.0);
     seconds.map(|s| s as u64).ok_or_else(|| "give a time from 10m to 366d, for example 14d or 36h".to_owned())
 }

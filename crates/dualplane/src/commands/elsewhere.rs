@@ -25,6 +25,7 @@ pub(super) mod node {
     absent!(super::WHY;
         agent: crate::args::AgentArgs,
         incidents: crate::args::IncidentsCommand,
+        measure: crate::args::MeasureArgs,
         preflight: crate::args::PreflightArgs,
         top: crate::args::TopArgs
     );

@@ -14,9 +14,12 @@ mod lint;
 #[cfg(feature = "live")]
 pub(crate) mod live;
 mod man;
+#[cfg(all(feature = "live", target_os = "linux"))]
+mod measure;
 mod plan;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod preflight;
+mod profile;
 mod resources;
 mod rules;
 mod runbook;
@@ -39,7 +42,7 @@ use clap::CommandFactory;
 #[cfg(not(feature = "live"))]
 use self::elsewhere::cluster as live;
 #[cfg(not(all(feature = "live", target_os = "linux")))]
-use self::elsewhere::node::{agent, incidents, preflight, top};
+use self::elsewhere::node::{agent, incidents, measure, preflight, top};
 use crate::args::{Args, Command, KnowledgeCommand};
 use crate::exit::{self, Code};
 
@@ -104,6 +107,9 @@ pub(crate) enum Failure {
     /// No series tells of a container's memory.
     #[error("no memory of a container over time in {0}")]
     NoSeries(String),
+    /// No source tells of requests.
+    #[error("{0}")]
+    NoRequests(String),
     /// There is nothing to lint.
     #[error("no Kubernetes object, compose file or config.pbtxt in {0}")]
     NoManifests(String),
@@ -297,6 +303,7 @@ impl Failure {
             Self::NoLabels(_) => exit::NO_EVIDENCE,
             Self::NoEvidence(_)
             | Self::NoSeries(_)
+            | Self::NoRequests(_)
             | Self::NoManifests(_)
             | Self::NoIncident { .. }
             | Self::BundleGone(_)
@@ -332,6 +339,12 @@ impl Failure {
             Self::NoSeries(_) => {
                 "give a bundle of the agent or of `dualplane capture --prometheus URL`; `dualplane resources` also reads \
                  answers of Prometheus' HTTP API, and with --prometheus URL a workload such as deploy/NAME -n NS"
+                    .into()
+            }
+            Self::NoRequests(_) => {
+                "give a log with input_tokens=… output_tokens=… or an engine's own (vLLM: --enable-log-requests and \
+                 --enable-log-outputs, SGLang: --log-requests), a trace, or the URL of its metrics page; docs/profile.md lists \
+                 what is read"
                     .into()
             }
             Self::NoManifests(_) => {
@@ -457,6 +470,8 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Rules(args) => rules::run(&args),
         Command::Dashboards(args) => dashboards::run(&args),
         Command::Resources(args) => resources::run(&args),
+        Command::Profile(args) => profile::run(&args),
+        Command::Measure(args) => measure::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Runbook(args) => runbook::run(&args),
         Command::Knowledge(KnowledgeCommand::Check { dir }) => knowledge::check(&dir),

@@ -30,6 +30,8 @@ mod layers;
 mod lint;
 mod live;
 mod map;
+#[cfg(feature = "live")]
+mod measure;
 mod offline;
 mod pages;
 mod plan;
@@ -42,6 +44,7 @@ mod plugin;
 mod preflight;
 #[cfg(target_os = "linux")]
 mod privileges;
+mod profile;
 mod proofs;
 mod real_oom;
 mod recorded;

@@ -20,7 +20,10 @@ const PURE: &[&str] = &[
     "dualplane-lint",
     "dualplane-plan",
     "dualplane-report",
+    "dualplane-profile",
     "dualplane-resources",
+    "dualplane-runs",
+    "dualplane-shape",
     "dualplane-stats",
 ];
 
@@ -72,12 +75,16 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
         .unwrap();
     let meta: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
     let layer = |name: &str| match name {
-        "dualplane-base" | "dualplane-grams" | "dualplane-stats" => 0,
-        "dualplane-alerts" | "dualplane-engines" | "dualplane-gate" | "dualplane-resources" => 1,
-        "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" => 2,
+        "dualplane-base" | "dualplane-grams" | "dualplane-shape" | "dualplane-stats" => 0,
+        "dualplane-alerts"
+        | "dualplane-engines"
+        | "dualplane-gate"
+        | "dualplane-profile"
+        | "dualplane-resources" => 1,
+        "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" | "dualplane-runs" => 2,
         "dualplane-input" | "dualplane-report" => 3,
         "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,
-        "dualplane-agent" => 5,
+        "dualplane-agent" | "dualplane-measure" => 5,
         "dualplane" => 6,
         other => panic!("{other} is in no layer: give it one in ARCHITECTURE.md and here"),
     };

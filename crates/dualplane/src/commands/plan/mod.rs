@@ -3,7 +3,7 @@
 mod calibration;
 mod lists;
 mod question;
-mod shape;
+pub(crate) mod shape;
 mod table;
 
 pub(super) use question::Question;

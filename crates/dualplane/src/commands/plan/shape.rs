@@ -14,20 +14,26 @@ const MAX_FILE: u64 = 1 << 20;
 
 /// `--traffic chat --concurrency 64`, or `--shape FILE`.
 pub(super) fn asked(args: &PlanArgs) -> Result<Option<Traffic>, Failure> {
+    if args.concurrency == Some(0) {
+        return Err(Failure::Flag { flag: "--concurrency", why: "0 requests".into() });
+    }
     let found = match (&args.traffic, &args.shape) {
         (Some(name), _) => named(name)?,
-        (None, Some(path)) => read(path)?,
+        (None, Some(path)) => {
+            let shape = read(path)?;
+            let made = args.concurrency.map_or_else(|| Traffic::of(&shape), |n| Traffic::with(&shape, n));
+            made.map_err(|why| Failure::Flag { flag: "--shape", why: format!("{}: {why}", path.display()) })?
+        }
         (None, None) if args.concurrency.is_some() => {
             let why = "of which requests? give --traffic PROFILE or --shape FILE beside it".into();
             return Err(Failure::Flag { flag: "--concurrency", why });
         }
         (None, None) => return Ok(None),
     };
-    match args.concurrency {
-        Some(0) => Err(Failure::Flag { flag: "--concurrency", why: "0 requests".into() }),
-        Some(n) => Ok(Some(found.at_once(n))),
-        None => Ok(Some(found)),
-    }
+    Ok(Some(match args.concurrency {
+        Some(n) => found.at_once(n),
+        None => found,
+    }))
 }
 
 fn named(name: &str) -> Result<Traffic, Failure> {
@@ -37,7 +43,8 @@ fn named(name: &str) -> Result<Traffic, Failure> {
     })
 }
 
-fn read(path: &Path) -> Result<Traffic, Failure> {
+/// The shape of a file, TOML by its name and else JSON.
+pub(crate) fn read(path: &Path) -> Result<Shape, Failure> {
     let failed = |source| Failure::Unreadable { path: path.to_owned(), source };
     let wrong = |why: String| Failure::Flag { flag: "--shape", why: format!("{}: {why}", path.display()) };
     if fs::metadata(path).map_err(failed)?.len() > MAX_FILE {
@@ -52,5 +59,6 @@ fn read(path: &Path) -> Result<Traffic, Failure> {
     } else {
         serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?
     };
-    shape.traffic().map_err(wrong)
+    shape.check().map_err(wrong)?;
+    Ok(shape)
 }

@@ -1,0 +1,93 @@
+//! A server that answers as an engine does and computes nothing, with delays that are known: what the driver is held against.
+//!
+//! `trivial PORT [FIRST_MS=20] [EACH_MS=5]`: the first token comes after FIRST_MS, each other EACH_MS later.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods
+)]
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Tokens at their times.
+struct Tokens {
+    left: u64,
+    all: u64,
+    input: u64,
+    each: Duration,
+    next: Pin<Box<Sleep>>,
+    due: Instant,
+}
+
+impl Body for Tokens {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.left == u64::MAX {
+            return Poll::Ready(None);
+        }
+        if self.next.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let mut text = String::from("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n");
+        self.left -= 1;
+        if self.left == 0 {
+            let (input, output) = (self.input, self.all);
+            text += &format!(
+                "data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"length\"}}],\"usage\":{{\"prompt_tokens\":{input},\"completion_tokens\":{output}}}}}\n\ndata: [DONE]\n\n"
+            );
+            self.left = u64::MAX;
+        } else {
+            self.due += self.each;
+            let due = self.due;
+            self.next.as_mut().reset(due);
+        }
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))))
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    let number = |i: usize, default: u64| words.get(i).map_or(default, |w| w.parse().expect("a number"));
+    let (first, each) = (Duration::from_millis(number(2, 20)), Duration::from_millis(number(3, 5)));
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", number(1, 18_080) as u16)).await.unwrap();
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let serve = service_fn(move |r: Request<Incoming>| async move {
+            let begun = Instant::now();
+            if r.uri().path().ends_with("/models") {
+                let models = Full::new(Bytes::from("{\"data\":[{\"id\":\"trivial\"}]}"));
+                return Ok::<_, hyper::Error>(Response::new(models.boxed()));
+            }
+            let body = r.into_body().collect().await?.to_bytes();
+            let asked: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+            let all = asked["max_tokens"].as_u64().unwrap_or(8).max(1);
+            let input = asked["messages"][0]["content"].as_str().map_or(0, |t| t.split(' ').count() as u64);
+            let due = begun + first;
+            let tokens = Tokens { left: all, all, input, each, next: Box::pin(sleep_until(due)), due };
+            Ok(Response::builder().header("content-type", "text/event-stream").body(tokens.boxed()).unwrap())
+        });
+        tokio::spawn(
+            async move { http1::Builder::new().serve_connection(TokioIo::new(stream), serve).await },
+        );
+    }
+}
