@@ -20,6 +20,7 @@ mod plan;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod preflight;
 mod profile;
+mod rehearse;
 mod resources;
 mod rules;
 mod runbook;
@@ -62,6 +63,10 @@ const OWN_FLAGS: &[&str] = &[
     "--calibration",
     "--input-tokens",
     "--output-tokens",
+    "--step-time",
+    "--step-time-from",
+    "--trace",
+    "--with",
 ];
 
 /// What ends a command without its result.
@@ -466,6 +471,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Plan(args) => plan::run(&args),
         Command::Preflight(args) => preflight::run(&args),
         Command::Fit(args) => fit::run(&args),
+        Command::Rehearse(args) => rehearse::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Dashboards(args) => dashboards::run(&args),

@@ -19,6 +19,7 @@ const PURE: &[&str] = &[
     "dualplane-grams",
     "dualplane-lint",
     "dualplane-plan",
+    "dualplane-rehearse",
     "dualplane-report",
     "dualplane-profile",
     "dualplane-resources",
@@ -82,7 +83,7 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
         | "dualplane-profile"
         | "dualplane-resources" => 1,
         "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" | "dualplane-runs" => 2,
-        "dualplane-input" | "dualplane-report" => 3,
+        "dualplane-input" | "dualplane-rehearse" | "dualplane-report" => 3,
         "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,
         "dualplane-agent" | "dualplane-measure" => 5,
         "dualplane" => 6,
