@@ -39,10 +39,10 @@ def draw(seed, pace):
     """A run: its limits, and requests whose arrival loads the engine by a known share of what it can do."""
     r = random.Random(seed)
     kind = ["short", "mixed", "long", "prefix"][seed % 4]
-    n = {"short": 40, "mixed": 30, "long": 16, "prefix": 30}[kind]
-    lengths = {"short": (20, 120, 10, 80), "mixed": (20, 600, 8, 120), "long": (300, 1200, 20, 100), "prefix": (200, 400, 10, 80)}
+    n = {"short": 16, "mixed": 12, "long": 8, "prefix": 12}[kind]
+    lengths = {"short": (20, 120, 10, 60), "mixed": (20, 500, 8, 60), "long": (300, 900, 20, 60), "prefix": (200, 400, 10, 60)}
     a, b, c, d = lengths[kind]
-    gap = pace * r.choice([0.5, 1, 2, 4])
+    gap = pace * r.choice([0.1, 0.3, 1])
     at, requests = 0.0, []
     for _ in range(n):
         at += r.expovariate(1 / gap)

@@ -27,6 +27,6 @@ mod watch;
 pub use clock::StepTime;
 pub use outcome::{Outcome, Spread};
 pub use request::{Prefix, Request};
-pub use run::rehearse;
+pub use run::{rehearse, rehearse_by};
 pub use settings::{Group, Keeps, Policy, Settings};
 pub use watch::{Curve, Point};

@@ -79,6 +79,17 @@ pub fn rehearse(
     settings: &Settings,
     requests: &[Request],
     time: &StepTime,
+    watch: impl FnMut(f64, &Step, &Scheduler<'_>),
+) -> Outcome {
+    rehearse_by(settings, requests, |_, step| time.of(step), watch)
+}
+
+/// The same with any time of a step: `seconds` is given when it begins, and the step.
+#[must_use]
+pub fn rehearse_by(
+    settings: &Settings,
+    requests: &[Request],
+    mut seconds: impl FnMut(f64, &Step) -> f64,
     mut watch: impl FnMut(f64, &Step, &Scheduler<'_>),
 ) -> Outcome {
     let depth = settings.in_flight() as usize;
@@ -104,7 +115,8 @@ pub fn rehearse(
             if step.scheduled.is_empty() {
                 spare.push(step);
             } else {
-                busy_until = busy_until.max(now) + time.of(&step);
+                let begins = busy_until.max(now);
+                busy_until = begins + seconds(begins, &step).max(0.0);
                 flying.push_back((step, busy_until));
                 if flying.len() < depth {
                     continue;

@@ -7,55 +7,11 @@
     clippy::disallowed_methods
 )]
 
-use dualplane_rehearse::{Group, Keeps, Outcome, Policy, Prefix, Request, Settings, StepTime, rehearse};
+mod kept_case;
+
+use dualplane_rehearse::{Outcome, StepTime, rehearse};
+use kept_case::{requests, settings};
 use serde_json::Value;
-
-fn number(v: &Value, key: &str) -> u32 {
-    v.get(key).and_then(Value::as_u64).map_or(0, |n| n as u32)
-}
-
-fn settings(v: &Value) -> Settings {
-    let flag = |key: &str| v[key].as_bool().unwrap();
-    let group = |g: &Value| Group {
-        block_size: number(g, "block_size"),
-        keeps: match number(g, "window") {
-            0 => Keeps::All,
-            w => Keeps::Window(w),
-        },
-    };
-    let blocks = number(v, "blocks");
-    Settings {
-        blocks,
-        groups: v["groups"].as_array().unwrap().iter().map(group).collect(),
-        max_num_seqs: number(v, "max_num_seqs"),
-        max_num_batched_tokens: number(v, "max_num_batched_tokens"),
-        max_model_len: number(v, "max_model_len"),
-        long_prefill_token_threshold: number(v, "long_prefill_token_threshold"),
-        chunked_prefill: flag("chunked_prefill"),
-        whole_prompt_must_fit: flag("whole_prompt_must_fit"),
-        watermark_blocks: (v["watermark"].as_f64().unwrap() * f64::from(blocks)) as u32,
-        prefix_caching: flag("prefix_caching"),
-        unnamed_first: true,
-        policy: if v["policy"] == "priority" { Policy::Priority } else { Policy::Fcfs },
-        asynchronous: flag("asynchronous"),
-    }
-}
-
-fn request(v: &Value) -> Request {
-    let prefix = v
-        .get("prefix")
-        .map(|p| Prefix { group: p[0].as_u64().unwrap() as u32, tokens: p[1].as_u64().unwrap() as u32 });
-    Request {
-        at: v["at"].as_f64().unwrap(),
-        input: number(v, "input"),
-        output: number(v, "output"),
-        prefix,
-        session: v.get("session").map(|s| s.as_u64().unwrap() as u32),
-        cancel: v.get("cancel").and_then(Value::as_f64),
-        priority: v.get("priority").map_or(0, |p| p.as_i64().unwrap() as i32),
-        ..Request::default()
-    }
-}
 
 /// FNV-1a, as the oracle's.
 struct Digest(u64);
@@ -68,25 +24,16 @@ impl Digest {
     }
 }
 
-fn play(case: &Value) -> (Outcome, String, Vec<String>) {
-    let requests: Vec<Request> = case["requests"].as_array().unwrap().iter().map(request).collect();
+fn play(case: &Value) -> (Outcome, String) {
+    let requests = requests(&case["requests"]);
     let time: StepTime = serde_json::from_value(case["time"].clone()).unwrap();
     let mut digest = Digest(0xCBF2_9CE4_8422_2325);
-    let mut trace = Vec::new();
-    let outcome = rehearse(&settings(&case["settings"]), &requests, &time, |now, step, s| {
+    let outcome = rehearse(&settings(&case["settings"]), &requests, &time, |_, step, s| {
         for n in [s.used(), s.running(), s.waiting(), step.preempted, step.tokens] {
             digest.add(n);
         }
-        trace.push(format!(
-            "{now} {} {} {} {} {}",
-            s.used(),
-            s.running(),
-            s.waiting(),
-            step.preempted,
-            step.tokens
-        ));
     });
-    (outcome, format!("{:016x}", digest.0), trace)
+    (outcome, format!("{:016x}", digest.0))
 }
 
 #[test]
@@ -97,7 +44,7 @@ fn every_step_is_the_engines() {
     let (mut cases, mut exact, mut preempting) = (0, 0, 0);
     for line in text.lines() {
         let case: Value = serde_json::from_str(line).unwrap();
-        let (found, digest, trace) = play(&case);
+        let (found, digest) = play(&case);
         let answer = &case["answer"];
         let pairs = [
             ("steps", found.steps),
@@ -128,9 +75,6 @@ fn every_step_is_the_engines() {
                 if same { "same" } else { "differs" },
                 off.join("; ")
             ));
-            if std::env::var("TRACE").is_ok_and(|t| t == case["seed"].to_string()) {
-                std::fs::write("/tmp/rehearse.trace", trace.join("\n")).unwrap();
-            }
         }
     }
     println!("{exact} of {cases} cases are the same in every step; {preempting} preempt");

@@ -73,7 +73,7 @@ fn title(w: &mut Writer, r: &Rehearsal) {
 fn number(x: f64) -> String {
     if x >= 100.0 {
         format!("{x:.0}")
-    } else if x >= 1.0 {
+    } else if x >= 10.0 {
         format!("{x:.1}")
     } else {
         format!("{x:.2}")
