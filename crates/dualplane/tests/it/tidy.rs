@@ -10,6 +10,7 @@ const MAX_LINES: usize = 600;
 
 /// Crates without I/O, clock and environment.
 const PURE: &[&str] = &[
+    "dualplane-admission",
     "dualplane-alerts",
     "dualplane-base",
     "dualplane-core",
@@ -77,12 +78,16 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
     let meta: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
     let layer = |name: &str| match name {
         "dualplane-base" | "dualplane-grams" | "dualplane-shape" | "dualplane-stats" => 0,
-        "dualplane-alerts"
+        "dualplane-admission"
+        | "dualplane-alerts"
         | "dualplane-engines"
         | "dualplane-gate"
-        | "dualplane-profile"
-        | "dualplane-resources" => 1,
-        "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" | "dualplane-runs" => 2,
+        | "dualplane-profile" => 1,
+        "dualplane-core"
+        | "dualplane-dashboards"
+        | "dualplane-plan"
+        | "dualplane-resources"
+        | "dualplane-runs" => 2,
         "dualplane-input" | "dualplane-rehearse" | "dualplane-report" => 3,
         "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,
         "dualplane-agent" | "dualplane-measure" => 5,
