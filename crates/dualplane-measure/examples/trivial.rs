@@ -55,7 +55,8 @@ impl Body for Tokens {
             );
             self.left = u64::MAX;
         } else {
-            self.due += self.each;
+            let each = self.each;
+            self.due += each;
             let due = self.due;
             self.next.as_mut().reset(due);
         }

@@ -228,6 +228,8 @@ fn start(inner: &Rc<Inner>, work: &Work, mut request: Request, due: f64, cut: &R
     };
     inner.open.set(inner.open.get() + 1);
     inner.sent.set(inner.sent.get() + 1);
+    // Also one that has no end within the run was sent.
+    inner.gather.borrow_mut().sent(inner.now());
     let own = Rc::clone(inner);
     tokio::task::spawn_local(async move {
         let (outcome, _) = own.target.send(&ask, due, own.clock).await;
@@ -245,9 +247,7 @@ impl Inner {
             self.late.borrow_mut().add((outcome.sent - outcome.due).max(0.0));
         }
         {
-            let mut gather = self.gather.borrow_mut();
-            gather.sent(outcome.sent);
-            gather.outcome(outcome);
+            self.gather.borrow_mut().outcome(outcome);
         }
         self.open.set(self.open.get().saturating_sub(1));
         self.freed.notify_one();
@@ -268,7 +268,7 @@ impl Inner {
             match reading {
                 Reading::Sample(mut sample) => {
                     sample.sent = Some(self.sent.get() as f64);
-                    self.gather.borrow_mut().sample(sample);
+                    self.gather.borrow_mut().sample(*sample);
                 }
                 Reading::Processes(all) => self.gather.borrow_mut().processes(&all),
                 Reading::Dead => dead = true,

@@ -88,7 +88,8 @@ pub fn wait_ready(target: &Target, most: Duration, mut stop: impl FnMut() -> boo
         if stop() {
             return Err("the server ended before it answered".into());
         }
-        std::thread::sleep(Duration::from_millis(200));
+        // The server tells nobody when it is up: it is asked.
+        std::thread::park_timeout(Duration::from_millis(200));
     }
     Err(format!("{url} did not answer within {} s", most.as_secs()))
 }

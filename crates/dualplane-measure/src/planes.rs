@@ -52,7 +52,7 @@ pub struct Whose {
 #[derive(Debug)]
 pub enum Reading {
     /// Both planes.
-    Sample(Sample),
+    Sample(Box<Sample>),
     /// What processes hold.
     Processes(Vec<Process>),
     /// The server is gone.
@@ -72,6 +72,7 @@ impl Drop for Reads {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             let _ = thread.join();
         }
     }
@@ -95,10 +96,10 @@ fn follow(whose: Whose, clock: Instant, to: &Sender<Reading>, stop: &AtomicBool)
     while !stop.load(Ordering::Relaxed) {
         let began = Instant::now();
         let sample = state.sample(clock);
-        if to.send(Reading::Sample(sample)).is_err() {
+        if to.send(Reading::Sample(Box::new(sample))).is_err() {
             return;
         }
-        if round % LISTING == 0 {
+        if round.is_multiple_of(LISTING) {
             let all = state.listing();
             if !all.is_empty() && to.send(Reading::Processes(all)).is_err() {
                 return;
@@ -110,7 +111,8 @@ fn follow(whose: Whose, clock: Instant, to: &Sender<Reading>, stop: &AtomicBool)
         }
         round += 1;
         while began.elapsed() < EACH && !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(EACH.saturating_sub(began.elapsed()).min(Duration::from_millis(50)));
+            // The end of the measurement unparks.
+            std::thread::park_timeout(EACH.saturating_sub(began.elapsed()).min(Duration::from_millis(50)));
             if !told && state.is_dead() {
                 told = true;
                 let _ = to.send(Reading::Dead);

@@ -66,7 +66,7 @@ impl Server {
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Some(code(status)),
-                Ok(None) if began.elapsed() < wait => std::thread::sleep(Duration::from_millis(50)),
+                Ok(None) if began.elapsed() < wait => std::thread::park_timeout(Duration::from_millis(50)),
                 _ => return None,
             }
         }

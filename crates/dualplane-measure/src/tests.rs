@@ -24,6 +24,12 @@ enum Mood {
     Cutting,
 }
 
+/// The server's own delays: time is what it is about.
+#[allow(clippy::disallowed_methods)]
+fn pause(time: Duration) {
+    std::thread::sleep(time);
+}
+
 struct Small {
     at: String,
     asked: Arc<AtomicU64>,
@@ -88,10 +94,10 @@ fn serve(mut stream: TcpStream, mood: Mood, asked: &AtomicU64) -> std::io::Resul
             stream.write_all(format!("{:x}\r\n{data}\r\n", data.len()).as_bytes())
         };
         piece(r#"{"choices":[{"delta":{"role":"assistant","content":""}}]}"#.into())?;
-        std::thread::sleep(FIRST);
+        pause(FIRST);
         for i in 0..output {
             if i > 0 {
-                std::thread::sleep(NEXT);
+                pause(NEXT);
             }
             if i == 2 && matches!(mood, Mood::Cutting) {
                 return Ok(());
@@ -185,7 +191,7 @@ fn clients_that_go_away_are_seen_by_the_server() {
     let (run, _) = go(&server, &Work { play, ..work(all, 1.5) });
     let r = run.requests.unwrap();
     assert!(r.cancelled > 10 && r.succeeded == 0, "{r:?}");
-    std::thread::sleep(Duration::from_millis(300));
+    pause(Duration::from_millis(300));
     assert!(server.gone.load(Ordering::Relaxed) > 5, "{}", server.gone.load(Ordering::Relaxed));
 }
 
@@ -199,10 +205,10 @@ fn words_are_calibrated_and_a_death_ends_the_run() {
     assert_eq!(c, Calibration { fixed: 12.0, per_word: 2.0 });
     let (to, mut readings) = channel();
     std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(400));
-        to.send(Reading::Sample(Sample { at: 0.4, vram: Some(5), ..Sample::default() })).unwrap();
+        pause(Duration::from_millis(400));
+        to.send(Reading::Sample(Box::new(Sample { at: 0.4, vram: Some(5), ..Sample::default() }))).unwrap();
         to.send(Reading::Dead).unwrap();
-        std::thread::sleep(Duration::from_secs(5));
+        pause(Duration::from_secs(5));
     });
     let stop = AtomicBool::new(false);
     let mut told = 0;

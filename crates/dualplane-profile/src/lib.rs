@@ -3,7 +3,16 @@
 //! [`Profiler`] takes a source line by line and keeps counts, never text: memory stays the same for a kilobyte and for a
 //! thousand gibibytes. What a source is, is recognised by its content: `source`. `knowledge/requests.toml` holds the lines of each
 //! engine. [`Profiler::shape`] makes the shape, [`draw()`] draws its two histograms.
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::string_slice
+    )
+)]
 
 mod csv;
 mod draw;

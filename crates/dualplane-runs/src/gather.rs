@@ -210,7 +210,7 @@ impl Gather {
                 if self.peak.is_none_or(|(most, _)| held > most) {
                     self.peak = Some((held, *host));
                 }
-                if self.from.is_none() {
+                if self.starts(s.at) {
                     self.start_host = self.start_host.max(Some(held));
                 }
                 self.window.host = self.window.host.max(Some(held));
@@ -220,9 +220,10 @@ impl Gather {
         self.vram_limit = s.vram_total.or(self.vram_limit);
         self.peak_vram = self.peak_vram.max(s.vram);
         self.window.vram = self.window.vram.max(s.vram);
-        if self.from.is_none() {
+        if self.starts(s.at) {
             self.start_vram = self.start_vram.max(s.vram);
-        } else {
+        }
+        if self.from.is_some() {
             for c in [&mut self.all, &mut self.window] {
                 c.preemptions.add(s.preemptions);
                 c.waiting.add(s.waiting);
@@ -294,6 +295,11 @@ impl Gather {
                 State::Status(status) => *c.failed.entry(format!("http {status}")).or_default() += 1,
             }
         }
+    }
+
+    /// The server has not answered yet; the warm-up is load already.
+    fn starts(&self, at: f64) -> bool {
+        self.from.is_none() && self.ready.is_none_or(|ready| at <= ready)
     }
 
     /// Closes windows that ended before this time.

@@ -138,7 +138,7 @@ pub(super) const MEASURE: &str = "\
 Examples:
   dualplane measure --target http://localhost:8000 --traffic chat --rate 8 --duration 10m --out report.html
   dualplane measure --target http://localhost:8000 --shape shape.toml --search --slo ttft=1s,itl=50ms
-  dualplane measure --serve 'vllm serve Qwen/Qwen3-8B' --target http://localhost:8000 --traffic chat --concurrency 32
+  dualplane measure --serve ./serve.sh --target http://localhost:8000 --traffic chat --concurrency 32
   dualplane measure --pid 4711 -- guidellm benchmark --target http://localhost:8000 --output-path out.json
   dualplane measure --agent http://10.0.0.7:9464 --pod serving/llm-0 --target http://10.0.3.4:8000 --traffic rag";
 

@@ -21,7 +21,10 @@ const END: Duration = Duration::from_secs(20);
 pub(super) fn judge(bench: &mut Bench<'_>) -> Result<Restart, Failure> {
     let at = Timestamp::now();
     let exit_code = bench.server.as_mut().and_then(|s: &mut Server| s.exit_code(END));
-    std::thread::sleep(SETTLE);
+    let told = std::time::Instant::now();
+    while told.elapsed() < SETTLE {
+        std::thread::park_timeout(SETTLE);
+    }
     let knowledge = own_knowledge::load(bench.args.knowledge.as_deref())?;
     let left = remains(bench.log.as_deref(), Path::new("/dev/kmsg"), bench.boot_us);
     let files: Vec<RawFile> = left.files.into_iter().map(|(name, bytes)| RawFile::new(name, bytes)).collect();

@@ -108,8 +108,8 @@ pub(super) fn one(
     };
     let mut gather = bench.gather(name, load, common.about.kv_tokens);
     if let Some(at) = bench.ready.take() {
-        bench.take(&mut gather);
         gather.ready(at);
+        bench.take(&mut gather);
     } else {
         // What was read between two runs is of none of them.
         while bench.reads.readings.try_recv().is_ok() {}

@@ -206,7 +206,7 @@ impl<'a> Bench<'a> {
         let mut dead = false;
         while let Ok(reading) = self.reads.readings.try_recv() {
             match reading {
-                Reading::Sample(s) => gather.sample(s),
+                Reading::Sample(s) => gather.sample(*s),
                 Reading::Processes(p) => gather.processes(&p),
                 Reading::Dead => dead = true,
             }
@@ -221,8 +221,8 @@ impl<'a> Bench<'a> {
         let load = Load { mode: "tool".into(), ..Load::default() };
         let mut gather = self.gather("1", load, None);
         if let Some(at) = self.ready {
-            self.take(&mut gather);
             gather.ready(at);
+            self.take(&mut gather);
         }
         let from = self.now();
         let program = words.first().cloned().unwrap_or_default();
@@ -237,7 +237,8 @@ impl<'a> Bench<'a> {
                 Ok(None) => {}
                 Err(_) => break None,
             }
-            std::thread::sleep(Duration::from_millis(100));
+            // Both planes come meanwhile, and the tool ends when it ends.
+            std::thread::park_timeout(Duration::from_millis(100));
         };
         dead |= self.take(&mut gather);
         if dead {
