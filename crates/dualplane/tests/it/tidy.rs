@@ -88,17 +88,6 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
         | "dualplane-plan"
         | "dualplane-resources"
         | "dualplane-runs" => 2,
-        "dualplane-base" | "dualplane-grams" | "dualplane-shape" | "dualplane-stats" => 0,
-        "dualplane-admission"
-        | "dualplane-alerts"
-        | "dualplane-engines"
-        | "dualplane-gate"
-        | "dualplane-profile" => 1,
-        "dualplane-core"
-        | "dualplane-dashboards"
-        | "dualplane-plan"
-        | "dualplane-resources"
-        | "dualplane-runs" => 2,
         "dualplane-input" | "dualplane-rehearse" | "dualplane-report" => 3,
         "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,
         "dualplane-agent" | "dualplane-measure" => 5,
