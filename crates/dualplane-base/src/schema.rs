@@ -48,6 +48,7 @@ pub const SCHEMAS: &[Schema] = &[
     row("lint-baseline", [1, 1], "a baseline of lint", &["lint --baseline"]),
     row("resources", [1, 1], "sizes of resources", &[]),
     row("rules", [1, 1], "alerts and records of rules", &[]),
+    row("rehearsal", [1, 1], "an answer of rehearse", &[]),
     row("measure", [1, 1], "a report of measure", &["gate", "tune"]),
     row("gate", [1, 1], "an answer of gate", &[]),
     row("gate-policy", [1, 1], "a policy of gate", &["gate --policy"]),

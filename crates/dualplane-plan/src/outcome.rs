@@ -140,6 +140,9 @@ pub struct KvGroup {
     pub page_bytes: u64,
     /// Blocks that one request of the maximum length takes.
     pub blocks_per_request: u64,
+    /// Tokens of its window or chunk, where it has one and the engine's blocks follow it.
+    #[serde(skip)]
+    pub window: Option<u64>,
 }
 
 /// The KV cache of the tightest rank.

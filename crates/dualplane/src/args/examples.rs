@@ -86,6 +86,13 @@ Examples:
   dualplane fit --gpu H100-80GB --input-tokens p50=1000,p99=8000 --output-tokens 500 --concurrency 64 -- vllm serve Qwen/Qwen3-8B
   dualplane fit --input-tokens 2000 --output-tokens 300 --concurrency 16 --template performance -- vllm serve Qwen/Qwen3-8B";
 
+pub(super) const REHEARSE: &str = "\
+Examples:
+  dualplane rehearse qwen3-14b --gpu H100-80GB --traffic chat --rate 40
+  dualplane rehearse --gpu L40S --shape shape.toml --with '--max-num-seqs 96' -- vllm serve Qwen/Qwen3-8B
+  dualplane rehearse --gpu H100-80GB --trace requests.jsonl --step-time-from vllm.log -- vllm serve Qwen/Qwen3-8B
+  dualplane rehearse --gpu L40S --incident bundle.tar.gz --with '--max-num-seqs 96'    would 96 sequences have held?";
+
 pub(super) const LINT: &str = "\
 Examples:
   helm template ./chart | dualplane lint -

@@ -12,6 +12,7 @@ mod measure;
 mod place;
 mod preflight;
 mod profile;
+mod rehearse;
 mod resources;
 mod rules;
 mod top;
@@ -36,6 +37,7 @@ pub(crate) use self::measure::{ApiKind, LoadPattern, MeasureArgs, MeasureFormat}
 pub(crate) use self::place::with_place_of_flags;
 pub(crate) use self::preflight::{CheckFormat, PreflightArgs};
 pub(crate) use self::profile::{ProfileArgs, ProfileFormat};
+pub(crate) use self::rehearse::{RehearseArgs, RehearseFormat};
 pub(crate) use self::resources::{ResourcesArgs, ResourcesFormat};
 pub(crate) use self::rules::{RulesArgs, RulesFormat};
 pub(crate) use self::top::{SortBy, TopArgs, TopFormat};
@@ -84,6 +86,9 @@ pub(crate) enum Command {
     /// Find the settings and GPUs that can carry a workload
     #[command(after_help = examples::FIT)]
     Fit(FitArgs),
+    /// Replay requests against a plan: whether the KV cache holds them, who waits, and how much more would be safe
+    #[command(after_help = examples::REHEARSE)]
+    Rehearse(RehearseArgs),
     /// Check manifests of model servers for what will run out of memory, and print the exact fix
     #[command(after_help = examples::LINT)]
     Lint(LintArgs),

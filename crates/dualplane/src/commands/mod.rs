@@ -21,6 +21,7 @@ mod plan;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod preflight;
 mod profile;
+mod rehearse;
 mod resources;
 mod rules;
 mod runbook;
@@ -64,6 +65,10 @@ const OWN_FLAGS: &[&str] = &[
     "--calibration",
     "--input-tokens",
     "--output-tokens",
+    "--step-time",
+    "--step-time-from",
+    "--trace",
+    "--with",
 ];
 
 /// What ends a command without its result.
@@ -482,6 +487,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Fit(args) => fit::run(&args),
         Command::Gate(args) => gate::run(&args),
         Command::Tune(args) => tune::run(&args),
+        Command::Rehearse(args) => rehearse::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Dashboards(args) => dashboards::run(&args),

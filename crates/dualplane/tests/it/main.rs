@@ -49,6 +49,7 @@ mod profile;
 mod proofs;
 mod real_oom;
 mod recorded;
+mod rehearse;
 mod releases;
 mod resources;
 mod rules_alerts;

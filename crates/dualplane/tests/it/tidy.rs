@@ -20,6 +20,7 @@ const PURE: &[&str] = &[
     "dualplane-grams",
     "dualplane-lint",
     "dualplane-plan",
+    "dualplane-rehearse",
     "dualplane-report",
     "dualplane-profile",
     "dualplane-resources",
@@ -89,7 +90,7 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
         | "dualplane-resources"
         | "dualplane-runs"
         | "dualplane-tune" => 2,
-        "dualplane-input" | "dualplane-report" => 3,
+        "dualplane-input" | "dualplane-rehearse" | "dualplane-report" => 3,
         "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,
         "dualplane-agent" | "dualplane-measure" => 5,
         "dualplane" => 6,

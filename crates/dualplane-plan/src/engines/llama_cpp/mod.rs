@@ -353,6 +353,7 @@ fn kv_plan(facts: &Facts, types: Types, l: &Layout, cache: u64) -> KvPlan {
             block_size: 1,
             page_bytes: page,
             blocks_per_request: cells,
+            window: None,
         }
     };
     let mut groups = vec![

@@ -175,6 +175,7 @@ fn kv_plan(pool: &Pool<'_>, cuts: &[Cut; 3]) -> KvPlan {
         block_size: page,
         page_bytes: part.bytes.saturating_mul(page) / part.layers.max(1),
         blocks_per_request: len.div_ceil(page),
+        window: None,
     };
     let groups = pool.cells.first().map(|c| {
         let window = KvGroup {
@@ -189,6 +190,7 @@ fn kv_plan(pool: &Pool<'_>, cuts: &[Cut; 3]) -> KvPlan {
         block_size: len,
         page_bytes: s.each / s.layers.max(1),
         blocks_per_request: s.per_request,
+        window: None,
     });
     KvPlan {
         available_bytes: band(cuts, |c| c.bytes.saturating_add(pool.state_bytes(c))),

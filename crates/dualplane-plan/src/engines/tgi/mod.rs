@@ -145,6 +145,7 @@ pub fn plan(model: &Model, line: &CommandLine, gpu: &Gpu) -> Result<Plan, PlanEr
                     block_size: sizes.block,
                     page_bytes: floor_div(sizes.block_bytes, model.layers.len() as u64),
                     blocks_per_request: sizes.len.div_ceil(sizes.block),
+                    window: None,
                 }],
             },
             tightest_stage: 0,

@@ -143,6 +143,7 @@ fn kv_plan(kv: &Rows, pool: Quantity, tokens: Quantity, block: u64, len: u64, ne
             block_size: block,
             page_bytes: widest.saturating_mul(block) / kv.layers.max(1),
             blocks_per_request: len.div_ceil(block),
+            window: None,
         }],
     }
 }

@@ -240,6 +240,7 @@ impl Prepared {
                 block_size: first.block,
                 page_bytes: if g.is_mixed() { g.bytes(false, |_| true) } else { first.page },
                 blocks_per_request: g.blocks_printed(&need),
+                window: first.kind.window(),
             })
         });
         KvPlan {

@@ -34,6 +34,15 @@ impl Kind {
         }
     }
 
+    /// Tokens of its window or chunk.
+    pub(crate) const fn window(self) -> Option<u64> {
+        match self {
+            Self::Sliding { window } | Self::SlidingMla { window } => Some(window),
+            Self::Chunked { chunk } => Some(chunk),
+            _ => None,
+        }
+    }
+
     /// Whether two kinds always need the same number of token slots (vLLM `is_uniform_with_collection`).
     pub(crate) fn same_slots(self, other: Self) -> bool {
         match (self, other) {

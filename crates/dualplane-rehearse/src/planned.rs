@@ -1,0 +1,123 @@
+//! Settings from a plan: what the engine makes of a launch, as far as its scheduler asks for it.
+
+use dualplane_plan::{EngineKind, KvGroup, Launch, Plan, PlanError, Version};
+
+use crate::settings::{Group, Keeps, Policy, Settings};
+
+/// Scheduling is asynchronous from here on where nobody says otherwise (vllm/config/vllm.py; read in 0.13.0 and 0.14.0).
+const ASYNCHRONOUS: Version = Version(0, 14, 0);
+/// A request is admitted only where its whole prompt fits (`scheduler_reserve_full_isl`; read in 0.18.0 and 0.19.1).
+const WHOLE_PROMPT: Version = Version(0, 19, 1);
+/// Blocks without a name are taken again first (block_pool.py `free_blocks`; read in 0.22.0 and 0.24.0).
+const UNNAMED_FIRST: Version = Version(0, 24, 0);
+/// The oldest version whose scheduler was read.
+const OLDEST: Version = Version(0, 9, 0);
+
+/// What is asked of the scheduler beside what changes memory.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Asked {
+    /// `--scheduling-policy priority`.
+    pub by_priority: bool,
+    /// `--long-prefill-token-threshold`.
+    pub long_prefill_token_threshold: u32,
+    /// `--watermark`, a share of the blocks.
+    pub watermark: f64,
+}
+
+/// Settings, with what is not simulated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// For the expected number of blocks.
+    pub settings: Settings,
+    /// The least and the most blocks that are plausible.
+    pub blocks: (u32, u32),
+    /// Bytes of one block over all layers, of one GPU.
+    pub bytes_per_block: u64,
+    /// Servers of the same kind that share the requests (`--data-parallel-size`).
+    pub replicas: u32,
+    /// What differs from the engine.
+    pub notes: Vec<String>,
+}
+
+/// The settings of a launch.
+///
+/// # Errors
+/// [`PlanError::Unsupported`] for engines and models whose scheduling is not simulated.
+pub fn settings(plan: &Plan, launch: &Launch, asked: &Asked) -> Result<Planned, PlanError> {
+    if launch.engine != EngineKind::Vllm {
+        return Err(PlanError::unsupported(format!(
+            "a rehearsal of {}'s scheduler; there is vLLM's",
+            launch.engine
+        )));
+    }
+    if launch.is_first_engine() || launch.version < OLDEST {
+        return Err(PlanError::unsupported(format!(
+            "a rehearsal of vLLM {}; the scheduler of {OLDEST} and later is simulated",
+            launch.version
+        )));
+    }
+    let mut notes = Vec::new();
+    let kv = &plan.gpu.kv_cache;
+    let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    let groups: Vec<Group> =
+        kv.groups.iter().map(|g| group(g, launch, &mut notes)).collect::<Result<_, _>>()?;
+    if groups.is_empty() {
+        return Err(PlanError::unsupported("a rehearsal of a model without a KV cache"));
+    }
+    if launch.speculative.is_some() {
+        notes.push(
+            "draft tokens are not simulated: requests hold a few slots less, and take more steps".into(),
+        );
+    }
+    if launch.pp > 1 {
+        notes.push(format!("{} pipeline stages are rehearsed as one: steps do not overlap", launch.pp));
+    }
+    let r = &plan.resolved;
+    let stateful = groups.iter().any(|g| matches!(g.keeps, Keeps::Fixed(_)));
+    if stateful && r.prefix_caching {
+        notes.push("no prefix is found in the cache, because states of this model are cached at points that are not simulated".into());
+    }
+    let blocks = small(kv.blocks.expected);
+    let settings = Settings {
+        blocks,
+        groups,
+        max_num_seqs: small(r.max_num_seqs),
+        max_num_batched_tokens: small(r.max_num_batched_tokens),
+        max_model_len: small(kv.max_model_len),
+        long_prefill_token_threshold: asked.long_prefill_token_threshold,
+        chunked_prefill: launch.chunked_prefill.unwrap_or(true),
+        whole_prompt_must_fit: launch.version >= WHOLE_PROMPT,
+        watermark_blocks: (asked.watermark.clamp(0.0, 1.0) * f64::from(blocks)) as u32,
+        prefix_caching: r.prefix_caching,
+        unnamed_first: launch.version >= UNNAMED_FIRST,
+        policy: if asked.by_priority { Policy::Priority } else { Policy::Fcfs },
+        asynchronous: launch.async_scheduling.unwrap_or(launch.version >= ASYNCHRONOUS && launch.pp == 1),
+    };
+    Ok(Planned {
+        settings,
+        blocks: (small(kv.blocks.low), small(kv.blocks.high)),
+        bytes_per_block: kv.bytes_per_block,
+        replicas: small(launch.dp).max(1),
+        notes,
+    })
+}
+
+fn group(g: &KvGroup, launch: &Launch, notes: &mut Vec<String>) -> Result<Group, PlanError> {
+    let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    let window = || {
+        g.window
+            .map(small)
+            .ok_or_else(|| PlanError::unsupported(format!("a rehearsal of layers of kind {}", g.kind)))
+    };
+    let (keeps, shards) = match g.kind.as_str() {
+        "full" | "mla" => (Keeps::All, launch.dcp.saturating_mul(launch.pcp).max(1)),
+        "sliding" | "sliding_mla" => (Keeps::Window(window()?), 1),
+        "chunked" => (Keeps::Chunk(window()?), 1),
+        "state" => (Keeps::Fixed(small(g.blocks_per_request)), 1),
+        kind => return Err(PlanError::unsupported(format!("a rehearsal of layers of kind {kind}"))),
+    };
+    if shards > 1 {
+        notes.push(format!("a block holds the tokens of {shards} ranks"));
+    }
+    Ok(Group { block_size: small(g.block_size.saturating_mul(shards)).max(1), keeps })
+}

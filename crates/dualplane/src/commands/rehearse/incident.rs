@@ -1,0 +1,79 @@
+//! What a bundle tells of the requests before a death, and of the time of a step.
+
+use std::path::{Path, PathBuf};
+
+use dualplane_core::knowledge::Knowledge;
+use dualplane_profile::{Options, Profiler};
+use dualplane_rehearse::StepTime;
+use dualplane_rehearse::pace::{self, Seen};
+use dualplane_shape::{LONG, Shape};
+
+use super::Failure;
+
+/// What was found.
+pub(super) struct Told {
+    /// The shape of the requests; else why there is none.
+    pub(super) shape: Result<Shape, String>,
+    /// Remarks on how sure it is.
+    pub(super) notes: Vec<String>,
+    /// The engine's statistics, each of ten seconds.
+    statistics: Vec<Seen>,
+}
+
+/// Reads a bundle, a directory or an archive.
+pub(super) fn read(path: &Path) -> Result<Told, Failure> {
+    let knowledge = Knowledge::embedded()?;
+    let paths: [PathBuf; 1] = [path.to_owned()];
+    let incidents = dualplane_input::read(&paths, &dualplane_input::Sieve::new(&knowledge))?;
+    let files = incidents.into_iter().next().map(|i| i.files).unwrap_or_default();
+    if files.is_empty() {
+        return Err(Failure::NoEvidence(path.display().to_string()));
+    }
+    let mut profiler = Profiler::new(LONG);
+    let (mut statistics, mut notes) = (Vec::new(), Vec::new());
+    for f in &files {
+        statistics.extend(pace::seen(&String::from_utf8_lossy(&f.bytes)));
+        profiler.begin(f.name.rsplit('/').next().unwrap_or(&f.name));
+        profiler.feed(&f.bytes);
+        profiler.feed(b"\n");
+        if f.sifted.is_some() {
+            notes.push(format!("{} is large: lines of single requests may be left out of it", f.name));
+        }
+    }
+    let mut told = Told { shape: Err(String::new()), notes, statistics };
+    match profiler.shape(&Options::default()) {
+        Ok((mut shape, more)) => {
+            told.notes.extend(more);
+            if shape.arrival_per_second.is_none() {
+                shape.arrival_per_second = told.rate(&shape);
+            }
+            told.shape = Ok(shape);
+        }
+        Err(why) => told.shape = Err(why.to_string()),
+    }
+    Ok(told)
+}
+
+impl Told {
+    /// The time of a step, where the server printed its statistics under load.
+    pub(super) fn step_time(&self) -> Option<StepTime> {
+        pace::measured(&self.statistics)
+    }
+
+    /// Requests a second in the busiest ten seconds: tokens of prompts by their mean length.
+    fn rate(&mut self, shape: &Shape) -> Option<f64> {
+        let cells = shape.cells().ok()?;
+        let (sum, all) = cells.iter().fold((0.0, 0.0), |(s, n), c| (s + c.input * c.share, n + c.share));
+        let mean = if all > 0.0 { sum / all } else { 0.0 };
+        let busiest = self.statistics.iter().map(|s| s.prompt).fold(0.0, f64::max);
+        if mean < 1.0 || busiest <= 0.0 {
+            return None;
+        }
+        let rate = busiest / mean;
+        self.notes.push(format!(
+            "{rate:.2} requests a second are the busiest ten seconds of the log: {busiest:.0} tokens of prompts a second, of \
+             {mean:.0} on average"
+        ));
+        Some(rate)
+    }
+}

@@ -1,0 +1,126 @@
+//! `dualplane rehearse`: requests against a plan, by the real binary.
+
+use serde_json::{Value, json};
+
+use crate::harness::{code, dir, root, run, stderr, stdout};
+
+/// A plan whose pool is known, and 120 requests of 500 + 100 tokens, one every 20 ms: 80 of them are there at once.
+const LAUNCH: [&str; 7] =
+    ["--", "vllm", "serve", "Qwen/Qwen3-8B", "--max-model-len", "8192", "--max-num-seqs=64"];
+
+fn trace() -> Vec<u8> {
+    (0..120)
+        .map(|i| format!("{{\"at\": {}, \"input\": 500, \"output\": 100}}\n", f64::from(i) * 0.02))
+        .collect::<String>()
+        .into_bytes()
+}
+
+fn rehearse(more: &[&str], command: &[&str]) -> std::process::Output {
+    let d = dir(&[("trace.jsonl", &trace())]);
+    let path = d.path().join("trace.jsonl");
+    let mut args = vec!["rehearse", "--gpu", "H100-80GB", "--trace", path.to_str().unwrap()];
+    args.extend(["--step-time", "base=0.02,token=0.00002"]);
+    args.extend(more);
+    args.extend(LAUNCH);
+    args.extend(command);
+    run(&args)
+}
+
+fn json_of(o: &std::process::Output) -> Value {
+    assert_eq!(code(o), 0, "{}", stderr(o));
+    serde_json::from_slice(&o.stdout).unwrap()
+}
+
+#[test]
+fn an_ample_pool_holds_and_the_document_is_as_its_schema_says() {
+    let v = json_of(&rehearse(&["-o", "json", "--with", "--max-num-seqs 8"], &[]));
+    let schema = std::fs::read_to_string(root().join("docs/rehearsal.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    let errors: Vec<String> =
+        validator.iter_errors(&v).map(|e| format!("{e} at {}", e.instance_path)).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let o = &v["launch"]["outcome"];
+    assert_eq!((o["finished"].as_u64(), o["preemptions"].as_u64()), (Some(120), Some(0)), "{o}");
+    assert_eq!(v["launch"]["settings"]["max_num_seqs"], 64);
+    // Fewer at once: more wait, and less of the pool is held.
+    let p = &v["proposals"][0];
+    assert_eq!((&p["flags"], &p["settings"]["max_num_seqs"]), (&json!(["--max-num-seqs", "8"]), &json!(8)));
+    assert_eq!(p["outcome"]["most_running"], 8);
+    assert!(p["outcome"]["peak_blocks"].as_u64() < o["peak_blocks"].as_u64());
+    assert!(p["outcome"]["longest_queue"].as_u64() > o["longest_queue"].as_u64());
+}
+
+/// A pool of 600 blocks of 16 tokens holds 15 such requests: with 64 at once some lose their blocks, with 15 none does.
+#[test]
+fn a_small_pool_preempts_and_fewer_sequences_would_have_held() {
+    let small = ["--num-gpu-blocks-override", "601"];
+    let v = json_of(&rehearse(&["-o", "json"], &small));
+    let o = &v["launch"]["outcome"];
+    assert_eq!((&v["launch"]["holds"], o["pool_blocks"].as_u64()), (&json!("no"), Some(600)));
+    assert!(o["preemptions"].as_u64().unwrap() > 0 && o["peak_blocks"].as_u64().unwrap() > 590, "{o}");
+    let most = v["limits"]["sequences"].as_u64().unwrap();
+    assert!((15..=18).contains(&most), "{most}");
+    let with = format!("--max-num-seqs {most}");
+    let o = rehearse(&["--with", &with, "--exit-code", "--no-search"], &small);
+    assert_eq!(code(&o), 32, "{}", stderr(&o));
+    let text = stdout(&o);
+    assert!(text.starts_with("PREEMPTS  Qwen/Qwen3-8B on H100-80GB"), "{text}");
+    assert!(text.contains(&format!("With {with}")) && text.contains("no preemption"), "{text}");
+    assert!(text.contains("100 % │") && text.contains("preempt │"), "{text}");
+    let svg = stdout(&rehearse(&["-o", "svg", "--no-search"], &small));
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>") && svg.contains("600 blocks"));
+}
+
+#[test]
+fn a_shape_is_drawn_by_its_seed() {
+    let ask = |seed: &str| {
+        let args = [
+            "rehearse",
+            "qwen3-14b",
+            "--gpu",
+            "H100-80GB",
+            "--traffic",
+            "chat",
+            "--seconds",
+            "20",
+            "--no-search",
+        ];
+        json_of(&run(&[&args[..], &["--seed", seed, "-o", "json"]].concat()))
+    };
+    let (a, b, c) = (ask("1"), ask("1"), ask("2"));
+    assert_eq!(a, b);
+    assert_ne!(a["launch"]["outcome"], c["launch"]["outcome"]);
+    assert_eq!(a["step_time"]["source"], "estimated");
+    assert!(a["missing"][0].as_str().unwrap().contains("--step-time-from"));
+}
+
+#[test]
+fn what_cannot_be_rehearsed_says_why() {
+    let says = |args: &[&str], exit: i32, what: &str| {
+        let o = run(args);
+        assert_eq!(code(&o), exit, "{args:?}: {}", stderr(&o));
+        assert!(stderr(&o).contains(what), "{args:?}: {}", stderr(&o));
+    };
+    let gpu = ["rehearse", "--gpu", "H100-80GB"];
+    let of = |more: &[&'static str]| [&gpu[..], more, &LAUNCH[..4]].concat();
+    says(&of(&[]), 2, "of which requests?");
+    says(&of(&["--traffic", "chatt"]), 2, "chat");
+    says(&of(&["--traffic", "chat", "--rate", "0"]), 2, "above 0");
+    says(&of(&["--traffic", "chat", "--with", "96"]), 2, "--max-num-seqs 96");
+    says(&of(&["--traffic", "chat", "--with", "--swap-space 4"]), 2, "cannot be replaced");
+    says(&of(&["--traffic", "chat", "--step-time", "base=fast"]), 2, "is no number");
+    says(&of(&["--trace", "/nonexistent"]), 3, "/nonexistent");
+    says(&["rehearse", "--traffic", "chat", "--", "vllm", "serve", "Qwen/Qwen3-8B"], 2, "--gpu");
+    says(
+        &[&gpu[..], &["--traffic", "chat", "--", "sglang", "serve", "--model-path", "Qwen/Qwen3-8B"]]
+            .concat(),
+        6,
+        "SGLang",
+    );
+    let d = dir(&[("bad.jsonl", b"{\"at\": 0, \"input\": 5, \"output\": 1}\n{\"at\": 0}\n")]);
+    let path = d.path().join("bad.jsonl");
+    let args = [&gpu[..], &["--trace", path.to_str().unwrap()], &LAUNCH[..4]].concat();
+    let o = run(&args);
+    assert_eq!(code(&o), 2);
+    assert!(stderr(&o).contains("line 2: missing field"), "{}", stderr(&o));
+}
