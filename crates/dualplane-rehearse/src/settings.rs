@@ -108,13 +108,11 @@ impl Group {
         match self.keeps {
             Keeps::All | Keeps::Fixed(_) => 0,
             Keeps::Window(w) => computed.saturating_add(1).saturating_sub(w),
-            Keeps::Chunk(c) => {
-                if c == 0 {
-                    0
-                } else {
-                    computed / c * c
-                }
-            }
+            // No chunk at all looks at everything.
+            Keeps::Chunk(c) => match computed.checked_rem(c) {
+                Some(begun) => computed - begun,
+                None => 0,
+            },
         }
     }
 
