@@ -50,6 +50,9 @@ pub const SCHEMAS: &[Schema] = &[
     row("rules", [1, 1], "alerts and records of rules", &[]),
     row("rehearsal", [1, 1], "an answer of rehearse", &[]),
     row("measure", [1, 1], "a report of measure", &["gate", "tune"]),
+    row("gate", [1, 1], "an answer of gate", &[]),
+    row("gate-policy", [1, 1], "a policy of gate", &["gate --policy"]),
+    row("tune", [1, 1], "a log of tune", &["tune --log"]),
     row("calibration", [1, 1], "a calibration", &["plan --calibration"]),
 ];
 

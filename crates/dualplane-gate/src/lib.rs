@@ -1,6 +1,7 @@
 //! What was measured of a model server, as a document, and what a release may do by it.
 //!
 //! [`document::Measure`] is `dualplane.measure/v1`: `dualplane measure` writes it, `gate`, `tune` and `rehearse` read it.
+//! [`gate::judge`] holds reports against a policy, and [`report`] writes what it found.
 //!
 //! Like the core it is pure: no I/O, no clock, no environment.
 #![cfg_attr(
@@ -15,3 +16,6 @@
 )]
 
 pub mod document;
+pub mod gate;
+pub mod report;
+mod show;

@@ -50,6 +50,11 @@ pub(crate) const LINT_WARNINGS: Code = Code(17);
 /// `lint`: errors.
 pub(crate) const LINT_ERRORS: Code = Code(18);
 
+/// `gate`: a check failed.
+pub(crate) const GATE_FAILS: Code = Code(50);
+/// `gate`: nothing failed, and not all that the policy demands is shown.
+pub(crate) const GATE_NOT_SHOWN: Code = Code(51);
+
 /// All codes with their meaning, for help and docs.
 pub(crate) const TABLE: &[(Code, &str)] = &[
     (OK, "a report was printed, whatever the verdict"),
@@ -72,6 +77,8 @@ pub(crate) const TABLE: &[(Code, &str)] = &[
     (CANNOT_TELL, "`preflight`: unknown; a decisive fact is missing"),
     (LINT_WARNINGS, "`lint`: a rule found a warning, and none an error"),
     (LINT_ERRORS, "`lint`: a rule found an error"),
+    (GATE_FAILS, "`gate`: a check failed"),
+    (GATE_NOT_SHOWN, "`gate`: no check failed, and a number that the policy demands is not shown"),
 ];
 
 /// With `--exit-code`, the class of the verdict is the exit code; of several incidents, the highest.

@@ -100,7 +100,7 @@ pub struct Load {
     pub seed: Option<u64>,
 }
 
-/// Three numbers of one plane, its limit, and where it goes. Host RAM is what the kernel cannot take back where it was told
+/// Three numbers of one plane, its limit, and where it goes. Host RAM is what the kernel cannot take back where that is known
 /// (anonymous memory and shared memory), else the working set: `without_page_cache`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

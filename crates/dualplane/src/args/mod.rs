@@ -5,6 +5,7 @@ mod change;
 mod cluster;
 mod dashboards;
 mod examples;
+mod gate;
 mod lint;
 mod map;
 mod measure;
@@ -15,6 +16,7 @@ mod rehearse;
 mod resources;
 mod rules;
 mod top;
+mod tune;
 
 use std::path::PathBuf;
 
@@ -28,6 +30,7 @@ pub(crate) use self::agent::{
 pub(crate) use self::change::{ApplyArgs, ListFormat, RollbackArgs};
 pub(crate) use self::cluster::{ClusterArgs, SelectArgs, StoreArgs};
 pub(crate) use self::dashboards::{DashboardsArgs, DashboardsFormat};
+pub(crate) use self::gate::{GateArgs, GateFormat};
 pub(crate) use self::lint::{Emit, FailOn, Least, LintArgs, LintFormat};
 pub(crate) use self::map::{MapArgs, MapFormat};
 pub(crate) use self::measure::{ApiKind, LoadPattern, MeasureArgs, MeasureFormat};
@@ -38,6 +41,7 @@ pub(crate) use self::rehearse::{RehearseArgs, RehearseFormat};
 pub(crate) use self::resources::{ResourcesArgs, ResourcesFormat};
 pub(crate) use self::rules::{RulesArgs, RulesFormat};
 pub(crate) use self::top::{SortBy, TopArgs, TopFormat};
+pub(crate) use self::tune::{TuneArgs, TuneFormat};
 
 /// Find out which memory killed a GPU model-serving pod, host RAM or VRAM, which error came first, and what to change
 #[derive(Debug, Parser)]
@@ -103,6 +107,12 @@ pub(crate) enum Command {
     /// Drive a model server with a shape of requests and report what both memory planes do meanwhile
     #[command(after_help = examples::MEASURE)]
     Measure(MeasureArgs),
+    /// Hold measured builds against a policy before a release: headroom of both planes, regressions, SLO
+    #[command(after_help = examples::GATE)]
+    Gate(GateArgs),
+    /// Say which lever to move on a model server, from what was measured, and move one after another
+    #[command(after_help = examples::TUNE)]
+    Tune(TuneArgs),
     /// Explain a failure class, a rule of the verdict, an Xid code or a log signature, with sources
     #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArgs),

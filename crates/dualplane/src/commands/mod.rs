@@ -7,6 +7,7 @@ mod dashboards;
 mod elsewhere;
 mod explain;
 mod fit;
+mod gate;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod incidents;
 mod knowledge;
@@ -27,6 +28,7 @@ mod runbook;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod top;
 mod triage;
+mod tune;
 mod upgrade_check;
 
 use std::io;
@@ -134,6 +136,16 @@ pub(crate) enum Failure {
         path: PathBuf,
         /// What is wrong.
         why: String,
+    },
+    /// A file is not what the command reads.
+    #[error("{path}: {why}")]
+    NotRead {
+        /// The file.
+        path: PathBuf,
+        /// What it is, or what is wrong with it.
+        why: String,
+        /// What to do.
+        hint: &'static str,
     },
     /// `explain` was asked for something that is not in the knowledge.
     #[error("{word} is neither a class nor an Xid nor a signature")]
@@ -289,6 +301,7 @@ impl Failure {
             | Self::Online { .. }
             | Self::Unwritable { .. }
             | Self::NoState { .. }
+            | Self::NotRead { .. }
             | Self::Plan(PlanError::Unreadable { .. }) => exit::UNREADABLE,
             #[cfg(feature = "live")]
             Self::Cluster(_) => exit::UNREADABLE,
@@ -377,6 +390,7 @@ impl Failure {
                 "see knowledge/README.md for the schema; `dualplane knowledge check DIR` lists every problem"
                     .into()
             }
+            Self::NotRead { hint, .. } => (*hint).into(),
             Self::NotKnown { near, .. } if near.is_empty() => {
                 "signatures are named <engine>.<what>; the `signature` fields of -o json show them".into()
             }
@@ -472,6 +486,8 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Preflight(args) => preflight::run(&args),
         Command::Fit(args) => fit::run(&args),
         Command::Rehearse(args) => rehearse::run(&args),
+        Command::Gate(args) => gate::run(&args),
+        Command::Tune(args) => tune::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Rules(args) => rules::run(&args),
         Command::Dashboards(args) => dashboards::run(&args),

@@ -19,6 +19,7 @@ mod dist;
 mod docs;
 mod engines;
 mod fake_api;
+mod gate;
 mod golden;
 mod harness;
 mod hostile;

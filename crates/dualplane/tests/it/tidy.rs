@@ -27,6 +27,7 @@ const PURE: &[&str] = &[
     "dualplane-runs",
     "dualplane-shape",
     "dualplane-stats",
+    "dualplane-tune",
 ];
 
 /// What these may link besides each other: all of it pure.
@@ -87,7 +88,8 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
         | "dualplane-dashboards"
         | "dualplane-plan"
         | "dualplane-resources"
-        | "dualplane-runs" => 2,
+        | "dualplane-runs"
+        | "dualplane-tune" => 2,
         "dualplane-input" | "dualplane-rehearse" | "dualplane-report" => 3,
         "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,
         "dualplane-agent" | "dualplane-measure" => 5,

@@ -1,6 +1,9 @@
 //! How fast memory grows, and when it reaches its limit.
 //!
-//! A start-up load rises and stays: only what still rises in the last third of the samples grows on.
+//! Whether it grows at all is for `dualplane_stats::drift` to say: a start that settles, garbage that is collected and chance
+//! do not.
+
+use dualplane_stats::drift::{Ask, Sample, drift};
 
 use super::thresholds::{GROWN, HORIZON_MS, RISE, WINDOW_MS};
 use crate::facts::Place;
@@ -8,14 +11,12 @@ use crate::text::counted;
 use crate::time::{Stamp, span};
 use crate::units::Bytes;
 
-/// Samples that show a trend: three thirds of at least this many.
-const LEAST_OF_A_THIRD: usize = 2;
 const HOUR_MS: f64 = 3_600_000.0;
 
 /// A use that grows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Growth {
-    /// Bytes an hour, as of the last two thirds of the samples.
+    /// Bytes an hour, of the lower edge of the samples.
     pub per_hour: Bytes,
     /// From the first sample to the last.
     pub window_ms: i64,
@@ -51,38 +52,28 @@ pub(in crate::verdict) type Point = (Stamp, Bytes, Place);
 
 /// What a series of samples in order of time says of the limit; `None` where it does not grow steadily.
 pub(in crate::verdict) fn of(points: &[Point], limit: Bytes) -> Option<Growth> {
-    let third = points.len() / 3;
     let ((first, _, place), (last, now, _)) = (points.first()?, points.last()?);
     let window_ms = first.ms_until(*last).filter(|ms| *ms > 0)?;
-    if third < LEAST_OF_A_THIRD {
+    let series: Vec<Sample> = points
+        .iter()
+        .filter_map(|(at, used, _)| {
+            let seconds = first.ms_until(*at)? as f64 / 1000.0;
+            Some(Sample { seconds, value: used.0 as f64, load: None })
+        })
+        .collect();
+    // How little matters follows from the limit, below.
+    let grown = drift(&series, &Ask { least_per_hour: 0.0, ..Ask::default() }).filter(|d| d.grows())?;
+    if grown.per_hour * grown.seconds / 3600.0 < RISE * limit.0 as f64 {
         return None;
     }
-    let thirds =
-        [points.get(..third)?, points.get(third..points.len() - third)?, points.get(points.len() - third..)?];
-    let [(_, a), (at_b, b), (at_c, c)] = thirds.map(|t| mean(t, *first));
-    // Each third above the one before, and the last rise no mere remainder of the first.
-    let steady = b > a && c > b && c - b >= (b - a) / 4.0;
-    if !steady || (c - a) < RISE * limit.0 as f64 {
-        return None;
-    }
-    let per_ms = (c - b) / (at_c - at_b);
     let left = limit.saturating_sub(*now).0 as f64;
     Some(Growth {
-        per_hour: Bytes::from_f64(per_ms * HOUR_MS),
+        per_hour: Bytes::from_f64(grown.per_hour),
         window_ms,
         samples: points.len(),
-        to_limit_ms: (left / per_ms) as i64,
+        to_limit_ms: (left / grown.per_hour * HOUR_MS) as i64,
         first: place.clone(),
     })
-}
-
-/// Mean time since the first sample, and mean use.
-fn mean(points: &[Point], first: Stamp) -> (f64, f64) {
-    let n = points.len().max(1) as f64;
-    let sum = points.iter().fold((0.0, 0.0), |(t, b), (at, used, _)| {
-        (t + first.ms_until(*at).unwrap_or_default() as f64, b + used.0 as f64)
-    });
-    (sum.0 / n, sum.1 / n)
 }
 
 #[cfg(test)]
