@@ -126,19 +126,6 @@ Examples:
   dualplane resources incident.tar.zst -o json
   dualplane resources deploy/llm -n serving --prometheus http://HOST:9090 -o keda --max 8";
 
-pub(super) const GATE: &str = "\
-Examples:
-  dualplane gate --init > gate.toml
-  dualplane gate --policy gate.toml --candidate new.json --baseline baselines/h100.json
-  dualplane gate --policy gate.toml --candidate runs/ --baseline baselines/ -o markdown > comment.md
-  dualplane gate --policy gate.toml --candidate new.json -o junit > gate.xml";
-
-pub(super) const TUNE: &str = "\
-Examples:
-  dualplane tune report.json
-  dualplane tune --run --log tune.json --measure ./measure.sh -- vllm serve Qwen/Qwen3-8B --max-num-seqs 8
-  dualplane tune --log tune.json    what a search did so far";
-
 pub(super) const PROFILE: &str = "\
 Examples:
   dualplane profile server.log    draws the two histograms
@@ -154,6 +141,19 @@ Examples:
   dualplane measure --serve ./serve.sh --target http://localhost:8000 --traffic chat --concurrency 32
   dualplane measure --pid 4711 -- guidellm benchmark --target http://localhost:8000 --output-path out.json
   dualplane measure --agent http://10.0.0.7:9464 --pod serving/llm-0 --target http://10.0.3.4:8000 --traffic rag";
+
+pub(super) const GATE: &str = "\
+Examples:
+  dualplane gate --init > gate.toml
+  dualplane gate --policy gate.toml --candidate new.json --baseline baselines/h100.json
+  dualplane gate --policy gate.toml --candidate runs/ --baseline baselines/ -o markdown > comment.md
+  dualplane gate --policy gate.toml --candidate new.json -o junit > gate.xml";
+
+pub(super) const TUNE: &str = "\
+Examples:
+  dualplane tune report.json
+  dualplane tune --run --log tune.json --measure ./measure.sh -- vllm serve Qwen/Qwen3-8B --max-num-seqs 8
+  dualplane tune --log tune.json    what a search did so far";
 
 pub(super) const EXPLAIN: &str = "\
 Examples:

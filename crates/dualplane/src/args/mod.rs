@@ -101,18 +101,18 @@ pub(crate) enum Command {
     /// Compute requests and limits from the measured memory of a workload, beside what is set now
     #[command(after_help = examples::RESOURCES)]
     Resources(ResourcesArgs),
-    /// Hold measured builds against a policy before a release: headroom of both planes, regressions, SLO
-    #[command(after_help = examples::GATE)]
-    Gate(GateArgs),
-    /// Say which lever to move on a model server, from what was measured, and move one after another
-    #[command(after_help = examples::TUNE)]
-    Tune(TuneArgs),
     /// Count the shape of requests in logs, traces and metrics, without any of their text
     #[command(after_help = examples::PROFILE)]
     Profile(ProfileArgs),
     /// Drive a model server with a shape of requests and report what both memory planes do meanwhile
     #[command(after_help = examples::MEASURE)]
     Measure(MeasureArgs),
+    /// Hold measured builds against a policy before a release: headroom of both planes, regressions, SLO
+    #[command(after_help = examples::GATE)]
+    Gate(GateArgs),
+    /// Say which lever to move on a model server, from what was measured, and move one after another
+    #[command(after_help = examples::TUNE)]
+    Tune(TuneArgs),
     /// Explain a failure class, a rule of the verdict, an Xid code or a log signature, with sources
     #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArgs),

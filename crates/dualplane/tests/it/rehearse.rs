@@ -94,6 +94,23 @@ fn a_shape_is_drawn_by_its_seed() {
     assert!(a["missing"][0].as_str().unwrap().contains("--step-time-from"));
 }
 
+/// A log with lines of requests tells the load; a launch that is given stands beside it.
+#[test]
+fn the_requests_before_a_death_are_those_of_its_log() {
+    let log = root().join("testdata/profile/serving.log");
+    let args =
+        ["rehearse", "--gpu", "H100-80GB", "--incident", log.to_str().unwrap(), "--no-search", "-o", "json"];
+    let v = json_of(&run(&[&args[..], &["--seconds", "60"], &LAUNCH].concat()));
+    assert!(v["load"]["source"].as_str().unwrap().contains("bundle"), "{}", v["load"]);
+    assert!(v["load"]["count"].as_u64().unwrap() > 0);
+    // Nothing tells of requests: what would is said.
+    let d = dir(&[("pod.log", b"INFO hello\n")]);
+    let path = d.path().to_str().unwrap().to_owned();
+    let o = run(&[&["rehearse", "--gpu", "H100-80GB", "--incident", &path], &LAUNCH[..]].concat());
+    assert_eq!(code(&o), 4, "{}", stderr(&o));
+    assert!(stderr(&o).contains("--shape FILE"), "{}", stderr(&o));
+}
+
 #[test]
 fn what_cannot_be_rehearsed_says_why() {
     let says = |args: &[&str], exit: i32, what: &str| {

@@ -95,7 +95,10 @@ pub(crate) fn run(args: &RehearseArgs) -> Result<Code, Failure> {
 /// The launch that is asked about.
 fn question(args: &RehearseArgs) -> Result<Question, Failure> {
     let mut launch = args.launch.clone();
-    launch.from_incident = args.incident.clone().or(launch.from_incident);
+    // A launch that is given stands; else it is the incident's.
+    if launch.command.is_empty() && launch.model().is_none() && launch.manifest.is_none() {
+        launch.from_incident = args.incident.clone().or(launch.from_incident);
+    }
     let open = Question::of_model(&launch, None)?;
     let Some(placed) = open.placed.clone() else {
         let why = "name the GPU, for example --gpu H100-80GB or --gpu-memory 79.18GiB".into();
