@@ -174,7 +174,7 @@ mod tests {
                 steps * running
             );
         }
-        log += &log.clone().lines().next().unwrap().to_owned();
+        log += log.clone().lines().next().unwrap();
         let lines = seen(&log);
         assert_eq!(lines.len(), 8);
         let found = measured(&lines).unwrap();

@@ -9,7 +9,8 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::disallowed_methods
+    clippy::disallowed_methods,
+    clippy::disallowed_types
 )]
 
 use std::path::{Path, PathBuf};
