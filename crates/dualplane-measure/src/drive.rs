@@ -246,9 +246,7 @@ impl Inner {
         if open {
             self.late.borrow_mut().add((outcome.sent - outcome.due).max(0.0));
         }
-        {
-            self.gather.borrow_mut().outcome(outcome);
-        }
+        self.gather.borrow_mut().outcome(outcome);
         self.open.set(self.open.get().saturating_sub(1));
         self.freed.notify_one();
     }

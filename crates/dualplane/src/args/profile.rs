@@ -10,7 +10,11 @@ use super::Colour;
 pub(crate) struct ProfileArgs {
     /// Logs, traces and metrics that tell of requests: files, directories, `-` for standard input, or the URL of an engine's
     /// metrics page
-    #[arg(value_name = "SOURCE", required_unless_present_any = ["synthesise", "prometheus"])]
+    #[cfg_attr(
+        feature = "live",
+        arg(value_name = "SOURCE", required_unless_present_any = ["synthesise", "prometheus"])
+    )]
+    #[cfg_attr(not(feature = "live"), arg(value_name = "SOURCE", required_unless_present = "synthesise"))]
     pub(crate) sources: Vec<String>,
     /// A shape by its name, instead of one that was counted
     #[arg(long, visible_alias = "synthesize", value_name = "NAME", conflicts_with = "sources",
