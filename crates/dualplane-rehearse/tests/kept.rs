@@ -4,7 +4,9 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::disallowed_methods
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    clippy::print_stdout
 )]
 
 mod kept_case;

@@ -10,7 +10,9 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
-    clippy::disallowed_types
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    clippy::print_stderr
 )]
 
 use std::path::{Path, PathBuf};

@@ -112,7 +112,7 @@ fn a_search_is_logged_resumed_and_stops_at_no_gain() {
     follows(&v, "tune");
     let steps = v["steps"].as_array().unwrap();
     assert!(steps.len() >= 2 && steps.len() <= 9, "{v:#}");
-    let best = steps.iter().filter(|s| s["decision"] == "keep").last().unwrap();
+    let best = steps.iter().rfind(|s| s["decision"] == "keep").unwrap();
     assert!(best["numbers"]["goodput"].as_f64().unwrap() >= 0.9 * 24.0, "{v:#}");
     assert!(v["stopped"].is_string());
     let o = run(&["tune", "--log", &log]);
