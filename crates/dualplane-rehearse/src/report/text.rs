@@ -119,7 +119,7 @@ fn what_happened(w: &mut Writer, x: &Rehearsed) {
     w.wrapped(&lost, "  ", "    ");
     let queue = if o.longest_queue > 0 {
         format!(
-            "queue: at most {}, at {}; somebody waits in {:.0} % of the time; at most {} run (--max-num-seqs {})",
+            "queue: at most {}, at {}; requests wait {:.0} % of the time; at most {} run (--max-num-seqs {})",
             many(o.longest_queue.into(), "request"),
             clock(o.longest_queue_at),
             o.waiting_share * 100.0,

@@ -15,7 +15,8 @@ const CORE: &[&[&str]] =
 
 /// Plans.
 const PLAN: &[&[&str]] = &[
-    &["arith", "catalogue", "gpu", "printed", "quantity", "repair", "traffic", "version"],
+    &["quantity"],
+    &["arith", "catalogue", "gpu", "printed", "repair", "traffic", "version"],
     &["outcome"],
     &["card", "model"],
     &["launch", "properties"],
