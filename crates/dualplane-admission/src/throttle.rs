@@ -94,7 +94,7 @@ impl Default for Throttle {
 }
 
 impl Throttle {
-    /// Between [`LEAST`] and 1.
+    /// Between `LEAST` and 1.
     #[must_use]
     pub fn share(&self) -> f64 {
         self.share
