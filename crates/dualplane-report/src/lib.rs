@@ -14,6 +14,7 @@ pub mod actions;
 pub mod budget;
 mod changes;
 mod handover;
+mod html;
 pub mod json;
 pub mod map;
 mod markdown;
@@ -29,6 +30,7 @@ mod text;
 pub mod words;
 
 pub use dualplane_base::style::Style;
+pub use html::html;
 pub use markdown::markdown;
 pub use mask::mask;
 pub use overview::overview;

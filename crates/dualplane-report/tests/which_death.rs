@@ -177,3 +177,41 @@ fn a_death_of_another_container_is_not_the_incident_s() {
     assert!(seen > 40, "{seen}");
     assert!(wrong.is_empty(), "{} of {seen}: {wrong:#?}", wrong.len());
 }
+
+/// The API's lists tell the type once: what is cut out of them is the same pod, alone or in a list.
+#[test]
+fn a_pod_without_its_type_is_the_same_pod() {
+    let mut seen = 0;
+    for (name, files) in small_incidents() {
+        let Some((at, object)) = files.iter().enumerate().find_map(|(i, f)| {
+            let v: Value = serde_json::from_slice(&f.bytes).ok()?;
+            (v["kind"] == "Pod" && v["metadata"]["name"].is_string()).then_some((i, v))
+        }) else {
+            continue;
+        };
+        let told = |object: Value| {
+            let mut files = copies(&files);
+            files[at] = RawFile::new(files[at].name.clone(), serde_json::to_vec(&object).unwrap());
+            let all = triage(files);
+            let of = |r: &dualplane_report::Report| {
+                (
+                    r.name.clone(),
+                    r.verdict.class,
+                    r.verdict.subject.pod.clone(),
+                    r.verdict.subject.memory_limit,
+                )
+            };
+            all.iter().map(of).collect::<Vec<_>>()
+        };
+        let mut without = object.clone();
+        let map = without.as_object_mut().unwrap();
+        map.remove("apiVersion");
+        let want = told(object.clone());
+        assert_eq!(told(without.clone()), want, "{name}: without apiVersion");
+        without.as_object_mut().unwrap().remove("kind");
+        assert_eq!(told(without.clone()), want, "{name}: without kind");
+        assert_eq!(told(json!({"metadata": {}, "items": [without]})), want, "{name}: in a list");
+        seen += 1;
+    }
+    assert!(seen > 30, "{seen}");
+}

@@ -35,6 +35,7 @@ pub mod rules;
 mod series;
 mod start_memory;
 mod ties;
+pub mod timeline;
 pub mod vram;
 pub mod weighing;
 mod why_not;

@@ -14,6 +14,7 @@ pub(super) const TRIAGE: &str = "\
 Examples:
   dualplane triage ./incident    logs, pod.json, events.json and kernel.log in a directory
   kubectl logs llm-0 --previous | dualplane triage -
+  dualplane triage llm-0.tar.zst -o html > llm-0.html    both planes over time, for a browser
   dualplane triage -A --failed --prometheus http://prometheus.monitoring:9090";
 
 pub(super) const CAPTURE: &str = "\

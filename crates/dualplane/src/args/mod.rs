@@ -491,6 +491,8 @@ pub(crate) enum Format {
     Json,
     /// Hand-over note in Markdown
     Markdown,
+    /// One page for a browser, with both planes over time where the evidence has series
+    Html,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

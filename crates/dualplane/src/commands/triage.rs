@@ -64,6 +64,7 @@ pub(crate) fn run(args: &TriageArgs) -> Result<Code, Failure> {
         }
         Format::Text => join(&reports, |r| report::text(r, style)),
         Format::Markdown => join(&reports, report::markdown),
+        Format::Html => report::html(&reports),
     };
     output::write(&text)?;
     let worst = reports.iter().map(|r| exit::of_verdict(&r.verdict)).max_by_key(|c| c.0);
@@ -117,8 +118,9 @@ fn judge_each(
     for pod in pods {
         let mut of_pod =
             report::triage_shared(&pod.name, pod.files, Vec::new(), knowledge, model, &mut shared);
-        // What counts is quoted by now; the evidence of three hundred pods need not be held. `--why-not` looks again.
-        if args.why_not.is_none() {
+        // What counts is quoted by now; the evidence of three hundred pods need not be held. `--why-not` looks again, and
+        // a page draws it.
+        if args.why_not.is_none() && args.output != Format::Html {
             of_pod.iter_mut().for_each(let_go);
         }
         reports.extend(of_pod);

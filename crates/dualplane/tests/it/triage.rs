@@ -135,7 +135,7 @@ fn rotated_files_are_read_oldest_first() {
 fn each_format_says_the_class_and_repeats_byte_for_byte() {
     let target = incidents_dir().join("real-k8s-pid1-oom");
     let target = target.to_str().unwrap();
-    for format in ["text", "json", "markdown"] {
+    for format in ["text", "json", "markdown", "html"] {
         let one = run(&["triage", target, "-o", format]);
         let two = run(&["triage", target, "-o", format]);
         assert_eq!(code(&one), 0);

@@ -10,8 +10,31 @@ const REACH: usize = 60;
 /// Cut-outs in one text.
 const MAX_PIECES: usize = 50;
 
-/// The pod that a status stands for; it has no name.
+/// A whole pod that lost its type, as `jq '.items[0]'` leaves it of an answer of the API, whose lists tell it once.
+fn untyped(value: &Value) -> Option<Value> {
+    let map = value.as_object()?;
+    let typed = map.contains_key("apiVersion") || map.get("kind").is_some_and(|k| k != "Pod");
+    let named = value.pointer("/metadata/name").is_some_and(Value::is_string);
+    let has = |at: &str| value.pointer(at).is_some_and(Value::is_array);
+    if typed || !named || !has("/spec/containers") && !has("/status/containerStatuses") {
+        return None;
+    }
+    let mut pod = map.clone();
+    pod.insert("kind".into(), "Pod".into());
+    pod.insert("apiVersion".into(), "v1".into());
+    Some(Value::Object(pod))
+}
+
+/// The pod that a status stands for, without a name; or what is a pod, or a list of pods, but for its type.
 pub(in crate::evidence) fn as_pod(value: &Value) -> Option<Value> {
+    if let Some(pod) = untyped(value) {
+        return Some(pod);
+    }
+    if let Some(items) = value.get("items").and_then(Value::as_array).filter(|i| !i.is_empty()) {
+        let pods: Vec<Value> = items.iter().filter_map(untyped).collect();
+        let all = pods.len() == items.len();
+        return all.then(|| json!({"kind": "List", "apiVersion": "v1", "items": pods}));
+    }
     let statuses = match value {
         Value::Object(map) if map.contains_key("kind") || map.contains_key("apiVersion") => return None,
         Value::Object(map)

@@ -1,0 +1,348 @@
+//! Reports as one page that a browser opens: both planes on one clock, the first error with its cascade folded, causes and
+//! what to change. Nothing is loaded from elsewhere and nothing runs, so a ticket or a wiki can hold it.
+
+mod plot;
+
+use std::fmt::Write as _;
+
+use super::{Report, budget, changes, handover, memory, runbook};
+use crate::actions::{Action, Stage};
+use crate::words::{Cause, Citation};
+use dualplane_base::text::{counted, name, printable};
+use dualplane_base::{Class, Plane};
+use dualplane_core::verdict::Step;
+use dualplane_core::verdict::timeline::timeline;
+
+const STYLE: &str = include_str!("style.css");
+
+/// Text as it may stand in an element or a quoted attribute.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The page of one report or of several.
+#[must_use]
+pub fn html(reports: &[Report]) -> String {
+    let title = match reports {
+        [one] => format!("{}: {}", one.name, one.verdict.class.title()),
+        all => counted(all.len(), "incident"),
+    };
+    let title = escape(&title);
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
+         <title>{title}</title><style>{STYLE}</style></head><body>\n"
+    );
+    if reports.len() > 1 {
+        let _ = writeln!(out, "<h1>{title}</h1><nav><ol>");
+        for (i, r) in reports.iter().enumerate() {
+            let v = &r.verdict;
+            let _ = writeln!(
+                out,
+                "<li class=\"{}\"><a href=\"#incident-{i}\">{}</a> <span class=\"badge\">{}</span> {}</li>",
+                plane_word(r),
+                escape(&r.name),
+                v.class,
+                escape(&v.summary)
+            );
+        }
+        out.push_str("</ol></nav>\n");
+    }
+    for (i, r) in reports.iter().enumerate() {
+        incident(r, i, &mut out);
+    }
+    let _ = writeln!(
+        out,
+        "<footer class=\"soft\">dualplane {}</footer></body></html>",
+        env!("CARGO_PKG_VERSION")
+    );
+    out
+}
+
+fn plane_word(r: &Report) -> &'static str {
+    match r.verdict.class {
+        Class::NotMemory => "none",
+        Class::Unknown => "unknown",
+        class => match class.plane() {
+            Plane::Host => "host",
+            Plane::Gpu => "gpu",
+            Plane::Hardware => "hardware",
+            _ => "unknown",
+        },
+    }
+}
+
+fn incident(r: &Report, index: usize, out: &mut String) {
+    let v = &r.verdict;
+    let plane = plane_word(r);
+    let badge = match v.class {
+        Class::NotMemory | Class::Unknown => String::new(),
+        class => format!("{} plane · ", class.plane()),
+    };
+    let _ = writeln!(
+        out,
+        "<article id=\"incident-{index}\" class=\"{plane}\"><p><span class=\"badge\">{badge}{}</span> <span class=\"soft\">phase {}, confidence {} · {}</span></p><h1>{}</h1>",
+        v.class,
+        v.phase,
+        v.confidence,
+        escape(&r.name),
+        escape(v.summary.trim_end_matches('.'))
+    );
+    subject(r, out);
+    if let Some(p) = &v.pressure {
+        list("Memory against its limits", memory::readings(p), out);
+        if let Some((bound, what)) = memory::focus(p) {
+            let _ = write!(out, "<p>{}</p><ol>", escape(bound));
+            what.iter().for_each(|w| {
+                let _ = write!(out, "<li>{}</li>", escape(w));
+            });
+            out.push_str("</ol>");
+        }
+    }
+    plot::pictures(&timeline(&r.bundle, &r.facts, v), out);
+    if let Some(t) = &v.trigger {
+        let line = t.place.line.map_or_else(String::new, |l| format!(":{l}"));
+        let at = t.stamp.map_or_else(String::new, |s| format!(" · {}", s.show()));
+        let _ = writeln!(
+            out,
+            "<h2>First error</h2><p class=\"soft\">{}{line}{}</p><pre class=\"line\">{}</pre>",
+            escape(&t.place.file),
+            escape(&at),
+            lines(&t.text)
+        );
+    }
+    sequence(r, out);
+    let others = v
+        .others
+        .iter()
+        .map(|o| format!("{}: {} ({}), {}", name(&o.container), o.class, o.confidence, o.summary));
+    list("Other containers of the pod that failed", others, out);
+    causes(r, out);
+    list("Expected memory", budget::lines(&r.budget, v).into_iter(), out);
+    suspects(r, out);
+    for rollout in r.bundle.rollouts.iter().filter(|r| !r.changes.is_empty()) {
+        let _ = write!(out, "<h2>Changed before</h2><p>{}</p><ul>", escape(&changes::headline(r, rollout)));
+        for c in &rollout.changes {
+            let _ = write!(out, "<li>{}</li>", escape(&changes::change(c)));
+        }
+        out.push_str("</ul>\n");
+    }
+    for stage in Stage::ALL {
+        stage_of(r, stage, out);
+    }
+    missing(r, out);
+    list("Hand-over", handover::points(r).into_iter(), out);
+    let undo = handover::undo(r);
+    if !undo.is_empty() {
+        out.push_str("<h2>Take back afterwards</h2><p>Of these, what was done:</p>");
+        undo.iter().for_each(|c| command(c, out));
+    }
+    let _ = writeln!(
+        out,
+        "<p>Runbook: <a href=\"{}\">{}</a>, or <code>{}</code></p></article>",
+        escape(&runbook::link(v.class)),
+        v.class,
+        escape(&runbook::command(v.class))
+    );
+}
+
+fn list(title: &str, lines: impl Iterator<Item = String>, out: &mut String) {
+    let mut lines = lines.peekable();
+    if lines.peek().is_none() {
+        return;
+    }
+    let _ = write!(out, "<h2>{}</h2><ul>", escape(title));
+    for line in lines {
+        let _ = write!(out, "<li>{}</li>", escape(&line));
+    }
+    out.push_str("</ul>\n");
+}
+
+/// Each line for itself, so that what breaks lines stays and everything else is escaped.
+fn lines(text: &str) -> String {
+    text.lines().map(escape).collect::<Vec<_>>().join("\n")
+}
+
+/// A click selects all of it.
+fn command(text: &str, out: &mut String) {
+    let _ = write!(out, "<pre class=\"do\">{}</pre>", lines(text));
+}
+
+fn subject(r: &Report, out: &mut String) {
+    let s = &r.verdict.subject;
+    let engine = &r.facts.engine;
+    let pod = s.pod.as_ref().map(|p| match s.namespace.as_deref().filter(|n| !n.is_empty()) {
+        Some(ns) => format!("{}/{}", name(ns), name(p)),
+        None => name(p).into_owned(),
+    });
+    let death = s.death.as_ref().map(|d| {
+        let at = d.finished.map_or_else(String::new, |at| format!(", ended {}", at.show()));
+        format!("{}{at}", d.told(", "))
+    });
+    let rows = [
+        ("pod", pod),
+        ("container", s.container.as_deref().map(|c| name(c).into_owned())),
+        ("node", s.node.as_deref().map(|n| name(n).into_owned())),
+        (
+            "engine",
+            engine
+                .display_name()
+                .map(|e| format!("{e} {}", engine.version.as_deref().unwrap_or("(version unknown)"))),
+        ),
+        ("death", death),
+        ("restarts", s.restarts.map(|n| n.to_string())),
+    ];
+    out.push_str("<dl>");
+    for (key, value) in rows {
+        if let Some(value) = value {
+            let _ = write!(out, "<dt>{key}</dt><dd>{}</dd>", escape(&value));
+        }
+    }
+    out.push_str("</dl>\n");
+}
+
+fn sequence(r: &Report, out: &mut String) {
+    let v = &r.verdict;
+    let (followed, beside): (Vec<&Step>, Vec<&Step>) = v.sequence.iter().skip(1).partition(|s| s.follows);
+    list("Before or beside it", beside.iter().map(|s| format!("{}: {}", s.class, s.what)), out);
+    if followed.is_empty() && v.cascade.is_empty() {
+        return;
+    }
+    let heading = if v.trigger.is_some() { "What followed" } else { "What else it printed" };
+    let total: u64 = v.cascade.iter().map(|c| c.count).sum();
+    let _ = write!(out, "<h2>{heading}</h2>");
+    if !followed.is_empty() {
+        out.push_str("<ol>");
+        for s in followed {
+            let _ = write!(out, "<li>{}: {}</li>", s.class, escape(&s.what));
+        }
+        out.push_str("</ol>");
+    }
+    if !v.cascade.is_empty() {
+        let _ = write!(
+            out,
+            "<details><summary>{} of {}</summary>",
+            counted(total, "line"),
+            counted(v.cascade.len(), "kind")
+        );
+        for c in &v.cascade {
+            let line = c.first.line.map_or_else(String::new, |l| format!(":{l}"));
+            let _ = write!(
+                out,
+                "<p>{}× {} <span class=\"soft\">{}{line}</span></p><pre>{}</pre>",
+                c.count,
+                escape(&c.meaning),
+                escape(&c.first.file),
+                lines(&c.text)
+            );
+        }
+        out.push_str("</details>");
+    }
+    out.push('\n');
+}
+
+fn causes(r: &Report, out: &mut String) {
+    let (kept, rejected): (Vec<&Cause>, Vec<&Cause>) = r.causes.iter().partition(|c| !c.rejected);
+    let each = |causes: &[&Cause], out: &mut String| {
+        out.push_str("<ol>");
+        for c in causes {
+            let _ = write!(
+                out,
+                "<li><b>{}</b> <span class=\"soft\">{}, {}</span><ul>",
+                escape(&c.title),
+                c.class,
+                c.confidence
+            );
+            cites(&c.supports, "for", out);
+            cites(&c.against, "against", out);
+            out.push_str("</ul></li>");
+        }
+        out.push_str("</ol>");
+    };
+    out.push_str("<h2>Why</h2>");
+    each(&kept, out);
+    if !rejected.is_empty() {
+        let _ = write!(out, "<details><summary>{} ruled out</summary>", counted(rejected.len(), "cause"));
+        each(&rejected, out);
+        out.push_str("</details>");
+    }
+    out.push('\n');
+}
+
+fn cites(cites: &[Citation], class: &str, out: &mut String) {
+    for c in cites {
+        let at = c.place.as_ref().map_or_else(String::new, |p| {
+            let line = p.line.map_or_else(String::new, |l| format!(":{l}"));
+            format!(" <span class=\"soft\">{}{line}</span>", escape(&p.file))
+        });
+        let _ = write!(out, "<li class=\"{class}\">{}{at}</li>", escape(&c.text));
+    }
+}
+
+fn suspects(r: &Report, out: &mut String) {
+    if r.budget.suspects.is_empty() {
+        return;
+    }
+    out.push_str("<h2>Suspects</h2><ol>");
+    for s in &r.budget.suspects {
+        let size = s.bytes.map_or_else(String::new, |b| format!(" ({b})"));
+        let _ = write!(out, "<li>{}{size}<ul>", escape(&s.what));
+        for b in &s.because {
+            let _ = write!(out, "<li class=\"for\">{}</li>", escape(b));
+        }
+        out.push_str("</ul></li>");
+    }
+    out.push_str("</ol>\n");
+}
+
+fn stage_of(r: &Report, stage: Stage, out: &mut String) {
+    let mut of_stage = r.actions.iter().filter(|a| a.stage == stage).peekable();
+    if of_stage.peek().is_none() {
+        return;
+    }
+    let _ = write!(out, "<h2>{}</h2><ul>", escape(stage.title()));
+    for a in of_stage {
+        action(a, out);
+    }
+    out.push_str("</ul>\n");
+}
+
+fn action(a: &Action, out: &mut String) {
+    let _ = write!(out, "<li>{}", escape(&a.title));
+    for because in &a.arithmetic {
+        let _ = write!(out, "<br><span class=\"soft\">= {}</span>", escape(because));
+    }
+    a.commands.iter().for_each(|c| command(c, out));
+    if let Some(patch) = &a.patch {
+        out.push_str("<details><summary>patch</summary>");
+        command(patch, out);
+        out.push_str("</details>");
+    }
+    out.push_str("</li>");
+}
+
+fn missing(r: &Report, out: &mut String) {
+    if r.verdict.missing.is_empty() {
+        return;
+    }
+    out.push_str("<h2>Missing</h2><ul>");
+    for gap in &r.verdict.missing {
+        let _ = write!(out, "<li>{}: {}", escape(&gap.what), escape(&gap.why));
+        if let Some(c) = &gap.command {
+            command(c, out);
+        }
+        out.push_str("</li>");
+    }
+    out.push_str("</ul>\n");
+}
