@@ -8,6 +8,8 @@ mod elsewhere;
 mod explain;
 mod fit;
 #[cfg(all(feature = "live", target_os = "linux"))]
+mod guard;
+#[cfg(all(feature = "live", target_os = "linux"))]
 mod incidents;
 mod knowledge;
 mod lint;
@@ -39,7 +41,7 @@ use clap::CommandFactory;
 #[cfg(not(feature = "live"))]
 use self::elsewhere::cluster as live;
 #[cfg(not(all(feature = "live", target_os = "linux")))]
-use self::elsewhere::node::{agent, incidents, preflight, top};
+use self::elsewhere::node::{agent, guard, incidents, preflight, top};
 use crate::args::{Args, Command, KnowledgeCommand};
 use crate::exit::{self, Code};
 
@@ -120,6 +122,14 @@ pub(crate) enum Failure {
     #[error("{path}: {why}")]
     OwnKnowledge {
         /// File or folder.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A configuration is not what it should be.
+    #[error("{path}: {why}")]
+    OwnConfig {
+        /// The file.
         path: PathBuf,
         /// What is wrong.
         why: String,
@@ -284,6 +294,7 @@ impl Failure {
             #[cfg(not(all(feature = "live", target_os = "linux")))]
             Self::LinuxOnly(_) | Self::NotBuilt(_) => exit::USAGE,
             Self::OwnKnowledge { .. }
+            | Self::OwnConfig { .. }
             | Self::NotKnown { .. }
             | Self::NoObject { .. }
             | Self::Flag { .. }
@@ -354,6 +365,9 @@ impl Failure {
             }
             Self::Knowledge(_) | Self::Json(_) => {
                 "this is a bug in dualplane; please report it with the command you ran".into()
+            }
+            Self::OwnConfig { .. } => {
+                "docs/guard.md names every key; `dualplane guard check --config FILE` tries a file without listening".into()
             }
             Self::OwnKnowledge { .. } => {
                 "see knowledge/README.md for the schema; `dualplane knowledge check DIR` lists every problem"
@@ -449,6 +463,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Apply(args) => live::apply::run(&args),
         Command::Rollback(args) => live::rollback::run(&args),
         Command::Agent(args) => agent::run(&args),
+        Command::Guard(args) => guard::run(&args),
         Command::Incidents(command) => incidents::run(&command),
         Command::Plan(args) => plan::run(&args),
         Command::Preflight(args) => preflight::run(&args),

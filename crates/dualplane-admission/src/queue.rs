@@ -1,0 +1,322 @@
+//! Who waits, and who is next: by tenant with weights, within a tenant by priority, then deadline, then arrival.
+//!
+//! Each tenant has a virtual time that grows by what is sent of it over its weight; the one that is furthest behind is next.
+//! A tenant that had nothing to send does not save up: it begins where the others are.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::Ms;
+use crate::arithmetic::real;
+use crate::decision::Ticket;
+
+/// Others may pass a request that does not fit for so long, and while they are not further ahead than by its own size; then
+/// it is waited for. Without this the longest request of a busy server would wait for ever, with 0 a short one would never
+/// use the room that a long one cannot.
+pub const PATIENCE: Ms = 500;
+
+/// One that waits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waiting<T> {
+    /// Its number.
+    pub ticket: Ticket,
+    /// Higher goes first, within its tenant.
+    pub priority: u8,
+    /// When it came.
+    pub since: Ms,
+    /// Until when it waits.
+    pub deadline: Ms,
+    /// What it counts in fairness: tokens, or 1.
+    pub weight: u64,
+    /// Bytes that it keeps in this program while it waits.
+    pub bytes: u64,
+    /// What the caller needs to send it.
+    pub what: T,
+}
+
+/// Order within a tenant.
+type Key = (Reverse<u8>, Ms, Ticket);
+
+#[derive(Debug, Clone)]
+struct Lane<T> {
+    weight: f64,
+    /// What was sent over the weight.
+    virtual_time: f64,
+    waiting: BTreeMap<Key, Waiting<T>>,
+    bytes: u64,
+    sum: u64,
+}
+
+/// Who waits in one pool.
+#[derive(Debug, Clone)]
+pub struct Queue<T> {
+    lanes: BTreeMap<String, Lane<T>>,
+    /// Where tenants begin that had nothing to send.
+    virtual_time: f64,
+    deadlines: BTreeSet<(Ms, Ticket)>,
+    /// By ticket: the tenant, and where in its lane.
+    places: BTreeMap<Ticket, (String, Key)>,
+    bytes: u64,
+    sum: u64,
+    /// The first in order that does not fit, and since when.
+    blocked: Option<(Ticket, Ms)>,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self {
+            lanes: BTreeMap::new(),
+            virtual_time: 0.0,
+            deadlines: BTreeSet::new(),
+            places: BTreeMap::new(),
+            bytes: 0,
+            sum: 0,
+            blocked: None,
+        }
+    }
+}
+
+impl<T> Queue<T> {
+    /// Requests that wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether nobody waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Bytes that wait.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What waits, in tokens.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// Requests, bytes and tokens of one tenant that wait.
+    #[must_use]
+    pub fn of(&self, tenant: &str) -> (usize, u64, u64) {
+        self.lanes.get(tenant).map_or((0, 0, 0), |l| (l.waiting.len(), l.bytes, l.sum))
+    }
+
+    /// Tenants with somebody who waits, with their requests.
+    pub fn tenants(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.lanes.iter().filter(|(_, l)| !l.waiting.is_empty()).map(|(t, l)| (t.as_str(), l.waiting.len()))
+    }
+
+    /// Share of the service that a tenant gets while all wait that wait now.
+    #[must_use]
+    pub fn share_of(&self, tenant: &str, weight: f64) -> f64 {
+        let others = self.lanes.iter().filter(|(t, l)| t.as_str() != tenant && !l.waiting.is_empty());
+        let all: f64 = weight + others.map(|(_, l)| l.weight).sum::<f64>();
+        if all > 0.0 { weight / all } else { 1.0 }
+    }
+
+    /// Adds one that waits.
+    pub fn push(&mut self, tenant: &str, weight: f64, waiting: Waiting<T>) {
+        let begin = self.virtual_time;
+        let lane = self.lane(tenant, weight);
+        if lane.waiting.is_empty() {
+            lane.virtual_time = lane.virtual_time.max(begin);
+        }
+        let key = (Reverse(waiting.priority), waiting.deadline, waiting.ticket);
+        lane.bytes = lane.bytes.saturating_add(waiting.bytes);
+        lane.sum = lane.sum.saturating_add(waiting.weight);
+        self.bytes = self.bytes.saturating_add(waiting.bytes);
+        self.sum = self.sum.saturating_add(waiting.weight);
+        self.deadlines.insert((waiting.deadline, waiting.ticket));
+        self.places.insert(waiting.ticket, (tenant.to_owned(), key));
+        if let Some(lane) = self.lanes.get_mut(tenant) {
+            lane.waiting.insert(key, waiting);
+        }
+    }
+
+    fn lane(&mut self, tenant: &str, weight: f64) -> &mut Lane<T> {
+        let begin = self.virtual_time;
+        let lane = self.lanes.entry(tenant.to_owned()).or_insert_with(|| Lane {
+            weight,
+            virtual_time: begin,
+            waiting: BTreeMap::new(),
+            bytes: 0,
+            sum: 0,
+        });
+        lane.weight = if weight > 0.0 { weight } else { 1.0 };
+        lane
+    }
+
+    /// Counts what was sent of a tenant, whether or not it waited.
+    pub fn charge(&mut self, tenant: &str, weight: f64, sent: u64) {
+        let begin = self.virtual_time;
+        let lane = self.lane(tenant, weight);
+        lane.virtual_time = lane.virtual_time.max(begin) + real(sent) / lane.weight;
+        let active = self.lanes.values().filter(|l| !l.waiting.is_empty()).map(|l| l.virtual_time);
+        // Those who wait are never behind the time at which others begin.
+        if let Some(least) = active.reduce(f64::min) {
+            self.virtual_time = self.virtual_time.max(least);
+        }
+        // A tenant that is ahead and gone is remembered until the others are there, too.
+        let now = self.virtual_time;
+        self.lanes.retain(|_, l| !l.waiting.is_empty() || l.virtual_time > now);
+    }
+
+    /// Takes one out, wherever it stands.
+    pub fn remove(&mut self, ticket: Ticket) -> Option<(String, Waiting<T>)> {
+        let (tenant, key) = self.places.remove(&ticket)?;
+        let lane = self.lanes.get_mut(&tenant)?;
+        let waiting = lane.waiting.remove(&key)?;
+        lane.bytes = lane.bytes.saturating_sub(waiting.bytes);
+        lane.sum = lane.sum.saturating_sub(waiting.weight);
+        self.bytes = self.bytes.saturating_sub(waiting.bytes);
+        self.sum = self.sum.saturating_sub(waiting.weight);
+        self.deadlines.remove(&(waiting.deadline, ticket));
+        Some((tenant, waiting))
+    }
+
+    /// Takes out one whose time is over.
+    pub fn expired(&mut self, now: Ms) -> Option<(String, Waiting<T>)> {
+        let (deadline, ticket) = self.deadlines.first().copied()?;
+        if deadline > now { None } else { self.remove(ticket) }
+    }
+
+    /// When the next one's time is over.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Ms> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// The newest of the tenant that keeps the most bytes for its weight, if that is another than `tenant` and keeps more than
+    /// it would with `bytes` more.
+    pub fn push_out(&mut self, tenant: &str, weight: f64, bytes: u64) -> Option<(String, Waiting<T>)> {
+        let part = |l: &Lane<T>| real(l.bytes.saturating_add(l.sum)) / l.weight;
+        let most = self.lanes.iter().filter(|(_, l)| !l.waiting.is_empty());
+        let (heaviest, lane) = most.max_by(|(_, a), (_, b)| part(a).total_cmp(&part(b)))?;
+        let (_, own_bytes, own_sum) = self.of(tenant);
+        let own =
+            real(own_bytes.saturating_add(own_sum).saturating_add(bytes)) / weight.max(f64::MIN_POSITIVE);
+        if heaviest == tenant || part(lane) <= own {
+            return None;
+        }
+        let newest = lane.waiting.values().max_by_key(|w| (Reverse(w.priority), w.ticket))?.ticket;
+        self.remove(newest)
+    }
+
+    /// Takes out the next that can go, as `fits` says; `may_go` says whether a tenant may send at all now.
+    pub fn next(
+        &mut self,
+        now: Ms,
+        mut may_go: impl FnMut(&str) -> bool,
+        mut fits: impl FnMut(&Waiting<T>) -> bool,
+    ) -> Option<(String, Waiting<T>)> {
+        let active = self.lanes.iter().filter(|(_, l)| !l.waiting.is_empty());
+        let mut order: Vec<(f64, &str)> = active.map(|(t, l)| (l.virtual_time, t.as_str())).collect();
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut first = true;
+        let mut furthest = f64::INFINITY;
+        let mut chosen = None;
+        for (at, tenant) in order {
+            let Some(lane) = self.lanes.get(tenant) else { continue };
+            let Some(head) = lane.waiting.values().next() else { continue };
+            // A tenant at its own limit holds up nobody else.
+            if !may_go(tenant) {
+                continue;
+            }
+            if at > furthest {
+                break;
+            }
+            if fits(head) {
+                chosen = Some(head.ticket);
+                break;
+            }
+            if first {
+                first = false;
+                furthest = at + real(head.weight) / lane.weight;
+                let since = match self.blocked {
+                    Some((ticket, since)) if ticket == head.ticket => since,
+                    _ => now,
+                };
+                self.blocked = Some((head.ticket, since));
+                if now.saturating_sub(since) >= PATIENCE {
+                    break;
+                }
+            }
+        }
+        let ticket = chosen?;
+        if self.blocked.is_some_and(|(blocked, _)| blocked == ticket) {
+            self.blocked = None;
+        }
+        self.remove(ticket)
+    }
+
+    /// Whether one that came now may go before those who wait: nobody is waited for.
+    #[must_use]
+    pub fn lets_pass(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Takes out all.
+    pub fn drain(&mut self) -> Vec<(String, Waiting<T>)> {
+        let all: Vec<Ticket> = self.places.keys().copied().collect();
+        all.into_iter().filter_map(|t| self.remove(t)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting(ticket: u64, weight: u64, priority: u8) -> Waiting<()> {
+        let ticket = Ticket(ticket);
+        Waiting { ticket, priority, since: 0, deadline: 1000, weight, bytes: 10, what: () }
+    }
+
+    fn order(q: &mut Queue<()>, weights: &[(&str, f64)]) -> Vec<u64> {
+        std::iter::from_fn(|| {
+            let (tenant, w) = q.next(0, |_| true, |_| true)?;
+            let weight = weights.iter().find(|(t, _)| *t == tenant).map_or(1.0, |(_, w)| *w);
+            q.charge(&tenant, weight, w.weight);
+            Some(w.ticket.0)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn tenants_take_turns_by_weight_and_priority_rules_within_one() {
+        let mut q = Queue::default();
+        (0..6).for_each(|i| q.push("a", 1.0, waiting(i, 100, 0)));
+        (10..16).for_each(|i| q.push("b", 2.0, waiting(i, 100, u8::from(i == 15))));
+        assert_eq!(order(&mut q, &[("b", 2.0)]), [0, 15, 10, 1, 11, 12, 2, 13, 14, 3, 4, 5]);
+        assert_eq!((q.len(), q.bytes(), q.sum()), (0, 0, 0));
+    }
+
+    #[test]
+    fn one_that_does_not_fit_is_passed_for_a_while_and_then_waited_for() {
+        let mut q = Queue::default();
+        q.push("long", 1.0, waiting(1, 1000, 0));
+        (2..9).for_each(|i| q.push("short", 1.0, waiting(i, 1, 0)));
+        let small = |w: &Waiting<()>| w.weight < 10;
+        assert_eq!(q.next(0, |_| true, small).unwrap().1.ticket, Ticket(2));
+        assert_eq!(q.next(PATIENCE - 1, |_| true, small).unwrap().1.ticket, Ticket(3));
+        assert!(q.next(PATIENCE, |_| true, small).is_none());
+        assert_eq!(q.next(PATIENCE, |_| true, |_| true).unwrap().1.ticket, Ticket(1));
+        assert_eq!(q.next(PATIENCE, |_| true, small).unwrap().1.ticket, Ticket(4));
+    }
+
+    #[test]
+    fn who_keeps_most_makes_room_and_time_runs_out() {
+        let mut q = Queue::default();
+        (0..5).for_each(|i| q.push("flood", 1.0, waiting(i, 1, 0)));
+        q.push("a", 1.0, waiting(9, 1, 0));
+        assert_eq!(q.push_out("a", 1.0, 10).unwrap().1.ticket, Ticket(4));
+        assert!(q.push_out("flood", 1.0, 10).is_none());
+        assert!(q.expired(999).is_none());
+        assert_eq!(q.expired(1000).unwrap().1.ticket, Ticket(0));
+    }
+}
