@@ -49,6 +49,7 @@ pub const SCHEMAS: &[Schema] = &[
     row("lint-baseline", [1, 1], "a baseline of lint", &["lint --baseline"]),
     row("resources", [1, 1], "sizes of resources", &[]),
     row("rules", [1, 1], "alerts and records of rules", &[]),
+    row("measure", [1, 1], "a report of measure", &["gate", "tune"]),
     row("calibration", [1, 1], "a calibration", &["plan --calibration"]),
 ];
 

@@ -15,11 +15,13 @@ const PURE: &[&str] = &[
     "dualplane-core",
     "dualplane-dashboards",
     "dualplane-engines",
+    "dualplane-gate",
     "dualplane-grams",
     "dualplane-lint",
     "dualplane-plan",
     "dualplane-report",
     "dualplane-resources",
+    "dualplane-stats",
 ];
 
 /// What these may link besides each other: all of it pure.
@@ -70,8 +72,8 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
         .unwrap();
     let meta: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
     let layer = |name: &str| match name {
-        "dualplane-base" | "dualplane-grams" => 0,
-        "dualplane-alerts" | "dualplane-engines" | "dualplane-resources" => 1,
+        "dualplane-base" | "dualplane-grams" | "dualplane-stats" => 0,
+        "dualplane-alerts" | "dualplane-engines" | "dualplane-gate" | "dualplane-resources" => 1,
         "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" => 2,
         "dualplane-input" | "dualplane-report" => 3,
         "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,
