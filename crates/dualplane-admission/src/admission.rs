@@ -515,7 +515,9 @@ impl Admission {
             return Err(self.refusal(Code::TenantQueueFull, numbers, retry));
         }
         let may = request.max_wait.unwrap_or(self.policy.max_wait).min(self.policy.max_wait);
-        if let Some(wait) = self.expected_wait(tenant, pool, weight).filter(|w| *w > may) {
+        // The pace is only known while somebody waits: the first is let in, or nobody would ever learn that it rose.
+        let wait = self.expected_wait(tenant, pool, weight).filter(|w| *w > may && !queue.is_empty());
+        if let Some(wait) = wait {
             let numbers = Numbers { needs: wait, limit: may, ..Numbers::default() };
             return Err(self.refusal(Code::WaitTooLong, numbers, retry));
         }

@@ -128,7 +128,9 @@ impl Throttle {
             }
             return;
         }
-        let cool = said.kv_use.is_none_or(|u| u < COOL) && said.stalled.is_none_or(|s| s <= CALM);
+        // A server that says nothing gives no reason to trust it with more.
+        let heard = said.kv_use.is_some() || said.stalled.is_some();
+        let cool = heard && said.kv_use.is_none_or(|u| u < COOL) && said.stalled.is_none_or(|s| s <= CALM);
         let since = self.last_trouble.max(self.last_up);
         if cool && self.share < 1.0 && since.is_none_or(|at| now.saturating_sub(at) >= BETWEEN_UP) {
             self.last_up = Some(now);
@@ -171,6 +173,7 @@ mod tests {
         assert!((t.share() - 0.64).abs() < 1e-9);
         let lukewarm = Signals { kv_use: Some(0.92), ..pushed(11.0) };
         t.hear(60_000, &lukewarm);
+        t.hear(60_500, &Signals::default());
         assert!((t.share() - 0.64).abs() < 1e-9);
         t.hear(61_000, &pushed(11.0));
         t.hear(62_000, &pushed(11.0));

@@ -410,7 +410,7 @@ impl Config {
     pub fn check(self) -> Result<Checked, ConfigError> {
         let listen = address("listen", &self.listen)?;
         let admin = if self.admin == "none" { None } else { Some(address("admin", &self.admin)?) };
-        if admin == Some(listen) {
+        if admin == Some(listen) && listen.port() != 0 {
             return bad("admin", "is the same address as listen; requests and metrics need two ports");
         }
         if self.server.is_empty() {

@@ -35,6 +35,12 @@ pub(crate) struct GuardServeArgs {
     /// The server's cgroup below /sys/fs/cgroup, for its host RAM
     #[arg(long, value_name = "PATH", requires = "upstream")]
     pub(crate) cgroup: Option<String>,
+    /// Where its cgroup is not in sight: the page of the node's agent, http://NODE:10980/metrics
+    #[arg(long, value_name = "URL", requires_all = ["upstream", "container"], conflicts_with = "cgroup")]
+    pub(crate) agent: Option<String>,
+    /// The server on that page: NAMESPACE/POD/CONTAINER
+    #[arg(long, value_name = "NAME", requires = "agent")]
+    pub(crate) container: Option<String>,
     /// One JSON line per request, without its prompt, to `stdout` or a file
     #[arg(long, value_name = "FILE")]
     pub(crate) access_log: Option<String>,

@@ -48,7 +48,12 @@ fn configured(args: &GuardServeArgs) -> Result<Checked, ConfigError> {
             server: args
                 .upstream
                 .iter()
-                .map(|url| ServerConfig { cgroup: args.cgroup.clone(), ..ServerConfig::at(url) })
+                .map(|url| ServerConfig {
+                    cgroup: args.cgroup.clone(),
+                    agent: args.agent.clone(),
+                    container: args.container.clone(),
+                    ..ServerConfig::at(url)
+                })
                 .collect(),
             ..Config::default()
         },
@@ -106,6 +111,8 @@ impl GuardServeArgs {
             admin: self.admin.clone(),
             shadow: self.shadow,
             cgroup: None,
+            agent: None,
+            container: None,
             access_log: self.access_log.clone(),
             node: None,
             namespace: None,

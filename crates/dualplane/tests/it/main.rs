@@ -20,6 +20,7 @@ mod docs;
 mod engines;
 mod fake_api;
 mod golden;
+mod guard;
 mod harness;
 mod hostile;
 mod incidents;

@@ -10,6 +10,7 @@ const MAX_LINES: usize = 600;
 
 /// Crates without I/O, clock and environment.
 const PURE: &[&str] = &[
+    "dualplane-admission",
     "dualplane-alerts",
     "dualplane-base",
     "dualplane-core",
@@ -73,11 +74,11 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
     let meta: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
     let layer = |name: &str| match name {
         "dualplane-base" | "dualplane-grams" | "dualplane-stats" => 0,
-        "dualplane-alerts" | "dualplane-engines" | "dualplane-gate" | "dualplane-resources" => 1,
+        "dualplane-admission" | "dualplane-alerts" | "dualplane-engines" | "dualplane-gate" | "dualplane-resources" => 1,
         "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" => 2,
         "dualplane-input" | "dualplane-report" => 3,
         "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,
-        "dualplane-agent" => 5,
+        "dualplane-agent" | "dualplane-guard" => 5,
         "dualplane" => 6,
         other => panic!("{other} is in no layer: give it one in ARCHITECTURE.md and here"),
     };
