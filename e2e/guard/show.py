@@ -2,7 +2,7 @@
 import asyncio, json, math, os, random, re, signal, subprocess, sys, tempfile, time, urllib.request
 
 ENGINE, GUARD = sys.argv[1], sys.argv[2]
-SECONDS = float(os.environ.get("E2E_GUARD_SECONDS", "20"))
+SECONDS = float(os.environ.get("E2E_GUARD_SECONDS", "12"))
 # Blocks of 128 tokens: one prompt of 8,000 tokens takes most of them.
 BLOCKS = 72
 LIMIT = int(os.environ.get("E2E_GUARD_LIMIT", str(5 << 30)))
@@ -45,7 +45,7 @@ def start_engine(work):
         with open(f"{GROUP}/cgroup.procs", "w") as f: f.write(str(os.getpid()))
     p = subprocess.Popen(command, env=env, stdout=log, stderr=log, cwd=work, start_new_session=True, preexec_fn=enter)
     began = time.time()
-    while time.time() - began < 420:
+    while time.time() - began < float(os.environ.get("E2E_GUARD_START", "300")):
         if p.poll() is not None: sys.exit("vLLM ended:\n" + open(f"{work}/vllm.log").read()[-3000:])
         try:
             get(PORT, "/health")

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::Ms;
-use crate::arithmetic::{ceil, real, share};
-use crate::cost::{Cost, HostModel, Shape, price};
+use crate::arithmetic::share;
+use crate::cost::{Cost, Shape, price};
 use crate::decision::{Code, Decision, Grant, Numbers, Place, Refusal, Ticket, Would};
 use crate::host::Reading;
 use crate::outputs::Outputs;
+use crate::policy::{Policy, TenantPolicy};
 use crate::queue::{Queue, Waiting};
-use crate::server::{Health, Held, Lack, Server, Taken, Vram};
+use crate::server::{Health, Held, Server, Taken, Vram};
 use crate::throttle::Signals;
 use crate::unpaged::Bucket;
 
@@ -17,82 +18,6 @@ use crate::unpaged::Bucket;
 const MAX_TENANTS: usize = 4096;
 /// The name that they share.
 pub const OTHERS: &str = "other";
-/// Nobody is told to come back later than this.
-const LONGEST_RETRY: u64 = 600;
-/// How fast the pace at which tokens become free follows what is: half of it within some seven ends.
-const PACE: f64 = 0.1;
-
-/// What a tenant may.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TenantPolicy {
-    /// Its part of the service beside others.
-    pub weight: f64,
-    /// Requests at a time.
-    pub running: Option<u64>,
-    /// Requests that wait.
-    pub waiting: Option<u64>,
-    /// Share of all servers' KV cache.
-    pub kv_share: f64,
-}
-
-impl Default for TenantPolicy {
-    fn default() -> Self {
-        Self { weight: 1.0, running: None, waiting: None, kv_share: 1.0 }
-    }
-}
-
-/// Requests of one kind, which share a part of each server and wait apart from others.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pool {
-    /// Its name.
-    pub name: String,
-    /// Part of a server's KV cache that it may use.
-    pub share: f64,
-    /// Servers that take it, by number; empty: all.
-    pub servers: Vec<usize>,
-}
-
-/// How requests are treated.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Policy {
-    /// Counts only, and sends everything.
-    pub shadow: bool,
-    /// The longest that a request waits.
-    pub max_wait: Ms,
-    /// Requests that wait, all together.
-    pub max_waiting: u64,
-    /// Bytes of bodies that wait, all together.
-    pub max_bytes: u64,
-    /// What is expected of an output before any was seen and where the caller sets no bound.
-    pub default_output: u64,
-    /// Every request is counted with the whole of its bound: nothing is ever pushed out, and less runs at a time.
-    pub worst_case: bool,
-    /// What a request takes of host RAM.
-    pub host: HostModel,
-    /// Tenants that are not as all others.
-    pub tenants: BTreeMap<String, TenantPolicy>,
-    /// All others.
-    pub tenant: TenantPolicy,
-    /// At least one.
-    pub pools: Vec<Pool>,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            shadow: false,
-            max_wait: 30_000,
-            max_waiting: 1024,
-            max_bytes: 256 << 20,
-            default_output: 512,
-            worst_case: false,
-            host: HostModel::default(),
-            tenants: BTreeMap::new(),
-            tenant: TenantPolicy::default(),
-            pools: vec![Pool { name: "all".into(), share: 1.0, servers: Vec::new() }],
-        }
-    }
-}
 
 /// A request that came.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,10 +51,10 @@ pub enum Event {
 
 /// A request that waits.
 #[derive(Debug, Clone)]
-struct Asked {
-    path: String,
-    shape: Shape,
-    bucket: Bucket,
+pub(crate) struct Asked {
+    pub(crate) path: String,
+    pub(crate) shape: Shape,
+    pub(crate) bucket: Bucket,
 }
 
 /// A request that runs.
@@ -165,17 +90,17 @@ pub struct Use {
 /// The state of it all.
 #[derive(Debug, Clone)]
 pub struct Admission {
-    policy: Policy,
-    servers: Vec<Server>,
-    queues: Vec<Queue<Asked>>,
+    pub(crate) policy: Policy,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) queues: Vec<Queue<Asked>>,
     running: BTreeMap<Ticket, Runs>,
     uses: BTreeMap<String, Use>,
     outputs: Outputs,
     last_ticket: u64,
     draining: bool,
     /// Tokens (or requests) that become free in a millisecond, and when the last did.
-    pace: Option<f64>,
-    last_end: Option<(Ms, u64)>,
+    pub(crate) pace: Option<f64>,
+    pub(crate) last_end: Option<(Ms, u64)>,
     events: Vec<Event>,
 }
 
@@ -287,7 +212,7 @@ impl Admission {
         self.draining
     }
 
-    fn tenant(&self, name: &str) -> TenantPolicy {
+    pub(crate) fn tenant(&self, name: &str) -> TenantPolicy {
         self.policy.tenants.get(name).copied().unwrap_or(self.policy.tenant)
     }
 
@@ -309,109 +234,27 @@ impl Admission {
         price(shape, expected, block, &self.policy.host)
     }
 
-    fn cost_on(&self, server: &Server, tenant: &str, asked: &Asked) -> Cost {
+    pub(crate) fn cost_on(&self, server: &Server, tenant: &str, asked: &Asked) -> Cost {
         self.cost(tenant, &asked.path, &asked.shape, server.limits.block)
     }
 
-    fn pool_share(&self, pool: usize) -> f64 {
+    pub(crate) fn pool_share(&self, pool: usize) -> f64 {
         self.policy.pools.get(pool).map_or(1.0, |p| p.share)
     }
 
-    fn takes_pool(&self, server: usize, pool: usize) -> bool {
+    pub(crate) fn takes_pool(&self, server: usize, pool: usize) -> bool {
         self.policy.pools.get(pool).is_none_or(|p| p.servers.is_empty() || p.servers.contains(&server))
     }
 
-    /// The server that would take it now: the one that is least full with it. Else what the first lacks.
-    fn place(
-        &self,
-        now: Ms,
-        tenant: &str,
-        asked: &Asked,
-        pool: usize,
-        not: Option<usize>,
-    ) -> Result<(usize, Taken), Lack> {
-        let mut best: Option<(f64, usize, Taken)> = None;
-        let mut lack = Lack::Server;
-        for (i, s) in self.servers.iter().enumerate() {
-            if !self.takes_pool(i, pool) || not == Some(i) {
-                continue;
-            }
-            let cost = self.cost_on(s, tenant, asked);
-            let taken = Taken { pool, cost, bucket: asked.bucket, prompt: asked.shape.prompt.high };
-            match s.can_take(now, &taken, self.pool_share(pool)) {
-                Err(l) => lack = if lack == Lack::Server { l } else { lack },
-                Ok(()) => {
-                    let load = s.load(now, cost.kv);
-                    if best.as_ref().is_none_or(|(b, _, _)| load < *b) {
-                        best = Some((load, i, taken));
-                    }
-                }
-            }
-        }
-        best.map(|(_, i, taken)| (i, taken)).ok_or(lack)
-    }
-
-    /// Whether any server could ever hold it; else the refusal with the numbers of the largest.
-    fn could_ever(&self, tenant: &str, asked: &Asked, pool: usize) -> Result<(), Refusal> {
-        let share_of_pool = self.pool_share(pool);
-        let mut worst: Option<(u64, Code, Numbers)> = None;
-        for (_, s) in self.servers.iter().enumerate().filter(|(i, _)| self.takes_pool(*i, pool)) {
-            let cost = self.cost_on(s, tenant, asked);
-            let (limit, code, numbers) = match s.could_ever(&cost, share_of_pool) {
-                Ok(()) => return Ok(()),
-                Err(Lack::Host) => {
-                    let limit = s.host.most().unwrap_or(0);
-                    (limit, Code::HostNeverFits, Numbers { needs: cost.host, limit, ..Numbers::default() })
-                }
-                Err(_) => {
-                    let limit = share(s.most_for_one().unwrap_or(0), share_of_pool);
-                    let n = asked.shape.sequences.max(1);
-                    let room = limit.saturating_sub(asked.shape.prompt.low);
-                    // Each further sequence may need a block more than its tokens.
-                    let blocks = s.limits.block.max(1).saturating_mul(if n > 1 { 2 } else { 1 });
-                    let would_fit = (room / n).saturating_sub(blocks);
-                    let prompt = asked.shape.prompt.low;
-                    let needs = cost.bound.unwrap_or(cost.certain).max(cost.certain);
-                    (limit, Code::KvNeverFits, Numbers { needs, limit, prompt, would_fit })
-                }
-            };
-            if worst.as_ref().is_none_or(|(l, _, _)| limit > *l) {
-                worst = Some((limit, code, numbers));
-            }
-        }
-        match worst {
-            None => Err(self.refusal(Code::NoServer, Numbers::default(), Some(5))),
-            Some((_, code, numbers)) => Err(self.refusal(code, numbers, None)),
-        }
-    }
-
     #[expect(clippy::unused_self, reason = "a refusal may come to depend on the policy")]
-    fn refusal(&self, code: Code, numbers: Numbers, retry_after: Option<u64>) -> Refusal {
+    pub(crate) fn refusal(&self, code: Code, numbers: Numbers, retry_after: Option<u64>) -> Refusal {
         Refusal { code, retry_after, numbers }
     }
 
     /// What a request counts in fairness and in the queue's model: tokens, at least one.
-    fn weight(&self, tenant: &str, asked: &Asked) -> u64 {
+    pub(crate) fn weight(&self, tenant: &str, asked: &Asked) -> u64 {
         let block = self.servers.first().map_or(1, |s| s.limits.block);
         self.cost(tenant, &asked.path, &asked.shape, block).kv.max(1)
-    }
-
-    /// How long one more request of a tenant would wait, by what waits before it and how fast tokens become free.
-    #[must_use]
-    pub fn expected_wait(&self, tenant: &str, pool: usize, weight: u64) -> Option<Ms> {
-        let pace = self.pace.filter(|p| *p > 0.0)?;
-        let queue = self.queues.get(pool)?;
-        let part = queue.share_of(tenant, self.tenant(tenant).weight);
-        let (_, _, own) = queue.of(tenant);
-        // Its own lane at its part of the pace; never longer than behind all who wait.
-        let lane = real(own.saturating_add(weight)) / (pace * part);
-        let all = real(queue.sum().saturating_add(weight)) / pace;
-        Some(ceil(lane.min(all)))
-    }
-
-    fn retry_after(&self, tenant: &str, pool: usize, weight: u64) -> u64 {
-        let wait = self.expected_wait(tenant, pool, weight).unwrap_or(1000);
-        wait.div_ceil(1000).clamp(1, LONGEST_RETRY)
     }
 
     /// The name under which a tenant is counted.
@@ -462,17 +305,6 @@ impl Admission {
         }
     }
 
-    fn least_full(&self, now: Ms, tenant: &str, pool: usize, asked: &Asked) -> Option<(usize, Taken)> {
-        let up = self
-            .servers
-            .iter()
-            .enumerate()
-            .filter(|(i, s)| s.health() != Health::Down && self.takes_pool(*i, pool));
-        let (i, s) = up.min_by(|(_, a), (_, b)| a.load(now, 0).total_cmp(&b.load(now, 0)))?;
-        let cost = self.cost_on(s, tenant, asked);
-        Some((i, Taken { pool, cost, bucket: asked.bucket, prompt: asked.shape.prompt.high }))
-    }
-
     /// Where it goes at once; `None`: it waits.
     fn decide(
         &self,
@@ -502,32 +334,7 @@ impl Admission {
         Ok(None)
     }
 
-    /// Whether it may wait; what is full may still be made free by another tenant, see [`Self::enqueue`].
-    fn may_wait(&self, tenant: &str, pool: usize, asked: &Asked, request: &Request) -> Result<(), Refusal> {
-        let Some(queue) = self.queues.get(pool) else { return Ok(()) };
-        let weight = self.weight(tenant, asked);
-        let retry = Some(self.retry_after(tenant, pool, weight));
-        let (own, _, _) = queue.of(tenant);
-        if let Some(most) = self.tenant(tenant).waiting
-            && own as u64 >= most
-        {
-            let numbers = Numbers { needs: own as u64, limit: most, ..Numbers::default() };
-            return Err(self.refusal(Code::TenantQueueFull, numbers, retry));
-        }
-        let may = request.max_wait.unwrap_or(self.policy.max_wait).min(self.policy.max_wait);
-        // The pace is only known while somebody waits: the first is let in, or nobody would ever learn that it rose.
-        let wait = self.expected_wait(tenant, pool, weight).filter(|w| *w > may && !queue.is_empty());
-        if let Some(wait) = wait {
-            let numbers = Numbers { needs: wait, limit: may, ..Numbers::default() };
-            return Err(self.refusal(Code::WaitTooLong, numbers, retry));
-        }
-        if request.bytes > self.policy.max_bytes || self.policy.max_waiting == 0 || may == 0 {
-            return Err(self.full(retry));
-        }
-        Ok(())
-    }
-
-    fn full(&self, retry: Option<u64>) -> Refusal {
+    pub(crate) fn full(&self, retry: Option<u64>) -> Refusal {
         let numbers =
             Numbers { needs: self.waiting() as u64, limit: self.policy.max_waiting, ..Numbers::default() };
         self.refusal(Code::QueueFull, numbers, retry)
@@ -591,13 +398,22 @@ impl Admission {
         would: Would,
     ) -> Grant {
         let ticket = self.ticket();
-        self.begin(now, ticket, tenant, asked, server, taken);
-        Grant { ticket, server, waited, would }
+        let kv = self.begin(now, ticket, tenant, asked, server, taken);
+        Grant { ticket, server, waited, kv, would }
     }
 
-    fn begin(&mut self, now: Ms, ticket: Ticket, tenant: &str, asked: Asked, server: usize, taken: &Taken) {
+    /// Tokens that it is counted with.
+    fn begin(
+        &mut self,
+        now: Ms,
+        ticket: Ticket,
+        tenant: &str,
+        asked: Asked,
+        server: usize,
+        taken: &Taken,
+    ) -> u64 {
         let share_of_pool = self.pool_share(taken.pool);
-        let Some(s) = self.servers.get_mut(server) else { return };
+        let Some(s) = self.servers.get_mut(server) else { return 0 };
         let held = s.take(now, taken, share_of_pool);
         let used = self.uses.entry(tenant.to_owned()).or_default();
         used.running += 1;
@@ -608,8 +424,10 @@ impl Admission {
         }
         let (path, sequences) = (asked.path.clone(), asked.shape.sequences.max(1));
         let runs = Runs { server, tenant: tenant.to_owned(), path, sequences, asked, held, produced: 0 };
+        let kv = runs.held.kv;
         self.running.insert(ticket, runs);
         self.watch(now, server);
+        kv
     }
 
     /// A request that runs has generated so many tokens so far, all its sequences together.
@@ -659,29 +477,6 @@ impl Admission {
         self.pace_of_ends(now, runs.held.cost.kv.max(1));
     }
 
-    /// The pace at which tokens become free, while somebody waits: an idle server's pace says nothing of a full one's.
-    fn pace_of_ends(&mut self, now: Ms, freed: u64) {
-        if self.queues.iter().all(Queue::is_empty) {
-            self.last_end = None;
-            return;
-        }
-        let Some((before, sum)) = self.last_end else {
-            self.last_end = Some((now, 0));
-            return;
-        };
-        let sum = sum.saturating_add(freed);
-        let span = now.saturating_sub(before);
-        if span < 100 {
-            self.last_end = Some((before, sum));
-            return;
-        }
-        let pace = real(sum) / real(span);
-        // A longer span says more.
-        let weight = (PACE * real(span) / 100.0).min(0.5);
-        self.pace = Some(self.pace.map_or(pace, |p| p + (pace - p) * weight));
-        self.last_end = Some((now, 0));
-    }
-
     /// The caller of one that waits went away. Whether it waited.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         self.queues.iter_mut().any(|q| q.remove(ticket).is_some())
@@ -708,8 +503,8 @@ impl Admission {
             self.expire(now, pool);
             while let Some((tenant, waiting, server, taken)) = self.next(now, pool) {
                 let waited = now.saturating_sub(waiting.since);
-                self.begin(now, waiting.ticket, &tenant, waiting.what, server, &taken);
-                let grant = Grant { ticket: waiting.ticket, server, waited, would: Would::Queue };
+                let kv = self.begin(now, waiting.ticket, &tenant, waiting.what, server, &taken);
+                let grant = Grant { ticket: waiting.ticket, server, waited, kv, would: Would::Queue };
                 self.events.push(Event::Granted(grant));
             }
         }
@@ -779,11 +574,5 @@ impl Admission {
             .iter()
             .zip(&self.queues)
             .map(|(p, q)| (p.name.as_str(), q.len(), q.bytes(), q.sum()))
-    }
-
-    /// Tokens that become free in a second while requests wait.
-    #[must_use]
-    pub fn pace(&self) -> Option<f64> {
-        self.pace.map(|p| p * 1000.0)
     }
 }

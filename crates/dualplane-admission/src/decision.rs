@@ -28,6 +28,8 @@ pub struct Grant {
     pub server: usize,
     /// How long it waited.
     pub waited: Ms,
+    /// Tokens of KV cache that it is counted with.
+    pub kv: u64,
     /// In shadow mode: what would have become of it.
     pub would: Would,
 }

@@ -14,16 +14,20 @@ mod arithmetic;
 pub mod cost;
 pub mod decision;
 pub mod host;
+mod model;
 pub mod outputs;
+mod place;
+pub mod policy;
 pub mod queue;
 pub mod server;
 pub mod throttle;
 pub mod tokens;
 pub mod unpaged;
 
-pub use admission::{Admission, Event, Policy, Request};
+pub use admission::{Admission, Event, Request};
 pub use cost::{Cost, Shape};
 pub use decision::{Code, Decision, Grant, Refusal, Ticket, Would};
+pub use policy::Policy;
 
 /// Milliseconds on the caller's monotonic clock.
 pub type Ms = u64;

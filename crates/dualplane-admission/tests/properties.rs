@@ -4,9 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dualplane_admission::admission::{Outcome, Pool, TenantPolicy};
+use dualplane_admission::admission::Outcome;
 use dualplane_admission::cost::{Prefix, Range, Shape};
 use dualplane_admission::host::Reading;
+use dualplane_admission::policy::{Pool, TenantPolicy};
 use dualplane_admission::server::{Limits, Server};
 use dualplane_admission::throttle::Signals;
 use dualplane_admission::unpaged::Bucket;

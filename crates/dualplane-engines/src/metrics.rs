@@ -412,13 +412,21 @@ mod tests {
 
     #[test]
     fn the_size_of_a_kv_cache() {
-        let pool = |name: &str, page: &str| engine(name).kv_pool(page).map(|p| (p.tokens, p.largest, p.block));
+        let pool =
+            |name: &str, page: &str| engine(name).kv_pool(page).map(|p| (p.tokens, p.largest, p.block));
         let info = "vllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"100\"} 1.0\n\
             vllm:cache_config_info{block_size=\"16\",engine=\"1\",num_gpu_blocks=\"50\"} 1.0\n";
         assert_eq!(pool("vllm", info), Some((2400, 1600, Some(16))));
         let told = "vllm:cache_config_info{block_size=\"16\",kv_cache_size_tokens=\"1500\",num_gpu_blocks=\"100\"} 1.0\n";
-        assert_eq!(pool("vllm", told), Some((1500, 1500, Some(16))), "groups of layers hold less than blocks say");
-        assert_eq!(pool("vllm", "vllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"None\"} 1.0\n"), None);
+        assert_eq!(
+            pool("vllm", told),
+            Some((1500, 1500, Some(16))),
+            "groups of layers hold less than blocks say"
+        );
+        assert_eq!(
+            pool("vllm", "vllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"None\"} 1.0\n"),
+            None
+        );
         let ranks = "sglang:max_total_num_tokens{tp_rank=\"0\"} 900\nsglang:max_total_num_tokens{tp_rank=\"1\"} 900\n";
         assert_eq!(pool("sglang", ranks), Some((900, 900, None)), "ranks hold the same tokens");
         let blocks = "nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=\"max\",model=\"m\"} 400\n\

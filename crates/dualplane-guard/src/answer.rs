@@ -58,9 +58,14 @@ impl Body for Sent {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.get_mut() {
-            Self::Whole(bytes) => Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b)))),
+            Self::Whole(bytes) => {
+                Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))))
+            }
             Self::Passing(p) => match Pin::new(&mut p.body).poll_frame(cx) {
                 Poll::Pending => match p.timer.as_mut().poll(cx) {
                     Poll::Ready(()) => Poll::Ready(Some(Err("the body stopped coming".into()))),
@@ -273,9 +278,14 @@ impl Body for Answer {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.get_mut() {
-            Self::Whole(bytes) => Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b)))),
+            Self::Whole(bytes) => {
+                Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))))
+            }
             Self::Followed(f) if f.over => Poll::Ready(None),
             Self::Followed(f) => match Pin::new(&mut f.body).poll_frame(cx) {
                 Poll::Pending => Poll::Pending,
@@ -343,7 +353,10 @@ pub enum Unread {
 ///
 /// # Errors
 /// It is too large, too slow, there is no room, or its caller went away.
-pub async fn read_whole(state: &Arc<State>, mut body: Incoming) -> Result<(Bytes, crate::state::Room), Unread> {
+pub async fn read_whole(
+    state: &Arc<State>,
+    mut body: Incoming,
+) -> Result<(Bytes, crate::state::Room), Unread> {
     let config = state.config();
     let limits = &config.config.limits;
     let too_large = |n: u64| {

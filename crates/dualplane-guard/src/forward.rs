@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use dualplane_admission::server::Health;
 use dualplane_admission::{Grant, Request as Asking};
-use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{
+    CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
@@ -23,7 +25,8 @@ use crate::state::{Permit, State};
 use crate::watch;
 
 /// Headers that belong to one connection (RFC 9110, 7.6.1).
-const HOP: [&str; 5] = ["keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "trailer"];
+const HOP: [&str; 5] =
+    ["keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "trailer"];
 /// For a count of tokens by the server itself; without it, the estimate is taken.
 const TOKENIZE: Duration = Duration::from_secs(2);
 /// The id of a request, taken from the caller where it sends one.
@@ -132,7 +135,7 @@ async fn asked(
         // Nothing of it is held here.
         let asking = Asking { bytes: 0, ..asking(&ask, bytes, &state.calibration(""), Some(0)) };
         let (permit, grant) = state.admit(asking).await.map_err(Reply::from)?;
-        note(entry, state, &permit, grant);
+        note(entry, grant);
         let idle = Duration::from_secs(config.config.limits.body_idle_seconds);
         let sent = Sent::passing(body, config.body, idle);
         strip(&mut head.headers);
@@ -158,7 +161,7 @@ async fn asked(
     let shares = config.targets.iter().all(|t| t.said.prefix_cache);
     asking.shape.prefix = asking.shape.prefix.filter(|_| shares);
     let (permit, grant) = state.admit(asking).await.map_err(Reply::from)?;
-    note(entry, state, &permit, grant);
+    note(entry, grant);
     let text = (ask.images + ask.media_bytes + ask.numbers == 0 && ask.batch <= 1)
         .then_some((ask.text_bytes, ask.messages.max(1)));
     strip(&mut head.headers);
@@ -168,10 +171,9 @@ async fn asked(
     answer
 }
 
-fn note(entry: &mut Option<Entry>, state: &State, permit: &Permit, grant: Grant) {
+fn note(entry: &mut Option<Entry>, grant: Grant) {
     if let Some(e) = entry {
-        let held = state.gate().admission.servers().get(permit.server()).map_or(0, |s| s.kv_held());
-        e.admitted(held, grant.waited);
+        e.admitted(grant.kv, grant.waited);
     }
 }
 
@@ -221,7 +223,9 @@ fn strip(headers: &mut HeaderMap) {
     for name in HOP {
         headers.remove(name);
     }
-    let trailers = headers.get(TE).is_some_and(|te| te.as_bytes().windows(8).any(|w| w.eq_ignore_ascii_case(b"trailers")));
+    let trailers = headers
+        .get(TE)
+        .is_some_and(|te| te.as_bytes().windows(8).any(|w| w.eq_ignore_ascii_case(b"trailers")));
     // The length is that of what is sent, which the client below writes itself: two lengths are how requests are smuggled.
     for name in [CONNECTION, UPGRADE, TRANSFER_ENCODING, CONTENT_LENGTH, TE] {
         headers.remove(name);
@@ -292,7 +296,9 @@ async fn send_whole(
                     return Err(Reply::died(&target.name, death, false));
                 }
             }
-            Err(_) => return Err(Reply::died(&target.name, watch::look_after_death(state, server, false), true)),
+            Err(_) => {
+                return Err(Reply::died(&target.name, watch::look_after_death(state, server, false), true));
+            }
         }
     }
 }
@@ -349,12 +355,12 @@ async fn passes(
         return Err(Reply::new(405, "no_tunnel", "the guard opens no tunnels"));
     }
     let config = state.config();
-    let (server, target) = least_busy(state).ok_or_else(|| {
-        Reply { retry_after: Some(5), ..Reply::new(503, "no_server", "no server is up") }
-    })?;
+    let (server, target) = least_busy(state)
+        .ok_or_else(|| Reply { retry_after: Some(5), ..Reply::new(503, "no_server", "no server is up") })?;
     strip(&mut head.headers);
     let idle = Duration::from_secs(config.config.limits.body_idle_seconds);
-    let sent = if body.is_end_stream() { Sent::whole(Bytes::new()) } else { Sent::passing(body, config.body, idle) };
+    let sent =
+        if body.is_end_stream() { Sent::whole(Bytes::new()) } else { Sent::passing(body, config.body, idle) };
     let request = towards(&target, &head, peer, id, sent)?;
     match state.client.request(request).await {
         Ok(response) => Ok(followed(state, response, None, server, &target, entry, None)),

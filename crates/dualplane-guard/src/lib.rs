@@ -13,6 +13,7 @@ pub mod access;
 pub mod admin;
 pub mod answer;
 pub mod ask;
+mod check;
 pub mod config;
 pub mod forward;
 pub mod page;

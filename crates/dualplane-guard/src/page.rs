@@ -223,7 +223,11 @@ pub fn metrics(state: &State, labels: &Labels) -> String {
     let gate = state.gate();
     counters(&mut page, &gate.counters);
     servers(&mut page, &s);
-    page.family("dualplane_guard_server_budget_steps_down_total", "counter", "Times the budget was made smaller.");
+    page.family(
+        "dualplane_guard_server_budget_steps_down_total",
+        "counter",
+        "Times the budget was made smaller.",
+    );
     for n in &gate.current {
         if let (Some(server), Some(t)) = (gate.admission.servers().get(*n), gate.targets.get(*n)) {
             let server: &Server = server;
@@ -236,13 +240,38 @@ pub fn metrics(state: &State, labels: &Labels) -> String {
     waiting(&mut page, &s);
     if let Some(ms) = expected {
         let seconds = std::time::Duration::from_millis(ms).as_secs_f64();
-        page.one("dualplane_guard_expected_wait_seconds", "gauge", "How long the next request of a new tenant would wait.", seconds);
+        page.one(
+            "dualplane_guard_expected_wait_seconds",
+            "gauge",
+            "How long the next request of a new tenant would wait.",
+            seconds,
+        );
     }
-    page.one("dualplane_guard_requests_under_way", "gauge", "Requests that are under way.", real(s.under_way));
-    page.one("dualplane_guard_buffered_bytes", "gauge", "Bytes of bodies that are held.", real(s.buffered_bytes));
+    page.one(
+        "dualplane_guard_requests_under_way",
+        "gauge",
+        "Requests that are under way.",
+        real(s.under_way),
+    );
+    page.one(
+        "dualplane_guard_buffered_bytes",
+        "gauge",
+        "Bytes of bodies that are held.",
+        real(s.buffered_bytes),
+    );
     page.one("dualplane_guard_shadow", "gauge", "1 in shadow mode.", f64::from(u8::from(s.shadow)));
-    page.one("dualplane_guard_draining", "gauge", "1 while it takes nothing more.", f64::from(u8::from(s.draining)));
-    page.one("dualplane_guard_up_seconds", "gauge", "Seconds since the start.", std::time::Duration::from_millis(now).as_secs_f64());
+    page.one(
+        "dualplane_guard_draining",
+        "gauge",
+        "1 while it takes nothing more.",
+        f64::from(u8::from(s.draining)),
+    );
+    page.one(
+        "dualplane_guard_up_seconds",
+        "gauge",
+        "Seconds since the start.",
+        std::time::Duration::from_millis(now).as_secs_f64(),
+    );
     page.out
 }
 
@@ -271,14 +300,32 @@ fn counters(page: &mut Page<'_>, c: &Counters) {
     let mut sum = 0;
     for (at, n) in c.waits.iter().enumerate() {
         sum += n;
-        let le = WAITS.get(at).map_or_else(|| "+Inf".to_owned(), |ms| (std::time::Duration::from_millis(*ms).as_secs_f64()).to_string());
+        let le = WAITS.get(at).map_or_else(
+            || "+Inf".to_owned(),
+            |ms| (std::time::Duration::from_millis(*ms).as_secs_f64()).to_string(),
+        );
         page.sample(&format!("{name}_bucket"), &[("le", &le)], real(sum));
     }
     page.sample(&format!("{name}_sum"), &[], std::time::Duration::from_millis(c.waited).as_secs_f64());
     page.sample(&format!("{name}_count"), &[], real(sum));
-    page.one("dualplane_guard_cancelled_total", "counter", "Requests whose caller went away.", real(c.cancelled));
-    page.one("dualplane_guard_moved_total", "counter", "Requests sent to another server, as the first took no connection.", real(c.moved));
-    page.one("dualplane_guard_access_log_lost_total", "counter", "Lines that the access log could not take.", real(c.log_lost));
+    page.one(
+        "dualplane_guard_cancelled_total",
+        "counter",
+        "Requests whose caller went away.",
+        real(c.cancelled),
+    );
+    page.one(
+        "dualplane_guard_moved_total",
+        "counter",
+        "Requests sent to another server, as the first took no connection.",
+        real(c.moved),
+    );
+    page.one(
+        "dualplane_guard_access_log_lost_total",
+        "counter",
+        "Lines that the access log could not take.",
+        real(c.log_lost),
+    );
     let name = "dualplane_guard_tokens_total";
     page.family(name, "counter", "Tokens as servers counted them.");
     page.sample(name, &[("kind", "prompt")], real(c.tokens.0));
@@ -297,13 +344,23 @@ const GAUGES: &[Gauge] = &[
     ("dualplane_guard_server_up", "1 while it answers.", |s| Some(f64::from(u8::from(s.up)))),
     ("dualplane_guard_server_running", "Requests that run.", |s| Some(real(s.running))),
     ("dualplane_guard_server_kv_tokens", "Tokens of its KV cache.", |s| s.kv_tokens.map(real)),
-    ("dualplane_guard_server_kv_cap_tokens", "Tokens that are given out at most now.", |s| s.kv_cap.map(real)),
-    ("dualplane_guard_server_kv_held_tokens", "Tokens that requests are counted with.", |s| Some(real(s.kv_held))),
+    ("dualplane_guard_server_kv_cap_tokens", "Tokens that are given out at most now.", |s| {
+        s.kv_cap.map(real)
+    }),
+    ("dualplane_guard_server_kv_held_tokens", "Tokens that requests are counted with.", |s| {
+        Some(real(s.kv_held))
+    }),
     ("dualplane_guard_server_kv_use_ratio", "Used share of the KV cache as it says itself.", |s| s.kv_use),
-    ("dualplane_guard_server_budget_ratio", "Share of the budget that the closed loop gives out.", |s| Some(s.share)),
-    ("dualplane_guard_server_host_held_bytes", "Host RAM that cannot be reclaimed.", |s| s.host_held.map(real)),
+    ("dualplane_guard_server_budget_ratio", "Share of the budget that the closed loop gives out.", |s| {
+        Some(s.share)
+    }),
+    ("dualplane_guard_server_host_held_bytes", "Host RAM that cannot be reclaimed.", |s| {
+        s.host_held.map(real)
+    }),
     ("dualplane_guard_server_host_limit_bytes", "Limit of its host RAM.", |s| s.host_limit.map(real)),
-    ("dualplane_guard_server_host_free_bytes", "Host RAM that another request may take.", |s| s.host_free.map(real)),
+    ("dualplane_guard_server_host_free_bytes", "Host RAM that another request may take.", |s| {
+        s.host_free.map(real)
+    }),
 ];
 
 fn servers(page: &mut Page<'_>, s: &Status) {
@@ -320,7 +377,9 @@ fn servers(page: &mut Page<'_>, s: &Status) {
 fn waiting(page: &mut Page<'_>, s: &Status) {
     for (name, help, value) in [
         ("dualplane_guard_queue_requests", "Requests that wait.", (|p| p.waiting) as fn(&PoolStatus) -> u64),
-        ("dualplane_guard_queue_tokens", "Tokens that wait: what more replicas would have to hold.", |p| p.tokens),
+        ("dualplane_guard_queue_tokens", "Tokens that wait: what more replicas would have to hold.", |p| {
+            p.tokens
+        }),
         ("dualplane_guard_queue_bytes", "Bytes of bodies that wait.", |p| p.bytes),
     ] {
         page.family(name, "gauge", help);
@@ -329,7 +388,11 @@ fn waiting(page: &mut Page<'_>, s: &Status) {
         }
     }
     for (name, help, value) in [
-        ("dualplane_guard_tenant_running", "Requests of a tenant that run.", (|t| t.running) as fn(&TenantStatus) -> u64),
+        (
+            "dualplane_guard_tenant_running",
+            "Requests of a tenant that run.",
+            (|t| t.running) as fn(&TenantStatus) -> u64,
+        ),
         ("dualplane_guard_tenant_waiting", "Requests of a tenant that wait.", |t| t.waiting),
     ] {
         page.family(name, "gauge", help);

@@ -42,6 +42,9 @@ mod tests {
         let rule = |min, images| Rule { min, max: u64::MAX, images, adapter: None, models: Vec::new() };
         let rules = [rule(0, Some(true)), rule(4000, None)];
         let ask = |images| Ask { images, ..Ask::default() };
-        assert_eq!((of(&rules, &ask(1), 9000), of(&rules, &ask(0), 4000), of(&rules, &ask(0), 3999)), (0, 1, 2));
+        assert_eq!(
+            (of(&rules, &ask(1), 9000), of(&rules, &ask(0), 4000), of(&rules, &ask(0), 3999)),
+            (0, 1, 2)
+        );
     }
 }

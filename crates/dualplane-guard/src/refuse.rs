@@ -55,14 +55,16 @@ impl Reply {
     /// The body.
     #[must_use]
     pub fn body(&self) -> String {
-        json!({"error": {"message": self.message, "type": self.kind(), "param": null, "code": self.code}}).to_string()
+        json!({"error": {"message": self.message, "type": self.kind(), "param": null, "code": self.code}})
+            .to_string()
     }
 
     /// As an answer.
     #[must_use]
     pub fn answer(&self) -> Response<Answer> {
         let mut response = Response::new(Answer::whole(Bytes::from(self.body())));
-        *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        *response.status_mut() =
+            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert("x-dualplane-code", HeaderValue::from_static(self.code));

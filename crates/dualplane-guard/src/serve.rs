@@ -186,7 +186,9 @@ fn announce(state: &State, listener: &TcpListener, admin: Option<&TcpListener>, 
     }
     for t in config.targets.iter().filter(|t| t.said.cgroup.is_none() && t.said.agent.is_none()) {
         let name = &t.name;
-        (options.say)(&format!("host RAM of {name} is not watched: name its cgroup, or the agent and its container"));
+        (options.say)(&format!(
+            "host RAM of {name} is not watched: name its cgroup, or the agent and its container"
+        ));
     }
 }
 
@@ -279,7 +281,9 @@ async fn connection(
             speak(state, TokioIo::new(stream), peer, h2, head, watcher).await;
         }
         Some(config) => {
-            let Ok(Ok(stream)) = timeout(head, TlsAcceptor::from(config).accept(stream)).await else { return };
+            let Ok(Ok(stream)) = timeout(head, TlsAcceptor::from(config).accept(stream)).await else {
+                return;
+            };
             let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             speak(state, TokioIo::new(stream), peer, h2, head, watcher).await;
         }

@@ -150,7 +150,8 @@ impl State {
         let mut gate = self.gate();
         let mut current = Vec::new();
         for target in &checked.targets {
-            let known = gate.targets.iter().position(|t| t.name == target.name && t.authority == target.authority);
+            let known =
+                gate.targets.iter().position(|t| t.name == target.name && t.authority == target.authority);
             let number = known.unwrap_or_else(|| {
                 gate.targets.push(Arc::new(target.clone()));
                 gate.seen.push(Seen::default());
@@ -286,7 +287,9 @@ impl State {
             }
             Ok(Err(refusal)) => Err(refusal),
             // The other end is only ever dropped with the state.
-            Err(_) => Err(Refusal { code: Code::Draining, retry_after: Some(1), numbers: Default::default() }),
+            Err(_) => {
+                Err(Refusal { code: Code::Draining, retry_after: Some(1), numbers: Default::default() })
+            }
         }
     }
 

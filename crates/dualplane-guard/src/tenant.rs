@@ -47,7 +47,8 @@ impl TenantBy {
             Self::Header(name) => headers.get(name.as_str()).and_then(|v| v.to_str().ok()).map(str::to_owned),
             Self::Jwt(claim) => key(headers).and_then(|k| claim_of(k, claim)),
         };
-        let name: String = found.unwrap_or_default().trim().chars().filter(|c| !c.is_control()).take(LONGEST).collect();
+        let name: String =
+            found.unwrap_or_default().trim().chars().filter(|c| !c.is_control()).take(LONGEST).collect();
         if name.is_empty() { NOBODY.to_owned() } else { name }
     }
 }
@@ -60,7 +61,9 @@ fn key(headers: &HeaderMap) -> Option<&str> {
 
 /// FNV-1a, folded: a name for a key that does not tell the key.
 fn hash(bytes: &[u8]) -> u32 {
-    let h = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
+    let h = bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
     u32::try_from((h >> 32) ^ (h & 0xffff_ffff)).unwrap_or(0)
 }
 

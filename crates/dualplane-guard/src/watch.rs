@@ -54,7 +54,8 @@ pub async fn watch(state: Arc<State>, server: usize) {
             set_up(&state, server, up);
         }
         let reading = host.read(&state, server, &target).await;
-        let mut said = if up == Some(false) { Signals::default() } else { metrics(&state, server, &target).await };
+        let mut said =
+            if up == Some(false) { Signals::default() } else { metrics(&state, server, &target).await };
         let now = state.now();
         if let Some(reading) = reading {
             said.stalled = reading.stalled;
@@ -85,11 +86,14 @@ async fn get(state: &State, uri: &str) -> Result<(u16, String), Unanswered> {
     let mut request = Request::new(Sent::Whole(None));
     *request.uri_mut() = uri.parse().map_err(|_| Unanswered::Refused)?;
     let answer = tokio::time::timeout(WITHIN, async {
-        let response = state.client.request(request).await.map_err(|e| {
-            if e.is_connect() { Unanswered::Refused } else { Unanswered::Late }
-        })?;
+        let response = state
+            .client
+            .request(request)
+            .await
+            .map_err(|e| if e.is_connect() { Unanswered::Refused } else { Unanswered::Late })?;
         let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), MAX_PAGE).collect().await.map_err(|_| Unanswered::Late)?;
+        let body =
+            Limited::new(response.into_body(), MAX_PAGE).collect().await.map_err(|_| Unanswered::Late)?;
         Ok((status, String::from_utf8_lossy(&body.to_bytes()).into_owned()))
     });
     answer.await.unwrap_or(Err(Unanswered::Late))
@@ -113,7 +117,8 @@ pub fn look_after_death(state: &State, server: usize, refused: bool) -> Option<&
         let gate = state.gate();
         (gate.targets.get(server).cloned()?, gate.seen.get(server).and_then(|s| s.kills))
     };
-    let kills = target.said.cgroup.as_deref().and_then(|path| read_cgroup(path).ok()).and_then(|m| m.oom_kill);
+    let kills =
+        target.said.cgroup.as_deref().and_then(|path| read_cgroup(path).ok()).and_then(|m| m.oom_kill);
     let killed = kills.zip(before).is_some_and(|(n, before)| n > before);
     let now = state.now();
     let mut gate = state.gate();
@@ -146,7 +151,9 @@ async fn metrics(state: &State, server: usize, target: &Target) -> Signals {
     };
     for url in pages {
         let Ok((200, page)) = get(state, &url).await else { continue };
-        let Some((engine, counts)) = engines().iter().find_map(|e| Some((e, e.read(&page)?))) else { continue };
+        let Some((engine, counts)) = engines().iter().find_map(|e| Some((e, e.read(&page)?))) else {
+            continue;
+        };
         let mut gate = state.gate();
         if let Some(seen) = gate.seen.get_mut(server) {
             seen.engine = Some(engine.engine);
@@ -183,7 +190,10 @@ async fn metrics(state: &State, server: usize, target: &Target) -> Signals {
 fn candidates(target: &Target) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let host = target.authority.rsplit_once(':').map_or(target.authority.as_str(), |(h, _)| h);
-    let own = engines().iter().flat_map(|e| e.paths).map(|p| format!("http://{}{}{p}", target.authority, target.prefix));
+    let own = engines()
+        .iter()
+        .flat_map(|e| e.paths)
+        .map(|p| format!("http://{}{}{p}", target.authority, target.prefix));
     // Triton's 8002: the only one that never stands on the API's port.
     let apart = std::iter::once(format!("http://{host}:8002/metrics"));
     for url in own.chain(apart) {
@@ -197,12 +207,14 @@ fn candidates(target: &Target) -> Vec<String> {
 /// VRAM on Triton's page: the fullest card.
 fn vram_of(page: &str) -> Option<Vram> {
     let of = |name: &str| {
-        let values = page.lines().filter(|l| l.starts_with(name)).filter_map(sample).filter(|(n, ..)| *n == name);
+        let values =
+            page.lines().filter(|l| l.starts_with(name)).filter_map(sample).filter(|(n, ..)| *n == name);
         values.map(|(_, labels, v, _)| (labels, v)).collect::<Vec<_>>()
     };
     let total = of("nv_gpu_memory_total_bytes");
     let used = of("nv_gpu_memory_used_bytes");
-    let pairs = used.iter().filter_map(|(l, u)| Some((whole(*u)?, whole(total.iter().find(|(t, _)| t == l)?.1)?)));
+    let pairs =
+        used.iter().filter_map(|(l, u)| Some((whole(*u)?, whole(total.iter().find(|(t, _)| t == l)?.1)?)));
     pairs.min_by_key(|(u, t)| t.saturating_sub(*u)).map(|(used, limit)| Vram { limit, used })
 }
 
@@ -285,14 +297,16 @@ fn held(m: &Memory) -> u64 {
 }
 
 fn read_cgroup(path: &str) -> Result<Memory, String> {
-    let hierarchy = Hierarchy::below(Path::new(CGROUPS)).ok_or("no memory controller below /sys/fs/cgroup")?;
+    let hierarchy =
+        Hierarchy::below(Path::new(CGROUPS)).ok_or("no memory controller below /sys/fs/cgroup")?;
     let version = if hierarchy.version == Version::V1 { 1 } else { 2 };
     // People paste the whole path.
     let inner = path.strip_prefix(CGROUPS).unwrap_or(path);
     let inner = if version == 1 { inner.strip_prefix("/memory").unwrap_or(inner) } else { inner };
     let inner = format!("/{}", inner.trim_matches('/'));
     let group = Group { kind: Kind::Service, identity: of_path(&inner, version) };
-    let reader = Reader::open(&hierarchy, &group).map_err(|e| format!("cannot read the cgroup {inner}: {e}"))?;
+    let reader =
+        Reader::open(&hierarchy, &group).map_err(|e| format!("cannot read the cgroup {inner}: {e}"))?;
     let (mut memory, mut buffer) = (Memory::default(), vec![0_u8; FILE]);
     reader.read(Depth::Full, &mut buffer, &mut memory).map_err(|_| format!("the cgroup {inner} is gone"))?;
     Ok(memory)
@@ -306,7 +320,9 @@ fn of_agent(page: &str, container: &str) -> Result<Memory, String> {
     let mut found = false;
     for line in page.lines().filter(|l| l.starts_with("dualplane_container_")) {
         let Some((name, labels, value, _)) = sample(line) else { continue };
-        let is = |(key, value): &(&str, Option<&str>)| labels.iter().any(|(k, v)| k == key && Some(v.as_str()) == *value);
+        let is = |(key, value): &(&str, Option<&str>)| {
+            labels.iter().any(|(k, v)| k == key && Some(v.as_str()) == *value)
+        };
         if !who.iter().all(is) {
             continue;
         }

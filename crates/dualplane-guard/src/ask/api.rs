@@ -72,7 +72,9 @@ impl Api {
         let known = all.iter().find(|(tail, _)| ends(tail)).map(|(_, api)| *api);
         let torchserve = words.first() == Some(&"predictions") && words.len() >= 2;
         // TGI answers at its root.
-        known.or_else(|| torchserve.then_some(Self::Infer)).or_else(|| words.is_empty().then_some(Self::Generate))
+        known
+            .or_else(|| torchserve.then_some(Self::Infer))
+            .or_else(|| words.is_empty().then_some(Self::Generate))
     }
 
     /// As metrics and the access log say it.

@@ -8,11 +8,10 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 
 use super::Api;
 use super::image::pixels;
+use super::scalar::One;
 
 /// Pixels of a picture that is named and not sent, or of a format that we do not read: a photo as phones send it.
 const UNKNOWN_PIXELS: u64 = 4 << 20;
-/// Longest name of a model that is kept.
-const LONGEST_MODEL: usize = 200;
 /// A beginning that is shorter is not worth a place in a table.
 const LEAST_PREFIX: usize = 512;
 
@@ -219,10 +218,18 @@ impl<'de> Visitor<'de> for Fields<'_> {
                     found.tools |= matches!(key, "tools" | "functions");
                     let batch = matches!(
                         key,
-                        "prompt" | "input" | "inputs" | "texts" | "queries" | "text" | "text_input" | "input_ids"
+                        "prompt"
+                            | "input"
+                            | "inputs"
+                            | "texts"
+                            | "queries"
+                            | "text"
+                            | "text_input"
+                            | "input_ids"
                     );
                     let picture = matches!(key, "image_data" | "image" | "images");
-                    let meter = Meter { ask: &mut found.ask, top: true, batch, messages: key == "messages", picture };
+                    let meter =
+                        Meter { ask: &mut found.ask, top: true, batch, messages: key == "messages", picture };
                     map.next_value_seed(meter)?;
                 }
                 _ => {
@@ -466,70 +473,6 @@ impl<'de> Visitor<'de> for Media<'_> {
     }
 }
 
-/// A small value; what is larger is walked and dropped.
-#[derive(Debug, Default)]
-struct Scalar {
-    /// `None` where it is null, negative or nothing of the kind: then nothing bounds it.
-    count: Option<u64>,
-    word: Option<String>,
-    yes: bool,
-}
-
-/// Reads a [`Scalar`].
-struct One;
-
-impl<'de> DeserializeSeed<'de> for One {
-    type Value = Scalar;
-
-    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<Scalar, D::Error> {
-        d.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for One {
-    type Value = Scalar;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_u64<E>(self, n: u64) -> Result<Scalar, E> {
-        Ok(Scalar { count: Some(n), ..Scalar::default() })
-    }
-
-    fn visit_i64<E>(self, n: i64) -> Result<Scalar, E> {
-        Ok(Scalar { count: u64::try_from(n).ok(), ..Scalar::default() })
-    }
-
-    fn visit_f64<E>(self, n: f64) -> Result<Scalar, E> {
-        Ok(Scalar { count: (n >= 0.0).then(|| super::floor(n.ceil())), ..Scalar::default() })
-    }
-
-    fn visit_unit<E>(self) -> Result<Scalar, E> {
-        Ok(Scalar::default())
-    }
-
-    fn visit_bool<E>(self, yes: bool) -> Result<Scalar, E> {
-        Ok(Scalar { yes, ..Scalar::default() })
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Scalar, E> {
-        // Servers that validate leniently take "100" for 100.
-        let word = text.chars().take(LONGEST_MODEL).collect();
-        Ok(Scalar { count: text.trim().parse().ok(), word: Some(word), yes: false })
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Scalar, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Scalar::default())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scalar, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Scalar::default())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -564,7 +507,10 @@ mod tests {
         assert_eq!((a.text_bytes, a.max_output), (6, Some(9)));
         let a = ask(Api::Images, r#"{"prompt":"cat","size":"1024x512","n":2,"num_inference_steps":30}"#);
         assert_eq!((a.pixels, a.sequences, a.steps), (1024 * 512, 2, 30));
-        let a = ask(Api::Messages, r#"{"system":"abc","messages":[{"role":"user","content":"d"}],"max_tokens":1}"#);
+        let a = ask(
+            Api::Messages,
+            r#"{"system":"abc","messages":[{"role":"user","content":"d"}],"max_tokens":1}"#,
+        );
         assert_eq!((a.text_bytes, a.messages), (3 + 7 + 1, 1));
     }
 
@@ -578,7 +524,9 @@ mod tests {
         let a = ask(Api::Chat, &body);
         assert_eq!((a.images, a.pixels), (2, 1 + UNKNOWN_PIXELS));
         assert!(a.text_bytes < 20, "{a:?}");
-        let body = format!(r#"{{"messages":[{{"role":"user","content":[{{"type":"image","source":{{"type":"base64","data":"{png}"}}}}]}}]}}"#);
+        let body = format!(
+            r#"{{"messages":[{{"role":"user","content":[{{"type":"image","source":{{"type":"base64","data":"{png}"}}}}]}}]}}"#
+        );
         assert_eq!(ask(Api::Messages, &body).images, 1);
     }
 
@@ -587,7 +535,11 @@ mod tests {
         assert_eq!(ask(Api::Chat, r#"{"max_tokens":1,"max_tokens":100}"#).max_output, Some(100));
         assert_eq!(ask(Api::Chat, r#"{"max_tokens":100,"max_tokens":1}"#).max_output, Some(100));
         assert_eq!(ask(Api::Chat, r#"{"max_tokens":100,"max_tokens":null}"#).max_output, None);
-        assert_eq!(ask(Api::Chat, r#"{"\u006dax_tokens":7}"#).max_output, Some(7), "an escaped name is the same name");
+        assert_eq!(
+            ask(Api::Chat, r#"{"\u006dax_tokens":7}"#).max_output,
+            Some(7),
+            "an escaped name is the same name"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod api;
 mod image;
 mod meter;
+mod scalar;
 
 use dualplane_admission::cost::{Prefix, Range, Shape};
 use dualplane_admission::tokens::Calibration;

@@ -125,14 +125,22 @@ impl GuardServeArgs {
 fn summary(checked: &Checked) -> String {
     let mut out = String::new();
     let shadow = if checked.config.shadow { ", counts only (shadow)" } else { "" };
-    let _ = writeln!(out, "ok: listens on {}, {}{shadow}", checked.listen, counted(checked.targets.len(), "server"));
+    let _ = writeln!(
+        out,
+        "ok: listens on {}, {}{shadow}",
+        checked.listen,
+        counted(checked.targets.len(), "server")
+    );
     for t in &checked.targets {
         let kv = match (t.said.unpaged, t.said.kv_tokens) {
             (true, _) => "memory learnt by the shape of requests".to_owned(),
             (false, Some(n)) => format!("KV cache of {n} tokens"),
             (false, None) => {
                 let most = checked.config.admission.unknown_requests;
-                format!("KV cache by its metrics; until they tell it, at most {} at a time", counted(most, "request"))
+                format!(
+                    "KV cache by its metrics; until they tell it, at most {} at a time",
+                    counted(most, "request")
+                )
             }
         };
         let host = match (&t.said.cgroup, &t.said.agent) {
@@ -158,10 +166,19 @@ fn status(admin: &str, format: GuardFormat) -> Result<Code, Failure> {
         .build()
         .into();
     let mut answer = agent.get(&url).call().map_err(|e| failed(e.to_string()))?;
-    let text = answer.body_mut().with_config().limit(MAX_STATUS).read_to_string().map_err(|e| failed(e.to_string()))?;
-    let status: Status = serde_json::from_str(&text).map_err(|_| failed("what answers is no guard".into()))?;
+    let text = answer
+        .body_mut()
+        .with_config()
+        .limit(MAX_STATUS)
+        .read_to_string()
+        .map_err(|e| failed(e.to_string()))?;
+    let status: Status =
+        serde_json::from_str(&text).map_err(|_| failed("what answers is no guard".into()))?;
     if status.schema != SCHEMA {
-        return Err(failed(format!("it answers {}, and this version reads {SCHEMA}", printable(&status.schema))));
+        return Err(failed(format!(
+            "it answers {}, and this version reads {SCHEMA}",
+            printable(&status.schema)
+        )));
     }
     match format {
         GuardFormat::Json => output::write(&format!("{}\n", serde_json::to_string_pretty(&status)?))?,
@@ -177,7 +194,13 @@ fn table(s: &Status) -> String {
         (false, true) => ", shadow mode",
         (false, false) => "",
     };
-    let _ = writeln!(out, "guard {}, up {:.0} s{mode}: {} under way", printable(&s.version), s.up_seconds, counted(s.under_way, "request"));
+    let _ = writeln!(
+        out,
+        "guard {}, up {:.0} s{mode}: {} under way",
+        printable(&s.version),
+        s.up_seconds,
+        counted(s.under_way, "request")
+    );
     for server in &s.servers {
         let engine = server.engine.as_deref().map_or(String::new(), |e| format!(" ({})", printable(e)));
         let up = match (server.up, &server.last_death) {
@@ -189,10 +212,17 @@ fn table(s: &Status) -> String {
         match (server.kv_tokens, server.kv_cap) {
             (Some(all), Some(cap)) => {
                 let used = server.kv_use.map_or(String::new(), |u| format!(", used {:.0} %", u * 100.0));
-                let _ = writeln!(out, "  KV cache   {} of {cap} tokens given out, {all} in all{used}", server.kv_held);
+                let _ = writeln!(
+                    out,
+                    "  KV cache   {} of {cap} tokens given out, {all} in all{used}",
+                    server.kv_held
+                );
             }
             _ => {
-                let _ = writeln!(out, "  KV cache   size not known: set kv_tokens, or let the server tell metrics");
+                let _ = writeln!(
+                    out,
+                    "  KV cache   size not known: set kv_tokens, or let the server tell metrics"
+                );
             }
         }
         match (server.host_held, server.host_limit) {
@@ -209,16 +239,30 @@ fn table(s: &Status) -> String {
             }
         }
         if let Some(cause) = &server.cause {
-            let _ = writeln!(out, "  budget     {:.0} % because of {}", server.share * 100.0, printable(cause));
+            let _ =
+                writeln!(out, "  budget     {:.0} % because of {}", server.share * 100.0, printable(cause));
         }
     }
     for pool in s.pools.iter().filter(|p| p.waiting > 0) {
-        let _ = writeln!(out, "\nqueue {}: {} of {} tokens", printable(&pool.name), counted(pool.waiting, "request"), pool.tokens);
+        let _ = writeln!(
+            out,
+            "\nqueue {}: {} of {} tokens",
+            printable(&pool.name),
+            counted(pool.waiting, "request"),
+            pool.tokens
+        );
     }
     if !s.tenants.is_empty() {
         let _ = writeln!(out, "\nTENANT                RUNNING  WAITING  KV TOKENS");
         for t in &s.tenants {
-            let _ = writeln!(out, "{:<20}  {:>7}  {:>7}  {:>9}", printable(&t.name), t.running, t.waiting, t.kv_held);
+            let _ = writeln!(
+                out,
+                "{:<20}  {:>7}  {:>7}  {:>9}",
+                printable(&t.name),
+                t.running,
+                t.waiting,
+                t.kv_held
+            );
         }
     }
     for (title, all) in [("refused", &s.refused), ("would have", &s.would)] {

@@ -74,7 +74,11 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
     let meta: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
     let layer = |name: &str| match name {
         "dualplane-base" | "dualplane-grams" | "dualplane-stats" => 0,
-        "dualplane-admission" | "dualplane-alerts" | "dualplane-engines" | "dualplane-gate" | "dualplane-resources" => 1,
+        "dualplane-admission"
+        | "dualplane-alerts"
+        | "dualplane-engines"
+        | "dualplane-gate"
+        | "dualplane-resources" => 1,
         "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" => 2,
         "dualplane-input" | "dualplane-report" => 3,
         "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,

@@ -103,12 +103,17 @@ fn serve(stream: &TcpStream, kv: u64, seen: &Seen, next: &Mutex<Receiver<()>>, t
             return;
         }
         let length = head.to_ascii_lowercase();
-        let length = length.split("content-length:").nth(1).map_or(0, |l| l.lines().next().unwrap().trim().parse().unwrap());
+        let length = length
+            .split("content-length:")
+            .nth(1)
+            .map_or(0, |l| l.lines().next().unwrap().trim().parse().unwrap());
         let mut body = vec![0; length];
         if reader.read_exact(&mut body).is_err() {
             return;
         }
-        let page = format!("vllm:cache_config_info{{block_size=\"1\",num_gpu_blocks=\"{kv}\"}} 1.0\nvllm:num_requests_running 0\n");
+        let page = format!(
+            "vllm:cache_config_info{{block_size=\"1\",num_gpu_blocks=\"{kv}\"}} 1.0\nvllm:num_requests_running 0\n"
+        );
         let get = head.starts_with("GET /metrics ");
         seen.heads.lock().unwrap().push(head.clone());
         if !head.starts_with("POST") {
@@ -122,7 +127,8 @@ fn serve(stream: &TcpStream, kv: u64, seen: &Seen, next: &Mutex<Receiver<()>>, t
         let request: Value = serde_json::from_slice(&body).unwrap_or_default();
         let todo = request["user"].as_str().unwrap_or("answer").to_owned();
         let prompt = body.len() / 4;
-        let usage = format!("{{\"choices\":[],\"usage\":{{\"prompt_tokens\":{prompt},\"completion_tokens\":5}}}}");
+        let usage =
+            format!("{{\"choices\":[],\"usage\":{{\"prompt_tokens\":{prompt},\"completion_tokens\":5}}}}");
         let goes_on = match todo.split(':').collect::<Vec<_>>()[..] {
             ["hold", ms] => {
                 // The time that a request takes is what this server is for.
@@ -156,7 +162,11 @@ fn serve(stream: &TcpStream, kv: u64, seen: &Seen, next: &Mutex<Receiver<()>>, t
 }
 
 fn answer(out: &mut TcpStream, text: &str) {
-    let _ = write!(out, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{text}", text.len());
+    let _ = write!(
+        out,
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{text}",
+        text.len()
+    );
 }
 
 fn chunk(out: &mut TcpStream, text: &str) -> bool {
@@ -165,7 +175,10 @@ fn chunk(out: &mut TcpStream, text: &str) -> bool {
 
 /// Writes an event for each step; `false` where the reader went away.
 fn events(stream: &TcpStream, out: &mut TcpStream, n: usize, end: &str, next: &Mutex<Receiver<()>>) -> bool {
-    let _ = write!(out, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n");
+    let _ = write!(
+        out,
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    );
     let _ = stream.set_read_timeout(Some(Duration::from_millis(5)));
     for i in 0..n {
         loop {
@@ -175,7 +188,11 @@ fn events(stream: &TcpStream, out: &mut TcpStream, n: usize, end: &str, next: &M
             // A reader that went away is heard of by reading.
             match stream.peek(&mut [0]) {
                 Ok(0) => return false,
-                Err(e) if !matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => return false,
+                Err(e)
+                    if !matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) =>
+                {
+                    return false;
+                }
                 _ => {}
             }
         }

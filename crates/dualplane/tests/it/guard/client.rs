@@ -62,7 +62,8 @@ pub(super) fn raw(address: &str, bytes: &[u8], ends: bool) -> String {
 pub(super) fn open(address: &str, path: &str, body: &Value) -> TcpStream {
     let mut stream = connect(address);
     let body = body.to_string();
-    write!(stream, "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    write!(stream, "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+        .unwrap();
     stream
 }
 

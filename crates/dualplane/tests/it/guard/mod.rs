@@ -132,7 +132,10 @@ fn requests_pass_and_what_they_take_is_told() {
     assert!(text.contains("not watched"), "{text}");
     let page = send(&guard.admin, "GET", "/metrics", "", b"");
     let page = String::from_utf8(page.body).unwrap();
-    assert!(page.contains("dualplane_guard_requests_total{api=\"chat\",status=\"200\",code=\"\"} 1\n"), "{page}");
+    assert!(
+        page.contains("dualplane_guard_requests_total{api=\"chat\",status=\"200\",code=\"\"} 1\n"),
+        "{page}"
+    );
     assert!(page.contains("dualplane_guard_server_kv_tokens{server="), "{page}");
     for line in page.lines().filter(|l| !l.starts_with('#')) {
         assert!(dualplane_base::metrics::sample(line).is_some(), "{line}");
@@ -270,17 +273,41 @@ fn hostile_requests_reach_nothing() {
     );
     for (name, text) in [
         ("both framings", both.as_str()),
-        ("two lengths", "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n{}"),
-        ("a length with a sign", "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: +2\r\n\r\n{}"),
-        ("a chunk that is none", "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"),
-        ("a chunk of 2^64", "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffff1\r\n"),
-        ("chunked, and not last", "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked, gzip\r\n\r\n0\r\n\r\n"),
-        ("a blank before the colon", "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length : 2\r\n\r\n{}"),
-        ("a folded header", "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx: a\r\n b\r\ncontent-length: 2\r\n\r\n{}"),
+        (
+            "two lengths",
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n{}",
+        ),
+        (
+            "a length with a sign",
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: +2\r\n\r\n{}",
+        ),
+        (
+            "a chunk that is none",
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+        ),
+        (
+            "a chunk of 2^64",
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffff1\r\n",
+        ),
+        (
+            "chunked, and not last",
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked, gzip\r\n\r\n0\r\n\r\n",
+        ),
+        (
+            "a blank before the colon",
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length : 2\r\n\r\n{}",
+        ),
+        (
+            "a folded header",
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx: a\r\n b\r\ncontent-length: 2\r\n\r\n{}",
+        ),
         ("no JSON", "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n[]"),
     ] {
         let answer = raw(text.as_bytes());
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4") || name == "both framings", "{name}: {answer}");
+        assert!(
+            answer.is_empty() || answer.starts_with("HTTP/1.1 4") || name == "both framings",
+            "{name}: {answer}"
+        );
         assert!(answer.matches("HTTP/1.1 ").count() <= 1, "{name}: {answer}");
     }
     let flood: String = (0..5000).map(|i| format!("x-{i}: y\r\n")).collect();
@@ -299,13 +326,19 @@ fn hostile_requests_reach_nothing() {
     assert_eq!(guard.chat("answer", 10, 5).status, 200);
     for request in backend.heads() {
         let head = request.to_ascii_lowercase();
-        assert!(head.matches("content-length:").count() + head.matches("transfer-encoding:").count() <= 1, "{head}");
+        assert!(
+            head.matches("content-length:").count() + head.matches("transfer-encoding:").count() <= 1,
+            "{head}"
+        );
     }
 }
 
 #[test]
 fn a_configuration_is_checked_before_a_port_is_bound() {
-    let d = dir(&[("bad.toml", b"[queue]\nwait = 3\n"), ("good.toml", b"[[server]]\nurl = \"http://127.0.0.1:1\"\n")]);
+    let d = dir(&[
+        ("bad.toml", b"[queue]\nwait = 3\n"),
+        ("good.toml", b"[[server]]\nurl = \"http://127.0.0.1:1\"\n"),
+    ]);
     let path = |name: &str| d.path().join(name).display().to_string();
     let bad = run(&["guard", "check", "--config", &path("bad.toml")]);
     assert_eq!(code(&bad), 2);
@@ -327,7 +360,8 @@ fn a_configuration_is_checked_before_a_port_is_bound() {
     // The whole example of the manual.
     let manual = std::fs::read_to_string(crate::harness::root().join("docs/guard.md")).unwrap();
     let example = manual.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-    let example = example.replace("[tls]", "#").replace("certificate =", "#").replace("key = \"/etc", "# \"/etc");
+    let example =
+        example.replace("[tls]", "#").replace("certificate =", "#").replace("key = \"/etc", "# \"/etc");
     let d = dir(&[("g.toml", example.as_bytes())]);
     let o = run(&["guard", "check", "--config", d.path().join("g.toml").to_str().unwrap()]);
     assert_eq!(code(&o), 0, "{}", stderr(&o));
