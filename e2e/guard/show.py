@@ -39,7 +39,7 @@ def start_engine(work):
            "GLOO_SOCKET_IFNAME": "lo", "VLLM_LOGGING_COLOR": "0", "VLLM_CPU_KVCACHE_SPACE": "1"}
     command = [f"{ENGINE}/venv/bin/python", f"{ENGINE}/venv/bin/vllm", "serve", f"{ENGINE}/tiny", "--port", str(PORT),
                "--served-model-name", "m", "--num-gpu-blocks-override", str(BLOCKS), "--block-size", "128", "--max-model-len", "8192",
-               "--no-enable-prefix-caching"]
+               "--no-enable-prefix-caching", "--enforce-eager"]
     log = open(f"{work}/vllm.log", "w")
     def enter():
         with open(f"{GROUP}/cgroup.procs", "w") as f: f.write(str(os.getpid()))
