@@ -236,10 +236,9 @@ impl Followed {
         // Where it does not count itself, each event but the last is a token or more.
         let events = self.events.checked_sub(1).filter(|_| self.streams);
         let output = self.usage.output.or(events).filter(|_| self.ok);
-        if let Some(permit) = self.permit.take() {
-            if self.ok {
-                permit.done(output);
-            }
+        // What failed is given back without a lesson, when it is dropped.
+        if let Some(permit) = self.permit.take().filter(|_| self.ok) {
+            permit.done(output);
         }
         if let (Some(asked), Some(prompt), true) = (&self.asked, self.usage.prompt, self.ok) {
             if let Some((bytes, messages)) = asked.text {

@@ -159,15 +159,13 @@ async fn metrics(state: &State, server: usize, target: &Target) -> Signals {
             seen.engine = Some(engine.engine);
             seen.metrics = Some(url);
         }
-        if let Some(s) = gate.admission.server_mut(server) {
-            if let Some(pool) = engine.kv_pool(&page) {
-                if target.said.kv_tokens.is_none() {
-                    s.limits.kv = Some(pool.tokens);
-                    s.limits.one = Some(pool.largest);
-                }
-                if let (None, Some(block)) = (target.said.block_tokens, pool.block) {
-                    s.limits.block = block;
-                }
+        if let (Some(s), Some(pool)) = (gate.admission.server_mut(server), engine.kv_pool(&page)) {
+            if target.said.kv_tokens.is_none() {
+                s.limits.kv = Some(pool.tokens);
+                s.limits.one = Some(pool.largest);
+            }
+            if let (None, Some(block)) = (target.said.block_tokens, pool.block) {
+                s.limits.block = block;
             }
         }
         if target.said.unpaged
