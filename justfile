@@ -52,6 +52,10 @@ test *args:
 test-knowledge:
     .ci/recipe test-knowledge
 
+# Crates with known faults, by the RustSec database (needs the internet)
+advisories:
+    .ci/recipe advisories
+
 # API documentation, warnings are errors
 docs:
     .ci/recipe docs

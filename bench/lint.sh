@@ -4,6 +4,8 @@
 #   bench/lint.sh [MANIFESTS] [SEED]
 # DUALPLANE: the program (target/release/dualplane). KUBECONFORM and SCHEMAS: the anchor and its schemas, which
 # `e2e/helm lint` builds and keeps below ~/.cache/dualplane/e2e. Needs python3 and /usr/bin/time.
+# KUBESCORE and CHECKOV: programs that are measured beside them, once each. kube-score builds from its Go module; checkov is on
+# PyPI and takes so long that it gets CHECKOV_PART of the files (default 2 of 100) and its time is told for those alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -43,18 +45,35 @@ for f in range(0, count, 500):
             file.write("---\n" + one(i))
 PY
 
-# Seconds and KiB of the best of three runs.
+# Seconds, seconds of processors, and KiB of the best of three runs: the one that took the least of processors, because others
+# may work on the machine.
 best() {
     local i
-    for i in 1 2 3; do
-        /usr/bin/time -f '%e %M' -o "$work/time" "$@" >"$work/said" 2>&1 || true
-        tail -1 "$work/time"
-    done | sort -n | head -1
+    for i in 1 2 3; do measured "$@"; done | sort -n -k 2 | head -1
 }
-read -r ours ours_kib < <(best "$dualplane" lint "$work/in")
+measured() {
+    /usr/bin/time -f '%e %U %S %M' -o "$work/time" "$@" >"$work/said" 2>&1 || true
+    tail -1 "$work/time" | awk '{ print $1, $2 + $3, $4 }'
+}
+read -r ours ours_cpu ours_kib < <(best "$dualplane" lint "$work/in")
 tail -3 "$work/said"
-read -r theirs theirs_kib < <(best "$kubeconform" -summary -schema-location "$schemas/{{ .ResourceKind }}{{ .KindSuffix }}.json" "$work/in")
+read -r theirs theirs_cpu theirs_kib < <(best "$kubeconform" -summary -schema-location "$schemas/{{ .ResourceKind }}{{ .KindSuffix }}.json" "$work/in")
 tail -1 "$work/said"
-awk -v o="$ours" -v om="$ours_kib" -v t="$theirs" -v tm="$theirs_kib" -v n="$count" 'BEGIN {
-    printf "%d manifests: dualplane lint %.2f s, %.1f MiB; kubeconform %.2f s, %.1f MiB; ratio of time %.2f\n", n, o, om / 1024, t, tm / 1024, o / t
+# Once, for programs that take minutes.
+if [ -n "${KUBESCORE:-}" ]; then
+    read -r seconds cpu kib < <(measured "$KUBESCORE" score -o ci "$work"/in/*.yaml)
+    printf 'kube-score: %s s, %s s of processors, %d MiB, %d lines\n' "$seconds" "$cpu" $((kib / 1024)) "$(wc -l <"$work/said")"
+fi
+if [ -n "${CHECKOV:-}" ]; then
+    part=${CHECKOV_PART:-2}
+    mkdir "$work/part"
+    find "$work/in" -name '*.yaml' | sort | head -"$part" | xargs cp -t "$work/part"
+    read -r seconds cpu kib < <(measured "$CHECKOV" --framework kubernetes --compact --quiet --skip-download -d "$work/part")
+    printf 'checkov: %s s, %s s of processors, %d MiB for %d manifests' "$seconds" "$cpu" $((kib / 1024)) $((part * 500))
+    read -r seconds cpu _ < <(best "$dualplane" lint "$work/part")
+    printf '; dualplane lint on the same: %s s, %s s of processors\n' "$seconds" "$cpu"
+fi
+awk -v o="$ours" -v oc="$ours_cpu" -v om="$ours_kib" -v t="$theirs" -v tc="$theirs_cpu" -v tm="$theirs_kib" -v n="$count" 'BEGIN {
+    printf "%d manifests: dualplane lint %.2f s, %.2f s of processors, %.1f MiB; kubeconform %.2f s, %.2f s, %.1f MiB; ratio of time %.2f, of processors %.2f\n",
+        n, o, oc, om / 1024, t, tc, tm / 1024, o / t, oc / tc
 }'

@@ -9,8 +9,13 @@ use std::{env, fs};
 use serde_json::Value;
 
 /// Lists of architectures in the table `sglang`, fields of `Code`.
-const SGLANG: [&str; 7] = [
+const SGLANG: [&str; 12] = [
     "attention_ranks",
+    "embedding_of_group",
+    "embedding_of_all",
+    "embedding_apart",
+    "embedding_whole",
+    "transformers_code",
     "head_in_32_bits",
     "head_of_its_own",
     "own_windows",

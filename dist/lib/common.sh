@@ -59,6 +59,13 @@ cargo_tool() {
     PATH=$dir/bin:$PATH
 }
 
+tools() {
+    python_tools
+    cargo_tool cargo-deb "$CARGO_DEB"
+    cargo_tool cargo-generate-rpm "$CARGO_GENERATE_RPM"
+    cargo_tool cargo-cyclonedx "$CARGO_CYCLONEDX"
+}
+
 # Debian's programs, unpacked and not installed. $1: package, whose folder is printed.
 debian() {
     local dir=$cache/debian-$1 debs

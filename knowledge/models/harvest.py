@@ -216,7 +216,7 @@ PUBLISHED = {"gemma-2b": 2.51, "gemma-7b": 8.54, "gemma-2-2b": 2.61, "gemma-2-9b
              "OLMoE-1B-7B": 6.92, "Qwen2-Audio-7B": 8.4, "Phi-3.5-MoE": 41.9, "Qwen1.5-MoE-A2.7B": 14.3, "Qwen2-57B": 57.4, "gpt-j-6b": 6.05, "gpt2": 0.124, "gpt2-medium": 0.355, "gpt2-large": 0.774, "gpt2-xl": 1.56,
              "bloom": 176.2, "bloomz": 176.2, "bloom-7b1": 7.07, "bloomz-7b1": 7.07, "bloom-3b": 3.0, "bloomz-3b": 3.0, "starcoder": 15.5, "Jamba": 51.6, "Minitron-8B": 8.27, "GLM-4.7-Flash": 30.0,
              "ERNIE-4.5-0.3B": 0.36, "DeepSeek-V2": 236.0, "DeepSeek-Coder-V2": 236.0, "granite-4.0-h-tiny": 6.94, "chatglm3-6b": 6.24, "QVQ-72B": 73.4, "command-a-reasoning": 111.0,
-             "MiniCPM4": 8.19, "AFM-4.5B": 4.6, "Seed-OSS": 36.2}
+             "MiniCPM4": 8.19, "whisper": None, "olmOCR-7B": 8.29, "gemma-3-270m": 0.27, "command-r-08-2024": 32.3, "command-r-plus-08-2024": 104.0, "llava-v1.6-mistral-7b": 7.57, "stablelm-2-12b": 12.1, "AFM-4.5B": 4.6, "Seed-OSS": 36.2}
 
 def check(name, config):
     said = None

@@ -32,7 +32,7 @@ MORE = [
     (["deepseek-ai/DeepSeek-R1-Distill-Qwen-32B"], q2("32B", 131072), "distilled from Qwen/Qwen2.5-32B (README of deepseek-ai/DeepSeek-R1): its shapes"),
     (["deepseek-ai/DeepSeek-R1-0528-Qwen3-8B"], dense("Qwen3ForCausalLM", 36, 4096, 12288, 32, 8, 151936, 131072, head_dim=128, rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}), "distilled into Qwen/Qwen3-8B-Base (its card): its shapes"),
     (["Qwen/Qwen2.5-VL-3B-Instruct"], vl("3B"), "text as Qwen/Qwen2.5-3B; encoder: Qwen2_5_VLVisionConfig of transformers' documentation; acproject/duorou docs/qwen2.5vl_graph.md"),
-    (["Qwen/Qwen2.5-VL-7B-Instruct"], vl("7B"), "acproject/duorou docs/qwen2.5vl_graph.md (printed module tree); text as Qwen/Qwen2.5-7B"),
+    (["Qwen/Qwen2.5-VL-7B-Instruct", "allenai/olmOCR-7B-0725", "allenai/olmOCR-7B-0825"], vl("7B"), "acproject/duorou docs/qwen2.5vl_graph.md (printed module tree); text as Qwen/Qwen2.5-7B"),
     (["Qwen/Qwen2.5-VL-32B-Instruct"], vl("32B"), "text as Qwen/Qwen2.5-32B; encoder as Qwen2.5-VL-7B with its own width of 3,456 (Qwen2.5-VL report, table 1)"),
     (["Qwen/Qwen2.5-VL-72B-Instruct"], vl("72B"), "text as Qwen/Qwen2.5-72B; encoder as Qwen2.5-VL-7B with its own width of 3,456 (Qwen2.5-VL report, table 1)"),
     (["Qwen/Qwen2-1.5B", "Qwen/Qwen2-1.5B-Instruct"], q2("1.5B", 32768), "shapes as Qwen/Qwen2.5-1.5B, which kept them (Qwen2.5 report, table 1)"),
@@ -71,7 +71,7 @@ MORE = [
     (["Qwen/Qwen1.5-72B-Chat", "Qwen/Qwen1.5-72B"], dense("Qwen2ForCausalLM", 80, 8192, 24576, 64, 64, 152064, 32768), "card of Qwen/Qwen1.5-72B"),
     (["Qwen/Qwen1.5-110B-Chat", "Qwen/Qwen1.5-110B"], dense("Qwen2ForCausalLM", 80, 8192, 49152, 64, 8, 152064, 32768), "card of Qwen/Qwen1.5-110B"),
     (["CohereForAI/c4ai-command-r-v01", "CohereLabs/c4ai-command-r-v01"], dense("CohereForCausalLM", 40, 8192, 22528, 64, 64, 256000, 131072, tied=True), "card of c4ai-command-r-v01: 35 billion parameters"),
-    (["CohereForAI/c4ai-command-r-plus", "CohereLabs/c4ai-command-r-plus"], dense("CohereForCausalLM", 64, 12288, 33792, 96, 8, 256000, 131072, tied=True, use_qk_norm=True), "card of c4ai-command-r-plus: 104 billion parameters"),
+    (["CohereForAI/c4ai-command-r-plus", "CohereLabs/c4ai-command-r-plus", "CohereLabs/c4ai-command-r-plus-08-2024", "CohereForAI/c4ai-command-r-plus-08-2024"], dense("CohereForCausalLM", 64, 12288, 33792, 96, 8, 256000, 131072, tied=True, use_qk_norm=True), "card of c4ai-command-r-plus: 104 billion parameters"),
     (["CohereForAI/aya-expanse-8b", "CohereLabs/aya-expanse-8b"], dense("CohereForCausalLM", 32, 4096, 14336, 32, 8, 256000, 8192, tied=True), "card of aya-expanse-8b"),
     (["ibm-granite/granite-3.1-8b-instruct", "ibm-granite/granite-3.1-8b-base", "ibm-granite/granite-3.2-8b-instruct", "ibm-granite/granite-3.3-8b-instruct"], dense("GraniteForCausalLM", 40, 4096, 12800, 32, 8, 49155, 131072, tied=True), "card of granite-3.1-8b-instruct, table of the architecture"),
     (["ibm-granite/granite-3.1-2b-instruct", "ibm-granite/granite-3.1-2b-base", "ibm-granite/granite-3.2-2b-instruct", "ibm-granite/granite-3.3-2b-instruct"], dense("GraniteForCausalLM", 40, 2048, 8192, 32, 8, 49155, 131072, tied=True), "card of granite-3.1-2b-instruct, table of the architecture"),
@@ -150,7 +150,7 @@ MORE += [
     (["tiiuae/Falcon-H1-7B-Instruct", "tiiuae/Falcon-H1-7B-Base"], dense("FalconH1ForCausalLM", 44, 3072, 12288, 12, 2, 130048, 262144, head_dim=128, model_type="falcon_h1", mamba_d_ssm=3072, mamba_n_heads=24, mamba_d_head=128, mamba_d_state=256, mamba_n_groups=1, mamba_d_conv=4, mamba_expand=2, mamba_chunk_size=256, mamba_conv_bias=True, mamba_proj_bias=False, mamba_rms_norm=False, mamba_use_mlp=True, attention_bias=False, mlp_bias=False, projectors_bias=False), "Falcon-H1 report, table of the architectures"),
     (["CohereLabs/c4ai-command-a-03-2025", "CohereForAI/c4ai-command-a-03-2025", "CohereLabs/command-a-reasoning-08-2025"], dense("Cohere2ForCausalLM", 64, 12288, 36864, 96, 8, 256000, 131072, tied=True, model_type="cohere2", sliding_window=4096, layer_types=pattern([SLIDE, SLIDE, SLIDE, FULL], 64)), "Command A report: 111 billion parameters, one layer of four sees all"),
     (["CohereLabs/c4ai-command-r7b-12-2024", "CohereForAI/c4ai-command-r7b-12-2024"], dense("Cohere2ForCausalLM", 32, 4096, 14336, 32, 8, 256000, 132096, tied=True, model_type="cohere2", sliding_window=4096, layer_types=pattern([SLIDE, SLIDE, SLIDE, FULL], 32)), "card of c4ai-command-r7b-12-2024; defaults of Cohere2Config in transformers' documentation"),
-    (["CohereLabs/aya-expanse-32b", "CohereForAI/aya-expanse-32b"], dense("CohereForCausalLM", 40, 8192, 24576, 64, 8, 256000, 131072, tied=True), "card of aya-expanse-32b"),
+    (["CohereLabs/aya-expanse-32b", "CohereForAI/aya-expanse-32b", "CohereLabs/c4ai-command-r-08-2024", "CohereForAI/c4ai-command-r-08-2024"], dense("CohereForCausalLM", 40, 8192, 24576, 64, 8, 256000, 131072, tied=True), "card of aya-expanse-32b"),
     (["Qwen/Qwen3-Embedding-8B", "Qwen/Qwen3-Reranker-8B"], dense("Qwen3ForCausalLM", 36, 4096, 12288, 32, 8, 151665, 40960, head_dim=128), "trained from Qwen/Qwen3-8B-Base (its card): its shapes"),
     (["Qwen/Qwen3-Embedding-4B", "Qwen/Qwen3-Reranker-4B"], dense("Qwen3ForCausalLM", 36, 2560, 9728, 32, 8, 151665, 40960, head_dim=128, tied=True), "trained from Qwen/Qwen3-4B-Base (its card): its shapes"),
     (["Qwen/Qwen3-Embedding-0.6B", "Qwen/Qwen3-Reranker-0.6B"], dense("Qwen3ForCausalLM", 28, 1024, 3072, 16, 8, 151669, 32768, head_dim=128, tied=True), "trained from Qwen/Qwen3-0.6B-Base (its card): its shapes"),
@@ -214,4 +214,18 @@ MORE += [
     (["Qwen/Qwen2-Audio-7B-Instruct", "Qwen/Qwen2-Audio-7B"], {"architectures": ["Qwen2AudioForConditionalGeneration"], "model_type": "qwen2_audio", "audio_token_index": 151646, "torch_dtype": "bfloat16", "tie_word_embeddings": False,
       "audio_config": {"model_type": "qwen2_audio_encoder", "num_mel_bins": 128, "d_model": 1280, "encoder_layers": 32, "encoder_attention_heads": 20, "encoder_ffn_dim": 5120, "max_source_positions": 1500, "activation_function": "gelu", "scale_embedding": False},
       "text_config": text_of(dense("", 32, 4096, 11008, 32, 32, 156032, 8192), "qwen2")}, "text as Qwen/Qwen-7B; encoder: Qwen2AudioEncoderConfig of transformers' documentation, whose defaults are this model's"),
+]
+def whisper(layers, decoders, width, heads, bins=80, vocab=51865):
+    return {"architectures": ["WhisperForConditionalGeneration"], "model_type": "whisper", "is_encoder_decoder": True, "vocab_size": vocab, "num_mel_bins": bins, "d_model": width,
+            "encoder_layers": layers, "encoder_attention_heads": heads, "encoder_ffn_dim": 4 * width, "decoder_layers": decoders, "decoder_attention_heads": heads, "decoder_ffn_dim": 4 * width,
+            "max_source_positions": 1500, "max_target_positions": 448, "num_hidden_layers": layers, "tie_word_embeddings": True, "torch_dtype": "float16"}
+MORE += [
+    (["openai/whisper-large-v3"], whisper(32, 32, 1280, 20, 128, 51866), "Whisper report, table 1; card of whisper-large-v3: 128 Mel bins, a token for Cantonese"),
+    (["openai/whisper-large-v3-turbo"], whisper(32, 4, 1280, 20, 128, 51866), "card of whisper-large-v3-turbo: large-v3 with 4 layers in the decoder"),
+    (["openai/whisper-large-v2", "openai/whisper-large"], whisper(32, 32, 1280, 20), "Whisper report, table 1"),
+    (["openai/whisper-medium"], whisper(24, 24, 1024, 16), "Whisper report, table 1"),
+    (["openai/whisper-small"], whisper(12, 12, 768, 12), "Whisper report, table 1"),
+    (["google/gemma-3-270m", "google/gemma-3-270m-it"], dense("Gemma3ForCausalLM", 18, 640, 2048, 4, 1, 262144, 32768, tied=True, head_dim=256, sliding_window=512, layer_types=pattern([SLIDE] * 5 + [FULL], 18)), "card of gemma-3-270m; the pattern of Gemma 3's other sizes"),
+    (["llava-hf/llava-v1.6-mistral-7b-hf"], sees("LlavaNextForConditionalGeneration", "llava_next", text_of(dense("", 32, 4096, 14336, 32, 8, 32064, 32768), "mistral") | {"sliding_window": None}, CLIP_L, image_token_index=32000, vision_feature_layer=-2, vision_feature_select_strategy="default", image_grid_pinpoints=[[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]), "text as mistralai/Mistral-7B-Instruct-v0.2 with 64 entries more; encoder: CLIP ViT-L/14 at 336 (LLaVA-NeXT's page)"),
+    (["stabilityai/stablelm-2-12b", "stabilityai/stablelm-2-12b-chat"], dense("StableLmForCausalLM", 40, 5120, 13824, 32, 8, 100352, 4096, model_type="stablelm", qk_layernorm=True, use_qkv_bias=False, use_parallel_residual=True, partial_rotary_factor=0.25), "Stable LM 2 12B report, table of the architecture"),
 ]

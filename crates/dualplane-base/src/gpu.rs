@@ -30,6 +30,10 @@ pub struct Gpu {
     /// Memory is shared with the host (no VRAM of its own).
     #[serde(default)]
     pub unified_memory: bool,
+    /// Of a shared pool: what the machine itself takes before a server starts, in GiB; the least, the usual and the most
+    /// that was seen.
+    #[serde(default)]
+    pub host_use_gib: Option<(f64, f64, f64)>,
     /// Two pools, and the kernel sees both: the card's memory may be a NUMA node of the machine.
     #[serde(default)]
     pub coherent_memory: bool,

@@ -164,8 +164,13 @@ impl Figures {
         let none = Value::Null;
         let id = format!("{} {}", word(row, "id"), row.get("flags").unwrap_or(&none));
         let line = launch(row.get("flags").unwrap_or(&none));
-        let gpu =
-            Gpu { name: "card".into(), device_name: "card".into(), total_bytes: 1 << 50, capability: (9, 0) };
+        let gpu = Gpu {
+            name: "card".into(),
+            device_name: "card".into(),
+            total_bytes: 1 << 50,
+            capability: (9, 0),
+            host_use: None,
+        };
         let made: Result<_, PlanError> =
             gguf.model().and_then(|model| llama_cpp::buffers(&model, Some(gguf), &line, &gpu));
         let fits = word(row, "outcome") == "fits";

@@ -145,7 +145,7 @@ pub(crate) fn launch(row: &Value) -> (Launch, Gpu) {
     let name = given("device_name").unwrap_or_else(|| device.map_or("NVIDIA GPU", |d| d.1).to_owned());
     let gib = device.map_or(80.0, |d| d.2);
     let total_bytes = count(r, "device_total_bytes").unwrap_or((gib * f64::from(1 << 30)) as u64);
-    (launch, Gpu { name: name.clone(), device_name: name, total_bytes, capability })
+    (launch, Gpu { name: name.clone(), device_name: name, total_bytes, capability, host_use: None })
 }
 
 #[derive(Default)]

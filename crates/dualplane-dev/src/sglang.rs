@@ -86,7 +86,13 @@ fn gpu(row: &Value) -> Gpu {
     };
     let name = row.pointer("/card/name").and_then(Value::as_str).unwrap_or_default();
     let total_bytes = row.pointer("/card/total_bytes").and_then(Value::as_u64).unwrap_or(0);
-    Gpu { name: name.into(), device_name: name.into(), total_bytes, capability: (part(0), part(1)) }
+    Gpu {
+        name: name.into(),
+        device_name: name.into(),
+        total_bytes,
+        capability: (part(0), part(1)),
+        host_use: None,
+    }
 }
 
 #[derive(Default)]

@@ -17,7 +17,8 @@ pub(crate) fn run(config: &Path, points: u64) -> Result<Outcome, DevError> {
         |why: dualplane_plan::PlanError| DevError::Rejected { path: config.into(), why: why.to_string() };
     let model = Model::read(&ModelFiles { config: &text, ..ModelFiles::default() }).map_err(rejected)?;
     let device_name = "NVIDIA H200".to_owned();
-    let gpu = Gpu { name: "H200".into(), device_name, total_bytes: 140 * GIB, capability: (9, 0) };
+    let gpu =
+        Gpu { name: "H200".into(), device_name, total_bytes: 140 * GIB, capability: (9, 0), host_use: None };
     let (mut asked, mut fit) = (0_u64, 0_u64);
     for tp in RANKS {
         let launch = Launch { tp, ..Launch::default() };

@@ -37,6 +37,8 @@ pub struct Outcome {
     pub suppressed: u64,
     /// No rule looks at its kind.
     pub unknown: bool,
+    /// Containers that ask for a GPU and are no server that is known, in words: no rule looked at them.
+    pub not_known: Vec<String>,
 }
 
 /// A rule, ready to be asked.
@@ -117,8 +119,11 @@ impl Linter {
             return out;
         } else if pods.is_empty() {
             self.seen().watcher(object);
-        } else if serving.is_empty() {
-            return out;
+        } else {
+            out.not_known = pods.iter().flat_map(|p| self.not_known(object, p)).collect();
+            if serving.is_empty() {
+                return out;
+            }
         }
         let mut scope = Scope::new();
         let mut bound = false;
@@ -191,6 +196,14 @@ impl Linter {
                 self.ask(compiled, object, &part, &scope, out);
             }
         }
+    }
+
+    fn not_known<'p>(&'p self, object: &'p Object, pod: &'p Pods<'p>) -> impl Iterator<Item = String> + 'p {
+        let unknown = |c: &&Value| has_gpu(c) && !self.known.is_server(c) && !self.known.is_beside(c);
+        containers(pod).map(|(_, c)| c).filter(unknown).map(|c| {
+            let (kind, name) = (&object.kind, &object.name);
+            format!("{kind} {name}, container {} ({})", str_at(c, "/name"), str_at(c, "/image"))
+        })
     }
 
     fn pod(&self, object: &Object, pod: &Pods<'_>, out: &mut Outcome) {

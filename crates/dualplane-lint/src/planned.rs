@@ -42,13 +42,20 @@ impl Planned {
 pub(crate) struct Planner {
     cards: Vec<Card>,
     card: Option<String>,
+    /// Models by the names that manifests give them: each is looked up in the whole catalogue.
+    models: Mutex<HashMap<String, Option<Named>>>,
     memo: Mutex<HashMap<String, Option<Arc<Planned>>>>,
 }
 
 impl Planner {
     /// `card`: where the manifest names none.
     pub(crate) fn new(card: Option<String>) -> Self {
-        Self { cards: dualplane_plan::card::embedded().unwrap_or_default(), card, memo: Mutex::default() }
+        Self {
+            cards: dualplane_plan::card::embedded().unwrap_or_default(),
+            card,
+            models: Mutex::default(),
+            memo: Mutex::default(),
+        }
     }
 
     /// The plan of a container; `None` where it is no server with arithmetic here.
@@ -94,7 +101,7 @@ impl Planner {
             }
             Err(_) => return None,
         };
-        let model = workload.line.model.as_deref().filter(|m| !m.contains('$')).and_then(known);
+        let model = workload.line.model.as_deref().filter(|m| !m.contains('$')).and_then(|m| self.model(m));
         let placed = self
             .card_of(&workload)
             .and_then(|name| dualplane_plan::card::place(&self.cards, Some(&name), None).ok());
@@ -116,6 +123,21 @@ impl Planner {
             }),
         };
         Some(Planned { workload, model, answer: both, host, contradiction })
+    }
+
+    /// The facts of a model, where its name tells.
+    fn model(&self, name: &str) -> Option<Named> {
+        let models = || self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = models().get(name) {
+            return found.clone();
+        }
+        let found = known(name);
+        let mut models = models();
+        if models.len() >= MEMO {
+            models.clear();
+        }
+        models.insert(name.to_owned(), found.clone());
+        found
     }
 
     /// The card with the slice that the pod asks for.

@@ -97,6 +97,8 @@ pub(crate) struct Servers {
     pub(crate) hosts: Vec<String>,
     /// Words of images that are none.
     pub(crate) not_images: Vec<String>,
+    /// Words of commands that are none.
+    pub(crate) not_commands: Vec<String>,
 }
 
 /// All rules.

@@ -12,6 +12,7 @@ pub(crate) struct Known {
     images: Vec<String>,
     not_images: Vec<String>,
     commands: Vec<String>,
+    not_commands: Vec<String>,
 }
 
 /// Beginnings of the names of devices that hold a model.
@@ -29,20 +30,36 @@ impl Known {
             all
         };
         let images = of(|d| &d.images).into_iter().chain(servers.images.iter().cloned()).collect();
-        Self { images, not_images: servers.not_images.clone(), commands: of(|d| &d.launchers) }
+        Self {
+            images,
+            not_images: servers.not_images.clone(),
+            commands: of(|d| &d.launchers),
+            not_commands: servers.not_commands.clone(),
+        }
     }
 
     /// Whether a container is a model server.
     pub(crate) fn is_server(&self, c: &Value) -> bool {
         let image = str_at(c, "/image").to_ascii_lowercase();
         let has = |words: &[String], text: &str| words.iter().any(|w| text.contains(w.as_str()));
-        if has(&self.not_images, &image) {
+        let name = image.rsplit('/').next().unwrap_or_default();
+        if has(&self.not_images, name) {
             return false;
         }
-        has(&self.images, &image) || has(&self.commands, &command(c))
+        let words = command(c);
+        has(&self.commands, &words) || has(&self.images, &image) && !has(&self.not_commands, &words)
     }
 
-    /// The same as CEL over `c`.
+    /// Whether a container is told to be none: a client, a router, one that waits for somebody to log in.
+    pub(crate) fn is_beside(&self, c: &Value) -> bool {
+        let image = str_at(c, "/image").to_ascii_lowercase();
+        let name = image.rsplit('/').next().unwrap_or_default();
+        let words = command(c);
+        self.not_images.iter().any(|w| name.contains(w.as_str()))
+            || self.not_commands.iter().any(|w| words.contains(w.as_str()))
+    }
+
+    /// [`Known::is_server`] as CEL over `c`.
     pub(crate) fn cel(&self) -> String {
         let quoted = |words: &[String]| {
             let words: Vec<String> = words.iter().map(|w| format!("'{w}'")).collect();
@@ -50,10 +67,12 @@ impl Known {
         };
         let image = "(has(c.image) ? c.image.lowerAscii() : '')";
         let words = "((has(c.command) ? c.command : []) + (has(c.args) ? c.args : [])).join(' ')";
+        let name = format!("{image}.substring({image}.lastIndexOf('/') + 1)");
         format!(
-            "(!{not}.exists(w, {image}.contains(w)) && ({images}.exists(w, {image}.contains(w)) || \
-             {commands}.exists(w, {words}.contains(w))))",
+            "(!{not}.exists(w, {name}.contains(w)) && ({commands}.exists(w, {words}.contains(w)) || \
+             {images}.exists(w, {image}.contains(w)) && !{clients}.exists(w, {words}.contains(w))))",
             not = quoted(&self.not_images),
+            clients = quoted(&self.not_commands),
             images = quoted(&self.images),
             commands = quoted(&self.commands),
         )
@@ -83,4 +102,39 @@ pub(crate) fn haystack(c: &Value) -> String {
         out.push_str(&format!(" {}={}", str_at(e, "/name"), e.get("value").map(text_of).unwrap_or_default()));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::expression::{Expression, Scope, of};
+    use crate::rule::Rules;
+
+    #[test]
+    fn servers_are_told_by_image_and_command_here_and_there() {
+        let known = Known::new(&Rules::embedded().servers);
+        let cel = Expression::new(&known.cel());
+        for (image, args, server) in [
+            ("vllm/vllm-openai:v0.11.2", json!(["--model", "m"]), true),
+            // Registries that keep copies.
+            ("harbor.example/dockerhub-proxy/vllm/vllm-openai:v0.11.2", json!([]), true),
+            ("gateway.example:5000/router/lmsysorg/sglang:v0.5.8", json!([]), true),
+            ("registry.example/own:1", json!(["python3", "-m", "vllm.entrypoints.openai.api_server"]), true),
+            ("registry.example/own:1", json!(["python3", "serve.py"]), false),
+            ("lmcache/lmstack-router:v0.1.7", json!([]), false),
+            ("nvcr.io/nvidia/tritonserver:26.07-py3-sdk", json!(["perf_analyzer", "-m", "m"]), false),
+            ("nvcr.io/nvidia/vllm:25.09-py3", json!(["pip install genai-perf && genai-perf profile"]), false),
+            ("vllm/vllm-openai:v0.11.2", json!(["sleep infinity"]), false),
+            // A server beside its client is a server.
+            ("vllm/vllm-openai:v0.11.2", json!(["vllm serve m & vllm bench serve --model m"]), true),
+        ] {
+            let c = json!({"image": image, "args": args});
+            assert_eq!(known.is_server(&c), server, "{image} {args}");
+            let mut scope = Scope::new();
+            scope.set("c", of(&c));
+            assert_eq!(cel.holds(&scope), Ok(server), "{image} {args}");
+        }
+    }
 }

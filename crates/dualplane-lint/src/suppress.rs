@@ -24,7 +24,7 @@ pub(crate) fn unless(rule: &str) -> String {
     let key = format!("{ANNOTATION}{rule}");
     let of = |meta: &str| {
         format!(
-            "has({meta}.annotations) && '{key}' in {meta}.annotations && {meta}.annotations['{key}'] != ''"
+            "has({meta}.annotations) && '{key}' in {meta}.annotations && {meta}.annotations['{key}'].trim() != ''"
         )
     };
     let template = "has(object.spec) && has(object.spec.template) && has(object.spec.template.metadata)";

@@ -122,6 +122,7 @@ pub fn answer(
     let of_plan = plan.iter().flat_map(|p| p.unknown.iter().cloned());
     // The terms that a calibration settles are no longer open.
     unknown.splice(0..0, of_plan.filter(|u| !(calibrated && u.what.starts_with("activations"))));
+    unknown.extend(model.named());
     unknown.extend(placed.unknown.iter().cloned());
     unknown.extend(host.unknown.iter().cloned());
     unknown.extend(of_line(line));

@@ -2,12 +2,15 @@
 
 use super::gpu::Gpu;
 use super::outcome::PlanError;
-use super::quantity::Unknown;
+use super::quantity::{Quantity, Unknown};
 use dualplane_base::gpu::{Gpu as Card, MigProfile, find};
 use dualplane_base::units::{Bytes, GIB};
 
 /// Where only a size is given, the attention kernels of the commonest server cards are taken.
 const ASSUMED_CAPABILITY: (u32, u32) = (9, 0);
+
+/// What an operating system takes of a pool that it shares with the card, where the catalogue has no figures, in GiB.
+const HOST_USE_GIB: (f64, f64, f64) = (1.0, 4.0, 16.0);
 
 /// A card for a plan, and what is not known about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +52,11 @@ pub fn machines() -> impl Iterator<Item = (&'static str, &'static str, u64, &'st
 pub fn machine(name: &str) -> Machine {
     let name = name.trim();
     let (count, rest) = counted(name);
+    // `H100:8`, as SkyPilot writes it; slices have a letter in their names.
+    let (count, rest) = match rest.rsplit_once(':').map(|(card, n)| (card.trim(), n.trim().parse::<u64>())) {
+        Some((card, Ok(n))) if (1..=64).contains(&n) => (Some(n.saturating_mul(count.unwrap_or(1))), card),
+        _ => (count, rest),
+    };
     let same = |a: &str, b: &str| {
         let plain = |t: &str| {
             t.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect::<String>()
@@ -132,7 +140,8 @@ pub fn place(cards: &[Card], name: Option<&str>, memory: Option<Bytes>) -> Resul
                 what: format!("the GPU's compute capability; assumed {}.{}", capability.0, capability.1),
                 settle: "also name the GPU with --gpu".into(),
             };
-            let gpu = Gpu { name: label.clone(), device_name: label, total_bytes, capability };
+            let gpu =
+                Gpu { name: label.clone(), device_name: label, total_bytes, capability, host_use: None };
             Ok(Placed { gpu, unknown: vec![unknown] })
         }
         (None, None) => Err(PlanError::contradiction("--gpu", "neither a GPU nor a size was given")),
@@ -174,21 +183,27 @@ fn named(cards: &[Card], name: &str, memory: Option<Bytes>, rocm: bool) -> Resul
         (None, Some(p)) => slice_bytes(card, p, &mut unknown)?,
         (None, None) => card_bytes(card, &mut unknown)?,
     };
-    if card.unified_memory {
-        unknown.push(Unknown {
-            what: format!(
-                "{} shares its memory with the host; the host's own use is not subtracted",
-                card.id
-            ),
-            settle: "pass the free memory from cudaMemGetInfo with --gpu-memory".into(),
-        });
-    }
+    let host_use = card.unified_memory.then(|| shared(card, &mut unknown));
     let device = card.names.first().unwrap_or(&card.id);
     let (name, device_name) = match profile {
         Some(p) => (format!("{}:{}", card.id, p.profile), format!("{device} MIG {}", p.profile)),
         None => (card.id.clone(), device.clone()),
     };
-    Ok(Placed { gpu: Gpu { name, device_name, total_bytes, capability }, unknown })
+    Ok(Placed { gpu: Gpu { name, device_name, total_bytes, capability, host_use }, unknown })
+}
+
+/// What the host takes of a pool that it shares with the card.
+fn shared(card: &Card, unknown: &mut Vec<Unknown>) -> Quantity {
+    let (low, usual, high) = card.host_use_gib.unwrap_or(HOST_USE_GIB);
+    let bytes = |gib: f64| (gib * GIB as f64) as u64;
+    unknown.push(Unknown {
+        what: format!(
+            "what the host itself takes of the memory that {} shares with it: assumed {low} to {high} GiB",
+            card.id
+        ),
+        settle: "--free-gpu-memory with MemAvailable of /proc/meminfo, before the start".into(),
+    });
+    Quantity::band(bytes(low), bytes(usual), bytes(high))
 }
 
 fn near(cards: &[Card], name: &str) -> String {
@@ -200,10 +215,13 @@ fn near(cards: &[Card], name: &str) -> String {
         })
         .map(|c| c.id.as_str())
         .collect();
-    if ids.is_empty() {
-        "; give its size with --gpu-memory".into()
-    } else {
-        format!("; near: {}", ids.join(", "))
+    let alike = dualplane_base::near::near(name, cards.iter().map(|c| c.id.as_str()));
+    match (alike.as_slice(), ids.as_slice()) {
+        ([], []) => "; give its size with --gpu-memory and no --gpu".into(),
+        ([], near) | (near, _) => format!(
+            "; near: {}; or give its size with --gpu-memory and no --gpu",
+            near.iter().take(6).copied().collect::<Vec<_>>().join(", ")
+        ),
     }
 }
 
@@ -312,7 +330,7 @@ mod tests {
             ("L4:1g.1gb", "no MIG"),
             ("MI300X", "gfx942"),
             ("Gaudi-3", "gaudi3"),
-            ("GB10", "no size"),
+            ("MI300A", "gfx942"),
         ] {
             assert!(of(bad).unwrap_err().to_string().contains(why), "{bad}");
         }
@@ -337,6 +355,8 @@ mod tests {
             ("a100:2g.20gb", "A100-80GB:2g.20gb", None),
             ("RTX-3090", "RTX-3090", None),
             ("3090", "RTX-3090", None),
+            ("H100:8", "H100-80GB", Some(8)),
+            ("L4:2", "L4", Some(2)),
             ("H100 1g.10gb", "H100-80GB:1g.10gb", None),
             ("NVIDIA-A100-SXM4-40GB-MIG-2g.10gb", "NVIDIA-A100-SXM4-40GB:2g.10gb", None),
             ("ml.g5.12xlarge", "A10G", Some(4)),

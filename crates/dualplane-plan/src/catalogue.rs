@@ -120,6 +120,15 @@ pub fn find(id: &str) -> Option<&'static CatalogueEntry> {
         .or_else(|| of_maker(|n| run_together(bare(n)) == run_together(bare(&name))))
 }
 
+/// Whether an id names a copy of a quantised entry by another publisher, whose files may leave other layers as they were.
+#[must_use]
+pub fn is_copy(id: &str, entry: &CatalogueEntry) -> bool {
+    let org = |i: &str| i.split_once('/').map(|(org, _)| org.to_ascii_lowercase());
+    let quantised = entry.hf_quant_config.is_some() || entry.config.contains("quantization_config");
+    let Some(asked) = org(&id.replacen("--", "/", 1)) else { return false };
+    quantised && ids(entry).all(|i| org(i).as_ref() != Some(&asked))
+}
+
 /// Publishers of copies of others' models: what they changed is the quantisation, a template or a tokenizer.
 const COPIERS: [&str; 9] = [
     "casperhansen",
@@ -275,6 +284,7 @@ mod tests {
             device_name: String::new(),
             total_bytes: 1 << 43,
             capability: (9, 0),
+            host_use: None,
         };
         let mut seen = 0;
         let mut wrong = Vec::new();

@@ -59,7 +59,7 @@ pub fn choices(
         let Ok(placed) = place_roughly(cards, Some(&card.id), None) else { continue };
         let mut best: Option<Choice> = None;
         let mut planned = false;
-        for count in counts(line) {
+        for count in counts(line, card.unified_memory) {
             match at(named, line, &placed, count) {
                 Ok(a) => {
                     planned = true;
@@ -100,9 +100,12 @@ pub fn choices(
     Ok(out)
 }
 
-/// The ranks that the command names; without any, those of one machine.
-fn counts(line: &CommandLine) -> Vec<u64> {
+/// The ranks that the command names; without any, those of one machine, which has one card where both share a pool.
+fn counts(line: &CommandLine, shared: bool) -> Vec<u64> {
     let l = &line.launch;
+    if shared && l.gpus() <= 1 {
+        return vec![1];
+    }
     if l.gpus() > 1 || l.engine == EngineKind::LlamaCpp { vec![l.gpus().max(1)] } else { COUNTS.to_vec() }
 }
 

@@ -117,6 +117,7 @@ mod tests {
             device_name: String::new(),
             total_bytes: 79 * GIB,
             capability: (9, 0),
+            host_use: None,
         };
         let p = plan(&model, &launch(method, tp), &gpu).unwrap();
         let own = p.terms.iter().find(|t| t.name == "weights.drafter").map_or(0, |t| t.quantity.expected);

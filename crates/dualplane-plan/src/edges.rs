@@ -15,6 +15,8 @@ use dualplane_base::units::{Bytes, GIB, thousands};
 const FULL_AT_START: u64 = 80;
 /// Shares of a safe start, the first that holds.
 const SAFE: [f64; 2] = [0.88, 0.9];
+/// The same where the card's memory is the host's, too.
+const SAFE_SHARED: [f64; 2] = [0.8, 0.7];
 /// Nothing is gained above this share, and a fragmented allocator or a display has nothing left.
 const FAST: f64 = 0.95;
 
@@ -195,6 +197,8 @@ fn warnings(a: &Answer, plan: &Plan, cost: &Cost, traffic: Option<&(Traffic, Dem
         }
         let text = match d.preemption {
             Preemption::None => return out,
+            // Less than one moment in two thousand is nothing to warn of.
+            Preemption::Rare if d.over_pool_per_mille == 0 => return out,
             Preemption::Rare => "preemption is expected only where many long requests meet",
             Preemption::Some => "preemption is expected at times",
             Preemption::Usual => "preemption or waiting is expected most of the time",
@@ -230,7 +234,8 @@ fn planned(named: &Named, line: &CommandLine, placed: &Placed, share: f64) -> Op
 /// Every request at its longest at the same time, at the lower bound of the pool; at most 0.90 unless that does not hold.
 fn safe(named: &Named, line: &CommandLine, placed: &Placed, asked: &Plan) -> Option<Template> {
     let given = asked.gpu.requested_bytes as f64 / asked.gpu.total_bytes.max(1) as f64;
-    let tried = SAFE.into_iter().chain([(given * 1000.0).round() / 1000.0]);
+    let shares = if placed.gpu.host_use.is_some() { SAFE_SHARED } else { SAFE };
+    let tried = shares.into_iter().chain([(given * 1000.0).round() / 1000.0]);
     let all: Vec<_> = tried.filter_map(|s| planned(named, line, placed, s).map(|(v, p)| (s, v, p))).collect();
     let (share, verdict, plan) = all.iter().find(|(_, v, _)| *v == Verdict::Fits).or_else(|| all.first())?;
     let kv = &plan.gpu.kv_cache;
@@ -261,8 +266,9 @@ fn fast(
     usual: Option<u64>,
 ) -> Option<Template> {
     let total = asked.gpu.total_bytes as f64;
-    // The context at its most, and graphs of versions that capture them beside their share.
-    let beside = 2.2 * GIB as f64;
+    // The context at its most, and graphs of versions that capture them beside their share; in a shared pool, RAM too.
+    let ram = placed.gpu.host_use.map_or(0.0, |u| u.expected as f64 + 6.0 * GIB as f64);
+    let beside = ram + 2.2 * GIB as f64;
     let share = ((1.0 - beside / total.max(1.0)).clamp(0.5, FAST) * 100.0).floor() / 100.0;
     let (verdict, plan) = planned(named, line, placed, share)?;
     let kv = &plan.gpu.kv_cache;

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::quantity::Quantity;
+
 /// One GPU, or one MIG slice of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Gpu {
@@ -13,13 +15,21 @@ pub struct Gpu {
     pub total_bytes: u64,
     /// CUDA compute capability, `(9, 0)` for Hopper. It decides attention backends, and so block sizes and padding.
     pub capability: (u32, u32),
+    /// Where the card and its host share one pool: what the host itself takes of it, in bytes.
+    pub host_use: Option<Quantity>,
 }
 
 impl Gpu {
     /// The host's own memory, on which vLLM's CPU back end serves.
     #[must_use]
     pub fn of_host(total_bytes: u64) -> Self {
-        Self { name: "CPU".into(), device_name: "cpu".into(), total_bytes, capability: (0, 0) }
+        Self {
+            name: "CPU".into(),
+            device_name: "cpu".into(),
+            total_bytes,
+            capability: (0, 0),
+            host_use: None,
+        }
     }
 
     /// Whether weights and cache stand in the host's RAM.

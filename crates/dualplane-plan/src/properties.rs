@@ -36,7 +36,13 @@ fn model(config: &str) -> Model {
 }
 
 fn card(gib: u64) -> Gpu {
-    Gpu { name: "H100".into(), device_name: "NVIDIA H100".into(), total_bytes: gib * GIB, capability: (9, 0) }
+    Gpu {
+        name: "H100".into(),
+        device_name: "NVIDIA H100".into(),
+        total_bytes: gib * GIB,
+        capability: (9, 0),
+        host_use: None,
+    }
 }
 
 fn launch(tp: u64, len: u64) -> Launch {

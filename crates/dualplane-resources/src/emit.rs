@@ -7,7 +7,7 @@ use dualplane_base::yaml::manifest;
 use serde_json::{Map, Value, json};
 
 use crate::phases::Sizes;
-use crate::size::{KRR_BUFFER, Sizing};
+use crate::size::{KRR_BUFFER, Sizing, lasted};
 
 /// Lines for people.
 #[must_use]
@@ -15,15 +15,21 @@ pub fn text(all: &[Sizing], style: Style) -> String {
     all.iter().map(|s| one(s, style)).collect::<Vec<_>>().join("\n")
 }
 
-fn one(s: &Sizing, style: Style) -> String {
+/// Whose memory, in words.
+fn called(s: &Sizing) -> String {
     let o = &s.owner;
-    let mut out = style.bold(&format!("{}/{}, container {}", o.namespace, o.pod, o.container));
-    out.push_str(&format!(
-        "  {} in {:.1} days, a sample each {:.0} s\n",
-        counted(s.starts as u64, "start"),
-        s.days,
-        s.step_s
-    ));
+    let slash = if o.namespace.is_empty() { "" } else { "/" };
+    let what = if s.named { "container" } else { "engine" };
+    format!("{}{slash}{}, {what} {}", o.namespace, o.pod, o.container)
+}
+
+fn one(s: &Sizing, style: Style) -> String {
+    let mut out = style.bold(&called(s));
+    out.push_str(&format!("  {} in {}", counted(s.starts as u64, "start"), lasted(s.days)));
+    if s.step_s > 0.0 {
+        out.push_str(&format!(", a sample each {:.0} s", s.step_s));
+    }
+    out.push('\n');
     let shown = |b: Option<Bytes>| b.map_or_else(|| "-".to_owned(), |b| b.to_string());
     out.push_str(&format!("  {:<10} {:>11} {:>11} {:>11}\n", "", "start-up", "steady", "peak"));
     let mut row = |name: &str, sizes: &Sizes, note: &str| {
@@ -46,6 +52,7 @@ fn one(s: &Sizing, style: Style) -> String {
     let parts = [
         ("anonymous", s.parts.anon),
         ("tmpfs and shared", s.parts.shmem),
+        ("locked and pinned", s.parts.pinned),
         ("page cache", s.parts.file),
         ("/dev/shm", s.dev_shm),
         ("the kernel's own peak", s.kernel_peak),
@@ -102,6 +109,7 @@ pub fn json(all: &[Sizing]) -> Value {
                 "anon_bytes": bytes(s.parts.anon),
                 "shmem_bytes": bytes(s.parts.shmem),
                 "file_bytes": bytes(s.parts.file),
+                "pinned_bytes": bytes(s.parts.pinned),
                 "dev_shm_bytes": bytes(s.dev_shm),
                 "kernel_peak_bytes": bytes(s.kernel_peak),
             },
@@ -136,9 +144,8 @@ pub fn block(s: &Sizing) -> Option<Value> {
 #[must_use]
 pub fn yaml(all: &[Sizing]) -> String {
     let one = |s: &Sizing| {
-        let o = &s.owner;
         let at_least = if s.at_least { ", at least" } else { "" };
-        let head = format!("# {}/{}, container {}{at_least}", o.namespace, o.pod, o.container);
+        let head = format!("# {}{at_least}", called(s));
         Some(format!("{head}\n{}", manifest(&json!({"resources": block(s)?}))))
     };
     all.iter().filter_map(one).collect::<Vec<_>>().join("---\n")

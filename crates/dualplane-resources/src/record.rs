@@ -46,10 +46,14 @@ pub enum Gauge {
     Ready,
     /// Kills by the kernel.
     OomKills,
+    /// 1 where the end before this start was such a kill. The counter of a cgroup often goes with it before it is scraped.
+    OomEnded,
     /// Starts before this one.
     Restarts,
     /// Used part of `/dev/shm`, bytes.
     DevShm,
+    /// Locked memory, bytes.
+    Locked,
     /// VRAM, bytes.
     Vram,
 }
@@ -57,6 +61,7 @@ pub enum Gauge {
 impl Gauge {
     fn of(s: &Series) -> Option<(Self, f64)> {
         let resource = s.label("resource").unwrap_or_default();
+        let is = |name: &str, value: &str| s.label(name) == Some(value);
         let gauge = match s.name.as_str() {
             "container_memory_working_set_bytes" | "dualplane_container_memory_working_set_bytes" => {
                 Self::WorkingSet
@@ -76,6 +81,9 @@ impl Gauge {
             "kube_pod_container_status_ready" => Self::Ready,
             "container_oom_events_total" | "dualplane_container_oom_kills_total" => Self::OomKills,
             "kube_pod_container_status_restarts_total" | "dualplane_container_restarts" => Self::Restarts,
+            "kube_pod_container_status_last_terminated_reason" if is("reason", "OOMKilled") => Self::OomEnded,
+            "dualplane_container_last_incident" if is("class", "host_oom_killed") => Self::OomEnded,
+            "dualplane_container_memory_unevictable_bytes" => Self::Locked,
             "dualplane_container_shm_used_bytes" => Self::DevShm,
             "dualplane_container_gpu_memory_used_bytes" => Self::Vram,
             // DCGM counts MiB.
@@ -262,6 +270,7 @@ pub const METRICS: &[&str] = &[
     "kube_pod_container_resource_requests",
     "kube_pod_container_status_ready",
     "kube_pod_container_status_restarts_total",
+    "kube_pod_container_status_last_terminated_reason",
     "DCGM_FI_DEV_FB_USED",
     "dualplane_container_memory_working_set_bytes",
     "dualplane_container_memory_anon_bytes",
@@ -272,6 +281,8 @@ pub const METRICS: &[&str] = &[
     "dualplane_container_memory_limit_bytes",
     "dualplane_container_oom_kills_total",
     "dualplane_container_restarts",
+    "dualplane_container_last_incident",
+    "dualplane_container_memory_unevictable_bytes",
     "dualplane_container_shm_used_bytes",
     "dualplane_container_gpu_memory_used_bytes",
 ];
@@ -318,7 +329,10 @@ mod tests {
     #[test]
     fn each_metric_of_the_list_is_read() {
         for name in METRICS {
-            let of = |resource: &str| Gauge::of(&series(name, &[("resource", resource)], &[]));
+            let of = |resource: &str| {
+                let labels = [("resource", resource), ("reason", "OOMKilled"), ("class", "host_oom_killed")];
+                Gauge::of(&series(name, &labels, &[]))
+            };
             assert!(of("memory").is_some(), "{name}");
         }
     }

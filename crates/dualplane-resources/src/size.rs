@@ -18,6 +18,8 @@ const DAYS: f64 = 7.0;
 const NEXT_TRY: f64 = 1.5;
 /// A peak this close to the limit was cut off by it.
 const AT_LIMIT: f64 = 0.98;
+/// cAdvisor tells of no limit as of one beyond all memory.
+const NO_LIMIT: u64 = 1 << 50;
 const DAY_MS: f64 = 86_400_000.0;
 const HOUR_MS: f64 = 3_600_000.0;
 /// A rise counts where a straight line explains this much of it,
@@ -62,12 +64,27 @@ pub struct Sizing {
     pub at_least: bool,
     /// Share on top of the peak.
     pub headroom: f64,
+    /// Whether the container's name is known; else `owner` holds another word for it.
+    pub named: bool,
     /// Processors to ask for, thousandths of a core.
     pub cpu_request: Option<u64>,
     /// Why, a sentence each.
     pub why: Vec<String>,
     /// What to heed, a sentence each.
     pub beware: Vec<String>,
+}
+
+/// One start, for the limit: what it held, and whether something ended or bounded it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Seen {
+    /// The most that samples show.
+    pub(crate) peak: f64,
+    /// The most that the kernel counted beyond all that can have been page cache.
+    pub(crate) unseen: Option<f64>,
+    /// Its own limit; that of today may be another one.
+    pub(crate) limit: Option<f64>,
+    /// The kernel killed in it or before it, within the same limit.
+    pub(crate) killed: bool,
 }
 
 /// Parts of host RAM at their most, each at its own time.
@@ -79,6 +96,8 @@ pub struct Parts {
     pub shmem: Option<Bytes>,
     /// Page cache of files.
     pub file: Option<Bytes>,
+    /// Locked and pinned memory, in part the same pages.
+    pub pinned: Option<Bytes>,
 }
 
 /// Sizes one container over all its starts.
@@ -117,20 +136,23 @@ pub fn size(c: &Container) -> Sizing {
             anon: most(Gauge::Anon),
             shmem: held.iter().filter_map(|h| h.shmem).reduce(f64::max).map(Bytes::from_f64),
             file: c.instances.iter().filter_map(most_file).reduce(f64::max).map(Bytes::from_f64),
+            pinned: most(Gauge::Locked),
         },
         dev_shm: most(Gauge::DevShm),
         kernel_peak: most(Gauge::Peak),
-        limit_now: last(Gauge::Limit).filter(|b| b.0 < 1 << 50),
+        limit_now: last(Gauge::Limit).filter(|b| b.0 < NO_LIMIT),
         request_now: last(Gauge::Request),
         krr: most(Gauge::WorkingSet).map(|b| b.scale(1.0 + KRR_BUFFER)),
         limit: None,
         at_least: false,
         headroom: 0.0,
+        named: true,
         cpu_request: cpu(&c.instances),
         why: Vec::new(),
         beware: Vec::new(),
     };
-    limit(&mut s, c, &held);
+    let seen: Vec<Seen> = c.instances.iter().zip(&held).filter_map(|(i, h)| seen(i, h)).collect();
+    limit(&mut s, &seen);
     rises(&mut s, &held, &ends);
     s
 }
@@ -144,12 +166,24 @@ fn most_file(i: &Instance) -> Option<f64> {
     }
 }
 
-fn limit(s: &mut Sizing, c: &Container, held: &[phases::Held]) {
+/// What one start tells of the limit.
+fn seen(i: &Instance, held: &phases::Held) -> Option<Seen> {
+    let any = |g: Gauge| i.most(g).is_some_and(|n| n > 0.0);
+    Some(Seen {
+        peak: held.points.iter().map(|(_, v)| *v).reduce(f64::max)?,
+        unseen: i.most(Gauge::Peak).zip(most_file(i)).map(|(peak, file)| peak - file),
+        limit: i.of(Gauge::Limit).last().map(|(_, v)| *v).filter(|l| *l > 0.0 && *l < NO_LIMIT as f64),
+        killed: any(Gauge::OomKills) || any(Gauge::OomEnded),
+    })
+}
+
+/// The limit from what each start held. Sets what to set, whether it is only a next try, and why.
+pub(crate) fn limit(s: &mut Sizing, seen: &[Seen]) {
     let Some(peak) = s.ram.peak.filter(|p| p.0 > 0) else { return };
     let mut base = peak;
     // What the kernel counted beyond all that can have been page cache was held between two samples.
-    let unseen = c.instances.iter().filter_map(|i| Some(i.most(Gauge::Peak)? - most_file(i)?));
-    if let Some(unseen) = unseen.reduce(f64::max).map(Bytes::from_f64).filter(|u| *u > base.scale(1.02)) {
+    let unseen = seen.iter().filter_map(|i| i.unseen).reduce(f64::max);
+    if let Some(unseen) = unseen.map(Bytes::from_f64).filter(|u| *u > base.scale(1.02)) {
         s.why.push(format!(
             "the kernel's own peak, less all page cache that was seen, is {unseen}: between two samples, {:.0} s apart, it held \
              more than the {peak} that they show",
@@ -157,46 +191,16 @@ fn limit(s: &mut Sizing, c: &Container, held: &[phases::Held]) {
         ));
         base = unseen;
     }
-    let peaks: Vec<f64> =
-        held.iter().filter_map(|h| h.points.iter().map(|(_, v)| *v).reduce(f64::max)).collect();
-    let most = peaks.iter().copied().fold(0.0, f64::max);
-    let least = peaks.iter().copied().fold(f64::INFINITY, f64::min);
-    let spread = if peaks.len() > 1 && most > 0.0 { ((most - least) / most).min(0.5) } else { 0.0 };
-    let few = s.starts < STARTS || s.days < DAYS;
-    s.headroom = if few { KRR_BUFFER } else { HEADROOM };
-    let why = if few {
-        format!(
-            "{:.0} % on top of {base}: {} in {:.1} days have not shown the worst",
-            s.headroom * 100.0,
-            counted(s.starts as u64, "start"),
-            s.days
-        )
-    } else {
-        format!("{:.0} % on top of {base}, as plans keep", s.headroom * 100.0)
-    };
-    s.why.push(why);
-    if spread > s.headroom {
-        s.headroom = spread;
-        s.why.push(format!(
-            "{:.0} % instead: the peaks of its starts differ by as much, from {} to {}",
-            spread * 100.0,
-            Bytes::from_f64(least),
-            Bytes::from_f64(most)
-        ));
-    }
+    headroom(s, base, seen);
     let mut wanted = base.scale(1.0 + s.headroom);
-    let killed = c.instances.iter().filter_map(|i| i.most(Gauge::OomKills)).any(|n| n > 0.0);
-    if let Some(now) = s.limit_now {
-        let at_limit = base >= now.scale(AT_LIMIT);
-        if killed || at_limit {
-            s.at_least = true;
-            wanted = wanted.max(now.scale(NEXT_TRY));
-            s.beware.push(format!(
-                "the limit of {now} cut its peak off: what it would have taken is not known. {} is the next size to measure; \
-                 `dualplane plan` computes what the model needs",
-                round(wanted)
-            ));
-        }
+    if let Some(cut) = cut_off(s.limit_now, seen) {
+        s.at_least = true;
+        wanted = wanted.max(cut.scale(NEXT_TRY));
+        s.beware.push(format!(
+            "the limit of {cut} cut its peak off: what it would have taken is not known. {} is the next size to measure; \
+             `dualplane plan` computes what the model needs",
+            round(wanted)
+        ));
     }
     s.limit = Some(round(wanted));
     if !s.exact {
@@ -217,19 +221,74 @@ fn limit(s: &mut Sizing, c: &Container, held: &[phases::Held]) {
     }
 }
 
+/// The largest limit, as large as that of today or larger, that ended a start or kept it from taking more. A start under a smaller
+/// one says nothing of today's.
+fn cut_off(now: Option<Bytes>, seen: &[Seen]) -> Option<Bytes> {
+    let now = now.map(|b| b.0 as f64);
+    let cut = seen.iter().filter_map(|i| {
+        let limit = i.limit.or(now)?;
+        let most = i.peak.max(i.unseen.unwrap_or(0.0));
+        let today = now.is_none_or(|n| limit >= n * AT_LIMIT);
+        (today && (i.killed || most >= limit * AT_LIMIT)).then_some(limit)
+    });
+    cut.reduce(f64::max).map(Bytes::from_f64)
+}
+
+/// The share on top of `base`, and why.
+fn headroom(s: &mut Sizing, base: Bytes, seen: &[Seen]) {
+    let most = seen.iter().map(|i| i.peak).fold(0.0, f64::max);
+    let least = seen.iter().map(|i| i.peak).fold(f64::INFINITY, f64::min);
+    let spread = if seen.len() > 1 && most > 0.0 { ((most - least) / most).min(0.5) } else { 0.0 };
+    let few = s.starts < STARTS || s.days < DAYS;
+    s.headroom = if few { KRR_BUFFER } else { HEADROOM };
+    let why = if few {
+        format!(
+            "{:.0} % on top of {base}: {} in {} have not shown the worst",
+            s.headroom * 100.0,
+            counted(s.starts as u64, "start"),
+            lasted(s.days)
+        )
+    } else {
+        format!("{:.0} % on top of {base}, as plans keep", s.headroom * 100.0)
+    };
+    s.why.push(why);
+    if spread > s.headroom {
+        s.headroom = spread;
+        s.why.push(format!(
+            "{:.0} % instead: the peaks of its starts differ by as much, from {} to {}",
+            spread * 100.0,
+            Bytes::from_f64(least),
+            Bytes::from_f64(most)
+        ));
+    }
+}
+
+/// A time in days, in words.
+pub(crate) fn lasted(days: f64) -> String {
+    match days {
+        d if d >= 1.0 => format!("{d:.1} days"),
+        d if d >= 1.0 / 24.0 => format!("{:.1} hours", d * 24.0),
+        d => format!("{:.0} minutes", d * 1440.0),
+    }
+}
+
 /// A round figure: 256 MiB below 4 GiB, else half a GiB.
 fn round(b: Bytes) -> Bytes {
     b.round_up_to(if b.0 < 4 * GIB { 256 * MIB } else { GIB / 2 })
 }
 
-/// The 95th percentile of the use of processors, in thousandths of a core, in steps of a tenth.
+/// The 95th percentile of the use of processors.
 fn cpu(all: &[Instance]) -> Option<u64> {
     let rate = |pair: &[(i64, f64)]| {
         let [(a, x), (b, y)] = pair else { return None };
         let seconds = (b - a) as f64 / 1000.0;
         (seconds > 0.0 && y >= x).then(|| (y - x) / seconds)
     };
-    let mut rates: Vec<f64> = all.iter().flat_map(|i| i.of(Gauge::Cpu).windows(2)).filter_map(rate).collect();
+    most_cores(all.iter().flat_map(|i| i.of(Gauge::Cpu).windows(2)).filter_map(rate).collect())
+}
+
+/// The 95th percentile of cores, in thousandths, in steps of a tenth of a core.
+pub(crate) fn most_cores(mut rates: Vec<f64>) -> Option<u64> {
     rates.sort_by(f64::total_cmp);
     let at = rates.len().saturating_mul(95) / 100;
     let cores = rates.get(at.min(rates.len().saturating_sub(1)))?;
@@ -254,17 +313,22 @@ fn rises(s: &mut Sizing, held: &[phases::Held], ends: &[Option<i64>]) {
         if to - from < 1.0 || straight < STRAIGHT || slope * 24.0 < now * RISE {
             continue;
         }
-        let mut text = format!(
-            "it grows by {} an hour while it serves: no limit is enough for long",
-            Bytes::from_f64(slope)
-        );
-        if let Some(limit) = s.limit {
-            let hours = (limit.0 as f64 - now) / slope;
-            text.push_str(&format!("; {limit} lasts {hours:.0} h more"));
-        }
+        let text = grows(s.limit, slope, *now);
         s.beware.push(text);
         return;
     }
+}
+
+/// That it grows by so many bytes an hour, and how long a limit lasts.
+pub(crate) fn grows(limit: Option<Bytes>, slope: f64, now: f64) -> String {
+    let mut text = format!(
+        "it grows by {} an hour while it serves: no limit is enough for long",
+        Bytes::from_f64(slope)
+    );
+    if let Some(limit) = limit {
+        text.push_str(&format!("; {limit} lasts {:.0} h more", (limit.0 as f64 - now) / slope));
+    }
+    text
 }
 
 /// Slope of a straight line through points, and the share of the variance that it explains.

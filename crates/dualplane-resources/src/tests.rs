@@ -81,6 +81,42 @@ fn a_peak_that_the_limit_cut_off_is_only_a_next_try() {
     assert!(sized(&all).at_least, "a process was killed");
 }
 
+/// The cgroup's counter of kills goes with the cgroup: kube-state-metrics alone tells how the start before ended.
+#[test]
+fn a_kill_that_only_the_next_start_tells_makes_the_limit_a_next_try() {
+    let mut all = start("/a", 0, &[(2.0, 0.0, 0.0), (9.0, 0.0, 0.0)], 9.0);
+    all.extend(start("/b", 100 * STEP, &[(2.0, 0.0, 0.0), (9.0, 0.0, 0.0)], 9.0));
+    all.push(series("kube_pod_container_resource_limits", "llm-0", "", 0, &[16.0 * G; 200]));
+    assert!(!sized(&all).at_least);
+    let mut reason =
+        series("kube_pod_container_status_last_terminated_reason", "llm-0", "", 100 * STEP, &[1.0; 3]);
+    reason.labels.insert("reason".into(), "Error".into());
+    all.push(reason.clone());
+    assert!(!sized(&all).at_least, "another end");
+    reason.labels.insert("reason".into(), "OOMKilled".into());
+    all.push(reason);
+    assert!(sized(&all).at_least && sized(&all).limit == Some(Bytes(24 * GIB)), "{:?}", sized(&all));
+}
+
+/// A limit that was raised after a kill is not the one that killed.
+#[test]
+fn a_limit_of_before_says_nothing_of_todays() {
+    let mut all = start("/a", 0, &[(2.0, 0.0, 0.0), (15.9, 0.0, 0.0)], 16.0);
+    all.push(series("container_oom_events_total", "llm-0", "/a", 0, &[0.0, 1.0]));
+    all.push(series("container_spec_memory_limit_bytes", "llm-0", "/a", 0, &[16.0 * G; 2]));
+    all.extend(start("/b", 100 * STEP, &[(2.0, 0.0, 0.0), (20.0, 0.0, 0.0)], 20.0));
+    all.push(series("container_spec_memory_limit_bytes", "llm-0", "/b", 100 * STEP, &[64.0 * G; 2]));
+    let s = sized(&all);
+    assert_eq!((s.limit_now, s.at_least), (Some(Bytes(64 * GIB)), false), "{s:?}");
+    // A larger one of before that killed says more than today's.
+    let mut all = start("/a", 0, &[(2.0, 0.0, 0.0), (31.9, 0.0, 0.0)], 32.0);
+    all.push(series("container_spec_memory_limit_bytes", "llm-0", "/a", 0, &[32.0 * G; 2]));
+    all.extend(start("/b", 100 * STEP, &[(2.0, 0.0, 0.0), (9.0, 0.0, 0.0)], 9.0));
+    all.push(series("container_spec_memory_limit_bytes", "llm-0", "/b", 100 * STEP, &[16.0 * G; 2]));
+    let s = sized(&all);
+    assert_eq!((s.limit, s.at_least), (Some(Bytes(48 * GIB)), true), "{s:?}");
+}
+
 #[test]
 fn a_start_that_took_more_than_others_widens_the_headroom() {
     let mut all = Vec::new();

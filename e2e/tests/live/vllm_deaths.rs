@@ -1,12 +1,14 @@
 //! Deaths of a real vLLM, each judged live, by bundle and by the agent; and one that serves with a pool that is too small.
 //!
-//! A start takes a minute: they run with `E2E_VLLM_DEATHS=1`, and with the whole table of deaths.
+//! A start takes a minute: of all of them one is drawn by the commit (or `$DEATHS_SEED`). `E2E_VLLM_DEATHS=1` runs all, as the
+//! whole table of deaths does.
 
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::agent::{incidents, start_at};
+use crate::deaths::choice::{place, say, seed};
 use crate::harness::{Namespace, create, kubectl, run, unpack, until_within};
 use crate::model_server::{PATIENCE, Server, ask, completion, engine};
 
@@ -19,6 +21,9 @@ const DEATHS: &[(&str, &str, u32, &str, &str)] = &[
     ("pool-below-one-request", "6Gi", 1, "--num-gpu-blocks-override 24", "kv_cache_capacity"),
     (IN_TRAFFIC, "3Gi", 1, "--max-logprobs -1", "host_oom_killed"),
 ];
+
+/// It lives, and its requests take turns.
+const PREEMPTS: &str = "preempts";
 
 /// It serves, and dies of a request: the log-probabilities of 2,000 words for each of 3,400 tokens are some seven million
 /// objects of Python in the process that answers, a gigabyte and more.
@@ -40,17 +45,20 @@ fn class(report: &Value) -> &str {
 fn a_real_server_s_deaths_are_judged_alike_live_by_bundle_and_by_the_agent() {
     let asked =
         std::env::var("DEATHS").is_ok_and(|d| d == "all") || std::env::var_os("E2E_VLLM_DEATHS").is_some();
-    if !asked {
-        eprintln!("SKIPPED vllm_deaths: E2E_VLLM_DEATHS=1 runs it");
-        return;
-    }
     let Some(folder) = engine() else { return };
+    let mut chosen: Vec<&str> = DEATHS.iter().map(|d| d.0).chain([PREEMPTS]).collect();
+    if !asked {
+        let seed = seed();
+        chosen.sort_by_key(|name| place(&seed, name));
+        chosen.truncate(1);
+        say(&format!("vllm_deaths: {} this time, DEATHS_SEED={seed} (E2E_VLLM_DEATHS=1 for all)", chosen[0]));
+    }
     let _namespace = Namespace::fresh(NAMESPACE);
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     let _agent = start_at(&state, "127.0.0.1:10986", &[]);
     let mut wrong = Vec::new();
-    for (name, limit, pool, more, is) in DEATHS {
+    for (name, limit, pool, more, is) in DEATHS.iter().filter(|d| chosen.contains(&d.0)) {
         create(&Server { namespace: NAMESPACE, name, limit, pool: *pool, more }.pod(&folder));
         if *name == IN_TRAFFIC {
             wait("vLLM serves", || status(name, "{.status.containerStatuses[0].ready}") == "true");
@@ -85,12 +93,14 @@ fn a_real_server_s_deaths_are_judged_alike_live_by_bundle_and_by_the_agent() {
         kubectl(&["delete", "pod", name, "-n", NAMESPACE, "--wait"]);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    preempts(&folder, dir.path());
+    if chosen.contains(&PREEMPTS) {
+        preempts(&folder, dir.path());
+    }
 }
 
 /// Forty blocks of 128 tokens for eight requests of 1,500: it serves all of them, one after another, and says so.
 fn preempts(folder: &Path, dir: &Path) {
-    let name = "preempts";
+    let name = PREEMPTS;
     let more = "--num-gpu-blocks-override 40";
     create(&Server { namespace: NAMESPACE, name, limit: "6Gi", pool: 1, more }.pod(folder));
     wait("vLLM serves", || status(name, "{.status.containerStatuses[0].ready}") == "true");

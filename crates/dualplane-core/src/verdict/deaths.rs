@@ -107,6 +107,11 @@ impl Subject {
         if event.object.1 != *name || !uid.is_empty() && !pod.is_none_or(own) {
             return false;
         }
+        // Two namespaces have a pod of one name, as the StatefulSets of two teams do.
+        let elsewhere = |n: &String| !n.is_empty() && !event.namespace.is_empty() && *n != event.namespace;
+        if self.namespace.as_ref().is_some_and(elsewhere) {
+            return false;
+        }
         // "Container fluent-bit failed liveness probe" names it where the field path does not.
         let said = event.message.strip_prefix("Container ").and_then(|m| m.split_once(" failed "));
         let container = said.map(|(name, _)| name).or(event.container.as_deref());

@@ -12,22 +12,29 @@ pub(super) struct Config {
     pub(super) hf_quant_config: Option<String>,
     /// Only the layers' caches are known: weights and activations say nothing.
     pub(super) caches_only: bool,
+    /// Its quantisation is told by its name only.
+    pub(super) named: bool,
 }
 
 /// The configuration of `model`: the stored one that its facts name, one made of their fields, the catalogue's, or one
 /// made of its caches only.
 pub(super) fn config(model: &str, facts: Option<&Value>, dirs: &[PathBuf]) -> Option<Config> {
-    let whole = |(text, hf_quant_config)| Config { text, hf_quant_config, caches_only: false };
+    let whole = |text, hf_quant_config, named| Config { text, hf_quant_config, caches_only: false, named };
+    if let Some((text, hf_quant_config)) = facts.and_then(|f| fields(f, dirs)) {
+        return Some(whole(text, hf_quant_config, false));
+    }
     let of = facts.and_then(|f| f.get("config_of")).and_then(Value::as_str);
-    let catalogued = || {
-        let entry = [of, Some(model)].into_iter().flatten().find_map(catalogue::find)?;
-        Some((entry.config.to_owned(), entry.hf_quant_config.map(str::to_owned)))
-    };
-    if let Some(known) = facts.and_then(|f| fields(f, dirs)).or_else(catalogued) {
-        return Some(whole(known));
+    if let Some((id, e)) =
+        [of, Some(model)].into_iter().flatten().find_map(|id| Some((id, catalogue::find(id)?)))
+    {
+        let hf_quant_config = e.hf_quant_config.map(str::to_owned);
+        return Some(whole(e.config.to_owned(), hf_quant_config, catalogue::is_copy(id, e)));
+    }
+    if let Some(s) = catalogue::sibling(model) {
+        return Some(whole(s.config, s.hf_quant_config.map(str::to_owned), true));
     }
     let text = of_caches(facts?.get("kv_layers")?.as_array()?)?;
-    Some(Config { text, hf_quant_config: None, caches_only: true })
+    Some(Config { text, hf_quant_config: None, caches_only: true, named: false })
 }
 
 /// A decoder with these caches; its width and vocabulary are made up.

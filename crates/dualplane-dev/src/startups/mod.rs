@@ -26,9 +26,9 @@ use row::{Row, incomparable, launch, num, rows, text, unknown_format};
 pub struct StartupsArgs {
     /// Recorded start-ups (CSV), one per row
     pub rows: PathBuf,
-    /// Facts about their models (JSON)
+    /// Facts about their models (JSON); without them, models of the catalogue
     #[arg(long)]
-    pub models: PathBuf,
+    pub models: Option<PathBuf>,
     /// Directory of the model configurations that the facts name; repeatable
     #[arg(long)]
     pub configs: Vec<PathBuf>,
@@ -41,7 +41,10 @@ pub struct StartupsArgs {
 }
 
 pub(crate) fn run(args: &StartupsArgs) -> Result<Outcome, DevError> {
-    let facts: Value = serde_json::from_str(&crate::read(&args.models)?)?;
+    let facts: Value = match &args.models {
+        Some(file) => serde_json::from_str(&crate::read(file)?)?,
+        None => Value::Null,
+    };
     let none = Value::Null;
     let facts = facts.get("models").unwrap_or(&none);
     let mut all = ENGINES.map(|(_, engine)| Figures { engine, ..Figures::default() });
@@ -108,7 +111,12 @@ impl Figures {
         }
         let (launch, gpu) = launch(row, self.engine);
         let model = match Model::read(&files) {
-            Ok(m) => m,
+            Ok(mut m) => {
+                if config.named {
+                    m.quantized_as_named();
+                }
+                m
+            }
             Err(e) => return self.skipped.push(format!("{id}: {e}")),
         };
         self.deduced += usize::from(config.caches_only);
@@ -201,7 +209,10 @@ impl Figures {
             // Two decimals say no more than half of the last one.
             let printed = text(row, "weights_gib_per_gpu").split('.').nth(1).map_or(0, str::len);
             let half = 0.5 * 0.1_f64.powi(i32::try_from(printed).unwrap_or(2));
-            let right = within(got, want, 0.004) || (got - want).abs() <= half;
+            let band = p.gpu.weights_bytes;
+            let declared = model.quantized_by_name
+                && (band.low as f64..=band.high as f64).contains(&(want * GIB as f64));
+            let right = within(got, want, 0.004) || (got - want).abs() <= half || declared;
             self.weights.mark(right, || format!("{id}: {want} GiB, predicted {got:.4} ({off:+.2} %)"));
         }
         let flags =
@@ -232,7 +243,7 @@ impl Figures {
         let tables = [
             ("tokens", "tokens within 1 % from the printed pool", &self.tokens),
             ("conc", "maximum concurrency within 1 %", &self.concurrency),
-            ("weights", "weights per GPU within 0.4 %", &self.weights),
+            ("weights", "weights per GPU within 0.4 %, or within the declared band", &self.weights),
             ("pool", "printed pool inside the band from flags, model and card", &self.pool),
             ("after", "pool within 2 % after calibration from another row of the same machine", &after),
             ("outcome", "started or refused, from the printed pool or from the flags", &self.outcome),

@@ -140,6 +140,7 @@ fn plan(row: &Row, engine: EngineKind, model: Model) -> Result<Plan, String> {
         name,
         total_bytes: (total * GIB as f64) as u64,
         capability: card.map_or((9, 0), |(_, c)| *c),
+        host_use: None,
     };
     let named = Named {
         id: text(row, "model").into(),

@@ -107,6 +107,7 @@ pub(super) fn launch(row: &Row, engine: EngineKind) -> (Launch, Gpu) {
         device_name: name.to_owned(),
         total_bytes: (total * GIB as f64) as u64,
         capability,
+        host_use: None,
     };
     (launch, gpu)
 }

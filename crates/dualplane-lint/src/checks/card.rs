@@ -34,6 +34,11 @@ fn refused(s: &Server<'_>) -> Option<Said> {
     let placed = dualplane_plan::card::Placed { gpu: answer.gpu.clone(), unknown: Vec::new() };
     let near = pasteable(named, planned.line(), &placed, None).ok().filter(|p| !p.changed.is_empty());
     let fix = match &near {
+        // As it is pasted, without the commas that people read.
+        Some(p) if !p.flags.is_empty() => {
+            let flags: Vec<String> = p.flags.iter().map(|(flag, value)| format!("{flag} {value}")).collect();
+            format!("set {}", flags.join(", "))
+        }
         Some(p) => format!("set {}", p.changed.join(", ")),
         None => {
             // Whole cards until the weights and a tenth of each card for the rest fit.
@@ -98,8 +103,13 @@ pub(super) fn ranks_beyond_gpus(s: &Server<'_>) -> Option<Said> {
 
 pub(super) fn gpus_unused(s: &Server<'_>) -> Option<Said> {
     let (used, have) = alone(s)?;
-    // A wrapper may start several servers; the plan reads the first.
-    if used >= have || dualplane_base::json::list(s.pod.spec, "/containers").len() > 1 || scripted(s) {
+    // A wrapper may start several servers; the plan reads the first. Stages of vLLM-Omni have cards of their own.
+    let stages = crate::server::haystack(s.c).contains("--omni");
+    if stages
+        || used >= have
+        || dualplane_base::json::list(s.pod.spec, "/containers").len() > 1
+        || scripted(s)
+    {
         return None;
     }
     let message = format!(

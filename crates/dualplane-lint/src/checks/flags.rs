@@ -64,8 +64,10 @@ fn shared(s: &Server<'_>) -> Option<String> {
     }
     let selector = s.pod.spec.get("nodeSelector")?.as_object()?;
     let of = |key: &str| selector.get(key).map(text_of);
-    let how = of("nvidia.com/gpu.sharing-strategy").filter(|v| v == "time-slicing" || v == "mps");
-    let how = how.or_else(|| of("cloud.google.com/gke-gpu-sharing-strategy"));
+    // The device plugin's MPS divides memory.
+    let slices = |v: &String| v == "time-slicing" || v == "time-sharing";
+    let how = of("nvidia.com/gpu.sharing-strategy").filter(slices);
+    let how = how.or_else(|| of("cloud.google.com/gke-gpu-sharing-strategy").filter(slices));
     how.or_else(|| of("nvidia.com/gpu.product").filter(|p| p.ends_with("-SHARED")))
 }
 

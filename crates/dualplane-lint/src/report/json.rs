@@ -40,6 +40,6 @@ pub fn json(r: &Report) -> Value {
             "fingerprint": f.fingerprint(),
         })).collect::<Vec<_>>(),
         "not_checked": r.unread,
-        "remarks": r.notes,
+        "remarks": r.remarks(),
     })
 }

@@ -30,8 +30,8 @@ pub fn text(report: &Report, style: Style) -> String {
     for f in &report.findings {
         one(f, report.live.is_some(), style, &mut out);
     }
-    for note in &report.notes {
-        out.push_str(&wrap(&printable(note), style.width, "", "  "));
+    for note in report.remarks() {
+        out.push_str(&wrap(&printable(&note), style.width, "", "  "));
         out.push('\n');
     }
     out.push_str(&summary(report));
@@ -58,13 +58,14 @@ fn one(f: &Finding, live: bool, style: Style, out: &mut String) {
 }
 
 fn summary(r: &Report) -> String {
+    let all = |s: Severity| r.all.get(&s).copied().unwrap_or(0);
     let mut out = format!(
         "checked {} in {}, found {}, {} and {}\n",
         counted(r.objects, "object"),
         r.live.clone().unwrap_or_else(|| counted(r.files, "file")),
-        counted(r.count(Severity::Error), "error"),
-        counted(r.count(Severity::Warning), "warning"),
-        counted(r.count(Severity::Note), "note"),
+        counted(all(Severity::Error), "error"),
+        counted(all(Severity::Warning), "warning"),
+        counted(all(Severity::Note), "note"),
     );
     if r.more > 0 {
         out.push_str(&format!("{} more are not listed\n", counted(r.more, "finding")));

@@ -14,7 +14,7 @@ use super::launch::PodAsk;
 use super::outcome::PlanError;
 use super::version::EngineKind;
 use dualplane_base::Version;
-use dualplane_base::near::distance;
+use dualplane_base::near::{distance, near};
 use dualplane_engines::Engines;
 pub(crate) use dualplane_engines::command_line as words;
 use dualplane_engines::command_line::{assignment, split};
@@ -102,11 +102,18 @@ fn exported(commands: &[Vec<String>]) -> Vec<(String, String)> {
     all.flatten().filter_map(|w| assignment(w)).collect()
 }
 
+/// Every flag of a release of SGLang, most of which change no memory that is followed here.
+const OF_SGLANG: &str = include_str!("../../../../knowledge/flags/sglang-0.5.23.txt");
+
 /// The flag of an engine that is nearest to one that it does not have, where a slip of a few letters explains it.
 #[must_use]
 pub fn nearest(engine: EngineKind, flag: &str) -> Option<String> {
     let name = words::plain(flag);
     let table = flags(engine);
+    // A flag that the table lacks and the engine has is no slip.
+    if engine == EngineKind::Sglang && OF_SGLANG.lines().any(|l| l.trim_start_matches('-') == name) {
+        return None;
+    }
     names(table)
         .filter(|n| n.len() > 3)
         .map(|n| (distance(n, &name), n))
@@ -115,6 +122,22 @@ pub fn nearest(engine: EngineKind, flag: &str) -> Option<String> {
         .map(|(_, n)| n)
         .or_else(|| shortened(table, &name))
         .map(|n| format!("--{n}"))
+}
+
+/// Flags of an engine that share words with one that it does not have, at most three.
+#[must_use]
+pub fn alike(engine: EngineKind, flag: &str) -> Vec<String> {
+    let name = words::plain(flag);
+    // One letter is no word, and `max` is in every second flag.
+    near(&name, flags(engine).iter().map(|(n, ..)| *n).filter(|n| n.len() > 3))
+        .into_iter()
+        .filter(|n| {
+            let words = |t: &str| t.split('-').filter(|w| w.len() > 2).map(str::to_owned).collect::<Vec<_>>();
+            let own = words(&name);
+            words(n).iter().filter(|w| own.contains(w)).count() >= 2.min(own.len())
+        })
+        .map(|n| format!("--{n}"))
+        .collect()
 }
 
 /// Whether some engine has this flag.
@@ -347,5 +370,14 @@ mod tests {
         assert_eq!(near("--gpu-mem-util").as_deref(), Some("--gpu-memory-utilization"));
         assert_eq!(near("--max-modle-len").as_deref(), Some("--max-model-len"));
         assert_eq!(near("--something-else"), None);
+        assert_eq!(near("--max-num-sequences"), None);
+        assert_eq!(
+            alike(EngineKind::Vllm, "--max-num-sequences").first().map(String::as_str),
+            Some("--max-num-seqs")
+        );
+        assert!(alike(EngineKind::Vllm, "--quux").is_empty());
+        // Near to `--enable-hicache`, and a flag of its own.
+        assert_eq!(nearest(EngineKind::Sglang, "--enable-lmcache"), None);
+        assert_eq!(nearest(EngineKind::Sglang, "--enable-hicahe").as_deref(), Some("--enable-hicache"));
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::numbers::{count, gib, human, real, wrong};
-use super::vllm_flags::FLAGS;
+use super::vllm_flags::{FLAGS, NOT_FOLLOWED};
 use super::words::{self, Given};
 use super::{CommandLine, EngineKind};
 use crate::launch::{Lora, MaxModelLen, Speculation, Speculative};
@@ -203,10 +203,13 @@ fn compose(given: &Given, parts: &mut Parts) -> Result<bool, PlanError> {
         }
         "max-cpu-loras" => parts.max_cpu_loras = Some(count(given)?),
         "fully-sharded-loras" => lora(parts, &|l| l.fully_sharded = given.on),
-        "speculative-model" => {
+        "spec-method" => {
+            parts.speculative.insert("method".into(), given.value().into());
+        }
+        "speculative-model" | "spec-model" => {
             parts.speculative.insert("model".into(), given.value().into());
         }
-        "num-speculative-tokens" => {
+        "num-speculative-tokens" | "spec-tokens" => {
             parts.speculative.insert("num_speculative_tokens".into(), count(given)?.into());
         }
         "speculative-config" => match &given.path {
@@ -326,21 +329,8 @@ fn transfer(given: &Given, line: &mut CommandLine) -> Result<bool, PlanError> {
 
 /// Settings with memory of their own that no formula here follows.
 fn not_followed(given: &Given, line: &mut CommandLine) {
-    let follow = matches!(
-        given.name.as_str(),
-        "config"
-            | "additional-config"
-            | "performance-mode"
-            | "enable-dbo"
-            | "cpu-offload-params"
-            | "kv-transfer-config"
-            | "mamba-cache-dtype"
-            | "mamba-block-size"
-            | "model-impl"
-            | "disable-sliding-window"
-            | "kv-sharing-fast-prefill"
-            | "mm-processor-kwargs"
-    );
+    let usual = given.values.iter().all(|v| v == "auto") && !given.values.is_empty();
+    let follow = NOT_FOLLOWED.contains(&given.name.as_str()) && !usual;
     if follow {
         line.not_followed.push(match given.values.is_empty() {
             true => given.flag(),

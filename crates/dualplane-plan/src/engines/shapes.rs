@@ -4,7 +4,7 @@ use crate::arith::mul;
 use crate::engines::vllm::pool;
 use crate::gpu::Gpu;
 use crate::launch::{Launch, MaxModelLen, Speculation, Speculative};
-use crate::model::{Attention, Dtype, LinearScheme, Model};
+use crate::model::{Attention, Dtype, LinearScheme, Model, NAMED_QUANTIZATION};
 use crate::outcome::{PlanError, TensorClass};
 use crate::quantity::{Plane, Quantity, Term, Unknown};
 use crate::version::EngineKind;
@@ -47,24 +47,25 @@ pub(crate) struct Shapes {
 }
 
 impl Shapes {
-    /// Counts the weights of a launch with this many ranks for attention (fewer than for the rest under data-parallel
-    /// attention, where embeddings are whole on every rank).
+    /// Counts the weights of a launch with this many ranks for attention and for the embedding: fewer than for the rest
+    /// under data-parallel attention.
     pub(crate) fn new(
         model: &Model,
         launch: &Launch,
         gpu: &Gpu,
         attention_tp: u64,
+        embedding_tp: u64,
     ) -> Result<Self, PlanError> {
         let like = like(model, launch);
         let served = weights::as_served(model, &like)?;
         let model = served.as_ref();
         let (dtype, mut stages) = count(model, &like, gpu)?;
-        if attention_tp != launch.tp {
-            let (_, apart) = count(model, &Launch { tp: attention_tp, ..like.clone() }, gpu)?;
-            let (_, whole) = count(model, &Launch { tp: 1, ..like.clone() }, gpu)?;
-            for ((stage, apart), whole) in stages.iter_mut().zip(apart).zip(whole) {
-                replace(stage, &apart, TensorClass::Attention);
-                replace(stage, &whole, TensorClass::Embeddings);
+        for (tp, class) in [(attention_tp, TensorClass::Attention), (embedding_tp, TensorClass::Embeddings)] {
+            if tp != launch.tp {
+                let (_, apart) = count(model, &Launch { tp, ..like.clone() }, gpu)?;
+                for (stage, apart) in stages.iter_mut().zip(apart) {
+                    replace(stage, &apart, class);
+                }
             }
         }
         Ok(Self {
@@ -111,8 +112,7 @@ impl Shapes {
     pub(crate) fn unknown(&self) -> Option<Unknown> {
         (self.band > SAME_BAND).then(|| Unknown {
             what: format!(
-                "extra memory of this engine's kernels for latent attention or 4-bit experts: plus or \
-                minus {:.0} %",
+                "the weights as this engine's own code and kernels hold them: plus or minus {:.0} %",
                 self.band * 100.0
             ),
             settle: "the start-up line with the size of the weights".into(),
@@ -121,6 +121,11 @@ impl Shapes {
 }
 
 fn band(model: &Model) -> f64 {
+    let named = if model.quantized_by_name { NAMED_QUANTIZATION } else { 0.0 };
+    kernels(model).max(named)
+}
+
+fn kernels(model: &Model) -> f64 {
     let latent =
         |l: &crate::model::Layer| matches!(l.attention, Attention::Mla(_) | Attention::Compressed(_));
     let stored = |wanted: fn(LinearScheme) -> bool| {

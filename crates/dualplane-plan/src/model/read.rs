@@ -249,6 +249,7 @@ impl Model {
             family: traits.family,
             traits,
             estimated,
+            quantized_by_name: false,
             model_type: text.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned(),
             layers,
             text: text.clone(),

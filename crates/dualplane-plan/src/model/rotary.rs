@@ -199,7 +199,16 @@ fn deepseek(
     let count = if sparse && !interleaved { 2 } else { 1 };
     // FlashInfer's kernel for scaled tables wants 32 bits; only the sparse path uses it.
     let element = if sparse && scaled { 4 } else { 0 };
-    vec![table(rope, width, element, count)]
+    let mut made = table(rope, width, element, count);
+    // Whatever kind of scaling the config names, the engine takes DeepSeek's own, whose table covers the scaled context
+    // (vLLM models/deepseek_v2.py: `rope_type` that is not "default" becomes "deepseek_yarn").
+    if let (true, Family::Deepseek, Some(rope)) = (scaled, model.family, rope) {
+        let of = |key: &str| rope.get(key).and_then(Value::as_f64).filter(|n| n.is_finite() && *n > 0.0);
+        if let (Some(original), Some(factor)) = (of("original_max_position_embeddings"), of("factor")) {
+            made.positions = (original * factor).min(LONGEST as f64) as u64;
+        }
+    }
+    vec![made]
 }
 
 /// Gemma: one table for windows and one for full layers, each with its own setting.

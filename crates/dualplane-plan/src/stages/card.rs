@@ -1,9 +1,10 @@
 //! VRAM of the tightest GPU at each stage, against the card and against what the engine asks for.
 
 use super::lines::out_of_memory;
-use super::{Fault, Peak, Step};
+use super::{Fault, Peak, Step, pod};
 use crate::engines::vllm::pool;
 use crate::gpu::Gpu;
+use crate::host::HostReport;
 use crate::launch::{CommandLine, Launch};
 use crate::outcome::{Plan, Verdict};
 use crate::quantity::Quantity;
@@ -124,8 +125,22 @@ impl Used {
     }
 }
 
+/// What stands beside the engine's VRAM in a pool that the card shares with its host: the pod's RAM, and the host's own use
+/// where the free memory was not measured.
+fn beside(line: &CommandLine, gpu: &Gpu, host: &HostReport, step: Step) -> Quantity {
+    let Some(own) = gpu.host_use else { return Quantity::default() };
+    let own = if line.launch.free_gpu_bytes.is_some() { Quantity::default() } else { own };
+    own + pod::at(host, step)
+}
+
 /// Where the card is full, or the engine says no.
-pub(super) fn faults(line: &CommandLine, gpu: &Gpu, plan: &Plan, used: &Used) -> Vec<Fault> {
+pub(super) fn faults(
+    line: &CommandLine,
+    gpu: &Gpu,
+    plan: &Plan,
+    used: &Used,
+    host: &HostReport,
+) -> Vec<Fault> {
     let l = &line.launch;
     let free = l.free_gpu_bytes.unwrap_or(gpu.total_bytes).min(gpu.total_bytes);
     let slice = gpu.name.contains(':');
@@ -133,15 +148,27 @@ pub(super) fn faults(line: &CommandLine, gpu: &Gpu, plan: &Plan, used: &Used) ->
     let mut out = Vec::new();
     let mut peak = Peak::default();
     let measured = l.available_kv_bytes.is_some();
-    for step in [Step::Load, Step::Repack, Step::Profile, Step::KvCache, Step::Graphs, Step::WarmUp] {
-        let need = used.at(step);
+    let steps = [Step::Load, Step::Repack, Step::Profile, Step::KvCache, Step::Graphs, Step::WarmUp];
+    let traffic = gpu.host_use.map(|_| Step::Traffic);
+    for step in steps.into_iter().chain(traffic) {
+        let other = beside(line, gpu, host, step);
+        let need = used.at(step) + other;
         // A pool that was printed was allocated: what came before it held.
         if !used.has(step) || measured && step < Step::Graphs {
             continue;
         }
         let Some(verdict) = peak.reaches(need, free) else { continue };
+        let shared = if gpu.host_use.is_some() {
+            format!(
+                ", with {} to {} of RAM in the same pool: the kernel may kill first",
+                Bytes(other.low),
+                Bytes(other.high)
+            )
+        } else {
+            String::new()
+        };
         let why = format!(
-            "{} to {} are needed here{}, and {} GiB are {}",
+            "{} to {} are needed here{}{shared}, and {} GiB are {}",
             Bytes(need.low),
             Bytes(need.high),
             parts(step, used),
@@ -160,7 +187,7 @@ pub(super) fn faults(line: &CommandLine, gpu: &Gpu, plan: &Plan, used: &Used) ->
             .map_or_else(|| out_of_memory(line, gpu), |r| r.message.clone());
         out.push(Fault::new(step, class, verdict, text, why));
     }
-    out.extend(start(line, gpu, plan));
+    out.extend(start(line, gpu, plan, host));
     out.extend(engine(line, plan, out_of));
     out
 }
@@ -186,7 +213,8 @@ fn two(bytes: u64) -> String {
 }
 
 /// vLLM looks at what is free once its own context is there: a share of 0.99 or 1.0 leaves no room for that.
-fn start(line: &CommandLine, gpu: &Gpu, plan: &Plan) -> Option<Fault> {
+/// In a pool that it shares with the host, what the processes and the host take is not free either.
+fn start(line: &CommandLine, gpu: &Gpu, plan: &Plan, host: &HostReport) -> Option<Fault> {
     let l = &line.launch;
     if l.engine != EngineKind::Vllm || !pool::checks(l) || l.kv_cache_memory_bytes.is_some() {
         return None;
@@ -198,7 +226,7 @@ fn start(line: &CommandLine, gpu: &Gpu, plan: &Plan) -> Option<Fault> {
         let launch = Launch { free_gpu_bytes: Some(free), ..l.clone() };
         pool::check(&launch, gpu, requested, utilisation)?.refusal.map(|r| r.message)
     };
-    let own = context(line);
+    let own = context(line) + beside(line, gpu, host, Step::Context);
     if let Some(free) = l.free_gpu_bytes {
         if let Some(text) = said(free) {
             let why = format!("{} are free, and the engine asks for {}", Bytes(free), Bytes(requested));
@@ -218,9 +246,14 @@ fn start(line: &CommandLine, gpu: &Gpu, plan: &Plan) -> Option<Fault> {
     };
     let left = if verdict == Verdict::Refused { own.expected } else { own.high };
     let text = said(free.saturating_sub(left))?;
+    let takes = if gpu.host_use.is_some() {
+        "the host, the engine's processes and its context take"
+    } else {
+        "the engine's own context takes"
+    };
     let why = format!(
-        "--gpu-memory-utilization {utilisation:?} asks for {} of {}, and the engine's own context takes {} to {} before it \
-         looks; a display takes more",
+        "--gpu-memory-utilization {utilisation:?} asks for {} of {}, and {takes} {} to {} before it looks; a display takes \
+         more",
         Bytes(requested),
         Bytes(free),
         Bytes(own.low),

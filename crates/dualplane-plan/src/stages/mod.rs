@@ -144,7 +144,7 @@ pub fn stages(line: &CommandLine, gpu: &Gpu, plan: Option<&Plan>, host: &HostRep
     let used = plan.filter(|_| !gpu.is_cpu()).map(|p| card::Used::of(line, p));
     let mut faults = pod::faults(line, host);
     if let (Some(plan), Some(used)) = (plan, &used) {
-        faults.extend(card::faults(line, gpu, plan, used));
+        faults.extend(card::faults(line, gpu, plan, used, host));
     } else if let Some(plan) = plan {
         faults.extend(card::engine(line, plan, Class::KvCacheCapacity));
     }

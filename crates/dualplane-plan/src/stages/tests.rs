@@ -51,6 +51,27 @@ fn weights_larger_than_the_card_end_in_torch_while_they_load() {
 }
 
 #[test]
+fn a_pool_that_the_host_shares_holds_both() {
+    let at = |share: &str| {
+        let s =
+            of(&format!("vllm serve Qwen/Qwen3-8B --gpu-memory-utilization {share}"), "DGX Spark", |_| {});
+        end(&s).map(|e| (e.0, e.1, e.2))
+    };
+    // What machines of this kind had free before a start: 101.3 to 114.5 of 121.69 GiB.
+    assert_eq!(at("0.97"), Some((Step::Context, Class::GpuCapacityConflict, Verdict::Refused)));
+    assert_eq!(at("0.92"), Some((Step::Context, Class::GpuCapacityConflict, Verdict::Uncertain)));
+    assert_eq!(at("0.75"), None);
+    // Measured, the host's own use is known.
+    let s = of("vllm serve Qwen/Qwen3-8B --gpu-memory-utilization 0.85", "GB10", |l| {
+        l.launch.free_gpu_bytes = Some(115 * GIB);
+    });
+    assert_eq!(end(&s), None);
+    // The share alone would fit, the pod's RAM beside it does not.
+    let s = of("vllm serve Qwen/Qwen3-8B --max-model-len 4096", "Jetson Orin NX", |_| {});
+    assert_eq!(end(&s).map(|e| e.2), Some(Verdict::Refused));
+}
+
+#[test]
 fn a_share_that_leaves_no_room_for_the_context() {
     let at = |share: &str| {
         let s =

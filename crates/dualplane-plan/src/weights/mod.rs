@@ -131,7 +131,7 @@ pub(crate) fn workspace_of(
 }
 
 /// Whether positions have three dimensions: the rotary settings say how the elements are shared among them.
-fn mrope(model: &Model) -> bool {
+pub(crate) fn mrope(model: &Model) -> bool {
     ["rope_parameters", "rope_scaling"]
         .iter()
         .filter_map(|k| model.text.get(k))

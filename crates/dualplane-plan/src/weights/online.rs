@@ -76,6 +76,7 @@ mod tests {
             device_name: "H100".into(),
             total_bytes: 80 << 30,
             capability: (9, 0),
+            host_use: None,
         };
         let weights = |quantization: Option<&str>| {
             let launch = Launch { quantization: quantization.map(str::to_owned), ..Launch::default() };

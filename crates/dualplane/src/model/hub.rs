@@ -40,6 +40,7 @@ pub(super) fn read(id: &str) -> Result<(Texts, String), Failure> {
         hf_quant_config: get("hf_quant_config.json")?,
         safetensors_index: get("model.safetensors.index.json")?,
         files: Checkpoint::default(),
+        named: false,
     };
     Ok((texts, address))
 }

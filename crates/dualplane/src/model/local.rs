@@ -38,6 +38,7 @@ pub(super) fn read(path: &Path) -> Result<Texts, Failure> {
         hf_quant_config: quant,
         safetensors_index: if own { beside("model.safetensors.index.json")? } else { None },
         files: if own { weights(&dir) } else { Checkpoint::default() },
+        named: false,
     })
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Texts {
     hf_quant_config: Option<String>,
     safetensors_index: Option<String>,
     files: Checkpoint,
+    /// Its quantisation is told by its name only.
+    named: bool,
 }
 
 /// Reads the model that `id` names.
@@ -43,7 +45,10 @@ pub(crate) fn load(id: &str, online: bool, overrides: &Map<String, Value>) -> Re
         merge(&mut config, &Value::Object(overrides.clone()));
         texts.config = config.to_string();
     }
-    let model = Model::read(&texts.model())?;
+    let mut model = Model::read(&texts.model())?;
+    if texts.named {
+        model.quantized_as_named();
+    }
     Ok(Named { id: id.into(), source, model, gguf: None, files: texts.files })
 }
 
@@ -93,6 +98,7 @@ fn texts(id: &str, online: bool) -> Result<(Texts, String), Failure> {
             let texts = Texts {
                 config: s.config,
                 hf_quant_config: s.hf_quant_config.map(Into::into),
+                named: true,
                 ..Texts::default()
             };
             let source = format!(
@@ -106,6 +112,7 @@ fn texts(id: &str, online: bool) -> Result<(Texts, String), Failure> {
     let texts = Texts {
         config: entry.config.into(),
         hf_quant_config: entry.hf_quant_config.map(Into::into),
+        named: catalogue::is_copy(id, entry),
         ..Texts::default()
     };
     let of = revision.map_or_else(String::new, |r| format!("; revision {r} was not read"));

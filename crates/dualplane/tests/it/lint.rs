@@ -35,7 +35,7 @@ fn findings_name_the_object_the_line_and_the_value() {
     assert_eq!(code(&o), 18, "{text}");
     for words in [
         "-:12: error: Pod serving/llm, container server  [memory-limit-in-bytes]",
-        "fix: set resources.limits.memory to 32Gi",
+        "fix: write its unit: 32Gi or 32Mi",
         "-:6: warning: Pod serving/llm  [host-ipc]",
         "checked 1 object in 1 file, found 1 error, 2 warnings and 0 notes",
     ] {
@@ -210,6 +210,9 @@ fn broken_input_costs_only_itself() {
         "{}",
         stdout(&o)
     );
+    // A chart alone was asked for, and nothing of it was checked.
+    let o = run(&["lint", d.path().join("chart").to_str().unwrap()]);
+    assert!(code(&o) == 3 && stdout(&o).contains("helm template"), "{} {}", code(&o), stdout(&o));
     for hostile in [
         "[".repeat(100_000).into_bytes(),
         b"\xff\xfe\x00".to_vec(),
@@ -228,6 +231,32 @@ fn broken_input_costs_only_itself() {
     assert_eq!(v["findings"][2]["pointer"], "/items/2/spec/hostIPC");
 }
 
+/// Rules look at servers that they know; what else asks for a GPU is named, so that silence is no all-clear.
+#[test]
+fn a_gpu_without_a_known_engine_is_said() {
+    let own = BAD.replace("vllm/vllm-openai", "registry.example/own-server");
+    let o = piped(&["lint", "-", "-o", "json"], own.as_bytes());
+    let v: Value = serde_json::from_str(&stdout(&o)).unwrap();
+    follows(&v, "lint");
+    assert_eq!((code(&o), v["findings"].as_array().unwrap().len()), (0, 0), "{v}");
+    let said = v["remarks"][0].as_str().unwrap();
+    assert!(said.contains("1 container asks for a GPU") && said.contains("own-server"), "{said}");
+    let proxied = BAD.replace("vllm/vllm-openai", "proxy.example/router/vllm/vllm-openai");
+    assert_eq!(code(&piped(&["lint", "-"], proxied.as_bytes())), 18);
+}
+
+/// Notes never push errors out of the count or the list.
+#[test]
+fn errors_behind_many_notes_are_counted_and_listed() {
+    let note = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: s, image: 'vllm/vllm-openai:v0.11.2', resources: {limits: {memory: 32Gi, nvidia.com/gpu: 1}}}]}\n";
+    let text = format!("{}---\n{BAD}", note.repeat(4_000));
+    let o = piped(&["lint", "-", "--severity", "note"], text.as_bytes());
+    let said = stdout(&o);
+    let last = said.split("checked ").last().unwrap();
+    assert!(code(&o) == 18 && last.contains("found 1 error,") && last.contains("are not listed"), "{last}");
+    assert!(said.contains("[memory-limit-in-bytes]"), "{last}");
+}
+
 /// Manifests of this repository and good manifests of each engine have nothing that fails.
 #[test]
 fn good_manifests_have_no_findings() {
@@ -235,7 +264,12 @@ fn good_manifests_have_no_findings() {
         let o = run(&["lint", root().join(path).to_str().unwrap(), "--severity", "note"]);
         assert_eq!(code(&o), 0, "{path}: {}{}", stdout(&o), stderr(&o));
         assert!(stdout(&o).contains("found 0 errors, 0 warnings and 0 notes"), "{path}: {}", stdout(&o));
+        // Nothing of them is passed over.
+        assert!(!stdout(&o).contains("no rule looked there"), "{path}: {}", stdout(&o));
     }
+    let o = run(&["lint", root().join("testdata/manifests").to_str().unwrap(), "-o", "json"]);
+    let all: Value = serde_json::from_str(&stdout(&o)).unwrap();
+    assert!(all["summary"]["objects"].as_u64() >= Some(60), "{}", all["summary"]);
 }
 
 /// `EXPECTORATE=overwrite cargo test -p dualplane --test it lint` writes the chart's policies anew.

@@ -137,6 +137,65 @@ fn saved_answers_are_read_and_a_peak_at_the_limit_is_only_a_next_try() {
     assert!(!text.contains('\u{1b}'), "{text:?}");
 }
 
+/// A report of `measure`, of ten minutes under a load that is known.
+fn report() -> Value {
+    let mut run = json!({
+        "name": "1", "load": {"mode": "closed", "concurrency": 16}, "start_seconds": 60.0, "measured_seconds": 540.0,
+        "host": {"start_up_bytes": 12 * (1_u64 << 30), "steady_bytes": 9 * (1_u64 << 30), "peak_bytes": 12 * (1_u64 << 30),
+                 "limit_bytes": 16 * (1_u64 << 30), "without_page_cache": true},
+        "vram": {"start_up_bytes": 60 * (1_u64 << 30), "steady_bytes": 70 * (1_u64 << 30), "peak_bytes": 72 * (1_u64 << 30),
+                 "limit_bytes": 80 * (1_u64 << 30), "without_page_cache": true},
+        "host_split": {"anon_bytes": 8 * (1_u64 << 30), "shmem_bytes": 4 * (1_u64 << 30), "file_bytes": 1 << 30, "pinned_bytes": 2 * (1_u64 << 30)},
+        "use": {"cpu_cores": 3.2},
+    });
+    run["restarts"] = json!([]);
+    json!({
+        "schema": "dualplane.measure/v1", "tool": {"name": "dualplane", "version": "0.1.0"},
+        "subject": {"engine": "vllm", "workload": "serving/deploy/llm", "command": [], "environment": []},
+        "hardware": {}, "runs": [run],
+    })
+}
+
+#[test]
+fn a_report_of_measure_gives_six_numbers_and_a_patch_for_a_container_that_is_named() {
+    let d = dir(&[("measure.json", report().to_string().as_bytes())]);
+    let path = d.path().join("measure.json").to_str().unwrap().to_owned();
+    let of = |more: &[&str]| run(&[&["resources", &path][..], more].concat());
+    let v: Value = serde_json::from_str(&stdout(&of(&["-o", "json"]))).unwrap();
+    follows(&v, "resources");
+    let c = &v["containers"][0];
+    let gib = |v: &Value| v.as_f64().unwrap_or_else(|| panic!("{c}")) / GIB;
+    assert_eq!(
+        [gib(&c["ram"]["start_up_bytes"]), gib(&c["ram"]["steady_bytes"]), gib(&c["ram"]["peak_bytes"])],
+        [12.0, 9.0, 12.0]
+    );
+    assert_eq!(
+        [gib(&c["vram"]["start_up_bytes"]), gib(&c["vram"]["steady_bytes"]), gib(&c["vram"]["peak_bytes"])],
+        [60.0, 70.0, 72.0]
+    );
+    assert_eq!((gib(&c["set"]["memory_bytes"]), gib(&c["most"]["pinned_bytes"])), (14.0, 2.0));
+    let text = stdout(&of(&[])).split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "serving/deploy/llm, engine vllm 1 start in 10 minutes",
+        "closed, 16 at the same time",
+        "requests.cpu 3200m",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let o = of(&["-o", "patch"]);
+    assert!(code(&o) == 2 && stderr(&o).contains("add -c NAME"), "{}", stderr(&o));
+    let patch: Value = serde_json::from_str(&stdout(&of(&["-o", "patch", "-c", "server"]))).unwrap();
+    assert_eq!(patch["spec"]["template"]["spec"]["containers"][0]["name"], "server");
+    // One that contradicts itself, or of another version, is not used.
+    for (key, value) in [("schema", json!("dualplane.measure/v9")), ("runs", json!([]))] {
+        let mut bad = report();
+        bad[key] = value;
+        std::fs::write(&path, bad.to_string()).unwrap();
+        let o = of(&[]);
+        assert!(code(&o) == 2 && stderr(&o).contains("measure.json"), "{key}: {} {}", code(&o), stderr(&o));
+    }
+}
+
 #[test]
 fn what_cannot_be_sized_is_answered_with_what_to_do() {
     let d = dir(&[("server.log", b"hello\n"), ("empty.json", b"{\"data\": {\"result\": []}}")]);

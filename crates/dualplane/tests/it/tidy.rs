@@ -74,12 +74,8 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
     let meta: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
     let layer = |name: &str| match name {
         "dualplane-base" | "dualplane-grams" | "dualplane-stats" => 0,
-        "dualplane-admission"
-        | "dualplane-alerts"
-        | "dualplane-engines"
-        | "dualplane-gate"
-        | "dualplane-resources" => 1,
-        "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" => 2,
+        "dualplane-admission" | "dualplane-alerts" | "dualplane-engines" | "dualplane-gate" => 1,
+        "dualplane-core" | "dualplane-dashboards" | "dualplane-plan" | "dualplane-resources" => 2,
         "dualplane-input" | "dualplane-report" => 3,
         "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,
         "dualplane-agent" | "dualplane-guard" => 5,

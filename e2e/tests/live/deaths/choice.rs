@@ -7,13 +7,13 @@ use super::pods::Death;
 /// Of a run that asks for nothing else. The whole table takes minutes.
 const SAMPLE: usize = 20;
 
-pub struct Choice {
-    pub deaths: Vec<Death>,
-    pub whole: bool,
+pub(super) struct Choice {
+    pub(super) deaths: Vec<Death>,
+    pub(super) whole: bool,
 }
 
 /// `$DEATHS` is `all`, or parts of names; without it a sample by `$DEATHS_SEED`, which else is the commit's.
-pub fn choice(table: Vec<Death>) -> Choice {
+pub(super) fn choice(table: Vec<Death>) -> Choice {
     let of = table.len();
     match std::env::var("DEATHS").as_deref() {
         Ok("all") => {
@@ -27,7 +27,7 @@ pub fn choice(table: Vec<Death>) -> Choice {
             Choice { deaths, whole: false }
         }
         Err(_) => {
-            let seed = std::env::var("DEATHS_SEED").unwrap_or_else(|_| commit());
+            let seed = seed();
             let deaths = drawn(table, &seed);
             let names: Vec<&str> = deaths.iter().map(|d| d.name.as_str()).collect();
             say(&format!(
@@ -38,6 +38,11 @@ pub fn choice(table: Vec<Death>) -> Choice {
             Choice { deaths, whole: false }
         }
     }
+}
+
+/// `$DEATHS_SEED`, else the commit's.
+pub(crate) fn seed() -> String {
+    std::env::var("DEATHS_SEED").unwrap_or_else(|_| commit())
 }
 
 /// The commit that is tested: two runs of it die the same deaths, the next one others.
@@ -51,7 +56,7 @@ fn commit() -> String {
 }
 
 /// FNV-1a: a name's place in the order that the seed gives.
-fn place(seed: &str, name: &str) -> u64 {
+pub(crate) fn place(seed: &str, name: &str) -> u64 {
     let bytes = seed.bytes().chain([0]).chain(name.bytes());
     let hash =
         bytes.fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
@@ -68,6 +73,6 @@ fn drawn(mut table: Vec<Death>, seed: &str) -> Vec<Death> {
 }
 
 /// Past the test harness, which keeps the output of a test that passes: which deaths were drawn belongs to the result.
-pub fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -2,7 +2,7 @@
 //! judged alike and right, and no Event stands on a pod that nothing of the kind happened to. The table is `e2e/deaths`.
 
 mod burst;
-mod choice;
+pub(crate) mod choice;
 mod course;
 mod judged;
 mod kernel;

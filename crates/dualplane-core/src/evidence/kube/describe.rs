@@ -247,6 +247,7 @@ fn events(bundle: &mut Bundle, body: &[&str], first: u64, file: &str, object: (&
             message: message.to_owned(),
             warning: kind == "Warning",
             object: (object.0.to_owned(), object.1.to_owned(), String::new()),
+            namespace: String::new(),
             container: container_in(message),
             first: None,
             last: None,

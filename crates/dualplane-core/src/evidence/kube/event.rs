@@ -34,6 +34,7 @@ pub(super) fn event(v: &Value, file: &str, lines: &LineIndex<'_>) -> Event {
             str_at(v, &format!("{object}/name")).to_owned(),
             str_at(v, &format!("{object}/uid")).to_owned(),
         ),
+        namespace: str_at(v, &format!("{object}/namespace")).to_owned(),
         container: field.split_once('{').and_then(|(_, c)| c.split_once('}')).map(|(c, _)| c.to_owned()),
         first,
         last: last.iter().find_map(|p| time_at(v, p)).or(first),

@@ -57,7 +57,7 @@ struct List<'b> {
     items: bool,
 }
 
-type Key = ((String, String, String), String, String);
+type Key = ((String, String, String), String, String, String);
 
 impl<'de> DeserializeSeed<'de> for &mut List<'_> {
     type Value = ();
@@ -126,7 +126,8 @@ impl List<'_> {
             return;
         }
         let Some(event) = self.bundle.events.pop() else { return };
-        let key = (event.object.clone(), event.reason.clone(), event.message.clone());
+        let key =
+            (event.object.clone(), event.namespace.clone(), event.reason.clone(), event.message.clone());
         match self.seen.get(&key) {
             Some(i) => {
                 if let Some(old) = self.bundle.events.get_mut(*i) {

@@ -282,6 +282,8 @@ pub struct Event {
     pub warning: bool,
     /// Kind, name and UID of the object it is about.
     pub object: (String, String, String),
+    /// Namespace of that object; empty where it is not told.
+    pub namespace: String,
     /// Container, from the field path.
     pub container: Option<String>,
     /// First and last time.

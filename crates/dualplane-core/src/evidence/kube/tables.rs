@@ -226,6 +226,7 @@ fn event<'a>(bundle: &mut Bundle, get: &impl Fn(&str) -> &'a str, line: u64, fil
         message: message.to_owned(),
         warning: kind != "Normal",
         object: (kind_name.to_owned(), name.to_owned(), String::new()),
+        namespace: get("NAMESPACE").to_owned(),
         container: field.map(|(c, _)| c.to_owned()).or_else(|| container_in(message)),
         first: None,
         last: None,

@@ -96,6 +96,7 @@ pub(super) fn event(line: &str, number: u64, file: &str) -> Option<Event> {
         message: message.to_owned(),
         warning: kind == "Warning",
         object,
+        namespace: String::new(),
         container: describe::container_in(message),
         first: None,
         last: None,

@@ -128,7 +128,9 @@ fn oom_counted(bundle: &Bundle, of: impl Fn(&&Sample) -> bool) -> Option<&Sample
 }
 
 fn names(s: &Sample, pod: &Pod, container: &Container) -> bool {
-    s.about("pod").is_none_or(|p| p == pod.name) && s.about("container") == Some(&container.name)
+    s.about("pod").is_none_or(|p| p == pod.name)
+        && s.about("namespace").is_none_or(|n| pod.namespace.is_empty() || n == pod.namespace)
+        && s.about("container") == Some(&container.name)
 }
 
 /// The counter of OOM kills in this very container, where it is above zero.

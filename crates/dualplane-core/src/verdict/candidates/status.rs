@@ -38,7 +38,7 @@ pub(super) fn oom_killed(
     }
     let limit = subject.memory_limit;
     let node_oom = ooms.iter().any(|(o, _)| o.constraint == Constraint::Global);
-    let system_oom = bundle.events.iter().find(|e| e.reason == "SystemOOM");
+    let system_oom = bundle.events.iter().find(|e| e.reason == "SystemOOM" && touches(e, subject));
     // Without a limit on the container (or its pod) no cgroup of its own can be exceeded.
     let class = if node_oom || limit.is_none() && system_oom.is_some() {
         Class::HostNodeOom
@@ -98,11 +98,7 @@ pub(super) fn object(hit: &Hit, bundle: &Bundle, facts: &Facts, subject: &Subjec
         if !subject.concerned_by(e, bundle) {
             return;
         }
-        // A node's distress counts where it touches this pod's death: its node, and near in time.
-        if e.object.0 == "Node" && subject.node.as_ref().is_some_and(|n| *n != e.object.1) {
-            return;
-        }
-        if e.object.0 == "Node" && !node_event_matters(e, subject) {
+        if !touches(e, subject) {
             return;
         }
     }
@@ -116,6 +112,15 @@ pub(super) fn object(hit: &Hit, bundle: &Bundle, facts: &Facts, subject: &Subjec
     c.phase = if hit.phase == Phase::Unknown { end_phase(facts) } else { hit.phase };
     c.supports = vec![Cited::of(crate::text::shorten(&hit.text, 240), hit)];
     all.push(c);
+}
+
+/// A node's distress counts where it touches this pod's death: its node, and near in time.
+fn touches(event: &crate::evidence::Event, subject: &Subject) -> bool {
+    if event.object.0 != "Node" {
+        return true;
+    }
+    let elsewhere = |n: &String| !n.is_empty() && !event.object.1.is_empty() && *n != event.object.1;
+    !subject.node.as_ref().is_some_and(elsewhere) && node_event_matters(event, subject)
 }
 
 /// A node-level event without the death of this pod near it is somebody else's trouble.

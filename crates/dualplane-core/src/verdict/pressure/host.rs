@@ -4,6 +4,8 @@
 //! cache in use, which is dropped before anything is killed: where the cgroup's statistics tell, only anonymous, shared
 //! and locked memory is held against the limit.
 
+use dualplane_base::cgroup_path::container_id;
+
 use super::growth::{self, Point};
 use super::living::Living;
 use super::thresholds::{HOST_HIGH, HOST_NEAR};
@@ -33,7 +35,7 @@ pub(super) fn readings(bundle: &Bundle, subject: &Subject, living: &[Living]) ->
         .collect();
     let mut out: Vec<Reading> = living
         .iter()
-        .filter_map(|c| of_series(bundle, subject, c).or_else(|| of_top(bundle, subject, c, living)))
+        .filter_map(|c| of_series(bundle, subject, c, living).or_else(|| of_top(bundle, subject, c, living)))
         .collect();
     // A cgroup does not name its container: it speaks for the only one, or for the subject's.
     let own = living.iter().find(|l| l.name == subject.container).or(living.first());
@@ -98,17 +100,21 @@ fn what(c: &Living) -> String {
 }
 
 /// The latest sample of the container's working set, and how it grew.
-fn of_series(bundle: &Bundle, subject: &Subject, c: &Living) -> Option<Reading> {
+fn of_series(bundle: &Bundle, subject: &Subject, c: &Living, living: &[Living]) -> Option<Reading> {
     let only = only_pod(bundle, WORKING_SET);
-    let mine = |s: &&Sample| {
+    let ours = |s: &&Sample| of_pod(s, subject, only) && s.value.is_finite() && c.covers(s.stamp);
+    let of_container = |s: &&Sample| {
         let container = s.about("container").filter(|n| *n != "POD");
-        of_pod(s, subject, only)
-            && container.is_some_and(|n| c.name.as_deref().is_none_or(|own| own == n))
-            && s.value.is_finite()
-            && c.covers(s.stamp)
+        ours(s) && container.is_some_and(|n| c.name.as_deref().is_none_or(|own| own == n))
     };
-    let samples = bundle.metrics.iter().filter(|s| s.name == WORKING_SET).filter(mine);
-    let mut series = by_series(samples);
+    // cAdvisor that does not reach the runtime names no container: what it tells of the pod is then of its only one.
+    let of_sum = |s: &&Sample| {
+        ours(s) && s.about("container").is_none() && s.label("id").is_none_or(|id| container_id(id).is_none())
+    };
+    let sets = || bundle.metrics.iter().filter(|s| s.name == WORKING_SET);
+    let named = sets().any(|s| ours(&s) && s.about("container").is_some_and(|n| n != "POD"));
+    let mine = |s: &&Sample| if named || living.len() > 1 { of_container(s) } else { of_sum(s) };
+    let mut series = by_series(sets().filter(mine));
     // Without an object the container with the largest use is meant.
     series.sort_by(|a, b| last(b).total_cmp(&last(a)));
     let mut series = series.into_iter().next()?;
@@ -127,7 +133,8 @@ fn of_series(bundle: &Bundle, subject: &Subject, c: &Living) -> Option<Reading> 
     let used = Bytes::from_f64(latest.value);
     let points: Vec<Point> =
         series.iter().filter_map(|s| Some((s.stamp?, Bytes::from_f64(s.value), place(s)))).collect();
-    let named = Living { name: latest.about("container").map(str::to_owned), ..c.clone() };
+    let name = latest.about("container").map(str::to_owned).or_else(|| c.name.clone());
+    let named = Living { name, ..c.clone() };
     let share = used.share_of(limit);
     let reading = Reading {
         plane: Plane::Host,

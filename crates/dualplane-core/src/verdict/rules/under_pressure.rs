@@ -244,6 +244,48 @@ mod tests {
         assert!(v.pressure.is_none(), "{:#?}", v.pressure);
     }
 
+    /// As cAdvisor tells where it does not reach the container runtime: of the pod, and of each container by its id alone.
+    #[test]
+    fn the_sum_of_a_pod_is_of_its_only_container() {
+        let id = "c0ffee42".repeat(8);
+        let row = |labels: &str, bytes: u64| {
+            format!("container_memory_working_set_bytes{{{labels}}} {bytes} 1795171800000\n")
+        };
+        let sum = |bytes| {
+            row(r#"container="",id="/kubepods/burstable/pod1-2",namespace="serve",pod="llm-0""#, bytes)
+                + &row(
+                    &format!(r#"container="",id="/kubepods/burstable/pod1-2/{id}",namespace="",pod="""#),
+                    68_000_000_000,
+                )
+                + &row(
+                    r#"container="",id="/kubepods/burstable/pod7",namespace="serve",pod="llm-1""#,
+                    68_000_000_000,
+                )
+        };
+        let judged_with = |text: String| judged(&[lives(), file("m.prom", &text)]);
+        assert_eq!(judged_with(sum(66_000_000_000)).decided_by, RULE.id);
+        let low = judged_with(sum(20_000_000_000));
+        assert_eq!(low.pressure.unwrap().worst(Plane::Host).unwrap().level, Level::Normal);
+        // Where a container is named, the sum is not asked: it holds the neighbours as well.
+        let named = row(r#"container="vllm",namespace="serve",pod="llm-0""#, 20_000_000_000);
+        let named = judged_with(sum(66_000_000_000) + &named);
+        assert_eq!(named.pressure.unwrap().worst(Plane::Host).unwrap().level, Level::Normal);
+        // Of two that run nobody knows whose it is.
+        let two = pod_with(0, "", |p| {
+            p["status"]["containerStatuses"][0]["state"] =
+                json!({"running": {"startedAt": "2026-11-20T10:30:10Z"}});
+            p["status"]["containerStatuses"][0]["lastState"] = json!({});
+            for list in ["/spec/containers", "/status/containerStatuses"] {
+                let list = p.pointer_mut(list).unwrap().as_array_mut().unwrap();
+                let mut other = list[0].clone();
+                other["name"] = "proxy".into();
+                list.push(other);
+            }
+        });
+        let two = judged(&[two, file("m.prom", &sum(66_000_000_000))]);
+        assert!(two.pressure.is_none_or(|p| p.worst(Plane::Host).is_none()));
+    }
+
     #[test]
     fn a_quiet_log_beside_it_does_not_make_it_healthy() {
         holds(&RULE, &[lives(), top("62915Mi"), log("INFO: Started server process [1]\n")]);

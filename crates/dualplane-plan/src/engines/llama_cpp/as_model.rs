@@ -42,6 +42,7 @@ impl Gguf {
             family: Family::Decoder,
             traits: &GUESS,
             estimated: None,
+            quantized_by_name: false,
             model_type: facts.architecture.clone(),
             hidden_size: facts.hidden,
             vocab_size: facts.vocab,

@@ -28,7 +28,13 @@ const LLAMA_8B: &str = r#"{"architectures": ["LlamaForCausalLM"], "model_type": 
     "vocab_size": 128256, "max_position_embeddings": 131072, "tie_word_embeddings": false, "torch_dtype": "bfloat16"}"#;
 
 fn card(gib: u64) -> Gpu {
-    Gpu { name: "card".into(), device_name: "card".into(), total_bytes: gib * GIB, capability: (8, 9) }
+    Gpu {
+        name: "card".into(),
+        device_name: "card".into(),
+        total_bytes: gib * GIB,
+        capability: (8, 9),
+        host_use: None,
+    }
 }
 
 fn model(config: &str) -> Model {

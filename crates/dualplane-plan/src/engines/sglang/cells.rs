@@ -46,6 +46,8 @@ pub(crate) fn dtype(
     let asked = match launch.kv_cache_dtype.as_str() {
         // Sparse attention reads 8 bits on Blackwell (0.5.9 server_args.py `_set_default_nsa_kv_cache_dtype`).
         "auto" if sparse && gpu.capability.0 >= 10 => "fp8_e4m3",
+        // Elsewhere in 16 bits, whatever ModelOpt's file says (0.5.23 arg_groups/overrides.py `_dsa_kv_cache_dtype_default`).
+        "auto" if sparse && launch.version >= Version(0, 5, 23) => "bfloat16",
         // Only ModelOpt's own file says it to the engine (0.5.23 mem_cache/kv_cache_dtype.py).
         "auto" if declared(model) && launch.version >= Version(0, 5, 23) => "fp8_e4m3",
         "auto" => served.as_str(),

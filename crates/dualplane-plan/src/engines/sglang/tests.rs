@@ -21,6 +21,7 @@ fn card(gib: f64, capability: (u32, u32)) -> Gpu {
         device_name: "card".into(),
         total_bytes: (gib * GIB as f64) as u64,
         capability,
+        host_use: None,
     }
 }
 

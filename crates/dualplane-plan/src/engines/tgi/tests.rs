@@ -22,6 +22,7 @@ fn run(config: &str, args: &str, version: (u32, u32, u32), gib: f64) -> Plan {
         device_name: "card".into(),
         total_bytes: (gib * GIB as f64) as u64,
         capability: (8, 6),
+        host_use: None,
     };
     let model = Model::read(&ModelFiles { config, ..ModelFiles::default() }).unwrap();
     plan(&model, &line, &gpu).unwrap()
@@ -69,7 +70,13 @@ fn more_memory_never_holds_less_and_wrong_flags_are_named() {
         last = tokens;
     }
     let model = Model::read(&ModelFiles { config: LLAMA_8B, ..ModelFiles::default() }).unwrap();
-    let gpu = Gpu { name: "c".into(), device_name: "c".into(), total_bytes: 24 * GIB, capability: (8, 6) };
+    let gpu = Gpu {
+        name: "c".into(),
+        device_name: "c".into(),
+        total_bytes: 24 * GIB,
+        capability: (8, 6),
+        host_use: None,
+    };
     for (args, flag) in [
         ("--kv-cache-dtype fp8", "--kv-cache-dtype"),
         ("--cuda-memory-fraction 1.5", "--cuda-memory-fraction"),

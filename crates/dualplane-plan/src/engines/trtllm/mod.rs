@@ -43,7 +43,7 @@ pub(crate) fn plan(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, Pl
     if !block.is_power_of_two() {
         return Err(PlanError::contradiction("tokens_per_block", format!("{block} is no power of two")));
     }
-    let shapes = Shapes::new(model, launch, gpu, launch.tp)?;
+    let shapes = Shapes::new(model, launch, gpu, launch.tp, launch.tp)?;
     let kv = rows(model, launch, &shapes)?;
     let (stage, of_stage) = shapes.fullest();
     let weights = Quantity::within(of_stage.total(), shapes.band);

@@ -19,6 +19,7 @@ fn card(gib: f64) -> Gpu {
         device_name: "card".into(),
         total_bytes: (gib * GIB as f64) as u64,
         capability: (9, 0),
+        host_use: None,
     }
 }
 

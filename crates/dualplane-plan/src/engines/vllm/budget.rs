@@ -5,7 +5,7 @@ use crate::engines::vllm::pool::{self, Blocks};
 use crate::engines::vllm::prepare::Prepared;
 use crate::gpu::Gpu;
 use crate::launch::Launch;
-use crate::model::{Attention, Family, Model};
+use crate::model::{Attention, Family, Model, NAMED_QUANTIZATION};
 use crate::outcome::{GpuPlan, KvGroup, KvPlan, Plan, PlanError, Resolved, TensorClass, Verdict};
 use crate::quantity::{Plane, Quantity, Term, Unknown};
 use crate::weights::Stage;
@@ -133,7 +133,8 @@ impl Prepared {
     fn weights(&self, model: &Model, stage: usize, bytes: u64) -> Quantity {
         if model.estimated.is_none() {
             let guessed = self.stages.get(stage).map_or(0, Stage::guessed);
-            let half = guessed as f64 * GUESSED_ENCODER + bytes as f64 * WEIGHTS_BAND;
+            let named = if model.quantized_by_name { NAMED_QUANTIZATION } else { WEIGHTS_BAND };
+            let half = guessed as f64 * GUESSED_ENCODER + bytes as f64 * named;
             return Quantity::around(bytes, half as u64);
         }
         Quantity::within(bytes, GUESSED_WEIGHTS)

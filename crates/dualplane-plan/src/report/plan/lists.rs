@@ -34,14 +34,17 @@ pub fn cards_text(cards: &[Card], style: Style) -> String {
     let mut w = Page::new(style);
     for c in cards {
         let size = match (c.torch_total_gib, c.total_mib) {
-            (Some(gib), _) => format!("{gib:.2} GiB in CUDA"),
-            (None, Some(mib)) => format!("{:.2} GiB by the driver", mib as f64 / 1024.0),
+            (Some(gib), _) => format!("{gib:>7.2} GiB in CUDA"),
+            (None, Some(mib)) => format!("{:>7.2} GiB by the driver", mib as f64 / 1024.0),
             (None, None) => "give --gpu-memory".to_owned(),
         };
-        let slices: Vec<&str> = c.mig.iter().map(|m| m.profile.as_str()).collect();
-        let slices = if slices.is_empty() { String::new() } else { format!("  MIG {}", slices.join(" ")) };
+        let shared = if c.unified_memory { ", shared with the host" } else { "" };
         let capability = c.compute_capability.as_deref().unwrap_or("?");
-        w.wrapped(&format!("{:<18} {capability:<8} {size}{slices}", c.id), "", "    ");
+        w.line(&format!("{:<21} {capability:<8} {size}{shared}", c.id));
+        if !c.mig.is_empty() {
+            let slices: Vec<&str> = c.mig.iter().map(|m| m.profile.as_str()).collect();
+            w.wrapped(&format!("MIG {}", slices.join(" ")), "    ", "    ");
+        }
         if style.verbose {
             w.wrapped(&format!("from {}", c.source), "    ", "    ");
         }

@@ -82,7 +82,9 @@ async fn list(
         // What is being deleted needs no fix.
         if str_at(&object.value, "/metadata/deletionTimestamp").is_empty() {
             report.objects += 1;
-            scan::add(report, linter.object(&object), held);
+            let outcome = linter.object(&object);
+            scan::not_known(report, outcome.not_known.clone());
+            scan::add(report, outcome, held);
         }
         None
     };

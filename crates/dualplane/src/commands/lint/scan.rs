@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use dualplane_lint::read::{Document, Documents, MAX_DOCUMENT, Problem, items, parse};
 use dualplane_lint::report::{Report, Unread};
-use dualplane_lint::{Finding, Linter, Locator, Object, Outcome, Source};
+use dualplane_lint::{Finding, Linter, Locator, Object, Outcome, Severity, Source};
 use serde_json::Value;
 
 use super::walk::walk;
@@ -36,6 +36,7 @@ enum Work {
 struct Given {
     outcomes: Vec<Outcome>,
     kinds: Vec<String>,
+    not_known: Vec<String>,
     unread: Vec<Unread>,
     objects: u64,
     other_documents: u64,
@@ -69,10 +70,29 @@ pub(super) fn scan(
     });
     add(&mut report, linter.end(), &held);
     report.notes.extend(walked.notes);
+    charts(&mut report, &walked.charts);
     report.findings.sort_by(|a, b| {
         (&a.source.file, a.at, b.severity, &a.rule).cmp(&(&b.source.file, b.at, a.severity, &b.rule))
     });
     Ok(report)
+}
+
+/// Charts whose templates were not rendered. One that was asked for, or beside which nothing was checked, was not checked: that
+/// is no remark.
+fn charts(report: &mut Report, charts: &[(PathBuf, bool)]) {
+    let nothing = report.objects == 0;
+    for (dir, named) in charts {
+        let file = dir.display().to_string();
+        let why = "its templates were not checked; render it";
+        if *named || nothing {
+            let why = format!("it is a chart, and {why}: helm template {file} | dualplane lint -");
+            report.unread.push(Unread { file, document: 1, line: 1, why });
+        } else {
+            report
+                .notes
+                .push(format!("{file} is a chart, and {why}: helm template {file} | dualplane lint -"));
+        }
+    }
 }
 
 /// Batches on their way to the threads.
@@ -219,6 +239,7 @@ fn look(object: &Object, linter: &Linter, given: &mut Given) {
         return;
     }
     given.objects += 1;
+    given.not_known.extend_from_slice(&outcome.not_known);
     if !outcome.findings.is_empty() || outcome.suppressed > 0 {
         given.outcomes.push(outcome);
     }
@@ -239,6 +260,7 @@ fn merge(from: &Receiver<(u64, Given)>, held: &(impl Fn(&Finding) -> bool + Sync
                     *report.other_kinds.entry(kind).or_default() += 1;
                 }
             }
+            not_known(&mut report, given.not_known);
             for unread in given.unread {
                 if report.unread.len() < MAX_UNREAD {
                     report.unread.push(unread);
@@ -254,6 +276,17 @@ fn merge(from: &Receiver<(u64, Given)>, held: &(impl Fn(&Finding) -> bool + Sync
     report
 }
 
+/// Keeps the names of containers without a known engine, so many of them.
+pub(super) fn not_known(report: &mut Report, names: Vec<String>) {
+    for name in names {
+        if report.not_known.len() < MAX_UNREAD {
+            report.not_known.push(name);
+        } else {
+            report.more_not_known += 1;
+        }
+    }
+}
+
 pub(super) fn add(report: &mut Report, outcome: Outcome, held: &(impl Fn(&Finding) -> bool + Sync)) {
     report.suppressed += outcome.suppressed;
     for f in outcome.findings {
@@ -262,7 +295,10 @@ pub(super) fn add(report: &mut Report, outcome: Outcome, held: &(impl Fn(&Findin
             continue;
         }
         report.worst = report.worst.max(Some(f.severity));
-        if report.findings.len() < MAX_FINDINGS {
+        *report.all.entry(f.severity).or_default() += 1;
+        // An error has a place of its own behind any number of notes.
+        let most = if f.severity == Severity::Error { 2 * MAX_FINDINGS } else { MAX_FINDINGS };
+        if report.findings.len() < most {
             report.findings.push(f);
         } else {
             report.more += 1;

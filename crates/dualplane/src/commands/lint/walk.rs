@@ -14,6 +14,8 @@ const MAX_DEPTH: usize = 32;
 pub(super) struct Walked {
     pub(super) files: Vec<PathBuf>,
     pub(super) notes: Vec<String>,
+    /// Folders of charts, and whether they were named themselves.
+    pub(super) charts: Vec<(PathBuf, bool)>,
 }
 
 pub(super) fn walk(paths: &[PathBuf]) -> Result<Walked, Failure> {
@@ -39,10 +41,7 @@ fn folder(dir: &Path, depth: usize, out: &mut Walked) {
     entries.sort_by_key(fs::DirEntry::file_name);
     let chart = entries.iter().any(|e| e.file_name() == "Chart.yaml");
     if chart {
-        let dir = dir.display();
-        out.notes.push(format!(
-            "{dir} is a chart, and its templates were not checked; render it: helm template {dir} | dualplane lint -"
-        ));
+        out.charts.push((dir.to_owned(), depth == 0));
     }
     for entry in entries {
         if out.files.len() >= MAX_FILES {

@@ -118,7 +118,11 @@ impl Found {
             if near.is_none() && !cli::knows_all_flags(engine) {
                 continue;
             }
-            let hint = near.map_or_else(|| ";".to_owned(), |n| format!("; did you mean {n}?"));
+            let near = near.into_iter().chain(cli::alike(engine, flag)).collect::<Vec<_>>();
+            let hint = match near.as_slice() {
+                [] => ";".to_owned(),
+                [one, ..] => format!("; did you mean {one}?"),
+            };
             let why = format!("{engine} has no such flag{hint} --allow-unknown-flags plans without it");
             return Err(PlanError::contradiction(flag.clone(), why).into());
         }
@@ -224,9 +228,14 @@ fn visible(line: &CommandLine, grouped: bool) -> Result<(), Failure> {
     Err(PlanError::contradiction("--tensor-parallel-size", why).into())
 }
 
-/// A machine with fewer GPUs than one pod takes.
+/// A machine with fewer GPUs than one pod takes; of more, those that the launch leaves alone are told.
 fn enough(line: &CommandLine, have: u64, name: &str) -> Result<(), Failure> {
     let need = line.gpus_of_pod();
+    if need < have && matches!(line.launch.engine, EngineKind::Vllm | EngineKind::Sglang) {
+        crate::output::note(&format!(
+            "{name} has {have} GPUs, and the launch takes {need}: the model is cut over more with --tensor-parallel-size"
+        ));
+    }
     if need <= have {
         return Ok(());
     }

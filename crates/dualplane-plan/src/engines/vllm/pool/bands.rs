@@ -191,6 +191,7 @@ mod tests {
             device_name: String::new(),
             total_bytes: 140 * GIB,
             capability: (9, 0),
+            host_use: None,
         };
         let settled = super::super::settle(&model, launch, &gpu).unwrap();
         activation(&model, launch, &settled, true)

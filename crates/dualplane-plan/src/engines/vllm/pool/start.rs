@@ -78,6 +78,7 @@ mod tests {
             device_name: String::new(),
             total_bytes: bytes(23.56),
             capability: (8, 6),
+            host_use: None,
         };
         let launch = Launch { version, tp, free_gpu_bytes: Some(bytes(free_gib)), ..Launch::default() };
         let requested = (gpu.total_bytes as f64 * 0.92).ceil() as u64;
@@ -109,6 +110,7 @@ mod tests {
             device_name: String::new(),
             total_bytes: 24 * GIB,
             capability: (8, 6),
+            host_use: None,
         };
         let free = |version| Launch { version, free_gpu_bytes: Some(20 * GIB), ..Launch::default() };
         assert_eq!(held(&free(Version(0, 8, 5)), &gpu), 4 * GIB);
