@@ -12,6 +12,7 @@ use tokio::time::Sleep;
 
 use crate::access::Entry;
 use crate::ask::Api;
+use crate::forward::UnderWay;
 use crate::refuse::Reply;
 use crate::state::{Permit, State};
 use crate::watch;
@@ -125,6 +126,7 @@ pub struct Followed {
     tail: Vec<u8>,
     usage: Usage,
     over: bool,
+    under_way: Option<UnderWay>,
 }
 
 /// What is remembered of the request.
@@ -198,7 +200,15 @@ impl Answer {
             tail: Vec::new(),
             usage: Usage::default(),
             over: false,
+            under_way: None,
         }))
+    }
+
+    /// The request is counted as under way until this is over; an answer of the guard itself is over at once.
+    pub(crate) fn until_its_end(&mut self, under_way: UnderWay) {
+        if let Self::Followed(f) = self {
+            f.under_way = Some(under_way);
+        }
     }
 }
 
@@ -231,6 +241,7 @@ impl Followed {
             return;
         }
         self.over = true;
+        self.under_way = None;
         let tail = std::mem::take(&mut self.tail);
         self.usage.look(&tail);
         // Where it does not count itself, each event but the last is a token or more.
@@ -257,6 +268,7 @@ impl Followed {
     /// said any more, and the connection is closed so that nobody takes half of it for all.
     fn broke(&mut self, e: hyper::Error) -> Option<Result<Frame<Bytes>, BoxError>> {
         self.over = true;
+        self.under_way = None;
         drop(self.permit.take());
         let death = watch::look_after_death(&self.state, self.server, false);
         if let Some(entry) = self.entry.take() {

@@ -21,12 +21,11 @@ use crate::ask::{Api, Ask, read};
 use crate::config::Target;
 use crate::pool;
 use crate::refuse::Reply;
-use crate::state::{Permit, State};
+use crate::state::{ANSWER_PART, Permit, State};
 use crate::watch;
 
 /// Headers that belong to one connection (RFC 9110, 7.6.1).
-const HOP: [&str; 5] =
-    ["keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization", "trailer"];
+const HOP: [&str; 4] = ["keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"];
 /// For a count of tokens by the server itself; without it, the estimate is taken.
 const TOKENIZE: Duration = Duration::from_secs(2);
 /// The id of a request, taken from the caller where it sends one.
@@ -70,11 +69,12 @@ pub async fn handle(
         }
     };
     response.headers_mut().entry(REQUEST_ID).or_insert(id);
-    drop(under_way);
+    response.body_mut().until_its_end(under_way);
     Ok(response)
 }
 
-struct UnderWay(Arc<State>);
+/// A request that is under way: until the last byte of its answer is on its way, or its caller went.
+pub struct UnderWay(Arc<State>);
 
 impl UnderWay {
     fn new(state: &Arc<State>) -> Self {
@@ -296,9 +296,7 @@ async fn send_whole(
                     return Err(Reply::died(&target.name, death, false));
                 }
             }
-            Err(_) => {
-                return Err(Reply::died(&target.name, watch::look_after_death(state, server, false), true));
-            }
+            Err(e) => return Err(failed(state, server, &target, &e)),
         }
     }
 }
@@ -327,7 +325,7 @@ async fn send_once(
     }
 }
 
-/// Why a request whose body passes got no answer: the caller's body, or the server.
+/// Why a request that was begun got no answer: the caller's body, the server's head, or the server.
 fn failed(state: &State, server: usize, target: &Target, e: &hyper_util::client::legacy::Error) -> Reply {
     let mut cause: Option<&dyn std::error::Error> = Some(e);
     while let Some(c) = cause {
@@ -335,6 +333,11 @@ fn failed(state: &State, server: usize, target: &Target, e: &hyper_util::client:
         if own.is_some_and(hyper::Error::is_user) {
             let why = std::error::Error::source(c).map_or_else(|| c.to_string(), ToString::to_string);
             return Reply::new(400, "body_broken", format!("the body was not passed on: {why}"));
+        }
+        if own.is_some_and(hyper::Error::is_parse_too_large) {
+            let name = &target.name;
+            let message = format!("the head of the answer of {name} has more than {ANSWER_PART} bytes");
+            return Reply::new(502, "answer_head_too_large", message);
         }
         cause = c.source();
     }

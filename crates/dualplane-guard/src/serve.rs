@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
+use dualplane_base::text::counted;
 use hyper::rt::{Read, Write};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -32,6 +33,11 @@ const HEADERS: usize = 128;
 const STREAMS: u32 = 256;
 /// Between two looks at the queue: deadlines, and whoever is waited for.
 const TICK: Duration = Duration::from_millis(50);
+/// Connections that the kernel may hold for us, and how soon one of them is at hand.
+const BACKLOG: usize = 4096;
+const AT_HAND: Duration = Duration::from_millis(5);
+/// For the first bytes of a connection when the guard is about to end.
+const QUIET: Duration = Duration::from_millis(500);
 /// Between two looks at the files of TLS.
 const TLS_TICK: Duration = Duration::from_secs(5);
 
@@ -133,19 +139,20 @@ async fn serve(checked: Checked, access: AccessLog, options: Options) -> Result<
     }
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(state.config().config.limits.connections));
+    let begin = |stream: TcpStream, peer: SocketAddr| {
+        // Without a place the connection is closed at once: whoever waits learns of it.
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { return };
+        let tls = tls_config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (state, watcher) = (Arc::clone(&state), graceful.watcher());
+        tokio::spawn(async move {
+            connection(state, stream, peer, tls, watcher).await;
+            drop(place);
+        });
+    };
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => {
-                    // Without a place the connection is closed at once: whoever waits learns of it.
-                    let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-                    let tls = tls_config.read().unwrap_or_else(PoisonError::into_inner).clone();
-                    let (state, watcher) = (Arc::clone(&state), graceful.watcher());
-                    tokio::spawn(async move {
-                        connection(state, stream, peer, tls, watcher).await;
-                        drop(place);
-                    });
-                }
+                Ok((stream, peer)) => begin(stream, peer),
                 // Descriptors come back when connections end.
                 Err(_) => sleep(Duration::from_millis(20)).await,
             },
@@ -153,12 +160,18 @@ async fn serve(checked: Checked, access: AccessLog, options: Options) -> Result<
             () = ended(&mut term, &mut int) => break,
         }
     }
+    // What the kernel took in the guard's name before it was told to end is answered, too.
+    for _ in 0..BACKLOG {
+        let Ok(Ok((stream, peer))) = timeout(AT_HAND, listener.accept()).await else { break };
+        begin(stream, peer);
+    }
     // Whoever connects now is refused and goes elsewhere; what was accepted is answered.
     drop(listener);
     state.drain();
     let patience = Duration::from_secs(state.config().config.drain_seconds);
     let under_way = state.under_way.load(std::sync::atomic::Ordering::Relaxed);
-    (options.say)(&format!("draining: {under_way} requests under way, at most {} s", patience.as_secs()));
+    let under_way = counted(under_way, "request");
+    (options.say)(&format!("draining: {under_way} under way, at most {} s", patience.as_secs()));
     tokio::select! {
         () = graceful.shutdown() => (options.say)("drained"),
         () = sleep(patience) => (options.say)("drain_seconds are over: what was still under way is cut"),
@@ -277,17 +290,29 @@ async fn connection(
     match tls {
         None => {
             // The first bytes decide, and must come in time.
-            let Ok(Some(h2)) = timeout(head, is_http2(&stream)).await else { return };
-            speak(state, TokioIo::new(stream), peer, h2, head, watcher).await;
+            let first = async {
+                tokio::select! {
+                    h2 = is_http2(&stream) => h2,
+                    () = drained(&state) => None,
+                }
+            };
+            let Ok(Some(h2)) = timeout(head, first).await else { return };
+            Box::pin(speak(state, TokioIo::new(stream), peer, h2, head, watcher)).await;
         }
         Some(config) => {
-            let Ok(Ok(stream)) = timeout(head, TlsAcceptor::from(config).accept(stream)).await else {
-                return;
-            };
+            let accept = Box::pin(TlsAcceptor::from(config).accept(stream));
+            let Ok(Ok(stream)) = timeout(head, accept).await else { return };
             let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-            speak(state, TokioIo::new(stream), peer, h2, head, watcher).await;
+            Box::pin(speak(state, TokioIo::new(stream), peer, h2, head, watcher)).await;
         }
     }
+}
+
+/// The guard takes nothing more, and a request that was on its way when it was told had time to arrive: who connected and
+/// sends nothing must not hold up its end.
+async fn drained(state: &State) {
+    state.drains().await;
+    sleep(QUIET).await;
 }
 
 /// Whether a connection begins as HTTP/2 does; `None`: it ended.
@@ -318,7 +343,9 @@ async fn speak<I>(
 ) where
     I: Read + Write + Unpin + Send + 'static,
 {
-    let service = service_fn(move |request| forward::handle(Arc::clone(&state), peer, request));
+    // Its way is a large value, and a connection keeps room for one as long as it lives: boxed, it is there only until the
+    // answer begins.
+    let service = service_fn(move |request| Box::pin(forward::handle(Arc::clone(&state), peer, request)));
     // An error is the caller's: it hung up, sent no HTTP, or was too slow.
     if h2 {
         let connection = http2::Builder::new(TokioExecutor::new())
@@ -327,7 +354,7 @@ async fn speak<I>(
             .max_header_list_size(u32::try_from(HEAD_BYTES).unwrap_or(u32::MAX))
             .keep_alive_interval(head)
             .serve_connection(io, service);
-        let _ = watcher.watch(connection).await;
+        Box::pin(watcher.watch(connection)).await.ok();
     } else {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -335,6 +362,6 @@ async fn speak<I>(
             .max_buf_size(HEAD_BYTES)
             .max_headers(HEADERS)
             .serve_connection(io, service);
-        let _ = watcher.watch(connection).await;
+        Box::pin(watcher.watch(connection)).await.ok();
     }
 }

@@ -1,7 +1,7 @@
 //! What all connections share: admission behind one lock, who waits for it, counters, the client to the servers.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use dualplane_admission::{Admission, Code, Decision, Event, Grant, Ms, Refusal, 
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::access::AccessLog;
 use crate::answer::Sent;
@@ -20,6 +20,9 @@ use crate::config::{Checked, Target};
 
 /// Connections to a server that wait for the next request. uvicorn closes an idle one after 5 s: we do before.
 const IDLE: Duration = Duration::from_secs(4);
+/// Bytes of an answer that are read at a time; the head of one must fit (nginx reads as much). Thousands of streams are open
+/// at once, and each holds one of these while it waits for its next event.
+pub const ANSWER_PART: usize = 4096;
 /// Models whose tokens are learnt apart.
 const MAX_MODELS: usize = 64;
 /// Upper ends of the times in the queue that are counted, milliseconds.
@@ -99,7 +102,7 @@ pub struct State {
     /// Requests that are under way, passing ones included.
     pub under_way: AtomicU64,
     number: AtomicU64,
-    draining: AtomicBool,
+    draining: watch::Sender<bool>,
     /// One line a request.
     pub access: AccessLog,
 }
@@ -114,6 +117,7 @@ impl State {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
+            .http1_read_buf_exact_size(ANSWER_PART)
             .build(connector);
         let servers = checked.targets.iter().map(|t| checked.server(t)).collect();
         let gate = Gate {
@@ -133,7 +137,7 @@ impl State {
             buffered: AtomicU64::new(0),
             under_way: AtomicU64::new(0),
             number: AtomicU64::new(0),
-            draining: AtomicBool::new(false),
+            draining: watch::Sender::new(false),
             access,
         })
     }
@@ -203,14 +207,20 @@ impl State {
 
     /// Takes nothing more.
     pub fn drain(&self) {
-        self.draining.store(true, Ordering::Relaxed);
         self.gate().admission.drain();
+        self.draining.send_replace(true);
     }
 
     /// Whether it takes nothing more.
     #[must_use]
     pub fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+        *self.draining.borrow()
+    }
+
+    /// Ends when it takes nothing more.
+    pub async fn drains(&self) {
+        // The sender lives as long as this.
+        let _ = self.draining.subscribe().wait_for(|drains| *drains).await;
     }
 
     /// A number that no other request of this process has.

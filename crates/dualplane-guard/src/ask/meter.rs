@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 
 use super::Api;
 use super::image::pixels;
-use super::scalar::One;
+use super::scalar::{Any, One};
 
 /// Pixels of a picture that is named and not sent, or of a format that we do not read: a photo as phones send it.
 const UNKNOWN_PIXELS: u64 = 4 << 20;
@@ -208,7 +208,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
                 }
                 "stream" => found.ask.stream |= map.next_value_seed(One)?.yes,
                 "adapter_id" | "lora_path" | "lora" => {
-                    map.next_value::<IgnoredAny>()?;
+                    map.next_value::<Any>()?;
                     found.ask.adapter = true;
                 }
                 "parameters" | "sampling_params" | "options" | "generation_config" if !self.nested => {
@@ -233,7 +233,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
                     map.next_value_seed(meter)?;
                 }
                 _ => {
-                    map.next_value::<IgnoredAny>()?;
+                    map.next_value::<Any>()?;
                 }
             }
         }
@@ -242,7 +242,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
 
     // Parameters may be null or a list; nothing of it is known.
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        while seq.next_element::<Any>()?.is_some() {}
         Ok(())
     }
 
@@ -395,7 +395,7 @@ impl<'de> Visitor<'de> for Meter<'_> {
                 }
                 // How finely to look at it.
                 "detail" | "format" | "type" | "role" => {
-                    map.next_value::<IgnoredAny>()?;
+                    map.next_value::<Any>()?;
                 }
                 "input_audio" | "audio_url" | "video_url" | "file" | "source" => {
                     map.next_value_seed(Media(&mut *self.ask))?;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// Longest name of a model that is kept.
 const LONGEST_MODEL: usize = 200;
@@ -61,12 +61,21 @@ impl<'de> Visitor<'de> for One {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Scalar, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        while seq.next_element::<Any>()?.is_some() {}
         Ok(Scalar::default())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scalar, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        while map.next_entry::<IgnoredAny, Any>()?.is_some() {}
         Ok(Scalar::default())
+    }
+}
+
+/// A value that is walked and dropped. Unlike serde's `IgnoredAny` it is counted in the depth: a server recurses into it.
+pub(super) struct Any;
+
+impl<'de> Deserialize<'de> for Any {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        d.deserialize_any(One).map(|_| Self)
     }
 }

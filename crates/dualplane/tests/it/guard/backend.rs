@@ -57,7 +57,7 @@ impl Backend {
         self.steps.send(()).unwrap();
     }
 
-    /// When a stream found its reader gone.
+    /// When a request found its reader gone.
     pub(super) fn closed(&self) -> Instant {
         self.closed.recv_timeout(super::LONG).expect("the server never heard of it")
     }
@@ -133,10 +133,22 @@ fn serve(stream: &TcpStream, kv: u64, seen: &Seen, next: &Mutex<Receiver<()>>, t
             ["hold", ms] => {
                 // The time that a request takes is what this server is for.
                 let _ = stream.set_read_timeout(Some(Duration::from_millis(ms.parse().unwrap())));
-                let _ = stream.peek(&mut [0]);
+                let gone = matches!(stream.peek(&mut [0]), Ok(0));
                 let _ = stream.set_read_timeout(None);
                 seen.running.fetch_sub(1, Ordering::Relaxed);
+                if gone {
+                    let _ = tell.send(Instant::now());
+                }
                 answer(&mut out, &usage);
+                !gone
+            }
+            ["trailers"] => {
+                seen.running.fetch_sub(1, Ordering::Relaxed);
+                let _ = write!(
+                    out,
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\ntrailer: x-sum\r\n\r\n\
+                     2\r\n{{}}\r\n0\r\nx-sum: 7\r\n\r\n"
+                );
                 true
             }
             ["stream", n, end] => {

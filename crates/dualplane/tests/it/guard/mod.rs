@@ -131,6 +131,14 @@ fn requests_pass_and_what_they_take_is_told() {
     // What costs no memory passes, whatever it is.
     let other = send(&guard.address, "GET", "/v1/anything?x=1", "", b"");
     assert_eq!((other.status, backend.last_path().as_str()), (200, "/v1/anything?x=1"));
+    let sum = send(
+        &guard.address,
+        "POST",
+        "/v1/chat/completions",
+        "te: trailers\r\n",
+        chat("trailers", 10, 5).to_string().as_bytes(),
+    );
+    assert!(String::from_utf8_lossy(&sum.body).ends_with("x-sum: 7\r\n\r\n"), "{sum:?}");
     let status = guard.status();
     crate::schema::follows(&status, "guard");
     assert_eq!(status["servers"][0]["kv_tokens"], 1000);
@@ -142,7 +150,7 @@ fn requests_pass_and_what_they_take_is_told() {
     let page = send(&guard.admin, "GET", "/metrics", "", b"");
     let page = String::from_utf8(page.body).unwrap();
     assert!(
-        page.contains("dualplane_guard_requests_total{api=\"chat\",status=\"200\",code=\"\"} 1\n"),
+        page.contains("dualplane_guard_requests_total{api=\"chat\",status=\"200\",code=\"\"} 2\n"),
         "{page}"
     );
     assert!(page.contains("dualplane_guard_server_kv_tokens{server="), "{page}");
@@ -201,6 +209,13 @@ fn events_pass_one_by_one_and_a_caller_that_goes_away_reaches_the_server() {
     // The bound is 50 ms; a machine that builds beside it gets some slack. bench/guard.sh measures.
     assert!(heard.duration_since(went) < Duration::from_secs(2), "{:?}", heard.duration_since(went));
     guard.until(|s| s["servers"][0]["kv_held"] == 0 && s["servers"][0]["running"] == 0);
+    // Before the answer begins, too.
+    let waits = client::open(&guard.address, "/v1/chat/completions", &chat("hold:60000", 100, 10));
+    guard.until(|s| s["servers"][0]["running"] == 1);
+    let went = Instant::now();
+    drop(waits);
+    assert!(backend.closed().duration_since(went) < Duration::from_secs(2));
+    guard.until(|s| s["servers"][0]["running"] == 0);
     // One that waits in the queue leaves it.
     let one = Backend::start(1000);
     let guard = Guard::before(&one);
@@ -266,13 +281,19 @@ fn sigterm_answers_what_was_accepted_and_sighup_takes_a_new_file() {
     guard.line("reloaded");
     backend.step();
     events.next_event();
+    // Who connected and says nothing holds up no end; a stream is under way until its last byte.
+    let silent = std::net::TcpStream::connect(&guard.address).unwrap();
+    assert_eq!(guard.status()["under_way"], 1);
     guard.signal("-TERM");
-    guard.line("draining");
+    assert!(guard.line("draining").contains("1 request"));
     assert!(std::net::TcpStream::connect(&guard.address).is_err(), "nobody new");
     backend.step();
     events.next_event();
     assert!(events.rest().contains("[DONE]"));
+    let ended = Instant::now();
     assert_eq!(guard.child.wait().unwrap().code(), Some(0));
+    assert!(ended.elapsed() < LONG, "{:?}", ended.elapsed());
+    drop(silent);
 }
 
 #[test]
