@@ -62,7 +62,8 @@ impl Ask {
     /// Its shape for a server that does not page its memory.
     #[must_use]
     pub fn bucket(&self, body_bytes: u64) -> Bucket {
-        let tokens = self.text_bytes / 4 + self.numbers + self.max_output.unwrap_or(0);
+        let prompt = (self.text_bytes / 4).saturating_add(self.numbers);
+        let tokens = prompt.saturating_add(self.max_output.unwrap_or(0));
         Bucket::of(tokens, self.pixels, self.batch.max(self.sequences), self.steps, body_bytes)
     }
 }

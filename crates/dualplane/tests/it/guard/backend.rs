@@ -111,6 +111,10 @@ fn serve(stream: &TcpStream, kv: u64, seen: &Seen, next: &Mutex<Receiver<()>>, t
         if reader.read_exact(&mut body).is_err() {
             return;
         }
+        if head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+            let Some(chunks) = chunked(&mut reader) else { return };
+            body = chunks;
+        }
         let page = format!(
             "vllm:cache_config_info{{block_size=\"1\",num_gpu_blocks=\"{kv}\"}} 1.0\nvllm:num_requests_running 0\n"
         );
@@ -169,6 +173,24 @@ fn serve(stream: &TcpStream, kv: u64, seen: &Seen, next: &Mutex<Receiver<()>>, t
         if !goes_on {
             let _ = stream.shutdown(std::net::Shutdown::Both);
             return;
+        }
+    }
+}
+
+/// A body in chunks, as strictly as it can be read.
+fn chunked(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let n = usize::from_str_radix(line.strip_suffix("\r\n")?, 16).ok()?;
+        let at = body.len();
+        body.resize(at + n + 2, 0);
+        reader.read_exact(&mut body[at..]).ok()?;
+        assert!(body.ends_with(b"\r\n"), "a chunk without its end");
+        body.truncate(at + n);
+        if n == 0 {
+            return Some(body);
         }
     }
 }

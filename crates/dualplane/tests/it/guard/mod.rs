@@ -3,6 +3,7 @@
 
 mod backend;
 mod client;
+mod random;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
