@@ -102,16 +102,12 @@ fn serve(stream: &TcpStream, kv: u64, seen: &Seen, next: &Mutex<Receiver<()>>, t
         if seen.over.load(Ordering::Relaxed) {
             return;
         }
-        let length = head.to_ascii_lowercase();
-        let length = length
-            .split("content-length:")
-            .nth(1)
-            .map_or(0, |l| l.lines().next().unwrap().trim().parse().unwrap());
+        let length = header(&head, "content-length").map_or(0, |l| l.parse().unwrap());
         let mut body = vec![0; length];
         if reader.read_exact(&mut body).is_err() {
             return;
         }
-        if head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+        if header(&head, "transfer-encoding") == Some("chunked") {
             let Some(chunks) = chunked(&mut reader) else { return };
             body = chunks;
         }
@@ -175,6 +171,12 @@ fn serve(stream: &TcpStream, kv: u64, seen: &Seen, next: &Mutex<Receiver<()>>, t
             return;
         }
     }
+}
+
+/// The value of a line of a head; of a line whose name only ends so, nothing.
+fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    let mut fields = head.split("\r\n").filter_map(|line| line.split_once(':'));
+    fields.find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }
 
 /// A body in chunks, as strictly as it can be read.
