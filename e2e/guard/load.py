@@ -66,7 +66,11 @@ async def for_seconds(port, seconds, make, tenants, wait=0.2):
             if a.word == "done" and time.time() <= until: tokens[tenant] += a.tokens
             if a.word.startswith("status") and len(odd) < 3: odd.append(a.text)
             if a.status in (429, 503): await asyncio.sleep(wait)
-    await asyncio.gather(*(caller(t) for t, n in tenants.items() for _ in range(n)))
+    callers = [asyncio.create_task(caller(t)) for t, n in tenants.items() for _ in range(n)]
+    await asyncio.wait(callers, timeout=seconds + 1)
+    # What is under way then goes away: the next phase begins with an idle server.
+    for c in callers: c.cancel()
+    await asyncio.gather(*callers, return_exceptions=True)
     return {"by": out, "tokens": tokens, "odd": odd}
 
 

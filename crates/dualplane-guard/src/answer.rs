@@ -117,7 +117,7 @@ pub struct Followed {
     state: Arc<State>,
     permit: Option<Permit>,
     server: usize,
-    entry: Option<Entry>,
+    entry: Option<Box<Entry>>,
     asked: Option<Asked>,
     streams: bool,
     ok: bool,
@@ -138,6 +138,8 @@ pub struct Asked {
     pub model: String,
     /// Bytes of its text and its messages; `None` where more than text went into its prompt.
     pub text: Option<(u64, u64)>,
+    /// The answer is asked for in parts.
+    pub stream: bool,
 }
 
 /// Tokens as the server counted them.
@@ -191,7 +193,8 @@ impl Answer {
             state: Arc::clone(state),
             permit,
             server,
-            entry,
+            // There only where lines are written.
+            entry: entry.map(Box::new),
             asked,
             streams,
             ok,

@@ -21,7 +21,7 @@ use crate::ask::{Api, Ask, read};
 use crate::config::Target;
 use crate::pool;
 use crate::refuse::Reply;
-use crate::state::{ANSWER_PART, Permit, State};
+use crate::state::{ANSWER_PART, Permit, STREAM_PART, State};
 use crate::watch;
 
 /// Headers that belong to one connection (RFC 9110, 7.6.1).
@@ -165,7 +165,7 @@ async fn asked(
     let text = (ask.images + ask.media_bytes + ask.numbers == 0 && ask.batch <= 1)
         .then_some((ask.text_bytes, ask.messages.max(1)));
     strip(&mut head.headers);
-    let asked = Asked { api, model, text };
+    let asked = Asked { api, model, text, stream: ask.stream };
     let answer = send_whole(state, peer, &head, bytes, permit, id, entry, asked).await;
     drop(room);
     answer
@@ -191,7 +191,7 @@ async fn count(state: &Arc<State>, body: &Bytes) -> Option<u64> {
     *request.uri_mut() = uri.parse().ok()?;
     request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let answer = tokio::time::timeout(TOKENIZE, async {
-        let response = state.client.request(request).await.ok()?;
+        let response = state.send(request, false).await.ok()?;
         if !response.status().is_success() {
             return None;
         }
@@ -286,7 +286,7 @@ async fn send_whole(
         let server = permit.server();
         let target = state.target(server).ok_or_else(|| Reply::new(503, "no_server", "no server is up"))?;
         let request = towards(&target, head, peer, id, Sent::whole(bytes.clone()))?;
-        match state.client.request(request).await {
+        match state.send(request, asked.stream).await {
             Ok(response) => {
                 return Ok(followed(state, response, Some(permit), server, &target, entry, Some(asked)));
             }
@@ -296,7 +296,7 @@ async fn send_whole(
                     return Err(Reply::died(&target.name, death, false));
                 }
             }
-            Err(e) => return Err(failed(state, server, &target, &e)),
+            Err(e) => return Err(failed(state, server, &target, &e, asked.stream)),
         }
     }
 }
@@ -316,17 +316,23 @@ async fn send_once(
     let server = permit.server();
     let target = state.target(server).ok_or_else(|| Reply::new(503, "no_server", "no server is up"))?;
     let request = towards(&target, &head, peer, id, sent)?;
-    match state.client.request(request).await {
+    match state.send(request, false).await {
         Ok(response) => {
-            let asked = Asked { api, model: String::new(), text: None };
+            let asked = Asked { api, model: String::new(), text: None, stream: false };
             Ok(followed(state, response, Some(permit), server, &target, entry, Some(asked)))
         }
-        Err(e) => Err(failed(state, server, &target, &e)),
+        Err(e) => Err(failed(state, server, &target, &e, false)),
     }
 }
 
 /// Why a request that was begun got no answer: the caller's body, the server's head, or the server.
-fn failed(state: &State, server: usize, target: &Target, e: &hyper_util::client::legacy::Error) -> Reply {
+fn failed(
+    state: &State,
+    server: usize,
+    target: &Target,
+    e: &hyper_util::client::legacy::Error,
+    streams: bool,
+) -> Reply {
     let mut cause: Option<&dyn std::error::Error> = Some(e);
     while let Some(c) = cause {
         let own = c.downcast_ref::<hyper::Error>();
@@ -335,8 +341,8 @@ fn failed(state: &State, server: usize, target: &Target, e: &hyper_util::client:
             return Reply::new(400, "body_broken", format!("the body was not passed on: {why}"));
         }
         if own.is_some_and(hyper::Error::is_parse_too_large) {
-            let name = &target.name;
-            let message = format!("the head of the answer of {name} has more than {ANSWER_PART} bytes");
+            let (name, most) = (&target.name, if streams { STREAM_PART } else { ANSWER_PART });
+            let message = format!("the head of the answer of {name} has more than {most} bytes");
             return Reply::new(502, "answer_head_too_large", message);
         }
         cause = c.source();
@@ -365,9 +371,9 @@ async fn passes(
     let sent =
         if body.is_end_stream() { Sent::whole(Bytes::new()) } else { Sent::passing(body, config.body, idle) };
     let request = towards(&target, &head, peer, id, sent)?;
-    match state.client.request(request).await {
+    match state.send(request, false).await {
         Ok(response) => Ok(followed(state, response, None, server, &target, entry, None)),
-        Err(e) => Err(failed(state, server, &target, &e)),
+        Err(e) => Err(failed(state, server, &target, &e, false)),
     }
 }
 

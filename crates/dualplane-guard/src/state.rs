@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use dualplane_admission::admission::Outcome;
 use dualplane_admission::tokens::Calibration;
 use dualplane_admission::{Admission, Code, Decision, Event, Grant, Ms, Refusal, Request, Ticket, Would};
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client, ResponseFuture};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::{oneshot, watch};
 
@@ -20,9 +20,11 @@ use crate::config::{Checked, Target};
 
 /// Connections to a server that wait for the next request. uvicorn closes an idle one after 5 s: we do before.
 const IDLE: Duration = Duration::from_secs(4);
-/// Bytes of an answer that are read at a time; the head of one must fit (nginx reads as much). Thousands of streams are open
-/// at once, and each holds one of these while it waits for its next event.
-pub const ANSWER_PART: usize = 4096;
+/// Bytes that are read of an answer at a time; its head must fit. Thousands of streams are open at once, and each holds one of
+/// these while it waits for its next event: engines' heads of streams have some 200 bytes.
+pub const STREAM_PART: usize = 2 << 10;
+/// … of other answers.
+pub const ANSWER_PART: usize = 32 << 10;
 /// Models whose tokens are learnt apart.
 const MAX_MODELS: usize = 64;
 /// Upper ends of the times in the queue that are counted, milliseconds.
@@ -96,8 +98,10 @@ pub struct State {
     config: RwLock<Arc<Checked>>,
     gate: Mutex<Gate>,
     start: Instant,
-    /// To the servers.
-    pub client: Client<HttpConnector, Sent>,
+    /// To the servers, for answers that come at once …
+    whole: Client<HttpConnector, Sent>,
+    /// … and for streams.
+    streams: Client<HttpConnector, Sent>,
     buffered: AtomicU64,
     /// Requests that are under way, passing ones included.
     pub under_way: AtomicU64,
@@ -114,11 +118,14 @@ impl State {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(Duration::from_secs(checked.config.limits.connect_seconds)));
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .http1_read_buf_exact_size(ANSWER_PART)
-            .build(connector);
+        let client = |part| {
+            Client::builder(TokioExecutor::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(IDLE)
+                .http1_read_buf_exact_size(part)
+                .build(connector.clone())
+        };
+        let (whole, streams) = (client(ANSWER_PART), client(STREAM_PART));
         let servers = checked.targets.iter().map(|t| checked.server(t)).collect();
         let gate = Gate {
             admission: Admission::new(checked.policy.clone(), servers),
@@ -133,13 +140,20 @@ impl State {
             config: RwLock::new(Arc::new(checked)),
             gate: Mutex::new(gate),
             start: Instant::now(),
-            client,
+            whole,
+            streams,
             buffered: AtomicU64::new(0),
             under_way: AtomicU64::new(0),
             number: AtomicU64::new(0),
             draining: watch::Sender::new(false),
             access,
         })
+    }
+
+    /// Sends a request to a server; `streams`: its answer is asked for in parts.
+    pub fn send(&self, request: http::Request<Sent>, streams: bool) -> ResponseFuture {
+        let client = if streams { &self.streams } else { &self.whole };
+        client.request(request)
     }
 
     /// The configuration of now.

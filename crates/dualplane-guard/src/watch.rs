@@ -87,8 +87,7 @@ async fn get(state: &State, uri: &str) -> Result<(u16, String), Unanswered> {
     *request.uri_mut() = uri.parse().map_err(|_| Unanswered::Refused)?;
     let answer = tokio::time::timeout(WITHIN, async {
         let response = state
-            .client
-            .request(request)
+            .send(request, false)
             .await
             .map_err(|e| if e.is_connect() { Unanswered::Refused } else { Unanswered::Late })?;
         let status = response.status().as_u16();
