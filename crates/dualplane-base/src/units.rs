@@ -18,6 +18,17 @@ pub const MIB: u64 = 1 << 20;
 /// One GiB.
 pub const GIB: u64 = 1 << 30;
 
+/// The next round figure above, for the top of an axis: of bytes one that is round in KiB, MiB, GiB or TiB.
+#[must_use]
+pub fn round_above(most: f64, bytes: bool) -> f64 {
+    let base = if bytes { 2_f64.powf((most.max(1.0).log2() / 10.0).floor() * 10.0) } else { 1.0 };
+    let scaled = most / base;
+    let ten = 10_f64.powf(scaled.log10().floor());
+    let steps = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
+    let step = steps.into_iter().find(|s| s * ten >= scaled * 1.02).unwrap_or(10.0);
+    step * ten * base
+}
+
 impl Bytes {
     /// `self - other`, or zero where `other` is the larger.
     #[must_use]

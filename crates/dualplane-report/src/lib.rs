@@ -14,6 +14,7 @@ pub mod actions;
 pub mod budget;
 mod changes;
 mod handover;
+mod headline;
 mod html;
 pub mod json;
 pub mod map;

@@ -1,6 +1,7 @@
 //! One screen for a tired person at 3 am: plane, first line, why, what to change; `-v` for every citation.
 
 use super::Report;
+use super::headline::{Headline, headline};
 use super::{budget, changes, memory};
 use crate::actions::{Action, Stage};
 use crate::page::Page;
@@ -8,8 +9,6 @@ use crate::runbook;
 use crate::words::{Cause, Citation};
 use dualplane_base::style::{Style, hard_wrap, wrap};
 use dualplane_base::text::{counted, name, printable, shorten, without_kubelet_time};
-use dualplane_base::{Class, Plane};
-use dualplane_core::verdict::pressure::Bound;
 use dualplane_core::verdict::rules::UNDER_PRESSURE;
 use dualplane_core::verdict::{Step, Trigger};
 
@@ -44,20 +43,7 @@ pub fn text(report: &Report, style: Style) -> String {
 impl Page {
     fn head(&mut self, r: &Report) {
         let v = &r.verdict;
-        let plane = v.class.plane();
-        let badge = match v.class {
-            Class::NotMemory => "NOT MEMORY".to_owned(),
-            Class::Unknown => "UNKNOWN".to_owned(),
-            _ => format!("{} PLANE", plane.as_str().to_uppercase()),
-        };
-        // Nothing is unknown of a server that lives at its limit but whether it will die.
-        let bound = v.pressure.as_ref().filter(|_| v.decided_by == UNDER_PRESSURE).map(|p| p.bound);
-        let (plane, badge, class) = match bound {
-            Some(Bound::Host) => (Plane::Host, "HOST PRESSURE".to_owned(), "no death"),
-            Some(Bound::Gpu) => (Plane::Gpu, "GPU PRESSURE".to_owned(), "no death"),
-            Some(Bound::Both) => (Plane::Host, "HOST AND GPU PRESSURE".to_owned(), "no death"),
-            _ => (plane, badge, v.class.as_str()),
-        };
+        let Headline { plane, badge, class } = headline(r);
         let head = format!(
             "{}  {}  {}",
             self.style.plane(plane, &badge),

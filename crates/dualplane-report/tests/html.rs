@@ -51,6 +51,7 @@ const ELEMENTS: &[&str] = &[
     "line",
     "path",
     "rect",
+    "circle",
     "text",
     "i",
     "div",

@@ -5,6 +5,7 @@ mod plot;
 
 use std::fmt::Write as _;
 
+use super::headline::{Headline, headline};
 use super::{Report, budget, changes, handover, memory, runbook};
 use crate::actions::{Action, Stage};
 use crate::words::{Cause, Citation};
@@ -71,29 +72,22 @@ pub fn html(reports: &[Report]) -> String {
 }
 
 fn plane_word(r: &Report) -> &'static str {
-    match r.verdict.class {
-        Class::NotMemory => "none",
-        Class::Unknown => "unknown",
-        class => match class.plane() {
-            Plane::Host => "host",
-            Plane::Gpu => "gpu",
-            Plane::Hardware => "hardware",
-            _ => "unknown",
-        },
+    match (r.verdict.class, headline(r).plane) {
+        (Class::NotMemory, _) => "none",
+        (_, Plane::Host) => "host",
+        (_, Plane::Gpu) => "gpu",
+        (_, Plane::Hardware) => "hardware",
+        _ => "unknown",
     }
 }
 
 fn incident(r: &Report, index: usize, out: &mut String) {
     let v = &r.verdict;
     let plane = plane_word(r);
-    let badge = match v.class {
-        Class::NotMemory | Class::Unknown => String::new(),
-        class => format!("{} plane · ", class.plane()),
-    };
+    let Headline { badge, class, .. } = headline(r);
     let _ = writeln!(
         out,
-        "<article id=\"incident-{index}\" class=\"{plane}\"><p><span class=\"badge\">{badge}{}</span> <span class=\"soft\">phase {}, confidence {} · {}</span></p><h1>{}</h1>",
-        v.class,
+        "<article id=\"incident-{index}\" class=\"{plane}\"><p><span class=\"badge\">{badge} · {class}</span> <span class=\"soft\">phase {}, confidence {} · {}</span></p><h1>{}</h1>",
         v.phase,
         v.confidence,
         escape(&r.name),

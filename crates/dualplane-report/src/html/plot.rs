@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use dualplane_base::time::Stamp;
-use dualplane_base::units::Bytes;
+use dualplane_base::units::{Bytes, round_above};
 use dualplane_core::verdict::timeline::{Line, Measure, Moment, Timeline};
 
 use super::escape;
@@ -133,7 +133,7 @@ fn draw(timeline: &Timeline, clock_of: &Clock<'_>, picture: &Picture, out: &mut 
     let shown = limit.filter(|l| *l <= highest * 4.0);
     let top = match picture.unit {
         Unit::Share => 1.0,
-        _ => (highest.max(shown.unwrap_or(0.0)) * 1.06).max(1e-9),
+        unit => round_above(highest.max(shown.unwrap_or(0.0)).max(1.0), unit == Unit::Bytes),
     };
     let y = |v: f64| TOP + (1.0 - (v / top).clamp(0.0, 1.0)) * (HEIGHT - TOP - BOTTOM);
     let title = escape(picture.title);
@@ -142,8 +142,8 @@ fn draw(timeline: &Timeline, clock_of: &Clock<'_>, picture: &Picture, out: &mut 
         "<figure><figcaption>{title}</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">"
     );
     let right = WIDTH - RIGHT;
-    for i in 0..=3 {
-        let v = top * f64::from(i) / 3.0;
+    for i in 0..=4 {
+        let v = top * f64::from(i) / 4.0;
         let at = y(v);
         let _ = write!(
             out,
@@ -165,6 +165,11 @@ fn draw(timeline: &Timeline, clock_of: &Clock<'_>, picture: &Picture, out: &mut 
         );
     }
     for (line, _, colour) in &lines {
+        // A point alone would not be seen as a line.
+        if let [(at, v)] = line.points.as_slice() {
+            let (x, y) = (clock_of.x(*at), y(*v));
+            let _ = write!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"var(--{colour})\"/>");
+        }
         let _ = write!(out, "<path d=\"{}\" stroke=\"var(--{colour})\"/>", path(line, clock_of, &y));
     }
     if let Some(limit) = shown {
@@ -175,16 +180,16 @@ fn draw(timeline: &Timeline, clock_of: &Clock<'_>, picture: &Picture, out: &mut 
         );
     }
     for (at, what) in clock_of.moments {
-        let (class, word, up) = match what {
-            Moment::FirstError => ("first", "first error", 0.0),
-            Moment::End => ("moment", "end", 0.0),
+        let (class, word) = match what {
+            Moment::FirstError => ("first", "first error"),
+            Moment::End => ("moment", "end"),
         };
         let x = clock_of.x(*at).min(right);
         let _ = write!(
             out,
             "<line class=\"{class}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{:.0}\"/><text class=\"left\" x=\"{x:.1}\" y=\"{:.0}\">{word}</text>",
             HEIGHT - BOTTOM,
-            TOP - 5.0 - up
+            TOP - 5.0
         );
     }
     looks(&lines, clock_of, picture.unit, out);
@@ -210,10 +215,6 @@ fn path(line: &Line, clock_of: &Clock<'_>, y: &impl Fn(f64) -> f64) -> String {
     for (at, v) in &line.points {
         let letter = if path.is_empty() { 'M' } else { 'L' };
         let _ = write!(path, "{letter}{:.1} {:.1}", clock_of.x(*at), y(*v));
-    }
-    // A point alone would not be seen.
-    if line.points.len() == 1 {
-        path.push_str("h1.5");
     }
     path
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use dualplane_base::units::Bytes;
+use dualplane_base::units::{Bytes, round_above};
 use dualplane_gate::document::{Line, Series};
 
 use super::html::escape;
@@ -130,14 +130,7 @@ fn nice(most: f64, unit: &str) -> f64 {
     if unit == "share" {
         return if most > 0.5 { 1.0 } else { (most * 1.1 * 20.0).ceil() / 20.0 };
     }
-    let base = if unit == "bytes" { 2_f64.powf((most.log2() / 10.0).floor() * 10.0) } else { 1.0 };
-    let scaled = most / base;
-    let ten = 10_f64.powf(scaled.log10().floor());
-    let step = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 10.0]
-        .into_iter()
-        .find(|s| s * ten >= scaled * 1.02)
-        .unwrap_or(10.0);
-    step * ten * base
+    round_above(most, unit == "bytes")
 }
 
 fn value(v: f64, unit: &str) -> String {
