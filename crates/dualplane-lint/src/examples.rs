@@ -129,7 +129,7 @@ fn a_linter_that_has_seen_much_says_what_a_fresh_one_says() {
             for (i, place) in all.iter().enumerate() {
                 // A part of them: all would take minutes.
                 asked += 1;
-                if asked % 17 != 0 {
+                if !asked.is_multiple_of(17) {
                     continue;
                 }
                 let mut changed = object.clone();

@@ -66,10 +66,8 @@ fn pods(target: &str) -> Result<Pods, Failure> {
 
 /// Scales the only workload that was named, by its only container or that of `-c`.
 pub(super) fn scaled(args: &ResourcesArgs, sizes: &[Sizing]) -> Result<String, Failure> {
-    let (flag, form): (_, fn(&Sizing, &Target<'_>) -> Result<String, scale::Fault>) = match args.output {
-        ResourcesFormat::Hpa => ("-o hpa", scale::hpa),
-        _ => ("-o keda", scale::keda),
-    };
+    let hpa = args.output == ResourcesFormat::Hpa;
+    let flag = if hpa { "-o hpa" } else { "-o keda" };
     let fault = |why: &str| Failure::Flag { flag, why: why.to_owned() };
     let Some(url) = &args.prometheus else { return Err(fault("reads the load: give --prometheus URL")) };
     let ([target], [size]) = (args.targets.as_slice(), sizes) else {
@@ -87,7 +85,8 @@ pub(super) fn scaled(args: &ResourcesArgs, sizes: &[Sizing]) -> Result<String, F
     let name = target.split_once('/').map_or(target.as_str(), |(_, name)| name);
     let prometheus = args.server_address.as_ref().unwrap_or(url);
     let target = Target { api, kind, name, pods: &pods.names, prometheus, min: args.min, max };
-    form(size, &target).map_err(|e| Failure::NotScaled(e.to_string()))
+    if hpa { scale::hpa(size, &target) } else { scale::keda(size, &target) }
+        .map_err(|e| Failure::NotScaled(e.to_string()))
 }
 
 pub(super) fn measured(args: &ResourcesArgs, url: &str) -> Result<Vec<Container>, Failure> {
