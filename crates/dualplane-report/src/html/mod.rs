@@ -9,28 +9,12 @@ use super::headline::{Headline, headline};
 use super::{Report, budget, changes, handover, memory, runbook};
 use crate::actions::{Action, Stage};
 use crate::words::{Cause, Citation};
-use dualplane_base::text::{counted, name, printable};
+use dualplane_base::text::{counted, markup as escape, name};
 use dualplane_base::{Class, Plane};
 use dualplane_core::verdict::Step;
 use dualplane_core::verdict::timeline::timeline;
 
 const STYLE: &str = include_str!("style.css");
-
-/// Text as it may stand in an element or a quoted attribute.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in printable(text).chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\'' => out += "&#39;",
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// The page of one report or of several.
 #[must_use]

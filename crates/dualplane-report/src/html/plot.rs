@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 
+use dualplane_base::text::markup as escape;
 use dualplane_base::time::Stamp;
 use dualplane_base::units::{Bytes, round_above};
 use dualplane_core::verdict::timeline::{Line, Measure, Moment, Timeline};
-
-use super::escape;
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 150.0;
