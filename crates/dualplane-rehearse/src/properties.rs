@@ -182,6 +182,6 @@ fn who_gives_way_first_stops_nobody() {
         priority,
         ..Request::default()
     };
-    let o = play(&s, &[of(0.0, 12, 63, 0), of(0.1, 151, 26, -1)]);
+    let o = play(&s, &[of(0.0, 12, 63, 0), of(0.364, 151, 26, -1)]);
     assert_eq!((o.finished, o.stuck, o.preemptions > 0), (2, 0, true));
 }
