@@ -26,7 +26,8 @@ impl Ask {
         let base = url.trim_end_matches('/');
         let url = if base.ends_with("/metrics") { base.to_owned() } else { format!("{base}/metrics") };
         let container = parts.next();
-        Self { url, namespace, pod: name, container, http: agent(Duration::from_millis(900)) }
+        let http = agent(&url, Duration::from_millis(900));
+        Self { url, namespace, pod: name, container, http }
     }
 
     pub(crate) fn read(&self, s: &mut Sample) {

@@ -250,7 +250,9 @@ impl State {
         gpus.processes(&mut self.users);
         let pids = self.pids();
         let own: Vec<&GpuProcess> = self.users.iter().filter(|u| pids.contains(&u.pid)).collect();
-        let on_card = |c: &&Card| pids.is_empty() || own.iter().any(|u| u.device == c.device);
+        // Drivers in some containers tell no processes at all.
+        let nobody_says = pids.is_empty() || self.users.is_empty();
+        let on_card = |c: &&Card| nobody_says || own.iter().any(|u| u.device == c.device);
         let cards: Vec<&Card> = self.cards.iter().filter(on_card).collect();
         if cards.is_empty() {
             return;

@@ -196,6 +196,19 @@ fn clients_that_go_away_are_seen_by_the_server() {
 }
 
 #[test]
+fn a_closed_loop_has_its_spike_as_well() {
+    let server = small(Mood::Well);
+    let play =
+        Play { pattern: Pattern::CancelStorm { share: 1.0 }, seconds: Some(3.0), ..Play::default() };
+    for more in ["", r#","arrival_per_second":500"#] {
+        let (run, _) = go(&server, &Work { play, closed: Some(3), ..work(shape(more), 3.0) });
+        let r = run.requests.unwrap();
+        // Nobody goes away outside of a fifth of the time.
+        assert!(r.cancelled > 3 && r.succeeded > r.cancelled && r.failures() == 0, "{r:?}");
+    }
+}
+
+#[test]
 fn words_are_calibrated_and_a_death_ends_the_run() {
     let server = small(Mood::Well);
     let target = Target::new(&server.at, Api::Chat, "m", None).unwrap();

@@ -22,6 +22,13 @@ pub fn run(words: &[String]) -> io::Result<Child> {
     Command::new(program).args(rest).spawn()
 }
 
+/// Asks a tool to end in order.
+pub fn ask_to_end(tool: &Child) {
+    if let Some(pid) = i32::try_from(tool.id()).ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}
+
 /// The newest result file that was written since: at `given`, at paths that the command line names, or in this folder.
 #[must_use]
 pub fn results(words: &[String], given: Option<&Path>, since: SystemTime) -> Option<(PathBuf, Results)> {

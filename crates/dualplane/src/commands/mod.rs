@@ -360,8 +360,8 @@ impl Failure {
                     .into()
             }
             Self::NoRequests(_) => {
-                "give a log with input_tokens=… output_tokens=… or an engine's own (vLLM: --enable-log-requests and \
-                 --enable-log-outputs, SGLang: --log-requests), a trace, or the URL of its metrics page; docs/profile.md lists \
+                "give a log with input_tokens=… output_tokens=… or an engine's own (vLLM: --enable-log-requests, \
+                 --enable-log-outputs and, since 0.11, VLLM_LOGGING_LEVEL=DEBUG; SGLang: --log-requests), a trace, or the URL of its metrics page; docs/profile.md lists \
                  what is read"
                     .into()
             }
