@@ -219,9 +219,8 @@ impl Metrics {
 
     /// Count and sum of the histogram of the time to the first token.
     fn first_token_series(&self) -> [Vec<Series>; 2] {
-        ["count", "sum"].map(|part| {
-            self.first_token.iter().map(|name| Series::plain(format!("{name}_{part}"))).collect()
-        })
+        ["count", "sum"]
+            .map(|part| self.first_token.iter().map(|name| Series::plain(format!("{name}_{part}"))).collect())
     }
 
     /// Name of the histogram of the time to the first token.

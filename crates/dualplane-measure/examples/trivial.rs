@@ -47,9 +47,11 @@ impl Body for Tokens {
             return Poll::Pending;
         }
         // Tools of others take no piece without these fields.
-        let head = "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"trivial\"";
-        let mut text =
-            format!("{head},\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"x \"}},\"finish_reason\":null}}]}}\n\n");
+        let head =
+            "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"trivial\"";
+        let mut text = format!(
+            "{head},\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"x \"}},\"finish_reason\":null}}]}}\n\n"
+        );
         self.left -= 1;
         if self.left == 0 {
             let (input, output) = (self.input, self.all);

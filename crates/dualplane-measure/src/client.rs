@@ -60,7 +60,7 @@ pub struct Target {
     /// Most seconds of a request.
     pub timeout: Duration,
     key: Option<String>,
-    encrypted: Option<Encrypted>,
+    pub(crate) encrypted: Option<Encrypted>,
     idle: RefCell<Vec<SendRequest<Full<Bytes>>>>,
 }
 

@@ -268,6 +268,7 @@ impl Inner {
                     sample.sent = Some(self.sent.get() as f64);
                     self.gather.borrow_mut().sample(*sample);
                 }
+                Reading::Faults(f) => self.gather.borrow_mut().faults(&f),
                 Reading::Processes(all) => self.gather.borrow_mut().processes(&all),
                 Reading::Dead => dead = true,
             }

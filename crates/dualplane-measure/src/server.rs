@@ -73,7 +73,9 @@ impl Server {
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Some(code(status)),
-                Ok(None) if began.elapsed() < wait && !self.hurry.load(Ordering::Relaxed) => std::thread::park_timeout(Duration::from_millis(50)),
+                Ok(None) if began.elapsed() < wait && !self.hurry.load(Ordering::Relaxed) => {
+                    std::thread::park_timeout(Duration::from_millis(50))
+                }
                 _ => return None,
             }
         }

@@ -29,11 +29,16 @@ pub(crate) struct Encrypted {
 impl Encrypted {
     /// `None` where the host is no name that a certificate could have.
     pub(crate) fn to(host: &str) -> Option<Self> {
+        Self::trusting(host, trusted())
+    }
+
+    pub(crate) fn trusting(host: &str, trusted: &[CertificateDer<'static>]) -> Option<Self> {
         let name = ServerName::try_from(host.to_owned()).ok()?;
         let mut roots = RootCertStore::empty();
-        let _ = roots.add_parsable_certificates(trusted().iter().cloned());
+        let _ = roots.add_parsable_certificates(trusted.iter().cloned());
         let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().ok()?;
+        let builder =
+            ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().ok()?;
         let mut config = builder.with_root_certificates(roots).with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Some(Self { connector: TlsConnector::from(Arc::new(config)), name })

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use dualplane_gate::document::{
-    Drift, Failed, HostSplit, Kv, Load, PlaneFigures, ProcessMemory, Queue, Requests, Restart, Run, Slo,
-    Throughput, Use, Window,
+    Drift, Failed, GpuFaults, HostSplit, Kv, Load, PlaneFigures, ProcessMemory, Queue, Requests, Restart,
+    Run, Slo, Throughput, Use, Window,
 };
 use dualplane_stats::drift::{Ask, Sample as Point, drift};
 
 use crate::histo::Histo;
-use crate::sample::{Host, Outcome, Process, Sample, State};
+use crate::sample::{Faults, Host, Outcome, Process, Sample, State};
 use crate::thin::Thinned;
 
 /// Windows of a run, at most.
@@ -18,6 +18,8 @@ const MAX_WINDOWS: f64 = 1_000.0;
 const WINDOW: f64 = 10.0;
 /// Processes that are told.
 const PROCESSES: usize = 16;
+/// Xids that are kept.
+const MAX_XIDS: usize = 1_000;
 /// Processes that are kept.
 const MAX_PROCESSES: usize = 4_096;
 
@@ -137,6 +139,8 @@ pub struct Gather {
     watts: Gauge,
     processes: BTreeMap<u32, Process>,
     restarts: Option<Vec<Restart>>,
+    /// Xids, and counters of corrected errors, of others, and of replaced rows.
+    faults: Option<(Vec<u32>, [Counter; 3])>,
 }
 
 impl Gather {
@@ -168,6 +172,7 @@ impl Gather {
             watts: Gauge::default(),
             processes: BTreeMap::new(),
             restarts: None,
+            faults: None,
         }
     }
 
@@ -272,6 +277,17 @@ impl Gather {
                 }
                 None => {}
             }
+        }
+    }
+
+    /// Takes what cards told of errors: what was there before this run is not the run's.
+    pub fn faults(&mut self, f: &Faults) {
+        let (xids, counters) = self.faults.get_or_insert_default();
+        let room = MAX_XIDS.saturating_sub(xids.len());
+        xids.extend(f.xids.iter().take(room));
+        let all = [f.ecc_corrected, f.ecc_uncorrected, f.remapped];
+        for (counter, now) in counters.iter_mut().zip(all) {
+            counter.add(now.map(|n| n as f64));
         }
     }
 
@@ -435,6 +451,15 @@ impl Gather {
             })
             .filter(|u| *u != Use::default()),
             restarts: self.restarts.clone(),
+            gpu_faults: self.faults.take().map(|(xids, counters)| {
+                let [corrected, uncorrected, remapped] = counters.map(|c| c.grown().map(|n| n as u64));
+                GpuFaults {
+                    xids: Some(xids),
+                    ecc_uncorrected: uncorrected,
+                    ecc_corrected: corrected,
+                    rows_remapped: remapped,
+                }
+            }),
             windows: std::mem::take(&mut self.windows),
             series: self.series.series(),
             ..Run::default()

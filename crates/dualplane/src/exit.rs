@@ -82,7 +82,10 @@ pub(crate) const TABLE: &[(Code, &str)] = &[
     (LINT_ERRORS, "`lint`: a rule found an error"),
     (GATE_FAILS, "`gate`: a check failed"),
     (GATE_NOT_SHOWN, "`gate`: no check failed, and a number that the policy demands is not shown"),
-    (INTERRUPTED, "`measure`: it was interrupted (Ctrl-C, SIGTERM); what was measured until then was written"),
+    (
+        INTERRUPTED,
+        "`measure`: it was interrupted (Ctrl-C, SIGTERM); what was measured until then was written",
+    ),
 ];
 
 /// With `--exit-code`, the class of the verdict is the exit code; of several incidents, the highest.

@@ -48,7 +48,10 @@ pub(super) fn drift(name: &str, d: &Drift) -> String {
     let mib = |n: f64| format!("{:+.1}", n / 1_048_576.0);
     if !d.grows && d.seconds < TELLS {
         let samples = counted(d.samples, "sample");
-        return format!("{name}: {} and {samples} are too short to tell growth from chance", seconds(d.seconds));
+        return format!(
+            "{name}: {} and {samples} are too short to tell growth from chance",
+            seconds(d.seconds)
+        );
     }
     let judged = if d.grows { "grows" } else { "no growth" };
     format!(

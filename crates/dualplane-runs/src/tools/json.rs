@@ -83,7 +83,8 @@ fn guidellm(v: &Value) -> Option<Results> {
         ttft: of("time_to_first_token_ms", 1e-3),
         itl: of("inter_token_latency_ms", 1e-3),
         e2e: of("request_latency", 1.0),
-        requests: Some(requests(n, errored.unwrap_or(0))).map(|r| Requests { sent: r.sent + open.unwrap_or(0), ..r }),
+        requests: Some(requests(n, errored.unwrap_or(0)))
+            .map(|r| Requests { sent: r.sent + open.unwrap_or(0), ..r }),
         throughput: Some(Throughput {
             requests_per_second: rate("requests_per_second"),
             output_tokens_per_second: rate("output_tokens_per_second"),
@@ -160,6 +161,9 @@ fn vllm(v: &Value) -> Option<Results> {
             requests_per_second: number(v, "/request_throughput"),
             good_requests_per_second: number(v, "/request_goodput"),
             output_tokens_per_second: number(v, "/output_throughput"),
+            input_tokens_per_second: count(v, "/total_input_tokens")
+                .filter(|_| duration > 0.0)
+                .map(|n| n as f64 / duration),
             ..Throughput::default()
         }),
         concurrency: number(v, "/max_concurrency").map(|n| n as u32),

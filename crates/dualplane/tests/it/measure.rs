@@ -59,7 +59,9 @@ fn the_results_of_a_load_tool_become_a_report() {
 #[allow(clippy::disallowed_methods)]
 fn a_server() {
     use std::io::{Read, Write};
-    let Some(port) = std::env::var("DUALPLANE_TEST_PORT").ok().and_then(|p| p.parse::<u16>().ok()) else { return };
+    let Some(port) = std::env::var("DUALPLANE_TEST_PORT").ok().and_then(|p| p.parse::<u16>().ok()) else {
+        return;
+    };
     let keeps: usize = std::env::var("DUALPLANE_TEST_KEEPS").unwrap().parse().unwrap();
     let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
     let parent = std::os::unix::process::parent_id();
@@ -91,20 +93,28 @@ fn a_server() {
                 if head.starts_with("get") {
                     let body = match head.contains("/v1/models") {
                         true => "{\"data\":[{\"id\":\"small\",\"max_model_len\":4096}]}",
-                        false => "vllm:num_requests_running{engine=\"0\"} 2\nvllm:kv_cache_usage_perc{engine=\"0\"} 0.25\nvllm:num_preemptions_total{engine=\"0\"} 0\n",
+                        false => {
+                            "vllm:num_requests_running{engine=\"0\"} 2\nvllm:kv_cache_usage_perc{engine=\"0\"} 0.25\nvllm:num_preemptions_total{engine=\"0\"} 0\n"
+                        }
                     };
                     write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())?;
                     continue;
                 }
-                let length = head.split("content-length: ").nth(1).and_then(|l| l.split('\r').next()?.parse().ok());
+                let length =
+                    head.split("content-length: ").nth(1).and_then(|l| l.split('\r').next()?.parse().ok());
                 let mut body = vec![0; length.unwrap_or(0)];
                 stream.read_exact(&mut body)?;
                 kept.push((0..keeps).map(|i| i as u8).collect());
-                let output = serde_json::from_slice::<serde_json::Value>(&body).unwrap()["max_tokens"].as_u64().unwrap();
+                let output = serde_json::from_slice::<serde_json::Value>(&body).unwrap()["max_tokens"]
+                    .as_u64()
+                    .unwrap();
                 write!(stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")?;
-                let last = format!("{{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"length\"}}],\"usage\":{{\"prompt_tokens\":20,\"completion_tokens\":{output}}}}}");
+                let last = format!(
+                    "{{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"length\"}}],\"usage\":{{\"prompt_tokens\":20,\"completion_tokens\":{output}}}}}"
+                );
                 for i in 0..=output {
-                    let data = if i == output { &last } else { "{\"choices\":[{\"delta\":{\"content\":\"x\"}}]}" };
+                    let data =
+                        if i == output { &last } else { "{\"choices\":[{\"delta\":{\"content\":\"x\"}}]}" };
                     let data = format!("data: {data}\n\n");
                     write!(stream, "{:x}\r\n{data}\r\n", data.len())?;
                     std::thread::sleep(std::time::Duration::from_millis(30));
@@ -145,10 +155,18 @@ fn growing_card() -> String {
     let steps: Vec<String> = (0..60)
         .map(|i| {
             let used = 10 * gib + i * (40 << 20);
-            format!(r#"{{"at_ms":{},"readings":[{{"device":0,"total":{},"used":{used},"free":{}}}]}}"#, i * 1000, 80 * gib, 80 * gib - used)
+            format!(
+                r#"{{"at_ms":{},"readings":[{{"device":0,"total":{},"used":{used},"free":{}}}]}}"#,
+                i * 1000,
+                80 * gib,
+                80 * gib - used
+            )
         })
         .collect();
-    format!(r#"{{"devices":[{{"name":"NVIDIA H100 80GB HBM3","uuid":"GPU-1","index":0}}],"steps":[{}]}}"#, steps.join(","))
+    format!(
+        r#"{{"devices":[{{"name":"NVIDIA H100 80GB HBM3","uuid":"GPU-1","index":0}}],"steps":[{}]}}"#,
+        steps.join(",")
+    )
 }
 
 /// The kernel kills a server in traffic: what was measured until then stands, on both planes, and triage says what it was.
@@ -167,8 +185,25 @@ fn a_server_that_the_kernel_kills_in_traffic_keeps_its_figures_and_gets_a_verdic
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let target = format!("http://127.0.0.1:{port}");
     let o = run(&[
-        "measure", "--serve", &line, "--target", &target, "--shape", &at("shape.toml"), "--duration", "25s", "--warmup", "0s",
-        "--gpu-table", &at("cards.json"), "--log", &at("server.log"), "--out", &at("report.json"), "--out", &at("report.html"),
+        "measure",
+        "--serve",
+        &line,
+        "--target",
+        &target,
+        "--shape",
+        &at("shape.toml"),
+        "--duration",
+        "25s",
+        "--warmup",
+        "0s",
+        "--gpu-table",
+        &at("cards.json"),
+        "--log",
+        &at("server.log"),
+        "--out",
+        &at("report.json"),
+        "--out",
+        &at("report.html"),
     ]);
     assert_eq!(code(&o), 0, "{}", stderr(&o));
     let text = String::from_utf8_lossy(&o.stdout).into_owned();
@@ -202,8 +237,23 @@ fn a_leak_of_vram_is_seen_beside_a_host_plane_that_holds() {
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (line, target) = (serve(port, 0, ""), format!("http://127.0.0.1:{port}"));
     let o = run(&[
-        "measure", "--serve", &line, "--target", &target, "--shape", &at("shape.toml"), "--duration", "11s", "--warmup", "1s",
-        "--gpu-table", &at("cards.json"), "--log", &at("server.log"), "-o", "json",
+        "measure",
+        "--serve",
+        &line,
+        "--target",
+        &target,
+        "--shape",
+        &at("shape.toml"),
+        "--duration",
+        "11s",
+        "--warmup",
+        "1s",
+        "--gpu-table",
+        &at("cards.json"),
+        "--log",
+        &at("server.log"),
+        "-o",
+        "json",
     ]);
     assert_eq!(code(&o), 0, "{}", stderr(&o));
     let m = dualplane_gate::document::read(&String::from_utf8(o.stdout).unwrap()).unwrap();
@@ -227,7 +277,17 @@ fn ctrl_c_keeps_what_was_measured_and_leaves_no_server_behind() {
     let line = format!("{}; true", serve(port, 0, "").replacen(" exec ", " ", 1));
     let target = format!("http://127.0.0.1:{port}");
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_dualplane"))
-        .args(["measure", "--serve", &line, "--target", &target, "--shape", &at("shape.toml"), "--duration", "10m"])
+        .args([
+            "measure",
+            "--serve",
+            &line,
+            "--target",
+            &target,
+            "--shape",
+            &at("shape.toml"),
+            "--duration",
+            "10m",
+        ])
         .args(["--warmup", "0s", "--log", &at("server.log"), "--out", &at("report.json"), "-o", "markdown"])
         .stdout(std::process::Stdio::piped())
         .spawn()
@@ -243,7 +303,13 @@ fn ctrl_c_keeps_what_was_measured_and_leaves_no_server_behind() {
     std::thread::sleep(std::time::Duration::from_secs(2));
     std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let mut ended = None;
-    assert!(wait(&mut || { ended = child.try_wait().unwrap(); ended.is_some() }), "it did not end");
+    assert!(
+        wait(&mut || {
+            ended = child.try_wait().unwrap();
+            ended.is_some()
+        }),
+        "it did not end"
+    );
     assert_eq!(ended.and_then(|s| s.code()), Some(130));
     assert!(!answers(), "the server was left behind");
     let m = dualplane_gate::document::read(&std::fs::read_to_string(at("report.json")).unwrap()).unwrap();

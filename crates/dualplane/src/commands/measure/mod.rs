@@ -204,6 +204,7 @@ impl<'a> Bench<'a> {
             match reading {
                 Reading::Sample(s) => gather.sample(*s),
                 Reading::Processes(p) => gather.processes(&p),
+                Reading::Faults(f) => gather.faults(&f),
                 Reading::Dead => dead = true,
             }
         }

@@ -33,7 +33,9 @@ impl Asked {
                 if own.stop.swap(true, Ordering::Relaxed) {
                     own.hurry.store(true, Ordering::Relaxed);
                 } else {
-                    output::note("ends, and keeps what was measured; once more ends it without waiting for the server");
+                    output::note(
+                        "ends, and keeps what was measured; once more ends it without waiting for the server",
+                    );
                 }
             }
         };
