@@ -203,7 +203,7 @@ fn clients_that_go_away_are_seen_by_the_server() {
 fn certificate(folder: &std::path::Path) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
     let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test \
-        -addext subjectAltName=IP:127.0.0.1 -keyout";
+        -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE -keyout";
     let made = std::process::Command::new("openssl")
         .args(words.split_whitespace())
         .args([key.as_os_str(), "-out".as_ref(), cert.as_os_str()])

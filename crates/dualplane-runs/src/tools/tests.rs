@@ -88,5 +88,6 @@ fn files_that_were_really_written_are_read() {
     );
     let r = of(include_str!("../../../../testdata/measure/tools/locust-2.47.0.json"));
     let e2e = r.e2e.unwrap();
-    assert!(near(e2e.p50, 0.26) && near(e2e.max, 0.468_802_048) && r.requests.unwrap().sent == 17, "{e2e:?}");
+    // Its buckets are rounded upwards, also above the longest.
+    assert!(near(e2e.p50, 0.26) && near(e2e.max, 0.47) && r.requests.unwrap().sent == 17, "{e2e:?}");
 }
