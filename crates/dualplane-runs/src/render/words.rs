@@ -4,7 +4,7 @@ use dualplane_base::text::counted;
 use dualplane_base::units::Bytes;
 use dualplane_gate::document::{Distribution, Drift, Measure, PlaneFigures, Run};
 
-/// Seconds of a series below which the absence of growth says nothing.
+/// Seconds of a series below which neither growth nor its absence says much.
 const TELLS: f64 = 300.0;
 
 pub(super) fn bytes(n: Option<u64>) -> String {
@@ -53,7 +53,11 @@ pub(super) fn drift(name: &str, d: &Drift) -> String {
             seconds(d.seconds)
         );
     }
-    let judged = if d.grows { "grows" } else { "no growth" };
+    let judged = match d.grows {
+        true if d.seconds < TELLS => "grows, which within so short a time may be its warm-up",
+        true => "grows",
+        false => "no growth",
+    };
     format!(
         "{name}: {judged}, {} MiB/h ({} to {} at {:.1} %, {} of {})",
         mib(d.bytes_per_hour),
