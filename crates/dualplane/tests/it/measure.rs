@@ -74,7 +74,7 @@ fn a_server() {
         }
         std::process::exit(3);
     });
-    println!("INFO serving on port {port}");
+    eprintln!("INFO serving on port {port}");
     for stream in listener.incoming().flatten() {
         std::thread::spawn(move || -> std::io::Result<()> {
             let mut stream = stream;
