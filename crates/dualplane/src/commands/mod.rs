@@ -500,7 +500,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::UpgradeCheck(args) => upgrade_check::run(&args),
         Command::Completions { shell } => {
             let mut out = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "dualplane", &mut out);
+            clap_complete::generate(shell, &mut crate::args::command(), "dualplane", &mut out);
             crate::output::write(&String::from_utf8_lossy(&out))?;
             Ok(exit::OK)
         }
