@@ -77,7 +77,7 @@ pub(crate) fn read<'t>(toml: bool, text: &str, table: &'t [Deprecation]) -> Vec<
     of(document.into_iter(), table)
 }
 
-fn of<'t>(documents: impl Iterator<Item = Value>, table: &'t [Deprecation]) -> Vec<&'t Deprecation> {
+fn of(documents: impl Iterator<Item = Value>, table: &[Deprecation]) -> Vec<&Deprecation> {
     let mut found = BTreeSet::new();
     for document in documents {
         found.extend(table.iter().enumerate().filter(|(_, d)| d.is_in(&document)).map(|(i, _)| i));

@@ -40,8 +40,6 @@ use dualplane_input::InputError;
 use dualplane_kube::api::ApiError;
 use dualplane_plan::PlanError;
 
-use clap::CommandFactory;
-
 #[cfg(not(feature = "live"))]
 use self::elsewhere::cluster as live;
 #[cfg(not(all(feature = "live", target_os = "linux")))]
