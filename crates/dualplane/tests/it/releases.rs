@@ -176,7 +176,7 @@ fn our_own_rules_and_boards_name_nothing_that_goes() {
     for args in [&["rules"][..], &["dashboards", "-o", "configmap"]] {
         let o = run(args);
         let text = stdout(&o);
-        assert!(code(&o) == 0 && text.contains("dualplane_"), "{args:?}");
+        assert!(code(&o) == 0 && text.contains("dualplane:"), "{args:?}");
         for d in &metrics {
             assert!(!d.is_named_in(&text), "{args:?}: {d}");
         }
