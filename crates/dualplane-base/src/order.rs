@@ -70,7 +70,7 @@ mod tests {
             got.order_by_key(|i| i.0);
             prop_assert_eq!(&got, &want);
             let (mut want, mut got) = (items.clone(), items);
-            want.sort_by(|a, b| b.0.cmp(&a.0));
+            want.sort_by_key(|i| std::cmp::Reverse(i.0));
             got.order_by(|a, b| b.0.cmp(&a.0));
             prop_assert_eq!(got, want);
         }
