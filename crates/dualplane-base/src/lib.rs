@@ -11,6 +11,7 @@ pub mod deprecation;
 pub mod device_id;
 pub mod gpu;
 pub mod json;
+pub mod junit;
 pub mod metrics;
 pub mod near;
 pub mod order;

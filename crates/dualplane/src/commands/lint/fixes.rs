@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use dualplane_base::text::{counted, printable};
 use dualplane_lint::read::Documents;
@@ -17,6 +18,8 @@ use crate::{files, output};
 
 /// A larger file is not rewritten.
 const MAX_FILE: u64 = 64 << 20;
+/// For the shortest patch of one file.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Lines around a change.
 const CONTEXT: usize = 3;
 
@@ -70,24 +73,29 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// A file's text with the edits of its documents, and how many were made.
 fn fixed(text: &str, documents: &BTreeMap<u64, Vec<Edit>>) -> (String, usize) {
-    let mut out = text.to_owned();
-    let mut made = 0;
-    // From the end, so that places before it stay.
-    let all: Vec<_> = Documents::new(text.as_bytes()).flatten().collect();
-    for document in all.iter().rev() {
+    let mut out = String::with_capacity(text.len());
+    let (mut made, mut from) = (0, 0);
+    // Where each line begins: a file may have as many documents as lines.
+    let begins: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect();
+    for document in Documents::new(text.as_bytes()).flatten() {
         let Some(edits) = documents.get(&document.number).filter(|_| !document.text.is_empty()) else {
             continue;
         };
         let line = usize::try_from(document.line).unwrap_or(usize::MAX);
-        let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+        let Some(start) = begins.get(line.saturating_sub(1)).copied() else { continue };
         let end = start + document.text.len();
-        if text.get(start..end) != Some(document.text.as_str()) {
+        let (Some(before), true) =
+            (text.get(from..start), text.get(start..end) == Some(document.text.as_str()))
+        else {
             continue;
-        }
+        };
         let patched = fix(&document.text, edits);
         made += patched.done.len();
-        out.replace_range(start..end, &patched.text);
+        out.push_str(before);
+        out.push_str(&patched.text);
+        from = end;
     }
+    out.push_str(text.get(from..).unwrap_or_default());
     (out, made)
 }
 
@@ -97,7 +105,11 @@ fn patch(file: &str, before: &str, after: &str) -> String {
     let name = printable(file.trim_start_matches('/'));
     let (old, new) = (lines(before), lines(after));
     let mut found = Compact::new(Replace::new(Capture::default()), old.as_slice(), new.as_slice());
-    let Ok(()) = myers::diff(&mut found, old.as_slice(), 0..old.len(), new.as_slice(), 0..new.len());
+    // Of a large file with many changes, any patch that is right is better than the shortest one minutes later.
+    let until = Instant::now().checked_add(PATIENCE);
+    let (old_lines, new_lines) = (0..old.len(), 0..new.len());
+    let Ok(()) =
+        myers::diff_deadline(&mut found, old.as_slice(), old_lines, new.as_slice(), new_lines, until);
     let mut out = format!("--- a/{name}\n+++ b/{name}\n");
     for hunk in group_diff_ops(found.into_inner().into_inner().into_ops(), CONTEXT) {
         out.push_str(&format!("{}\n", UnifiedHunkHeader::new(&hunk)));
