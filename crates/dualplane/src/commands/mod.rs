@@ -42,8 +42,6 @@ use dualplane_input::InputError;
 use dualplane_kube::api::ApiError;
 use dualplane_plan::PlanError;
 
-use clap::CommandFactory;
-
 #[cfg(not(feature = "live"))]
 use self::elsewhere::cluster as live;
 #[cfg(not(all(feature = "live", target_os = "linux")))]
@@ -515,7 +513,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::UpgradeCheck(args) => upgrade_check::run(&args),
         Command::Completions { shell } => {
             let mut out = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "dualplane", &mut out);
+            clap_complete::generate(shell, &mut crate::args::command(), "dualplane", &mut out);
             crate::output::write(&String::from_utf8_lossy(&out))?;
             Ok(exit::OK)
         }
