@@ -67,7 +67,7 @@ async def serve(r, w):
         head = await r.readuntil(b"\r\n\r\n")
         if b"POST" not in head[:5]:
             w.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"); await w.drain(); w.close(); return
-        w.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\nd\r\ndata: {\"a\":1}\r\n\r\n"); await w.drain()
+        w.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\nf\r\ndata: {\"a\":1}\n\n\r\n"); await w.drain()
         await r.read(1 << 20)
         while await r.read(1 << 16): pass
     except Exception: pass
