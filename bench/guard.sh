@@ -17,7 +17,7 @@ if ! [ -x "$tools/root/usr/bin/h2load" ]; then
 fi
 in_tools() { LD_LIBRARY_PATH=$tools/root/usr/lib/x86_64-linux-gnu "$@"; }
 nginx=$tools/root/usr/sbin/nginx haproxy=$tools/root/usr/sbin/haproxy h2load=$tools/root/usr/bin/h2load
-ulimit -n 65536 || true
+ulimit -n 65536 2>/dev/null || true
 
 body='{"model":"m","messages":[{"role":"user","content":"Say a word about the memory of this server and stop."}],"max_tokens":16}'
 echo "$body" >"$dir/body.json"
@@ -41,7 +41,7 @@ http { access_log off; keepalive_requests 1000000; client_body_temp_path $dir/n1
 CONF
 cat >"$dir/haproxy.cfg" <<CONF
 global
-  maxconn 20000
+  maxconn 9000
   nbthread 2
 defaults
   mode http
