@@ -144,7 +144,9 @@ for ((turn = 1; turn <= turns; turn++)); do
   done
 done
 echo "memory with $streams open streams, MiB (streams that opened):"
-for what in "nginx 18611 $(pgrep -P $nginx_pid | tr '\n' ' ')" "haproxy 18612 $haproxy_pid" "guard 18613 $guard_pid"; do
+# Whatever a process started, and itself.
+tree() { echo "$1"; local p; for p in $(pgrep -P "$1"); do tree "$p"; done; }
+for what in "nginx 18611 $(tree $nginx_pid | tr '\n' ' ')" "haproxy 18612 $(tree $haproxy_pid | tr '\n' ' ')" "guard 18613 $guard_pid"; do
   read -r name port list <<<"$what"
   # shellcheck disable=SC2086
   read -r opened mib < <(python3 "$dir/open.py" "$port" "$streams" $list)
