@@ -140,6 +140,7 @@ Examples:
   dualplane resources deploy/llm -n serving --prometheus http://prometheus.monitoring:9090
   dualplane resources deploy/llm -n serving --prometheus http://HOST:9090 --since 7d -o yaml
   dualplane resources incident.tar.zst -o json
+  dualplane resources measure.json -c server -o patch
   dualplane resources deploy/llm -n serving --prometheus http://HOST:9090 -o keda --max 8";
 
 pub(super) const PROFILE: &str = "\
@@ -200,7 +201,8 @@ Examples:
 pub(super) const UPGRADE_CHECK: &str = "\
 Examples:
   dualplane upgrade-check /var/lib/dualplane           what the agent of this node kept
-  dualplane upgrade-check ./incidents report.json      bundles and a report";
+  dualplane upgrade-check ./incidents report.json      bundles and a report
+  dualplane upgrade-check                              what later releases take away";
 
 pub(super) const MAN: &str = "\
 Examples:

@@ -37,7 +37,7 @@ fn written(gate: &Gate, args: &GateArgs) -> Result<String, Failure> {
         GateFormat::Text => report::text(gate, output::style(args.color, false)),
         GateFormat::Json => pretty(&report::json(gate))?,
         GateFormat::Markdown => report::markdown(gate),
-        GateFormat::Junit => report::junit(gate),
+        GateFormat::Junit => report::junit(gate, jiff::Timestamp::now()),
         GateFormat::Sarif => {
             let value = report::sarif(gate, env!("CARGO_PKG_VERSION"));
             escape_controls(&pretty(&value)?)
