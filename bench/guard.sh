@@ -9,7 +9,9 @@ program=${1:-target/release/dualplane} turns=${2:-3} rate=${3:-1000} seconds=${4
 dir=$(mktemp -d)
 tools=${BENCH_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/dualplane/bench-guard}
 pids=()
-trap 'kill "${pids[@]}" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$dir"' EXIT
+# Whatever a process started, and itself.
+tree() { echo "$1"; local p; for p in $(pgrep -P "$1"); do tree "$p"; done; }
+trap 'for p in "${pids[@]}"; do kill $(tree "$p") 2>/dev/null || true; done; wait 2>/dev/null || true; rm -rf "$dir"' EXIT
 if ! [ -x "$tools/root/usr/bin/h2load" ]; then
   mkdir -p "$tools"
   (cd "$tools" && apt-get download -qq nghttp2-client nginx haproxy liblua5.3-0 libev4 libc-ares2 libjemalloc2 libpcre2-8-0 \
@@ -84,8 +86,9 @@ body = b'{"messages":[{"role":"user","content":"hi"}],"max_tokens":4,"stream":tr
 def rss():
     total = 0
     for pid in pids:
-        for line in open(f"/proc/{pid}/status"):
-            if line.startswith("VmRSS"): total += int(line.split()[1])
+        try: lines = open(f"/proc/{pid}/status").readlines()
+        except FileNotFoundError: continue  # a shell that listed the others
+        total += sum(int(l.split()[1]) for l in lines if l.startswith("VmRSS"))
     return total
 async def one(gate):
     async with gate:
@@ -144,8 +147,6 @@ for ((turn = 1; turn <= turns; turn++)); do
   done
 done
 echo "memory with $streams open streams, MiB (streams that opened):"
-# Whatever a process started, and itself.
-tree() { echo "$1"; local p; for p in $(pgrep -P "$1"); do tree "$p"; done; }
 for what in "nginx 18611 $(tree $nginx_pid | tr '\n' ' ')" "haproxy 18612 $(tree $haproxy_pid | tr '\n' ' ')" "guard 18613 $guard_pid"; do
   read -r name port list <<<"$what"
   # shellcheck disable=SC2086
