@@ -35,8 +35,8 @@ const REPORT: &[&[&str]] = &[
     &["page", "planned", "runbook", "words"],
     &["budget"],
     &["actions", "map"],
-    &["changes", "handover", "mask", "memory", "places"],
-    &["json", "markdown", "overview", "rules", "text"],
+    &["changes", "handover", "headline", "mask", "memory", "places"],
+    &["html", "json", "markdown", "overview", "rules", "text"],
 ];
 
 /// Rules for manifests.
