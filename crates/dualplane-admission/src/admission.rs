@@ -93,6 +93,8 @@ pub struct Admission {
     pub(crate) policy: Policy,
     pub(crate) servers: Vec<Server>,
     pub(crate) queues: Vec<Queue<Asked>>,
+    /// What was sent of each pool over its share, while another waited: the one that is furthest behind is next.
+    pub(crate) turns: Vec<f64>,
     running: BTreeMap<Ticket, Runs>,
     uses: BTreeMap<String, Use>,
     outputs: Outputs,
@@ -108,8 +110,9 @@ impl Admission {
     /// Begins with nothing running.
     #[must_use]
     pub fn new(policy: Policy, servers: Vec<Server>) -> Self {
-        let queues = policy.pools.iter().map(|_| Queue::default()).collect();
+        let queues: Vec<_> = policy.pools.iter().map(|_| Queue::default()).collect();
         Self {
+            turns: vec![0.0; queues.len()],
             policy,
             servers,
             queues,
@@ -129,6 +132,7 @@ impl Admission {
         let pools = policy.pools.len().max(1);
         let gone = self.queues.split_off(self.queues.len().min(pools));
         self.queues.resize_with(pools, Queue::default);
+        self.turns = vec![0.0; pools];
         self.policy = policy;
         for mut queue in gone {
             for (tenant, waiting) in queue.drain() {
@@ -326,7 +330,7 @@ impl Admission {
         let may_go = self.tenant_may_go(tenant);
         if may_go
             && queue.is_none_or(Queue::lets_pass)
-            && let Ok(at) = self.place(now, tenant, asked, pool, None)
+            && let Ok(at) = self.place(now, tenant, asked, pool, &self.held_for_others(now, pool))
         {
             return Ok(Some(at));
         }
@@ -369,9 +373,12 @@ impl Admission {
         let ticket = self.ticket();
         let expected = self.expected_wait(&tenant, pool, weight);
         let may = request.max_wait.unwrap_or(self.policy.max_wait).min(self.policy.max_wait);
+        self.begins_to_wait(pool);
         let Some(queue) = self.queues.get_mut(pool) else {
             return Decision::Refuse(self.full(retry));
         };
+        let uses = &self.uses;
+        queue.forgive(|t| uses.get(t).map_or(0, |u| u.kv.max(u.running)));
         self.uses.entry(tenant.clone()).or_default();
         let waiting = Waiting {
             ticket,
@@ -420,8 +427,12 @@ impl Admission {
         used.kv = used.kv.saturating_add(held.kv);
         let weight = self.tenant(tenant).weight;
         if let Some(q) = self.queues.get_mut(taken.pool) {
-            q.charge(tenant, weight, taken.cost.kv.max(1));
+            let uses = &self.uses;
+            q.charge(tenant, weight, taken.cost.kv.max(1), |t| {
+                uses.get(t).map_or(0, |u| u.kv.max(u.running))
+            });
         }
+        self.turn(taken.pool, taken.cost.kv.max(1));
         let (path, sequences) = (asked.path.clone(), asked.shape.sequences.max(1));
         let runs = Runs { server, tenant: tenant.to_owned(), path, sequences, asked, held, produced: 0 };
         let kv = runs.held.kv;
@@ -490,7 +501,7 @@ impl Admission {
         let at = if self.policy.shadow {
             self.least_full(now, &tenant, pool, &runs.asked).filter(|(i, _)| *i != runs.server)
         } else {
-            self.place(now, &tenant, &runs.asked, pool, Some(runs.server)).ok()
+            self.place(now, &tenant, &runs.asked, pool, &[runs.server]).ok()
         };
         let (server, taken) = at?;
         self.begin(now, ticket, &tenant, runs.asked, server, &taken);
@@ -501,12 +512,12 @@ impl Admission {
     pub fn poll(&mut self, now: Ms) -> Vec<Event> {
         for pool in 0..self.queues.len() {
             self.expire(now, pool);
-            while let Some((tenant, waiting, server, taken)) = self.next(now, pool) {
-                let waited = now.saturating_sub(waiting.since);
-                let kv = self.begin(now, waiting.ticket, &tenant, waiting.what, server, &taken);
-                let grant = Grant { ticket: waiting.ticket, server, waited, kv, would: Would::Queue };
-                self.events.push(Event::Granted(grant));
-            }
+        }
+        while let Some((tenant, waiting, server, taken)) = self.next_of_all(now) {
+            let waited = now.saturating_sub(waiting.since);
+            let kv = self.begin(now, waiting.ticket, &tenant, waiting.what, server, &taken);
+            let grant = Grant { ticket: waiting.ticket, server, waited, kv, would: Would::Queue };
+            self.events.push(Event::Granted(grant));
         }
         std::mem::take(&mut self.events)
     }
@@ -521,7 +532,12 @@ impl Admission {
         }
     }
 
-    fn next(&mut self, now: Ms, pool: usize) -> Option<(String, Waiting<Asked>, usize, Taken)> {
+    pub(crate) fn next(
+        &mut self,
+        now: Ms,
+        pool: usize,
+        not: &[usize],
+    ) -> Option<(String, Waiting<Asked>, usize, Taken)> {
         // The queue is taken out so that it can ask the rest.
         let mut queue = std::mem::take(self.queues.get_mut(pool)?);
         let mut at = None;
@@ -534,7 +550,7 @@ impl Admission {
                 self.tenant_may_go(tenant)
             },
             |head| {
-                at = self.place(now, &asked_for.borrow(), &head.what, pool, None).ok();
+                at = self.place(now, &asked_for.borrow(), &head.what, pool, not).ok();
                 at.is_some()
             },
         );

@@ -22,6 +22,7 @@ pub mod queue;
 pub mod server;
 pub mod throttle;
 pub mod tokens;
+mod turns;
 pub mod unpaged;
 
 pub use admission::{Admission, Event, Request};

@@ -14,12 +14,12 @@ impl Admission {
         tenant: &str,
         asked: &Asked,
         pool: usize,
-        not: Option<usize>,
+        not: &[usize],
     ) -> Result<(usize, Taken), Lack> {
         let mut best: Option<(f64, usize, Taken)> = None;
         let mut lack = Lack::Server;
         for (i, s) in self.servers.iter().enumerate() {
-            if !self.takes_pool(i, pool) || not == Some(i) {
+            if !self.takes_pool(i, pool) || not.contains(&i) {
                 continue;
             }
             let cost = self.cost_on(s, tenant, asked);

@@ -60,6 +60,8 @@ pub struct Queue<T> {
     sum: u64,
     /// The first in order that does not fit, and since when.
     blocked: Option<(Ticket, Ms)>,
+    /// The first in order that did not fit at the last look.
+    stuck: Option<Ticket>,
 }
 
 impl<T> Default for Queue<T> {
@@ -72,6 +74,7 @@ impl<T> Default for Queue<T> {
             bytes: 0,
             sum: 0,
             blocked: None,
+            stuck: None,
         }
     }
 }
@@ -152,8 +155,9 @@ impl<T> Queue<T> {
         lane
     }
 
-    /// Counts what was sent of a tenant, whether or not it waited.
-    pub fn charge(&mut self, tenant: &str, weight: f64, sent: u64) {
+    /// Counts what was sent of a tenant, whether or not it waited. `holds` says what a tenant holds of the servers now, this
+    /// included.
+    pub fn charge(&mut self, tenant: &str, weight: f64, sent: u64, holds: impl Fn(&str) -> u64) {
         let begin = self.virtual_time;
         let lane = self.lane(tenant, weight);
         lane.virtual_time = lane.virtual_time.max(begin) + real(sent) / lane.weight;
@@ -162,8 +166,18 @@ impl<T> Queue<T> {
         if let Some(least) = active.reduce(f64::min) {
             self.virtual_time = self.virtual_time.max(least);
         }
-        // A tenant that is ahead and gone is remembered until the others are there, too.
+        self.forgive(holds);
+    }
+
+    /// While nobody waits, what a tenant took is no debt but for what it still holds. And a tenant that is ahead and gone is
+    /// remembered until the others are there, too.
+    pub fn forgive(&mut self, holds: impl Fn(&str) -> u64) {
         let now = self.virtual_time;
+        if self.is_empty() {
+            for (tenant, lane) in &mut self.lanes {
+                lane.virtual_time = lane.virtual_time.min(now + real(holds(tenant)) / lane.weight);
+            }
+        }
         self.lanes.retain(|_, l| !l.waiting.is_empty() || l.virtual_time > now);
     }
 
@@ -216,12 +230,19 @@ impl<T> Queue<T> {
         mut fits: impl FnMut(&Waiting<T>) -> bool,
     ) -> Option<(String, Waiting<T>)> {
         let active = self.lanes.iter().filter(|(_, l)| !l.waiting.is_empty());
-        let mut order: Vec<(f64, &str)> = active.map(|(t, l)| (l.virtual_time, t.as_str())).collect();
-        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut order: Vec<(f64, Ms, &str)> = active
+            .map(|(t, l)| {
+                let since = l.waiting.values().next().map_or(Ms::MAX, |w| w.since);
+                (l.virtual_time, since, t.as_str())
+            })
+            .collect();
+        // Of tenants that are equal the one that has waited longest goes first, whatever their names are.
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        self.stuck = None;
         let mut first = true;
         let mut furthest = f64::INFINITY;
         let mut chosen = None;
-        for (at, tenant) in order {
+        for (at, _, tenant) in order {
             let Some(lane) = self.lanes.get(tenant) else { continue };
             let Some(head) = lane.waiting.values().next() else { continue };
             // A tenant at its own limit holds up nobody else.
@@ -243,6 +264,7 @@ impl<T> Queue<T> {
                     _ => now,
                 };
                 self.blocked = Some((head.ticket, since));
+                self.stuck = Some(head.ticket);
                 if now.saturating_sub(since) >= PATIENCE {
                     break;
                 }
@@ -259,6 +281,15 @@ impl<T> Queue<T> {
     #[must_use]
     pub fn lets_pass(&self) -> bool {
         self.places.is_empty()
+    }
+
+    /// The first in order that did not fit at the last look, whose it is, and since when it does not.
+    #[must_use]
+    pub fn stuck(&self) -> Option<(&str, &Waiting<T>, Ms)> {
+        let (tenant, key) = self.places.get(&self.stuck?)?;
+        let head = self.lanes.get(tenant)?.waiting.get(key)?;
+        let since = self.blocked.filter(|(t, _)| *t == head.ticket).map(|(_, since)| since)?;
+        Some((tenant, head, since))
     }
 
     /// Takes out all.
@@ -281,7 +312,7 @@ mod tests {
         std::iter::from_fn(|| {
             let (tenant, w) = q.next(0, |_| true, |_| true)?;
             let weight = weights.iter().find(|(t, _)| *t == tenant).map_or(1.0, |(_, w)| *w);
-            q.charge(&tenant, weight, w.weight);
+            q.charge(&tenant, weight, w.weight, |_| 0);
             Some(w.ticket.0)
         })
         .collect()
@@ -307,6 +338,17 @@ mod tests {
         assert!(q.next(PATIENCE, |_| true, small).is_none());
         assert_eq!(q.next(PATIENCE, |_| true, |_| true).unwrap().1.ticket, Ticket(1));
         assert_eq!(q.next(PATIENCE, |_| true, small).unwrap().1.ticket, Ticket(4));
+    }
+
+    #[test]
+    fn what_was_taken_while_nobody_waited_is_no_debt() {
+        let mut q = Queue::default();
+        // An hour alone on the servers.
+        (0..1000).for_each(|_| q.charge("early", 1.0, 10_000, |_| 30_000));
+        q.forgive(|_| 150);
+        (0..4).for_each(|i| q.push("early", 1.0, waiting(i, 100, 0)));
+        (10..14).for_each(|i| q.push("late", 1.0, waiting(i, 100, 0)));
+        assert_eq!(order(&mut q, &[]), [10, 11, 0, 12, 1, 13, 2, 3], "what it still holds counts");
     }
 
     #[test]

@@ -61,6 +61,8 @@ pub enum Lack {
     Server,
     /// KV cache.
     Kv,
+    /// The pool's share of the KV cache.
+    Pool,
     /// Host RAM.
     Host,
     /// VRAM of a server that does not page it.
@@ -76,6 +78,7 @@ impl Lack {
         match self {
             Self::Server => "server",
             Self::Kv => "kv",
+            Self::Pool => "pool",
             Self::Host => "host_ram",
             Self::Vram => "vram",
             Self::Requests => "requests",
@@ -255,10 +258,11 @@ impl Server {
         if let (Some(cap), Some(now_cap)) = (self.cap(), self.cap_now(now)) {
             let adds = self.adds(cost, share(cap, pool_share));
             let of_pool = self.kv_by_pool.get(asked.pool).copied().unwrap_or(0);
-            let fits = self.kv.saturating_add(adds) <= now_cap
-                && of_pool.saturating_add(adds) <= share(now_cap, pool_share);
             // A server in trouble still takes what it can hold, one at a time: else the longest request waits for ever.
-            if !fits && self.running > 0 {
+            if self.running > 0 && of_pool.saturating_add(adds) > share(now_cap, pool_share) {
+                return Err(Lack::Pool);
+            }
+            if self.running > 0 && self.kv.saturating_add(adds) > now_cap {
                 return Err(Lack::Kv);
             }
         }

@@ -42,6 +42,7 @@ pub const SCHEMAS: &[Schema] = &[
     row("preflight", [1, 1], "an answer of preflight", &[]),
     row("map", [1, 1], "a map", &[]),
     row("top", [1, 1], "a picture of top", &[]),
+    row("guard", [1, 1], "a status of guard", &[]),
     row("upgrade", [1, 1], "an answer of upgrade-check", &[]),
     row("shape", [1, 1], "the shape of requests", &["plan --shape", "fit --shape"]),
     row("lint", [1, 1], "findings of lint", &[]),

@@ -32,6 +32,8 @@ pub struct Metrics {
     running: Vec<Series>,
     waiting: Vec<Series>,
     preemptions: Vec<Series>,
+    /// Tokens that the KV cache holds.
+    kv_pool: Vec<PoolSeries>,
     /// Counter of tokens in prompts.
     prompt_tokens: Vec<Series>,
     /// Counter of tokens that were generated.
@@ -69,6 +71,38 @@ struct Series {
     labels: BTreeMap<String, String>,
     #[serde(default)]
     over: Option<Box<Series>>,
+}
+
+/// Where an engine tells the size of its KV cache: as a value, as a number in a label, or as blocks times their tokens.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PoolSeries {
+    name: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    /// Label with the number, where it is not the value.
+    #[serde(default)]
+    label: Option<String>,
+    /// Label with the tokens of a block.
+    #[serde(default)]
+    block: Option<String>,
+    /// The number counts blocks.
+    #[serde(default)]
+    in_blocks: bool,
+    /// Series with the tokens of a block.
+    #[serde(default)]
+    block_series: Option<Series>,
+}
+
+/// Size of a KV cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KvPool {
+    /// Tokens of all engines behind the page.
+    pub tokens: u64,
+    /// Tokens of the largest of them: no request can hold more.
+    pub largest: u64,
+    /// Tokens of a block, where it is told.
+    pub block: Option<u64>,
 }
 
 impl Series {
@@ -162,6 +196,12 @@ impl EngineMetrics {
     #[must_use]
     pub fn read(&self, page: &str) -> Option<Counts> {
         self.metrics.read(page)
+    }
+
+    /// As [`Metrics::kv_pool`].
+    #[must_use]
+    pub fn kv_pool(&self, page: &str) -> Option<KvPool> {
+        self.metrics.kv_pool(page)
     }
 }
 
@@ -269,6 +309,38 @@ impl Metrics {
         })
     }
 
+    /// The size of the KV cache; `None` where the page does not tell it.
+    #[must_use]
+    pub fn kv_pool(&self, page: &str) -> Option<KvPool> {
+        let blocks = self.kv_pool.iter().filter_map(|s| s.block_series.as_ref()).map(|s| s.name.as_str());
+        let names: Vec<&str> = self.kv_pool.iter().map(|s| s.name.as_str()).chain(blocks).collect();
+        let points = points(page, &names);
+        self.kv_pool.iter().find_map(|s| self.pool_of(s, &points))
+    }
+
+    fn pool_of(&self, series: &PoolSeries, points: &[Point]) -> Option<KvPool> {
+        let in_label = |p: &Point, key: &Option<String>| label(p, key.as_deref()?)?.parse::<f64>().ok();
+        let mut block = series.block_series.as_ref().and_then(|s| self.value(s, Join::Most, points));
+        let mut parts: BTreeMap<Vec<(&str, &str)>, f64> = BTreeMap::new();
+        for p in points.iter().filter(|p| p.name == series.name) {
+            let narrowed = series.labels.iter().all(|(k, v)| label(p, k) == Some(v));
+            let number = if series.label.is_some() { in_label(p, &series.label) } else { Some(p.value) };
+            let Some(number) = number.filter(|n| narrowed && n.is_finite() && *n > 0.0) else { continue };
+            block = in_label(p, &series.block).or(block);
+            let tokens = if series.in_blocks { number * block? } else { number };
+            let told = p.labels.iter().filter(|(k, _)| !self.copies.contains(k));
+            let part = parts.entry(told.map(|(k, v)| (k.as_str(), v.as_str())).collect()).or_insert(tokens);
+            *part = part.max(tokens);
+        }
+        // Whole numbers of a page; what is larger than 2^53 is no size of a cache.
+        let whole = |n: f64| format!("{n:.0}").parse::<u64>().ok();
+        Some(KvPool {
+            tokens: whole(parts.values().copied().reduce(|a, b| a + b)?)?,
+            largest: whole(parts.values().copied().reduce(f64::max)?)?,
+            block: block.and_then(whole).filter(|b| *b > 0),
+        })
+    }
+
     fn value(&self, series: &Series, join: Join, points: &[Point]) -> Option<f64> {
         // What a rank tells again is one part; the highest is taken, as ranks are scraped at slightly different times.
         let mut parts: BTreeMap<Vec<(&str, &str)>, f64> = BTreeMap::new();
@@ -336,6 +408,31 @@ mod tests {
         for no in ["vllmx", "python3", "", "é", "/vllm/"] {
             assert!(named(no).is_empty(), "{no}");
         }
+    }
+
+    #[test]
+    fn the_size_of_a_kv_cache() {
+        let pool =
+            |name: &str, page: &str| engine(name).kv_pool(page).map(|p| (p.tokens, p.largest, p.block));
+        let info = "vllm:cache_config_info{block_size=\"16\",engine=\"0\",num_gpu_blocks=\"100\"} 1.0\n\
+            vllm:cache_config_info{block_size=\"16\",engine=\"1\",num_gpu_blocks=\"50\"} 1.0\n";
+        assert_eq!(pool("vllm", info), Some((2400, 1600, Some(16))));
+        let told = "vllm:cache_config_info{block_size=\"16\",kv_cache_size_tokens=\"1500\",num_gpu_blocks=\"100\"} 1.0\n";
+        assert_eq!(
+            pool("vllm", told),
+            Some((1500, 1500, Some(16))),
+            "groups of layers hold less than blocks say"
+        );
+        assert_eq!(
+            pool("vllm", "vllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"None\"} 1.0\n"),
+            None
+        );
+        let ranks = "sglang:max_total_num_tokens{tp_rank=\"0\"} 900\nsglang:max_total_num_tokens{tp_rank=\"1\"} 900\n";
+        assert_eq!(pool("sglang", ranks), Some((900, 900, None)), "ranks hold the same tokens");
+        let blocks = "nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=\"max\",model=\"m\"} 400\n\
+            nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=\"tokens_per\",model=\"m\"} 64\n";
+        assert_eq!(pool("triton", blocks), Some((25_600, 25_600, Some(64))));
+        assert_eq!(pool("tgi", "tgi_batch_max_total_tokens 5000\n"), Some((5000, 5000, None)));
     }
 
     #[test]

@@ -48,6 +48,21 @@ Examples:
   sudo dualplane agent --service vllm.service    a GPU host without Kubernetes
   sudo dualplane agent --disk 256Mi --copy-to /mnt/incidents";
 
+pub(super) const GUARD: &str = "\
+Examples:
+  dualplane guard --upstream http://127.0.0.1:8000    then send requests to port 8010
+  dualplane guard --upstream http://127.0.0.1:8000 --shadow    count only, to see what it would do
+  dualplane guard --config guard.toml";
+
+pub(super) const GUARD_CHECK: &str = "\
+Examples:
+  dualplane guard check --config guard.toml";
+
+pub(super) const GUARD_STATUS: &str = "\
+Examples:
+  dualplane guard status
+  dualplane guard status --admin 10.0.0.7:10981 -o json";
+
 pub(super) const INCIDENTS: &str = "\
 Examples:
   dualplane incidents ls -n serving

@@ -6,6 +6,7 @@ mod cluster;
 mod dashboards;
 mod examples;
 mod gate;
+mod guard;
 mod lint;
 mod map;
 mod measure;
@@ -31,6 +32,7 @@ pub(crate) use self::change::{ApplyArgs, ListFormat, RollbackArgs};
 pub(crate) use self::cluster::{ClusterArgs, SelectArgs, StoreArgs};
 pub(crate) use self::dashboards::{DashboardsArgs, DashboardsFormat};
 pub(crate) use self::gate::{GateArgs, GateFormat};
+pub(crate) use self::guard::{GuardArgs, GuardCommand, GuardFormat, GuardServeArgs};
 pub(crate) use self::lint::{Emit, FailOn, Least, LintArgs, LintFormat};
 pub(crate) use self::map::{MapArgs, MapFormat};
 pub(crate) use self::measure::{ApiKind, LoadPattern, MeasureArgs, MeasureFormat};
@@ -74,6 +76,9 @@ pub(crate) enum Command {
     /// Record host RAM and VRAM on this node and keep the evidence of every container that dies
     #[command(after_help = examples::AGENT)]
     Agent(AgentArgs),
+    /// Stand before model servers and admit, queue or refuse requests so that neither memory overflows
+    #[command(after_help = examples::GUARD)]
+    Guard(GuardArgs),
     /// List, show and export the incidents recorded by the agent on this machine
     #[command(subcommand, after_help = examples::INCIDENTS)]
     Incidents(IncidentsCommand),

@@ -24,6 +24,7 @@ pub(super) mod node {
 
     absent!(super::WHY;
         agent: crate::args::AgentArgs,
+        guard: crate::args::GuardArgs,
         incidents: crate::args::IncidentsCommand,
         measure: crate::args::MeasureArgs,
         preflight: crate::args::PreflightArgs,

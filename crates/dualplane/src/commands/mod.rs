@@ -9,6 +9,8 @@ mod explain;
 mod fit;
 mod gate;
 #[cfg(all(feature = "live", target_os = "linux"))]
+mod guard;
+#[cfg(all(feature = "live", target_os = "linux"))]
 mod incidents;
 mod knowledge;
 mod lint;
@@ -45,7 +47,7 @@ use clap::CommandFactory;
 #[cfg(not(feature = "live"))]
 use self::elsewhere::cluster as live;
 #[cfg(not(all(feature = "live", target_os = "linux")))]
-use self::elsewhere::node::{agent, incidents, measure, preflight, top};
+use self::elsewhere::node::{agent, guard, incidents, measure, preflight, top};
 use crate::args::{Args, Command, KnowledgeCommand};
 use crate::exit::{self, Code};
 
@@ -146,6 +148,14 @@ pub(crate) enum Failure {
         why: String,
         /// What to do.
         hint: &'static str,
+    },
+    /// A configuration is not what it should be.
+    #[error("{path}: {why}")]
+    OwnConfig {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
     },
     /// `explain` was asked for something that is not in the knowledge.
     #[error("{word} is neither a class nor an Xid nor a signature")]
@@ -308,6 +318,7 @@ impl Failure {
             #[cfg(not(all(feature = "live", target_os = "linux")))]
             Self::LinuxOnly(_) | Self::NotBuilt(_) => exit::USAGE,
             Self::OwnKnowledge { .. }
+            | Self::OwnConfig { .. }
             | Self::NotKnown { .. }
             | Self::NoObject { .. }
             | Self::Flag { .. }
@@ -385,6 +396,9 @@ impl Failure {
             }
             Self::Knowledge(_) | Self::Json(_) => {
                 "this is a bug in dualplane; please report it with the command you ran".into()
+            }
+            Self::OwnConfig { .. } => {
+                "docs/guard.md names every key; `dualplane guard check --config FILE` tries a file without listening".into()
             }
             Self::OwnKnowledge { .. } => {
                 "see knowledge/README.md for the schema; `dualplane knowledge check DIR` lists every problem"
@@ -481,6 +495,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Apply(args) => live::apply::run(&args),
         Command::Rollback(args) => live::rollback::run(&args),
         Command::Agent(args) => agent::run(&args),
+        Command::Guard(args) => guard::run(&args),
         Command::Incidents(command) => incidents::run(&command),
         Command::Plan(args) => plan::run(&args),
         Command::Preflight(args) => preflight::run(&args),

@@ -21,6 +21,7 @@ mod engines;
 mod fake_api;
 mod gate;
 mod golden;
+mod guard;
 mod harness;
 mod hostile;
 mod incidents;

@@ -8,6 +8,9 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- $all = concat $all (include "dualplane.checks.sinks" . | fromJsonArray) -}}
 {{- $all = concat $all (include "dualplane.checks.flags" . | fromJsonArray) -}}
 {{- end -}}
+{{- if and .Values.guard.enabled (not (contains "[[server]]" .Values.guard.config)) -}}
+{{- $all = append $all "guard.enabled: guard.config names no server. Add [[server]] with url = \"http://HOST:PORT\" to it." -}}
+{{- end -}}
 {{- $all = concat $all (include "dualplane.checks.access" . | fromJsonArray) -}}
 {{- $all = concat $all (include "dualplane.checks.rules" . | fromJsonArray) -}}
 {{- $all = concat $all (include "dualplane.checks.policies" . | fromJsonArray) -}}

@@ -1,0 +1,440 @@
+//! Bodies on their way: what is sent to a server, and what is followed of its answer while it passes.
+
+use std::error::Error;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use tokio::time::Sleep;
+
+use crate::access::Entry;
+use crate::ask::Api;
+use crate::forward::UnderWay;
+use crate::refuse::Reply;
+use crate::state::{Permit, State};
+use crate::watch;
+
+/// Any error of a body.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// Bytes at the end of an answer that is no stream, where its counts of tokens stand.
+const TAIL: usize = 2048;
+/// Events between two looks at how long an output is.
+const EVENTS: u64 = 32;
+
+/// The body of a request on its way to a server.
+pub enum Sent {
+    /// It was read.
+    Whole(Option<Bytes>),
+    /// It passes.
+    Passing(Box<Passing>),
+}
+
+/// A body that passes with a cap.
+pub struct Passing {
+    body: Incoming,
+    left: u64,
+    idle: Duration,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Sent {
+    /// One that was read.
+    #[must_use]
+    pub fn whole(bytes: Bytes) -> Self {
+        Self::Whole(Some(bytes))
+    }
+
+    /// One that passes, of at most so many bytes, with at most so long between two parts.
+    #[must_use]
+    pub fn passing(body: Incoming, most: u64, idle: Duration) -> Self {
+        Self::Passing(Box::new(Passing { body, left: most, idle, timer: Box::pin(tokio::time::sleep(idle)) }))
+    }
+}
+
+impl Body for Sent {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) => {
+                Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))))
+            }
+            Self::Passing(p) => match Pin::new(&mut p.body).poll_frame(cx) {
+                Poll::Pending => match p.timer.as_mut().poll(cx) {
+                    Poll::Ready(()) => Poll::Ready(Some(Err("the body stopped coming".into()))),
+                    Poll::Pending => Poll::Pending,
+                },
+                Poll::Ready(None) => Poll::Ready(None),
+                Poll::Ready(Some(Err(e))) => Poll::Ready(Some(Err(e.into()))),
+                Poll::Ready(Some(Ok(frame))) => {
+                    let n = frame.data_ref().map_or(0, |d| d.len() as u64);
+                    if n > p.left {
+                        return Poll::Ready(Some(Err("the body is larger than limits.body".into())));
+                    }
+                    p.left -= n;
+                    let next = tokio::time::Instant::now() + p.idle;
+                    p.timer.as_mut().reset(next);
+                    Poll::Ready(Some(Ok(frame)))
+                }
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(b) => b.as_ref().is_none_or(Bytes::is_empty),
+            Self::Passing(p) => p.body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(b) => SizeHint::with_exact(b.as_ref().map_or(0, |b| b.len() as u64)),
+            Self::Passing(p) => p.body.size_hint(),
+        }
+    }
+}
+
+/// The body of an answer.
+pub enum Answer {
+    /// Of the guard itself.
+    Whole(Option<Bytes>),
+    /// Of a server.
+    Followed(Box<Followed>),
+}
+
+/// An answer of a server while it passes: nothing of it is kept but counts.
+pub struct Followed {
+    body: Incoming,
+    state: Arc<State>,
+    permit: Option<Permit>,
+    server: usize,
+    entry: Option<Box<Entry>>,
+    asked: Option<Asked>,
+    streams: bool,
+    ok: bool,
+    events: u64,
+    told_at: u64,
+    tail: Vec<u8>,
+    usage: Usage,
+    over: bool,
+    under_way: Option<UnderWay>,
+}
+
+/// What is remembered of the request.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// What it asked for.
+    pub api: Api,
+    /// Model, for what is learnt of its tokens.
+    pub model: String,
+    /// Bytes of its text and its messages; `None` where more than text went into its prompt.
+    pub text: Option<(u64, u64)>,
+    /// The answer is asked for in parts.
+    pub stream: bool,
+}
+
+/// Tokens as the server counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Usage {
+    prompt: Option<u64>,
+    output: Option<u64>,
+}
+
+impl Usage {
+    fn look(&mut self, text: &[u8]) {
+        for (names, field) in [
+            (&["\"prompt_tokens\"", "\"input_tokens\"", "\"tokens_evaluated\""], &mut self.prompt),
+            (&["\"completion_tokens\"", "\"output_tokens\"", "\"tokens_predicted\""], &mut self.output),
+        ] {
+            if let Some(n) = names.iter().find_map(|name| number_behind(text, name.as_bytes())) {
+                *field = Some(n);
+            }
+        }
+    }
+}
+
+/// The number behind the last time that a key stands in a text.
+fn number_behind(text: &[u8], key: &[u8]) -> Option<u64> {
+    let at = text.windows(key.len()).rposition(|w| w == key)?;
+    let rest = text.get(at + key.len()..)?.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+    let digits: Vec<u8> = rest.iter().copied().take_while(u8::is_ascii_digit).take(12).collect();
+    std::str::from_utf8(&digits).ok()?.parse().ok()
+}
+
+impl Answer {
+    /// Of the guard itself.
+    #[must_use]
+    pub fn whole(bytes: Bytes) -> Self {
+        Self::Whole(Some(bytes))
+    }
+
+    /// Of a server.
+    #[must_use]
+    pub fn followed(
+        body: Incoming,
+        state: &Arc<State>,
+        permit: Option<Permit>,
+        server: usize,
+        entry: Option<Entry>,
+        asked: Option<Asked>,
+        (streams, ok): (bool, bool),
+    ) -> Self {
+        Self::Followed(Box::new(Followed {
+            body,
+            state: Arc::clone(state),
+            permit,
+            server,
+            // There only where lines are written.
+            entry: entry.map(Box::new),
+            asked,
+            streams,
+            ok,
+            events: 0,
+            told_at: 0,
+            tail: Vec::new(),
+            usage: Usage::default(),
+            over: false,
+            under_way: None,
+        }))
+    }
+
+    /// The request is counted as under way until this is over; an answer of the guard itself is over at once.
+    pub(crate) fn until_its_end(&mut self, under_way: UnderWay) {
+        if let Self::Followed(f) = self {
+            f.under_way = Some(under_way);
+        }
+    }
+}
+
+impl Followed {
+    fn pass(&mut self, data: &[u8]) {
+        let Some(asked) = &self.asked else { return };
+        if !asked.api.generates() && asked.text.is_none() {
+            return;
+        }
+        if self.streams {
+            let starts = u64::from(data.starts_with(b"data:"));
+            self.events += starts + data.windows(6).filter(|w| w == b"\ndata:").count() as u64;
+            self.usage.look(data);
+            if self.events >= self.told_at + EVENTS {
+                self.told_at = self.events;
+                if let Some(permit) = &self.permit {
+                    permit.progress(self.events);
+                }
+            }
+        } else {
+            let keep = TAIL.saturating_sub(data.len().min(TAIL));
+            let drop = self.tail.len().saturating_sub(keep);
+            self.tail.drain(..drop);
+            self.tail.extend_from_slice(data.get(data.len().saturating_sub(TAIL)..).unwrap_or_default());
+        }
+    }
+
+    fn finish(&mut self) {
+        if self.over {
+            return;
+        }
+        self.over = true;
+        self.under_way = None;
+        let tail = std::mem::take(&mut self.tail);
+        self.usage.look(&tail);
+        // Where it does not count itself, each event but the last is a token or more.
+        let events = self.events.checked_sub(1).filter(|_| self.streams);
+        let output = self.usage.output.or(events).filter(|_| self.ok);
+        // What failed is given back without a lesson, when it is dropped.
+        if let Some(permit) = self.permit.take().filter(|_| self.ok) {
+            permit.done(output);
+        }
+        if let (Some(asked), Some(prompt), true) = (&self.asked, self.usage.prompt, self.ok) {
+            if let Some((bytes, messages)) = asked.text {
+                self.state.learn_tokens(&asked.model, bytes, messages, prompt);
+            }
+            let mut gate = self.state.gate();
+            gate.counters.tokens.0 = gate.counters.tokens.0.saturating_add(prompt);
+            gate.counters.tokens.1 = gate.counters.tokens.1.saturating_add(output.unwrap_or(0));
+        }
+        if let Some(entry) = self.entry.take() {
+            self.state.access.write(&self.state, &entry.tokens(self.usage.prompt, output));
+        }
+    }
+
+    /// The server went away in the middle. A stream's reader gets an event that says so; for other answers nothing can be
+    /// said any more, and the connection is closed so that nobody takes half of it for all.
+    fn broke(&mut self, e: hyper::Error) -> Option<Result<Frame<Bytes>, BoxError>> {
+        self.over = true;
+        self.under_way = None;
+        drop(self.permit.take());
+        let death = watch::look_after_death(&self.state, self.server, false);
+        if let Some(entry) = self.entry.take() {
+            self.state.access.write(&self.state, &entry.code("server_died"));
+        }
+        if !self.streams {
+            return Some(Err(e.into()));
+        }
+        let name = self.state.target(self.server).map_or_else(String::new, |t| t.name.clone());
+        let reply = Reply::died(&name, death, true);
+        let api = self.asked.as_ref().map(|a| a.api);
+        self.state.count(api, reply.status, reply.code);
+        Some(Ok(Frame::data(Bytes::from(format!("\n\ndata: {}\n\n", reply.body())))))
+    }
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) => {
+                Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))))
+            }
+            Self::Followed(f) if f.over => Poll::Ready(None),
+            Self::Followed(f) => match Pin::new(&mut f.body).poll_frame(cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(None) => {
+                    f.finish();
+                    Poll::Ready(None)
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Some(data) = frame.data_ref() {
+                        f.pass(data);
+                    }
+                    // The connection asks no more when this was the last.
+                    if f.body.is_end_stream() {
+                        f.finish();
+                    }
+                    Poll::Ready(Some(Ok(frame)))
+                }
+                Poll::Ready(Some(Err(e))) => Poll::Ready(f.broke(e)),
+            },
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(b) => b.as_ref().is_none_or(Bytes::is_empty),
+            Self::Followed(f) => f.over || f.body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(b) => SizeHint::with_exact(b.as_ref().map_or(0, |b| b.len() as u64)),
+            Self::Followed(f) => f.body.size_hint(),
+        }
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        if self.body.is_end_stream() {
+            self.finish();
+            return;
+        }
+        // The caller went away: dropping the body closes the connection to the server, which so learns of it.
+        self.over = true;
+        self.state.gate().counters.cancelled += 1;
+        if let Some(entry) = self.entry.take() {
+            self.state.access.write(&self.state, &entry.code("cancelled"));
+        }
+    }
+}
+
+/// Why a body was not read.
+pub enum Unread {
+    /// Say this.
+    Reply(Reply),
+    /// Its caller went away.
+    Gone,
+}
+
+/// Reads a whole body within bounds, and the room that it takes.
+///
+/// # Errors
+/// It is too large, too slow, there is no room, or its caller went away.
+pub async fn read_whole(
+    state: &Arc<State>,
+    mut body: Incoming,
+) -> Result<(Bytes, crate::state::Room), Unread> {
+    let config = state.config();
+    let limits = &config.config.limits;
+    let too_large = |n: u64| {
+        let message = format!("the body has {n} bytes, and limits.body allows {}", config.body);
+        Unread::Reply(Reply::new(413, "body_too_large", message))
+    };
+    let no_room = || {
+        let message = "the guard holds as many bytes of bodies as limits.buffered allows";
+        Unread::Reply(Reply { retry_after: Some(1), ..Reply::new(429, "bodies_full", message) })
+    };
+    let declared = body.size_hint().exact();
+    if let Some(n) = declared.filter(|n| *n > config.body) {
+        return Err(too_large(n));
+    }
+    // What is declared is believed when it is there: a thousand callers that send nothing must not fill the room.
+    let mut room = state.room(0).ok_or_else(no_room)?;
+    let mut all: Vec<u8> = Vec::new();
+    let mut first: Option<Bytes> = None;
+    let until = Instant::now() + Duration::from_secs(limits.body_seconds);
+    let idle = Duration::from_secs(limits.body_idle_seconds);
+    loop {
+        let wait = idle.min(until.saturating_duration_since(Instant::now()));
+        let frame = match tokio::time::timeout(wait, body.frame()).await {
+            Err(_) => {
+                return Err(Unread::Reply(Reply::new(408, "body_too_slow", "the body did not come in time")));
+            }
+            Ok(None) => break,
+            Ok(Some(Err(_))) => return Err(Unread::Gone),
+            Ok(Some(Ok(frame))) => frame,
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        let held = (all.len() + first.as_ref().map_or(0, Bytes::len) + data.len()) as u64;
+        if held > config.body {
+            return Err(too_large(held));
+        }
+        if !room.grow(held) {
+            return Err(no_room());
+        }
+        // Most bodies come in one part, which needs no copy.
+        match first.take() {
+            None if all.is_empty() => first = Some(data),
+            part => {
+                if let Some(part) = part {
+                    all.extend_from_slice(&part);
+                }
+                all.extend_from_slice(&data);
+            }
+        }
+    }
+    let bytes = first.unwrap_or_else(|| Bytes::from(all));
+    Ok((bytes, room))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_tokens_are_found_at_the_end() {
+        let mut u = Usage::default();
+        u.look(br#"{"choices":[{"text":"\"completion_tokens\": 9"}],"usage":{"prompt_tokens": 12,"total_tokens":15,"completion_tokens":3}}"#);
+        assert_eq!(u, Usage { prompt: Some(12), output: Some(3) });
+        let mut u = Usage::default();
+        u.look(br#"{"usage":{"input_tokens":4,"output_tokens":"x"}}"#);
+        assert_eq!(u, Usage { prompt: Some(4), output: None });
+    }
+}

@@ -1,0 +1,242 @@
+//! Checks a configuration: every value, before a port is bound, with what would be right.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use dualplane_admission::Policy;
+use dualplane_admission::policy::{Pool, TenantPolicy};
+use http::Uri;
+
+use crate::config::{Checked, Config, ConfigError, Target, TenantConfig, bad};
+use crate::pool::Rule;
+use crate::tenant::TenantBy;
+
+/// Name of the pool of all requests that no rule takes.
+const REST: &str = "all";
+
+impl Config {
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// The first that cannot be, with what would be right.
+    pub fn check(self) -> Result<Checked, ConfigError> {
+        let listen = address("listen", &self.listen)?;
+        let admin = if self.admin == "none" { None } else { Some(address("admin", &self.admin)?) };
+        if admin == Some(listen) && listen.port() != 0 {
+            return bad("admin", "is the same address as listen; requests and metrics need two ports");
+        }
+        if self.server.is_empty() {
+            return bad(
+                "server",
+                "no server; add [[server]] with url = \"http://HOST:PORT\", or use --upstream",
+            );
+        }
+        let targets = self.targets()?;
+        if targets.iter().any(|t| t.authority == listen.to_string()) {
+            return bad("listen", "is the address of a server; the guard would send requests to itself");
+        }
+        let body = self.limits.body.bytes("limits.body")?;
+        let buffered = self.limits.buffered.bytes("limits.buffered")?;
+        if buffered < body {
+            return bad(
+                "limits.buffered",
+                "is smaller than limits.body, so the largest body could never be read",
+            );
+        }
+        at_least_one("limits.connections", self.limits.connections as u64)?;
+        at_least_one("limits.head_seconds", self.limits.head_seconds)?;
+        at_least_one("limits.body_idle_seconds", self.limits.body_idle_seconds)?;
+        at_least_one("limits.body_seconds", self.limits.body_seconds)?;
+        at_least_one("limits.connect_seconds", self.limits.connect_seconds)?;
+        at_least_one("admission.output_tokens", self.admission.output_tokens)?;
+        at_least_one("admission.unknown_requests", self.admission.unknown_requests)?;
+        part("admission.kv_share", self.admission.kv_share)?;
+        if !(0.0..1.0).contains(&self.admission.host_reserve) {
+            return bad("admission.host_reserve", "is not a share from 0 to below 1, such as 0.1");
+        }
+        if !(0.0..=3600.0).contains(&self.queue.wait_seconds) {
+            return bad("queue.wait_seconds", "is not a time of 0 to 3600 seconds");
+        }
+        let by = TenantBy::parse(&self.tenants.by)
+            .ok_or(())
+            .or_else(|()| bad("tenants.by", "expected key, none, header:NAME or jwt:CLAIM"))?;
+        let (policy, rules) = self.policy(&targets)?;
+        if let Some(tls) = &self.tls {
+            crate::tls::load(tls).or_else(|why| bad("tls", why))?;
+        }
+        Ok(Checked { listen, admin, targets, policy, rules, by, body, buffered, config: self })
+    }
+
+    fn targets(&self) -> Result<Vec<Target>, ConfigError> {
+        let mut out: Vec<Target> = Vec::new();
+        for (i, said) in self.server.iter().enumerate() {
+            let key = |field: &str| format!("server[{i}].{field}");
+            let uri: Uri = said.url.parse().or_else(|_| {
+                bad(key("url"), format!("{} is no URL such as http://127.0.0.1:8000", said.url))
+            })?;
+            match uri.scheme_str() {
+                Some("http") => {}
+                Some("https") => {
+                    return bad(
+                        key("url"),
+                        "https to a server is not supported; use http within the pod or a sidecar for TLS",
+                    );
+                }
+                _ => return bad(key("url"), format!("{} has no http://", said.url)),
+            }
+            if uri.query().is_some() {
+                return bad(key("url"), "has a query; only the path of a request is put behind it");
+            }
+            let Some(host) = uri.host().filter(|h| !h.is_empty()) else {
+                return bad(key("url"), "names no host");
+            };
+            let authority = format!("{host}:{}", uri.port_u16().unwrap_or(80));
+            let name = said.name.clone().unwrap_or_else(|| authority.clone());
+            if out.iter().any(|t| t.name == name) {
+                return bad(key("name"), format!("{name} is the name of another server, too"));
+            }
+            if said.kv_tokens == Some(0) || said.block_tokens == Some(0) || said.requests == Some(0) {
+                return bad(
+                    key("kv_tokens"),
+                    "kv_tokens, block_tokens and requests are at least 1; leave them out where you do not know",
+                );
+            }
+            if said.agent.is_some() != said.container.is_some() {
+                return bad(
+                    key("agent"),
+                    "agent and container = \"NAMESPACE/POD/CONTAINER\" belong together",
+                );
+            }
+            if let Some(c) = &said.container
+                && c.split('/').filter(|w| !w.is_empty()).count() != 3
+            {
+                return bad(key("container"), "expected NAMESPACE/POD/CONTAINER");
+            }
+            let prefix = uri.path().trim_end_matches('/').to_owned();
+            out.push(Target { name, authority, prefix, said: said.clone() });
+        }
+        Ok(out)
+    }
+
+    fn policy(&self, targets: &[Target]) -> Result<(Policy, Vec<Rule>), ConfigError> {
+        let tenant = |key: &str, t: &TenantConfig| {
+            if !(t.weight > 0.0 && t.weight <= 1e6) {
+                return bad(format!("{key}.weight"), "is not a number above 0");
+            }
+            part(&format!("{key}.kv_share"), t.kv_share)?;
+            Ok(TenantPolicy {
+                weight: t.weight,
+                running: t.running,
+                waiting: t.waiting,
+                kv_share: t.kv_share,
+            })
+        };
+        let mut tenants = BTreeMap::new();
+        for (name, t) in &self.tenants.named {
+            tenants.insert(name.clone(), tenant(&format!("tenants.named.{name}"), t)?);
+        }
+        let (mut pools, mut rules) = (Vec::new(), Vec::new());
+        for (i, p) in self.pool.iter().enumerate() {
+            let key = |field: &str| format!("pool[{i}].{field}");
+            part(&key("share"), p.share)?;
+            if p.name.is_empty() || p.name == REST || pools.iter().any(|o: &Pool| o.name == p.name) {
+                return bad(
+                    key("name"),
+                    format!("needs a name of its own; {REST} is the pool of what no rule takes"),
+                );
+            }
+            let mut servers = Vec::new();
+            for name in &p.servers {
+                match targets.iter().position(|t| t.name == *name) {
+                    Some(n) => servers.push(n),
+                    None => return bad(key("servers"), format!("{name} is the name of no server")),
+                }
+            }
+            pools.push(Pool { name: p.name.clone(), share: p.share, servers });
+            rules.push(Rule {
+                min: p.min_prompt_tokens.unwrap_or(0),
+                max: p.max_prompt_tokens.unwrap_or(u64::MAX),
+                images: p.images,
+                adapter: p.adapter,
+                models: p.models.clone(),
+            });
+        }
+        pools.push(Pool { name: REST.into(), share: 1.0, servers: Vec::new() });
+        let policy = Policy {
+            shadow: self.shadow,
+            max_wait: milliseconds(self.queue.wait_seconds),
+            max_waiting: self.queue.requests,
+            max_bytes: self.queue.bytes.bytes("queue.bytes")?,
+            default_output: self.admission.output_tokens,
+            worst_case: self.admission.worst_case,
+            tenants,
+            tenant: tenant("tenants.default", &self.tenants.default)?,
+            pools,
+            ..Policy::default()
+        };
+        Ok((policy, rules))
+    }
+}
+
+fn address(key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
+    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    full.parse()
+        .or_else(|_| bad(key, format!("{text} is no address and port, such as 0.0.0.0:8010 or :8010")))
+}
+
+fn at_least_one(key: &str, n: u64) -> Result<(), ConfigError> {
+    if n == 0 { bad(key, "must be at least 1") } else { Ok(()) }
+}
+
+fn part(key: &str, share: f64) -> Result<(), ConfigError> {
+    if share > 0.0 && share <= 1.0 {
+        Ok(())
+    } else {
+        bad(key, "is not a share above 0 and up to 1, such as 0.95")
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0 to 3600 s")]
+fn milliseconds(seconds: f64) -> u64 {
+    (seconds * 1000.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::LISTEN;
+
+    fn check(text: &str) -> Result<Checked, String> {
+        let config: Config = toml::from_str(text).map_err(|e| e.to_string())?;
+        config.check().map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_url_is_enough_and_every_slip_is_named() {
+        let c = check("server = [{ url = \"http://127.0.0.1:8000\" }]").unwrap();
+        assert_eq!((c.listen.to_string().as_str(), c.targets[0].name.as_str()), (LISTEN, "127.0.0.1:8000"));
+        let url = "[[server]]\nurl = \"http://a:1\"\n";
+        for (text, says) in [
+            ("", "no server"),
+            ("[[server]]\nurl = \"a:1\"", "http://"),
+            ("[[server]]\nurl = \"https://a:1\"", "not supported"),
+            ("[[server]]\nurl = \"http://127.0.0.1:8010\"", "to itself"),
+            (&format!("admin = \"{LISTEN}\"\n{url}"), "two ports"),
+            (&format!("lisen = \"\"\n{url}"), "unknown field `lisen`"),
+            (&format!("[queue]\nwait_seconds = -1\n{url}"), "queue.wait_seconds"),
+            (&format!("[limits]\nbody = \"1Ti\"\n{url}"), "limits.buffered"),
+            (&format!("[limits]\nbody = \"many\"\n{url}"), "limits.body"),
+            (&format!("[tenants]\nby = \"jwt:\"\n{url}"), "tenants.by"),
+            (&format!("[tenants.named.a]\nweight = 0\n{url}"), "tenants.named.a.weight"),
+            (&format!("[[pool]]\nname = \"x\"\nservers = [\"b\"]\n{url}"), "no server"),
+            (&format!("[[pool]]\nname = \"all\"\n{url}"), "pool[0].name"),
+            (&format!("{url}{url}"), "another server"),
+            (&format!("[tls]\ncertificate = \"/no\"\nkey = \"/no\"\n{url}"), "tls"),
+            (&format!("[admission]\nkv_share = 1.5\n{url}"), "admission.kv_share"),
+            (&format!("{url}agent = \"http://x\""), "belong together"),
+        ] {
+            let e = check(text).unwrap_err();
+            assert!(e.contains(says), "{text}: {e}");
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! The way of one request: read, priced, admitted, sent, followed.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use dualplane_admission::server::Health;
+use dualplane_admission::{Grant, Request as Asking};
+use http::header::{
+    CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::{Body as _, Bytes, Incoming};
+
+use crate::access::Entry;
+use crate::answer::{Answer, Asked, Sent, Unread, read_whole};
+use crate::ask::{Api, Ask, read};
+use crate::config::Target;
+use crate::pool;
+use crate::refuse::Reply;
+use crate::state::{ANSWER_PART, Permit, STREAM_PART, State};
+use crate::watch;
+
+/// Headers that belong to one connection (RFC 9110, 7.6.1).
+const HOP: [&str; 4] = ["keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"];
+/// For a count of tokens by the server itself; without it, the estimate is taken.
+const TOKENIZE: Duration = Duration::from_secs(2);
+/// The id of a request, taken from the caller where it sends one.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Answers one request.
+///
+/// # Errors
+/// None: what goes wrong is an answer.
+pub async fn handle(
+    state: Arc<State>,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+) -> Result<Response<Answer>, Infallible> {
+    let under_way = UnderWay::new(&state);
+    let api = Api::of(request.method(), request.uri().path());
+    let given = request.headers().get(REQUEST_ID).filter(|v| v.len() <= 128).cloned();
+    let id = given.unwrap_or_else(|| {
+        HeaderValue::try_from(format!("dualplane-{:x}-{:x}", std::process::id(), state.number()))
+            .unwrap_or_else(|_| HeaderValue::from_static("dualplane"))
+    });
+    let log = state.access.is_on();
+    let words = id.to_str().unwrap_or_default();
+    let mut entry = log.then(|| Entry::new(words, request.method().as_str(), request.uri().path()));
+    let answer = match api {
+        Some(api) => asked(&state, peer, request, api, &id, &mut entry).await,
+        None => passes(&state, peer, request, &id, &mut entry).await,
+    };
+    let mut response = match answer {
+        Ok(response) => {
+            state.count(api, response.status().as_u16(), "");
+            response
+        }
+        Err(reply) => {
+            state.count(api, reply.status, reply.code);
+            if let Some(mut entry) = entry.take() {
+                entry.answered(None, reply.status);
+                state.access.write(&state, &entry.code(reply.code));
+            }
+            reply.answer()
+        }
+    };
+    response.headers_mut().entry(REQUEST_ID).or_insert(id);
+    response.body_mut().until_its_end(under_way);
+    Ok(response)
+}
+
+/// A request that is under way: until the last byte of its answer is on its way, or its caller went.
+pub struct UnderWay(Arc<State>);
+
+impl UnderWay {
+    fn new(state: &Arc<State>) -> Self {
+        state.under_way.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(state))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A request that costs memory.
+async fn asked(
+    state: &Arc<State>,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+    api: Api,
+    id: &HeaderValue,
+    entry: &mut Option<Entry>,
+) -> Result<Response<Answer>, Reply> {
+    if state.is_draining() {
+        let message = "this guard is about to end; send the request again";
+        return Err(Reply { retry_after: Some(1), ..Reply::new(503, "draining", message) });
+    }
+    let config = state.config();
+    let tenant = config.by.of(request.headers());
+    if let Some(e) = entry {
+        e.asked(&tenant, api.word());
+    }
+    let (mut head, body) = request.into_parts();
+    let priority = header(&head.headers, &config.config.queue.priority_header).unwrap_or(0).min(9);
+    let max_wait = header(&head.headers, &config.config.queue.wait_header);
+    let asking = |ask: &Ask, bytes: u64, calibration: &_, counted| {
+        let shape = ask.shape(api, bytes, calibration, counted);
+        let pool = pool::of(&config.rules, ask, shape.prompt.high);
+        Asking {
+            tenant: tenant.clone(),
+            path: api.word().to_owned(),
+            bucket: ask.bucket(bytes),
+            shape,
+            pool,
+            priority: u8::try_from(priority).unwrap_or(0),
+            max_wait,
+            bytes,
+        }
+    };
+    // A form passes in parts: its size is known by what it declares, else as large as it may be.
+    if api.is_form() {
+        let bytes = body.size_hint().exact().unwrap_or(config.body);
+        if bytes > config.body {
+            let message = format!("the body has {bytes} bytes, and limits.body allows {}", config.body);
+            return Err(Reply::new(413, "body_too_large", message));
+        }
+        let ask = Ask { media_bytes: bytes, ..Ask::default() };
+        // Nothing of it is held here.
+        let asking = Asking { bytes: 0, ..asking(&ask, bytes, &state.calibration(""), Some(0)) };
+        let (permit, grant) = state.admit(asking).await.map_err(Reply::from)?;
+        note(entry, grant);
+        let idle = Duration::from_secs(config.config.limits.body_idle_seconds);
+        let sent = Sent::passing(body, config.body, idle);
+        strip(&mut head.headers);
+        return send_once(state, peer, head, sent, permit, id, entry, api).await;
+    }
+    if head.headers.get(CONTENT_ENCODING).is_some_and(|e| e != "identity") {
+        let message = "the body is compressed, so its cost cannot be read; send it as it is";
+        return Err(Reply::new(415, "compressed_body", message));
+    }
+    let (bytes, room) = match read_whole(state, body).await {
+        Ok(all) => all,
+        Err(Unread::Reply(reply)) => return Err(reply),
+        Err(Unread::Gone) => return Err(Reply::new(400, "body_broken", "the body ended before its end")),
+    };
+    let ask = read(api, &bytes).map_err(|e| Reply::new(400, "body_not_read", e))?;
+    let model = ask.model.clone().unwrap_or_default();
+    let counted = match api {
+        Api::Chat | Api::Completions if ask.images + ask.media_bytes == 0 => count(state, &bytes).await,
+        _ => None,
+    };
+    let length = bytes.len() as u64;
+    let mut asking = asking(&ask, length, &state.calibration(&model), counted);
+    let shares = config.targets.iter().all(|t| t.said.prefix_cache);
+    asking.shape.prefix = asking.shape.prefix.filter(|_| shares);
+    let (permit, grant) = state.admit(asking).await.map_err(Reply::from)?;
+    note(entry, grant);
+    let text = (ask.images + ask.media_bytes + ask.numbers == 0 && ask.batch <= 1)
+        .then_some((ask.text_bytes, ask.messages.max(1)));
+    strip(&mut head.headers);
+    let asked = Asked { api, model, text, stream: ask.stream };
+    let answer = send_whole(state, peer, &head, bytes, permit, id, entry, asked).await;
+    drop(room);
+    answer
+}
+
+fn note(entry: &mut Option<Entry>, grant: Grant) {
+    if let Some(e) = entry {
+        e.admitted(grant.kv, grant.waited);
+    }
+}
+
+fn header(headers: &HeaderMap, name: &str) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
+}
+
+/// Asks a server that is configured so for the tokens of a prompt.
+async fn count(state: &Arc<State>, body: &Bytes) -> Option<u64> {
+    let config = state.config();
+    let target = config.targets.iter().find(|t| t.said.tokenize)?;
+    let uri = format!("http://{}{}/tokenize", target.authority, target.prefix);
+    let mut request = Request::new(Sent::whole(body.clone()));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = uri.parse().ok()?;
+    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let answer = tokio::time::timeout(TOKENIZE, async {
+        let response = state.send(request, false).await.ok()?;
+        if !response.status().is_success() {
+            return None;
+        }
+        let body = Limited::new(response.into_body(), 64 << 20).collect().await.ok()?.to_bytes();
+        #[derive(serde::Deserialize)]
+        struct Counted {
+            count: u64,
+        }
+        serde_json::from_slice::<Counted>(&body).ok().map(|c| c.count)
+    });
+    answer.await.ok().flatten()
+}
+
+/// What is left of a head for the next connection.
+fn strip(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|v| v.to_str().ok())
+        .flat_map(|v| v.split(','))
+        .filter_map(|n| n.trim().parse().ok())
+        .collect();
+    for name in named {
+        // A caller must not make the guard drop what servers judge by.
+        if name != HOST && name != CONTENT_TYPE {
+            headers.remove(name);
+        }
+    }
+    for name in HOP {
+        headers.remove(name);
+    }
+    let trailers = headers
+        .get(TE)
+        .is_some_and(|te| te.as_bytes().windows(8).any(|w| w.eq_ignore_ascii_case(b"trailers")));
+    // The length is that of what is sent, which the client below writes itself: two lengths are how requests are smuggled.
+    for name in [CONNECTION, UPGRADE, TRANSFER_ENCODING, CONTENT_LENGTH, TE] {
+        headers.remove(name);
+    }
+    if trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+    }
+}
+
+/// The request as it goes to a server.
+fn towards(
+    target: &Target,
+    head: &http::request::Parts,
+    peer: SocketAddr,
+    id: &HeaderValue,
+    body: Sent,
+) -> Result<Request<Sent>, Reply> {
+    let path = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    if !path.starts_with('/') {
+        return Err(Reply::new(400, "no_path", "the target of the request is no path"));
+    }
+    let uri: Uri = format!("http://{}{}{path}", target.authority, target.prefix)
+        .parse()
+        .map_err(|_| Reply::new(400, "no_path", "the target of the request is no path"))?;
+    let mut request = Request::new(body);
+    *request.method_mut() = head.method.clone();
+    *request.uri_mut() = uri;
+    *request.version_mut() = Version::HTTP_11;
+    *request.headers_mut() = head.headers.clone();
+    let headers = request.headers_mut();
+    if !headers.contains_key(HOST)
+        && let Some(host) = head.uri.authority().and_then(|a| HeaderValue::from_str(a.as_str()).ok())
+    {
+        // HTTP/2 has it in the target.
+        headers.insert(HOST, host);
+    }
+    headers.insert(REQUEST_ID, id.clone());
+    let from = HeaderValue::from_str(&peer.ip().to_canonical().to_string());
+    if let Ok(from) = from {
+        headers.append("x-forwarded-for", from);
+    }
+    Ok(request)
+}
+
+/// Sends a request whose body was read: to another server where one does not take the connection, as nothing was sent then.
+#[expect(clippy::too_many_arguments, reason = "all of it belongs to one request")]
+async fn send_whole(
+    state: &Arc<State>,
+    peer: SocketAddr,
+    head: &http::request::Parts,
+    bytes: Bytes,
+    mut permit: Permit,
+    id: &HeaderValue,
+    entry: &mut Option<Entry>,
+    asked: Asked,
+) -> Result<Response<Answer>, Reply> {
+    loop {
+        let server = permit.server();
+        let target = state.target(server).ok_or_else(|| Reply::new(503, "no_server", "no server is up"))?;
+        let request = towards(&target, head, peer, id, Sent::whole(bytes.clone()))?;
+        match state.send(request, asked.stream).await {
+            Ok(response) => {
+                return Ok(followed(state, response, Some(permit), server, &target, entry, Some(asked)));
+            }
+            Err(e) if e.is_connect() => {
+                let death = watch::look_after_death(state, server, true);
+                if !permit.move_on() {
+                    return Err(Reply::died(&target.name, death, false));
+                }
+            }
+            Err(e) => return Err(failed(state, server, &target, &e, asked.stream)),
+        }
+    }
+}
+
+/// Sends a request whose body passes: it can be sent once.
+#[expect(clippy::too_many_arguments, reason = "all of it belongs to one request")]
+async fn send_once(
+    state: &Arc<State>,
+    peer: SocketAddr,
+    head: http::request::Parts,
+    sent: Sent,
+    permit: Permit,
+    id: &HeaderValue,
+    entry: &mut Option<Entry>,
+    api: Api,
+) -> Result<Response<Answer>, Reply> {
+    let server = permit.server();
+    let target = state.target(server).ok_or_else(|| Reply::new(503, "no_server", "no server is up"))?;
+    let request = towards(&target, &head, peer, id, sent)?;
+    match state.send(request, false).await {
+        Ok(response) => {
+            let asked = Asked { api, model: String::new(), text: None, stream: false };
+            Ok(followed(state, response, Some(permit), server, &target, entry, Some(asked)))
+        }
+        Err(e) => Err(failed(state, server, &target, &e, false)),
+    }
+}
+
+/// Why a request that was begun got no answer: the caller's body, the server's head, or the server.
+fn failed(
+    state: &State,
+    server: usize,
+    target: &Target,
+    e: &hyper_util::client::legacy::Error,
+    streams: bool,
+) -> Reply {
+    let mut cause: Option<&dyn std::error::Error> = Some(e);
+    while let Some(c) = cause {
+        let own = c.downcast_ref::<hyper::Error>();
+        if own.is_some_and(hyper::Error::is_user) {
+            let why = std::error::Error::source(c).map_or_else(|| c.to_string(), ToString::to_string);
+            return Reply::new(400, "body_broken", format!("the body was not passed on: {why}"));
+        }
+        if own.is_some_and(hyper::Error::is_parse_too_large) {
+            let (name, most) = (&target.name, if streams { STREAM_PART } else { ANSWER_PART });
+            let message = format!("the head of the answer of {name} has more than {most} bytes");
+            return Reply::new(502, "answer_head_too_large", message);
+        }
+        cause = c.source();
+    }
+    let refused = e.is_connect();
+    Reply::died(&target.name, watch::look_after_death(state, server, refused), !refused)
+}
+
+/// A request that costs no memory that we know of.
+async fn passes(
+    state: &Arc<State>,
+    peer: SocketAddr,
+    request: Request<Incoming>,
+    id: &HeaderValue,
+    entry: &mut Option<Entry>,
+) -> Result<Response<Answer>, Reply> {
+    let (mut head, body) = request.into_parts();
+    if head.method == Method::CONNECT {
+        return Err(Reply::new(405, "no_tunnel", "the guard opens no tunnels"));
+    }
+    let config = state.config();
+    let (server, target) = least_busy(state)
+        .ok_or_else(|| Reply { retry_after: Some(5), ..Reply::new(503, "no_server", "no server is up") })?;
+    strip(&mut head.headers);
+    let idle = Duration::from_secs(config.config.limits.body_idle_seconds);
+    let sent =
+        if body.is_end_stream() { Sent::whole(Bytes::new()) } else { Sent::passing(body, config.body, idle) };
+    let request = towards(&target, &head, peer, id, sent)?;
+    match state.send(request, false).await {
+        Ok(response) => Ok(followed(state, response, None, server, &target, entry, None)),
+        Err(e) => Err(failed(state, server, &target, &e, false)),
+    }
+}
+
+fn least_busy(state: &State) -> Option<(usize, Arc<Target>)> {
+    let gate = state.gate();
+    let servers = gate.admission.servers();
+    let current = gate.current.iter().copied().filter_map(|n| Some((n, servers.get(n)?)));
+    // Whoever asks for /health of a lone server that is down hears it from that server's port.
+    let up = |s: &dualplane_admission::server::Server| s.health() != Health::Down;
+    let (n, _) = current.min_by_key(|(_, s)| (!up(s), s.running()))?;
+    gate.targets.get(n).map(|t| (n, Arc::clone(t)))
+}
+
+/// An answer on its way back.
+fn followed(
+    state: &Arc<State>,
+    response: Response<Incoming>,
+    permit: Option<Permit>,
+    server: usize,
+    target: &Target,
+    entry: &mut Option<Entry>,
+    asked: Option<Asked>,
+) -> Response<Answer> {
+    let (mut head, body) = response.into_parts();
+    let length = head.headers.get(CONTENT_LENGTH).cloned();
+    strip(&mut head.headers);
+    // Of an answer to HEAD and of one whole body it is right; a chunked one has none.
+    if let Some(length) = length {
+        head.headers.insert(CONTENT_LENGTH, length);
+    }
+    head.version = Version::HTTP_11;
+    let kind = head.headers.get(CONTENT_TYPE).and_then(|t| t.to_str().ok()).unwrap_or_default();
+    let streams = kind.starts_with("text/event-stream");
+    let mut entry = entry.take();
+    if let Some(e) = &mut entry {
+        e.answered(Some(&target.name), head.status.as_u16());
+    }
+    let ok = head.status.is_success();
+    Response::from_parts(head, Answer::followed(body, state, permit, server, entry, asked, (streams, ok)))
+}

@@ -1,0 +1,26 @@
+//! A proxy before model servers that admits, queues or refuses requests so that neither memory plane overflows.
+//!
+//! The arithmetic is in `dualplane-admission`; this crate moves bytes and reads the world for it:
+//!
+//! - [`config`] is what the operator says, checked before a port is bound;
+//! - [`ask`] is what a request asks for, read from its body;
+//! - [`state`] is what all connections share, [`forward`] the way of one request, [`answer`] what is followed of its answer;
+//! - [`watch`] reads the servers: their metrics, their cgroup, whether they live;
+//! - [`serve`] accepts connections and ends without dropping one, [`admin`] tells of it all.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+pub mod access;
+pub mod admin;
+pub mod answer;
+pub mod ask;
+mod check;
+pub mod config;
+pub mod forward;
+pub mod page;
+pub mod pool;
+pub mod refuse;
+pub mod serve;
+pub mod state;
+pub mod tenant;
+pub mod tls;
+pub mod watch;

@@ -1,0 +1,367 @@
+//! Accepts connections and ends without dropping one.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use dualplane_base::text::counted;
+use hyper::rt::{Read, Write};
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use crate::access::AccessLog;
+use crate::config::{Checked, ConfigError, Tls};
+use crate::forward;
+use crate::page::Labels;
+use crate::state::State;
+use crate::{admin, tls, watch};
+
+/// Bytes of a head: OpenAI clients send some 1 KiB, gateways add tokens of several KiB.
+const HEAD_BYTES: usize = 64 << 10;
+/// Headers of a request.
+const HEADERS: usize = 128;
+/// Requests of one HTTP/2 connection at a time.
+const STREAMS: u32 = 256;
+/// Between two looks at the queue: deadlines, and whoever is waited for.
+const TICK: Duration = Duration::from_millis(50);
+/// Connections that the kernel may hold for us, and how soon one of them is at hand.
+const BACKLOG: usize = 4096;
+const AT_HAND: Duration = Duration::from_millis(5);
+/// For the first bytes of a connection when the guard is about to end.
+const QUIET: Duration = Duration::from_millis(500);
+/// Between two looks at the files of TLS.
+const TLS_TICK: Duration = Duration::from_secs(5);
+
+/// What the command gives.
+pub struct Options {
+    /// Where it runs.
+    pub labels: Labels,
+    /// Reads the configuration again; `None` where there is no file.
+    pub reload: Option<Box<dyn Fn() -> Result<Checked, ConfigError> + Send>>,
+    /// Tells people of what happens, a line each.
+    pub say: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Why it does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// A port cannot be had.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The access log cannot be written.
+    #[error("cannot write the access log {path}: {source}")]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No runtime, no thread, no signals.
+    #[error("cannot start: {0}")]
+    Start(#[from] io::Error),
+    /// Certificate or key.
+    #[error("tls: {0}")]
+    Tls(String),
+}
+
+type TlsConfig = Arc<RwLock<Option<Arc<rustls::ServerConfig>>>>;
+
+/// Serves until a signal ends it, and every answer is given.
+///
+/// # Errors
+/// A port cannot be had, a file cannot be opened, or no thread can be started.
+pub fn run(checked: Checked, options: Options) -> Result<(), ServeError> {
+    let access = access_log(&checked.config.access_log)?;
+    // One worker a core: more wait for each other's locks.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let answer = runtime.block_on(serve(checked, access, options));
+    // Connections that are left after the drain are cut.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    answer
+}
+
+fn access_log(at: &str) -> Result<AccessLog, ServeError> {
+    let writer: Box<dyn io::Write + Send> = match at {
+        "none" => return Ok(AccessLog::none()),
+        "stdout" => Box::new(io::stdout()),
+        path => {
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+            Box::new(file.map_err(|source| ServeError::Log { path: path.into(), source })?)
+        }
+    };
+    Ok(AccessLog::to(Box::new(io::BufWriter::new(writer)))?)
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })
+}
+
+async fn serve(checked: Checked, access: AccessLog, options: Options) -> Result<(), ServeError> {
+    let tls_files = checked.config.tls.clone();
+    let listener = bind(checked.listen).await?;
+    let admin = match checked.admin {
+        Some(address) => Some(bind(address).await?),
+        None => None,
+    };
+    let tls_config: TlsConfig = Arc::default();
+    if let Some(files) = &tls_files {
+        let loaded = tls::load(files).map_err(ServeError::Tls)?;
+        *tls_config.write().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
+    }
+    let state = State::new(checked, access);
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let mut hup = signal(SignalKind::hangup())?;
+    announce(&state, &listener, admin.as_ref(), &options);
+    let labels = Arc::new(options.labels);
+    if let Some(admin) = admin {
+        tokio::spawn(admin::serve(admin, Arc::clone(&state), labels));
+    }
+    for server in state.gate().current.clone() {
+        tokio::spawn(watch::watch(Arc::clone(&state), server));
+    }
+    tokio::spawn(ticks(Arc::clone(&state)));
+    if let Some(files) = tls_files.clone() {
+        tokio::spawn(renew(files, Arc::clone(&tls_config), Arc::clone(&options.say)));
+    }
+    let graceful = GracefulShutdown::new();
+    let places = Arc::new(Semaphore::new(state.config().config.limits.connections));
+    let begin = |stream: TcpStream, peer: SocketAddr| {
+        // Without a place the connection is closed at once: whoever waits learns of it.
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { return };
+        let tls = tls_config.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (state, watcher) = (Arc::clone(&state), graceful.watcher());
+        tokio::spawn(async move {
+            connection(state, stream, peer, tls, watcher).await;
+            drop(place);
+        });
+    };
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => begin(stream, peer),
+                // Descriptors come back when connections end.
+                Err(_) => sleep(Duration::from_millis(20)).await,
+            },
+            _ = hup.recv() => reload(&state, options.reload.as_deref(), &tls_files, &tls_config, &*options.say),
+            () = ended(&mut term, &mut int) => break,
+        }
+    }
+    // What the kernel took in the guard's name before it was told to end is answered, too.
+    for _ in 0..BACKLOG {
+        let Ok(Ok((stream, peer))) = timeout(AT_HAND, listener.accept()).await else { break };
+        begin(stream, peer);
+    }
+    // Whoever connects now is refused and goes elsewhere; what was accepted is answered.
+    drop(listener);
+    state.drain();
+    let patience = Duration::from_secs(state.config().config.drain_seconds);
+    let under_way = state.under_way.load(std::sync::atomic::Ordering::Relaxed);
+    let under_way = counted(under_way, "request");
+    (options.say)(&format!("draining: {under_way} under way, at most {} s", patience.as_secs()));
+    tokio::select! {
+        () = graceful.shutdown() => (options.say)("drained"),
+        () = sleep(patience) => (options.say)("drain_seconds are over: what was still under way is cut"),
+        // Who asks twice does not want to wait.
+        () = ended(&mut term, &mut int) => (options.say)("cut"),
+    }
+    Ok(())
+}
+
+async fn ended(term: &mut Signal, int: &mut Signal) {
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+}
+
+fn announce(state: &State, listener: &TcpListener, admin: Option<&TcpListener>, options: &Options) {
+    let address = |l: &TcpListener| l.local_addr().map_or_else(|e| e.to_string(), |a| a.to_string());
+    let config = state.config();
+    let servers: Vec<&str> = config.targets.iter().map(|t| t.name.as_str()).collect();
+    let shadow = if config.config.shadow { " (shadow mode: counts only)" } else { "" };
+    (options.say)(&format!("guard listens on {}, before {}{shadow}", address(listener), servers.join(", ")));
+    if let Some(admin) = admin {
+        (options.say)(&format!("metrics and status on http://{}", address(admin)));
+    }
+    for t in config.targets.iter().filter(|t| t.said.cgroup.is_none() && t.said.agent.is_none()) {
+        let name = &t.name;
+        (options.say)(&format!(
+            "host RAM of {name} is not watched: name its cgroup, or the agent and its container"
+        ));
+    }
+}
+
+async fn ticks(state: Arc<State>) {
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        if state.gate().admission.waiting() > 0 {
+            state.pump();
+        }
+    }
+}
+
+fn reload(
+    state: &Arc<State>,
+    read: Option<&(dyn Fn() -> Result<Checked, ConfigError> + Send)>,
+    files: &Option<Tls>,
+    tls_config: &TlsConfig,
+    say: &(dyn Fn(&str) + Send + Sync),
+) {
+    if let Some(files) = files {
+        match tls::load(files) {
+            Ok(new) => *tls_config.write().unwrap_or_else(PoisonError::into_inner) = Some(new),
+            Err(why) => say(&format!("tls: {why}; the old certificate stays")),
+        }
+    }
+    let Some(read) = read else {
+        say("nothing to reload: there is no --config");
+        return;
+    };
+    match read() {
+        Err(e) => say(&format!("the new configuration is not taken: {e}")),
+        Ok(new) => {
+            let old = state.config();
+            if (new.listen, new.admin) != (old.listen, old.admin) {
+                say("listen and admin are read at the start alone; the rest is taken");
+            }
+            let before: Vec<usize> = state.gate().current.clone();
+            state.reload(new);
+            for server in state.gate().current.clone() {
+                if !before.contains(&server) {
+                    tokio::spawn(watch::watch(Arc::clone(state), server));
+                }
+            }
+            say("reloaded");
+        }
+    }
+}
+
+/// Reads certificate and key again when one of them changed.
+async fn renew(files: Tls, config: TlsConfig, say: Arc<dyn Fn(&str) + Send + Sync>) {
+    let stamp = |files: &Tls| -> Vec<Option<SystemTime>> {
+        let of = |p: &PathBuf| std::fs::metadata(p).and_then(|m| m.modified()).ok();
+        vec![of(&files.certificate), of(&files.key)]
+    };
+    let mut before = stamp(&files);
+    loop {
+        sleep(TLS_TICK).await;
+        let now = stamp(&files);
+        if now == before {
+            continue;
+        }
+        // Of two files one is written first: what does not belong together yet is tried again.
+        match tls::load(&files) {
+            Ok(new) => {
+                *config.write().unwrap_or_else(PoisonError::into_inner) = Some(new);
+                before = now;
+                say("tls: took the new certificate");
+            }
+            Err(why) => say(&format!("tls: {why}; the old certificate stays")),
+        }
+    }
+}
+
+async fn connection(
+    state: Arc<State>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    watcher: hyper_util::server::graceful::Watcher,
+) {
+    // Parts of a stream are small and must not wait for each other.
+    let _ = stream.set_nodelay(true);
+    let head = Duration::from_secs(state.config().config.limits.head_seconds);
+    match tls {
+        None => {
+            // The first bytes decide, and must come in time.
+            let first = async {
+                tokio::select! {
+                    h2 = is_http2(&stream) => h2,
+                    () = drained(&state) => None,
+                }
+            };
+            let Ok(Some(h2)) = timeout(head, first).await else { return };
+            Box::pin(speak(state, TokioIo::new(stream), peer, h2, head, watcher)).await;
+        }
+        Some(config) => {
+            let accept = Box::pin(TlsAcceptor::from(config).accept(stream));
+            let Ok(Ok(stream)) = timeout(head, accept).await else { return };
+            let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            Box::pin(speak(state, TokioIo::new(stream), peer, h2, head, watcher)).await;
+        }
+    }
+}
+
+/// The guard takes nothing more, and a request that was on its way when it was told had time to arrive: who connected and
+/// sends nothing must not hold up its end.
+async fn drained(state: &State) {
+    state.drains().await;
+    sleep(QUIET).await;
+}
+
+/// Whether a connection begins as HTTP/2 does; `None`: it ended.
+async fn is_http2(stream: &TcpStream) -> Option<bool> {
+    const PREFACE: &[u8] = b"PRI ";
+    let mut first = [0_u8; 4];
+    loop {
+        let n = stream.peek(&mut first).await.ok().filter(|n| *n > 0)?;
+        let seen = first.get(..n)?;
+        if !PREFACE.starts_with(seen) {
+            return Some(false);
+        }
+        if n == PREFACE.len() {
+            return Some(true);
+        }
+        // Peeking again answers at once with the same bytes.
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn speak<I>(
+    state: Arc<State>,
+    io: I,
+    peer: SocketAddr,
+    h2: bool,
+    head: Duration,
+    watcher: hyper_util::server::graceful::Watcher,
+) where
+    I: Read + Write + Unpin + Send + 'static,
+{
+    // Its way is a large value, and a connection keeps room for one as long as it lives: boxed, it is there only until the
+    // answer begins.
+    let service = service_fn(move |request| Box::pin(forward::handle(Arc::clone(&state), peer, request)));
+    // An error is the caller's: it hung up, sent no HTTP, or was too slow.
+    if h2 {
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS)
+            .max_header_list_size(u32::try_from(HEAD_BYTES).unwrap_or(u32::MAX))
+            .keep_alive_interval(head)
+            .serve_connection(io, service);
+        Box::pin(watcher.watch(connection)).await.ok();
+    } else {
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(head)
+            .max_buf_size(HEAD_BYTES)
+            .max_headers(HEADERS)
+            .serve_connection(io, service);
+        Box::pin(watcher.watch(connection)).await.ok();
+    }
+}

@@ -1,0 +1,479 @@
+//! What all connections share: admission behind one lock, who waits for it, counters, the client to the servers.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use dualplane_admission::admission::Outcome;
+use dualplane_admission::tokens::Calibration;
+use dualplane_admission::{Admission, Code, Decision, Event, Grant, Ms, Refusal, Request, Ticket, Would};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client, ResponseFuture};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::sync::{oneshot, watch};
+
+use crate::access::AccessLog;
+use crate::answer::Sent;
+use crate::ask::Api;
+use crate::config::{Checked, Target};
+
+/// Connections to a server that wait for the next request. uvicorn closes an idle one after 5 s: we do before.
+const IDLE: Duration = Duration::from_secs(4);
+/// Bytes that are read of an answer at a time; its head must fit. Thousands of streams are open at once, and each holds one of
+/// these while it waits for its next event: engines' heads of streams have some 200 bytes.
+pub const STREAM_PART: usize = 2 << 10;
+/// … of other answers.
+pub const ANSWER_PART: usize = 32 << 10;
+/// Models whose tokens are learnt apart.
+const MAX_MODELS: usize = 64;
+/// Upper ends of the times in the queue that are counted, milliseconds.
+pub const WAITS: &[u64] = &[10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000];
+
+/// What became of a request, as it is counted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ending {
+    /// What it asked for; `other` for what passes.
+    pub api: &'static str,
+    /// Status of the answer.
+    pub status: u16,
+    /// Code of a refusal; empty for none.
+    pub code: &'static str,
+}
+
+/// Counters since the start.
+#[derive(Debug, Clone, Default)]
+pub struct Counters {
+    /// Requests that ended.
+    pub endings: BTreeMap<Ending, u64>,
+    /// In shadow mode: what would have become of requests.
+    pub would: BTreeMap<&'static str, u64>,
+    /// Times in the queue, by [`WAITS`], and more.
+    pub waits: Vec<u64>,
+    /// Their sum, milliseconds.
+    pub waited: u64,
+    /// Requests whose caller went away.
+    pub cancelled: u64,
+    /// Requests that were sent to another server, as the first did not take the connection.
+    pub moved: u64,
+    /// Deaths of servers by what is known of their cause.
+    pub deaths: BTreeMap<(String, &'static str), u64>,
+    /// Tokens of prompts and of outputs, as servers counted them.
+    pub tokens: (u64, u64),
+    /// Lines that the access log had no room for.
+    pub log_lost: u64,
+}
+
+/// What the lock holds.
+pub(crate) struct Gate {
+    pub(crate) admission: Admission,
+    waiters: HashMap<Ticket, oneshot::Sender<Result<Grant, Refusal>>>,
+    calibrations: BTreeMap<String, Calibration>,
+    /// Servers by their number in admission; it never changes.
+    pub(crate) targets: Vec<Arc<Target>>,
+    /// Servers of the configuration, by the same numbers.
+    pub(crate) current: Vec<usize>,
+    /// What was last seen of each: why it is down, whether its memory is read.
+    pub(crate) seen: Vec<Seen>,
+    pub(crate) counters: Counters,
+}
+
+/// What the watch saw of a server.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// Engine by its metrics.
+    pub engine: Option<&'static str>,
+    /// Page of its metrics.
+    pub metrics: Option<String>,
+    /// Why nothing is read of its host RAM.
+    pub host_trouble: Option<String>,
+    /// OOM kills of its cgroup, as last read.
+    pub kills: Option<u64>,
+    /// What ended it last.
+    pub death: Option<&'static str>,
+}
+
+/// Shared by all connections.
+pub struct State {
+    config: RwLock<Arc<Checked>>,
+    gate: Mutex<Gate>,
+    start: Instant,
+    /// To the servers, for answers that come at once …
+    whole: Client<HttpConnector, Sent>,
+    /// … and for streams.
+    streams: Client<HttpConnector, Sent>,
+    buffered: AtomicU64,
+    /// Requests that are under way, passing ones included.
+    pub under_way: AtomicU64,
+    number: AtomicU64,
+    draining: watch::Sender<bool>,
+    /// One line a request.
+    pub access: AccessLog,
+}
+
+impl State {
+    /// Begins with nothing running.
+    #[must_use]
+    pub fn new(checked: Checked, access: AccessLog) -> Arc<Self> {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(Duration::from_secs(checked.config.limits.connect_seconds)));
+        let client = |part| {
+            Client::builder(TokioExecutor::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(IDLE)
+                .http1_read_buf_exact_size(part)
+                .build(connector.clone())
+        };
+        let (whole, streams) = (client(ANSWER_PART), client(STREAM_PART));
+        let servers = checked.targets.iter().map(|t| checked.server(t)).collect();
+        let gate = Gate {
+            admission: Admission::new(checked.policy.clone(), servers),
+            waiters: HashMap::new(),
+            calibrations: BTreeMap::new(),
+            targets: checked.targets.iter().cloned().map(Arc::new).collect(),
+            current: (0..checked.targets.len()).collect(),
+            seen: vec![Seen::default(); checked.targets.len()],
+            counters: Counters { waits: vec![0; WAITS.len() + 1], ..Counters::default() },
+        };
+        Arc::new(Self {
+            config: RwLock::new(Arc::new(checked)),
+            gate: Mutex::new(gate),
+            start: Instant::now(),
+            whole,
+            streams,
+            buffered: AtomicU64::new(0),
+            under_way: AtomicU64::new(0),
+            number: AtomicU64::new(0),
+            draining: watch::Sender::new(false),
+            access,
+        })
+    }
+
+    /// Sends a request to a server; `streams`: its answer is asked for in parts.
+    pub fn send(&self, request: http::Request<Sent>, streams: bool) -> ResponseFuture {
+        let client = if streams { &self.streams } else { &self.whole };
+        client.request(request)
+    }
+
+    /// The configuration of now.
+    #[must_use]
+    pub fn config(&self) -> Arc<Checked> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes on another configuration: servers are known by their names, what runs goes on.
+    pub fn reload(&self, checked: Checked) {
+        let now = self.now();
+        let mut gate = self.gate();
+        let mut current = Vec::new();
+        for target in &checked.targets {
+            let known =
+                gate.targets.iter().position(|t| t.name == target.name && t.authority == target.authority);
+            let number = known.unwrap_or_else(|| {
+                gate.targets.push(Arc::new(target.clone()));
+                gate.seen.push(Seen::default());
+                gate.admission.add_server(checked.server(target))
+            });
+            if let Some(t) = gate.targets.get_mut(number) {
+                *t = Arc::new(target.clone());
+            }
+            if let Some(s) = gate.admission.server_mut(number) {
+                // What the server said of itself stays where the file says nothing.
+                let said = s.limits;
+                let new = checked.limits(target);
+                s.limits = new;
+                s.limits.kv = new.kv.or(said.kv);
+                s.limits.one = said.one;
+                s.limits.block = target.said.block_tokens.unwrap_or(said.block);
+            }
+            current.push(number);
+        }
+        for gone in (0..gate.targets.len()).filter(|n| !current.contains(n)).collect::<Vec<_>>() {
+            gate.admission.set_up(now, gone, false);
+        }
+        let mut policy = checked.policy.clone();
+        for pool in &mut policy.pools {
+            pool.servers = pool.servers.iter().filter_map(|i| current.get(*i).copied()).collect();
+        }
+        gate.admission.set_policy(policy);
+        gate.current = current;
+        drop(gate);
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(checked);
+        self.pump();
+    }
+
+    /// Milliseconds since the start.
+    #[must_use]
+    pub fn now(&self) -> Ms {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn gate(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A server by its number.
+    #[must_use]
+    pub fn target(&self, server: usize) -> Option<Arc<Target>> {
+        self.gate().targets.get(server).cloned()
+    }
+
+    /// Takes nothing more.
+    pub fn drain(&self) {
+        self.gate().admission.drain();
+        self.draining.send_replace(true);
+    }
+
+    /// Whether it takes nothing more.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        *self.draining.borrow()
+    }
+
+    /// Ends when it takes nothing more.
+    pub async fn drains(&self) {
+        // The sender lives as long as this.
+        let _ = self.draining.subscribe().wait_for(|drains| *drains).await;
+    }
+
+    /// A number that no other request of this process has.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A place for so many bytes of bodies; `None` where all are taken.
+    #[must_use]
+    pub fn room(self: &Arc<Self>, bytes: u64) -> Option<Room> {
+        let mut room = Room { state: Arc::clone(self), bytes: 0 };
+        room.grow(bytes).then_some(room)
+    }
+
+    /// Bytes of bodies that are held.
+    #[must_use]
+    pub fn buffered(&self) -> u64 {
+        self.buffered.load(Ordering::Relaxed)
+    }
+
+    /// What was learnt of a model's tokens.
+    #[must_use]
+    pub fn calibration(&self, model: &str) -> Calibration {
+        self.gate().calibrations.get(model).cloned().unwrap_or_default()
+    }
+
+    /// Takes in what a server counted of a prompt.
+    pub fn learn_tokens(&self, model: &str, bytes: u64, messages: u64, counted: u64) {
+        let mut gate = self.gate();
+        // Names come from callers: only so many are kept, the rest share one.
+        let full = gate.calibrations.len() >= MAX_MODELS && !gate.calibrations.contains_key(model);
+        let key = if full { String::new() } else { model.to_owned() };
+        gate.calibrations.entry(key).or_default().learn(bytes, messages, counted);
+    }
+
+    /// Asks for leave and waits for it. Whoever drops this while it waits gives its place back.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub async fn admit(self: &Arc<Self>, request: Request) -> Result<(Permit, Grant), Refusal> {
+        let mut waiting = {
+            let mut gate = self.gate();
+            match gate.admission.offer(self.now(), request) {
+                Decision::Admit(grant) => {
+                    if gate.admission.policy().shadow {
+                        let word = match grant.would {
+                            Would::Admit => "admit",
+                            Would::Queue => "queue",
+                            Would::Refuse(code) => code.word(),
+                        };
+                        *gate.counters.would.entry(word).or_insert(0) += 1;
+                    }
+                    gate.counters.wait(0);
+                    drop(gate);
+                    return Ok((Permit::new(self, grant), grant));
+                }
+                Decision::Refuse(refusal) => return Err(refusal),
+                Decision::Queue(place) => {
+                    let (tell, told) = oneshot::channel();
+                    gate.waiters.insert(place.ticket, tell);
+                    Waiting { state: Arc::clone(self), ticket: place.ticket, told, over: false }
+                }
+            }
+        };
+        // Its offer may have pushed another out, or those who wait may all be at limits of their own.
+        self.pump();
+        let answer = (&mut waiting.told).await;
+        waiting.over = true;
+        match answer {
+            Ok(Ok(grant)) => {
+                self.gate().counters.wait(grant.waited);
+                Ok((Permit::new(self, grant), grant))
+            }
+            Ok(Err(refusal)) => Err(refusal),
+            // The other end is only ever dropped with the state.
+            Err(_) => {
+                Err(Refusal { code: Code::Draining, retry_after: Some(1), numbers: Default::default() })
+            }
+        }
+    }
+
+    /// Tells those who waited what became of them.
+    pub fn pump(&self) {
+        let now = self.now();
+        let mut gate = self.gate();
+        loop {
+            let events = gate.admission.poll(now);
+            if events.is_empty() {
+                break;
+            }
+            for event in events {
+                match event {
+                    Event::Granted(grant) => {
+                        let tell = gate.waiters.remove(&grant.ticket);
+                        // Whoever went away between two steps gives it back at once.
+                        if tell.is_none_or(|t| t.send(Ok(grant)).is_err()) {
+                            gate.admission.release(now, grant.ticket, Outcome::Broken);
+                        }
+                    }
+                    Event::Refused(ticket, refusal) => {
+                        if let Some(tell) = gate.waiters.remove(&ticket) {
+                            let _ = tell.send(Err(refusal));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts a request that ended.
+    pub fn count(&self, api: Option<Api>, status: u16, code: &'static str) {
+        let ending = Ending { api: api.map_or("other", Api::word), status, code };
+        *self.gate().counters.endings.entry(ending).or_insert(0) += 1;
+    }
+}
+
+impl Counters {
+    fn wait(&mut self, ms: u64) {
+        let at = WAITS.iter().position(|w| ms <= *w).unwrap_or(WAITS.len());
+        if let Some(n) = self.waits.get_mut(at) {
+            *n += 1;
+        }
+        self.waited = self.waited.saturating_add(ms);
+    }
+}
+
+/// A place among the bodies that are held; given back when it is dropped.
+pub struct Room {
+    state: Arc<State>,
+    bytes: u64,
+}
+
+impl Room {
+    /// Makes it so large; `false`, and as it was, where there is no room.
+    pub fn grow(&mut self, to: u64) -> bool {
+        let more = to.saturating_sub(self.bytes);
+        let most = self.state.config().buffered;
+        let taken = self.state.buffered.fetch_add(more, Ordering::Relaxed);
+        if taken.saturating_add(more) > most {
+            self.state.buffered.fetch_sub(more, Ordering::Relaxed);
+            return false;
+        }
+        self.bytes += more;
+        true
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.state.buffered.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// One that waits for leave.
+struct Waiting {
+    state: Arc<State>,
+    ticket: Ticket,
+    told: oneshot::Receiver<Result<Grant, Refusal>>,
+    over: bool,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        // Its caller went away.
+        let now = self.state.now();
+        let mut gate = self.state.gate();
+        gate.counters.cancelled += 1;
+        if gate.waiters.remove(&self.ticket).is_some() {
+            gate.admission.cancel(self.ticket);
+        } else if let Ok(Ok(grant)) = self.told.try_recv() {
+            gate.admission.release(now, grant.ticket, Outcome::Broken);
+        }
+        drop(gate);
+        self.state.pump();
+    }
+}
+
+/// Leave to send one request; what it holds is given back when this ends, once.
+pub struct Permit {
+    state: Arc<State>,
+    ticket: Ticket,
+    server: usize,
+    over: bool,
+}
+
+impl Permit {
+    fn new(state: &Arc<State>, grant: Grant) -> Self {
+        Self { state: Arc::clone(state), ticket: grant.ticket, server: grant.server, over: false }
+    }
+
+    /// To which server.
+    #[must_use]
+    pub fn server(&self) -> usize {
+        self.server
+    }
+
+    /// The server did not get it: another, where one can take it now.
+    pub fn move_on(&mut self) -> bool {
+        let mut gate = self.state.gate();
+        match gate.admission.move_on(self.state.now(), self.ticket) {
+            Some(server) => {
+                gate.counters.moved += 1;
+                self.server = server;
+                true
+            }
+            None => {
+                self.over = true;
+                drop(gate);
+                self.state.pump();
+                false
+            }
+        }
+    }
+
+    /// It has generated so many tokens so far.
+    pub fn progress(&self, tokens: u64) {
+        self.state.gate().admission.progress(self.ticket, tokens);
+    }
+
+    /// It is answered.
+    pub fn done(mut self, tokens: Option<u64>) {
+        self.end(Outcome::Done(tokens));
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        if !self.over {
+            self.over = true;
+            self.state.gate().admission.release(self.state.now(), self.ticket, outcome);
+            self.state.pump();
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.end(Outcome::Broken);
+    }
+}

@@ -1,0 +1,379 @@
+//! Reads the servers once a second: whether they live, what they say of themselves, what their cgroup holds.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dualplane_admission::Ms;
+use dualplane_admission::host::Reading;
+use dualplane_admission::server::{Health, Vram};
+use dualplane_admission::throttle::Signals;
+use dualplane_base::metrics::sample;
+use dualplane_base::process::of_path;
+use dualplane_base::units::Bytes;
+use dualplane_engines::metrics::engines;
+use dualplane_node::cgroup::{Depth, Group, Hierarchy, Kind, Limit, Memory, Reader, Version};
+use http::Request;
+use http_body_util::{BodyExt as _, Limited};
+
+use crate::answer::Sent;
+use crate::config::Target;
+use crate::state::State;
+
+/// Between two looks.
+const EACH: Duration = Duration::from_secs(1);
+/// For one answer.
+const WITHIN: Duration = Duration::from_secs(2);
+/// The largest page that was seen of vLLM has 400 KiB.
+const MAX_PAGE: usize = 4 << 20;
+/// Readings by which growth is judged.
+const READINGS: usize = 5;
+/// Bytes of a file of a cgroup: memory.stat has some 2 KiB.
+const FILE: usize = 16 << 10;
+/// Where groups are.
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// Watches one server until its name is gone from the configuration.
+pub async fn watch(state: Arc<State>, server: usize) {
+    let mut host = HostSource::default();
+    let mut tick = tokio::time::interval(EACH);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        let target = {
+            let gate = state.gate();
+            if !gate.current.contains(&server) {
+                return;
+            }
+            let Some(target) = gate.targets.get(server) else { return };
+            Arc::clone(target)
+        };
+        let up = is_up(&state, &target).await;
+        if let Some(up) = up {
+            set_up(&state, server, up);
+        }
+        let reading = host.read(&state, server, &target).await;
+        let mut said =
+            if up == Some(false) { Signals::default() } else { metrics(&state, server, &target).await };
+        let now = state.now();
+        if let Some(reading) = reading {
+            said.stalled = reading.stalled;
+            said.full_in = host.full_in(&state, server, &reading);
+        }
+        state.gate().admission.hear(now, server, said);
+        state.pump();
+    }
+}
+
+/// Whether a server answers; `None`: it takes connections and is too busy to say.
+async fn is_up(state: &State, target: &Target) -> Option<bool> {
+    let uri = format!("http://{}{}/health", target.authority, target.prefix);
+    match get(state, &uri).await {
+        // llama.cpp and vLLM say 503 while they load and when their engine is dead.
+        Ok((503, _)) | Err(Unanswered::Refused) => Some(false),
+        Ok(_) => Some(true),
+        Err(Unanswered::Late) => None,
+    }
+}
+
+enum Unanswered {
+    Refused,
+    Late,
+}
+
+async fn get(state: &State, uri: &str) -> Result<(u16, String), Unanswered> {
+    let mut request = Request::new(Sent::Whole(None));
+    *request.uri_mut() = uri.parse().map_err(|_| Unanswered::Refused)?;
+    let answer = tokio::time::timeout(WITHIN, async {
+        let response = state
+            .send(request, false)
+            .await
+            .map_err(|e| if e.is_connect() { Unanswered::Refused } else { Unanswered::Late })?;
+        let status = response.status().as_u16();
+        let body =
+            Limited::new(response.into_body(), MAX_PAGE).collect().await.map_err(|_| Unanswered::Late)?;
+        Ok((status, String::from_utf8_lossy(&body.to_bytes()).into_owned()))
+    });
+    answer.await.unwrap_or(Err(Unanswered::Late))
+}
+
+/// A server answers, or does not; the first time that it does not, its end is looked into.
+fn set_up(state: &State, server: usize, up: bool) {
+    if up {
+        let now = state.now();
+        state.gate().admission.set_up(now, server, true);
+        state.pump();
+    } else {
+        look_after_death(state, server, true);
+    }
+}
+
+/// A server failed a request, or `refused` a connection: then it is down, and nothing more is sent to it. An answer that
+/// broke off is no death for sure; a kernel kill in its cgroup is. Says what is known of its end.
+pub fn look_after_death(state: &State, server: usize, refused: bool) -> Option<&'static str> {
+    let (target, before) = {
+        let gate = state.gate();
+        (gate.targets.get(server).cloned()?, gate.seen.get(server).and_then(|s| s.kills))
+    };
+    let kills =
+        target.said.cgroup.as_deref().and_then(|path| read_cgroup(path).ok()).and_then(|m| m.oom_kill);
+    let killed = kills.zip(before).is_some_and(|(n, before)| n > before);
+    let now = state.now();
+    let mut gate = state.gate();
+    let was_up = gate.admission.servers().get(server).is_some_and(|s| s.health() != Health::Down);
+    let seen = gate.seen.get_mut(server)?;
+    if killed {
+        seen.kills = kills;
+        seen.death = Some("host_oom_killed");
+    } else if was_up && refused {
+        seen.death = Some("unknown");
+    }
+    let death = seen.death.filter(|_| killed || !was_up || refused);
+    if was_up && (refused || killed) {
+        gate.admission.set_up(now, server, false);
+        *gate.counters.deaths.entry((target.name.clone(), death.unwrap_or("unknown"))).or_insert(0) += 1;
+    }
+    drop(gate);
+    state.pump();
+    death
+}
+
+/// What a server says of itself; its pool goes into the budget.
+async fn metrics(state: &State, server: usize, target: &Target) -> Signals {
+    let known = state.gate().seen.get(server).and_then(|s| s.metrics.clone());
+    let pages = match (target.said.metrics.as_deref(), known) {
+        (Some("none"), _) => Vec::new(),
+        (Some(url), _) => vec![url.to_owned()],
+        (None, Some(url)) => vec![url],
+        (None, None) => candidates(target),
+    };
+    for url in pages {
+        let Ok((200, page)) = get(state, &url).await else { continue };
+        let Some((engine, counts)) = engines().iter().find_map(|e| Some((e, e.read(&page)?))) else {
+            continue;
+        };
+        let mut gate = state.gate();
+        if let Some(seen) = gate.seen.get_mut(server) {
+            seen.engine = Some(engine.engine);
+            seen.metrics = Some(url);
+        }
+        if let (Some(s), Some(pool)) = (gate.admission.server_mut(server), engine.kv_pool(&page)) {
+            if target.said.kv_tokens.is_none() {
+                s.limits.kv = Some(pool.tokens);
+                s.limits.one = Some(pool.largest);
+            }
+            if let (None, Some(block)) = (target.said.block_tokens, pool.block) {
+                s.limits.block = block;
+            }
+        }
+        if target.said.unpaged
+            && let Some(vram) = vram_of(&page)
+        {
+            let now = state.now();
+            gate.admission.read_vram(now, server, Some(vram));
+        }
+        return Signals {
+            kv_use: counts.kv_use,
+            preemptions: counts.preemptions,
+            waiting: counts.waiting,
+            ..Signals::default()
+        };
+    }
+    Signals::default()
+}
+
+/// Pages that engines are known for: those on the API's own port, then those that have a port of their own.
+fn candidates(target: &Target) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let host = target.authority.rsplit_once(':').map_or(target.authority.as_str(), |(h, _)| h);
+    let own = engines()
+        .iter()
+        .flat_map(|e| e.paths)
+        .map(|p| format!("http://{}{}{p}", target.authority, target.prefix));
+    // Triton's 8002: the only one that never stands on the API's port.
+    let apart = std::iter::once(format!("http://{host}:8002/metrics"));
+    for url in own.chain(apart) {
+        if !all.contains(&url) {
+            all.push(url);
+        }
+    }
+    all
+}
+
+/// VRAM on Triton's page: the fullest card.
+fn vram_of(page: &str) -> Option<Vram> {
+    let of = |name: &str| {
+        let values =
+            page.lines().filter(|l| l.starts_with(name)).filter_map(sample).filter(|(n, ..)| *n == name);
+        values.map(|(_, labels, v, _)| (labels, v)).collect::<Vec<_>>()
+    };
+    let total = of("nv_gpu_memory_total_bytes");
+    let used = of("nv_gpu_memory_used_bytes");
+    let pairs =
+        used.iter().filter_map(|(l, u)| Some((whole(*u)?, whole(total.iter().find(|(t, _)| t == l)?.1)?)));
+    pairs.min_by_key(|(u, t)| t.saturating_sub(*u)).map(|(used, limit)| Vram { limit, used })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be a count")]
+fn whole(n: f64) -> Option<u64> {
+    (n.is_finite() && n >= 0.0).then_some(n as u64)
+}
+
+/// Where a server's host RAM is read, and what was read lately.
+#[derive(Default)]
+struct HostSource {
+    lately: VecDeque<(Ms, u64)>,
+    /// Time in which all tasks waited, and when it was read: pressure is what grew.
+    stalled: Option<(Ms, u64)>,
+}
+
+impl HostSource {
+    async fn read(&mut self, state: &State, server: usize, target: &Target) -> Option<Reading> {
+        let memory = match (&target.said.cgroup, &target.said.agent, &target.said.container) {
+            (Some(path), _, _) => read_cgroup(path),
+            (None, Some(url), Some(container)) => match get(state, url).await {
+                Ok((200, page)) => of_agent(&page, container),
+                _ => Err(format!("the agent does not answer at {url}")),
+            },
+            _ => Err("no cgroup and no agent is named for it".into()),
+        };
+        let now = state.now();
+        let memory = match memory {
+            Ok(memory) => memory,
+            Err(why) => {
+                if let Some(seen) = state.gate().seen.get_mut(server) {
+                    seen.host_trouble = Some(why);
+                }
+                return None;
+            }
+        };
+        let stalled = memory.pressure.full_us.and_then(|us| self.stalled_share(now, us));
+        let reading = Reading {
+            at: now,
+            limit: memory.limit.and_then(Limit::bytes).map(|b| b.0),
+            held: held(&memory),
+            stalled: memory.pressure.full_avg10.or(stalled),
+            kills: memory.oom_kill,
+        };
+        let mut gate = state.gate();
+        if let Some(seen) = gate.seen.get_mut(server) {
+            seen.host_trouble = None;
+            seen.kills = memory.oom_kill.or(seen.kills);
+        }
+        gate.admission.read_host(server, reading);
+        drop(gate);
+        self.lately.push_back((now, reading.held));
+        while self.lately.len() > READINGS {
+            self.lately.pop_front();
+        }
+        Some(reading)
+    }
+
+    /// Hundredths of a percent of the time since the last reading.
+    fn stalled_share(&mut self, now: Ms, us: u64) -> Option<u64> {
+        let (then, before) = self.stalled.replace((now, us))?;
+        let span = now.checked_sub(then).filter(|s| *s > 0)?;
+        Some(us.saturating_sub(before).saturating_mul(10) / span)
+    }
+
+    /// When the limit is reached at the pace of the last readings.
+    fn full_in(&self, state: &State, server: usize, reading: &Reading) -> Option<Ms> {
+        let most = state.gate().admission.servers().get(server)?.host.most()?;
+        let (then, before) = self.lately.front().filter(|_| self.lately.len() == READINGS)?;
+        let grown = reading.held.checked_sub(*before).filter(|g| *g > 0)?;
+        let span = reading.at.saturating_sub(*then);
+        let left = most.saturating_sub(reading.held);
+        u64::try_from(u128::from(left) * u128::from(span) / u128::from(grown)).ok()
+    }
+}
+
+/// What cannot be reclaimed.
+fn held(m: &Memory) -> u64 {
+    [m.anon, m.shmem, m.kernel].into_iter().flatten().map(|b| b.0).fold(0, u64::saturating_add)
+}
+
+fn read_cgroup(path: &str) -> Result<Memory, String> {
+    let hierarchy =
+        Hierarchy::below(Path::new(CGROUPS)).ok_or("no memory controller below /sys/fs/cgroup")?;
+    let version = if hierarchy.version == Version::V1 { 1 } else { 2 };
+    // People paste the whole path.
+    let inner = path.strip_prefix(CGROUPS).unwrap_or(path);
+    let inner = if version == 1 { inner.strip_prefix("/memory").unwrap_or(inner) } else { inner };
+    let inner = format!("/{}", inner.trim_matches('/'));
+    let group = Group { kind: Kind::Service, identity: of_path(&inner, version) };
+    let reader =
+        Reader::open(&hierarchy, &group).map_err(|e| format!("cannot read the cgroup {inner}: {e}"))?;
+    let (mut memory, mut buffer) = (Memory::default(), vec![0_u8; FILE]);
+    reader.read(Depth::Full, &mut buffer, &mut memory).map_err(|_| format!("the cgroup {inner} is gone"))?;
+    Ok(memory)
+}
+
+/// A container on the agent's page.
+fn of_agent(page: &str, container: &str) -> Result<Memory, String> {
+    let mut words = container.split('/').filter(|w| !w.is_empty());
+    let who = [("namespace", words.next()), ("pod", words.next()), ("container", words.next())];
+    let mut memory = Memory::default();
+    let mut found = false;
+    for line in page.lines().filter(|l| l.starts_with("dualplane_container_")) {
+        let Some((name, labels, value, _)) = sample(line) else { continue };
+        let is = |(key, value): &(&str, Option<&str>)| {
+            labels.iter().any(|(k, v)| k == key && Some(v.as_str()) == *value)
+        };
+        if !who.iter().all(is) {
+            continue;
+        }
+        let Some(n) = whole(value) else { continue };
+        found = true;
+        match name {
+            "dualplane_container_memory_limit_bytes" => memory.limit = Some(Limit::At(Bytes(n))),
+            "dualplane_container_memory_anon_bytes" => memory.anon = Some(Bytes(n)),
+            "dualplane_container_memory_shmem_bytes" => memory.shmem = Some(Bytes(n)),
+            "dualplane_container_memory_kernel_bytes" => memory.kernel = Some(Bytes(n)),
+            "dualplane_container_oom_kills_total" => memory.oom_kill = Some(n),
+            "dualplane_container_memory_pressure_stalled_seconds_total" => {
+                memory.pressure.full_us = whole(value * 1e6);
+            }
+            _ => {}
+        }
+    }
+    if found { Ok(memory) } else { Err(format!("the agent knows no container {container}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_on_the_agents_page() {
+        let page = "dualplane_container_memory_limit_bytes{node=\"n\",namespace=\"s\",pod=\"p\",container=\"c\"} 1000\n\
+            dualplane_container_memory_anon_bytes{node=\"n\",namespace=\"s\",pod=\"p\",container=\"c\"} 300\n\
+            dualplane_container_memory_anon_bytes{node=\"n\",namespace=\"s\",pod=\"p\",container=\"other\"} 900\n\
+            dualplane_container_memory_shmem_bytes{node=\"n\",namespace=\"s\",pod=\"p\",container=\"c\"} 50\n\
+            dualplane_container_oom_kills_total{node=\"n\",namespace=\"s\",pod=\"p\",container=\"c\"} 2\n";
+        let m = of_agent(page, "s/p/c").unwrap();
+        assert_eq!((held(&m), m.limit, m.oom_kill), (350, Some(Limit::At(Bytes(1000))), Some(2)));
+        assert!(of_agent(page, "s/p/x").is_err());
+        assert!(of_agent("", "s/p/c").is_err());
+    }
+
+    #[test]
+    fn the_fullest_card_counts() {
+        let page = "nv_gpu_memory_total_bytes{gpu_uuid=\"a\"} 100\nnv_gpu_memory_total_bytes{gpu_uuid=\"b\"} 100\n\
+            nv_gpu_memory_used_bytes{gpu_uuid=\"a\"} 10\nnv_gpu_memory_used_bytes{gpu_uuid=\"b\"} 70\n";
+        assert_eq!(vram_of(page), Some(Vram { limit: 100, used: 70 }));
+        assert_eq!(vram_of("nv_gpu_memory_used_bytes 3\n"), None);
+    }
+
+    #[test]
+    fn pages_are_asked_once_each() {
+        let config = crate::config::Config {
+            server: vec![crate::config::ServerConfig::at("http://h:8000/x/")],
+            ..crate::config::Config::default()
+        };
+        let all = candidates(&config.check().unwrap().targets[0]);
+        assert_eq!(all[0], "http://h:8000/x/metrics");
+        let set: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(set.len(), all.len());
+    }
+}
