@@ -1,6 +1,6 @@
 //! Flags of releases: what one has and another lacks.
 
-use crate::harness::{code, dir, root, run, stderr, stdout};
+use crate::harness::{code, run, stderr};
 use serde_json::Value;
 
 #[test]
