@@ -33,6 +33,12 @@ build_tools() {
     go_build "$E2E/tools" -ldflags '-s -w' -o "$NEW/" ./cmd/...
 }
 
+# With the libraries of our Kubernetes, most of which are compiled by then.
+build_ksm() {
+    say "build kube-state-metrics"
+    go_build "$E2E/tools/kube-state-metrics" -ldflags '-s -w' -o "$NEW/" k8s.io/kube-state-metrics/v2
+}
+
 # Kinds that printed objects are of.
 build_crds() {
     local keda
@@ -71,7 +77,8 @@ build() {
     once "$(tools_dir)" build_tools
     once "$(crds_dir)" build_crds
     once "$(kube_dir)" build_kube
+    once "$(ksm_dir)" build_ksm
     # What no branch has used for a week goes.
-    touch "$(crds_dir)" "$(debian_dir)" "$(images_dir)" "$(tools_dir)" "$(kube_dir)"
+    touch "$(crds_dir)" "$(debian_dir)" "$(images_dir)" "$(ksm_dir)" "$(tools_dir)" "$(kube_dir)"
     find "$CACHE" -mindepth 1 -maxdepth 1 -mtime +7 -exec rm -rf {} +
 }

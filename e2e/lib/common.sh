@@ -36,6 +36,7 @@ tools_dir() {
     echo "$CACHE/tools-$(hash_of "$E2E"/tools/go.* "${files[@]}")"
 }
 debian_dir() { echo "$CACHE/debian-$(hash_of "$E2E/lib/packages" /etc/debian_version)"; }
+ksm_dir() { echo "$CACHE/kube-state-metrics-$(hash_of "$E2E"/tools/kube-state-metrics/go.*)"; }
 crds_dir() { echo "$CACHE/crds-$(hash_of "$E2E"/tools/keda/go.*)"; }
 
 images_dir() { echo "$CACHE/images-$(hash_of "$E2E/victim/victim.c" "$E2E/lib/images.sh" "$E2E/lib/packages")"; }

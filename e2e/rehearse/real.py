@@ -1,10 +1,10 @@
 """Real runs of vLLM on the CPU: a real model, real steps, requests that come by the clock on the wall.
 
-    real.py MODEL [--runs N] [--first SEED] >runs.jsonl
+    real.py MODEL [--runs N] [--first SEED] [--scale TIMES] [--seconds S] [--lock FILE] >runs.jsonl
 
 One engine is started, in this process. Each run gets a scheduler of its own, with a pool from starving to ample and limits of
 its own, as `--num-gpu-blocks-override`, `--max-num-seqs` and `--max-num-batched-tokens` would give it. Written are the
-requests, what the scheduler held at each step, and how long the step took.
+requests, what the scheduler held at each step, and how long the step took; `thin.py` keeps what `held.py` needs of it.
 """
 
 import argparse
@@ -22,6 +22,9 @@ os.environ |= {
     "VLLM_LOGGING_LEVEL": "ERROR",
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_CPU_KVCACHE_SPACE": "1",
+    # One thread that may move: two that wait for one another stand still where others compute as well.
+    "OMP_NUM_THREADS": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
 }
 
 from vllm import LLM, SamplingParams
@@ -35,14 +38,15 @@ def length(r, low, high):
     return int(low * (high / low) ** r.random())
 
 
-def draw(seed, pace):
+def draw(seed, pace, scale=1):
     """A run: its limits, and requests whose arrival loads the engine by a known share of what it can do."""
     r = random.Random(seed)
     kind = ["short", "mixed", "long", "prefix"][seed % 4]
-    n = {"short": 16, "mixed": 12, "long": 8, "prefix": 12}[kind]
+    n = scale * {"short": 16, "mixed": 12, "long": 8, "prefix": 12}[kind]
     lengths = {"short": (20, 120, 10, 60), "mixed": (20, 500, 8, 60), "long": (300, 900, 20, 60), "prefix": (200, 400, 10, 60)}
     a, b, c, d = lengths[kind]
-    gap = pace * r.choice([0.1, 0.3, 1])
+    gap = pace * r.choice([0.1, 0.3, 1, 2])
+    seqs = r.choice([4, 8, 32, 64])
     at, requests = 0.0, []
     for _ in range(n):
         at += r.expovariate(1 / gap)
@@ -50,14 +54,14 @@ def draw(seed, pace):
         if kind == "prefix" and r.random() < 0.8:
             q["prefix"] = [r.randrange(2), r.choice([96, 170])]
         requests.append(q)
-    longest = max(q["input"] + q["output"] for q in requests)
-    least = -(-longest // BLOCK) + 2
-    ample = sum(-(-(q["input"] + q["output"]) // BLOCK) for q in requests) + 2
-    share = [0.0, 0.03, 0.08, 0.15, 0.3, 1.0][seed % 6]
+    blocks = sorted((-(-(q["input"] + q["output"]) // BLOCK) for q in requests), reverse=True)
+    # From the longest request alone to all that may run at once.
+    least, ample = blocks[0] + 2, sum(blocks[:seqs]) + 2
+    share = [0.0, 0.1, 0.2, 0.35, 0.6, 1.0][seed % 6]
     settings = {
         "blocks": int(least + (ample - least) * share),
         "groups": [{"block_size": BLOCK, "window": 0}],
-        "max_num_seqs": r.choice([4, 8, 32, 64]),
+        "max_num_seqs": seqs,
         "max_num_batched_tokens": r.choice([128, 512, 2048]),
         "max_model_len": MOST,
         "long_prefill_token_threshold": 0,
@@ -147,6 +151,7 @@ def main():
     p.add_argument("model")
     p.add_argument("--first", type=int, default=1)
     p.add_argument("--runs", type=int, default=12)
+    p.add_argument("--scale", type=int, default=1, help="times as many requests")
     p.add_argument("--seconds", type=float, default=540)
     p.add_argument("--lock", help="a file that whoever measures locks")
     a = p.parse_args()
@@ -166,13 +171,13 @@ def main():
     warm["requests"] = warm["requests"][:8]
     warm["settings"] |= {"blocks": 400, "max_num_seqs": 8}
     play(core, warm)
-    steps = play(core, warm | {"seed": -1})
-    pace = steps[-1][1] / 8
+    # The fastest of three: others may compute meanwhile.
+    pace = min(play(core, warm | {"seed": -n})[-1][1] for n in (1, 2, 3)) / 8
     print("seconds of a request", pace, file=sys.stderr)
     for seed in range(a.first, a.first + a.runs):
         if time.time() > stop:
             break
-        case = draw(seed, pace)
+        case = draw(seed, pace, a.scale)
         case["steps"] = play(core, case)
         print(json.dumps(case, separators=(",", ":")), flush=True)
         print(seed, len(case["steps"]), case["steps"][-1], file=sys.stderr, flush=True)

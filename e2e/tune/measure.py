@@ -5,6 +5,8 @@ Another load tool than `dualplane measure`, by docs/measure.schema.json alone: w
 `tune`. It speaks to OpenAI-compatible servers that have vLLM's metrics.
 
     SERVER='vllm serve ./tiny --port 18000' measure.py --port 18000 --concurrency 16 --seconds 20 --e2e 5 > report.json
+
+With --again N --into FOLDER one start is measured N times, each time in a report of its own: FOLDER/NAME-1.json and so on.
 """
 import argparse, http.client, json, os, signal, statistics, subprocess, sys, threading, time
 
@@ -19,6 +21,9 @@ ARGS.add_argument("--output-tokens", type=int, default=64)
 ARGS.add_argument("--e2e", type=float, help="the SLO: seconds of a request")
 ARGS.add_argument("--start-timeout", type=float, default=600)
 ARGS.add_argument("--runs", type=int, default=1, help="each from a start on")
+ARGS.add_argument("--again", type=int, default=0, help="so many reports of one start")
+ARGS.add_argument("--into", default=".")
+ARGS.add_argument("--name", default="run")
 ARGS.add_argument("--build")
 ARGS.add_argument("--model")
 a = ARGS.parse_args()
@@ -154,7 +159,8 @@ class Load:
                 time.sleep(0.2)
 
 
-def one_run(number):
+def start():
+    """The server, when it answers."""
     enter = f"echo $$ > {GROUP}/cgroup.procs; " if GROUP else ""
     log = open(os.environ.get("SERVER_LOG", os.devnull), "ab")
     began = time.monotonic()
@@ -164,41 +170,51 @@ def one_run(number):
             if server.poll() is not None or time.monotonic() - began > a.start_timeout:
                 sys.exit("the server did not start")
             time.sleep(0.2)
-        started = time.monotonic() - began
-        start_up = held()
-        load, stop = Load(), threading.Event()
-        clients = [threading.Thread(target=load.client, args=(i, stop), daemon=True) for i in range(a.concurrency)]
-        [c.start() for c in clients]
-        time.sleep(a.warmup)
-        base, first = time.monotonic(), metrics()
-        cpu = seconds_of_cpu(members())
-        samples = []
-        while time.monotonic() - base < a.seconds and server.poll() is None:
-            samples.append((time.monotonic() - base, held(), metrics()))
-            time.sleep(0.25)
-        measured = time.monotonic() - base
-        cpu = seconds_of_cpu(members()) - cpu
-        last = metrics() or (samples[-1][2] if samples else {})
-        died = server.poll() is not None
-        with load.lock:
-            done = [d for d in load.done if d[1] >= base]
-            failed = dict(load.failed)
-        stop.set()
-    finally:
-        try:
-            os.killpg(server.pid, signal.SIGTERM)
-            server.wait(20)
-        except (OSError, subprocess.TimeoutExpired):
-            pass
-        try:
-            os.killpg(server.pid, signal.SIGKILL)
-        except OSError:
-            pass
-        server.wait()
-        for _ in range(100):
-            if not members():
-                break
-            time.sleep(0.1)
+    except BaseException:
+        end(server)
+        raise
+    return server, time.monotonic() - began, held()
+
+
+def end(server):
+    try:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(20)
+    except (OSError, subprocess.TimeoutExpired):
+        pass
+    try:
+        os.killpg(server.pid, signal.SIGKILL)
+    except OSError:
+        pass
+    server.wait()
+    for _ in range(100):
+        if not members():
+            break
+        time.sleep(0.1)
+
+
+def one_run(number, server, started, start_up):
+    load, stop = Load(), threading.Event()
+    clients = [threading.Thread(target=load.client, args=(i, stop), daemon=True) for i in range(a.concurrency)]
+    [c.start() for c in clients]
+    time.sleep(a.warmup)
+    base, first = time.monotonic(), metrics()
+    cpu = seconds_of_cpu(members())
+    samples = []
+    while time.monotonic() - base < a.seconds and server.poll() is None:
+        samples.append((time.monotonic() - base, held(), metrics()))
+        time.sleep(0.25)
+    measured = time.monotonic() - base
+    cpu = seconds_of_cpu(members()) - cpu
+    last = metrics() or (samples[-1][2] if samples else {})
+    died = server.poll() is not None
+    with load.lock:
+        done = [d for d in load.done if d[1] >= base]
+        failed = dict(load.failed)
+    stop.set()
+    if a.again:
+        # The next run begins with a server that has nothing to do.
+        [c.join(60) for c in clients]
     good = lambda d: a.e2e is None or d[1] - d[0] <= a.e2e
     total = lambda h: h["anon"] + h["shmem"] if h else None
     hosts = [total(h) for _, h, _ in samples if h]
@@ -228,19 +244,40 @@ def one_run(number):
     }
 
 
-def main():
-    try:
-        runs = [one_run(i + 1) for i in range(a.runs)]
-    finally:
-        if GROUP:
-            os.rmdir(GROUP)
-    json.dump({
+def report(runs):
+    return {
         "schema": "dualplane.measure/v1", "tool": {"name": "dualplane", "version": "0.1.0", "load_tool": "e2e/tune/measure.py"},
         "subject": {"engine": "vllm", "model": a.model or "m", "build": a.build, "command": os.environ["SERVER"].split()},
         "hardware": {"gpus": [], "cpus": os.cpu_count()},
         "shape": {"name": f"{a.input_tokens}+{a.output_tokens}", "longest_input_tokens": a.input_tokens, "longest_output_tokens": a.output_tokens},
         "slo": {"e2e_seconds": a.e2e} if a.e2e else None, "runs": runs,
-    }, sys.stdout, indent=1)
+    }
+
+
+def main():
+    try:
+        if a.again:
+            server, started, start_up = start()
+            try:
+                for i in range(a.again):
+                    with open(f"{a.into}/{a.name}-{i + 1}.json", "w") as f:
+                        json.dump(report([one_run(i + 1, server, started, start_up)]), f, indent=1)
+                    if server.poll() is not None:
+                        sys.exit("the server died")
+            finally:
+                end(server)
+            return
+        runs = []
+        for i in range(a.runs):
+            server, started, start_up = start()
+            try:
+                runs.append(one_run(i + 1, server, started, start_up))
+            finally:
+                end(server)
+    finally:
+        if GROUP:
+            os.rmdir(GROUP)
+    json.dump(report(runs), sys.stdout, indent=1)
 
 
 main()

@@ -29,16 +29,33 @@ pub fn escape_controls(json: &str) -> String {
     out
 }
 
+/// The value at a pointer. [`Value::pointer`] copies each step to unescape it, and no pointer of ours has anything escaped.
+#[must_use]
+pub fn at<'a>(v: &'a Value, pointer: &str) -> Option<&'a Value> {
+    let Some(steps) = pointer.strip_prefix('/').filter(|p| !p.contains('~')) else {
+        return v.pointer(pointer);
+    };
+    steps.split('/').try_fold(v, |v, step| match v {
+        Value::Object(map) => map.get(step),
+        Value::Array(items) => {
+            // As JSON pointers have it: no sign, no zero before other digits.
+            let plain = step == "0" || !step.starts_with(['0', '+']);
+            step.parse().ok().filter(|_| plain).and_then(|i: usize| items.get(i))
+        }
+        _ => None,
+    })
+}
+
 /// The text at a pointer; empty where there is none.
 #[must_use]
 pub fn str_at<'a>(v: &'a Value, pointer: &str) -> &'a str {
-    v.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    at(v, pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The list at a pointer; empty where there is none.
 #[must_use]
 pub fn list<'a>(v: &'a Value, pointer: &str) -> &'a [Value] {
-    v.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    at(v, pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Quantities are strings in JSON, but YAML turns `1` into a number.
@@ -49,6 +66,38 @@ pub fn text_of(v: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn values_are_found_as_by_serde() {
+        let v = serde_json::json!({"a": [{"b/c": 1, "": 2, "0": 3}, [4]], "": {"": 5}, "x~y": 6, "n": null});
+        for pointer in [
+            "",
+            "/",
+            "//",
+            "/a",
+            "/a/0",
+            "/a/00",
+            "/a/+0",
+            "/a/01",
+            "/a/-",
+            "/a/1/0",
+            "/a/2",
+            "/a/0/b~1c",
+            "/a/0/",
+            "/a/0/0",
+            "/x~0y",
+            "/x~y",
+            "/n",
+            "/n/0",
+            "a",
+            "a/0",
+            "/a/0/b/c",
+            "/a/1x",
+            "/a/99999999999999999999",
+        ] {
+            assert_eq!(super::at(&v, pointer), v.pointer(pointer), "{pointer:?}");
+        }
+    }
+
     use super::escape_controls;
 
     #[test]

@@ -10,6 +10,7 @@ pub mod command;
 pub mod device_id;
 pub mod gpu;
 pub mod json;
+pub mod junit;
 pub mod metrics;
 pub mod near;
 mod place;

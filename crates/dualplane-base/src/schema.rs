@@ -53,7 +53,7 @@ pub const SCHEMAS: &[Schema] = &[
     row("measure", [1, 1], "a report of measure", &["gate", "tune"]),
     row("gate", [1, 1], "an answer of gate", &[]),
     row("gate-policy", [1, 1], "a policy of gate", &["gate --policy"]),
-    row("tune", [1, 1], "a log of tune", &["tune --log"]),
+    row("tune", [1, 1], "a log of tune", &["tune --log", "apply"]),
     row("calibration", [1, 1], "a calibration", &["plan --calibration"]),
 ];
 

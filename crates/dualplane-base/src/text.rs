@@ -132,6 +132,27 @@ pub fn markdown_escape(text: &str) -> String {
     out
 }
 
+/// Text as it may stand between tags and in quoted attributes of XML, HTML and SVG: markup is escaped, a line end is kept
+/// as a reference, and what is unsafe, or no character of XML 1.0, becomes a visible escape.
+#[must_use]
+pub fn markup(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' => out.push_str("&#10;"),
+            '\t' => out.push(' '),
+            c if is_unsafe(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,5 +189,22 @@ mod tests {
         assert_eq!(printable("plain 漢字"), "plain 漢字");
         assert_eq!(markdown_escape("<b>|x"), "&lt;b&gt;\\|x");
         assert_eq!(shorten("abcdef", 3), "abc…");
+    }
+
+    #[test]
+    fn markup_keeps_no_tag_no_quote_and_no_character_that_xml_forbids() {
+        assert_eq!(markup("<b a=\"1\">&'\n\tx"), "&lt;b a=&quot;1&quot;&gt;&amp;&#39;&#10; x");
+        // Each character there is, between two letters.
+        for c in '\0'..=char::MAX {
+            let shown = markup(&format!("a{c}b"));
+            let inner = shown.strip_prefix('a').and_then(|s| s.strip_suffix('b')).unwrap();
+            let reference = inner.starts_with('&') && inner.ends_with(';') && inner.matches('&').count() == 1;
+            assert!(
+                !inner.contains(['<', '>', '"', '\'']) && (reference || !inner.contains('&')),
+                "{c:?}: {shown}"
+            );
+            let bad = |c: char| is_unsafe(c) || matches!(c, '\u{fffe}' | '\u{ffff}');
+            assert!(!inner.is_empty() && !inner.chars().any(bad), "{c:?}: {shown}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use dualplane_base::text::markup;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_report::{self as report, Style};
 
@@ -64,7 +65,7 @@ fn spans(line: &str, class: &mut &'static str) -> String {
         let cut = shown.chars().count() < plain.chars().count();
         left -= shown.chars().count();
         if !shown.is_empty() {
-            let text = escape(&shown) + if cut { "…" } else { "" };
+            let text = markup(&shown) + if cut { "…" } else { "" };
             if class.is_empty() {
                 out.push_str(&text);
             } else {
@@ -93,10 +94,6 @@ fn paint(code: &str) -> &'static str {
         "32" => "fill=\"#7bd88f\"",
         _ => "",
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -100,6 +100,109 @@ fn bad_manifests_are_found_and_good_ones_are_not() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
+/// Pointers to everything in a value.
+fn places(value: &Value, at: &str, out: &mut Vec<String>) {
+    let below: Vec<(String, &Value)> = match value {
+        Value::Object(map) => map.iter().map(|(k, v)| (k.replace('~', "~0").replace('/', "~1"), v)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(i, v)| (i.to_string(), v)).collect(),
+        _ => Vec::new(),
+    };
+    for (key, value) in below {
+        let at = format!("{at}/{key}");
+        places(value, &at, out);
+        out.push(at);
+    }
+}
+
+/// A linter answers from memory what it was asked before, and what differs only where a rule does not look. Each example is
+/// changed in many places, so that most questions are nearly ones that were answered.
+#[test]
+fn a_linter_that_has_seen_much_says_what_a_fresh_one_says() {
+    let (seen, fresh) = (Linter::new(&Options::default()), Linter::with_memo(&Options::default(), 0));
+    let said = |l: &Linter, o: &Object| serde_json::to_value(l.object(o).findings).unwrap();
+    let mut asked = 0_usize;
+    let mut found = 0;
+    for e in examples() {
+        for object in e.good.iter().chain(&e.bad).flat_map(|text| objects(text)) {
+            let mut all = Vec::new();
+            places(&object.value, "", &mut all);
+            for (i, place) in all.iter().enumerate() {
+                // A part of them: all would take minutes.
+                asked += 1;
+                if !asked.is_multiple_of(17) {
+                    continue;
+                }
+                let mut changed = object.clone();
+                if let Some(v) = changed.value.pointer_mut(place) {
+                    *v = match i % 3 {
+                        0 => Value::Null,
+                        1 => Value::from("1"),
+                        _ => serde_json::json!([{"name": "x", "value": "y"}]),
+                    };
+                }
+                let want = said(&fresh, &changed);
+                found += want.as_array().map_or(0, Vec::len);
+                assert_eq!(said(&seen, &changed), want, "{}: {place} of\n{}", e.id, object.value);
+            }
+        }
+    }
+    assert!(asked / 17 > 200 && found > 200, "{asked} {found}");
+}
+
+/// The lines of a text without its comments and its blanks at the ends.
+fn bare(text: &str) -> Vec<String> {
+    text.lines()
+        .map(|l| l.split(" # ").next().unwrap().trim_end().to_owned())
+        .filter(|l| !l.is_empty())
+        .collect()
+}
+
+/// Every fix of every rule, in texts full of comments: the value is another one, every comment is where it was, every other line
+/// is the same and in its order.
+#[test]
+fn fixes_keep_comments_and_order() {
+    let mut made = 0;
+    for e in examples() {
+        for example in
+            e.bad.iter().filter(|t| !t.contains("|\n") && !t.starts_with("FILE") && !t.contains(" #"))
+        {
+            // A comment behind each line and one between each two.
+            let mut text = String::from("# head\n");
+            for (i, line) in example.lines().enumerate() {
+                let pad: String = line.chars().take_while(|c| *c == ' ').collect();
+                text.push_str(&format!("{line} # behind {i}\n{pad}# below {i}\n\n"));
+            }
+            let before = found(&e.id, &text);
+            let edits: Vec<crate::Edit> = before.iter().flat_map(|f| f.edits.iter().cloned()).collect();
+            // An example of several documents is fixed document by document elsewhere.
+            if edits.is_empty() || objects(&text).len() > 1 {
+                continue;
+            }
+            let p = crate::fix(&text, &edits);
+            made += p.done.len();
+            let comments = |t: &str| -> Vec<String> {
+                t.lines().filter_map(|l| Some(l.split_once("# ")?.1.to_owned())).collect()
+            };
+            assert_eq!(comments(&p.text), comments(&text), "{}\n{}", e.id, p.text);
+            let (old, new) = (bare(&text), bare(&p.text));
+            // What is new is at most the edited values and the keys above them.
+            let kept = old.iter().filter(|l| new.contains(l)).count();
+            assert!(kept + edits.len() >= old.len(), "{}\n{}", e.id, p.text);
+            let mut rest = new.iter();
+            assert!(
+                old.iter().filter(|l| new.contains(l)).all(|l| rest.any(|n| n == l)),
+                "{}\n{}",
+                e.id,
+                p.text
+            );
+            if p.done.len() == edits.len() {
+                assert!(found(&e.id, &p.text).len() < before.len(), "{}: still found\n{}", e.id, p.text);
+            }
+        }
+    }
+    assert!(made >= 10, "{made}");
+}
+
 #[test]
 fn rules_are_complete() {
     let rules = Rules::embedded().list();
@@ -150,7 +253,8 @@ fn refused(policy: &Value, object: &Object) -> bool {
     if let Ok(pods) = pods {
         variables.insert("pods".to_owned(), pods);
     }
-    scope.set("variables", variables.into());
+    let variables: cel::Value = variables.into();
+    scope.set("variables", variables.try_into().unwrap());
     for condition in policy["spec"]["matchConditions"].as_array().unwrap() {
         let text = condition["expression"].as_str().unwrap();
         if !Expression::new(text).holds(&scope).unwrap_or_else(|e| panic!("{text}: {e}")) {

@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use cel::common::types::{CelBool, CelDouble, CelInt, CelString};
-use cel::objects::{Key, Map};
+use cel::common::types::{CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString};
+use cel::common::value::Val;
 use cel::{Context, Env, ExecutionError, Program, Value as Cel};
 use dualplane_base::units::{Bytes, parse_k8s_quantity};
 use serde_json::Value;
+
+use crate::reads::Reads;
 
 /// A text of CEL, compiled when it is first asked.
 #[derive(Debug)]
@@ -21,10 +23,20 @@ impl Expression {
         Self { text: text.to_owned(), program: OnceLock::new() }
     }
 
+    /// Adds what it reads of its variables. One that does not compile reads nothing, and says nothing.
+    pub(crate) fn reads(&self, into: &mut Reads) {
+        if let Some(program) = self.program() {
+            into.add(program.expression());
+        }
+    }
+
+    fn program(&self) -> Option<&Program> {
+        self.program.get_or_init(|| env().compile(&self.text).ok()).as_ref()
+    }
+
     /// What it says of these variables. An error is none of the manifest's: the policy of an API server ignores it, too.
     pub(crate) fn ask(&self, scope: &Scope<'_>) -> Result<Cel, String> {
-        let program = self.program.get_or_init(|| env().compile(&self.text).ok());
-        let program = program.as_ref().ok_or_else(|| format!("it does not compile: {}", self.text))?;
+        let program = self.program().ok_or_else(|| format!("it does not compile: {}", self.text))?;
         program.execute(&scope.0).map_err(|e| e.to_string())
     }
 
@@ -61,22 +73,15 @@ impl Expression {
 }
 
 /// Variables of an expression.
-pub(crate) struct Scope<'p>(Context<'p, 'static>);
+pub(crate) struct Scope<'v>(Context<'v, 'v>);
 
-impl Scope<'static> {
+impl<'v> Scope<'v> {
     pub(crate) fn new() -> Self {
         Self(Context::with_env(Arc::clone(env())))
     }
-}
 
-impl<'p> Scope<'p> {
-    pub(crate) fn set(&mut self, name: &str, value: Cel) {
-        self.0.add_variable_from_value(name, value);
-    }
-
-    /// One with more variables.
-    pub(crate) fn inner(&self) -> Scope<'_> {
-        Scope(self.0.new_inner_scope())
+    pub(crate) fn set(&mut self, name: &str, value: Box<dyn Val + 'v>) {
+        self.0.add_variable_as_val(name, value);
     }
 }
 
@@ -150,29 +155,35 @@ fn shown(a: &CelDouble) -> CelString<'static> {
 /// Keys under which amounts stand, which an API server hands on as text, however they were written.
 const AMOUNTS: [&str; 2] = ["limits", "requests"];
 
-/// A value for expressions. Nulls are left out, as by an API server.
-pub(crate) fn of(value: &Value) -> Cel {
+/// A value for expressions, with the texts of the manifest itself. Nulls are left out, as by an API server.
+pub(crate) fn of(value: &Value) -> Box<dyn Val + '_> {
     convert(value, false)
 }
 
-fn convert(value: &Value, amounts: bool) -> Cel {
+fn convert(value: &Value, amounts: bool) -> Box<dyn Val + '_> {
     match value {
-        Value::Null => Cel::Null,
-        Value::Bool(b) => Cel::Bool(*b),
-        Value::Number(n) if amounts => Cel::String(Arc::new(n.to_string())),
-        Value::Number(n) => n.as_i64().map_or_else(|| Cel::Float(n.as_f64().unwrap_or_default()), Cel::Int),
-        Value::String(s) => Cel::String(Arc::new(s.clone())),
-        Value::Array(items) => Cel::List(Arc::new(items.iter().map(|i| convert(i, false)).collect())),
+        Value::Null => Box::new(CelNull),
+        Value::Bool(b) => Box::new(CelBool::from(*b)),
+        Value::Number(n) if amounts => Box::new(CelString::from(n.to_string())),
+        Value::Number(n) => match n.as_i64() {
+            Some(i) => Box::new(CelInt::from(i)),
+            None => Box::new(CelDouble::from(n.as_f64().unwrap_or_default())),
+        },
+        Value::String(s) => Box::new(CelString::from(s.as_str())),
+        Value::Array(items) => {
+            let items: Vec<Box<dyn Val + '_>> = items.iter().map(|i| convert(i, false)).collect();
+            Box::new(CelList::from(items))
+        }
         Value::Object(map) => {
             let known = map.iter().filter(|(_, v)| !v.is_null());
-            let map: HashMap<Key, Cel> = known
+            let map: HashMap<CelMapKey<'_>, Box<dyn Val + '_>> = known
                 .map(|(k, v)| {
                     let inner = amounts || k == "sizeLimit";
                     let below = AMOUNTS.contains(&k.as_str()) && v.is_object();
-                    (Key::String(Arc::new(k.clone())), convert(v, inner || below))
+                    (CelMapKey::from(k.as_str()), convert(v, inner || below))
                 })
                 .collect();
-            Cel::Map(Map { map: Arc::new(map) })
+            Box::new(CelMap::from(map))
         }
     }
 }
@@ -184,11 +195,9 @@ mod tests {
 
     #[test]
     fn quantities_are_those_of_an_api_server() {
+        let c = json!({"resources": {"limits": {"memory": "1Gi", "nvidia.com/gpu": 2}}, "x": null});
         let mut scope = Scope::new();
-        scope.set(
-            "c",
-            of(&json!({"resources": {"limits": {"memory": "1Gi", "nvidia.com/gpu": 2}}, "x": null})),
-        );
+        scope.set("c", of(&c));
         for (text, want) in [
             ("quantity(c.resources.limits.memory).isGreaterThan(quantity('1000Mi'))", true),
             ("quantity(c.resources.limits['nvidia.com/gpu']).compareTo(quantity('2')) == 0", true),

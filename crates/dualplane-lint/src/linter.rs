@@ -1,7 +1,8 @@
 //! Holds objects against the rules: each alone as it comes, and all against each other at the end.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use dualplane_base::json::str_at;
 use serde_json::Value;
@@ -9,11 +10,18 @@ use serde_json::Value;
 use crate::checks::{self, Run, Said, Seen, Server};
 use crate::expression::{Expression, Scope, of};
 use crate::finding::{Edit, Finding, Severity};
+use crate::memo::Memo;
 use crate::object::{COMPOSE, Object, Pods, containers, is_of_interest, is_owned, kinds_with_pods, volumes};
 use crate::planned::Planner;
+use crate::reads::Reads;
 use crate::rule::{Each, Rule, Rules};
 use crate::server::{Known, has_gpu, haystack};
 use crate::suppress;
+
+/// Answers that are kept of each rule, some 200 bytes each.
+const MEMO: usize = 512;
+/// A longer question is asked anew: to keep it costs more.
+const LONGEST: usize = 4096;
 
 /// What to look for.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +56,48 @@ struct Compiled {
     check: Option<Run>,
     values: BTreeMap<&'static str, Expression>,
     set: Option<Expression>,
+    /// What all of these expressions read, told when they are asked first.
+    reads: OnceLock<Reads>,
+    memo: Memo<Vec<u8>, Option<Arc<Told>>>,
+}
+
+/// What the expressions of a rule say of what does not hold.
+#[derive(Debug)]
+struct Told {
+    said: Said,
+    /// The fix as a value.
+    set: Option<Value>,
+}
+
+impl Compiled {
+    fn reads(&self) -> &Reads {
+        self.reads.get_or_init(|| {
+            let mut reads = Reads::default();
+            let all = self.holds.iter().chain(self.values.values()).chain(&self.set);
+            all.for_each(|e| e.reads(&mut reads));
+            reads
+        })
+    }
+
+    /// What it says of a part; none where all is well.
+    fn told(&self, part: &Part<'_>) -> Option<Arc<Told>> {
+        let holds = self.holds.as_ref()?;
+        let ask = || self.asked(holds, part.scope()).map(Arc::new);
+        let key = self.reads().key(&part.variables);
+        if key.len() > LONGEST { ask() } else { self.memo.get(key, ask) }
+    }
+
+    fn asked(&self, holds: &Expression, scope: &Scope<'_>) -> Option<Told> {
+        if holds.holds(scope) != Ok(false) {
+            return None;
+        }
+        let values: BTreeMap<&str, String> =
+            self.values.iter().filter_map(|(k, e)| Some((*k, e.text(scope)?))).collect();
+        let fill =
+            |text: &str| values.iter().fold(text.to_owned(), |t, (k, v)| t.replace(&format!("{{{k}}}"), v));
+        let said = Said { message: fill(&self.rule.message), fix: fill(&self.rule.fix), ..Said::default() };
+        Some(Told { said, set: self.set.as_ref().and_then(|e| e.json(scope)) })
+    }
 }
 
 /// The rules with what they need.
@@ -71,12 +121,36 @@ struct Part<'a> {
     pointer: String,
     value: &'a Value,
     haystack: Option<&'a str>,
+    /// Names of expressions for it and for what it stands in.
+    variables: Vec<(&'static str, &'a Value)>,
+    /// They as expressions want them, where one is asked.
+    scope: OnceCell<Scope<'a>>,
+}
+
+impl<'a> Part<'a> {
+    fn new(name: String, pointer: String, variables: Vec<(&'static str, &'a Value)>) -> Self {
+        let value = variables.last().map_or(&Value::Null, |(_, v)| v);
+        Self { name, pointer, value, haystack: None, variables, scope: OnceCell::new() }
+    }
+
+    fn scope(&self) -> &Scope<'a> {
+        self.scope.get_or_init(|| {
+            let mut scope = Scope::new();
+            self.variables.iter().for_each(|(name, value)| scope.set(name, of(value)));
+            scope
+        })
+    }
 }
 
 impl Linter {
     /// A linter of the embedded rules.
     #[must_use]
     pub fn new(options: &Options) -> Self {
+        Self::with_memo(options, MEMO)
+    }
+
+    /// One that keeps so many answers of each rule.
+    pub(crate) fn with_memo(options: &Options, most: usize) -> Self {
         let all = Rules::embedded();
         let wanted = |r: &&Rule| {
             (options.only.is_empty() || options.only.contains(&r.id))
@@ -89,6 +163,8 @@ impl Linter {
             check: rule.check.as_deref().and_then(checks::named),
             values: rule.values.iter().map(|(k, v)| (k.as_str(), Expression::new(v))).collect(),
             set: rule.set.as_ref().map(|s| Expression::new(&s.value)),
+            reads: OnceLock::new(),
+            memo: Memo::new(most),
         };
         Self {
             rules: all.list().iter().filter(wanted).map(compile).collect(),
@@ -125,18 +201,9 @@ impl Linter {
                 return out;
             }
         }
-        let mut scope = Scope::new();
-        let mut bound = false;
-        let mut bind = |scope: &mut Scope<'static>| {
-            if !std::mem::replace(&mut bound, true) {
-                scope.set("object", of(&object.value));
-            }
-        };
+        let whole = Part::new(String::new(), String::new(), vec![("object", &object.value)]);
         for compiled in self.of_each(Each::Object, &object.kind) {
-            bind(&mut scope);
-            let whole =
-                Part { name: String::new(), pointer: String::new(), value: &object.value, haystack: None };
-            self.ask(compiled, object, &whole, &scope, &mut out);
+            self.ask(compiled, object, &whole, &mut out);
         }
         if object.kind == COMPOSE {
             self.services(object, &mut out);
@@ -183,17 +250,14 @@ impl Linter {
             if !self.known.is_server(&as_container) {
                 continue;
             }
-            let mut scope = Scope::new();
-            scope.set("s", of(s));
             let hay = haystack(&as_container);
+            let pointer = format!("/services/{}", name.replace('~', "~0").replace('/', "~1"));
             let part = Part {
-                name: format!("service {name}"),
-                pointer: format!("/services/{}", name.replace('~', "~0").replace('/', "~1")),
-                value: s,
                 haystack: Some(&hay),
+                ..Part::new(format!("service {name}"), pointer, vec![("s", s)])
             };
             for compiled in self.of_each(Each::Service, &object.kind) {
-                self.ask(compiled, object, &part, &scope, out);
+                self.ask(compiled, object, &part, out);
             }
         }
     }
@@ -207,30 +271,24 @@ impl Linter {
     }
 
     fn pod(&self, object: &Object, pod: &Pods<'_>, out: &mut Outcome) {
-        let mut scope = Scope::new();
-        scope.set("pod", of(pod.spec));
-        let whole =
-            Part { name: String::new(), pointer: pod.pointer.clone(), value: pod.spec, haystack: None };
+        let whole = Part::new(String::new(), pod.pointer.clone(), vec![("pod", pod.spec)]);
         for compiled in self.of_each(Each::Pod, &object.kind) {
-            self.ask(compiled, object, &whole, &scope, out);
+            self.ask(compiled, object, &whole, out);
         }
         for (pointer, v) in volumes(pod) {
-            let mut scope = scope.inner();
-            scope.set("v", of(v));
             let name = format!("volume {}", str_at(v, "/name"));
-            let part = Part { name, pointer, value: v, haystack: None };
+            let part = Part::new(name, pointer, vec![("pod", pod.spec), ("v", v)]);
             for compiled in self.of_each(Each::Volume, &object.kind) {
-                self.ask(compiled, object, &part, &scope, out);
+                self.ask(compiled, object, &part, out);
             }
         }
         for (index, (pointer, c)) in containers(pod).enumerate() {
-            let mut scope = scope.inner();
-            scope.set("c", of(c));
             let hay = haystack(c);
             let name = format!("container {}", str_at(c, "/name"));
-            let part = Part { name, pointer, value: c, haystack: Some(&hay) };
+            let part =
+                Part { haystack: Some(&hay), ..Part::new(name, pointer, vec![("pod", pod.spec), ("c", c)]) };
             for compiled in self.of_each(Each::Container, &object.kind) {
-                self.ask(compiled, object, &part, &scope, out);
+                self.ask(compiled, object, &part, out);
             }
             if !self.known.is_server(c) {
                 continue;
@@ -238,10 +296,10 @@ impl Linter {
             self.seen().workload(object, pod, c);
             let gpu = has_gpu(c);
             for compiled in self.of_each(Each::Server, &object.kind) {
-                self.ask(compiled, object, &part, &scope, out);
+                self.ask(compiled, object, &part, out);
             }
             for compiled in self.of_each(Each::Gpu, &object.kind).filter(|_| gpu) {
-                self.ask(compiled, object, &part, &scope, out);
+                self.ask(compiled, object, &part, out);
             }
             self.checks(object, pod, index, &part, out);
         }
@@ -269,21 +327,16 @@ impl Linter {
     }
 
     /// One expression on one part.
-    fn ask(&self, c: &Compiled, object: &Object, part: &Part<'_>, scope: &Scope<'_>, out: &mut Outcome) {
-        let Some(holds) = &c.holds else { return };
-        if !mentioned(c.rule, part) || holds.holds(scope) != Ok(false) {
+    fn ask(&self, c: &Compiled, object: &Object, part: &Part<'_>, out: &mut Outcome) {
+        if !mentioned(c.rule, part) {
             return;
         }
-        let values: BTreeMap<&str, String> =
-            c.values.iter().filter_map(|(k, e)| Some((*k, e.text(scope)?))).collect();
-        let fill =
-            |text: &str| values.iter().fold(text.to_owned(), |t, (k, v)| t.replace(&format!("{{{k}}}"), v));
-        let said = Said { message: fill(&c.rule.message), fix: fill(&c.rule.fix), ..Said::default() };
+        let Some(told) = c.told(part) else { return };
         let before = out.findings.len();
-        self.tell(c.rule, object, &part.name, &part.pointer, &said, out);
+        self.tell(c.rule, object, &part.name, &part.pointer, &told.said, out);
         let Some(f) = out.findings.get_mut(before) else { return };
         f.pointer.push_str(&below(&c.rule.at));
-        if let (Some(set), Some(value)) = (&c.rule.set, c.set.as_ref().and_then(|e| e.json(scope))) {
+        if let (Some(set), Some(value)) = (&c.rule.set, told.set.clone()) {
             let pointer = match set.path.strip_prefix('/') {
                 Some(top) => format!("{}{}", object.pointer, below(top)),
                 None => format!("{}{}{}", object.pointer, part.pointer, below(&set.path)),

@@ -1,16 +1,18 @@
 //! The plan of a server in a manifest: its launch, and both planes where model and card are known.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use dualplane_base::gpu::Gpu as Card;
-use dualplane_core::evidence::{Pod, of_spec};
+use dualplane_core::evidence::{ContainerKind, of_spec};
+use dualplane_plan::card::Placed;
 use dualplane_plan::cli::CommandLine;
 use dualplane_plan::host::{Checkpoint, HostInput, HostReport, host};
 use dualplane_plan::{Answer, EngineKind, Named, PlanError, answer};
 use dualplane_report::planned::known;
 use dualplane_report::planned::manifest::{Workload, server};
 use serde_json::Value;
+
+use crate::memo::Memo;
 
 /// Launches that are kept: the same chart stands in many namespaces. One takes some 20 KiB.
 const MEMO: usize = 512;
@@ -43,8 +45,11 @@ pub(crate) struct Planner {
     cards: Vec<Card>,
     card: Option<String>,
     /// Models by the names that manifests give them: each is looked up in the whole catalogue.
-    models: Mutex<HashMap<String, Option<Named>>>,
-    memo: Mutex<HashMap<String, Option<Arc<Planned>>>>,
+    models: Memo<String, Option<Named>>,
+    /// Cards by the names that manifests give them.
+    placed: Memo<String, Option<Placed>>,
+    /// By launch and card: what else stands in a manifest changes no plan.
+    plans: Memo<String, Arc<Planned>>,
 }
 
 impl Planner {
@@ -53,58 +58,45 @@ impl Planner {
         Self {
             cards: dualplane_plan::card::embedded().unwrap_or_default(),
             card,
-            models: Mutex::default(),
-            memo: Mutex::default(),
+            models: Memo::new(MEMO),
+            placed: Memo::new(MEMO),
+            plans: Memo::new(MEMO),
         }
     }
 
     /// The plan of a container; `None` where it is no server with arithmetic here.
     pub(crate) fn plan(&self, pod: &Value, index: usize) -> Option<Arc<Planned>> {
-        let key = self.key(pod, index);
-        let memo = || self.memo.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = memo().get(&key) {
-            return found.clone();
-        }
-        let planned = self.compute(&of_spec(pod), index).map(Arc::new);
-        let mut memo = memo();
-        if memo.len() >= MEMO {
-            memo.clear();
-        }
-        memo.insert(key, planned.clone());
-        planned
-    }
-
-    /// All that a plan depends on.
-    fn key(&self, pod: &Value, index: usize) -> String {
-        let part = |key: &str| pod.get(key).map(Value::to_string).unwrap_or_default();
-        let container =
-            pod.pointer(&format!("/containers/{index}")).map(Value::to_string).unwrap_or_default();
-        format!("{container}{}{}{}", part("volumes"), part("nodeSelector"), part("resources"))
-    }
-
-    fn compute(&self, pod: &Pod, index: usize) -> Option<Planned> {
-        let main = pod.containers.iter().filter(|c| c.kind == dualplane_core::evidence::ContainerKind::Main);
+        let pod = of_spec(pod);
+        let main = pod.containers.iter().filter(|c| c.kind == ContainerKind::Main);
         let container = main.into_iter().nth(index)?;
-        let workload = match server(pod, container) {
-            Ok(w) => w,
+        match server(&pod, container) {
+            Ok(mut workload) => {
+                // The same launch has other names in other namespaces.
+                workload.name.clear();
+                let card = self.card_of(&workload);
+                let key = format!("{workload:?}{card:?}");
+                Some(self.plans.get(key, || Arc::new(self.compute(workload, card.as_deref()))))
+            }
             // The flag that the engine rejects is known; the launch is not.
             Err(e @ PlanError::Contradiction { .. }) => {
                 let line = CommandLine::of(EngineKind::Vllm);
                 let workload = Workload { name: String::new(), line, mig: None, card: None, grouped: false };
-                return Some(Planned {
-                    workload,
-                    model: None,
-                    answer: None,
-                    host: None,
-                    contradiction: Some(e),
-                });
+                let contradiction = Some(e);
+                Some(Arc::new(Planned { workload, model: None, answer: None, host: None, contradiction }))
             }
-            Err(_) => return None,
-        };
-        let model = workload.line.model.as_deref().filter(|m| !m.contains('$')).and_then(|m| self.model(m));
-        let placed = self
-            .card_of(&workload)
-            .and_then(|name| dualplane_plan::card::place(&self.cards, Some(&name), None).ok());
+            Err(_) => None,
+        }
+    }
+
+    fn compute(&self, workload: Workload, card: Option<&str>) -> Planned {
+        let model = workload.line.model.as_deref().filter(|m| !m.contains('$')).and_then(|m| {
+            let name = m.to_owned();
+            self.models.get(name, || known(m))
+        });
+        let placed = card.and_then(|name| {
+            let place = || dualplane_plan::card::place(&self.cards, Some(name), None).ok();
+            self.placed.get(name.to_owned(), place)
+        });
         let (mut contradiction, mut both) = (None, None);
         if let (Some(named), Some(placed)) = (&model, &placed) {
             match answer(named, &workload.line, placed, None) {
@@ -122,22 +114,7 @@ impl Planner {
                 host(HostInput { line: &workload.line, model: Some(&n.model), plan: None, files, cpu: false })
             }),
         };
-        Some(Planned { workload, model, answer: both, host, contradiction })
-    }
-
-    /// The facts of a model, where its name tells.
-    fn model(&self, name: &str) -> Option<Named> {
-        let models = || self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = models().get(name) {
-            return found.clone();
-        }
-        let found = known(name);
-        let mut models = models();
-        if models.len() >= MEMO {
-            models.clear();
-        }
-        models.insert(name.to_owned(), found.clone());
-        found
+        Planned { workload, model, answer: both, host, contradiction }
     }
 
     /// The card with the slice that the pod asks for.

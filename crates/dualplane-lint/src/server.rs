@@ -4,16 +4,29 @@ use dualplane_base::json::{list, str_at, text_of};
 use dualplane_engines::{Engines, Kind};
 use serde_json::Value;
 
+use crate::memo::Memo;
 use crate::rule::Servers;
 
 /// Words by which servers are known.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Known {
     images: Vec<String>,
     not_images: Vec<String>,
     commands: Vec<String>,
     not_commands: Vec<String>,
+    /// By image and command.
+    roles: Memo<String, Role>,
 }
+
+/// What a container is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Role {
+    server: bool,
+    beside: bool,
+}
+
+/// Containers that are kept, some 200 bytes each.
+const MEMO: usize = 2048;
 
 /// Beginnings of the names of devices that hold a model.
 const GPUS: [&str; 2] = ["nvidia.com/", "amd.com/gpu"];
@@ -35,28 +48,41 @@ impl Known {
             not_images: servers.not_images.clone(),
             commands: of(|d| &d.launchers),
             not_commands: servers.not_commands.clone(),
+            roles: Memo::new(MEMO),
         }
     }
 
     /// Whether a container is a model server.
     pub(crate) fn is_server(&self, c: &Value) -> bool {
-        let image = str_at(c, "/image").to_ascii_lowercase();
-        let has = |words: &[String], text: &str| words.iter().any(|w| text.contains(w.as_str()));
-        let name = image.rsplit('/').next().unwrap_or_default();
-        if has(&self.not_images, name) {
-            return false;
-        }
-        let words = command(c);
-        has(&self.commands, &words) || has(&self.images, &image) && !has(&self.not_commands, &words)
+        self.role(c).server
     }
 
     /// Whether a container is told to be none: a client, a router, one that waits for somebody to log in.
     pub(crate) fn is_beside(&self, c: &Value) -> bool {
-        let image = str_at(c, "/image").to_ascii_lowercase();
+        self.role(c).beside
+    }
+
+    fn role(&self, c: &Value) -> Role {
+        let mut key = str_at(c, "/image").to_ascii_lowercase();
+        let image = key.len();
+        // No image has a line end.
+        key.push('\n');
+        key.push_str(&command(c));
+        let ask = |key: &String| {
+            let (image, words) = key.split_at_checked(image).unwrap_or_default();
+            self.told(image, words)
+        };
+        self.roles.get_by(key, ask)
+    }
+
+    fn told(&self, image: &str, words: &str) -> Role {
+        let has = |all: &[String], text: &str| all.iter().any(|w| text.contains(w.as_str()));
         let name = image.rsplit('/').next().unwrap_or_default();
-        let words = command(c);
-        self.not_images.iter().any(|w| name.contains(w.as_str()))
-            || self.not_commands.iter().any(|w| words.contains(w.as_str()))
+        let (other, client) = (has(&self.not_images, name), has(&self.not_commands, words));
+        Role {
+            server: !other && (has(&self.commands, words) || has(&self.images, image) && !client),
+            beside: other || client,
+        }
     }
 
     /// [`Known::is_server`] as CEL over `c`.

@@ -7,7 +7,7 @@ use crate::outcome::Outcome;
 use crate::planned::Planned;
 use crate::request::Request;
 use crate::run::rehearse;
-use crate::search::{self, Largest, Unsafe, unsafe_by};
+use crate::search::{self, Largest, Unsafe, wrong_by};
 use crate::settings::Settings;
 
 /// Searches rehearse dozens of times: so many requests of the list are enough for them.
@@ -41,11 +41,11 @@ impl PaceSource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Holds {
-    /// No preemption, and the queue is worked off, under every assumption that was tried.
+    /// No preemption, nobody refused, and the queue is worked off, under every assumption that was tried.
     Yes,
-    /// Not under the expected ones.
+    /// Under none of them.
     No,
-    /// Under the expected ones, but not under all.
+    /// Under some of them: what is assumed decides.
     Uncertain,
 }
 
@@ -74,7 +74,7 @@ impl Assumed {
             peak_blocks: o.peak_blocks,
             preemptions: o.preemptions,
             longest_queue: o.longest_queue,
-            unsafe_by: unsafe_by(o),
+            unsafe_by: wrong_by(o),
         }
     }
 }
@@ -97,6 +97,8 @@ pub struct Limits {
 pub struct Rehearsed {
     /// Flags that were changed; empty for the launch as it is.
     pub flags: Vec<String>,
+    /// What the report of a death advises, in its words, where these flags are from there.
+    pub advice: Option<String>,
     /// Whether it holds.
     pub holds: Holds,
     /// What is wrong at the expected values.
@@ -113,55 +115,72 @@ pub struct Rehearsed {
     pub notes: Vec<String>,
 }
 
-/// Rehearses a plan: as expected, with the pool at its lower bound, and with slower and faster steps.
-///
-/// `tell` is called before each part of the work with how many of all parts are done.
+/// One rehearsal of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Variant {
+    /// What is assumed otherwise; none as expected.
+    what: Option<String>,
+    settings: Settings,
+    time: StepTime,
+}
+
+impl Variant {
+    /// Rehearses it.
+    #[must_use]
+    pub fn play(&self, requests: &[Request]) -> Outcome {
+        rehearse(&self.settings, requests, &self.time, |_, _, _| {})
+    }
+}
+
+/// What an answer rehearses: as expected, with slower and faster steps, and with the pool at its lower bound. None depends on
+/// another.
 #[must_use]
-pub fn answer(
-    planned: &Planned,
-    flags: &[String],
-    requests: &[Request],
-    time: &StepTime,
-    source: PaceSource,
-    mut tell: impl FnMut(u32, u32),
-) -> Rehearsed {
+pub fn variants(planned: &Planned, time: &StepTime, source: PaceSource) -> Vec<Variant> {
     let s = &planned.settings;
-    let doubt = source.doubt();
-    let low = (planned.blocks.0 < s.blocks).then(|| Settings { blocks: planned.blocks.0, ..s.clone() });
-    let parts = if low.is_some() { 4 } else { 3 };
-    let play = |s: &Settings, time: &StepTime| rehearse(s, requests, time, |_, _, _| {});
-    tell(0, parts);
-    let outcome = play(s, time);
-    let mut assumed = Vec::new();
-    for (n, factor) in [1.0 / doubt, doubt].into_iter().enumerate() {
-        tell(n as u32 + 1, parts);
-        let what = if factor < 1.0 {
-            format!("steps take {} as long", share(factor))
-        } else {
-            format!("steps take {} as long", times(factor))
-        };
-        assumed.push(Assumed::of(what, &play(s, &time.times(factor))));
-    }
-    if let Some(low) = low {
-        tell(3, parts);
-        assumed.push(Assumed::of("the pool is at its lower bound".into(), &play(&low, time)));
-    }
-    let wrong = unsafe_by(&outcome);
-    let holds = match wrong {
-        Some(_) => Holds::No,
-        None if assumed.iter().any(|a| a.unsafe_by.is_some()) => Holds::Uncertain,
-        None => Holds::Yes,
+    let of = |what: Option<String>, settings: &Settings, time: StepTime| Variant {
+        what,
+        settings: settings.clone(),
+        time,
     };
-    Rehearsed {
+    let doubt = source.doubt();
+    let mut all = vec![
+        of(None, s, *time),
+        of(Some(format!("steps take {} as long", share(1.0 / doubt))), s, time.times(1.0 / doubt)),
+        of(Some(format!("steps take {} as long", times(doubt))), s, time.times(doubt)),
+    ];
+    if planned.blocks.0 < s.blocks {
+        let low = Settings { blocks: planned.blocks.0, ..s.clone() };
+        all.push(of(Some("the pool is at its lower bound".into()), &low, *time));
+    }
+    all
+}
+
+/// The answer from what each of the [`variants`] came to, in their order.
+#[must_use]
+pub fn answer(planned: &Planned, flags: &[String], played: Vec<(Variant, Outcome)>) -> Option<Rehearsed> {
+    let mut played = played.into_iter();
+    let (_, outcome) = played.next()?;
+    let assumed: Vec<Assumed> = played.map(|(v, o)| Assumed::of(v.what.unwrap_or_default(), &o)).collect();
+    let wrong = wrong_by(&outcome);
+    let (good, bad) =
+        (assumed.iter().any(|a| a.unsafe_by.is_none()), assumed.iter().any(|a| a.unsafe_by.is_some()));
+    let holds = match wrong {
+        None if bad => Holds::Uncertain,
+        None => Holds::Yes,
+        Some(_) if good => Holds::Uncertain,
+        Some(_) => Holds::No,
+    };
+    Some(Rehearsed {
         flags: flags.to_vec(),
+        advice: None,
         holds,
         unsafe_by: wrong,
-        settings: s.clone(),
+        settings: planned.settings.clone(),
         bytes_per_block: planned.bytes_per_block,
         outcome,
         assumed,
         notes: planned.notes.clone(),
-    }
+    })
 }
 
 /// The largest load that holds under the expected assumptions.

@@ -26,12 +26,12 @@ impl StepTime {
     /// Seconds of this step.
     #[must_use]
     pub fn of(&self, step: &Step) -> f64 {
-        if step.scheduled.is_empty() {
+        if step.is_empty() {
             return 0.0;
         }
         self.base
             + self.token * f64::from(step.tokens)
-            + self.request * step.scheduled.len() as f64
+            + self.request * f64::from(step.requests())
             + self.context * step.context as f64
     }
 

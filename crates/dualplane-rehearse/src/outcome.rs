@@ -195,7 +195,7 @@ impl Tally {
         self.queue_tokens = self.queue_tokens.max(scheduler.waiting_tokens());
         self.running = self.running.max(point.running);
         self.preemptions += u64::from(step.preempted);
-        if !step.scheduled.is_empty() {
+        if !step.is_empty() {
             self.steps += 1;
             self.computed += u64::from(step.tokens);
         }

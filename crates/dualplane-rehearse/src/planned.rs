@@ -46,7 +46,8 @@ pub struct Planned {
 pub fn settings(plan: &Plan, launch: &Launch, asked: &Asked) -> Result<Planned, PlanError> {
     if launch.engine != EngineKind::Vllm {
         return Err(PlanError::unsupported(format!(
-            "a rehearsal of {}'s scheduler; there is vLLM's",
+            "a rehearsal of {0}: only vLLM's scheduler is simulated, and {0} admits and takes back by other rules; `dualplane plan` \
+             says how many tokens its cache holds, `dualplane measure` what a load does to it",
             launch.engine
         )));
     }
@@ -67,6 +68,12 @@ pub fn settings(plan: &Plan, launch: &Launch, asked: &Asked) -> Result<Planned, 
     if launch.speculative.is_some() {
         notes.push(
             "draft tokens are not simulated: requests hold a few slots less, and take more steps".into(),
+        );
+    }
+    if launch.kv_offload_bytes > 0 {
+        notes.push(
+            "what a KV connector keeps in RAM is counted and not brought back: prompts that stand there would be computed sooner"
+                .into(),
         );
     }
     if launch.pp > 1 {

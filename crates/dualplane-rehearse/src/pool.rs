@@ -45,6 +45,8 @@ struct Block {
     elder: u32,
     younger: u32,
     name: u64,
+    /// Whether it is found by its name.
+    found: bool,
 }
 
 /// First and last block of a name.
@@ -77,6 +79,7 @@ impl Pool {
             elder: NONE,
             younger: NONE,
             name: NAMELESS,
+            found: false,
         };
         Self {
             blocks: (0..blocks).map(at).collect(),
@@ -142,6 +145,27 @@ impl Pool {
         if b.name != NAMELESS {
             return;
         }
+        self.with(id, |b| b.name = name);
+        self.list(id, name);
+    }
+
+    /// Its content gets a name that nobody asks for before [`Self::find_all`].
+    pub(crate) fn name_unasked(&mut self, id: u32, name: u64) {
+        if id != NULL && self.caching && self.get(id).is_some_and(|b| b.name == NAMELESS) {
+            self.with(id, |b| b.name = name);
+        }
+    }
+
+    /// From now on these are found by their names.
+    pub(crate) fn find_all(&mut self, ids: &[u32]) {
+        for id in ids {
+            if let Some(b) = self.get(*id).filter(|b| b.name != NAMELESS && !b.found) {
+                self.list(*id, b.name);
+            }
+        }
+    }
+
+    fn list(&mut self, id: u32, name: u64) {
         let elder = match self.named.get_mut(&name) {
             Some(n) => std::mem::replace(&mut n.last, id),
             None => {
@@ -150,11 +174,7 @@ impl Pool {
             }
         };
         self.with(elder, |e| e.younger = id);
-        self.with(id, |b| {
-            b.name = name;
-            b.elder = elder;
-            b.younger = NONE;
-        });
+        self.with(id, |b| (b.elder, b.younger, b.found) = (elder, NONE, true));
     }
 
     /// A request lets go of these blocks; the first is overwritten first.
@@ -218,6 +238,10 @@ impl Pool {
 
     fn forget(&mut self, id: u32) {
         let Some(b) = self.get(id).filter(|b| b.name != NAMELESS) else { return };
+        if !b.found {
+            self.with(id, |b| b.name = NAMELESS);
+            return;
+        }
         match (b.elder, b.younger) {
             (NONE, NONE) => {
                 self.named.remove(&b.name);
@@ -235,7 +259,7 @@ impl Pool {
                 }
             }
         }
-        self.with(id, |b| (b.name, b.elder, b.younger) = (NAMELESS, NONE, NONE));
+        self.with(id, |b| (b.name, b.elder, b.younger, b.found) = (NAMELESS, NONE, NONE, false));
     }
 }
 

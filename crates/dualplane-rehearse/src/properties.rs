@@ -85,7 +85,7 @@ proptest! {
     fn limits_hold_at_every_step(s in some_settings(), requests in requests()) {
         let mut bad = Vec::new();
         let found = rehearse(&s, &requests, &TIME, |_, step, now| {
-            let sum: u32 = step.scheduled.iter().map(|e| e.tokens).sum();
+            let sum = step.asleep + step.scheduled.iter().map(|e| e.tokens).sum::<u32>();
             if now.used() > s.usable() || step.tokens > s.max_num_batched_tokens || now.running() > s.max_num_seqs || sum != step.tokens {
                 bad.push((now.used(), step.tokens, now.running()));
             }
@@ -130,6 +130,23 @@ proptest! {
         if o.preemptions == 0 {
             prop_assert_eq!(o.computed_tokens + o.cached_tokens, asked);
         }
+    }
+
+    /// Who sleeps does what it would have done awake, at every step.
+    #[test]
+    fn sleeping_changes_nothing(s in some_settings(), requests in requests(), few in any::<bool>()) {
+        // Steps with room for everybody are those in which requests sleep.
+        let s = if few { s } else { Settings { max_num_batched_tokens: 2_000, policy: Policy::Fcfs, ..s } };
+        let played = |restless: bool| {
+            crate::vllm::sleep::RESTLESS.set(restless);
+            let mut steps = Vec::new();
+            let o = rehearse(&s, &requests, &TIME, |at, step, now| {
+                steps.push((at.to_bits(), now.used(), now.running(), now.waiting(), now.waiting_tokens(), step.tokens, step.context, step.preempted));
+            });
+            crate::vllm::sleep::RESTLESS.set(false);
+            (o, steps)
+        };
+        prop_assert_eq!(played(false), played(true));
     }
 
     /// The same requests give the same answer.

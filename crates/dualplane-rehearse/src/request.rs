@@ -37,6 +37,11 @@ pub struct Request {
 const CONVERSATIONS: u64 = 1 << 62;
 const OWN: u64 = 1 << 63;
 
+/// Whether a name is one of a request alone.
+pub(crate) const fn is_own(name: u64) -> bool {
+    name & OWN != 0
+}
+
 impl Request {
     /// A name for what stands in the block at this index of a group of layers: two blocks with the same tokens, and the same
     /// before them, have the same one. `number` is the place of the request in its list.

@@ -112,7 +112,7 @@ pub fn rehearse_by(
             tally.come(events.next, requests.len(), scheduler.waiting());
             tally.scheduled(now, &step, &scheduler);
             watch(now, &step, &scheduler);
-            if step.scheduled.is_empty() {
+            if step.is_empty() {
                 spare.push(step);
             } else {
                 let begins = busy_until.max(now);

@@ -19,9 +19,17 @@ pub enum Unsafe {
     Preempted,
     /// More come than are answered: the queue grows as long as they come.
     QueueGrows,
+    /// Some are longer than the engine takes: nothing helps them but another limit.
+    Refused,
 }
 
-/// What is wrong with this outcome, if anything.
+/// What is wrong with this outcome of a whole load, if anything. A search asks [`unsafe_by`]: who is refused is so at any rate.
+#[must_use]
+pub fn wrong_by(o: &Outcome) -> Option<Unsafe> {
+    unsafe_by(o).or((o.rejected > 0).then_some(Unsafe::Refused))
+}
+
+/// What is wrong with what the engine took, if anything.
 #[must_use]
 pub fn unsafe_by(o: &Outcome) -> Option<Unsafe> {
     if o.stuck > 0 {

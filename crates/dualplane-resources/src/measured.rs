@@ -8,6 +8,9 @@ use crate::phases::{Sizes, largest};
 use crate::record::Owner;
 use crate::size::{Parts, Seen, Sizing, grows, limit, most_cores};
 
+/// What grows in less time, in seconds, may be a cache that fills, a heap or a buffer: of hours it says nothing.
+const LONG: f64 = 1800.0;
+
 /// Sizes of each server that was measured. Reports of the same one are put together.
 #[must_use]
 pub fn sizes(all: &[Measure]) -> Vec<Sizing> {
@@ -36,8 +39,9 @@ fn size(reports: &[&Measure]) -> Option<Sizing> {
         |m: &Measure, r: &Run| r.host.as_ref().and_then(|h| h.limit_bytes).or(m.hardware.memory_limit_bytes);
     let started = runs.iter().filter(|(_, r)| r.start_seconds.is_some()).count();
     let seconds: f64 = runs.iter().map(|(_, r)| r.measured_seconds + r.start_seconds.unwrap_or(0.0)).sum();
+    let (owner, named) = owner(first);
     let mut s = Sizing {
-        owner: owner(first),
+        owner,
         starts: started.max(1),
         days: seconds / 86_400.0,
         step_s: step(&runs),
@@ -54,7 +58,7 @@ fn size(reports: &[&Measure]) -> Option<Sizing> {
         limit: None,
         at_least: false,
         headroom: 0.0,
-        named: false,
+        named,
         cpu_request: most_cores(cores(&runs)),
         why: vec![load(&runs)],
         beware: Vec::new(),
@@ -81,15 +85,25 @@ fn size(reports: &[&Measure]) -> Option<Sizing> {
     Some(s)
 }
 
-/// The workload, where the report names it. It never names a container.
-fn owner(m: &Measure) -> Owner {
+/// Kinds as workloads are named: `NAMESPACE/deploy/NAME`.
+const KINDS: [&str; 7] = ["deploy", "sts", "ds", "lws", "job", "pod", "rs"];
+
+/// The workload, where the report names it, and whether it names the container: `NAMESPACE/POD/CONTAINER` does, as it was asked
+/// of an agent.
+fn owner(m: &Measure) -> (Owner, bool) {
     let word = |text: &str| printable(text).into_owned();
     let container = word(m.subject.engine.as_deref().unwrap_or("server"));
-    match m.subject.workload.as_deref().and_then(|w| w.split_once('/')) {
-        Some((namespace, workload)) => Owner { namespace: word(namespace), pod: word(workload), container },
-        None => {
+    let parts: Vec<&str> = m.subject.workload.iter().flat_map(|w| w.splitn(3, '/')).collect();
+    match parts.as_slice() {
+        [namespace, pod, container] if !KINDS.contains(pod) && !container.is_empty() => {
+            (Owner { namespace: word(namespace), pod: word(pod), container: word(container) }, true)
+        }
+        [namespace, workload @ ..] if !workload.is_empty() => {
+            (Owner { namespace: word(namespace), pod: word(&workload.join("/")), container }, false)
+        }
+        _ => {
             let pod = m.subject.build.as_deref().or(m.subject.model.as_deref()).unwrap_or("the server");
-            Owner { namespace: String::new(), pod: word(pod), container }
+            (Owner { namespace: String::new(), pod: word(pod), container }, false)
         }
     }
 }
@@ -151,7 +165,16 @@ fn drift(s: &mut Sizing, host: &[&PlaneFigures]) {
     let grown = host.iter().filter_map(|h| Some((h.drift.filter(|d| d.grows)?, h.peak_bytes?)));
     let worst = grown.max_by(|a, b| a.0.bytes_per_hour.total_cmp(&b.0.bytes_per_hour));
     if let Some((d, peak)) = worst.filter(|(d, _)| d.bytes_per_hour > 0.0) {
-        s.beware.push(grows(s.limit, d.bytes_per_hour, peak as f64));
+        s.beware.push(if d.seconds >= LONG {
+            grows(s.limit, d.bytes_per_hour, peak as f64)
+        } else {
+            format!(
+                "it grew by {} in {:.0} s: whether that goes on, or a cache fills, only a longer run tells \
+                 (`dualplane measure --pattern soak`)",
+                Bytes::from_f64(d.bytes_per_hour * d.seconds / 3600.0),
+                d.seconds
+            )
+        });
     }
 }
 

@@ -1,4 +1,4 @@
-//! Autoscaling over both planes, as an object of KEDA.
+//! Autoscaling over both planes, as an object of KEDA or a `HorizontalPodAutoscaler`.
 //!
 //! VRAM is full from the start, as engines take their pool at once: what fills under load is the KV cache in it. Host RAM counts
 //! only above what a replica holds without much load: one more replica relieves that part alone, and a trigger on the whole of it
@@ -66,11 +66,25 @@ pub enum Fault {
     Unknown(&'static str),
 }
 
-/// A `ScaledObject`, below comments that say what each number comes from.
-///
-/// # Errors
-/// The measured memory says that more replicas do not help.
-pub fn keda(s: &Sizing, target: &Target<'_>) -> Result<String, Fault> {
+/// What adds a replica.
+struct Measure {
+    /// One word.
+    name: &'static str,
+    /// Over all replicas.
+    query: String,
+    /// What each may have of it.
+    threshold: String,
+}
+
+/// What both objects are made of.
+struct Load {
+    measures: [Measure; 3],
+    behavior: Value,
+    /// Where each number comes from.
+    head: String,
+}
+
+fn load(s: &Sizing, target: &Target<'_>) -> Result<Load, Fault> {
     let set = s.limit.ok_or(Fault::Unknown("host RAM of its containers"))?;
     let limit = s.limit_now.unwrap_or(set);
     if s.at_least {
@@ -82,19 +96,7 @@ pub fn keda(s: &Sizing, target: &Target<'_>) -> Result<String, Fault> {
         return Err(Fault::Full { held, limit, set });
     }
     let start = s.start_seconds.map(f64::ceil);
-    let object = json!({
-        "apiVersion": "keda.sh/v1alpha1",
-        "kind": "ScaledObject",
-        "metadata": {"name": target.name, "namespace": s.owner.namespace},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": target.api, "kind": target.kind, "name": target.name},
-            "minReplicaCount": target.min,
-            "maxReplicaCount": target.max,
-            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": behavior(start)}},
-            "triggers": triggers(s, target, held, room),
-        },
-    });
-    let start = start.map_or_else(
+    let speed = start.map_or_else(
         || "its start was not measured".to_owned(),
         |seconds| {
             format!("a replica needs {seconds:.0} s to start, and until then relieves nobody: one at a time")
@@ -103,10 +105,81 @@ pub fn keda(s: &Sizing, target: &Target<'_>) -> Result<String, Fault> {
     let head = format!(
         "# VRAM: the KV cache at {KV}; the pool itself is full from the start.\n\
          # Host RAM: what is held above {held}, up to {HOST} of {limit}. The rest does not fall with more replicas.\n\
-         # Speed: {start}.\n\
+         # Speed: {speed}.\n\
          # The queries read the records of `dualplane rules`, and series of cAdvisor or of the agent.\n"
     );
-    Ok(head + &manifest(&object))
+    Ok(Load { measures: measures(s, target, held, room), behavior: behavior(start), head })
+}
+
+/// A `ScaledObject`, below comments that say what each number comes from.
+///
+/// # Errors
+/// The measured memory says that more replicas do not help.
+pub fn keda(s: &Sizing, target: &Target<'_>) -> Result<String, Fault> {
+    let load = load(s, target)?;
+    let trigger = |m: &Measure| {
+        json!({
+            "type": "prometheus",
+            "metricType": "AverageValue",
+            "metadata": {
+                "serverAddress": target.prometheus,
+                "query": m.query,
+                "threshold": m.threshold,
+                // No series is an error, and no zero.
+                "ignoreNullValues": "false",
+            },
+        })
+    };
+    let object = json!({
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledObject",
+        "metadata": {"name": target.name, "namespace": s.owner.namespace},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": target.api, "kind": target.kind, "name": target.name},
+            "minReplicaCount": target.min,
+            "maxReplicaCount": target.max,
+            "advanced": {"horizontalPodAutoscalerConfig": {"behavior": load.behavior}},
+            "triggers": load.measures.iter().map(trigger).collect::<Vec<_>>(),
+        },
+    });
+    Ok(load.head + &manifest(&object))
+}
+
+/// A `HorizontalPodAutoscaler` on the same measures. It knows names only: the comments hold the query that answers for each.
+///
+/// # Errors
+/// As [`keda`].
+pub fn hpa(s: &Sizing, target: &Target<'_>) -> Result<String, Fault> {
+    let mut load = load(s, target)?;
+    let name = |m: &Measure| format!("{}_{}", target.name, m.name);
+    load.head.push_str(
+        "# An HPA asks the cluster's external metrics API, so that an adapter of Prometheus must answer there, with these queries:\n",
+    );
+    for m in &load.measures {
+        load.head.push_str(&format!("#   {}: {}\n", name(m), m.query));
+    }
+    let metric = |m: &Measure| {
+        json!({
+            "type": "External",
+            "external": {
+                "metric": {"name": name(m)},
+                "target": {"type": "AverageValue", "averageValue": m.threshold},
+            },
+        })
+    };
+    let object = json!({
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": target.name, "namespace": s.owner.namespace},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": target.api, "kind": target.kind, "name": target.name},
+            "minReplicas": target.min,
+            "maxReplicas": target.max,
+            "metrics": load.measures.iter().map(metric).collect::<Vec<_>>(),
+            "behavior": load.behavior,
+        },
+    });
+    Ok(load.head + &manifest(&object))
 }
 
 /// A replica helps once it serves: until then none follows, and none goes before it could have helped twice.
@@ -120,7 +193,7 @@ fn behavior(start: Option<f64>) -> Value {
     })
 }
 
-fn triggers(s: &Sizing, target: &Target<'_>, held: Bytes, room: f64) -> Vec<Value> {
+fn measures(s: &Sizing, target: &Target<'_>, held: Bytes, room: f64) -> [Measure; 3] {
     let pods = format!("namespace=\"{}\",pod=~\"{}\"", s.owner.namespace, target.pods);
     let own = format!("{pods},container=\"{}\"", s.owner.container);
     let now = if s.exact {
@@ -136,23 +209,18 @@ fn triggers(s: &Sizing, target: &Target<'_>, held: Bytes, room: f64) -> Vec<Valu
         )
     };
     let host = format!("sum(clamp_min(max by (pod) ({now}) - {}, 0))", held.0);
-    let all = [
-        (format!("sum(max by (pod) (dualplane:kv_cache_usage:ratio{{{pods}}}))"), KV.to_owned()),
-        (format!("sum(max by (pod) (dualplane:requests_waiting{{{pods}}}))"), WAITING.to_owned()),
-        (host, format!("{room:.0}")),
-    ];
-    let trigger = |(query, threshold): (String, String)| {
-        json!({
-            "type": "prometheus",
-            "metricType": "AverageValue",
-            "metadata": {
-                "serverAddress": target.prometheus,
-                "query": query,
-                "threshold": threshold,
-                // No series is an error, and no zero.
-                "ignoreNullValues": "false",
-            },
-        })
-    };
-    all.into_iter().map(trigger).collect()
+    let measure = |name, query, threshold| Measure { name, query, threshold };
+    [
+        measure(
+            "kv_cache_usage",
+            format!("sum(max by (pod) (dualplane:kv_cache_usage:ratio{{{pods}}}))"),
+            KV.to_owned(),
+        ),
+        measure(
+            "requests_waiting",
+            format!("sum(max by (pod) (dualplane:requests_waiting{{{pods}}}))"),
+            WAITING.to_owned(),
+        ),
+        measure("host_ram_above_steady", host, format!("{room:.0}")),
+    ]
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dualplane_base::units::{Bytes, GIB};
 
 use crate::record::containers;
-use crate::scale::{Fault, Target, keda};
+use crate::scale::{Fault, Target, hpa, keda};
 use crate::series::Series;
 use crate::size::{Sizing, size};
 
@@ -185,6 +185,31 @@ fn replicas_follow_the_part_of_host_ram_that_they_relieve() {
     assert!(query.contains(&format!("- {}, 0)", 8 * GIB)), "{query}");
     assert_eq!(threshold.parse::<f64>().unwrap(), (5.6 * G).round());
     assert_eq!(object["spec"]["maxReplicaCount"], 8);
+}
+
+/// The same measures, thresholds and pace in both forms; each query stands in a comment under the name that the HPA asks for.
+#[test]
+fn both_autoscalers_scale_alike() {
+    let mut all = with_page_cache();
+    all.push(limit(16.0));
+    let s = sized(&all);
+    let of = |text: &str| -> serde_json::Value { serde_saphyr::from_str(text).unwrap() };
+    let text = hpa(&s, &TARGET).unwrap();
+    let (a, b) = (of(&keda(&s, &TARGET).unwrap()), of(&text));
+    let (a, b) = (&a["spec"], &b["spec"]);
+    assert_eq!((&a["minReplicaCount"], &a["maxReplicaCount"]), (&b["minReplicas"], &b["maxReplicas"]));
+    assert_eq!(a["advanced"]["horizontalPodAutoscalerConfig"]["behavior"], b["behavior"]);
+    let (triggers, metrics) = (a["triggers"].as_array().unwrap(), b["metrics"].as_array().unwrap());
+    assert_eq!((triggers.len(), metrics.len()), (3, 3));
+    for (t, m) in triggers.iter().zip(metrics) {
+        let (t, m) = (&t["metadata"], &m["external"]);
+        assert_eq!(t["threshold"], m["target"]["averageValue"]);
+        let line =
+            format!("#   {}: {}\n", m["metric"]["name"].as_str().unwrap(), t["query"].as_str().unwrap());
+        assert!(text.contains(&line), "{line}");
+    }
+    all.push(series("container_oom_events_total", "llm-0", "/a", 0, &[0.0, 1.0]));
+    assert!(matches!(hpa(&sized(&all), &TARGET), Err(Fault::CutOff(_))));
 }
 
 #[test]

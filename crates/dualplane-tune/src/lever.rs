@@ -1,6 +1,10 @@
-//! The eleven levers, each with what it moves and what it risks on both planes.
+//! The eleven levers, each with what it moves and what it risks on both planes: `knowledge/levers.toml`.
+
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
+
+use crate::flow::Branch;
 
 /// A lever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -30,6 +34,41 @@ pub enum Lever {
     SeparateDeployments,
 }
 
+/// What is known of a lever.
+#[derive(Debug, Deserialize)]
+struct Entry {
+    id: Lever,
+    title: String,
+    risks_host: String,
+    risks_vram: String,
+    #[serde(default)]
+    advice: Vec<Advice>,
+    #[cfg(test)]
+    example: serde_json::Value,
+}
+
+/// What is said of a lever where no flag does it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Advice {
+    pub(crate) branch: Branch,
+    /// Ids of the engines whose settings it names; of none, it is for all.
+    #[serde(default)]
+    engines: Vec<String>,
+    pub(crate) to: String,
+    pub(crate) why: String,
+    pub(crate) predicted: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Table {
+    lever: Vec<Entry>,
+}
+
+// A table that is no table fails the tests below; a program without it names levers without words.
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/levers.json"))).unwrap_or_default()
+});
+
 impl Lever {
     /// All of them, in the order of the list.
     pub const ALL: [Self; 11] = [
@@ -46,64 +85,95 @@ impl Lever {
         Self::SeparateDeployments,
     ];
 
+    fn of(self, get: fn(&Entry) -> &str) -> &'static str {
+        TABLE.lever.iter().find(|e| e.id == self).map_or("", get)
+    }
+
     /// Its name.
     #[must_use]
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::DynamicBatching => "dynamic batching",
-            Self::PreferredSizes => "preferred batch sizes",
-            Self::QueueDelay => "queue delay",
-            Self::InstanceCount => "instance count",
-            Self::InFlightBatching => "in-flight batching",
-            Self::TensorRt => "a compiled engine",
-            Self::Precision => "precision",
-            Self::Transport => "gRPC and shared memory",
-            Self::CpuPreprocessing => "preprocessing on the CPU",
-            Self::Residency => "warm-up and residency",
-            Self::SeparateDeployments => "separate deployments",
-        }
+    pub fn title(self) -> &'static str {
+        self.of(|e| &e.title)
     }
 
     /// What more of it risks in host RAM.
     #[must_use]
-    pub const fn risks_host(self) -> &'static str {
-        match self {
-            Self::DynamicBatching | Self::PreferredSizes | Self::QueueDelay => {
-                "inputs of all requests that wait for a batch are held in host RAM"
-            }
-            Self::InstanceCount => "each copy has its own runtime and pinned buffers in host RAM",
-            Self::InFlightBatching => {
-                "buffers for inputs, outputs and swapped blocks of every further request"
-            }
-            Self::TensorRt => "building an engine takes several times its weights in host RAM",
-            Self::Precision => "weights may be converted in host RAM while they load",
-            Self::Transport => "/dev/shm counts against the container's memory limit",
-            Self::CpuPreprocessing => {
-                "each further process takes its runtime and tokenizer, and images in flight"
-            }
-            Self::Residency => {
-                "what is preloaded or offloaded stays in host RAM; on a CPU engine the KV cache itself does"
-            }
-            Self::SeparateDeployments => "a second copy of everything that a server holds",
-        }
+    pub fn risks_host(self) -> &'static str {
+        self.of(|e| &e.risks_host)
     }
 
     /// What more of it risks in VRAM.
     #[must_use]
-    pub const fn risks_vram(self) -> &'static str {
-        match self {
-            Self::DynamicBatching | Self::PreferredSizes => "activations grow with the batch",
-            Self::QueueDelay => "none by itself; fuller batches take more activations",
-            Self::InstanceCount => "each copy has its own weights and context on the card",
-            Self::InFlightBatching => {
-                "more of the KV cache is used: preemptions, or an OOM where it is not reserved; graphs and activations grow"
+    pub fn risks_vram(self) -> &'static str {
+        self.of(|e| &e.risks_vram)
+    }
+}
+
+/// What is said in a branch to the users of an engine: first what names its settings, then what holds for all.
+pub(crate) fn advice(branch: Branch, engine: &str) -> impl Iterator<Item = (Lever, &'static Advice)> {
+    let of = move |own: bool| {
+        let all = TABLE.lever.iter().flat_map(|e| e.advice.iter().map(|a| (e.id, a)));
+        all.filter(move |(_, a)| {
+            a.branch == branch
+                && (if own { a.engines.iter().any(|e| e == engine) } else { a.engines.is_empty() })
+        })
+        .collect::<Vec<_>>()
+    };
+    [of(true), of(false)].into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use dualplane_engines::Engines;
+
+    use super::*;
+    use crate::{Finding, Levers, Numbers, Tried, propose};
+
+    #[test]
+    fn every_lever_is_in_the_table_once_and_in_order() {
+        let ids: Vec<Lever> = TABLE.lever.iter().map(|e| e.id).collect();
+        assert_eq!(ids, Lever::ALL);
+        let engines = Engines::embedded();
+        for e in &TABLE.lever {
+            assert!(!e.title.is_empty() && !e.risks_host.is_empty() && !e.risks_vram.is_empty());
+            for name in e.advice.iter().flat_map(|a| &a.engines) {
+                assert!(engines.get(name).is_some(), "{name} is no engine");
             }
-            Self::TensorRt => "profiles for larger shapes reserve more activations",
-            Self::Precision => "takes less; kernels may need workspaces",
-            Self::Transport => "CUDA shared memory of clients stays on the card",
-            Self::CpuPreprocessing => "none",
-            Self::Residency => "a larger KV cache leaves less for activations, graphs and neighbours",
-            Self::SeparateDeployments => "a second copy of the weights",
+        }
+    }
+
+    /// What an example says is what is proposed.
+    #[test]
+    fn every_example_proposes_its_lever() {
+        for e in &TABLE.lever {
+            let of = |key: &str| e.example.get(key).cloned().unwrap_or_default();
+            let number = |key: &str| of(key).as_f64();
+            let engine = Engines::embedded().get(of("engine").as_str().unwrap()).unwrap();
+            let levers = Levers::of(engine);
+            let branch: Branch = serde_json::from_value(of("branch")).unwrap();
+            let command: Vec<String> =
+                of("command").as_str().unwrap().split(' ').map(str::to_owned).collect();
+            let before: Vec<Lever> = serde_json::from_value(of("tried")).unwrap_or_default();
+            let n = Numbers {
+                running: number("running"),
+                running_peak: number("running"),
+                waiting: number("waiting"),
+                waiting_peak: number("waiting"),
+                kv_share: number("kv"),
+                ..Numbers::default()
+            };
+            let finding = Finding { branch: Some(branch), because: Vec::new(), missing: Vec::new() };
+            let mut tried = Vec::new();
+            for lever in before {
+                let p = propose(&n, &finding, &levers, &command, &tried).unwrap();
+                assert_eq!(p.lever, lever, "before {:?}", e.id);
+                tried.push(Tried { flag: String::new(), to: p.to });
+            }
+            let p = propose(&n, &finding, &levers, &command, &tried).unwrap();
+            assert_eq!(p.lever, e.id, "{p:?}");
+            assert_eq!(
+                (p.risks_host.as_str(), p.risks_vram.as_str()),
+                (e.id.risks_host(), e.id.risks_vram())
+            );
         }
     }
 }

@@ -30,6 +30,6 @@ pub use flow::{Branch, Finding, flow};
 pub use lever::Lever;
 pub use log::{Decision, Log, Next, SCHEMA, Step, judge, next};
 pub use numbers::Numbers;
-pub use propose::{Levers, Proposal, Tried, propose};
+pub use propose::{Levers, Proposal, Tried, proposals, propose};
 pub use report::{json, text};
 pub use settings::{set, value};

@@ -65,6 +65,9 @@ pub struct Log {
     pub finding: Option<Finding>,
     /// The next move.
     pub proposal: Option<Proposal>,
+    /// Further moves, the nearest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Proposal>,
 }
 
 /// What a search does next.

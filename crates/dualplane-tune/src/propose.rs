@@ -4,7 +4,7 @@ use dualplane_engines::{Descriptor, PoolUnit};
 use serde::{Deserialize, Serialize};
 
 use crate::flow::{Branch, Finding};
-use crate::lever::Lever;
+use crate::lever::{Lever, advice};
 use crate::numbers::Numbers;
 use crate::settings;
 
@@ -14,12 +14,16 @@ const MOST_SEQUENCES: u64 = 4096;
 const KV_FILL: f64 = 0.9;
 /// A pool grows by no more than this at once: what it takes is seen before more is asked for.
 const POOL_STEP: f64 = 4.0;
+/// More moves are not named at once.
+const MOST_MOVES: usize = 5;
 /// Beyond this share of host RAM, nothing is proposed that takes more of it.
 const HOST_ROOM: f64 = 0.85;
 
 /// An engine's settings that can be moved.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Levers {
+    /// Id of the engine.
+    pub engine: String,
     /// Requests at a time.
     pub batch: Vec<String>,
     /// Tokens of a step.
@@ -36,6 +40,7 @@ impl Levers {
     pub fn of(engine: &Descriptor) -> Self {
         let counts = |u: PoolUnit| matches!(u, PoolUnit::Blocks | PoolUnit::Tokens);
         Self {
+            engine: engine.id.clone(),
             batch: engine.flags.batch.clone(),
             step: engine.step.as_ref().map(|s| s.flags.clone()).unwrap_or_default(),
             pool: engine.flags.pool.iter().filter(|p| counts(p.unit)).map(|p| p.names.clone()).collect(),
@@ -47,7 +52,7 @@ impl Levers {
 /// A move that is not repeated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tried {
-    /// The setting.
+    /// The setting; empty of a move that is nothing on the command line.
     pub flag: String,
     /// Its value.
     pub to: String,
@@ -74,6 +79,15 @@ pub struct Proposal {
     pub risks_vram: String,
     /// The command line with it; none where it is nothing on the command line.
     pub command: Option<Vec<String>>,
+    /// Whose setting it is, for `apply`: the engine's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// All names of the setting.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// What plan and rehearsal say of it, where they know the model and the card.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub computed: Vec<String>,
 }
 
 /// Names one move; none where the branch has no further one. What was tried is not proposed again.
@@ -85,20 +99,40 @@ pub fn propose(
     command: &[String],
     tried: &[Tried],
 ) -> Option<Proposal> {
-    let new = |p: &Proposal| !tried.iter().any(|t| Some(&t.flag) == p.flag.as_ref() && t.to == p.to);
+    let branch = finding.branch?;
+    let flag = |p: &Proposal| p.flag.clone().unwrap_or_default();
+    let new = |p: &Proposal| !tried.iter().any(|t| t.flag == flag(p) && t.to == p.to);
     let pool = || larger_pool(n, levers, command);
     let more = || more_at_a_time(n, levers, command);
     let fewer = || fewer_at_a_time(n, levers, command);
     let step = || larger_step(n, levers, command);
-    let all: Vec<Option<Proposal>> = match finding.branch? {
+    let moves: Vec<Option<Proposal>> = match branch {
         Branch::SmallerEnvelope => vec![pool(), fewer(), precision(n, levers, command)],
         // Where clients wait for their turn, what waits may run instead; where they wait for tokens, less may run.
         Branch::Admission => vec![pool(), more(), step(), fewer()],
         Branch::Batching | Branch::HeadroomAndCost => vec![pool(), more(), step()],
-        Branch::HostSide => vec![step(), host_side()],
+        Branch::HostSide => vec![step()],
     };
-    let found = all.into_iter().flatten().find(new);
-    found.or_else(|| elsewhere(finding.branch?, n).filter(|_| tried.is_empty()))
+    let engine = Some(levers.engine.clone()).filter(|e| !e.is_empty());
+    let found = moves.into_iter().flatten().find(new);
+    let found = found.map(|p| Proposal { engine: engine.filter(|_| p.flag.is_some()), ..p });
+    // A search that moved a flag ends with what its numbers say, not with words; an idle device is the host's matter always.
+    let words = branch == Branch::HostSide || tried.iter().all(|t| t.flag.is_empty());
+    let said = advice(branch, &levers.engine).map(|(lever, a)| words_of(lever, &a.to, &a.why, &a.predicted));
+    found.or_else(|| said.filter(|_| words).find(|p| new(p)))
+}
+
+/// All moves that follow from the numbers, the first one first.
+#[must_use]
+pub fn proposals(n: &Numbers, finding: &Finding, levers: &Levers, command: &[String]) -> Vec<Proposal> {
+    let mut tried = Vec::new();
+    let mut all: Vec<Proposal> = Vec::new();
+    while let Some(p) = propose(n, finding, levers, command, &tried).filter(|_| all.len() < MOST_MOVES) {
+        // Words come only while no flag was tried, so a flag that was named is left out by its own value.
+        tried.push(Tried { flag: p.flag.clone().unwrap_or_default(), to: p.to.clone() });
+        all.push(p);
+    }
+    all
 }
 
 fn with(
@@ -124,6 +158,9 @@ fn with(
         predicted,
         risks_host: lever.risks_host().to_owned(),
         risks_vram: lever.risks_vram().to_owned(),
+        engine: None,
+        names: names.to_vec(),
+        computed: Vec::new(),
     })
 }
 
@@ -224,7 +261,7 @@ fn larger_step(n: &Numbers, levers: &Levers, command: &[String]) -> Option<Propo
     )
 }
 
-fn words(lever: Lever, to: &str, why: &str, predicted: &str) -> Proposal {
+fn words_of(lever: Lever, to: &str, why: &str, predicted: &str) -> Proposal {
     Proposal {
         lever,
         flag: None,
@@ -235,6 +272,9 @@ fn words(lever: Lever, to: &str, why: &str, predicted: &str) -> Proposal {
         risks_host: lever.risks_host().to_owned(),
         risks_vram: lever.risks_vram().to_owned(),
         command: None,
+        engine: None,
+        names: Vec::new(),
+        computed: Vec::new(),
     }
 }
 
@@ -244,45 +284,10 @@ fn precision(n: &Numbers, levers: &Levers, command: &[String]) -> Option<Proposa
     if command.iter().any(|w| w.starts_with(flag)) || n.kv_share.is_none_or(|kv| kv < 0.95) {
         return None;
     }
-    Some(words(
+    Some(words_of(
         Lever::Precision,
         set,
         "the KV cache is full, and nothing on the command line keeps it small",
         "twice as many tokens in the same memory, where the card and the model allow it; check the quality of answers",
     ))
-}
-
-fn host_side() -> Option<Proposal> {
-    Some(words(
-        Lever::CpuPreprocessing,
-        "give the server more processors, or more processes that tokenize (vLLM: --api-server-count 2)",
-        "the device idles and little waits in the engine: requests are late before they get there",
-        "as much more as the device idles, where the load is there at all: check that the clients send more",
-    ))
-}
-
-/// What no setting of the command line does.
-fn elsewhere(branch: Branch, n: &Numbers) -> Option<Proposal> {
-    match branch {
-        Branch::HostSide => host_side(),
-        Branch::Batching => None,
-        Branch::HeadroomAndCost => Some(words(
-            Lever::InstanceCount,
-            "keep it; with headroom on both planes, take fewer replicas or a smaller card or slice (dualplane fit)",
-            "clients are served well, and the device is busy",
-            "the same goodput for less, as far as headroom allows; 65 % busy with a steady p99 is better than 95 %",
-        )),
-        Branch::Admission => Some(words(
-            Lever::SeparateDeployments,
-            "admit less than it can serve well, scale out, and give long requests a deployment of their own",
-            "the device is busy and clients are not served well",
-            "p99 falls with what waits; one replica more takes the share of it",
-        )),
-        Branch::SmallerEnvelope => Some(words(
-            Lever::Precision,
-            "a shorter longest request, fewer at a time, fewer bits, or a larger card or slice (dualplane fit)",
-            if n.restarts.is_some_and(|r| r > 0) { "it died of what it took" } else { "a plane is full" },
-            "dualplane plan computes it before it runs",
-        )),
-    }
 }

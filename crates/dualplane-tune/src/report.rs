@@ -55,6 +55,9 @@ pub fn text(log: &Log, style: Style) -> String {
         (Some(p), None) => proposal(p, &mut line),
         (None, None) => line("move", "none follows from the numbers"),
     }
+    for p in &log.others {
+        line("or", &format!("{}: {}", p.lever.title(), moved(p)));
+    }
     out
 }
 
@@ -62,6 +65,9 @@ fn proposal(p: &Proposal, line: &mut impl FnMut(&str, &str)) {
     line("move", &format!("{}: {}", p.lever.title(), moved(p)));
     line("why", &p.why);
     line("predicted", &p.predicted);
+    for c in &p.computed {
+        line("computed", c);
+    }
     line("host RAM", &p.risks_host);
     line("VRAM", &p.risks_vram);
     if let Some(command) = &p.command {

@@ -17,6 +17,8 @@ use crate::model_server::{PATIENCE, Server, ask, completion, engine};
 
 const NAMESPACE: &str = "e2e-alerts";
 const AGENT: &str = "127.0.0.1:10988";
+/// What a Prometheus calls itself that has kube-state-metrics and no agent.
+const KSM: &str = "by kube-state-metrics";
 
 /// A page as vLLM has it, behind which nothing waits.
 const PAGE: &str = "vllm:num_requests_running{engine=\"0\",model_name=\"m\"} 1\\nvllm:num_requests_waiting{engine=\"0\",model_name=\"m\"} 0\\n\
@@ -57,7 +59,8 @@ fn receiver() -> (String, Received) {
             let firing = told["alerts"].as_array().into_iter().flatten().filter(|a| a["status"] == "firing");
             for alert in firing {
                 let label = |name: &str| alert["labels"][name].as_str().unwrap_or_default().to_owned();
-                kept.lock().unwrap().insert((label("alertname"), label("pod")), alert.clone());
+                let name = format!("{} {}", label("alertname"), label("seen"));
+                kept.lock().unwrap().insert((name.trim().to_owned(), label("pod")), alert.clone());
             }
         }
     });
@@ -126,22 +129,55 @@ fn free() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
-/// Address of Prometheus, and both.
-fn start_prometheus(dir: &Path, receiver: &str) -> (String, [Daemon; 2]) {
-    let (prometheus, manager) = (free(), free());
+/// A Prometheus in a folder of its own, with rules as they are printed for these flags.
+fn start_prometheus(dir: &Path, manager: &str, seen: &str, flags: &[&str], others: Value) -> (String, Daemon) {
+    let address = free();
+    let own = dir.join(if seen.is_empty() { "all" } else { "ksm" });
+    std::fs::create_dir(&own).unwrap();
     // States need no minutes here.
-    std::fs::write(dir.join("rules.yaml"), run(&["rules", "--for", "10s"]).ok().out).unwrap();
+    std::fs::write(own.join("rules.yaml"), run(&[&["rules", "--for", "10s"], flags].concat()).ok().out).unwrap();
+    let engines =
+        json!({"job_name": "engines", "file_sd_configs": [{"files": ["../pods.json"], "refresh_interval": "2s"}]});
+    let labels = if seen.is_empty() { json!({}) } else { json!({"seen": seen}) };
     let config = json!({
-        "global": {"scrape_interval": "3s", "evaluation_interval": "3s"},
+        "global": {"scrape_interval": "3s", "evaluation_interval": "3s", "external_labels": labels},
         "rule_files": ["rules.yaml"],
         "alerting": {"alertmanagers": [{"static_configs": [{"targets": [manager]}]}]},
-        "scrape_configs": [
-            {"job_name": "dualplane", "honor_labels": true, "static_configs": [{"targets": [AGENT]}]},
-            {"job_name": "engines", "file_sd_configs": [{"files": ["pods.json"], "refresh_interval": "2s"}]},
-        ],
+        "scrape_configs": [others, engines],
     });
     // JSON is YAML.
-    std::fs::write(dir.join("prometheus.yml"), config.to_string()).unwrap();
+    std::fs::write(own.join("prometheus.yml"), config.to_string()).unwrap();
+    let listen = format!("--web.listen-address={address}");
+    let daemon = daemon("prometheus", &own, &["--config.file=prometheus.yml", "--storage.tsdb.path=tsdb", &listen]);
+    until("no answer", || TcpStream::connect(&address).ok());
+    (address, daemon)
+}
+
+/// A real kube-state-metrics, where `e2e/run` built one: its address.
+fn start_kube_state_metrics(dir: &Path) -> Option<(String, Daemon)> {
+    let program = PathBuf::from(std::env::var_os("E2E_KSM")?);
+    if !program.is_file() {
+        eprintln!("SKIPPED: no kube-state-metrics in {}", program.display());
+        return None;
+    }
+    let (address, own) = (free(), free());
+    let port = |a: &str| a.rsplit(':').next().unwrap().to_owned();
+    let log = std::fs::File::create(dir.join("ksm.log")).unwrap();
+    let child = Command::new(program)
+        .args(["--kubeconfig", &std::env::var("KUBECONFIG").unwrap(), "--namespaces", NAMESPACE])
+        .args(["--host", "127.0.0.1", "--port", &port(&address)])
+        .args(["--telemetry-host", "127.0.0.1", "--telemetry-port", &port(&own)])
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let daemon = Daemon(child);
+    until("no kube-state-metrics", || TcpStream::connect(&address).ok());
+    Some((address, daemon))
+}
+
+fn start_alertmanager(dir: &Path, receiver: &str) -> (String, Daemon) {
+    let manager = free();
     let config = json!({
         "route": {"receiver": "test", "group_wait": "0s", "group_interval": "1s", "group_by": ["..."]},
         "receivers": [{"name": "test", "webhook_configs": [{"url": format!("http://{receiver}/")}]}],
@@ -149,14 +185,18 @@ fn start_prometheus(dir: &Path, receiver: &str) -> (String, [Daemon; 2]) {
     std::fs::write(dir.join("alertmanager.yml"), config.to_string()).unwrap();
     let alertmanager = ["--config.file=alertmanager.yml", "--storage.path=am", "--cluster.listen-address="];
     let listen = format!("--web.listen-address={manager}");
-    let first = daemon("prometheus-alertmanager", dir, &[&alertmanager[..], &[&listen]].concat());
-    let listen = format!("--web.listen-address={prometheus}");
-    let second =
-        daemon("prometheus", dir, &["--config.file=prometheus.yml", "--storage.tsdb.path=tsdb", &listen]);
-    for address in [&manager, &prometheus] {
-        until("no answer", || TcpStream::connect(address).ok());
-    }
-    (prometheus, [first, second])
+    let daemon = daemon("prometheus-alertmanager", dir, &[&alertmanager[..], &[&listen]].concat());
+    until("no answer", || TcpStream::connect(&manager).ok());
+    (manager, daemon)
+}
+
+/// A pod for which no node has a place.
+fn pending() -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: waits, namespace: {NAMESPACE}}}\nspec:\n  containers:\n  - name: vllm\n    \
+         image: registry.local/busybox:1\n    imagePullPolicy: Never\n    command: [sleep, \"3600\"]\n    \
+         resources: {{limits: {{memory: 48Mi, nvidia.com/gpu: 99}}}}\n"
+    )
 }
 
 /// The first command of an alert, run as it is printed.
@@ -183,11 +223,20 @@ fn what_is_really_done_reaches_a_real_alertmanager() {
     let dir = tempfile::tempdir().unwrap();
     let _agent = start_at(&dir.path().join("state"), AGENT, &[]);
     let (address, received) = receiver();
-    let (prometheus, _daemons) = start_prometheus(dir.path(), &address);
+    let (manager, _manager) = start_alertmanager(dir.path(), &address);
+    let agent = json!({"job_name": "dualplane", "honor_labels": true, "static_configs": [{"targets": [AGENT]}]});
+    let (prometheus, _prometheus) = start_prometheus(dir.path(), &manager, "", &[], agent);
+    // Most clusters have kube-state-metrics and no agent: what it tells must be enough for these.
+    let ksm = start_kube_state_metrics(dir.path());
+    let _without_agent = ksm.as_ref().map(|(address, _)| {
+        let job = json!({"job_name": "ksm", "honor_labels": true, "static_configs": [{"targets": [address]}]});
+        start_prometheus(dir.path(), &manager, KSM, &["--source", "ksm,cadvisor"], job)
+    });
 
     create(&pod("well", "exec sleep 3600"));
     create(&pod("near-limit", "dd if=/dev/zero of=/dev/shm/x bs=1M count=45; exec sleep 3600"));
     create(&steady());
+    create(&pending());
     create(&pod("killed", "sleep 25; exec tail /dev/zero"));
     let mut pods = vec!["well", "near-limit", "killed"];
     scrape(dir.path(), &pods);
@@ -211,6 +260,14 @@ fn what_is_really_done_reaches_a_real_alertmanager() {
         ("DualplaneRestartWithVerdict", "killed"),
         ("DualplaneCrashLoop", "killed"),
     ]);
+    if ksm.is_some() {
+        let by = |name: &str| format!("{name} {KSM}");
+        wanted(&[
+            (&by("DualplaneHostOomKilled"), "killed"),
+            (&by("DualplaneCrashLoop"), "killed"),
+            (&by("DualplanePodPending"), "waits"),
+        ]);
+    }
     sized(&prometheus);
     if folder.is_some() {
         until_within(PATIENCE, "vLLM serves", || {
@@ -242,7 +299,7 @@ fn what_is_really_done_reaches_a_real_alertmanager() {
             first_command(alert);
         }
     }
-    let near = all.keys().filter(|(_, pod)| pod == "near-limit").count();
+    let near = all.keys().filter(|(name, pod)| pod == "near-limit" && !name.ends_with(KSM)).count();
     assert_eq!(near, 1, "near its limit, and nothing else: {all:?}");
 }
 
@@ -274,6 +331,14 @@ fn sized(prometheus: &str) {
     create(&object);
     let most = ["get", "scaledobject", "steady", "-n", NAMESPACE, "-o", "jsonpath={.spec.maxReplicaCount}"];
     assert_eq!(kubectl(&most), "3", "{object}");
+    let object = of("deploy/steady", &["-o", "hpa", "--max", "3"]).ok().text();
+    create(&object);
+    let metrics = ["get", "hpa", "steady", "-n", NAMESPACE, "-o", "jsonpath={.spec.metrics[*].external.metric.name}"];
+    assert_eq!(
+        kubectl(&metrics),
+        "steady_kv_cache_usage steady_requests_waiting steady_host_ram_above_steady",
+        "{object}"
+    );
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), of("deploy/steady", &["-o", "patch"]).ok().text()).unwrap();
     kubectl(&["patch", "deploy/steady", "-n", NAMESPACE, "--patch-file", file.path().to_str().unwrap()]);

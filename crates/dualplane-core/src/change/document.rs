@@ -3,7 +3,7 @@
 use dualplane_base::schema::{Id, id};
 use serde_json::Value;
 
-use super::setting::Change;
+use super::setting::{Change, Setting};
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +80,7 @@ pub fn read(bytes: &[u8]) -> Result<Document, String> {
         Some(Id::Known(s)) if matches!(s.name, "verdict" | "verdicts") => {
             return Ok(Document::Report(offers(&value)));
         }
+        Some(Id::Known(s)) if s.name == "tune" => return Ok(Document::Report(moves(&value))),
         // What a newer report means by a change is not known here: nothing is carried out.
         Some(other) => return Err(format!("{other} ({schema})")),
         None if !schema.is_empty() => {
@@ -129,6 +130,32 @@ fn of_verdict(verdict: &Value) -> Vec<Offer> {
     actions.filter_map(offer).collect()
 }
 
+/// The next move of `tune`, and further ones, as far as they are settings: what they name is where the caller says.
+fn moves(log: &Value) -> Vec<Offer> {
+    let further = log.get("others").and_then(Value::as_array).into_iter().flatten();
+    let of = |p: &Value| {
+        let text = |key: &str| p.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
+        let names = p.get("names").and_then(Value::as_array).into_iter().flatten();
+        let names: Vec<String> = names.filter_map(|n| n.as_str().map(ToOwned::to_owned)).collect();
+        let (engine, to, was) = (text("engine")?, text("to")?, text("from"));
+        let name = names.first()?.clone();
+        let from = was.as_ref().map_or(String::new(), |w| format!(" (from {w})"));
+        // The command line that was measured shows the value, or that there is none.
+        let setting = Setting { engine, names, value: Some(to.clone()), was, shown: true };
+        Some(Offer {
+            stage: "fix".to_owned(),
+            title: format!("Set {name} {to}{from}"),
+            patch: Value::Null,
+            changes: vec![Change::Setting(setting)],
+            subject: Subject::default(),
+        })
+    };
+    let first = log.get("proposal").and_then(of);
+    // One move is made at a time: a further one stands beside it as an alternative.
+    let other = |p: &Value| of(p).map(|o| Offer { stage: "or".to_owned(), ..o });
+    first.into_iter().chain(further.filter_map(other)).collect()
+}
+
 fn whole(mut value: Value) -> Document {
     let text = |pointer: &str| {
         value.pointer(pointer).and_then(Value::as_str).filter(|t| !t.is_empty()).map(ToOwned::to_owned)
@@ -174,6 +201,24 @@ mod tests {
         let many = json!({"schema": "dualplane.verdicts/v1", "items": [verdict, verdict]});
         let Document::Report(offers) = read(many.to_string().as_bytes()).unwrap() else { panic!() };
         assert_eq!(offers.len(), 4);
+    }
+
+    #[test]
+    fn the_next_move_of_a_search_is_a_patch() {
+        let to = |to: &str| {
+            json!({"lever": "in_flight_batching", "flag": "--max-num-seqs", "from": "2", "to": to,
+            "engine": "vllm", "names": ["--max-num-seqs"]})
+        };
+        let words = json!({"lever": "precision", "flag": null, "from": null, "to": "fewer bits"});
+        let log = json!({"schema": "dualplane.tune/v1", "proposal": to("32"), "others": [to("8"), words]});
+        let Document::Report(offers) = read(log.to_string().as_bytes()).unwrap() else { panic!() };
+        let told: Vec<_> = offers.iter().map(|o| (o.stage.as_str(), o.title.as_str())).collect();
+        assert_eq!(
+            told,
+            [("fix", "Set --max-num-seqs 32 (from 2)"), ("or", "Set --max-num-seqs 8 (from 2)")]
+        );
+        let Change::Setting(s) = &offers[0].changes[0] else { panic!() };
+        assert_eq!((s.value.as_deref(), s.was.as_deref(), s.shown), (Some("32"), Some("2"), true));
     }
 
     #[test]

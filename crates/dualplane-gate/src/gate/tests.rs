@@ -345,7 +345,7 @@ fn hostile_names_stay_text() {
     let g = judge(&policy(ALL), &[new], &[], 7).unwrap();
     let text = report::text(&g, Default::default());
     let markdown = report::markdown(&g);
-    let junit = report::junit(&g);
+    let junit = report::junit(&g, jiff::Timestamp::UNIX_EPOCH);
     for out in [&text, &markdown, &junit] {
         assert!(!out.contains('\u{1b}') && !out.contains('\u{202e}'), "{out}");
     }

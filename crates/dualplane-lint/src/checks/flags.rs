@@ -10,6 +10,15 @@ use super::{Said, Server};
 
 /// Above it, less than 3 % of a card are left for CUDA's context, graphs and collectives, which no engine counts.
 const SHARE: f64 = 0.97;
+/// SGLang's share is what is static: a step, its graphs and all else stand outside. SGLang itself keeps a tenth of a card and more
+/// (server_args.py).
+const STATIC: f64 = 0.93;
+/// TensorRT-LLM's share is one of what is free once the model is loaded (0.9; KvCacheConfig).
+const OF_FREE: f64 = 0.95;
+/// TGI's `TGI_WIGGLE_ROOM` (0.9; models/globals.py), in thousandths.
+const ROOM: u64 = 960;
+/// llama.cpp's `--fit-target` (1024 MiB; common/arg.cpp): CUDA's context alone takes half of it.
+const FIT_TARGET: u64 = 512 << 20;
 
 const UTILIZATION: &str = "--gpu-memory-utilization";
 /// vLLM's own default from 0.20 on.
@@ -24,7 +33,56 @@ fn share(s: &Server<'_>) -> Option<f64> {
     Some(l.gpu_memory_utilization.unwrap_or_else(|| default_utilisation(l.version)))
 }
 
+/// The engine's own word for how much of a card it takes, where that leaves too little.
 pub(super) fn share_too_high(s: &Server<'_>) -> Option<Said> {
+    let planned = s.plan.as_ref()?;
+    let l = &planned.line().launch;
+    let given = l.gpu_memory_utilization.filter(|v| *v <= 1.0);
+    match l.engine {
+        EngineKind::Vllm => vllm_share_too_high(s),
+        _ if planned.contradiction.is_some() => None,
+        EngineKind::Sglang => {
+            let share = given.filter(|v| *v > STATIC)?;
+            let message = format!(
+                "--mem-fraction-static {share} leaves {:.1} % of the GPU for activations, CUDA graphs and NCCL, which stand outside \
+                 of it: a long prompt ends the server with an out-of-memory error",
+                (1.0 - share) * 100.0
+            );
+            let said = Said::new(message, "set --mem-fraction-static 0.85").at("/args");
+            Some(said.flags(s.c, &[("--mem-fraction-static", "0.85".to_owned())]))
+        }
+        EngineKind::TensorrtLlm => {
+            let share = given.filter(|v| *v > OF_FREE)?;
+            let message = format!(
+                "the KV cache takes {share} of what the loaded model leaves free: {:.1} % of that remain for a step that is larger \
+                 than the one that was tried at the start",
+                (1.0 - share) * 100.0
+            );
+            Some(Said::new(message, "set --kv_cache_free_gpu_memory_fraction 0.9").at("/args"))
+        }
+        EngineKind::Tgi => {
+            let room = planned.line().tgi.room.filter(|r| *r > ROOM)?;
+            let message = format!(
+                "the room of TGI_WIGGLE_ROOM, {}, leaves {:.1} % of the GPU for what the warm-up did not take: a longer batch ends the shard",
+                room as f64 / 1000.0,
+                100.0 - room as f64 / 10.0
+            );
+            Some(Said::new(message, "set TGI_WIGGLE_ROOM to 0.9, or remove it").at("/env"))
+        }
+        EngineKind::LlamaCpp => {
+            let target = planned.line().llama_cpp.fit_target.filter(|t| *t < FIT_TARGET)?;
+            let message = format!(
+                "--fit-target leaves {} MiB of the GPU free, and CUDA's context and its buffers take more: the first long prompt \
+                 ends the server",
+                target >> 20
+            );
+            let said = Said::new(message, "set --fit-target 1024").at("/args");
+            Some(said.flags(s.c, &[("--fit-target", "1024".to_owned())]))
+        }
+    }
+}
+
+fn vllm_share_too_high(s: &Server<'_>) -> Option<Said> {
     let share = share(s).filter(|v| *v > SHARE && *v <= 1.0)?;
     let message = format!(
         "--gpu-memory-utilization {share} leaves {:.1} % of the GPU for CUDA's context, graphs and NCCL, which the engine \

@@ -65,6 +65,25 @@ pub(super) fn limit_within_plan(s: &Server<'_>) -> Option<Said> {
     Some(Said { message, ..limit_fix(&host) })
 }
 
+/// Limits equal to requests, so that the node keeps so much and no more, and no room above what the plan finds plausible.
+pub(super) fn limit_without_headroom(s: &Server<'_>) -> Option<Said> {
+    let (plan, host, limit) = need(s)?;
+    let request = plan.line().host.pod.request.map_or(limit, |Bytes(r)| r);
+    if host.verdict != Some(Verdict::Fits) || request < limit || limit >= host.limit_bytes {
+        return None;
+    }
+    let need = host.plan.load_peak_bytes.max(host.plan.steady_bytes);
+    let message = format!(
+        "request and limit are {}, and {} may take {}: {} are left for large requests, a longer queue, and what a newer \
+         release takes",
+        Bytes(limit),
+        model(&plan),
+        Bytes(need.high),
+        Bytes(limit.saturating_sub(need.high))
+    );
+    Some(Said { message, ..limit_fix(&host) })
+}
+
 pub(super) fn request_below_load_peak(s: &Server<'_>) -> Option<Said> {
     let (plan, host, _) = need(s)?;
     let Bytes(request) = plan.line().host.pod.request?;

@@ -4,6 +4,7 @@
 mod card;
 mod flags;
 mod host;
+mod payload;
 mod pods;
 mod scaling;
 mod seen;
@@ -104,6 +105,9 @@ pub(crate) enum Run {
 pub(crate) const TABLE: &[(&str, Run)] = &[
     ("limit_below_plan", Run::Server(host::limit_below_plan)),
     ("limit_within_plan", Run::Server(host::limit_within_plan)),
+    ("limit_without_headroom", Run::Server(host::limit_without_headroom)),
+    ("payload_beyond_limit", Run::Server(payload::payload_beyond_limit)),
+    ("processor_cache_beyond_limit", Run::Server(payload::processor_cache_beyond_limit)),
     ("request_below_load_peak", Run::Server(host::request_below_load_peak)),
     ("offload_beyond_limit", Run::Server(host::offload_beyond_limit)),
     ("offload_without_limit", Run::Server(host::offload_without_limit)),

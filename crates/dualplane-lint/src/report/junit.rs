@@ -1,68 +1,41 @@
-//! Findings as JUnit's XML: a suite for each file, a case for each finding.
+//! Findings as JUnit's XML: a case for each finding, and for each document that could not be read.
+
+use dualplane_base::junit::{Case, Outcome, junit as suite};
+use jiff::Timestamp;
 
 use super::Report;
 use crate::finding::{Finding, Severity};
 
-/// The report as XML.
+/// The report as XML. A note is a case that passes; what it says stands behind the cases.
 #[must_use]
-pub fn junit(r: &Report) -> String {
-    let failed = |f: &&Finding| f.severity != Severity::Note;
-    let failures = r.findings.iter().filter(failed).count();
-    let cases = r.findings.len() + r.unread.len() + usize::from(r.findings.is_empty() && r.unread.is_empty());
-    let mut out = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"dualplane lint\" tests=\"{cases}\" failures=\"{failures}\" errors=\"{}\">\n",
-        r.unread.len()
-    );
-    if r.findings.is_empty() && r.unread.is_empty() {
-        out.push_str(&format!(
-            "    <testcase name=\"{} objects\" classname=\"dualplane lint\"/>\n",
-            r.objects
-        ));
+pub fn junit(r: &Report, at: Timestamp) -> String {
+    let unread = r.unread.iter().map(|u| Case {
+        name: format!("document {}", u.document),
+        class: u.file.clone(),
+        outcome: Outcome::Error { kind: "unread".to_owned(), message: u.why.clone() },
+    });
+    let found = r.findings.iter().map(|f| Case {
+        name: name(f),
+        class: f.source.file.clone(),
+        outcome: match f.severity {
+            Severity::Note => Outcome::Pass,
+            severity => Outcome::Failure {
+                kind: severity.as_str().to_owned(),
+                message: f.message.clone(),
+                body: format!("{}:{}\nfix: {}", f.source.file, f.at, f.fix),
+            },
+        },
+    });
+    let mut cases: Vec<Case> = unread.chain(found).collect();
+    if cases.is_empty() {
+        let (name, class) = (format!("{} objects", r.objects), "dualplane lint".to_owned());
+        cases.push(Case { name, class, outcome: Outcome::Pass });
     }
-    for u in &r.unread {
-        out.push_str(&format!(
-            "    <testcase name=\"document {}\" classname=\"{}\"><error message=\"{}\"/></testcase>\n",
-            u.document,
-            xml(&u.file),
-            xml(&u.why)
-        ));
-    }
-    for f in &r.findings {
-        let name = format!("{}: {}", f.rule, f.subject());
-        let body = if failed(&f) {
-            let at = format!("{}:{}\nfix: {}", f.source.file, f.at, f.fix);
-            format!(
-                "<failure type=\"{}\" message=\"{}\">{}</failure>",
-                f.severity.as_str(),
-                xml(&f.message),
-                xml(&at)
-            )
-        } else {
-            format!("<system-out>{}</system-out>", xml(&f.message))
-        };
-        out.push_str(&format!(
-            "    <testcase name=\"{}\" classname=\"{}\">{body}</testcase>\n",
-            xml(&name),
-            xml(&f.source.file)
-        ));
-    }
-    out.push_str("  </testsuite>\n</testsuites>\n");
-    out
+    let notes = r.findings.iter().filter(|f| f.severity == Severity::Note);
+    let notes: Vec<String> = notes.map(|f| format!("{}: {}", name(f), f.message)).collect();
+    suite("dualplane lint", at, &cases, &notes)
 }
 
-/// Text between tags and quotes. XML 1.0 has no place for controls.
-fn xml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push_str("&#10;"),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
+fn name(f: &Finding) -> String {
+    format!("{}: {}", f.rule, f.subject())
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use dualplane_base::text::markup;
+
 use super::Rehearsal;
 use super::plot::clock;
 use crate::answer::Rehearsed;
@@ -99,16 +101,7 @@ fn area(
 }
 
 fn label(out: &mut String, x: f64, y: f64, size: u32, colour: &str, text: &str) {
-    let safe: String = dualplane_base::text::printable(text)
-        .chars()
-        .flat_map(|c| match c {
-            '<' => "&lt;".chars().collect::<Vec<_>>(),
-            '>' => "&gt;".chars().collect(),
-            '&' => "&amp;".chars().collect(),
-            '"' => "&quot;".chars().collect(),
-            c => vec![c],
-        })
-        .collect();
+    let safe = markup(text);
     let _ =
         writeln!(out, "<text x=\"{x:.0}\" y=\"{y:.0}\" font-size=\"{size}\" fill=\"{colour}\">{safe}</text>");
 }

@@ -44,11 +44,15 @@ fn title(w: &mut Writer, r: &Rehearsal) {
         (Holds::Uncertain, _) => w.style.bold("UNCERTAIN"),
         (Holds::No, Some(Unsafe::Stuck)) => w.style.bad("HANGS"),
         (Holds::No, Some(Unsafe::Preempted)) => w.style.bad("PREEMPTS"),
+        (Holds::No, Some(Unsafe::Refused)) => w.style.bad("REFUSES SOME"),
         (Holds::No, _) => w.style.bad("FALLS BEHIND"),
     };
     let model = w.style.bold(&printable(&r.model));
     let engine = w.style.dim(&printable(&r.engine));
     w.line(&format!("{word}  {model} on {}  {engine}", printable(&r.gpu)));
+    if r.launch.holds == Holds::Uncertain {
+        w.wrapped(&decides(&r.launch), "  ", "  ");
+    }
     let l = &r.load;
     let rate =
         if l.per_second > 0.0 { format!(" ({} a second)", number(l.per_second)) } else { String::new() };
@@ -68,6 +72,14 @@ fn title(w: &mut Writer, r: &Rehearsal) {
         "  ",
         "  ",
     );
+}
+
+/// What an uncertain answer depends on: as expected, and where it is otherwise.
+fn decides(x: &Rehearsed) -> String {
+    let other = |a: &&Assumed| a.unsafe_by.is_some() != x.unsafe_by.is_some();
+    let all: Vec<String> =
+        x.assumed.iter().filter(other).map(|a| format!("it {} if {}", says(a.unsafe_by), a.what)).collect();
+    format!("as expected it {}; {}", says(x.unsafe_by), all.join(", and "))
 }
 
 fn number(x: f64) -> String {
@@ -231,6 +243,7 @@ const fn says(u: Option<Unsafe>) -> &'static str {
         Some(Unsafe::Stuck) => "hangs",
         Some(Unsafe::Preempted) => "preempts",
         Some(Unsafe::QueueGrows) => "falls behind",
+        Some(Unsafe::Refused) => "refuses some",
     }
 }
 
@@ -266,9 +279,15 @@ fn tiny(seconds: f64) -> String {
 fn proposal(w: &mut Writer, r: &Rehearsal, p: &Rehearsed) {
     let flags = printable(&p.flags.join(" ")).into_owned();
     w.heading(&format!("With {flags}"));
+    if let Some(advice) = &p.advice {
+        w.wrapped(&format!("triage advises: {}", printable(advice)), "  ", "    ");
+    }
     let held = match p.holds {
         Holds::Yes => "would have held",
-        Holds::Uncertain => "would have held as expected, but not under every assumption",
+        Holds::Uncertain if p.unsafe_by.is_none() => {
+            "would have held as expected, but not under every assumption"
+        }
+        Holds::Uncertain => "would not have held as expected, but under another assumption",
         Holds::No => "would not have held",
     };
     let o = &p.outcome;

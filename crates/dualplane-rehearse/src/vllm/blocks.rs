@@ -2,6 +2,7 @@
 
 use super::{NO_SEAT, Phase, Scheduler, Seat};
 use crate::pool::NULL;
+use crate::request::is_own;
 use crate::settings::Keeps;
 
 impl Scheduler<'_> {
@@ -112,12 +113,20 @@ impl Scheduler<'_> {
         else {
             return;
         };
+        let again = self.states.get(number as usize).is_none_or(|s| s.preempted > 0);
+        let unasked = !again && matches!(self.set.groups.as_slice(), [g] if g.keeps == Keeps::All);
         for (g, group) in self.set.groups.iter().enumerate() {
             let (Some(table), Some(named)) = (place.tables.get(g), place.named.get_mut(g)) else { continue };
             let full = tokens / group.block_size.max(1);
             for index in *named..full {
                 if let Some(id) = table.get(index as usize) {
                     let name = request.content(number, g as u32, index, group.block_size);
+                    if unasked && is_own(name) {
+                        // Only this request can ask for it, when it has lost its blocks. Most never do.
+                        self.stored += 1;
+                        self.pool.name_unasked(*id, name);
+                        continue;
+                    }
                     self.stored += u64::from(self.pool.find(name).is_none());
                     self.pool.name(*id, name);
                 }
@@ -157,6 +166,14 @@ impl Scheduler<'_> {
             }
         }
         quiet
+    }
+
+    /// A request that loses its blocks may ask for what they hold.
+    pub(super) fn ask_again(&mut self, number: u32) {
+        let Some(s) = self.states.get(number as usize) else { return };
+        for table in self.seats.get(s.seat as usize).iter().flat_map(|s| &s.tables) {
+            self.pool.find_all(table);
+        }
     }
 
     /// A request lets go of all it has.

@@ -7,15 +7,19 @@
 mod blocks;
 mod queue;
 mod schedule;
+pub(crate) mod sleep;
 mod update;
 
 use queue::Queue;
+use sleep::Sleepers;
 
 use crate::pool::Pool;
 use crate::request::Request;
 use crate::settings::{Policy, Settings};
 
 const NO_SEAT: u32 = u32::MAX;
+/// Of a request that is awake.
+const AWAKE: u64 = u64::MAX;
 
 /// Where a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +56,11 @@ pub(crate) struct State {
     quiet: u32,
     /// Its place among [`Seat`]s.
     seat: u32,
+    /// Who was admitted before it has a smaller one.
+    admitted: u32,
+    /// The first step of its sleep, and the one at which it wakes; [`AWAKE`] where it does not sleep.
+    asleep_from: u64,
+    wakes: u64,
     phase: Phase,
     /// Its prompt is not computed whole.
     prefills: bool,
@@ -87,8 +96,10 @@ pub struct Scheduled {
 /// A step.
 #[derive(Debug, Clone, Default)]
 pub struct Step {
-    /// Who takes part, in the engine's order.
+    /// Who takes part, in the engine's order, without those that are only counted.
     pub scheduled: Vec<Scheduled>,
+    /// Requests that take part with one token of their answers, and whose blocks stay as they are.
+    pub asleep: u32,
     /// Tokens of all.
     pub tokens: u32,
     /// Of these, tokens of requests that do more than one.
@@ -97,6 +108,20 @@ pub struct Step {
     pub context: u64,
     /// Requests that lost their blocks.
     pub preempted: u32,
+}
+
+impl Step {
+    /// Nobody takes part.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.scheduled.is_empty() && self.asleep == 0
+    }
+
+    /// How many take part.
+    #[must_use]
+    pub fn requests(&self) -> u32 {
+        (self.scheduled.len() as u32).saturating_add(self.asleep)
+    }
 }
 
 /// What a step brought to a request.
@@ -120,6 +145,11 @@ pub struct Scheduler<'a> {
     free_seats: Vec<u32>,
     pool: Pool,
     running: Vec<u32>,
+    /// Of those that run, who does not sleep, in the same order.
+    awake: Vec<u32>,
+    sleepers: Sleepers,
+    /// Requests that were admitted.
+    admitted: u32,
     waiting: Queue,
     /// Tokens of prompts that stood in the cache, and those that were looked up.
     hits: u64,
@@ -134,6 +164,7 @@ pub struct Scheduler<'a> {
     /// Block lists of a request that is looked up, kept to save their memory.
     found: Vec<Vec<u32>>,
     skipped: Vec<u32>,
+    taken: Vec<Scheduled>,
 }
 
 impl<'a> Scheduler<'a> {
@@ -151,6 +182,9 @@ impl<'a> Scheduler<'a> {
             stale: 0,
             quiet: 0,
             seat: NO_SEAT,
+            admitted: 0,
+            asleep_from: AWAKE,
+            wakes: AWAKE,
             phase: Phase::Away,
             prefills: true,
             preempted: 0,
@@ -162,6 +196,9 @@ impl<'a> Scheduler<'a> {
             free_seats: Vec::new(),
             pool: Pool::new(set.blocks.max(1), set.prefix_caching, set.unnamed_first),
             running: Vec::new(),
+            awake: Vec::new(),
+            sleepers: Sleepers::new(),
+            admitted: 0,
             waiting: Queue::new(set.policy == Policy::Priority),
             hits: 0,
             looked_up: 0,
@@ -171,6 +208,7 @@ impl<'a> Scheduler<'a> {
             waiting_tokens: 0,
             found: vec![Vec::new(); set.groups.len()],
             skipped: Vec::new(),
+            taken: Vec::new(),
             set,
         }
     }
@@ -192,18 +230,34 @@ impl<'a> Scheduler<'a> {
 
     /// The client hangs up. `true` where the request was still there.
     pub fn cancel(&mut self, number: u32) -> bool {
-        let Some(s) = self.states.get_mut(number as usize) else { return false };
+        let Some(s) = self.states.get(number as usize).copied() else { return false };
         match s.phase {
-            Phase::Running => self.running.retain(|r| *r != number),
+            Phase::Running => self.leave(number),
             Phase::Waiting | Phase::Preempted => {
                 self.waiting_tokens = self.waiting_tokens.saturating_sub(u64::from(s.tokens()));
                 self.waiting.leave();
             }
             _ => return false,
         }
-        s.phase = Phase::Cancelled;
+        if let Some(s) = self.states.get_mut(number as usize) {
+            s.phase = Phase::Cancelled;
+        }
         self.free(number);
         true
+    }
+
+    /// It runs no more.
+    fn leave(&mut self, number: u32) {
+        self.wake(number);
+        let Some(admitted) = self.states.get(number as usize).map(|s| s.admitted) else { return };
+        let states = &self.states;
+        let before = |n: &u32| states.get(*n as usize).is_some_and(|s| s.admitted < admitted);
+        for list in [&mut self.running, &mut self.awake] {
+            let place = list.partition_point(before);
+            if list.get(place) == Some(&number) {
+                list.remove(place);
+            }
+        }
     }
 
     /// Blocks that requests hold.

@@ -5,8 +5,9 @@ use super::{Brought, Phase, Scheduler, Step};
 impl Scheduler<'_> {
     /// Takes in what a step brought, and tells it.
     pub fn update(&mut self, step: &Step, mut tell: impl FnMut(Brought)) {
-        let mut stopped = false;
-        for e in &step.scheduled {
+        let mut stopped = std::mem::take(&mut self.skipped);
+        let all = self.took_part(step);
+        for e in &all {
             let longest = self.set.max_model_len;
             let Some(s) = self.states.get_mut(e.request as usize) else { continue };
             s.in_flight = s.in_flight.saturating_sub(e.tokens);
@@ -28,7 +29,7 @@ impl Scheduler<'_> {
             if s.generated >= s.output || s.tokens() >= longest {
                 s.phase = Phase::Finished;
                 if runs {
-                    stopped = true;
+                    stopped.push(e.request);
                 } else {
                     self.waiting_tokens = self.waiting_tokens.saturating_sub(u64::from(s.tokens()));
                     self.waiting.leave();
@@ -55,9 +56,11 @@ impl Scheduler<'_> {
                 tell(Brought::Last(e.request));
             }
         }
-        if stopped {
-            let states = &self.states;
-            self.running.retain(|r| states.get(*r as usize).is_some_and(|s| s.phase == Phase::Running));
+        self.sleepers.taken_in();
+        for number in stopped.drain(..) {
+            self.leave(number);
         }
+        self.skipped = stopped;
+        self.taken = all;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use dualplane_base::text::printable;
+use dualplane_base::text::markup;
 use dualplane_gate::document::{Measure, Run};
 
 use super::plot::{Plot, draw};
@@ -46,26 +46,10 @@ const PLOTS: &[Plot<'static>] = &[
     Plot { title: "Cards", lines: &[("gpu", "busy", "vram")], limit: None },
 ];
 
-/// Text as it may stand in an element or a quoted attribute.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in printable(text).chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\'' => out += "&#39;",
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// The page.
 #[must_use]
 pub fn html(m: &Measure) -> String {
-    let title = escape(&words::subject(m));
+    let title = markup(&words::subject(m));
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
@@ -76,7 +60,7 @@ pub fn html(m: &Measure) -> String {
     about.extend(m.shape.as_ref().map(|s| format!("requests: {}", s.name)));
     about.extend(m.tool.load_tool.as_ref().map(|t| format!("load by {t}")));
     about.push(format!("{} {}", m.tool.name, m.tool.version));
-    let _ = writeln!(out, "<p class=\"soft\">{}</p>", escape(&about.join(" · ")));
+    let _ = writeln!(out, "<p class=\"soft\">{}</p>", markup(&about.join(" · ")));
     if let Some(safe) = &m.safe {
         let at = safe
             .concurrency
@@ -84,7 +68,7 @@ pub fn html(m: &Measure) -> String {
             .or_else(|| safe.rate.map(|r| format!("{r} requests/s")));
         let at = at.unwrap_or_else(|| "none of those that were tried".into());
         let why = safe.bounded_by.as_ref().map_or_else(String::new, |w| format!("; the next step: {w}"));
-        let _ = writeln!(out, "<p><b>Safe load: {}</b>{}</p>", escape(&at), escape(&why));
+        let _ = writeln!(out, "<p><b>Safe load: {}</b>{}</p>", markup(&at), markup(&why));
     }
     for r in &m.runs {
         run(&mut out, m, r);
@@ -95,17 +79,17 @@ pub fn html(m: &Measure) -> String {
 
 fn run(out: &mut String, m: &Measure, run: &Run) {
     let _ =
-        writeln!(out, "<h2>{}</h2><p class=\"soft\">{}</p>", escape(&run.name), escape(&words::load(run)));
+        writeln!(out, "<h2>{}</h2><p class=\"soft\">{}</p>", markup(&run.name), markup(&words::load(run)));
     for r in run.restarts.iter().flatten() {
         let class = r.class.as_deref().unwrap_or("died");
         let code = r.exit_code.map_or_else(String::new, |c| format!(", exit {c}"));
-        let line = r.trigger.as_ref().map_or_else(String::new, |t| format!("<br><code>{}</code>", escape(t)));
-        let _ = writeln!(out, "<p class=\"died\"><b>Died: {}</b>{}{line}</p>", escape(class), escape(&code));
+        let line = r.trigger.as_ref().map_or_else(String::new, |t| format!("<br><code>{}</code>", markup(t)));
+        let _ = writeln!(out, "<p class=\"died\"><b>Died: {}</b>{}{line}</p>", markup(class), markup(&code));
     }
     table(out, ["", "start-up", "steady", "peak", "limit", "of it"], &words::six(run));
     for (name, plane) in [("host RAM", &run.host), ("VRAM", &run.vram)] {
         if let Some(d) = plane.as_ref().and_then(|p| p.drift.as_ref()) {
-            let _ = writeln!(out, "<p>{}</p>", escape(&words::drift(name, d)));
+            let _ = writeln!(out, "<p>{}</p>", markup(&words::drift(name, d)));
         }
     }
     table(out, ["", "mean", "p50", "p90", "p95", "p99", "most"], &words::latency(run));
@@ -113,7 +97,7 @@ fn run(out: &mut String, m: &Measure, run: &Run) {
     if !rows.is_empty() {
         *out += "<dl>";
         for (name, value) in rows.into_iter().filter(|(_, v)| !v.is_empty()) {
-            let _ = write!(out, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(&value));
+            let _ = write!(out, "<dt>{}</dt><dd>{}</dd>", markup(name), markup(&value));
         }
         *out += "</dl>\n";
     }
@@ -143,13 +127,13 @@ fn table<const N: usize>(out: &mut String, heads: [&str; N], rows: &[[String; N]
     }
     *out += "<div class=\"wide\"><table><tr>";
     for h in heads {
-        let _ = write!(out, "<th>{}</th>", escape(h));
+        let _ = write!(out, "<th>{}</th>", markup(h));
     }
     *out += "</tr>";
     for row in rows {
         *out += "<tr>";
         for c in row {
-            let _ = write!(out, "<td>{}</td>", escape(c));
+            let _ = write!(out, "<td>{}</td>", markup(c));
         }
         *out += "</tr>";
     }

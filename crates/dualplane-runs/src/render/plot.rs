@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
+use dualplane_base::text::markup;
 use dualplane_base::units::Bytes;
 use dualplane_gate::document::{Line, Series};
-
-use super::html::escape;
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 170.0;
@@ -40,8 +39,8 @@ pub(super) fn draw(series: &Series, plot: &Plot<'_>) -> Option<String> {
     let y = |v: f64| TOP + (1.0 - (v / top).clamp(0.0, 1.0)) * (HEIGHT - TOP - BOTTOM);
     let mut out = format!(
         "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
-        escape(plot.title),
-        escape(plot.title)
+        markup(plot.title),
+        markup(plot.title)
     );
     for i in 0..=4 {
         let v = top * f64::from(i) / 4.0;
@@ -85,7 +84,7 @@ pub(super) fn draw(series: &Series, plot: &Plot<'_>) -> Option<String> {
         let _ = write!(
             out,
             "<span><i style=\"background:var(--{colour})\"></i>{} (most {})</span>",
-            escape(label),
+            markup(label),
             value(last, unit)
         );
     }

@@ -106,6 +106,7 @@ Examples:
   dualplane rehearse qwen3-14b --gpu H100-80GB --traffic chat --rate 40
   dualplane rehearse --gpu L40S --shape shape.toml --with '--max-num-seqs 96' -- vllm serve Qwen/Qwen3-8B
   dualplane rehearse --gpu H100-80GB --trace requests.jsonl --step-time-from vllm.log -- vllm serve Qwen/Qwen3-8B
+  dualplane rehearse --gpu L40S --incident bundle.tar.gz    would the fix have held?
   dualplane rehearse --gpu L40S --incident bundle.tar.gz --with '--max-num-seqs 96'    would 96 sequences have held?";
 
 pub(super) const LINT: &str = "\
@@ -139,6 +140,7 @@ Examples:
   dualplane resources deploy/llm -n serving --prometheus http://prometheus.monitoring:9090
   dualplane resources deploy/llm -n serving --prometheus http://HOST:9090 --since 7d -o yaml
   dualplane resources incident.tar.zst -o json
+  dualplane resources measure.json -c server -o patch
   dualplane resources deploy/llm -n serving --prometheus http://HOST:9090 -o keda --max 8";
 
 pub(super) const PROFILE: &str = "\
@@ -167,6 +169,9 @@ Examples:
 pub(super) const TUNE: &str = "\
 Examples:
   dualplane tune report.json
+  dualplane tune --live http://10.0.0.7:8000 --seconds 60
+  dualplane tune report.json -o json > move.json    then: dualplane apply move.json --to deploy/llm -n serving
+  dualplane tune --run --log tune.json --target http://localhost:8000 -- vllm serve Qwen/Qwen3-8B --max-num-seqs 8
   dualplane tune --run --log tune.json --measure ./measure.sh -- vllm serve Qwen/Qwen3-8B --max-num-seqs 8
   dualplane tune --log tune.json    what a search did so far";
 

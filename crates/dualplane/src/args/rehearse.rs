@@ -67,7 +67,7 @@ pub(crate) enum RehearseFormat {
     Svg,
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+pub(super) fn positive(text: &str) -> Result<f64, String> {
     let n = text.parse::<f64>().map_err(|e| e.to_string())?;
     if n.is_finite() && n > 0.0 { Ok(n) } else { Err("it must be above 0".into()) }
 }

@@ -7,8 +7,8 @@ use super::rules::namespace;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResourcesArgs {
-    /// Bundles of the agent, or files with answers of Prometheus; with --prometheus a workload: deploy/NAME, sts/NAME,
-    /// pod/NAME
+    /// Bundles of the agent, reports of `measure` (-o json), or files with answers of Prometheus; with --prometheus a
+    /// workload: deploy/NAME, sts/NAME, pod/NAME
     #[arg(value_name = "TARGET", required = true)]
     pub(crate) targets: Vec<String>,
     /// Prometheus that has the memory of the workload over time, for example http://HOST:9090 (token in the file that
@@ -26,11 +26,11 @@ pub(crate) struct ResourcesArgs {
     #[cfg(feature = "live")]
     #[arg(long, value_name = "TIME", default_value = "14d", value_parser = span)]
     pub(crate) since: u64,
-    /// With -o keda: replicas, at least
+    /// With -o keda or hpa: replicas, at least
     #[cfg(feature = "live")]
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) min: u32,
-    /// With -o keda: replicas, at most: as many as nodes have cards and host RAM for
+    /// With -o keda or hpa: replicas, at most: as many as nodes have cards and host RAM for
     #[cfg(feature = "live")]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) max: Option<u32>,
@@ -61,6 +61,9 @@ pub(crate) enum ResourcesFormat {
     /// A ScaledObject of KEDA, which scales a workload on both planes
     #[cfg(feature = "live")]
     Keda,
+    /// A HorizontalPodAutoscaler on the same measures, for clusters with an adapter of Prometheus
+    #[cfg(feature = "live")]
+    Hpa,
 }
 
 /// A time as Prometheus writes it, in seconds.

@@ -9,14 +9,35 @@ use super::Colour;
 #[derive(Debug, clap::Args)]
 pub(crate) struct TuneArgs {
     /// Report of `measure`: which branch holds, and which lever to move
-    #[arg(value_name = "REPORT", required_unless_present_any = ["run", "log"], conflicts_with = "run")]
+    #[arg(value_name = "REPORT", required_unless_present_any = ["run", "log", "live"], conflicts_with = "run")]
     pub(crate) report: Option<PathBuf>,
+    /// A server that runs, or its page of metrics: what holds there now, without sending it anything
+    #[arg(long, value_name = "URL", conflicts_with_all = ["report", "run", "log"])]
+    pub(crate) live: Option<String>,
+    /// With --live: a process of the server on this machine, whose RAM, processors and cards are read as well
+    #[arg(long, value_name = "PID", requires = "live")]
+    pub(crate) pid: Option<u32>,
+    /// With --live: how many seconds are watched
+    #[arg(long, value_name = "N", default_value_t = 30, requires = "live", value_parser = clap::value_parser!(u32).range(2..=86_400))]
+    pub(crate) seconds: u32,
     /// The engine whose settings are moved [default: the report's, or that of the command line]
     #[arg(long, value_name = "NAME")]
     pub(crate) engine: Option<String>,
     /// Move levers one after another: measure, keep or go back, until nothing brings more
-    #[arg(long, requires_all = ["measure", "log", "command"])]
+    #[arg(long, requires_all = ["log", "command"])]
     pub(crate) run: bool,
+    /// With --run: where the server answers when it is started; `dualplane measure` sends it requests
+    #[arg(long, value_name = "URL", requires = "run", conflicts_with = "measure")]
+    pub(crate) target: Option<String>,
+    /// With --target: flags of `dualplane measure` for a step
+    #[arg(
+        long,
+        value_name = "FLAGS",
+        requires = "target",
+        allow_hyphen_values = true,
+        default_value = "--traffic chat --concurrency 32 --duration 60s"
+    )]
+    pub(crate) load: String,
     /// What measures a step, a line for the shell: it starts $SERVER, sends requests, and writes a report of `measure` to
     /// standard output
     #[arg(long, value_name = "LINE", requires = "run")]
@@ -24,6 +45,18 @@ pub(crate) struct TuneArgs {
     /// Each step is written to this file; where it is there, the search goes on. Without --run it is shown
     #[arg(long, value_name = "FILE", conflicts_with = "report")]
     pub(crate) log: Option<PathBuf>,
+    /// The card that moves are planned and rehearsed for [default: the report's]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) gpu: Option<String>,
+    /// Rehearse a move with these requests (dualplane.shape/v1, see `dualplane profile`)
+    #[arg(long, value_name = "FILE", conflicts_with = "traffic")]
+    pub(crate) shape: Option<PathBuf>,
+    /// Rehearse a move with requests of this kind: chat, code, rag, long, batch or agents
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) traffic: Option<String>,
+    /// Requests a second of the rehearsal [default: the report's]
+    #[arg(long, value_name = "N", value_parser = super::rehearse::positive)]
+    pub(crate) rate: Option<f64>,
     /// Moves, at most
     #[arg(long, value_name = "N", default_value_t = 8, requires = "run", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) steps: u16,

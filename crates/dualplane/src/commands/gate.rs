@@ -25,6 +25,7 @@ pub(super) fn run(args: &GateArgs) -> Result<Code, Failure> {
     let policy = read_policy(policy)?;
     let candidate = reports(&args.candidate)?;
     let baseline = reports(&args.baseline)?;
+    once(&candidate, &baseline)?;
     let gate = judge(&policy, &candidate, &baseline, args.seed)
         .map_err(|e| Failure::Flag { flag: "gate", why: e.to_string() })?;
     output::write(&written(&gate, args)?)?;
@@ -36,7 +37,7 @@ fn written(gate: &Gate, args: &GateArgs) -> Result<String, Failure> {
         GateFormat::Text => report::text(gate, output::style(args.color, false)),
         GateFormat::Json => pretty(&report::json(gate))?,
         GateFormat::Markdown => report::markdown(gate),
-        GateFormat::Junit => report::junit(gate),
+        GateFormat::Junit => report::junit(gate, jiff::Timestamp::now()),
         GateFormat::Sarif => {
             let value = report::sarif(gate, env!("CARGO_PKG_VERSION"));
             escape_controls(&pretty(&value)?)
@@ -101,6 +102,22 @@ pub(super) fn reports(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
     files.iter().map(|path| one(path)).collect()
 }
 
+/// A report that counts twice looks like more runs than were measured, and one on both sides differs from nothing.
+fn once(candidate: &[Named], baseline: &[Named]) -> Result<(), Failure> {
+    let mut seen = std::collections::HashMap::new();
+    let sides =
+        candidate.iter().map(|n| (n, "--candidate")).chain(baseline.iter().map(|n| (n, "--baseline")));
+    for (report, side) in sides {
+        let path = std::fs::canonicalize(&report.file).unwrap_or_else(|_| report.file.clone().into());
+        if let Some(before) = seen.insert(path, side) {
+            let what =
+                if before == side { "is given twice".to_owned() } else { format!("is in {before} too") };
+            return Err(Failure::Flag { flag: side, why: format!("{} {what}", report.file) });
+        }
+    }
+    Ok(())
+}
+
 /// A report.
 pub(super) fn one(path: &Path) -> Result<Named, Failure> {
     let measure = document::read(&small(path)?).map_err(|e| Failure::NotRead {
@@ -115,7 +132,10 @@ fn small(path: &Path) -> Result<String, Failure> {
     let unreadable = |source| Failure::Unreadable { path: path.into(), source };
     let about = std::fs::metadata(path).map_err(unreadable)?;
     if !about.is_file() {
-        return Err(Failure::NotAFile { path: path.into(), what: "something else" });
+        // Reading anything else could wait for ever.
+        let what = if about.is_dir() { "a directory" } else { "no regular file" };
+        let hint = "name a file, in which its content is";
+        return Err(Failure::NotRead { path: path.into(), why: format!("it is {what}"), hint });
     }
     if about.len() > MAX_FILE {
         let why = format!("it is larger than {} MiB", MAX_FILE >> 20);

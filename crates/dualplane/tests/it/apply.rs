@@ -284,6 +284,28 @@ fn a_flag_is_set_in_the_arguments_that_are_there() {
     assert_eq!(now(), args);
 }
 
+/// `tune` names a move of the server that was measured; its Deployment gets it, and gives it back.
+#[test]
+fn the_next_move_of_tune_is_carried_out() {
+    let fake = Fake::new(Mood::Good);
+    let args = json!(["serve", "example/chat-8b", "--max-num-seqs", "2"]);
+    fake.state.lock().unwrap().object["spec"]["template"]["spec"]["containers"] = json!([{"name": "server", "image": "x",
+        "command": ["vllm"], "args": args, "resources": {"limits": {"memory": "1Gi"}}}]);
+    let report = crate::harness::root().join("testdata/measure/few-at-a-time.json");
+    let o = fake.run(&["tune", report.to_str().unwrap(), "-o", "json"]);
+    std::fs::write(fake.home.path().join("move.json"), &o.stdout).unwrap();
+    let now = || {
+        fake.state.lock().unwrap().object.pointer("/spec/template/spec/containers/0/args").cloned().unwrap()
+    };
+    let o = fake.run(&["apply", "move.json", "--yes"]);
+    assert!(code(&o) == 2 && stderr(&o).contains("--to deploy/NAME"), "{} {}", code(&o), stderr(&o));
+    let o = fake.run(&["apply", "move.json", "--to", "deploy/llm", "--yes"]);
+    assert_eq!((code(&o), fake.writes()), (0, 1), "{}", stderr(&o));
+    assert_eq!(now(), json!(["serve", "example/chat-8b", "--max-num-seqs", "32"]));
+    let o = fake.run(&["rollback", "--last", "--yes"]);
+    assert_eq!((code(&o), now()), (0, args), "{}", stderr(&o));
+}
+
 const TEXT: &str = "/data/serve.yaml";
 
 /// A server that takes its settings from a file of the ConfigMap.

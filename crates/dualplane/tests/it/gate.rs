@@ -132,3 +132,61 @@ fn one_report_names_a_branch_and_a_move() {
     );
     assert_eq!(v["proposal"]["flag"], "--max-num-seqs");
 }
+
+/// A move of a model and a card that are known is planned and rehearsed; what is not known is said.
+#[test]
+fn a_move_is_planned_and_rehearsed() {
+    let o = run(&["tune", &at("few-at-a-time.json"), "-o", "json"]);
+    let v: Value = serde_json::from_str(&stdout(&o)).unwrap();
+    assert!(v["proposal"]["computed"][0].as_str().unwrap().starts_with("not planned: "), "{v:#}");
+    let text = std::fs::read_to_string(at("few-at-a-time.json")).unwrap();
+    let d = dir(&[("known.json", text.replace("example/chat-8b", "Qwen/Qwen3-8B").as_bytes())]);
+    let path = d.path().join("known.json").to_string_lossy().into_owned();
+    let o = run(&["tune", &path, "--traffic", "chat", "--rate", "2", "-o", "json"]);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let v: Value = serde_json::from_str(&stdout(&o)).unwrap();
+    follows(&v, "tune");
+    let computed = &v["proposal"]["computed"];
+    assert!(computed[0].as_str().unwrap().starts_with("plan: a KV cache of "), "{computed:#}");
+    assert!(computed[1].as_str().unwrap().starts_with("rehearsed: the KV cache at most "), "{computed:#}");
+    assert_eq!(
+        (v["proposal"]["engine"].as_str(), &v["proposal"]["names"][0]),
+        (Some("vllm"), &"--max-num-seqs".into())
+    );
+}
+
+#[test]
+fn how_a_step_is_measured_must_be_said() {
+    let d = dir(&[]);
+    let log = d.path().join("t.json").to_string_lossy().into_owned();
+    let of = |more: &[&str]| {
+        run(&[&["tune", "--run", "--log", &log], more, &["--", "vllm", "serve", "m"]].concat())
+    };
+    for (more, says) in [
+        (&[][..], "--target URL, or --measure LINE"),
+        (&["--target", "http://127.0.0.1:9", "--load", "--trafic chat"], "see above"),
+        (&["--target", "http://x", "--measure", "true"], "cannot be used with"),
+    ] {
+        let o = of(more);
+        assert!(code(&o) == 2 && stderr(&o).contains(says), "{more:?}: {} {}", code(&o), stderr(&o));
+    }
+}
+
+/// A report that counts twice would be more runs than were measured, or differ from nothing.
+#[test]
+fn a_report_counts_once() {
+    let (policy, clean, base) = (at("gate.toml"), at("clean.json"), at("baseline.json"));
+    let again = root().join("testdata/../testdata/measure/clean.json").to_string_lossy().into_owned();
+    for (candidate, baseline, says) in [
+        (vec![clean.as_str(), again.as_str()], base.as_str(), "is given twice"),
+        (vec![clean.as_str()], again.as_str(), "is in --candidate too"),
+    ] {
+        let args =
+            [&["gate", "--policy", &policy, "--baseline", baseline, "--candidate"][..], &candidate].concat();
+        let o = run(&args);
+        assert!(code(&o) == 2 && stderr(&o).contains(says), "{} {}", code(&o), stderr(&o));
+    }
+    let folder = at("");
+    let o = run(&["gate", "--policy", &folder, "--candidate", &clean]);
+    assert!(code(&o) == 3 && stderr(&o).contains("it is a directory"), "{}", stderr(&o));
+}

@@ -30,6 +30,7 @@ mod know;
 mod large;
 mod layers;
 mod lint;
+mod lint_hook;
 mod live;
 mod map;
 #[cfg(feature = "live")]
@@ -51,6 +52,7 @@ mod profile;
 mod proofs;
 mod real_oom;
 mod recorded;
+mod recorded_load;
 mod rehearse;
 mod releases;
 mod resources;

@@ -111,6 +111,58 @@ fn the_requests_before_a_death_are_those_of_its_log() {
     assert!(stderr(&o).contains("--shape FILE"), "{}", stderr(&o));
 }
 
+/// What triage computes is rehearsed without being asked for.
+#[test]
+fn the_fix_of_an_incident_is_rehearsed_by_itself() {
+    let incident = root().join("testdata/incidents/live-matrix-kv");
+    let load = ["--traffic", "chat", "--rate", "1", "--seconds", "30", "--no-search", "-o", "json"];
+    let v =
+        json_of(&run(
+            &[&["rehearse", "--gpu", "L40S", "--incident", incident.to_str().unwrap()], &load[..]].concat()
+        ));
+    let fix = &v["proposals"][0];
+    assert_eq!(fix["flags"], serde_json::json!(["--max-model-len", "47584"]), "{v:#}");
+    assert!(fix["advice"].as_str().unwrap().starts_with("Set --max-model-len 47584"), "{fix:#}");
+    // A fix that no flag makes is named.
+    let missing = v["missing"].to_string();
+    assert!(missing.contains("it is not rehearsed: Or find 10.19 GiB more VRAM"), "{missing}");
+}
+
+/// One headline says all: requests that never fit are no load that holds, and what the assumptions decide is uncertain.
+#[test]
+fn the_headline_is_honest() {
+    let lines = "{\"at\": 0, \"input\": 500, \"output\": 10}\n{\"at\": 1, \"input\": 9000, \"output\": 10}\n";
+    let d = dir(&[("t.jsonl", lines.as_bytes())]);
+    let path = d.path().join("t.jsonl").to_string_lossy().into_owned();
+    let of = |more: &[&str]| {
+        let args = ["rehearse", "--gpu", "H100-80GB", "--trace", &path, "--no-search", "--exit-code"];
+        let line =
+            ["--", "vllm", "serve", "Qwen/Qwen3-8B", "--max-model-len", "8192", "--max-num-seqs", "64"];
+        run(&[&args[..], more, &line].concat())
+    };
+    let o = of(&[]);
+    assert!(stdout(&o).starts_with("REFUSES SOME  ") && code(&o) == 32, "{} {}", code(&o), stdout(&o));
+    // What a step costs decides from when on the queue grows; near there, a tenth more or less decides.
+    let lines: String = (0..400)
+        .map(|i| format!("{{\"at\": {}, \"input\": 100, \"output\": 100}}\n", f64::from(i) * 0.2))
+        .collect();
+    std::fs::write(&path, lines).unwrap();
+    for (base, word, exit, why) in [
+        ("0.055", "HOLDS", 0, ""),
+        ("0.06", "UNCERTAIN", 10, "as expected it holds; it falls behind if steps take 1.10 times as long"),
+        ("0.075", "UNCERTAIN", 10, "as expected it falls behind; it holds if steps take 0.91 times as long"),
+        ("0.1", "FALLS BEHIND", 32, ""),
+    ] {
+        let o = of(&["--step-time", &format!("base={base},request=0.001")]);
+        let text = stdout(&o);
+        assert!(
+            text.starts_with(word) && text.contains(why) && code(&o) == exit,
+            "{base} {} {text}",
+            code(&o)
+        );
+    }
+}
+
 #[test]
 fn what_cannot_be_rehearsed_says_why() {
     let says = |args: &[&str], exit: i32, what: &str| {

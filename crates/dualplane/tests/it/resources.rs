@@ -104,6 +104,12 @@ fn weeks_of_a_real_prometheus_size_a_workload_and_no_neighbour() {
     let answer = server.number(host["query"].as_str().unwrap(), now);
     let threshold: f64 = host["threshold"].as_str().unwrap().parse().unwrap();
     assert!(answer >= 0.0 && answer < threshold, "{answer} of {threshold}");
+    // An HPA's comments hold the same queries.
+    let hpa = asked(&["-o", "hpa", "--max", "8"]);
+    assert!(
+        hpa.contains(&format!("#   llm_host_ram_above_steady: {}\n", host["query"].as_str().unwrap())),
+        "{hpa}"
+    );
     let none = run(&["resources", "deploy/other", "-n", "serving", "--prometheus", &url]);
     assert_eq!((code(&none), stderr(&none).contains("no memory of a container over time")), (4, true));
 }
@@ -135,6 +141,28 @@ fn saved_answers_are_read_and_a_peak_at_the_limit_is_only_a_next_try() {
     let text = stdout(&run(&["resources", path]));
     assert!(text.contains("24Gi at least") && text.contains("working set"), "{text}");
     assert!(!text.contains('\u{1b}'), "{text:?}");
+}
+
+/// One that was really measured, on a vLLM that served from RAM.
+#[test]
+fn a_report_of_a_real_run_sizes_its_container() {
+    let path = crate::harness::root().join("testdata/measure/vllm-cpu.json");
+    let of = |more: &[&str]| run(&[&["resources", path.to_str().unwrap()][..], more].concat());
+    let v: Value = serde_json::from_str(&stdout(&of(&["-o", "json"]))).unwrap();
+    follows(&v, "resources");
+    let c = &v["containers"][0];
+    assert_eq!(
+        (&c["namespace"], &c["pod"], &c["without_page_cache"]),
+        (&json!("e2e-record"), &json!("llm-0"), &json!(true))
+    );
+    let bytes = |v: &Value| v.as_f64().unwrap_or_else(|| panic!("{c}"));
+    let (peak, set) = (bytes(&c["ram"]["peak_bytes"]), bytes(&c["set"]["memory_bytes"]));
+    assert!(set >= peak * 1.15 && set < peak * 1.4 && set < bytes(&c["now"]["limit_bytes"]), "{c}");
+    let text = stdout(&of(&[])).split_whitespace().collect::<Vec<_>>().join(" ");
+    // A minute tells nothing of hours.
+    assert!(text.contains("no run saw the server start") && !text.contains("an hour"), "{text}");
+    let patch: Value = serde_json::from_str(&stdout(&of(&["-o", "patch"]))).unwrap();
+    assert_eq!(patch["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"], "3328Mi");
 }
 
 /// A report of `measure`, of ten minutes under a load that is known.
@@ -214,6 +242,7 @@ fn what_cannot_be_sized_is_answered_with_what_to_do() {
         (&["resources", "deploy/llm", "--prometheus", store, "-n", "a\"b"], 2, "namespace"),
         (&["resources", "deploy/llm", "--prometheus", store, "--since", "5m"], 2, "from 10m to 366d"),
         (&["resources", "deploy/llm", "-o", "keda"], 2, "give the URL of the Prometheus"),
+        (&["resources", "deploy/llm", "-o", "hpa", "--prometheus", store], 3, "cannot reach"),
     ] {
         let o = run(args);
         assert_eq!(code(&o), rc, "{args:?}: {}", stderr(&o));

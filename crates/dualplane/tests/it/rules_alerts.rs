@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{code, root, run, stderr, stdout};
+use crate::recorded_load::{Recorded, notation};
 use crate::schema::follows;
 
 const ENGINES: [&str; 7] = ["vllm", "sglang", "tgi", "tensorrt-llm", "triton", "llama.cpp", "ray"];
@@ -106,6 +107,44 @@ fn a_healthy_day_fires_nothing() {
     let rules = printed(&["--enable", "gpu-busy", "--without-dashboards"]);
     std::fs::write(dir.path().join("rules.yaml"), rules).unwrap();
     std::fs::copy(root().join("testdata/alerts/healthy-day.yaml"), dir.path().join("day.yaml")).unwrap();
+    promtool(dir.path(), &["test", "rules", "day.yaml"]);
+}
+
+/// A day that is made of a stretch of real load: its servers were well, and nothing fires. What they load at the start is in it once.
+#[test]
+fn a_day_of_real_load_fires_nothing() {
+    if !has_promtool() {
+        return;
+    }
+    let recorded = Recorded::read();
+    let nth = 60 / recorded.step;
+    let series: Vec<Value> = recorded
+        .hours(1440, nth)
+        .into_iter()
+        .map(|(name, all)| json!({"series": name, "values": notation(&all)}))
+        .collect();
+    let none = |expr: &str| json!({"expr": expr, "eval_time": "1d", "exp_samples": []});
+    let test = json!({
+        "rule_files": ["rules.yaml"],
+        "evaluation_interval": "2m",
+        "group_eval_order": ["dualplane-records", "dualplane-alerts"],
+        "tests": [{
+            "name": "a day of real load",
+            "interval": "1m",
+            "input_series": series,
+            "promql_expr_test": [
+                none(r#"count by (alertname, pod) (count_over_time(ALERTS{alertstate="firing"}[1d]))"#),
+                // And the rules did look.
+                none(r"count(dualplane:host_memory_usage:ratio) < 2 or count(dualplane:kv_cache_usage:ratio) < 2"),
+                none(r"count(dualplane:requests_arrived:rate15m > 0) < 2 or absent(dualplane:requests_arrived:rate15m)"),
+                none(r"absent(dualplane:ready:bool) or absent(dualplane:restarts:total)"),
+            ],
+        }],
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let rules = printed(&["--enable", "gpu-busy", "--without-dashboards"]);
+    std::fs::write(dir.path().join("rules.yaml"), rules).unwrap();
+    std::fs::write(dir.path().join("day.yaml"), test.to_string()).unwrap();
     promtool(dir.path(), &["test", "rules", "day.yaml"]);
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::bar::shares;
 use super::{amount, engine, times, word};
 use crate::{Answer, Plane, Quantity, Term, Verdict};
-use dualplane_base::text::printable;
+use dualplane_base::text::markup;
 use dualplane_base::units::{Bytes, GIB, thousands};
 
 const WIDTH: f64 = 960.0;
@@ -31,7 +31,7 @@ impl Canvas {
             self.out,
             "<text x=\"{x:.0}\" y=\"{:.0}\" font-size=\"{size}\" fill=\"{colour}\">{}</text>",
             self.y,
-            escape(text)
+            markup(text)
         );
     }
 
@@ -168,9 +168,4 @@ pub fn plan_svg(a: &Answer) -> String {
          <g font-family=\"DejaVu Sans,Helvetica,Arial,sans-serif\">\n{}</g>\n</svg>\n",
         c.out
     )
-}
-
-/// Text of an element: markup escaped, controls made visible.
-fn escape(text: &str) -> String {
-    printable(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use dualplane_base::text::{counted, printable};
 use dualplane_lint::read::Documents;
@@ -15,6 +16,8 @@ use crate::{files, output};
 
 /// A larger file is not rewritten.
 const MAX_FILE: u64 = 64 << 20;
+/// For the shortest patch of one file.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Lines around a change.
 const CONTEXT: usize = 3;
 
@@ -68,31 +71,37 @@ fn replace(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// A file's text with the edits of its documents, and how many were made.
 fn fixed(text: &str, documents: &BTreeMap<u64, Vec<Edit>>) -> (String, usize) {
-    let mut out = text.to_owned();
-    let mut made = 0;
-    // From the end, so that places before it stay.
-    let all: Vec<_> = Documents::new(text.as_bytes()).flatten().collect();
-    for document in all.iter().rev() {
+    let mut out = String::with_capacity(text.len());
+    let (mut made, mut from) = (0, 0);
+    // Where each line begins: a file may have as many documents as lines.
+    let begins: Vec<usize> = std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect();
+    for document in Documents::new(text.as_bytes()).flatten() {
         let Some(edits) = documents.get(&document.number).filter(|_| !document.text.is_empty()) else {
             continue;
         };
         let line = usize::try_from(document.line).unwrap_or(usize::MAX);
-        let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+        let Some(start) = begins.get(line.saturating_sub(1)).copied() else { continue };
         let end = start + document.text.len();
-        if text.get(start..end) != Some(document.text.as_str()) {
+        let (Some(before), true) =
+            (text.get(from..start), text.get(start..end) == Some(document.text.as_str()))
+        else {
             continue;
-        }
+        };
         let patched = fix(&document.text, edits);
         made += patched.done.len();
-        out.replace_range(start..end, &patched.text);
+        out.push_str(before);
+        out.push_str(&patched.text);
+        from = end;
     }
+    out.push_str(text.get(from..).unwrap_or_default());
     (out, made)
 }
 
 /// A unified diff, which `patch` and `git apply` take.
 fn patch(file: &str, before: &str, after: &str) -> String {
     let name = printable(file.trim_start_matches('/'));
-    let diff = TextDiff::from_lines(before, after);
+    // Of a large file with many changes, any patch that is right is better than the shortest one minutes later.
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
     let (old, new) = (format!("a/{name}"), format!("b/{name}"));
     let text = diff.unified_diff().context_radius(CONTEXT).header(&old, &new).to_string();
     text.split_inclusive('\n')

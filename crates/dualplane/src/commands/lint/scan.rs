@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
@@ -53,15 +54,16 @@ pub(super) fn scan(
     let (to_workers, work) = sync_channel::<(u64, Vec<Work>)>(threads);
     let (to_merge, given) = sync_channel::<(u64, Given)>(threads * 4);
     let work = Mutex::new(work);
+    let kept = AtomicUsize::new(0);
     let mut report = std::thread::scope(|scope| {
         for _ in 0..threads {
             let to_merge = to_merge.clone();
-            let work = &work;
-            scope.spawn(move || worker(work, &to_merge, linter));
+            let (work, kept) = (&work, &kept);
+            scope.spawn(move || worker(work, &to_merge, &Looking { linter, kept }));
         }
         drop(to_merge);
-        let held = &held;
-        let merged = scope.spawn(move || merge(&given, held));
+        let (held, kept) = (&held, &kept);
+        let merged = scope.spawn(move || merge(&given, held, kept));
         let files = walked.files.len();
         feed(&walked.files, to_workers);
         let mut report = merged.join().unwrap_or_default();
@@ -177,19 +179,33 @@ fn json_items(reader: impl BufRead, name: &str, feeder: &mut Feeder) {
     }
 }
 
-fn worker(work: &Mutex<Receiver<(u64, Vec<Work>)>>, to: &SyncSender<(u64, Given)>, linter: &Linter) {
+/// What threads look with.
+struct Looking<'a> {
+    linter: &'a Linter,
+    /// Findings that are in the report already.
+    kept: &'a AtomicUsize,
+}
+
+impl Looking<'_> {
+    /// Whether a finding may still come into the report. The count only grows, so that what is refused here is refused there.
+    fn wants(&self, f: &Finding) -> bool {
+        self.kept.load(Ordering::Relaxed) < most(f.severity)
+    }
+}
+
+fn worker(work: &Mutex<Receiver<(u64, Vec<Work>)>>, to: &SyncSender<(u64, Given)>, looking: &Looking<'_>) {
     loop {
         let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((number, batch)) = next else { return };
         let mut given = Given::default();
         for one in batch {
             match one {
-                Work::Text(file, document) => text(&file, &document, linter, &mut given),
+                Work::Text(file, document) => text(&file, &document, looking, &mut given),
                 Work::Unread(unread) => given.unread.push(unread),
                 Work::Value(source, pointer, value) => {
                     let mut object = Object::new(value, source);
                     object.pointer = pointer;
-                    look(&object, linter, &mut given);
+                    look(&object, looking.linter, &mut given);
                 }
             }
         }
@@ -199,7 +215,7 @@ fn worker(work: &Mutex<Receiver<(u64, Vec<Work>)>>, to: &SyncSender<(u64, Given)
     }
 }
 
-fn text(file: &str, document: &Document, linter: &Linter, given: &mut Given) {
+fn text(file: &str, document: &Document, looking: &Looking<'_>, given: &mut Given) {
     let mut unread = |line, why: String| {
         given.unread.push(Unread { file: file.to_owned(), document: document.number, line, why });
     };
@@ -215,13 +231,14 @@ fn text(file: &str, document: &Document, linter: &Linter, given: &mut Given) {
     }
     let from = given.outcomes.len();
     for object in &parsed.objects {
-        look(object, linter, given);
+        look(object, looking.linter, given);
     }
-    // The lines are looked up where something was found.
+    // The lines are looked up where something was found that will be told.
     let found = given.outcomes.get_mut(from..).unwrap_or_default();
-    if found.iter().any(|o| !o.findings.is_empty()) {
+    let mut told = found.iter_mut().flat_map(|o| &mut o.findings).filter(|f| looking.wants(f)).peekable();
+    if told.peek().is_some() {
         let locator = Locator::new(&document.text);
-        for f in found.iter_mut().flat_map(|o| &mut o.findings) {
+        for f in told {
             f.at = locator.spot(&f.pointer).map_or(f.at, |s| document.line + s.line.saturating_sub(1));
         }
     }
@@ -245,7 +262,11 @@ fn look(object: &Object, linter: &Linter, given: &mut Given) {
     }
 }
 
-fn merge(from: &Receiver<(u64, Given)>, held: &(impl Fn(&Finding) -> bool + Sync)) -> Report {
+fn merge(
+    from: &Receiver<(u64, Given)>,
+    held: &(impl Fn(&Finding) -> bool + Sync),
+    kept: &AtomicUsize,
+) -> Report {
     let mut report = Report::default();
     let mut waiting = BTreeMap::new();
     let mut next = 0;
@@ -271,6 +292,7 @@ fn merge(from: &Receiver<(u64, Given)>, held: &(impl Fn(&Finding) -> bool + Sync
             for outcome in given.outcomes {
                 add(&mut report, outcome, held);
             }
+            kept.store(report.findings.len(), Ordering::Relaxed);
         }
     }
     report
@@ -287,6 +309,14 @@ pub(super) fn not_known(report: &mut Report, names: Vec<String>) {
     }
 }
 
+/// Findings among which one of this severity is kept: an error has a place of its own behind any number of notes.
+const fn most(severity: Severity) -> usize {
+    match severity {
+        Severity::Error => 2 * MAX_FINDINGS,
+        _ => MAX_FINDINGS,
+    }
+}
+
 pub(super) fn add(report: &mut Report, outcome: Outcome, held: &(impl Fn(&Finding) -> bool + Sync)) {
     report.suppressed += outcome.suppressed;
     for f in outcome.findings {
@@ -296,9 +326,7 @@ pub(super) fn add(report: &mut Report, outcome: Outcome, held: &(impl Fn(&Findin
         }
         report.worst = report.worst.max(Some(f.severity));
         *report.all.entry(f.severity).or_default() += 1;
-        // An error has a place of its own behind any number of notes.
-        let most = if f.severity == Severity::Error { 2 * MAX_FINDINGS } else { MAX_FINDINGS };
-        if report.findings.len() < most {
+        if report.findings.len() < most(f.severity) {
             report.findings.push(f);
         } else {
             report.more += 1;

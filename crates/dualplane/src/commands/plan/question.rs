@@ -36,6 +36,13 @@ struct Found {
     log: Option<StartLog>,
 }
 
+impl Question {
+    /// The same with another launch.
+    pub(crate) fn with(&self, line: CommandLine) -> Self {
+        Self { line, named: self.named.clone(), placed: self.placed.clone(), log: None }
+    }
+}
+
 impl Question<Option<Placed>> {
     pub(crate) fn without_card(args: &LaunchArgs) -> Result<Self, Failure> {
         Self::ask(args, None, false)

@@ -52,15 +52,33 @@ const REPLACED: &[(&str, Copy)] = &[
 pub(super) fn replace(line: &mut CommandLine, with: &[String]) -> Result<(), Failure> {
     let other = cli::alone(line.model.as_deref().or(Some("m")), with)?;
     for word in with.iter().filter(|w| w.starts_with('-')) {
-        let name = name(word);
-        let Some((_, copy)) = REPLACED.iter().find(|(flag, _)| *flag == name) else {
-            let known: Vec<&str> = REPLACED.iter().map(|(f, _)| *f).collect();
-            let why = format!("{word} cannot be replaced in a rehearsal; these can: {}", known.join(" "));
-            return Err(Failure::Flag { flag: "--with", why });
-        };
-        copy(&mut line.launch, &other.launch);
+        copy_of(word)?(&mut line.launch, &other.launch);
     }
     Ok(())
+}
+
+/// The launch without these flags: the engine's defaults count.
+pub(super) fn take_out(line: &mut CommandLine, without: &[String]) -> Result<(), Failure> {
+    let plain = CommandLine::of(line.launch.engine);
+    for word in without {
+        copy_of(word)?(&mut line.launch, &plain.launch);
+    }
+    Ok(())
+}
+
+/// Whether a rehearsal heeds this flag.
+pub(super) fn is_replaced(word: &str) -> bool {
+    copy_of(word).is_ok()
+}
+
+fn copy_of(word: &str) -> Result<Copy, Failure> {
+    let name = name(word);
+    if let Some((_, copy)) = REPLACED.iter().find(|(flag, _)| *flag == name) {
+        return Ok(*copy);
+    }
+    let known: Vec<&str> = REPLACED.iter().map(|(f, _)| *f).collect();
+    let why = format!("{word} cannot be replaced in a rehearsal; these can: {}", known.join(" "));
+    Err(Failure::Flag { flag: "--with", why })
 }
 
 /// Underscores, dashes and `=value` make no difference; `--no-x` and `--x` are one flag.

@@ -2,13 +2,30 @@
 
 use std::path::{Path, PathBuf};
 
+use dualplane_core::change::Change;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_profile::{Options, Profiler};
 use dualplane_rehearse::StepTime;
 use dualplane_rehearse::pace::{self, Seen};
+use dualplane_report as report;
+use dualplane_report::actions::{Action, Stage};
 use dualplane_shape::{LONG, Shape};
 
-use super::Failure;
+use super::{Failure, flags};
+
+/// More fixes of one report are not rehearsed.
+const FIXES: usize = 4;
+
+/// What the report of a death advises, as far as it is flags of the engine.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Fix {
+    /// In its words.
+    pub(super) title: String,
+    /// Flags and their values.
+    pub(super) set: Vec<String>,
+    /// Flags that are taken out.
+    pub(super) without: Vec<String>,
+}
 
 /// What was found.
 pub(super) struct Told {
@@ -18,6 +35,8 @@ pub(super) struct Told {
     pub(super) notes: Vec<String>,
     /// The engine's statistics, each of ten seconds.
     statistics: Vec<Seen>,
+    /// The fixes that triage computes.
+    pub(super) fixes: Vec<Fix>,
 }
 
 /// Reads a bundle, a directory or an archive.
@@ -25,7 +44,8 @@ pub(super) fn read(path: &Path) -> Result<Told, Failure> {
     let knowledge = Knowledge::embedded()?;
     let paths: [PathBuf; 1] = [path.to_owned()];
     let incidents = dualplane_input::read(&paths, &dualplane_input::Sieve::new(&knowledge))?;
-    let files = incidents.into_iter().next().map(|i| i.files).unwrap_or_default();
+    let incident = incidents.into_iter().next();
+    let (name, files, gaps) = incident.map(|i| (i.name, i.files, i.gaps)).unwrap_or_default();
     if files.is_empty() {
         return Err(Failure::NoEvidence(path.display().to_string()));
     }
@@ -40,7 +60,10 @@ pub(super) fn read(path: &Path) -> Result<Told, Failure> {
             notes.push(format!("{} is large: lines of single requests may be left out of it", f.name));
         }
     }
-    let mut told = Told { shape: Err(String::new()), notes, statistics };
+    let reports = report::triage_with(&name, files, gaps, &knowledge, None);
+    let (fixes, left) = fixes(reports.iter().flat_map(|r| &r.actions));
+    notes.extend(left);
+    let mut told = Told { shape: Err(String::new()), notes, statistics, fixes };
     match profiler.shape(&Options::default()) {
         Ok((mut shape, more)) => {
             told.notes.extend(more);
@@ -52,6 +75,37 @@ pub(super) fn read(path: &Path) -> Result<Told, Failure> {
         Err(why) => told.shape = Err(why.to_string()),
     }
     Ok(told)
+}
+
+/// The fixes that a rehearsal can try, and what is said of the others.
+fn fixes<'a>(actions: impl Iterator<Item = &'a Action>) -> (Vec<Fix>, Vec<String>) {
+    let (mut fixes, mut left) = (Vec::<Fix>::new(), Vec::new());
+    for action in actions.filter(|a| a.stage == Stage::Fix) {
+        match fix(action) {
+            Some(f)
+                if fixes.len() < FIXES && !fixes.iter().any(|x| x.set == f.set && x.without == f.without) =>
+            {
+                fixes.push(f);
+            }
+            Some(_) => {}
+            None => left.push(format!("triage advises, and it is not rehearsed: {}", action.title)),
+        }
+    }
+    (fixes, left)
+}
+
+/// The flags of a fix; none where it changes anything else, or what a rehearsal does not heed.
+fn fix(action: &Action) -> Option<Fix> {
+    let mut fix = Fix { title: action.title.clone(), set: Vec::new(), without: Vec::new() };
+    for change in &action.changes {
+        let Change::Setting(s) = change else { return None };
+        let flag = s.names.iter().find(|n| n.starts_with('-') && flags::is_replaced(n))?;
+        match &s.value {
+            Some(value) => fix.set.extend([flag.clone(), value.clone()]),
+            None => fix.without.push(flag.clone()),
+        }
+    }
+    (!action.changes.is_empty()).then_some(fix)
 }
 
 impl Told {

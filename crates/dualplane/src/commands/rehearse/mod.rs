@@ -10,13 +10,13 @@ use std::path::Path;
 use dualplane_base::Class;
 use dualplane_plan::card::Placed;
 use dualplane_plan::{Answer, Calibration, EngineKind, Plan, PlanError, Verdict, answer as plan_of};
-use dualplane_rehearse::answer::{Holds, PaceSource, Rehearsed, answer, limits};
+use dualplane_rehearse::answer::{Holds, PaceSource, Rehearsed, Variant, answer, limits, variants};
 use dualplane_rehearse::pace;
 use dualplane_rehearse::planned::{Planned, settings};
 use dualplane_rehearse::report::{HostBuffers, Load, Pace, Rehearsal, json, svg, text};
 use dualplane_rehearse::{Request, StepTime};
 
-use self::incident::Told;
+use self::incident::{Fix, Told};
 use super::Failure;
 use super::plan::{Question, memory};
 use crate::args::{RehearseArgs, RehearseFormat};
@@ -35,27 +35,54 @@ struct Launched {
 }
 
 pub(crate) fn run(args: &RehearseArgs) -> Result<Code, Failure> {
+    let report = report(args)?;
+    let shown = match args.output {
+        RehearseFormat::Text => text(&report, output::style(args.color, false)),
+        RehearseFormat::Json => json(&report)?,
+        RehearseFormat::Svg => svg(&report),
+    };
+    output::write(&shown)?;
+    Ok(match (args.exit_code, report.launch.holds) {
+        (false, _) | (true, Holds::Yes) => exit::OK,
+        (true, Holds::Uncertain) => exit::of_plan(Verdict::Uncertain, None),
+        (true, Holds::No) => exit::of_class(Class::KvCacheCapacity),
+    })
+}
+
+/// All that is reported.
+pub(super) fn report(args: &RehearseArgs) -> Result<Rehearsal, Failure> {
     let mut q = question(args)?;
     if let Some(size) = &args.available_kv {
         q.line.launch.available_kv_bytes = Some(memory("--available-kv", size)?);
     }
     let (_, known) = super::plan::residual(&q, &args.launch, Some(&q.placed))?;
-    let launched = launch(&q, args, &[], known.as_ref())?;
     let told = args.incident.as_deref().map(incident::read).transpose()?;
-    let (drawn, source, seed) = requests::asked(args, told.as_ref(), launched.planned.replicas)?;
+    let mut fixes = told.as_ref().map(|t| t.fixes.clone()).unwrap_or_default();
     let mut missing = Vec::new();
+    let (launched, began) = begin(&q, args, known.as_ref(), &mut fixes, &mut missing)?;
+    let (drawn, source, seed) = requests::asked(args, told.as_ref(), launched.planned.replicas)?;
     let step = step_time(args, told.as_ref(), &launched.answer, &mut missing)?;
     missing.extend(told.into_iter().flat_map(|t| t.notes));
     let mut bar = output::Progress::new();
-    let here = rehearsed(&launched.planned, &[], &drawn, &step, &mut bar);
+    let mut here = rehearsed(&launched.planned, &shown(began.as_ref()), &drawn, &step, &mut bar)?;
+    here.advice = began.map(|f| f.title);
     let mut proposals = Vec::new();
     for with in &args.with {
         let words = flags::split(with)?;
         let mut line = q.line.clone();
         flags::replace(&mut line, &words)?;
-        let other = Question { line, named: q.named.clone(), placed: q.placed.clone(), log: None };
-        let other = launch(&other, args, &words, known.as_ref())?;
-        proposals.push(rehearsed(&other.planned, &words, &drawn, &step, &mut bar));
+        let other = launch(&q.with(line), args, &words, known.as_ref())?;
+        proposals.push(rehearsed(&other.planned, &words, &drawn, &step, &mut bar)?);
+    }
+    for fix in fixes {
+        match fixed(&q, args, &fix, known.as_ref()) {
+            Ok(other) => {
+                let mut found = rehearsed(&other.planned, &shown(Some(&fix)), &drawn, &step, &mut bar)?;
+                found.advice = Some(fix.title);
+                proposals.push(found);
+            }
+            Err(e) => missing.push(format!("triage advises: {}; the plan of it: {e}", fix.title)),
+        }
     }
     let limits = (!args.no_search).then(|| {
         bar.line("looks for the largest safe load");
@@ -66,7 +93,7 @@ pub(crate) fn run(args: &RehearseArgs) -> Result<Code, Failure> {
     let l = &a.line.launch;
     let assumed = if l.version_known { "" } else { " (assumed)" };
     let host = host(a, &here);
-    let report = Rehearsal {
+    Ok(Rehearsal {
         model: a.model.clone(),
         engine: format!("{} {}{assumed}", l.engine, l.version),
         gpu: if a.gpus == 1 { a.gpu.name.clone() } else { format!("{} × {}", a.gpus, a.gpu.name) },
@@ -78,17 +105,6 @@ pub(crate) fn run(args: &RehearseArgs) -> Result<Code, Failure> {
         limits,
         host,
         missing,
-    };
-    let shown = match args.output {
-        RehearseFormat::Text => text(&report, output::style(args.color, false)),
-        RehearseFormat::Json => json(&report)?,
-        RehearseFormat::Svg => svg(&report),
-    };
-    output::write(&shown)?;
-    Ok(match (args.exit_code, report.launch.holds) {
-        (false, _) | (true, Holds::Yes) => exit::OK,
-        (true, Holds::Uncertain) => exit::of_plan(Verdict::Uncertain, None),
-        (true, Holds::No) => exit::of_class(Class::KvCacheCapacity),
     })
 }
 
@@ -126,16 +142,83 @@ fn launch(
     Ok(Launched { answer, planned })
 }
 
+/// The launch as it died; where it does not even start, with the first fix that does.
+fn begin(
+    q: &Question,
+    args: &RehearseArgs,
+    known: Option<&Calibration>,
+    fixes: &mut Vec<Fix>,
+    missing: &mut Vec<String>,
+) -> Result<(Launched, Option<Fix>), Failure> {
+    let first = match launch(q, args, &[], known) {
+        Ok(launched) => return Ok((launched, None)),
+        Err(e) => e,
+    };
+    for (i, fix) in fixes.iter().enumerate() {
+        if let Ok(launched) = fixed(q, args, fix, known) {
+            missing.push(format!(
+                "this is with {}, which triage advises: as it was launched, it is not rehearsed ({first})",
+                shown(Some(fix)).join(" ")
+            ));
+            let fix = fixes.remove(i);
+            return Ok((launched, Some(fix)));
+        }
+    }
+    Err(first)
+}
+
+/// The launch with a fix.
+fn fixed(
+    q: &Question,
+    args: &RehearseArgs,
+    fix: &Fix,
+    known: Option<&Calibration>,
+) -> Result<Launched, Failure> {
+    let mut line = q.line.clone();
+    flags::take_out(&mut line, &fix.without)?;
+    flags::replace(&mut line, &fix.set)?;
+    launch(&q.with(line), args, &fix.set, known)
+}
+
+/// Flags as they are shown: those that are set, then those that are taken out.
+fn shown(fix: Option<&Fix>) -> Vec<String> {
+    let Some(fix) = fix else { return Vec::new() };
+    let without = fix.without.iter().flat_map(|f| ["without".to_owned(), f.clone()]);
+    fix.set.iter().cloned().chain(without).collect()
+}
+
 fn rehearsed(
     planned: &Planned,
     flags: &[String],
     requests: &[Request],
     step: &Pace,
     bar: &mut output::Progress,
-) -> Rehearsed {
-    answer(planned, flags, requests, &step.time, step.source, |done, all| {
-        bar.line(&format!("rehearses {} requests, {} of {all}", requests.len(), done + 1));
-    })
+) -> Result<Rehearsed, Failure> {
+    let all = variants(planned, &step.time, step.source);
+    let parts = all.len();
+    bar.line(&format!("rehearses {} requests, {parts} times", requests.len()));
+    // None depends on another, and each is bound to one processor.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(parts);
+    let played = std::thread::scope(|scope| {
+        let mut lots: Vec<Vec<(usize, Variant)>> = vec![Vec::new(); threads];
+        for (i, v) in all.into_iter().enumerate() {
+            if let Some(lot) = lots.get_mut(i % threads) {
+                lot.push((i, v));
+            }
+        }
+        let play = |lot: Vec<(usize, Variant)>| {
+            lot.into_iter().map(|(i, v)| (i, v.play(requests), v)).collect::<Vec<_>>()
+        };
+        let running: Vec<_> = lots.into_iter().map(|lot| scope.spawn(move || play(lot))).collect();
+        running.into_iter().filter_map(|t| t.join().ok()).flatten().collect::<Vec<_>>()
+    });
+    let mut played = played;
+    played.sort_by_key(|(i, ..)| *i);
+    let whole = played.len() == parts;
+    let played = played.into_iter().map(|(_, o, v)| (v, o)).collect();
+    answer(planned, flags, played)
+        .filter(|_| whole)
+        .ok_or_else(|| Failure::from(PlanError::unsupported("a rehearsal that broke off; please report it")))
 }
 
 /// The time of a step: as given, as a server printed, or by the card.

@@ -36,7 +36,7 @@ pub(super) fn run(args: &ResourcesArgs) -> Result<Code, Failure> {
         ResourcesFormat::Patch => pretty(&emit::patch(&sizes))?,
         ResourcesFormat::Values => emit::values(&sizes),
         #[cfg(feature = "live")]
-        ResourcesFormat::Keda => prometheus::keda(args, &sizes)?,
+        ResourcesFormat::Keda | ResourcesFormat::Hpa => prometheus::scaled(args, &sizes)?,
     };
     output::write(&text)?;
     Ok(exit::OK)

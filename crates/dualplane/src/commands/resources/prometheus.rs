@@ -9,7 +9,7 @@ use dualplane_resources::size::Sizing;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::args::ResourcesArgs;
+use crate::args::{ResourcesArgs, ResourcesFormat};
 use crate::commands::Failure;
 use crate::commands::live::block_on;
 use crate::commands::live::pods::Progress;
@@ -65,8 +65,10 @@ fn pods(target: &str) -> Result<Pods, Failure> {
 }
 
 /// Scales the only workload that was named, by its only container or that of `-c`.
-pub(super) fn keda(args: &ResourcesArgs, sizes: &[Sizing]) -> Result<String, Failure> {
-    let fault = |why: &str| Failure::Flag { flag: "-o keda", why: why.to_owned() };
+pub(super) fn scaled(args: &ResourcesArgs, sizes: &[Sizing]) -> Result<String, Failure> {
+    let hpa = args.output == ResourcesFormat::Hpa;
+    let flag = if hpa { "-o hpa" } else { "-o keda" };
+    let fault = |why: &str| Failure::Flag { flag, why: why.to_owned() };
     let Some(url) = &args.prometheus else { return Err(fault("reads the load: give --prometheus URL")) };
     let ([target], [size]) = (args.targets.as_slice(), sizes) else {
         return Err(fault("scales one workload by one container: name one, and its container with -c"));
@@ -83,7 +85,8 @@ pub(super) fn keda(args: &ResourcesArgs, sizes: &[Sizing]) -> Result<String, Fai
     let name = target.split_once('/').map_or(target.as_str(), |(_, name)| name);
     let prometheus = args.server_address.as_ref().unwrap_or(url);
     let target = Target { api, kind, name, pods: &pods.names, prometheus, min: args.min, max };
-    scale::keda(size, &target).map_err(|e| Failure::NotScaled(e.to_string()))
+    if hpa { scale::hpa(size, &target) } else { scale::keda(size, &target) }
+        .map_err(|e| Failure::NotScaled(e.to_string()))
 }
 
 pub(super) fn measured(args: &ResourcesArgs, url: &str) -> Result<Vec<Container>, Failure> {

@@ -3,7 +3,7 @@
 mod picture;
 pub(crate) mod prometheus;
 mod scale;
-mod series;
+pub(crate) mod series;
 
 use std::path::Path;
 
@@ -16,6 +16,7 @@ use self::picture::{Answer, Span, svg};
 use self::prometheus::{Prometheus, draws_alike, is_there, promtool};
 use self::series::{MINUTES, START};
 use crate::harness::{code, dualplane, root, run, stderr, stdout};
+use crate::recorded_load::Recorded;
 
 /// What can be chosen in the recorded series. The board of one pod shows the one that died.
 const CHOICES: &[(&str, &[&str])] = &[
@@ -200,6 +201,33 @@ fn every_query_is_answered_over_recorded_series_and_the_pictures_show_it() {
     bad.rows[0].panels[3].queries[0].expr =
         "dualplane:requests_running or (dualplane:replicas{cluster=~\"$cluster\"})".to_owned();
     assert_eq!(unanswered(&server, &bad, 300).len(), 3);
+}
+
+/// Over a stretch of real load, whose servers have no card: what has no answer there is listed with what it asks for.
+/// `EXPECTORATE=overwrite cargo test -p dualplane --test it dashboards` writes the list anew.
+#[test]
+fn queries_are_answered_over_real_load_where_its_machine_had_the_parts() {
+    if !is_there() {
+        return;
+    }
+    let lines = Recorded::read();
+    let lines = lines.hours(MINUTES as usize, 60 / lines.step);
+    let server = Prometheus::with(&rules(), &lines);
+    let (mut asked, mut none) = (0, String::new());
+    for board in all() {
+        for panel in board.panels() {
+            for q in &panel.queries {
+                asked += 1;
+                let expr = chosen(&q.expr, |_| ".*".to_owned());
+                if server.range(&expr, MINUTES - 120, MINUTES - 1, 5).is_empty() {
+                    none += &format!("{}: {}: {}\n", board.board.name, panel.panel.title, q.expr);
+                }
+            }
+        }
+    }
+    let count = none.lines().count();
+    assert!(asked > 2 * count, "{count} of {asked} have no answer");
+    expectorate::assert_contents(root().join("testdata/dashboards/not-recorded.txt"), &none);
 }
 
 #[test]

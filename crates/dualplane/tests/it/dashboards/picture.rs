@@ -466,7 +466,7 @@ fn rule(out: &mut String, x1: f64, y1: f64, x2: f64, y2: f64, colour: &str, more
 }
 
 fn text(out: &mut String, x: f64, y: f64, size: u32, colour: &str, words: &str, more: &str) {
-    let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let words = dualplane_base::text::markup(words);
     let _ = writeln!(
         out,
         "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" fill=\"{colour}\" {more}>{words}</text>"

@@ -10,8 +10,9 @@ use dualplane_base::yaml::manifest;
 use dualplane_dashboards::records;
 use serde_json::{Value, json};
 
-use super::series::{MINUTES, START, open_metrics};
+use super::series::{MINUTES, START, evening, open_metrics};
 use crate::harness::{stderr, stdout};
+use crate::recorded_load::Line;
 
 /// Whether Debian's package `prometheus` is there.
 pub(crate) fn is_there() -> bool {
@@ -60,9 +61,14 @@ impl Drop for Prometheus {
 impl Prometheus {
     /// The evening with everything that the rules make of it.
     pub(super) fn with_the_evening(selection: &Selection) -> Self {
+        Self::with(selection, &evening())
+    }
+
+    /// Eight hours of series with everything that the rules make of them.
+    pub(super) fn with(selection: &Selection, lines: &[Line]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path();
-        std::fs::write(path.join("series.om"), open_metrics()).unwrap();
+        std::fs::write(path.join("series.om"), open_metrics(lines)).unwrap();
         std::fs::write(path.join("prometheus.yml"), "{}\n").unwrap();
         promtool(path, &["tsdb", "create-blocks-from", "openmetrics", "-q", "series.om", "data"]);
         // promtool evaluates rules over what a server has: a rule that reads another needs that one's blocks first.

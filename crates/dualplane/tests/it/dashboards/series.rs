@@ -6,28 +6,33 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::harness::root;
+use crate::recorded_load::Line;
 
 /// 2024-06-18T14:00:00Z: the first sample. Past, so that a server takes it, and on the edge of a block.
 pub(super) const START: i64 = 1_718_719_200;
 /// Samples of each series, one a minute.
 pub(super) const MINUTES: i64 = 480;
 
-/// `testdata/dashboards/evening.yaml` as a page in the format of OpenMetrics.
-pub(super) fn open_metrics() -> String {
+/// `testdata/dashboards/evening.yaml` as series with their values.
+pub(super) fn evening() -> Vec<Line> {
     let text = std::fs::read_to_string(root().join("testdata/dashboards/evening.yaml")).unwrap();
     let doc: Value = serde_saphyr::from_str(&text).unwrap();
+    let one = |l: &Value| (l["series"].as_str().unwrap().to_owned(), expand(l["values"].as_str().unwrap()));
+    doc["input_series"].as_array().unwrap().iter().map(one).collect()
+}
+
+/// Series of one value a minute as a page in the format of OpenMetrics.
+pub(super) fn open_metrics(lines: &[Line]) -> String {
     // All series of a metric stand together.
-    let mut metrics: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
-    for line in doc["input_series"].as_array().unwrap() {
-        let (series, values) = (line["series"].as_str().unwrap(), line["values"].as_str().unwrap());
-        let name = series.split('{').next().unwrap();
+    let mut metrics: BTreeMap<&str, Vec<&Line>> = BTreeMap::new();
+    for line in lines {
+        let name = line.0.split('{').next().unwrap();
         let all = metrics.entry(name).or_default();
-        assert!(all.iter().all(|(s, _)| *s != series), "{series} is twice");
-        all.push((series, values));
+        assert!(all.iter().all(|(s, _)| *s != line.0), "{} is twice", line.0);
+        all.push(line);
     }
     let mut out = String::new();
-    for (series, values) in metrics.into_values().flatten() {
-        let samples = expand(values);
+    for (series, samples) in metrics.into_values().flatten() {
         assert_eq!(samples.len(), MINUTES as usize, "{series}");
         for (minute, value) in (0..).zip(samples) {
             if let Some(value) = value {
@@ -39,7 +44,7 @@ pub(super) fn open_metrics() -> String {
 }
 
 /// `a+bxn` is a, a+b, … a+n·b; `axn` is a, n+1 times; `_xn` is missing n times.
-fn expand(values: &str) -> Vec<Option<f64>> {
+pub(crate) fn expand(values: &str) -> Vec<Option<f64>> {
     let mut out = Vec::new();
     for piece in values.split_whitespace() {
         let (head, times) = piece.split_once('x').map_or((piece, 0), |(h, n)| (h, n.parse::<u32>().unwrap()));

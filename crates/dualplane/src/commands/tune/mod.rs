@@ -1,13 +1,17 @@
-//! `dualplane tune`: which lever to move, and, with `--run`, moving it. `dualplane-tune` decides on values; here a line of the
-//! shell measures each step.
+//! `dualplane tune`: which lever to move, and, with `--run`, moving it. `dualplane-tune` decides on values; here steps are
+//! measured, and moves are planned and rehearsed.
+
+mod measured;
+mod predict;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use dualplane_base::json::pretty;
 use dualplane_engines::Engines;
-use dualplane_gate::document;
-use dualplane_tune::{Levers, Log, Next, Numbers, SCHEMA, flow, json, next, propose, text};
+use dualplane_gate::document::Measure;
+use dualplane_tune::{Levers, Log, Next, Numbers, SCHEMA, flow, json, next, proposals, text};
+
+use self::predict::Place;
 
 use super::{Failure, gate};
 use crate::args::{TuneArgs, TuneFormat};
@@ -17,17 +21,21 @@ use crate::{files, output};
 
 /// A log holds some KiB a step.
 const MAX_LOG: u64 = 64 << 20;
-/// What a measuring program may write.
-const MAX_REPORT: usize = 64 << 20;
-const HINT: &str = "give a report of `dualplane measure -o json`; --run measures by itself";
 
 pub(super) fn run(args: &TuneArgs) -> Result<Code, Failure> {
     let log = match (&args.report, &args.log, args.run) {
-        (Some(report), _, _) => asked(args, report)?,
+        _ if args.live.is_some() => {
+            let url = args.live.as_deref().unwrap_or_default();
+            asked(args, &measured::live(args, url)?)?
+        }
+        (Some(report), _, _) => asked(args, &gate::one(report)?.measure)?,
         (None, Some(path), true) => search(args, path)?,
         (None, Some(path), false) => read(path)?,
         (None, None, _) => {
-            return Err(Failure::Flag { flag: "tune", why: "give a report, or --run".to_owned() });
+            return Err(Failure::Flag {
+                flag: "tune",
+                why: "give a report, --live URL, or --run".to_owned(),
+            });
         }
     };
     let out = match args.output {
@@ -39,14 +47,29 @@ pub(super) fn run(args: &TuneArgs) -> Result<Code, Failure> {
 }
 
 /// One answer from one report.
-fn asked(args: &TuneArgs, report: &Path) -> Result<Log, Failure> {
-    let named = gate::one(report)?;
-    let subject = &named.measure.subject;
-    let numbers = Numbers::of(&named.measure);
+fn asked(args: &TuneArgs, m: &Measure) -> Result<Log, Failure> {
+    let subject = &m.subject;
+    let numbers = Numbers::of(m);
     let levers = levers(args, subject.engine.as_deref(), &subject.command)?;
-    let finding = flow(&numbers);
-    let proposal = propose(&numbers, &finding, &levers, &subject.command, &[]);
-    Ok(Log { finding: Some(finding), proposal, ..Log::new(&subject.command) })
+    let mut finding = flow(&numbers);
+    if levers == Levers::default() {
+        finding.missing.push("which engine it is, for the names of its settings: --engine NAME".to_owned());
+    }
+    let place = place(args, m);
+    let mut moves = proposals(&numbers, &finding, &levers, &subject.command).into_iter();
+    let mut proposal = moves.next();
+    if let Some(p) = &mut proposal {
+        predict::add(args, &place, &subject.command, p);
+    }
+    Ok(Log { finding: Some(finding), proposal, others: moves.collect(), ..Log::new(&subject.command) })
+}
+
+fn place(args: &TuneArgs, m: &Measure) -> Place {
+    let card = m.hardware.gpus.as_ref().and_then(|g| g.first()).map(|g| g.name.clone());
+    Place {
+        gpu: args.gpu.clone().or(card),
+        rate: args.rate.or_else(|| m.runs.iter().find_map(|r| r.load.rate)),
+    }
 }
 
 /// Settings of the engine that is named, of the report's, or of the one that the command line starts.
@@ -99,7 +122,11 @@ fn search(args: &TuneArgs, path: &Path) -> Result<Log, Failure> {
         let why = "the command line starts no engine that dualplane knows: name it with --engine".to_owned();
         return Err(Failure::Flag { flag: "--run", why });
     }
-    let line = args.measure.as_deref().unwrap_or_default();
+    if args.measure.is_none() && args.target.is_none() {
+        let why = "how is a step measured? give --target URL, or --measure LINE".to_owned();
+        return Err(Failure::Flag { flag: "--run", why });
+    }
+    let mut seen = Place { gpu: args.gpu.clone(), rate: args.rate };
     loop {
         match next(&log, &levers, usize::from(args.steps)) {
             Next::Stop(why) => {
@@ -109,11 +136,18 @@ fn search(args: &TuneArgs, path: &Path) -> Result<Log, Failure> {
                 return Ok(log);
             }
             Next::Measure(command, proposal) => {
-                let proposal = proposal.map(|p| *p);
+                let mut proposal = proposal.map(|p| *p);
+                if let (Some(p), Some(best)) = (&mut proposal, log.best()) {
+                    predict::add(args, &seen, &best.command, p);
+                }
                 output::note(&format!("step {}: measures {}", log.steps.len(), command.join(" ")));
                 log.begin(command.clone(), proposal.clone());
                 write(path, &log)?;
-                let numbers = measure(line, &command)?;
+                let report = measured::step(args, &command)?;
+                if let Some(m) = &report {
+                    seen = place(args, m);
+                }
+                let numbers = report.as_ref().map(Numbers::of);
                 log.add(command, proposal, numbers, args.seed);
                 write(path, &log)?;
                 if let Some(step) = log.steps.last() {
@@ -132,58 +166,4 @@ fn write(path: &Path, log: &Log) -> Result<(), Failure> {
     let text = pretty(&json(log)?)?;
     files::write_whole(path, text.as_bytes())
         .map_err(|source| Failure::Unwritable { path: path.into(), source })
-}
-
-/// Measures one command line; none where the measuring program fails or no request was answered: the server did not serve.
-fn measure(line: &str, command: &[String]) -> Result<Option<Numbers>, Failure> {
-    let failed = |why: String| Failure::Flag { flag: "--measure", why };
-    let out = Command::new("sh")
-        .args(["-c", line])
-        .env("SERVER", shell(command))
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|e| failed(format!("the shell cannot be started: {e}")))?;
-    if out.stdout.len() > MAX_REPORT {
-        return Err(failed(format!("it wrote more than {} MiB", MAX_REPORT >> 20)));
-    }
-    let text = String::from_utf8_lossy(&out.stdout);
-    match document::read(&text) {
-        Ok(m) => Ok(Some(Numbers::of(&m))),
-        // The shell itself says that there is no such program, or that it must not run it.
-        Err(_) if matches!(out.status.code(), Some(126 | 127)) => Err(failed(format!(
-            "the shell could not run it (exit code {})",
-            out.status.code().unwrap_or_default()
-        ))),
-        Err(_) if !out.status.success() && text.trim().is_empty() => Ok(None),
-        Err(e) => Err(Failure::NotRead {
-            path: "--measure".into(),
-            why: format!("what it wrote is no report: {e}"),
-            hint: HINT,
-        }),
-    }
-}
-
-/// Words as a shell reads them back.
-fn shell(words: &[String]) -> String {
-    let safe =
-        |w: &str| !w.is_empty() && w.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./:=,+@%".contains(&b));
-    let quoted = |w: &String| if safe(w) { w.clone() } else { format!("'{}'", w.replace('\'', "'\\''")) };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_come_back_from_the_shell() {
-        let words: Vec<String> = ["vllm", "a b", "it's", "", "$HOME;`x`"].map(str::to_owned).to_vec();
-        let out = Command::new("sh")
-            .args(["-c", "eval \"printf '%s\\n' $SERVER\""])
-            .env("SERVER", shell(&words))
-            .output();
-        let text = String::from_utf8(out.unwrap().stdout).unwrap();
-        assert_eq!(text.lines().collect::<Vec<_>>(), words);
-    }
 }
