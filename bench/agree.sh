@@ -12,8 +12,8 @@ trap 'kill $server 2>/dev/null || true; rm -rf "$work"' EXIT
 [ -n "${DUALPLANE:-}" ] || { cargo build --release --locked --quiet -p dualplane; DUALPLANE=target/release/dualplane; }
 if [ -z "$url" ]; then
   [ -n "${TRIVIAL:-}" ] || { cargo build --release --locked --quiet -p dualplane-measure --example trivial; TRIVIAL=target/release/examples/trivial; }
-  url=http://127.0.0.1:18081
-  "$TRIVIAL" 18081 120 20 &
+  url=http://127.0.0.1:18475
+  "$TRIVIAL" 18475 120 20 &
   server=$!
   sleep 1
 fi
@@ -28,7 +28,7 @@ for turn in $(seq "$turns"); do
     --warmup 0s -o json >"$work/ours-$turn.json" 2>/dev/null
   "$AIPERF" profile --model "$model" --url "$url" --endpoint-type chat --streaming --concurrency "$concurrency" \
     --request-count "$requests" --synthetic-input-tokens-mean 128 --synthetic-input-tokens-stddev 0 --output-tokens-mean 32 \
-    --output-tokens-stddev 0 --extra-inputs ignore_eos:true --extra-inputs min_tokens:32 --tokenizer "${TOKENIZER:-gpt2}" \
+    --output-tokens-stddev 0 --extra-inputs ignore_eos:true --extra-inputs min_tokens:32 --use-server-token-count --tokenizer "${TOKENIZER:-gpt2}" \
     --artifact-dir "$work/aiperf-$turn" --ui none >"$work/aiperf-$turn.log" 2>&1 || { tail -20 "$work/aiperf-$turn.log" >&2; exit 1; }
 done
 python3 - "$work" "$turns" <<'P'

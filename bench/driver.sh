@@ -4,7 +4,7 @@
 # Usage: bench/driver.sh [RATE=5000] [SECONDS=20] [FIRST_MS=200] [EACH_MS=50]. DUALPLANE and TRIVIAL name programs that are built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-rate=${1:-5000} seconds=${2:-20} first=${3:-200} each=${4:-50} port=18080
+rate=${1:-5000} seconds=${2:-20} first=${3:-200} each=${4:-50} port=18473
 if [ -z "${DUALPLANE:-}" ]; then
   cargo build --release --locked --quiet -p dualplane
   DUALPLANE=target/release/dualplane

@@ -17,7 +17,7 @@ if ! [ -x "$tools/root/usr/bin/h2load" ]; then
 fi
 in_tools() { LD_LIBRARY_PATH=$tools/root/usr/lib/x86_64-linux-gnu "$@"; }
 nginx=$tools/root/usr/sbin/nginx haproxy=$tools/root/usr/sbin/haproxy h2load=$tools/root/usr/bin/h2load
-ulimit -n 65536 || true
+ulimit -n 65536 2>/dev/null || true
 
 body='{"model":"m","messages":[{"role":"user","content":"Say a word about the memory of this server and stop."}],"max_tokens":16}'
 echo "$body" >"$dir/body.json"
@@ -41,7 +41,7 @@ http { access_log off; keepalive_requests 1000000; client_body_temp_path $dir/n1
 CONF
 cat >"$dir/haproxy.cfg" <<CONF
 global
-  maxconn 20000
+  maxconn 9000
   nbthread 2
 defaults
   mode http
@@ -67,7 +67,7 @@ async def serve(r, w):
         head = await r.readuntil(b"\r\n\r\n")
         if b"POST" not in head[:5]:
             w.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"); await w.drain(); w.close(); return
-        w.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\nd\r\ndata: {\"a\":1}\r\n\r\n"); await w.drain()
+        w.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\nf\r\ndata: {\"a\":1}\n\n\r\n"); await w.drain()
         await r.read(1 << 20)
         while await r.read(1 << 16): pass
     except Exception: pass
@@ -144,7 +144,9 @@ for ((turn = 1; turn <= turns; turn++)); do
   done
 done
 echo "memory with $streams open streams, MiB (streams that opened):"
-for what in "nginx 18611 $(pgrep -P $nginx_pid | tr '\n' ' ')" "haproxy 18612 $haproxy_pid" "guard 18613 $guard_pid"; do
+# Whatever a process started, and itself.
+tree() { echo "$1"; local p; for p in $(pgrep -P "$1"); do tree "$p"; done; }
+for what in "nginx 18611 $(tree $nginx_pid | tr '\n' ' ')" "haproxy 18612 $(tree $haproxy_pid | tr '\n' ' ')" "guard 18613 $guard_pid"; do
   read -r name port list <<<"$what"
   # shellcheck disable=SC2086
   read -r opened mib < <(python3 "$dir/open.py" "$port" "$streams" $list)

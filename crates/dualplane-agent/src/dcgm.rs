@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use dualplane_base::metrics::sample;
+use dualplane_base::order::Order as _;
 use dualplane_base::units::{Bytes, MIB};
 use dualplane_core::facts::pci_address;
 use dualplane_node::clock::Moment;
@@ -138,7 +139,7 @@ fn devices(page: &str) -> Vec<Told> {
             t.take(name, value);
         }
     }
-    all.sort_by_key(|t| (t.device.index, t.device.instance));
+    all.order_by_key(|t| (t.device.index, t.device.instance));
     let cards: Vec<(String, DeviceId)> = all
         .iter()
         .enumerate()

@@ -7,12 +7,14 @@
 pub mod cgroup_path;
 mod class;
 pub mod command;
+pub mod deprecation;
 pub mod device_id;
 pub mod gpu;
 pub mod json;
 pub mod junit;
 pub mod metrics;
 pub mod near;
+pub mod order;
 mod place;
 pub mod process;
 pub mod schema;

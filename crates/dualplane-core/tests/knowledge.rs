@@ -281,6 +281,9 @@ fn every_page_of_metrics_tells_what_its_entry_says() {
                 first_token_seconds: number("first_token_seconds"),
                 prompt_tokens: number("prompt_tokens"),
                 generated_tokens: number("generated_tokens"),
+                pool_tokens: number("pool_tokens"),
+                prefix_asked: number("prefix_asked"),
+                prefix_had: number("prefix_had"),
             };
             for e in engines() {
                 let got = e.read(text);

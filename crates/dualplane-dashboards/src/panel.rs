@@ -1,6 +1,7 @@
 //! One panel as Grafana takes it.
 
 use dualplane_alerts::emit::runbook;
+use dualplane_base::order::Order as _;
 use serde_json::{Map, Value, json};
 
 use crate::board::{Board, Kind, Panel, State};
@@ -141,7 +142,7 @@ fn steps(panel: &Panel, limits: &[Limit]) -> Vec<Value> {
     }
     let first = if limits.iter().any(|l| l.below) { BAD } else { GOOD };
     let mut sorted: Vec<&Limit> = limits.iter().collect();
-    sorted.sort_by(|a, b| a.at.total_cmp(&b.at));
+    sorted.order_by(|a, b| a.at.total_cmp(&b.at));
     let rest = sorted.into_iter().map(|l| step(if l.below { GOOD } else { BAD }, Some(l.at)));
     std::iter::once(step(first, None)).chain(rest).collect()
 }

@@ -38,6 +38,12 @@ pub struct Metrics {
     prompt_tokens: Vec<Series>,
     /// Counter of tokens that were generated.
     generated_tokens: Vec<Series>,
+    /// Tokens that the KV cache holds.
+    pool_tokens: Vec<Series>,
+    /// Counter of tokens of prompts that the prefix cache was asked for.
+    prefix_asked: Vec<Series>,
+    /// Counter of those that it had.
+    prefix_had: Vec<Series>,
     /// More counters and gauges of preempted requests, which only stored series are searched for.
     preempted: Vec<String>,
     /// Counters of requests that failed.
@@ -71,6 +77,9 @@ struct Series {
     labels: BTreeMap<String, String>,
     #[serde(default)]
     over: Option<Box<Series>>,
+    /// The number is the product of these labels, and what the series itself says is 1.
+    #[serde(default)]
+    product: Vec<String>,
 }
 
 /// Where an engine tells the size of its KV cache: as a value, as a number in a label, or as blocks times their tokens.
@@ -108,7 +117,21 @@ pub struct KvPool {
 impl Series {
     /// The name alone is the number.
     fn is_plain(&self) -> bool {
-        self.over.is_none() && self.labels.is_empty()
+        self.over.is_none() && self.labels.is_empty() && self.product.is_empty()
+    }
+
+    /// A series of this name alone.
+    const fn plain(name: String) -> Self {
+        Self { name, labels: BTreeMap::new(), over: None, product: Vec::new() }
+    }
+
+    /// What a line of the page says of it.
+    fn number(&self, point: &Point) -> Option<f64> {
+        if self.product.is_empty() {
+            return Some(point.value);
+        }
+        let factors = self.product.iter().map(|l| label(point, l)?.parse::<f64>().ok());
+        factors.product::<Option<f64>>().filter(|n| n.is_finite() && *n >= 0.0)
     }
 }
 
@@ -133,6 +156,12 @@ pub struct Counts {
     pub prompt_tokens: Option<f64>,
     /// Tokens that were generated since then.
     pub generated_tokens: Option<f64>,
+    /// Tokens that the KV cache holds.
+    pub pool_tokens: Option<f64>,
+    /// Tokens of prompts that the prefix cache was asked for since then.
+    pub prefix_asked: Option<f64>,
+    /// Those of them that it had.
+    pub prefix_had: Option<f64>,
 }
 
 /// How the parts of one number become one.
@@ -230,14 +259,8 @@ impl Metrics {
 
     /// Count and sum of the histogram of the time to the first token.
     fn first_token_series(&self) -> [Vec<Series>; 2] {
-        ["count", "sum"].map(|part| {
-            let plain = |name: &String| Series {
-                name: format!("{name}_{part}"),
-                labels: BTreeMap::new(),
-                over: None,
-            };
-            self.first_token.iter().map(plain).collect()
-        })
+        ["count", "sum"]
+            .map(|part| self.first_token.iter().map(|name| Series::plain(format!("{name}_{part}"))).collect())
     }
 
     /// Name of the histogram of the time to the first token.
@@ -282,7 +305,8 @@ impl Metrics {
         let [first_tokens, first_token_seconds] = &self.first_token_series();
         let gauges = [&self.kv_use, &self.running, &self.waiting, &self.preemptions];
         let rates = [first_tokens, first_token_seconds, &self.prompt_tokens, &self.generated_tokens];
-        let fields = gauges.into_iter().chain(rates);
+        let cache = [&self.pool_tokens, &self.prefix_asked, &self.prefix_had];
+        let fields = gauges.into_iter().chain(rates).chain(cache);
         let all = fields.flatten();
         let names: Vec<&str> = all
             .flat_map(|s| [Some(s.name.as_str()), s.over.as_ref().map(|o| o.name.as_str())])
@@ -306,6 +330,9 @@ impl Metrics {
             first_token_seconds: of(first_token_seconds, Join::Sum),
             prompt_tokens: of(&self.prompt_tokens, Join::Sum),
             generated_tokens: of(&self.generated_tokens, Join::Sum),
+            pool_tokens: of(&self.pool_tokens, Join::Sum),
+            prefix_asked: of(&self.prefix_asked, Join::Sum),
+            prefix_had: of(&self.prefix_had, Join::Sum),
         })
     }
 
@@ -352,8 +379,9 @@ impl Metrics {
             }
             let told = p.labels.iter().filter(|(k, _)| !self.copies.contains(k));
             let key = told.map(|(k, v)| (k.as_str(), v.as_str())).collect();
-            let part = parts.entry(key).or_insert(p.value);
-            *part = part.max(p.value);
+            let Some(number) = series.number(p) else { continue };
+            let part = parts.entry(key).or_insert(number);
+            *part = part.max(number);
         }
         let value = match join {
             Join::Sum => parts.values().copied().reduce(|a, b| a + b),

@@ -281,7 +281,7 @@ impl Followed {
             return Some(Err(e.into()));
         }
         let name = self.state.target(self.server).map_or_else(String::new, |t| t.name.clone());
-        let reply = Reply::died(&name, death, true);
+        let reply = Reply::broke_off(&name, death);
         let api = self.asked.as_ref().map(|a| a.api);
         self.state.count(api, reply.status, reply.code);
         Some(Ok(Frame::data(Bytes::from(format!("\n\ndata: {}\n\n", reply.body())))))

@@ -34,6 +34,16 @@ impl Reply {
     #[must_use]
     pub fn died(server: &str, death: Option<&'static str>, sent: bool) -> Self {
         let what = if sent { "ended before it answered" } else { "does not take connections" };
+        Self::lost(server, what, death, sent)
+    }
+
+    /// A server broke off in the middle of its answer.
+    #[must_use]
+    pub fn broke_off(server: &str, death: Option<&'static str>) -> Self {
+        Self::lost(server, "broke off in the middle of its answer", death, true)
+    }
+
+    fn lost(server: &str, what: &str, death: Option<&'static str>, sent: bool) -> Self {
         let why = match death {
             Some("host_oom_killed") => ": the kernel killed it for its host RAM (OOM killer)",
             _ => "",

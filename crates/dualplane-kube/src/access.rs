@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kube_client::client::AuthError;
-use kube_client::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube_client::config::{Config, KubeConfigOptions};
 
 use crate::api::{Api, ApiError, Identity};
+use crate::kubeconfig::{self, KubeconfigFault};
 
 /// What the command line says of the cluster.
 #[derive(Debug, Clone, Default)]
@@ -56,8 +57,8 @@ impl Access {
     async fn config(&self) -> Result<(Config, Identity), ApiError> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let file = match &self.kubeconfig {
-            Some(path) => Kubeconfig::read_from(path),
-            None => from_environment(),
+            Some(path) => kubeconfig::of_file(path),
+            None => kubeconfig::of_environment(),
         };
         match file {
             Ok(file) => {
@@ -79,7 +80,7 @@ impl Access {
                 Ok((config, identity))
             }
             // Like kubectl: inside a pod its service account is used where no file says otherwise.
-            Err(e) if self.kubeconfig.is_none() && self.context.is_none() && is_missing(&e) => {
+            Err(KubeconfigFault::Missing(_)) if self.kubeconfig.is_none() && self.context.is_none() => {
                 let config = Config::incluster().map_err(|_| {
                     ApiError::Access(
                         "no kubeconfig found: checked --kubeconfig, KUBECONFIG and ~/.kube/config, and \
@@ -92,30 +93,6 @@ impl Access {
             Err(e) => Err(ApiError::Access(chain(&e))),
         }
     }
-}
-
-fn is_missing(e: &KubeconfigError) -> bool {
-    match e {
-        KubeconfigError::FindPath | KubeconfigError::CurrentContextNotSet => true,
-        KubeconfigError::ReadConfig(e, _) => e.kind() == std::io::ErrorKind::NotFound,
-        _ => false,
-    }
-}
-
-/// The files of `$KUBECONFIG` that are there, merged: kubectl passes over those that are not.
-fn from_environment() -> Result<Kubeconfig, KubeconfigError> {
-    let Some(list) = std::env::var_os("KUBECONFIG").filter(|l| !l.is_empty()) else {
-        return Kubeconfig::read();
-    };
-    let mut merged: Option<Kubeconfig> = None;
-    for path in std::env::split_paths(&list).filter(|p| p.exists()) {
-        let file = Kubeconfig::read_from(path)?;
-        merged = Some(match merged {
-            Some(first) => first.merge(file)?,
-            None => file,
-        });
-    }
-    merged.ok_or(KubeconfigError::FindPath)
 }
 
 /// An error with its causes: the outermost rarely says what is wrong.
@@ -136,19 +113,10 @@ pub(crate) fn chain(e: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// Errors that quote files, variables and output with tokens in them, in words without these.
+/// Errors that quote output with tokens in it, in words without these.
 fn discreet(e: &(dyn Error + 'static)) -> Option<String> {
     let mut next = Some(e);
     while let Some(e) = next {
-        if let Some(KubeconfigError::Parse(why)) = e.downcast_ref::<KubeconfigError>() {
-            // Below its first line it prints the lines around the place.
-            let why = why.to_string();
-            return Some(format!(
-                "the kubeconfig is not valid YAML: \
-            {}",
-                why.lines().next().unwrap_or_default()
-            ));
-        }
         match e.downcast_ref::<AuthError>() {
             Some(AuthError::AuthExecRun { status, out, .. }) => {
                 let said: String =

@@ -1,5 +1,6 @@
 //! What is left of a Job whose pods are gone: its condition, and what agents told of its pods in Events.
 
+use dualplane_base::order::Order as _;
 use dualplane_base::time::parse_rfc3339;
 use serde_json::Value;
 
@@ -38,7 +39,7 @@ pub async fn of_job(api: &Api, job: &Value) -> Gone {
     let events = agents_events::list(api, Some(&text(job, "/metadata/namespace")), own).await;
     let mut told: Vec<Told> = events.iter().map(told).collect();
     // Ids sort by time.
-    told.sort_by(|a, b| b.incident.cmp(&a.incident));
+    told.order_by(|a, b| b.incident.cmp(&a.incident));
     told.truncate(MAX_TOLD);
     Gone { condition: condition(job), told }
 }

@@ -15,6 +15,7 @@ pub mod event;
 pub mod find;
 pub mod gone;
 mod killed_inside;
+mod kubeconfig;
 pub mod map;
 pub mod node_pods;
 pub mod target;

@@ -46,12 +46,18 @@ impl Body for Tokens {
         if self.next.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        let mut text = String::from("data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n");
+        // Tools of others take no piece without these fields.
+        let head =
+            "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"trivial\"";
+        let mut text = format!(
+            "{head},\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"x \"}},\"finish_reason\":null}}]}}\n\n"
+        );
         self.left -= 1;
         if self.left == 0 {
             let (input, output) = (self.input, self.all);
             text += &format!(
-                "data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"length\"}}],\"usage\":{{\"prompt_tokens\":{input},\"completion_tokens\":{output}}}}}\n\ndata: [DONE]\n\n"
+                "{head},\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"length\"}}],\"usage\":{{\"prompt_tokens\":{input},\"completion_tokens\":{output},\"total_tokens\":{}}}}}\n\ndata: [DONE]\n\n",
+                input + output
             );
             self.left = u64::MAX;
         } else {

@@ -1,9 +1,10 @@
 //! Both planes of a container as the agent of its node tells them (`docs/agent.md`).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dualplane_base::metrics::sample;
-use dualplane_runs::{Host, Sample};
+use dualplane_runs::{Faults, Host, Sample};
 
 use crate::engine::{agent, get};
 
@@ -15,7 +16,12 @@ pub struct Ask {
     pod: String,
     container: Option<String>,
     http: ureq::Agent,
+    /// Xids by card and code, as the agent counted them last.
+    xids: Option<BTreeMap<(String, u32), u64>>,
 }
+
+/// Xids of one code that came between two readings, at most.
+const MOST_XIDS: u64 = 100;
 
 impl Ask {
     /// The agent at this URL; a container as `NAMESPACE/POD/CONTAINER`, the last part may be missing.
@@ -26,16 +32,17 @@ impl Ask {
         let base = url.trim_end_matches('/');
         let url = if base.ends_with("/metrics") { base.to_owned() } else { format!("{base}/metrics") };
         let container = parts.next();
-        Self { url, namespace, pod: name, container, http: agent(Duration::from_millis(900)) }
+        let http = agent(&url, Duration::from_millis(900));
+        Self { url, namespace, pod: name, container, http, xids: None }
     }
 
-    pub(crate) fn read(&self, s: &mut Sample) {
-        if let Some(page) = get(&self.http, &self.url, None) {
-            self.take(&page, s);
-        }
+    /// Takes both planes, and what the container's cards told of errors.
+    pub(crate) fn read(&mut self, s: &mut Sample) -> Option<Faults> {
+        let page = get(&self.http, &self.url, None)?;
+        self.take(&page, s)
     }
 
-    fn take(&self, page: &str, s: &mut Sample) {
+    fn take(&mut self, page: &str, s: &mut Sample) -> Option<Faults> {
         let mut host = Host::default();
         let mut cards: Vec<String> = Vec::new();
         let lines = || page.lines().filter(|l| l.starts_with("dualplane_")).filter_map(sample);
@@ -70,13 +77,42 @@ impl Ask {
                 _ => {}
             }
         }
+        let mut faults = Faults::default();
+        let mut xids = BTreeMap::new();
         for (name, labels, value, _) in lines() {
-            let uuid = labels.iter().find(|(k, _)| k == "UUID").map(|(_, v)| v);
-            if name == "dualplane_gpu_memory_size_bytes" && uuid.is_some_and(|u| cards.contains(u)) {
-                s.vram_total = add(s.vram_total, Some(value as u64));
+            let label = |key: &str| labels.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
+            let Some(uuid) = label("UUID").filter(|u| cards.iter().any(|c| c == u)) else { continue };
+            if !value.is_finite() || value < 0.0 {
+                continue;
+            }
+            let n = Some(value as u64);
+            match (name, label("type"), label("xid").and_then(|x| x.parse::<u32>().ok())) {
+                ("dualplane_gpu_memory_size_bytes", ..) => s.vram_total = add(s.vram_total, n),
+                ("dualplane_gpu_ecc_errors_total", Some("corrected"), _) => {
+                    faults.ecc_corrected = add(faults.ecc_corrected, n);
+                }
+                ("dualplane_gpu_ecc_errors_total", Some("uncorrected"), _) => {
+                    faults.ecc_uncorrected = add(faults.ecc_uncorrected, n);
+                }
+                ("dualplane_gpu_remapped_rows", ..) => faults.remapped = add(faults.remapped, n),
+                ("dualplane_gpu_xid_errors_total", _, Some(xid)) => {
+                    xids.insert((uuid.to_owned(), xid), value as u64);
+                }
+                _ => {}
             }
         }
         s.host = Some(host).filter(|h| *h != Host::default());
+        if cards.is_empty() {
+            return None;
+        }
+        // What was counted before the first reading is of another time.
+        let before = self.xids.replace(xids.clone());
+        for ((card, xid), now) in xids.iter().filter(|_| before.is_some()) {
+            let was = before.as_ref().and_then(|b| b.get(&(card.clone(), *xid))).copied().unwrap_or(0);
+            let new = if *now >= was { now - was } else { *now };
+            faults.xids.extend((0..new.min(MOST_XIDS)).map(|_| *xid));
+        }
+        Some(faults)
     }
 }
 
@@ -101,7 +137,7 @@ mod tests {
             dualplane_gpu_memory_size_bytes{node=\"n\",gpu=\"1\",UUID=\"GPU-2\"} 900\n";
         let of = |pod: &str| {
             let mut s = Sample::default();
-            Ask::new("http://x:1/", pod).take(page, &mut s);
+            let _ = Ask::new("http://x:1/", pod).take(page, &mut s);
             s
         };
         let s = of("serving/llm-0/server");
@@ -111,5 +147,19 @@ mod tests {
         );
         assert_eq!(of("serving/llm-0").host.unwrap().anon, Some(1005));
         assert_eq!(of("serving/none").host, None);
+        // Only what comes while it is measured, and only of the container's cards, is the run's.
+        let with = |xids: &str| {
+            format!(
+                "{page}dualplane_gpu_ecc_errors_total{{gpu=\"0\",UUID=\"GPU-1\",type=\"uncorrected\"}} 3\n{xids}"
+            )
+        };
+        let xid = |uuid: &str, n: u32| {
+            format!("dualplane_gpu_xid_errors_total{{gpu=\"0\",UUID=\"{uuid}\",xid=\"31\"}} {n}\n")
+        };
+        let mut ask = Ask::new("http://x:1/", "serving/llm-0");
+        let mut take = |page: &str| ask.take(page, &mut Sample::default()).unwrap();
+        assert_eq!(take(&with(&xid("GPU-1", 2))), Faults { ecc_uncorrected: Some(3), ..Faults::default() });
+        assert_eq!(take(&with(&(xid("GPU-1", 4) + &xid("GPU-2", 9)))).xids, [31, 31]);
+        assert!(take(&with(&xid("GPU-1", 4))).xids.is_empty());
     }
 }

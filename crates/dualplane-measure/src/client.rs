@@ -9,8 +9,11 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+
+use crate::tls::Encrypted;
 
 /// To connect: a server that is this slow to take a connection is gone or full.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -34,11 +37,9 @@ pub enum TargetError {
     /// It is no URL of a server.
     #[error("{0} is not a URL such as http://10.0.0.7:8000")]
     NoUrl(String),
-    /// It is encrypted.
-    #[error(
-        "the driver speaks http: forward a port to the server (kubectl port-forward), or measure it with a tool behind --"
-    )]
-    Https,
+    /// No connection to it can be encrypted.
+    #[error("{0} is no host that a certificate could name")]
+    Host(String),
     /// It holds a password.
     #[error("a password in a URL is seen by others; name a file with the key in DUALPLANE_ENGINE_TOKEN_FILE")]
     Password,
@@ -59,6 +60,7 @@ pub struct Target {
     /// Most seconds of a request.
     pub timeout: Duration,
     key: Option<String>,
+    pub(crate) encrypted: Option<Encrypted>,
     idle: RefCell<Vec<SendRequest<Full<Bytes>>>>,
 }
 
@@ -125,27 +127,30 @@ struct Heard {
 }
 
 impl Target {
-    /// A server at `http://HOST:PORT`; `/v1` behind it is as good.
+    /// A server at `http://HOST:PORT` or `https://HOST`; `/v1` behind it is as good.
     ///
     /// # Errors
     /// The URL is none that can be driven.
     pub fn new(url: &str, api: Api, model: &str, key: Option<String>) -> Result<Self, TargetError> {
         let wrong = || TargetError::NoUrl(dualplane_base::text::printable(url).into_owned());
         let uri: http::Uri = url.parse().map_err(|_| wrong())?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => return Err(TargetError::Https),
+        let encrypts = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
             _ => return Err(wrong()),
-        }
+        };
         let authority = uri.authority().ok_or_else(wrong)?;
         if authority.as_str().contains('@') {
             return Err(TargetError::Password);
         }
+        let host = authority.host().trim_matches(['[', ']']).to_owned();
+        let none = || TargetError::Host(dualplane_base::text::printable(&host).into_owned());
+        let encrypted = if encrypts { Some(Encrypted::to(&host).ok_or_else(none)?) } else { None };
         let path = uri.path().trim_end_matches('/');
         let path = path.strip_suffix("/v1").unwrap_or(path);
         Ok(Self {
-            host: authority.host().trim_matches(['[', ']']).to_owned(),
-            port: authority.port_u16().unwrap_or(80),
+            host,
+            port: authority.port_u16().unwrap_or(if encrypts { 443 } else { 80 }),
             authority: authority.as_str().to_owned(),
             path: path.to_owned(),
             api,
@@ -153,6 +158,7 @@ impl Target {
             exact: true,
             timeout: Duration::from_secs(600),
             key,
+            encrypted,
             idle: RefCell::new(Vec::new()),
         })
     }
@@ -160,7 +166,8 @@ impl Target {
     /// `http://HOST:PORT`, with the path before `/v1`.
     #[must_use]
     pub fn base(&self) -> String {
-        format!("http://{}{}", self.authority, self.path)
+        let scheme = if self.encrypted.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.authority, self.path)
     }
 
     /// The key of the server, for who asks its other pages.
@@ -214,11 +221,13 @@ impl Target {
         };
         // A token alone in a packet must not wait for the next.
         let _ = stream.set_nodelay(true);
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|_| "cannot connect")?;
-        tokio::task::spawn_local(async move {
-            let _ = connection.await;
-        });
-        Ok(sender)
+        match &self.encrypted {
+            None => speak(stream).await,
+            Some(encrypted) => match timeout(CONNECT, encrypted.over(stream)).await {
+                Ok(stream) => speak(stream?).await,
+                Err(_) => Err("connect timed out"),
+            },
+        }
     }
 
     /// Sends a request and reads its answer; times are seconds since `clock`.
@@ -296,6 +305,17 @@ impl Target {
     }
 }
 
+/// HTTP over a connection.
+async fn speak<S: AsyncRead + AsyncWrite + Unpin + 'static>(
+    stream: S,
+) -> Result<SendRequest<Full<Bytes>>, &'static str> {
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|_| "cannot connect")?;
+    tokio::task::spawn_local(async move {
+        let _ = connection.await;
+    });
+    Ok(sender)
+}
+
 /// Takes bytes of a stream of events in.
 fn take(data: &[u8], rest: &mut Vec<u8>, heard: &mut Heard, now: f64) {
     let mut bytes = data;
@@ -361,7 +381,8 @@ mod tests {
         let of = |url: &str| Target::new(url, Api::Chat, "m", None).map(|t| t.base());
         assert_eq!(of("http://127.0.0.1:8000/v1/").unwrap(), "http://127.0.0.1:8000");
         assert_eq!(of("http://gw/llm/v1").unwrap(), "http://gw/llm");
-        assert_eq!(of("https://x").unwrap_err(), TargetError::Https);
+        assert_eq!(of("https://gw/llm/v1").unwrap(), "https://gw/llm");
+        assert_eq!(of("https://[::1]:8443").unwrap(), "https://[::1]:8443");
         assert_eq!(of("http://u:p@x").unwrap_err(), TargetError::Password);
         assert!(of("localhost:8000").is_err() && of("").is_err());
     }

@@ -85,7 +85,6 @@ struct Inner {
     sent: Cell<u64>,
     late: RefCell<dualplane_runs::Histo>,
     freed: tokio::sync::Notify,
-    over: Cell<bool>,
 }
 
 /// Drives the server until its time is up, `stop` is set, or `dead` says so. Returns the gatherer, and how it ended.
@@ -112,7 +111,6 @@ pub fn drive(
         sent: Cell::new(0),
         late: RefCell::default(),
         freed: tokio::sync::Notify::new(),
-        over: Cell::new(false),
     });
     let local = LocalSet::new();
     let ended = local.block_on(&runtime, run(&inner, work, began, readings, stop, tell))?;
@@ -154,6 +152,13 @@ async fn run(
             told = Instant::now();
             tell(inner.progress(now - began, work.seconds));
         }
+        if !open && left > 0 {
+            if inner.open.get() >= closed_at(work, now - began) {
+                let _ = tokio::time::timeout(TICK, inner.freed.notified()).await;
+                continue;
+            }
+            draw.now(now - began);
+        }
         if left > 0 && next.is_none() {
             next = draw.next();
             left = if next.is_some() { left - 1 } else { 0 };
@@ -181,11 +186,6 @@ async fn run(
             }
             at
         } else {
-            let most = closed_at(work, now - began);
-            if inner.open.get() >= most {
-                let _ = tokio::time::timeout(TICK, inner.freed.notified()).await;
-                continue;
-            }
             now
         };
         next = None;
@@ -193,7 +193,7 @@ async fn run(
     }
     let mut early = dead || stop.load(Ordering::Relaxed);
     let at = inner.now().min(end);
-    inner.over.set(true);
+    inner.gather.borrow_mut().ends(at);
     // What is under way may end: its requests are of the measured time.
     let last = inner.now() + if early { 0.0 } else { work.drain };
     while inner.open.get() > 0 && inner.now() < last && !stop.load(Ordering::Relaxed) {
@@ -268,6 +268,7 @@ impl Inner {
                     sample.sent = Some(self.sent.get() as f64);
                     self.gather.borrow_mut().sample(*sample);
                 }
+                Reading::Faults(f) => self.gather.borrow_mut().faults(&f),
                 Reading::Processes(all) => self.gather.borrow_mut().processes(&all),
                 Reading::Dead => dead = true,
             }

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use dualplane_base::metrics::sample;
 use dualplane_engines::metrics::{Counts, EngineMetrics, engines};
 use serde_json::Value;
 
@@ -24,10 +23,17 @@ pub struct About {
     pub version: Option<String>,
     /// Tokens that the KV cache holds.
     pub kv_tokens: Option<u64>,
+    /// Why it lists no model.
+    pub silent: Option<String>,
 }
 
-pub(crate) fn agent(timeout: Duration) -> ureq::Agent {
-    ureq::Agent::config_builder()
+/// Asks pages at this URL.
+pub(crate) fn agent(url: &str, timeout: Duration) -> ureq::Agent {
+    let builder = ureq::Agent::config_builder();
+    // Reading all certificates of a machine takes some milliseconds.
+    let encrypts = url.get(..6).is_some_and(|s| s.eq_ignore_ascii_case("https:"));
+    let builder = if encrypts { builder.tls_config(crate::tls::of_pages()) } else { builder };
+    builder
         .timeout_global(Some(timeout))
         .http_status_as_error(false)
         .max_redirects(0)
@@ -39,30 +45,43 @@ pub(crate) fn agent(timeout: Duration) -> ureq::Agent {
 }
 
 pub(crate) fn get(agent: &ureq::Agent, url: &str, key: Option<&str>) -> Option<String> {
+    ask(agent, url, key).ok()
+}
+
+/// A page, or why there is none.
+fn ask(agent: &ureq::Agent, url: &str, key: Option<&str>) -> Result<String, String> {
     let mut ask = agent.get(url);
     if let Some(key) = key {
         ask = ask.header("authorization", format!("Bearer {key}"));
     }
-    let mut answer = ask.call().ok()?;
-    if answer.status().as_u16() != 200 {
-        return None;
+    let mut answer = ask.call().map_err(|e| e.to_string())?;
+    match answer.status().as_u16() {
+        200 => {}
+        401 | 403 => {
+            return Err("it asks for a key: name a file with it in DUALPLANE_ENGINE_TOKEN_FILE".into());
+        }
+        status => return Err(format!("HTTP status {status}")),
     }
-    let body = answer.body_mut().with_config().limit(MAX_PAGE).read_to_vec().ok()?;
-    Some(String::from_utf8_lossy(&body).into_owned())
+    let body = answer.body_mut().with_config().limit(MAX_PAGE).read_to_vec().map_err(|e| e.to_string())?;
+    Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
 /// Asks a server what it is.
 #[must_use]
 pub fn about(target: &Target, metrics: Option<&str>) -> About {
-    let agent = agent(Duration::from_secs(5));
-    let page = |path: &str| get(&agent, &format!("{}{path}", target.base()), target.key());
+    let agent = agent(&target.base(), Duration::from_secs(5));
+    let page = |path: &str| ask(&agent, &format!("{}{path}", target.base()), target.key());
     let mut out = About::default();
-    if let Some(models) = page("/v1/models").and_then(|t| serde_json::from_str::<Value>(&t).ok()) {
-        let first = models.pointer("/data/0");
-        out.model = first.and_then(|m| m.get("id")).and_then(Value::as_str).map(str::to_owned);
-        out.longest = first.and_then(|m| m.get("max_model_len")).and_then(Value::as_u64);
+    match page("/v1/models") {
+        Ok(text) => {
+            let models = serde_json::from_str::<Value>(&text).unwrap_or_default();
+            let first = models.pointer("/data/0");
+            out.model = first.and_then(|m| m.get("id")).and_then(Value::as_str).map(str::to_owned);
+            out.longest = first.and_then(|m| m.get("max_model_len")).and_then(Value::as_u64);
+        }
+        Err(why) => out.silent = Some(why),
     }
-    if let Some(v) = page("/version").and_then(|t| serde_json::from_str::<Value>(&t).ok()) {
+    if let Some(v) = page("/version").ok().and_then(|t| serde_json::from_str::<Value>(&t).ok()) {
         out.version = v.get("version").and_then(Value::as_str).map(str::to_owned);
     }
     let mut read = Page::new(metrics.map_or_else(|| format!("{}/metrics", target.base()), str::to_owned));
@@ -78,12 +97,14 @@ pub fn about(target: &Target, metrics: Option<&str>) -> About {
 /// # Errors
 /// The time is up.
 pub fn wait_ready(target: &Target, most: Duration, mut stop: impl FnMut() -> bool) -> Result<(), String> {
-    let agent = agent(Duration::from_secs(2));
+    let agent = agent(&target.base(), Duration::from_secs(2));
     let began = Instant::now();
+    let mut said = String::new();
     let url = format!("{}/v1/models", target.base());
     while began.elapsed() < most {
-        if get(&agent, &url, target.key()).is_some() {
-            return Ok(());
+        match ask(&agent, &url, target.key()) {
+            Ok(_) => return Ok(()),
+            Err(why) => said = why,
         }
         if stop() {
             return Err("the server ended before it answered".into());
@@ -91,7 +112,7 @@ pub fn wait_ready(target: &Target, most: Duration, mut stop: impl FnMut() -> boo
         // The server tells nobody when it is up: it is asked.
         std::thread::park_timeout(Duration::from_millis(200));
     }
-    Err(format!("{url} did not answer within {} s", most.as_secs()))
+    Err(format!("{url} did not answer within {} s: {said}", most.as_secs()))
 }
 
 /// A page of metrics that is asked again and again.
@@ -110,15 +131,10 @@ pub(crate) struct Told {
     pub(crate) kv_tokens: Option<u64>,
 }
 
-/// Tokens that the prefix cache was asked for, and those that it had.
-const PREFIX: [[&str; 2]; 2] = [
-    ["vllm:prefix_cache_queries_total", "vllm:prefix_cache_hits_total"],
-    ["sglang:prompt_tokens_total", "sglang:cached_tokens_total"],
-];
-
 impl Page {
     pub(crate) fn new(url: String) -> Self {
-        Self { url, agent: agent(Duration::from_millis(900)), of: None }
+        let agent = agent(&url, Duration::from_millis(900));
+        Self { url, agent, of: None }
     }
 
     pub(crate) fn ask(&mut self, key: Option<&str>) -> Option<Told> {
@@ -129,30 +145,8 @@ impl Page {
         };
         let (of, counts) = found?;
         self.of = Some(of);
-        let (mut sums, mut kv_tokens) = ([[None; 2]; 2], None);
-        for line in page.lines() {
-            if line.starts_with("vllm:cache_config_info{") {
-                kv_tokens = blocks(line).or(kv_tokens);
-            } else if line.starts_with("sglang:max_total_num_tokens") {
-                kv_tokens = sample(line).map(|(_, _, v, _)| v as u64).or(kv_tokens);
-            }
-            for (names, sums) in PREFIX.iter().zip(&mut sums) {
-                for (name, sum) in names.iter().zip(sums) {
-                    let own = line.strip_prefix(name).is_some_and(|r| r.starts_with(['{', ' ']));
-                    if let Some((_, _, v, _)) = sample(line).filter(|_| own) {
-                        *sum = Some(sum.unwrap_or(0.0) + v);
-                    }
-                }
-            }
-        }
-        let prefix = sums.into_iter().find_map(|[asked, had]| asked.zip(had));
+        let prefix = counts.prefix_asked.zip(counts.prefix_had);
+        let kv_tokens = counts.pool_tokens.map(|n| n as u64);
         Some(Told { engine: of.engine, counts, prefix, kv_tokens })
     }
-}
-
-/// `num_gpu_blocks` × `block_size` of vLLM's labels; both planes have one name there.
-fn blocks(line: &str) -> Option<u64> {
-    let (_, labels, ..) = sample(line)?;
-    let of = |key: &str| labels.iter().find(|(k, _)| k == key).and_then(|(_, v)| v.parse::<u64>().ok());
-    Some(of("num_gpu_blocks")?.saturating_mul(of("block_size")?))
 }

@@ -15,6 +15,7 @@ mod prompt;
 pub mod server;
 #[cfg(test)]
 mod tests;
+mod tls;
 pub mod tool;
 
 pub use client::{Api, Target, TargetError};

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use dualplane_base::process::of_path;
 use dualplane_node::cgroup::{Depth, Group, Hierarchy, Kind, Memory, Reader};
-use dualplane_node::gpu::{Device, GpuProcess, Gpus, Reading as Card};
+use dualplane_node::gpu::{Device, Event, GpuProcess, Gpus, Health, Reading as Card};
 use dualplane_node::node::{ProcessState, cgroup_of, life, list, processes};
-use dualplane_runs::{Host, Process, Sample};
+use dualplane_runs::{Faults, Host, Process, Sample};
 
 pub use crate::agent::Ask;
 use crate::engine::Page;
@@ -55,6 +55,8 @@ pub enum Reading {
     Sample(Box<Sample>),
     /// What processes hold.
     Processes(Vec<Process>),
+    /// Errors of the cards.
+    Faults(Faults),
     /// The server is gone.
     Dead,
 }
@@ -99,6 +101,11 @@ fn follow(whose: Whose, clock: Instant, to: &Sender<Reading>, stop: &AtomicBool)
         if to.send(Reading::Sample(Box::new(sample))).is_err() {
             return;
         }
+        if let Some(faults) = state.faults()
+            && to.send(Reading::Faults(faults)).is_err()
+        {
+            return;
+        }
         if round.is_multiple_of(LISTING) {
             let all = state.listing();
             if !all.is_empty() && to.send(Reading::Processes(all)).is_err() {
@@ -132,6 +139,11 @@ struct State {
     devices: Vec<Device>,
     cards: Vec<Card>,
     users: Vec<GpuProcess>,
+    /// When cards were read last.
+    read: Instant,
+    events: Vec<Event>,
+    health: Vec<Health>,
+    told: Option<Faults>,
 }
 
 impl State {
@@ -150,6 +162,10 @@ impl State {
             devices,
             cards: Vec::new(),
             users: Vec::new(),
+            read: Instant::now(),
+            events: Vec::new(),
+            health: Vec::new(),
+            told: None,
         }
     }
 
@@ -166,8 +182,8 @@ impl State {
 
     fn sample(&mut self, clock: Instant) -> Sample {
         let mut s = Sample { at: clock.elapsed().as_secs_f64(), ..Sample::default() };
-        if let Some(agent) = &self.whose.agent {
-            agent.read(&mut s);
+        if let Some(agent) = &mut self.whose.agent {
+            self.told = agent.read(&mut s);
         } else {
             s.host = self.host();
             s.cpu_seconds = self.cpu();
@@ -246,11 +262,16 @@ impl State {
         if self.devices.is_empty() {
             return;
         }
+        // A table is played by this clock; cards have their own.
+        gpus.advance(self.read.elapsed());
+        self.read = Instant::now();
         gpus.read(&mut self.cards);
         gpus.processes(&mut self.users);
         let pids = self.pids();
         let own: Vec<&GpuProcess> = self.users.iter().filter(|u| pids.contains(&u.pid)).collect();
-        let on_card = |c: &&Card| pids.is_empty() || own.iter().any(|u| u.device == c.device);
+        // Drivers in some containers tell no processes at all.
+        let nobody_says = pids.is_empty() || self.users.is_empty();
+        let on_card = |c: &&Card| nobody_says || own.iter().any(|u| u.device == c.device);
         let cards: Vec<&Card> = self.cards.iter().filter(on_card).collect();
         if cards.is_empty() {
             return;
@@ -266,6 +287,31 @@ impl State {
         let busy: Vec<f64> = cards.iter().filter_map(|c| c.busy).map(f64::from).collect();
         s.gpu = (!busy.is_empty()).then(|| busy.iter().sum::<f64>() / busy.len() as f64 / 100.0);
         s.watts = sum(|c| c.power_mw.map(u64::from)).map(|mw| mw as f64 / 1000.0);
+    }
+
+    /// Errors that the cards told since the last time; none where there are no cards.
+    fn faults(&mut self) -> Option<Faults> {
+        if let Some(told) = self.told.take() {
+            return Some(told);
+        }
+        let gpus = self.whose.gpus.as_mut().filter(|_| !self.devices.is_empty())?;
+        self.events.clear();
+        gpus.events(&mut self.events);
+        gpus.health(&mut self.health);
+        let sum = |of: fn(&Health) -> Option<u64>| {
+            self.health.iter().filter_map(of).reduce(|a, b| a.saturating_add(b))
+        };
+        let rows = |h: &Health| {
+            let both = [h.remapped_corrected, h.remapped_uncorrected];
+            both.iter().flatten().next()?;
+            Some(both.iter().flatten().map(|n| u64::from(*n)).sum())
+        };
+        Some(Faults {
+            xids: self.events.iter().filter_map(|e| u32::try_from(e.xid?).ok()).collect(),
+            ecc_corrected: sum(|h| h.ecc_corrected),
+            ecc_uncorrected: sum(|h| h.ecc_uncorrected),
+            remapped: sum(rows),
+        })
     }
 
     fn listing(&self) -> Vec<Process> {

@@ -2,12 +2,15 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dualplane_node::kmsg::{Follower, Source};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Of the end of a log.
 const MAX_LOG: u64 = 8 << 20;
@@ -21,6 +24,8 @@ const GRACE: Duration = Duration::from_secs(15);
 pub struct Server {
     child: Child,
     log: PathBuf,
+    /// Nobody waits for it to end in order.
+    hurry: Arc<AtomicBool>,
 }
 
 /// What is left of a server.
@@ -31,11 +36,12 @@ pub struct Remains {
 }
 
 impl Server {
-    /// Starts a command line of a shell; what it prints goes to a file.
+    /// Starts a command line of a shell; what it prints goes to a file. It is a group of processes of its own: Ctrl-C ends the
+    /// measurement, which ends the server, and all that it started ends with it. `hurry` ends it at once.
     ///
     /// # Errors
     /// It cannot be started, or the file cannot be made.
-    pub fn start(line: &str, log: &Path) -> io::Result<Self> {
+    pub fn start(line: &str, log: &Path, hurry: Arc<AtomicBool>) -> io::Result<Self> {
         let out = File::create(log)?;
         let errors = out.try_clone()?;
         // The shell becomes the command where it is one alone, so that its pid is the server's.
@@ -45,8 +51,9 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(errors)
+            .process_group(0)
             .spawn()?;
-        Ok(Self { child, log: log.to_owned() })
+        Ok(Self { child, log: log.to_owned(), hurry })
     }
 
     /// Its pid.
@@ -66,7 +73,9 @@ impl Server {
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Some(code(status)),
-                Ok(None) if began.elapsed() < wait => std::thread::park_timeout(Duration::from_millis(50)),
+                Ok(None) if began.elapsed() < wait && !self.hurry.load(Ordering::Relaxed) => {
+                    std::thread::park_timeout(Duration::from_millis(50))
+                }
                 _ => return None,
             }
         }
@@ -83,11 +92,18 @@ impl Server {
         if self.ended() {
             return;
         }
-        // Only `kill` asks in order without a call that is unsafe here.
-        let _ = Command::new("kill").arg(self.child.id().to_string()).stderr(Stdio::null()).status();
+        self.signal(Signal::TERM);
         if self.exit_code(GRACE).is_none() {
-            let _ = self.child.kill();
+            self.signal(Signal::KILL);
             let _ = self.child.wait();
+        }
+        // What it started and left behind.
+        self.signal(Signal::KILL);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(pid, signal);
         }
     }
 }

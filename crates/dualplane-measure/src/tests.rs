@@ -1,7 +1,7 @@
 //! The driver against a small server of its own: what is sent arrives, what comes is timed, and what breaks is told.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -10,6 +10,10 @@ use std::time::{Duration, Instant};
 use dualplane_gate::document::{Load, Run};
 use dualplane_runs::{Gather, Sample, Setup};
 use dualplane_shape::{Pattern, Play, Shape};
+
+use tokio_rustls::rustls;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::planes::Reading;
 use crate::{Api, Calibration, Ended, Target, Work, calibrate, drive};
@@ -47,6 +51,7 @@ fn small(mood: Mood) -> Small {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let (a, g) = (Arc::clone(&a), Arc::clone(&g));
+            stream.set_nodelay(true).unwrap();
             std::thread::spawn(move || {
                 if serve(stream, mood, &a).is_err() {
                     g.fetch_add(1, Ordering::Relaxed);
@@ -58,8 +63,7 @@ fn small(mood: Mood) -> Small {
 }
 
 /// Serves a connection; an error where the client goes away within an answer.
-fn serve(mut stream: TcpStream, mood: Mood, asked: &AtomicU64) -> std::io::Result<()> {
-    stream.set_nodelay(true)?;
+fn serve(mut stream: impl Read + Write, mood: Mood, asked: &AtomicU64) -> std::io::Result<()> {
     loop {
         let mut head = Vec::new();
         let mut byte = [0];
@@ -193,6 +197,69 @@ fn clients_that_go_away_are_seen_by_the_server() {
     assert!(r.cancelled > 10 && r.succeeded == 0, "{r:?}");
     pause(Duration::from_millis(300));
     assert!(server.gone.load(Ordering::Relaxed) > 5, "{}", server.gone.load(Ordering::Relaxed));
+}
+
+/// A certificate for 127.0.0.1 and its key, as openssl makes them.
+fn certificate(folder: &std::path::Path) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+    let (cert, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test \
+        -addext subjectAltName=IP:127.0.0.1 -addext basicConstraints=critical,CA:FALSE -keyout";
+    let made = std::process::Command::new("openssl")
+        .args(words.split_whitespace())
+        .args([key.as_os_str(), "-out".as_ref(), cert.as_os_str()])
+        .output()
+        .expect("openssl");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let all = CertificateDer::pem_file_iter(&cert).unwrap().map(Result::unwrap).collect();
+    (all, PrivateKeyDer::from_pem_file(&key).unwrap())
+}
+
+#[test]
+fn an_encrypted_server_is_driven_where_its_certificate_is_trusted_and_only_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certs, key) = certificate(folder.path());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = builder.unwrap().with_no_client_auth().with_single_cert(certs.clone(), key).unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+            std::thread::spawn(move || {
+                serve(rustls::StreamOwned::new(connection, stream), Mood::Well, &AtomicU64::new(0))
+            });
+        }
+    });
+    let work = Work { closed: Some(2), requests: Some(4), ..work(shape(""), 30.0) };
+    let ask = |trusted: &[CertificateDer<'static>]| {
+        let mut target = Target::new(&url, Api::Chat, "m", None).unwrap();
+        target.encrypted = crate::tls::Encrypted::trusting("127.0.0.1", trusted);
+        let gather =
+            Gather::new(Setup { load: Load { mode: "test".into(), ..Load::default() }, ..Setup::default() });
+        let (_to, mut readings) = channel();
+        let stop = AtomicBool::new(false);
+        let (gather, _, ended) =
+            drive(target, &work, gather, Instant::now(), &mut readings, &stop, &mut |_| {}).unwrap();
+        gather.finish(ended.at, ended.early).requests.unwrap()
+    };
+    let r = ask(&certs);
+    assert_eq!((r.succeeded, r.failures()), (4, 0), "{r:?}");
+    let r = ask(&[]);
+    assert!(r.succeeded == 0 && r.failed[0].reason.contains("not trusted"), "{r:?}");
+}
+
+#[test]
+fn a_closed_loop_has_its_spike_as_well() {
+    let server = small(Mood::Well);
+    let play = Play { pattern: Pattern::CancelStorm { share: 1.0 }, seconds: Some(3.0), ..Play::default() };
+    for more in ["", r#","arrival_per_second":500"#] {
+        let (run, _) = go(&server, &Work { play, closed: Some(3), ..work(shape(more), 3.0) });
+        let r = run.requests.unwrap();
+        // Nobody goes away outside of a fifth of the time.
+        assert!(r.cancelled > 3 && r.succeeded > r.cancelled && r.failures() == 0, "{r:?}");
+    }
 }
 
 #[test]

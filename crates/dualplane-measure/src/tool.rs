@@ -22,6 +22,13 @@ pub fn run(words: &[String]) -> io::Result<Child> {
     Command::new(program).args(rest).spawn()
 }
 
+/// Asks a tool to end in order.
+pub fn ask_to_end(tool: &Child) {
+    if let Some(pid) = i32::try_from(tool.id()).ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+}
+
 /// The newest result file that was written since: at `given`, at paths that the command line names, or in this folder.
 #[must_use]
 pub fn results(words: &[String], given: Option<&Path>, since: SystemTime) -> Option<(PathBuf, Results)> {
@@ -29,12 +36,7 @@ pub fn results(words: &[String], given: Option<&Path>, since: SystemTime) -> Opt
     match given {
         Some(path) => places.push(path.to_owned()),
         None => {
-            for word in words.iter().skip(1) {
-                let value = word.split_once('=').map_or(word.as_str(), |(_, v)| v);
-                places.push(PathBuf::from(value));
-                // Locust's --csv PREFIX.
-                places.push(PathBuf::from(format!("{value}_stats.csv")));
-            }
+            places.extend(words.iter().skip(1).flat_map(|w| named(w)));
             places.push(PathBuf::from("artifacts"));
             places.push(PathBuf::from("."));
         }
@@ -50,6 +52,15 @@ pub fn results(words: &[String], given: Option<&Path>, since: SystemTime) -> Opt
             read(&text).map(|r| (path, r))
         })
     })
+}
+
+/// Paths that a word of a command line may name: itself, what stands behind `=`, each part of `kind=json,path=FILE` (guidellm from
+/// 0.8 on), and Locust's `--csv PREFIX`.
+fn named(word: &str) -> Vec<PathBuf> {
+    let value = word.split_once('=').map_or(word, |(_, v)| v);
+    let parts = word.split(',').filter_map(|p| p.rsplit_once('=')).map(|(_, v)| v.to_owned());
+    let whole = [value.to_owned(), format!("{value}_stats.csv")];
+    whole.into_iter().chain(parts).filter(|p| !p.is_empty()).map(PathBuf::from).collect()
 }
 
 fn list(place: &Path, depth: usize, out: &mut Vec<(SystemTime, PathBuf)>) {
@@ -69,5 +80,18 @@ fn list(place: &Path, depth: usize, out: &mut Vec<(SystemTime, PathBuf)>) {
         if entry.file_type().is_ok_and(|t| !t.is_symlink()) && out.len() < MAX_FILES {
             list(&entry.path(), depth + 1, out);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_names_its_file_in_each_tools_way() {
+        let of = |word: &str, path: &str| named(word).iter().any(|p| p == Path::new(path));
+        assert!(of("out.json", "out.json") && of("--output-path=out.json", "out.json"));
+        assert!(of("kind=json,path=/tmp/out.json", "/tmp/out.json"));
+        assert!(of("--output=kind=json,path=o.json", "o.json") && of("runs/lo", "runs/lo_stats.csv"));
     }
 }

@@ -5,6 +5,7 @@ mod sibling;
 pub use sibling::{Sibling, sibling};
 
 use dualplane_base::near::distance;
+use dualplane_base::order::Order as _;
 
 /// The facts of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +82,7 @@ pub fn list(pattern: &str) -> Vec<(&'static str, &'static CatalogueEntry)> {
         .flat_map(|e| ids(e).map(move |i| (i, e)))
         .filter(|(i, _)| normal(i).contains(&want))
         .collect();
-    out.sort_by_key(|(i, _)| i.to_ascii_lowercase());
+    out.order_by_key(|(i, _)| i.to_ascii_lowercase());
     out
 }
 

@@ -9,6 +9,7 @@ use crate::outcome::{PlanError, Verdict};
 use crate::quantity::Quantity;
 use crate::version::EngineKind;
 use dualplane_base::gpu::Gpu as Card;
+use dualplane_base::order::Order as _;
 
 /// Numbers of cards that are tried: those of one machine.
 const COUNTS: [u64; 4] = [1, 2, 4, 8];
@@ -88,7 +89,7 @@ pub fn choices(
     if let (true, true, Some(e)) = (out.hold.is_empty(), out.never.is_empty(), failed) {
         return Err(e);
     }
-    out.hold.sort_by(|a, b| {
+    out.hold.order_by(|a, b| {
         let unsure = |c: &Choice| c.verdict != Verdict::Fits;
         let price = |c: &Choice| c.price.unwrap_or(f64::INFINITY);
         unsure(a)

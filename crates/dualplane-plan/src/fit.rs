@@ -7,6 +7,7 @@ use super::launch::{Launch, MaxModelLen};
 use super::model::Model;
 use super::outcome::{Plan, PlanError, Verdict};
 use super::quantity::Quantity;
+use dualplane_base::order::Order as _;
 use dualplane_base::units::MIB;
 
 /// More sequences at once are no setting that anybody runs.
@@ -248,7 +249,7 @@ pub fn alternatives(model: &Model, launch: &Launch, cards: &[Gpu], ask: &Workloa
             }
         }
     }
-    out.sort_by_key(|f| (rank(f.holds), f.rented_bytes, f.gpus, f.remark.clone()));
+    out.order_by_key(|f| (rank(f.holds), f.rented_bytes, f.gpus, f.remark.clone()));
     out
 }
 

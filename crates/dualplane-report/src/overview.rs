@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Report;
 use crate::page::Page;
 use dualplane_base::Class;
+use dualplane_base::order::Order as _;
 use dualplane_base::style::Style;
 use dualplane_base::text::{name, printable, shorten};
 use dualplane_core::verdict::rules::UNDER_PRESSURE;
@@ -21,7 +22,7 @@ pub fn overview(reports: &[Report], style: Style) -> String {
         by_class.iter().map(|((_, class), rs)| format!("{} {class}", rs.len())).collect();
     w.wrapped(&format!("{} pods in trouble: {}", reports.len(), counts.join(", ")), "", "  ");
     for ((_, class), mut group) in by_class {
-        group.sort_by_cached_key(|r| pod_of(r));
+        group.order_by_key(|r| pod_of(r));
         let plane = group.first().map_or("", |r| r.verdict.class.plane().as_str());
         w.heading(&match plane {
             _ if class == UNDER_PRESSURE_TITLE => class.to_owned(),

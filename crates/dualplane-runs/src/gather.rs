@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use dualplane_gate::document::{
-    Drift, Failed, HostSplit, Kv, Load, PlaneFigures, ProcessMemory, Queue, Requests, Restart, Run, Slo,
-    Throughput, Use, Window,
+    Drift, Failed, GpuFaults, HostSplit, Kv, Load, PlaneFigures, ProcessMemory, Queue, Requests, Restart,
+    Run, Slo, Throughput, Use, Window,
 };
 use dualplane_stats::drift::{Ask, Sample as Point, drift};
 
 use crate::histo::Histo;
-use crate::sample::{Host, Outcome, Process, Sample, State};
+use crate::sample::{Faults, Host, Outcome, Process, Sample, State};
 use crate::thin::Thinned;
 
 /// Windows of a run, at most.
@@ -18,6 +18,8 @@ const MAX_WINDOWS: f64 = 1_000.0;
 const WINDOW: f64 = 10.0;
 /// Processes that are told.
 const PROCESSES: usize = 16;
+/// Xids that are kept.
+const MAX_XIDS: usize = 1_000;
 /// Processes that are kept.
 const MAX_PROCESSES: usize = 4_096;
 
@@ -43,15 +45,17 @@ pub struct Setup {
 struct Gauge {
     n: u64,
     sum: f64,
-    most: f64,
+    most: Option<f64>,
 }
 
 impl Gauge {
-    fn add(&mut self, value: Option<f64>) {
-        if let Some(v) = value.filter(|v| v.is_finite() && *v >= 0.0) {
+    /// `counts`: within the measured time; behind it only the most is kept.
+    fn add(&mut self, value: Option<f64>, counts: bool) {
+        let Some(v) = value.filter(|v| v.is_finite() && *v >= 0.0) else { return };
+        self.most = Some(self.most.map_or(v, |m| m.max(v)));
+        if counts {
             self.n += 1;
             self.sum += v;
-            self.most = self.most.max(v);
         }
     }
 
@@ -59,8 +63,8 @@ impl Gauge {
         (self.n > 0).then(|| self.sum / self.n as f64)
     }
 
-    fn most(&self) -> Option<f64> {
-        (self.n > 0).then_some(self.most)
+    const fn most(&self) -> Option<f64> {
+        self.most
     }
 }
 
@@ -112,6 +116,8 @@ pub struct Gather {
     setup: Setup,
     /// When load began to count.
     from: Option<f64>,
+    /// When it was over: what is under way ends behind it.
+    until: Option<f64>,
     /// When the server answered first.
     ready: Option<f64>,
     last: f64,
@@ -133,6 +139,8 @@ pub struct Gather {
     watts: Gauge,
     processes: BTreeMap<u32, Process>,
     restarts: Option<Vec<Restart>>,
+    /// Xids, and counters of corrected errors, of others, and of replaced rows.
+    faults: Option<(Vec<u32>, [Counter; 3])>,
 }
 
 impl Gather {
@@ -144,6 +152,7 @@ impl Gather {
             window_seconds: (planned / MAX_WINDOWS).ceil().max(WINDOW),
             setup,
             from: None,
+            until: None,
             ready: None,
             last: 0.0,
             sent: 0,
@@ -163,6 +172,7 @@ impl Gather {
             watts: Gauge::default(),
             processes: BTreeMap::new(),
             restarts: None,
+            faults: None,
         }
     }
 
@@ -178,6 +188,12 @@ impl Gather {
             self.window_from = at;
             self.last = self.last.max(at);
         }
+    }
+
+    /// Nothing is sent from now on. What is still under way may end, and counts; but a server that runs empty is no steady
+    /// state, no window and no drift.
+    pub fn ends(&mut self, at: f64) {
+        self.until.get_or_insert(at);
     }
 
     /// Somebody looks whether the server dies.
@@ -213,7 +229,9 @@ impl Gather {
                 if self.starts(s.at) {
                     self.start_host = self.start_host.max(Some(held));
                 }
-                self.window.host = self.window.host.max(Some(held));
+                if self.until.is_none_or(|until| s.at <= until) {
+                    self.window.host = self.window.host.max(Some(held));
+                }
             }
             self.limit = host.limit.or(self.limit);
         }
@@ -224,15 +242,18 @@ impl Gather {
             self.start_vram = self.start_vram.max(s.vram);
         }
         if self.from.is_some() {
-            for c in [&mut self.all, &mut self.window] {
+            let counts = self.until.is_none_or(|until| s.at <= until);
+            for c in [&mut self.all, &mut self.window].into_iter().take(1 + usize::from(counts)) {
                 c.preemptions.add(s.preemptions);
-                c.waiting.add(s.waiting);
-                c.running.add(s.running);
-                c.kv.add(s.kv);
-                c.gpu.add(s.gpu);
-                c.cpu.add(s.cpu_seconds);
+                c.waiting.add(s.waiting, counts);
+                c.running.add(s.running, counts);
+                c.kv.add(s.kv, counts);
+                c.gpu.add(s.gpu, counts);
+                if counts {
+                    c.cpu.add(s.cpu_seconds);
+                }
             }
-            self.watts.add(s.watts);
+            self.watts.add(s.watts, counts);
             self.prefix.0.add(s.prefix.map(|p| p.0));
             self.prefix.1.add(s.prefix.map(|p| p.1));
             self.roll(s.at);
@@ -259,6 +280,17 @@ impl Gather {
         }
     }
 
+    /// Takes what cards told of errors: what was there before this run is not the run's.
+    pub fn faults(&mut self, f: &Faults) {
+        let (xids, counters) = self.faults.get_or_insert_default();
+        let room = MAX_XIDS.saturating_sub(xids.len());
+        xids.extend(f.xids.iter().take(room));
+        let all = [f.ecc_corrected, f.ecc_uncorrected, f.remapped];
+        for (counter, now) in counters.iter_mut().zip(all) {
+            counter.add(now.map(|n| n as f64));
+        }
+    }
+
     /// A request was sent; those of the warm-up are not counted.
     pub fn sent(&mut self, at: f64) {
         if self.from.is_some_and(|from| at >= from) {
@@ -271,7 +303,9 @@ impl Gather {
         let Some(from) = self.from.filter(|from| o.sent >= *from) else { return };
         self.roll(o.end.max(from));
         let good = self.setup.slo.as_ref().is_some_and(|slo| within(slo, o));
-        for c in [&mut self.all, &mut self.window] {
+        // What ends behind the end stands in the sums, and in no window.
+        let windows = usize::from(self.until.is_none_or(|until| o.end <= until));
+        for c in [&mut self.all, &mut self.window].into_iter().take(1 + windows) {
             match o.state {
                 State::Done => {
                     c.succeeded += 1;
@@ -304,6 +338,7 @@ impl Gather {
 
     /// Closes windows that ended before this time.
     fn roll(&mut self, at: f64) {
+        let at = at.min(self.until.unwrap_or(f64::INFINITY));
         self.last = self.last.max(at);
         while at >= self.window_from + self.window_seconds && self.windows.len() < 10_000 {
             self.close(self.window_seconds);
@@ -365,7 +400,8 @@ impl Gather {
             .collect();
         failed.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.reason.cmp(&b.reason)));
         let ended = all.succeeded + all.cancelled + failed.iter().map(|f| f.count).sum::<u64>();
-        let any = self.sent > 0;
+        // Who drives says how many there were, also where there were none.
+        let any = self.sent > 0 || (self.from.is_some() && self.setup.load.drives());
         Run {
             name: self.setup.name.clone(),
             started_at: self.setup.started_at.clone(),
@@ -415,6 +451,15 @@ impl Gather {
             })
             .filter(|u| *u != Use::default()),
             restarts: self.restarts.clone(),
+            gpu_faults: self.faults.take().map(|(xids, counters)| {
+                let [corrected, uncorrected, remapped] = counters.map(|c| c.grown().map(|n| n as u64));
+                GpuFaults {
+                    xids: Some(xids),
+                    ecc_uncorrected: uncorrected,
+                    ecc_corrected: corrected,
+                    rows_remapped: remapped,
+                }
+            }),
             windows: std::mem::take(&mut self.windows),
             series: self.series.series(),
             ..Run::default()
@@ -447,16 +492,19 @@ impl Gather {
     }
 
     fn median(&self, from: f64, of: impl Fn(&Sample) -> Option<u64>) -> Option<u64> {
-        let mut all: Vec<u64> = self.series.iter().filter(|s| s.at >= from).filter_map(of).collect();
-        all.sort_unstable();
-        all.get(all.len() / 2).copied()
+        let all = self.measured(from).filter_map(|s| of(s).map(|n| n as f64));
+        dualplane_stats::rank::median(all).map(|m| m.round() as u64)
+    }
+
+    /// Samples of the measured time.
+    fn measured(&self, from: f64) -> impl Iterator<Item = &Sample> {
+        let until = self.until.unwrap_or(f64::INFINITY);
+        self.series.iter().filter(move |s| s.at >= from && s.at <= until)
     }
 
     fn drift(&self, from: f64, of: impl Fn(&Sample) -> Option<u64>) -> Option<Drift> {
         let points: Vec<Point> = self
-            .series
-            .iter()
-            .filter(|s| s.at >= from)
+            .measured(from)
             .filter_map(|s| Some(Point { seconds: s.at, value: of(s)? as f64, load: s.running }))
             .collect();
         let d = drift(&points, &Ask::default())?;

@@ -15,4 +15,4 @@ pub mod tools;
 
 pub use gather::{Gather, Setup};
 pub use histo::Histo;
-pub use sample::{Host, Outcome, Process, Sample, State};
+pub use sample::{Faults, Host, Outcome, Process, Sample, State};

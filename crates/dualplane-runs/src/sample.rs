@@ -65,6 +65,19 @@ pub struct Sample {
     pub sent: Option<f64>,
 }
 
+/// What cards told of errors of theirs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Xids that were told since this was last read.
+    pub xids: Vec<u32>,
+    /// Memory errors that were corrected, of all cards, by their counters.
+    pub ecc_corrected: Option<u64>,
+    /// Those that were not.
+    pub ecc_uncorrected: Option<u64>,
+    /// Rows of memory that were replaced.
+    pub remapped: Option<u64>,
+}
+
 /// A process of the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Process {

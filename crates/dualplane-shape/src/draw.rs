@@ -149,6 +149,13 @@ impl Draw {
         slow * self.play.factor(at)
     }
 
+    /// In a closed loop only who sends knows when the next one comes: so late it is, for what the pattern does then, and whatever
+    /// rate the shape has. Without this none of its requests is within a spike.
+    pub const fn now(&mut self, at: f64) {
+        self.rate = None;
+        self.at = at;
+    }
+
     /// When the next one arrives.
     fn next_at(&mut self, rate: f64) -> Option<f64> {
         let cv = self.arrival.cv;

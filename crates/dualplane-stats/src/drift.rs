@@ -3,14 +3,24 @@
 //! What a server holds goes up and down: garbage is collected, buffers fill, load comes and goes. A leak is what does not come
 //! back, so the lower edge is judged: the time is cut into blocks, each at least as long as the longest tooth of a saw, and the
 //! minimum of each stands for it. The slope through these is the median of the slopes of all pairs (Theil and Sen), the
-//! interval that of Sen with Kendall's variance, made wider where what is left over remembers its past, and wider still where
-//! the load moved along with time: then a slope cannot be told from load. A start that settles is cut off and the rest judged.
+//! interval that of Sen with Kendall's variance (of few minima, Student's around the line of least squares), made wider where what
+//! is left over remembers its past, and wider still where the load moved along with time: then a slope cannot be told from load.
+//! A start that settles is cut off and the rest judged.
 
 use crate::rank::{mad, median, quantile, sorted};
-use crate::student::normal_quantile;
+use crate::student::{normal_quantile, t_quantile};
 
 /// Blocks of a series without teeth.
 const BLOCKS: usize = 36;
+/// Garbage that is not collected at once shows no tooth, and nobody knows how long one is: coarser blocks are tried as well, and
+/// those are taken whose edge is the straightest. That asks for no direction.
+const COUNTS: [usize; 6] = [6, 8, 10, 14, 18, 26];
+/// Below so many values the interval is Student's around the line of least squares: ranks of so few tell nothing at its
+/// confidence, and minima of long blocks scatter much as the normal distribution does.
+const FEW: usize = 12;
+/// Where coarser blocks were chosen and no tooth says why, the interval misses so many times less often than it was asked to: noise
+/// that remembers for minutes is straight by chance in one of them.
+const CHOSEN: f64 = 100.0;
 /// Fewer values than these show no trend: of 5 in order, 1 in 120 is in order by chance.
 const LEAST: usize = 6;
 /// A drop counts as the end of a tooth from this many deviations of the steps between samples on,
@@ -174,25 +184,22 @@ fn judge(all: &[Sample], ask: &Ask) -> Option<Drift> {
     let tooth = longest_tooth(&flat);
     let slow = tooth * (LEAST as f64) > seconds;
     let most = if tooth > 0.0 { ((seconds / tooth) as usize).clamp(LEAST, BLOCKS) } else { BLOCKS };
-    let edge = edge(&flat, most.min(all.len()));
-    if edge.len() < LEAST {
-        return None;
-    }
-    let slopes = slopes(&edge);
-    let per_hour = quantile(&slopes, 0.5)?;
-    let left: Vec<f64> = edge.iter().map(|(h, v)| v - per_hour * h).collect();
-    let half = normal_quantile(0.5 + 0.5 * ask.confidence.clamp(0.5, 0.9999)) * spread(&left);
-    // Sen: the slopes at these ranks bound the interval.
-    let n = slopes.len() as f64;
-    let rank = |r: f64| quantile(&slopes, (r / n.max(1.0)).clamp(0.0, 1.0));
+    let blocks = COUNTS.into_iter().filter(|n| *n < most).chain([most]);
+    // After each collection at once the floor is seen itself, whatever lies between.
+    let floors = (tooth > 0.0).then(|| floors(&flat));
+    let chosen = |n: usize| if n == most || tooth > 0.0 { 1.0 } else { CHOSEN };
+    let blocks = blocks.map(|n| (edge(&flat, n.min(all.len())), chosen(n)));
+    let lines = blocks.chain(floors.map(|f| (f, 1.0)));
+    let lines = lines.filter_map(|(edge, chosen)| Line::of(edge, ask.confidence, chosen));
+    let line = lines.min_by(|a, b| (a.high - a.low).total_cmp(&(b.high - b.low)))?;
+    let Line { edge, per_hour, left, shown, .. } = &line;
+    let (per_hour, shown) = (*per_hour, *shown);
     let wide = load.as_ref().map_or(1.0, Load::wider);
-    let low = per_hour - (per_hour - rank(0.5 * (n - half))?) * wide;
-    let high = per_hour + (rank(0.5 * (n + half))? - per_hour) * wide;
-    // Where even all slopes are too few for the confidence, nothing is shown.
-    let shown = half < n;
+    let low = per_hour - (per_hour - line.low) * wide;
+    let high = per_hour + (line.high - per_hour) * wide;
     let grown = per_hour * seconds / HOUR;
-    let noise = mad(&left).unwrap_or_default() * NORMAL_MAD;
-    let halves = halves(&edge);
+    let noise = mad(left).unwrap_or_default() * NORMAL_MAD;
+    let halves = halves(edge);
     let because = if per_hour > 0.0 && wide > NOT_TOLD {
         Because::Load
     } else if per_hour > 0.0 && halves.is_some_and(|h| h.decelerates()) {
@@ -211,21 +218,104 @@ fn judge(all: &[Sample], ask: &Ask) -> Option<Drift> {
     Some(Drift { per_hour, low, high, confidence: ask.confidence, seconds, samples: all.len(), because })
 }
 
-/// The longest time between two ends of teeth: drops within [`SHARP`] samples that stand out of the noise and of all that the
-/// series moves. 0 where it has none. The time before the first and after the last end counts too: a tooth may be cut.
-fn longest_tooth(all: &[(f64, f64)]) -> f64 {
+/// A line along the lower edge.
+struct Line {
+    /// In hours.
+    edge: Vec<(f64, f64)>,
+    per_hour: f64,
+    low: f64,
+    high: f64,
+    /// What the line leaves.
+    left: Vec<f64>,
+    /// There are enough values for the confidence.
+    shown: bool,
+}
+
+impl Line {
+    /// `chosen`: how many times less often than said the interval may miss.
+    fn of(edge: Vec<(f64, f64)>, confidence: f64, chosen: f64) -> Option<Self> {
+        let confidence = confidence.clamp(0.5, 0.9999);
+        let n = edge.len() as f64;
+        if edge.len() < LEAST {
+            return None;
+        }
+        let leaves = |slope: f64| edge.iter().map(|(h, v)| v - slope * h).collect::<Vec<f64>>();
+        if edge.len() < FEW {
+            let (per_hour, error) = least_squares(&edge)?;
+            let half = t_quantile(1.0 - 0.5 * (1.0 - confidence) / chosen, n - 2.0) * error;
+            let (low, high) = (per_hour - half, per_hour + half);
+            return Some(Self { per_hour, low, high, left: leaves(per_hour), edge, shown: true });
+        }
+        let slopes = slopes(&edge);
+        let per_hour = quantile(&slopes, 0.5)?;
+        let left = leaves(per_hour);
+        let half = normal_quantile(1.0 - 0.5 * (1.0 - confidence) / chosen) * spread(&left);
+        // Sen: the slopes at these ranks bound the interval.
+        let pairs = slopes.len() as f64;
+        let rank = |r: f64| quantile(&slopes, (r / pairs.max(1.0)).clamp(0.0, 1.0));
+        let (low, high) = (rank(0.5 * (pairs - half))?, rank(0.5 * (pairs + half))?);
+        // Where even all slopes are too few for the confidence, nothing is shown.
+        Some(Self { per_hour, low, high, left, edge, shown: half < pairs })
+    }
+}
+
+/// The slope of least squares and its standard error.
+fn least_squares(edge: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let n = edge.len() as f64;
+    let (mt, mv) = (edge.iter().map(|p| p.0).sum::<f64>() / n, edge.iter().map(|p| p.1).sum::<f64>() / n);
+    let tt: f64 = edge.iter().map(|p| (p.0 - mt).powi(2)).sum();
+    let slope = edge.iter().map(|p| (p.0 - mt) * (p.1 - mv)).sum::<f64>() / tt;
+    let rest: f64 = edge.iter().map(|p| (p.1 - mv - slope * (p.0 - mt)).powi(2)).sum();
+    let error = (rest / (n - 2.0).max(1.0) / tt).sqrt();
+    (slope.is_finite() && error.is_finite()).then_some((slope, error))
+}
+
+/// What was held at the end of each tooth.
+fn floors(all: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let Some(first) = all.first() else { return Vec::new() };
+    let drop = drop_of(all);
+    let mut out: Vec<(f64, f64)> = Vec::new();
+    let mut fell = false;
+    for near in all.windows(SHARP + 1) {
+        let Some(now) = near.last() else { continue };
+        let falls = falls(near, drop);
+        let floor = ((now.0 - first.0) / HOUR, now.1);
+        match out.last_mut().filter(|_| falls && fell) {
+            // A fall over several samples is one.
+            Some(last) if floor.1 < last.1 => *last = floor,
+            None if falls => out.push(floor),
+            _ => {}
+        }
+        fell = falls;
+    }
+    out
+}
+
+/// The last of these samples lies that much below the highest of them.
+fn falls(near: &[(f64, f64)], drop: f64) -> bool {
+    let peak = near.iter().map(|s| s.1).fold(f64::NEG_INFINITY, f64::max);
+    near.last().is_some_and(|now| peak - now.1 > drop)
+}
+
+/// How far a fall goes that ends a tooth: it stands out of the noise and of all that the series moves.
+fn drop_of(all: &[(f64, f64)]) -> f64 {
     let steps: Vec<f64> = all.windows(2).filter_map(|w| Some(w.last()?.1 - w.first()?.1)).collect();
     let values = sorted(all.iter().map(|s| s.1));
     let moves = values.last().zip(values.first()).map_or(0.0, |(high, low)| high - low);
-    let drop = (mad(&steps).unwrap_or_default() * NORMAL_MAD * TOOTH_DEVIATIONS).max(moves * TOOTH_SHARE);
+    (mad(&steps).unwrap_or_default() * NORMAL_MAD * TOOTH_DEVIATIONS).max(moves * TOOTH_SHARE)
+}
+
+/// The longest time between two ends of teeth: drops within [`SHARP`] samples that stand out of the noise and of all that the
+/// series moves. 0 where it has none. The time before the first and after the last end counts too: a tooth may be cut.
+fn longest_tooth(all: &[(f64, f64)]) -> f64 {
+    let drop = drop_of(all);
     let (Some(first), Some(last)) = (all.first(), all.last()) else { return 0.0 };
     let mut longest: f64 = 0.0;
     let mut end = first.0;
     let mut ended = false;
     for near in all.windows(SHARP + 1) {
         let Some(now) = near.last() else { continue };
-        let peak = near.iter().map(|s| s.1).fold(f64::NEG_INFINITY, f64::max);
-        if peak - now.1 > drop {
+        if falls(near, drop) {
             longest = longest.max(now.0 - end);
             (end, ended) = (now.0, true);
         }

@@ -35,8 +35,9 @@ fn fifty_mib_an_hour_are_seen_within_half_an_hour() {
         (Kind::Day, 99),
         (Kind::LateDay, 98),
         (Kind::Start, 98),
-        (Kind::Saw, 75),
-        (Kind::Remembering, 45),
+        (Kind::Saw, 88),
+        (Kind::SlowSaw, 66),
+        (Kind::Remembering, 50),
         (Kind::Fills, 45),
     ] {
         let seen = (0..100).filter(|seed| grows(kind, 50.0, 30.0, *seed)).count();

@@ -55,6 +55,9 @@ pub(crate) const GATE_FAILS: Code = Code(50);
 /// `gate`: nothing failed, and not all that the policy demands is shown.
 pub(crate) const GATE_NOT_SHOWN: Code = Code(51);
 
+/// `measure`: it was interrupted, and what was measured until then was written. What shells say of Ctrl-C.
+pub(crate) const INTERRUPTED: Code = Code(130);
+
 /// All codes with their meaning, for help and docs.
 pub(crate) const TABLE: &[(Code, &str)] = &[
     (OK, "a report was printed, whatever the verdict"),
@@ -79,6 +82,10 @@ pub(crate) const TABLE: &[(Code, &str)] = &[
     (LINT_ERRORS, "`lint`: a rule found an error"),
     (GATE_FAILS, "`gate`: a check failed"),
     (GATE_NOT_SHOWN, "`gate`: no check failed, and a number that the policy demands is not shown"),
+    (
+        INTERRUPTED,
+        "`measure`: it was interrupted (Ctrl-C, SIGTERM); what was measured until then was written",
+    ),
 ];
 
 /// With `--exit-code`, the class of the verdict is the exit code; of several incidents, the highest.

@@ -8,6 +8,7 @@
 
 mod args;
 mod commands;
+mod deprecated;
 mod document;
 mod exit;
 mod files;
@@ -20,14 +21,17 @@ mod secret;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
+use dualplane_base::deprecation::DEPRECATED;
 
 /// The arguments, under the name that the program was called by.
 fn parse() -> Result<args::Args, clap::Error> {
     let name = invoked::name();
-    let mut command = args::Args::command().bin_name(name).display_name(name);
+    let mut command = args::command().bin_name(name).display_name(name);
     let matches = command.try_get_matches_from_mut(std::env::args_os()).map_err(args::with_place_of_flags)?;
-    args::Args::from_arg_matches(&matches).map_err(|e| e.format(&mut command))
+    let args = args::Args::from_arg_matches(&matches).map_err(|e| e.format(&mut command))?;
+    output::deprecated(&deprecated::flags(&command, &matches, DEPRECATED));
+    Ok(args)
 }
 
 fn main() -> ExitCode {

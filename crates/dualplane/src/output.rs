@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use dualplane_base::deprecation::{DEPRECATED, Deprecation};
 use dualplane_base::style::Style;
 
 use crate::args::Colour;
@@ -42,6 +43,7 @@ fn wide(terminal: Option<(terminal_size::Width, terminal_size::Height)>) -> usiz
 
 /// Writes to standard output. A reader that went away (`| head`) has what it wanted.
 pub(crate) fn write(text: &str) -> Result<(), Failure> {
+    deprecated(&crate::deprecated::written(text, DEPRECATED));
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -70,6 +72,13 @@ pub(crate) fn log(line: &str) {
 /// Prints a remark that is no failure.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "note: {}", dualplane_base::text::printable(text));
+}
+
+/// Says what of what was used goes with a later release.
+pub(crate) fn deprecated(found: &[&Deprecation]) {
+    for d in found {
+        note(&d.to_string());
+    }
 }
 
 /// A line of progress on standard error, where that is a terminal.

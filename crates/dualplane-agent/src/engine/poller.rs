@@ -1,5 +1,6 @@
 //! Which port of a container is asked when: the one that answered each time, others seldom, strangers almost never.
 
+use dualplane_base::order::Order as _;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -90,7 +91,7 @@ impl Poller {
             let likely = c.likely.iter().position(|p| *p == l.port).map(|i| i + c.given.len());
             given.or(likely)
         };
-        listening.sort_by_key(|l| (place(l).unwrap_or(usize::MAX), l.port));
+        listening.order_by_key(|l| (place(l).unwrap_or(usize::MAX), l.port));
         let mut out: Vec<(u16, IpAddr)> = Vec::new();
         for l in &listening {
             if out.len() == MAX_PORTS {

@@ -1,5 +1,6 @@
 //! Where the processes of a container listen, from `/proc/PID/net`: the network namespace of its pod, seen from the host.
 
+use dualplane_base::order::Order as _;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
@@ -29,7 +30,7 @@ pub(super) fn listening(proc_root: &Path, pid: u32) -> Vec<ListeningSocket> {
     let tables = ["tcp", "tcp6"].map(|f| bounded(&net.join(f), MAX_TABLE));
     let mut all: Vec<ListeningSocket> =
         tables.iter().flat_map(|t| t.lines().skip(1).filter_map(socket)).take(MAX_LISTEN).collect();
-    all.sort_by_key(|l| (l.port, l.address));
+    all.order_by_key(|l| (l.port, l.address));
     all
 }
 

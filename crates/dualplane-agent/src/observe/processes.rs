@@ -3,6 +3,7 @@
 //! A list costs some 50 µs a process. New containers are listed often, as their start-up makes workers; those that move or
 //! are near their limit every few seconds; all others in turn, one a round.
 
+use dualplane_base::order::Order as _;
 use std::time::Duration;
 
 use dualplane_node::clock::Moment;
@@ -55,7 +56,7 @@ impl Candidate {
 /// The containers to list now: those that are due, the longest unlisted first, and one more in turn.
 pub(super) fn choose(candidates: impl Iterator<Item = Candidate>, now: Moment) -> Vec<u16> {
     let mut all: Vec<Candidate> = candidates.collect();
-    all.sort_by_key(|c| (c.listed, c.slot));
+    all.order_by_key(|c| (c.listed, c.slot));
     let turn = all.iter().find(|c| !c.due(now)).map(|c| c.slot);
     let mut out: Vec<u16> = all.iter().filter(|c| c.due(now)).take(MAX_LISTS).map(|c| c.slot).collect();
     out.extend(turn.filter(|_| out.len() < MAX_LISTS));

@@ -3,6 +3,7 @@
 //! What does not fit on a full disk waits in memory, within bounds, first deaths before later ones, and is written when
 //! there is room. What could not be kept at all is counted.
 
+use dualplane_base::order::Order as _;
 use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
@@ -217,7 +218,7 @@ impl Keeper {
     /// Writes what waits; what does not fit stays.
     fn write_all(&self, waiting: &mut VecDeque<PackedBundle>) {
         // First deaths before later ones, in the order in which they came.
-        waiting.make_contiguous().sort_by_key(|p| !p.summary.first);
+        waiting.make_contiguous().order_by_key(|p| !p.summary.first);
         while let Some(p) = waiting.pop_front() {
             match self.write(&p) {
                 Ok(()) => {

@@ -1,5 +1,6 @@
 //! The segments that lie in the folder, of all boots, and their budget.
 
+use dualplane_base::order::Order as _;
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -55,7 +56,7 @@ impl Files {
             };
             closed.extend(found(number, entry.path(), &meta, counts));
         }
-        closed.sort_by_key(|s| s.number);
+        closed.order_by_key(|s| s.number);
         let mut files = Self {
             dir: dir.to_owned(),
             lock,

@@ -1,5 +1,6 @@
 //! Reading the ring of an agent that runs, by somebody else: nothing is locked, changed or cleaned up.
 
+use dualplane_base::order::Order as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ pub fn look(
     let mut all: Vec<(u64, PathBuf)> =
         fs::read_dir(dir)?.filter_map(Result::ok).take(MAX_SEGMENTS).filter_map(named).collect();
     // The newest first.
-    all.sort_by(|a, b| b.cmp(a));
+    all.order_by(|a, b| b.cmp(a));
     let mut reader = Builder::new(boot, from, to, containers);
     for (_, path) in &all {
         // Another boot's moments are of another clock.

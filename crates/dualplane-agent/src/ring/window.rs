@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use dualplane_base::order::Order as _;
 use dualplane_base::units::Bytes;
 use dualplane_node::cgroup::Group;
 use dualplane_node::clock::Moment;
@@ -236,17 +237,17 @@ impl<'a> Builder<'a> {
 
     pub(super) fn finish(mut self) -> Window {
         let mut gpus: Vec<(usize, GpuWindow)> = self.gpus.into_values().collect();
-        gpus.sort_by(|a, b| (a.0, &a.1.device.uuid).cmp(&(b.0, &b.1.device.uuid)));
+        gpus.order_by(|a, b| (a.0, &a.1.device.uuid).cmp(&(b.0, &b.1.device.uuid)));
         for (_, g) in &mut gpus {
-            g.readings.sort_by_key(|r| r.at);
-            g.health.sort_by_key(|r| r.at);
-            g.processes.sort_by_key(|p| (p.at, p.pid));
+            g.readings.order_by_key(|r| r.at);
+            g.health.order_by_key(|r| r.at);
+            g.processes.order_by_key(|p| (p.at, p.pid));
         }
         self.window.gpus = gpus.into_iter().map(|(_, g)| g).collect();
-        self.window.node.sort_by_key(|r| r.at);
-        self.window.rounds.sort_by_key(|r| r.at);
+        self.window.node.order_by_key(|r| r.at);
+        self.window.rounds.order_by_key(|r| r.at);
         for (path, c) in &mut self.window.containers {
-            c.records.sort_by_key(|r| r.at);
+            c.records.order_by_key(|r| r.at);
             c.gone = self.gone.get(path.as_str()).copied();
         }
         self.window

@@ -5,13 +5,14 @@ use super::kube::{self, inspect, kubelet, list as kube_list, merge, revisions};
 use super::lines::{encoding, paste, prefix, rotation, stream, wrap};
 use super::metrics::{self, exports, promql};
 use super::{Bundle, Kind, LogSource, MAX_LINE, RawFile, Role, SiftedFrom, recognise, scrap, unfold};
+use dualplane_base::order::Order as _;
 
 impl Bundle {
     /// Reads files into a bundle. Never fails: what cannot be read is a gap.
     #[must_use]
     pub fn from_files(mut files: Vec<RawFile>) -> Self {
         // In which order they were named must not matter: of several that say the same, the first is cited.
-        files.sort_by(|a, b| a.name.cmp(&b.name));
+        files.order_by(|a, b| a.name.cmp(&b.name));
         // A file that is given twice says what it says once.
         files.dedup_by(|a, b| a.name == b.name && a.bytes == b.bytes);
         let small = files.iter().filter(|f| f.bytes.len() <= scrap::MAX_TEXT);

@@ -4,6 +4,7 @@
 //! with 6.8, before it `rss` is all three together.
 
 use crate::units::Bytes;
+use dualplane_base::order::Order as _;
 
 /// Pages of x86-64 and of arm64 as distributions ship it.
 const PAGE: u64 = 4096;
@@ -67,7 +68,7 @@ impl Tasks {
     /// The tasks, the largest first.
     pub(super) fn finish(self) -> Vec<Task> {
         let mut rows = self.rows;
-        rows.sort_by_key(|t| std::cmp::Reverse(t.held));
+        rows.order_by_key(|t| std::cmp::Reverse(t.held));
         rows
     }
 }

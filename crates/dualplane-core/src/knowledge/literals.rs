@@ -4,6 +4,8 @@
 //! the program would pay: most read a few hundred lines. Here the first four bytes of each literal are put into a filter of
 //! bits; each place of a line asks the filter, and where it says yes, literals of these four bytes are compared.
 
+use dualplane_base::order::Order as _;
+
 /// Bytes of a literal by which it is looked for.
 const HEAD: usize = 4;
 /// 2^15 bits are 4 KiB, which stay in the first-level cache; a thousand heads fill 3 % of them.
@@ -57,7 +59,7 @@ impl Literals {
             let (start, mask) = eight(literal.as_bytes());
             sorted.push((bucket(place), Entry { start, mask, number }));
         }
-        sorted.sort_by_key(|(bucket, _)| *bucket);
+        sorted.order_by_key(|(bucket, _)| *bucket);
         for (bucket, _) in &sorted {
             if let Some(start) = starts.get_mut(bucket + 1) {
                 *start += 1;

@@ -8,6 +8,7 @@ use crate::evidence::Bundle;
 use crate::evidence::metrics::{Sample, by_series};
 use crate::facts::{Facts, Place};
 use crate::units::Bytes;
+use dualplane_base::order::Order as _;
 
 /// What a container holds and the kernel cannot take back, the better first.
 const USES: [&str; 2] = ["container_memory_rss", "container_memory_working_set_bytes"];
@@ -56,7 +57,7 @@ fn of(bundle: &Bundle, facts: &Facts, subject: &Subject, name: &str) -> Option<C
     };
     let mut series = by_series(bundle.metrics.iter().filter(mine)).into_iter().next()?;
     let end = death.finished?;
-    series.sort_by_key(|s| s.stamp.and_then(|t| t.ms_until(end)).map(std::cmp::Reverse));
+    series.order_by_key(|s| s.stamp.and_then(|t| t.ms_until(end)).map(std::cmp::Reverse));
     let points: Vec<_> =
         series.iter().filter_map(|s| Some((s.stamp?, Bytes::from_f64(s.value), place(s)))).collect();
     if let Some(growth) = growth_of(&points, limit) {

@@ -10,6 +10,7 @@ use crate::evidence::Bundle;
 use crate::evidence::gpu_model::{Gpu, GpuProcess, GpuSnapshot};
 use crate::facts::{Facts, Place, vram};
 use crate::units::Bytes;
+use dualplane_base::order::Order as _;
 
 /// Without the size that was asked for, a stranger must hold half of the card to be the cause.
 const HALF: f64 = 0.5;
@@ -98,7 +99,7 @@ pub(super) fn on_card<'a>(bundle: &'a Bundle, card: &Gpu) -> Vec<(&'a GpuSnapsho
             None => out.push((s, p)),
         }
     }
-    out.sort_by_key(|(_, p)| std::cmp::Reverse(p.used));
+    out.order_by_key(|(_, p)| std::cmp::Reverse(p.used));
     out
 }
 

@@ -28,6 +28,7 @@ pub mod proof;
 mod ranks;
 mod server_runs;
 pub use causes::{bearing_changes, memory_limit};
+use dualplane_base::order::Order as _;
 pub use gpus::faulty_card;
 pub use memory::cgroup_of_the_dead;
 pub use missing::Names;
@@ -294,6 +295,6 @@ fn cascade(facts: &Facts, first: Option<&Trigger>) -> Vec<Collapsed> {
         });
     }
     let mut out: Vec<Collapsed> = by_id.into_values().collect();
-    out.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.signature.cmp(&b.signature)));
+    out.order_by(|a, b| b.count.cmp(&a.count).then_with(|| a.signature.cmp(&b.signature)));
     out
 }

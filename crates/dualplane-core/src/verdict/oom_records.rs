@@ -4,6 +4,7 @@ use super::{Confidence, Subject, identity};
 use crate::evidence::{Bundle, ContainerStatus, Pod, Termination};
 use crate::facts::{Constraint, Facts, OomRecord};
 use crate::units::Bytes;
+use dualplane_base::order::Order as _;
 
 /// A kernel record this far from the container's end is another death's.
 const SAME_DEATH_MS: i64 = 10 * 60 * 1000;
@@ -99,7 +100,7 @@ pub(super) fn relevant<'a>(
         out.push((rank, oom, sure));
     }
     // A headless record is the rest of an older one: it only speaks where no whole record is left.
-    out.sort_by_key(|(rank, oom, _)| (*rank, oom.headless()));
+    out.order_by_key(|(rank, oom, _)| (*rank, oom.headless()));
     // Without a pod to go by, a record about a model server speaks before one about its neighbours.
     if pod.is_none() && out.iter().any(|(_, o, _)| serves_models(o, facts)) {
         out.retain(|(_, o, _)| serves_models(o, facts));

@@ -100,6 +100,14 @@ pub struct Load {
     pub seed: Option<u64>,
 }
 
+impl Load {
+    /// Requests of a shape were sent, not those of a tool, of users, or none.
+    #[must_use]
+    pub fn drives(&self) -> bool {
+        !matches!(self.mode.as_str(), "tool" | "live" | "none" | "")
+    }
+}
+
 /// Three numbers of one plane, its limit, and where it goes. Host RAM is what the kernel cannot take back where that is known
 /// (anonymous memory and shared memory), else the working set: `without_page_cache`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

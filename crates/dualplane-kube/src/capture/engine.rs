@@ -1,5 +1,6 @@
 //! The engine's own metrics and the DCGM exporter's, through the API server: no port is opened and no shell is run.
 
+use dualplane_base::order::Order as _;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -66,7 +67,7 @@ pub(crate) fn ports(pod: &Value) -> Vec<u64> {
         // A port that is not declared may be listened on all the same; one guess costs one short request.
         ports.extend(usual.first());
     }
-    ports.sort_by_key(|p| usual.iter().position(|k| k == p).unwrap_or(usual.len()));
+    ports.order_by_key(|p| usual.iter().position(|k| k == p).unwrap_or(usual.len()));
     ports.dedup();
     ports.truncate(MAX_PORTS);
     ports
@@ -83,7 +84,7 @@ fn usual_ports(pod: &Value) -> Vec<u64> {
     let mut all: Vec<u16> =
         engines.iter().flat_map(|d| d.metrics_ports().iter().chain(&d.ports)).copied().collect();
     let count = all.clone();
-    all.sort_by_key(|p| Reverse(count.iter().filter(|c| *c == p).count()));
+    all.order_by_key(|p| Reverse(count.iter().filter(|c| *c == p).count()));
     ports.extend(all);
     let mut seen = BTreeSet::new();
     ports.retain(|p| seen.insert(*p));

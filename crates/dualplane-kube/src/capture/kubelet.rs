@@ -1,5 +1,6 @@
 //! What the kubelet and metrics-server measure now: the next instance, and the neighbours on the node.
 
+use dualplane_base::order::Order as _;
 use dualplane_core::evidence::RawFile;
 use serde_json::Value;
 
@@ -57,7 +58,7 @@ async fn stats(cx: &Context<'_>) -> Result<SourceData, ApiError> {
             text(p, "/podRef/name") == cx.pod_name && text(p, "/podRef/namespace") == cx.namespace
         };
         let used = |p: &Value| p.pointer("/memory/workingSetBytes").and_then(Value::as_u64).unwrap_or(0);
-        pods.sort_by_key(|p| (!own(p), std::cmp::Reverse(used(p))));
+        pods.order_by_key(|p| (!own(p), std::cmp::Reverse(used(p))));
         pods.truncate(NEIGHBOURS + 1);
     }
     let file = cx.json("metrics/stats-summary.json", summary);

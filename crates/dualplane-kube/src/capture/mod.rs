@@ -20,6 +20,7 @@ mod series;
 mod shared;
 pub(crate) mod source;
 
+use dualplane_base::order::Order as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +84,7 @@ pub async fn capture(
     series::plan(&cx, &mut work);
     let mut ended = work.run(progress).await;
     ended.push(cx.pod_file());
-    ended.sort_by(|a, b| a.source.name.cmp(&b.source.name));
+    ended.order_by(|a, b| a.source.name.cmp(&b.source.name));
 
     let mut out = Captured { name, ..Captured::default() };
     for e in ended {
@@ -99,7 +100,7 @@ pub async fn capture(
     }
     out.gaps.sort();
     out.gaps.dedup();
-    out.files.sort_by(|a, b| a.name.cmp(&b.name));
+    out.files.order_by(|a, b| a.name.cmp(&b.name));
     out.redacted = cx.redacted();
     let manifest = Manifest {
         schema: SCHEMA.into(),

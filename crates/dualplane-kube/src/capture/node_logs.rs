@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use dualplane_base::command::on_node;
+use dualplane_base::order::Order as _;
 use dualplane_core::evidence::{Gap, RawFile};
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
@@ -117,7 +118,7 @@ async fn rotated(cx: &Context<'_>) -> Result<SourceData, ApiError> {
         }
     }
     // Dates sort as text.
-    parts.sort_by(|a, b| b.2.cmp(&a.2));
+    parts.order_by(|a, b| b.2.cmp(&a.2));
     parts.truncate(MAX_PARTS);
     for (which, container, name) in parts {
         let source = logs(cx, &format!("{folder}{container}/{}", path::segment(&name)));

@@ -1,5 +1,6 @@
 //! What made the pod, up to the workload, and its last two revisions: what changed before it died?
 
+use dualplane_base::order::Order as _;
 use serde_json::{Value, json};
 
 use super::context::Context;
@@ -117,7 +118,7 @@ async fn revisions(cx: &Context<'_>, owners: &[Value]) -> Result<Option<Value>, 
         owned.then(|| revision(&o)).flatten()
     };
     let mut all = cx.api.list(&base, &[], mine).await?.items;
-    all.sort_by_key(|r| r.get("revision").and_then(Value::as_i64));
+    all.order_by_key(|r| r.get("revision").and_then(Value::as_i64));
     // A roll-back or a roll-out after the death leaves newer revisions than the pod's.
     let own = own_revision(cx);
     // One that is not there tells nothing of what changed for this pod.

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use dualplane_base::cgroup_path::container_id;
+use dualplane_base::order::Order as _;
 use dualplane_base::process::of_path;
 
 use super::{Group, Hierarchy, Kind, Version, Watch};
@@ -70,7 +71,7 @@ pub fn find(hierarchy: &Hierarchy, wanted: &Wanted, watch: &mut Watch) -> Found 
         }
     }
     watch.end();
-    found.groups.sort_by(|a, b| a.path().cmp(b.path()));
+    found.groups.order_by(|a, b| a.path().cmp(b.path()));
     found
 }
 

@@ -3,6 +3,7 @@
 //! Source: kubelet `pkg/kubelet/kuberuntime/helpers.go` (`BuildPodLogsDirectory`, `BuildContainerLogsDirectory`) and
 //! `pkg/kubelet/logs/container_log_manager.go` (rotation).
 
+use dualplane_base::order::Order as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -67,7 +68,7 @@ pub fn segments(folder: &Path, restart: u32) -> Vec<Segment> {
         })
         .collect();
     // While the kubelet packs a file both forms are there for a moment.
-    all.sort_by(|a, b| {
+    all.order_by(|a, b| {
         (a.rotated.is_none(), &a.rotated, a.gzip).cmp(&(b.rotated.is_none(), &b.rotated, b.gzip))
     });
     all.dedup_by(|b, a| b.rotated == a.rotated);

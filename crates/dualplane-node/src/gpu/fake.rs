@@ -4,6 +4,7 @@
 //! (all of them), `health`, `xids` (`[[device, code], …]`), `lost` (devices that answer no more). What a step leaves out
 //! stays. Behind the last step all stays as it is, or `repeat_ms` begins it again.
 
+use dualplane_base::order::Order as _;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -67,7 +68,7 @@ impl Fake {
     /// It has another form, or names a device that it does not list.
     pub fn from_json(text: &str) -> Result<Self, ScriptError> {
         let mut script: Script = serde_json::from_str(text)?;
-        script.steps.sort_by_key(|s| s.at_ms);
+        script.steps.order_by_key(|s| s.at_ms);
         let count = script.devices.len();
         let named = script.steps.iter().flat_map(|s| {
             let processes = s.processes.iter().flatten().map(|p| p.device);

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+use dualplane_base::order::Order as _;
 use dualplane_base::process::{Process, process};
 use dualplane_base::units::Bytes;
 
@@ -77,7 +78,7 @@ pub fn list(dir: &Path, proc_root: &Path, pss: bool) -> Listing {
     let mut listing = Listing { left_out: pids.len().saturating_sub(MAX_PROCESSES), ..Listing::default() };
     listing.processes = pids.iter().take(MAX_PROCESSES).filter_map(|p| one(proc_root, *p, pss)).collect();
     let resident = |p: &Proc| [p.anon, p.file, p.shmem].into_iter().flatten().map(|b| b.0).sum::<u64>();
-    listing.processes.sort_by_key(|p| (std::cmp::Reverse(resident(p)), p.pid));
+    listing.processes.order_by_key(|p| (std::cmp::Reverse(resident(p)), p.pid));
     listing
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use dualplane_base::order::Order as _;
 use dualplane_base::units::Bytes;
 
 use super::{RateLimits, Record, SampleEvent, Scope};
@@ -85,7 +86,7 @@ impl Containers {
             });
         }
         let mut gone: Vec<Slot> = old.into_values().collect();
-        gone.sort_by_key(|s| s.number);
+        gone.order_by_key(|s| s.number);
         noticed.extend(gone.into_iter().map(|s| SampleEvent::vanished(&s)));
     }
 

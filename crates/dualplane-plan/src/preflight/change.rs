@@ -7,6 +7,7 @@ use crate::engines::vllm::pool::{checks, own};
 use crate::fit::{Fitted, Template, Workload, alternatives, utilisation};
 use crate::{EngineKind, Gpu, Launch, MaxModelLen, Verdict, plan};
 use dualplane_base::gpu::{Gpu as Known, find};
+use dualplane_base::order::Order as _;
 use dualplane_base::units::Bytes;
 
 /// Changes of each kind that are told.
@@ -137,7 +138,7 @@ pub(super) fn slice(ask: &Ask<'_>, card: &str, now: u64, known: &[Known]) -> Opt
         .chain([found.id.clone()])
         .filter_map(|name| place(known, Some(&name), None).ok())
         .collect();
-    sizes.sort_by_key(|p| p.gpu.total_bytes);
+    sizes.order_by_key(|p| p.gpu.total_bytes);
     let one = ask.line.launch.tp.saturating_mul(ask.line.launch.pp) > 1;
     sizes.into_iter().filter(|p| one || p.gpu.total_bytes > now).find(|p| starts(ask, &launch, &p.gpu)).map(
         |p| {

@@ -2,6 +2,7 @@
 
 use super::outcome::{Held, Unexplained, UnexplainedKind};
 use super::seen::{Card, Holder, Life, Pids};
+use dualplane_base::order::Order as _;
 use dualplane_base::text::name;
 use dualplane_base::units::{Bytes, MIB};
 
@@ -17,7 +18,7 @@ pub(super) fn held(card: &Card) -> Vec<Held> {
         .iter()
         .map(|h| Held { orphan: matches!(h.life, Life::Gone | Life::Ended), holder: h.clone() })
         .collect();
-    all.sort_by_key(|h| (std::cmp::Reverse(h.holder.used), h.holder.pid));
+    all.order_by_key(|h| (std::cmp::Reverse(h.holder.used), h.holder.pid));
     all
 }
 

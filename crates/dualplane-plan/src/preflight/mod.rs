@@ -25,6 +25,7 @@ pub use seen::{Card, Driver, Holder, Life, MemoryLimit, Names, Pids, Seen, Shm, 
 use self::run::Run;
 use crate::PlanError;
 use dualplane_base::gpu::Gpu as Known;
+use dualplane_base::order::Order as _;
 
 /// What is to be checked.
 #[derive(Debug, Clone)]
@@ -65,7 +66,7 @@ pub fn check(request: &Request<'_>, seen: &Seen, known: &[Known]) -> Result<Pref
     let pod = ask.map(|a| &a.line.host.pod);
     let host = host::compare(seen, report.as_ref().zip(pod), &mut run.findings, &mut run.changes);
     let mut findings = run.findings;
-    findings.sort_by_key(|f| std::cmp::Reverse(f.outcome));
+    findings.order_by_key(|f| std::cmp::Reverse(f.outcome));
     run.changes.dedup();
     Ok(Preflight {
         outcome: findings.first().map_or(Outcome::Go, |f| f.outcome),

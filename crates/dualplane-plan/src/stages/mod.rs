@@ -18,6 +18,7 @@ use crate::launch::CommandLine;
 use crate::outcome::{Plan, Verdict};
 use crate::quantity::{Plane, Quantity};
 use dualplane_base::Class;
+use dualplane_base::order::Order as _;
 
 /// What a server does, in the order in which it does it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -149,7 +150,7 @@ pub fn stages(line: &CommandLine, gpu: &Gpu, plan: Option<&Plan>, host: &HostRep
         faults.extend(card::engine(line, plan, Class::KvCacheCapacity));
     }
     // In one step the pod fails first: weights pass through it on their way.
-    faults.sort_by_key(|f| (f.step, f.ending.plane == Plane::Gpu));
+    faults.order_by_key(|f| (f.step, f.ending.plane == Plane::Gpu));
     let steps = [
         Step::ProcessStart,
         Step::Context,

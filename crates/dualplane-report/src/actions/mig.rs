@@ -2,6 +2,7 @@
 
 use super::check::{Rest, against};
 use super::{Action, Context, Stage, names, on_node};
+use dualplane_base::order::Order as _;
 use dualplane_base::units::{Bytes, MIB};
 use dualplane_core::change::{Change, Resource};
 use dualplane_core::verdict::Trigger;
@@ -29,7 +30,7 @@ pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
                 .filter_map(|p| Some((gpu.mig_size(p)?, p)))
                 .filter(|(s, p)| *s > size && *s >= at_least && !p.profile.contains('+'))
                 .collect();
-            larger.sort_by_key(|(s, p)| (*s, p.profile.len()));
+            larger.order_by_key(|(s, p)| (*s, p.profile.len()));
             if let Some((s, p)) = larger.first() {
                 let why = need.map_or_else(
                     || {

@@ -33,6 +33,7 @@ use serde::Serialize;
 
 use crate::budget::Budget;
 use dualplane_base::Class;
+use dualplane_base::order::Order as _;
 use dualplane_core::change::Change;
 use dualplane_core::evidence::Bundle;
 use dualplane_core::facts::Facts;
@@ -172,7 +173,7 @@ pub fn advise(
     check::drop_contradicted(&cx, &mut actions);
     // Before what the class advises: it is known to have worked.
     actions.splice(0..0, rollout::advise(&cx));
-    actions.sort_by_key(|a| a.stage);
+    actions.order_by_key(|a| a.stage);
     lead(&mut actions);
     settings::render(&cx, &mut actions);
     systemd::adapt(&cx, &mut actions);

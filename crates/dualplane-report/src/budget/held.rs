@@ -1,5 +1,6 @@
 //! What the dead container held of host RAM, as far as the evidence tells.
 
+use dualplane_base::order::Order as _;
 use dualplane_base::units::Bytes;
 use dualplane_core::evidence::Bundle;
 use dualplane_core::evidence::host_model::{Cgroup, Reading};
@@ -61,7 +62,7 @@ pub(super) fn held(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Option<
         tasks.iter().map(|t| (t.comm.clone(), t.held)).collect()
     };
     processes.retain(|(_, b)| b.share_of(limit) >= LEAST_SHARE);
-    processes.sort_by_key(|(_, b)| std::cmp::Reverse(*b));
+    processes.order_by_key(|(_, b)| std::cmp::Reverse(*b));
     let death = subject.death.as_ref();
     let ran_ms =
         death.and_then(|d| d.started.zip(d.finished)).and_then(|(a, b)| a.ms_until(b)).filter(|ms| *ms > 0);

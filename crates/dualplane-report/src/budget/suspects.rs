@@ -5,6 +5,7 @@
 use super::Held;
 use crate::planned::Expected;
 use dualplane_base::Phase;
+use dualplane_base::order::Order as _;
 use dualplane_base::text::{counted, name};
 use dualplane_base::time::span;
 use dualplane_base::units::{Bytes, GIB};
@@ -46,7 +47,7 @@ pub(super) struct Scene<'a> {
 pub(super) fn rank(s: &Scene<'_>) -> Vec<Suspect> {
     let rules = [limit, shared, stranger, staging, workers, course_of, serving];
     let mut out: Vec<Suspect> = rules.iter().filter_map(|rule| rule(s)).collect();
-    out.sort_by(|a, b| b.rank.total_cmp(&a.rank));
+    out.order_by(|a, b| b.rank.total_cmp(&a.rank));
     out
 }
 

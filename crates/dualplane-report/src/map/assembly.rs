@@ -6,6 +6,7 @@ use super::link::Link;
 use super::model::{Contradiction, Device, Holder};
 use dualplane_base::Confidence;
 use dualplane_base::device_id as id;
+use dualplane_base::order::Order as _;
 use dualplane_core::evidence::Gap;
 
 /// Devices of one map: a cluster of 500 nodes with eight cards each, or of 80 with seven slices a card.
@@ -171,11 +172,11 @@ impl Assembly {
             }
         }
         for d in self.devices.values_mut() {
-            d.holders.sort_by(|a, b| {
+            d.holders.order_by(|a, b| {
                 (&a.namespace, &a.pod, &a.container).cmp(&(&b.namespace, &b.pod, &b.container))
             });
             for h in &mut d.holders {
-                h.links.sort_by_key(|l| std::cmp::Reverse(l.confidence));
+                h.links.order_by_key(|l| std::cmp::Reverse(l.confidence));
             }
         }
     }

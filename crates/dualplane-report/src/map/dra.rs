@@ -11,6 +11,7 @@ use super::assembly::{Assembly, Held, OfNode, Source};
 use super::link::Link;
 use dualplane_base::Confidence;
 use dualplane_base::json::{list, str_at, text_of};
+use dualplane_base::order::Order as _;
 use dualplane_base::units::parse_k8s_memory;
 use dualplane_core::evidence::Gap;
 
@@ -202,7 +203,7 @@ fn of_claim(
 /// Pods that a claim is reserved for and that were not read themselves: they hold its devices all the same.
 pub(super) fn reserved(a: &mut Assembly, index: &Index<'_>, read: impl Fn(&str, &str) -> bool) {
     let mut keys: Vec<_> = index.claims.iter().collect();
-    keys.sort_by_key(|(k, _)| **k);
+    keys.order_by_key(|(k, _)| **k);
     for ((namespace, name), claim) in keys {
         for user in list(claim, "/status/reservedFor").iter().take(MAX_RESULTS) {
             let pod = str_at(user, "/name");

@@ -6,6 +6,7 @@ use super::link::{Attributes, Link};
 use super::model::Model;
 use super::pods;
 use dualplane_base::json::{list, str_at};
+use dualplane_base::order::Order as _;
 use dualplane_base::{Confidence, Version};
 use dualplane_engines::{Descriptor, Engines, Kind, command_line as cmd};
 use dualplane_plan::cli;
@@ -131,7 +132,7 @@ pub fn questions(pod: &Value) -> Vec<Question> {
             ports.push(usual);
         }
         ports.retain(|p| (1..=65_535).contains(p));
-        ports.sort_by_key(|p| *p != usual);
+        ports.order_by_key(|p| *p != usual);
         ports.dedup();
         for port in ports.into_iter().take(MAX_PORTS) {
             let of_port = paths.iter().map(|path| Question { container: name.to_owned(), port, path });

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use dualplane_base::Confidence;
+use dualplane_base::order::Order as _;
 use dualplane_base::text::shorten;
 
 /// Characters of a told value that are kept: no id, name or version comes near it.
@@ -83,7 +84,7 @@ impl Attributes {
         {
             a.links.push(link);
             // Stable: among equals the one that was asked first stays first.
-            a.links.sort_by_key(|l| std::cmp::Reverse(l.confidence));
+            a.links.order_by_key(|l| std::cmp::Reverse(l.confidence));
         }
     }
 

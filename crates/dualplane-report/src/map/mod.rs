@@ -32,6 +32,7 @@ pub use self::link::{Attribute, Attributes, Link};
 pub use self::model::{ContainerMap, Contradiction, Device, End, Holder, Map, Model, NodeMap, PodMap};
 pub use self::pods::asks_for_gpu;
 use dualplane_base::json::str_at;
+use dualplane_base::order::Order as _;
 pub use dualplane_base::process::Process;
 use dualplane_core::evidence::Gap;
 
@@ -131,7 +132,7 @@ fn hear(pods: &mut [PodMap], answers: &[Answer]) {
         }
     }
     for c in pods.iter_mut().flat_map(|p| &mut p.containers) {
-        c.models.sort_by_key(|m| std::cmp::Reverse(m.id.confidence));
+        c.models.order_by_key(|m| std::cmp::Reverse(m.id.confidence));
     }
 }
 
@@ -191,7 +192,7 @@ fn finish(
         }
     }
     map.devices = a.devices.into_values().filter(|d| ids.contains(&d.id)).collect();
-    map.devices.sort_by(|x, y| (&x.node, &x.id).cmp(&(&y.node, &y.id)));
+    map.devices.order_by(|x, y| (&x.node, &x.id).cmp(&(&y.node, &y.id)));
     for p in &mut pods {
         for c in &mut p.containers {
             let mine = |h: &Holder| {
@@ -209,8 +210,8 @@ fn finish(
         .chain(map.devices.iter().filter_map(|d| d.node.as_deref()))
         .collect();
     map.nodes = nodes.into_iter().filter(|n| wanted.contains(n.name.as_str())).collect();
-    map.nodes.sort_by(|x, y| x.name.cmp(&y.name));
-    pods.sort_by(|x, y| (&x.namespace, &x.name).cmp(&(&y.namespace, &y.name)));
+    map.nodes.order_by(|x, y| x.name.cmp(&y.name));
+    pods.order_by(|x, y| (&x.namespace, &x.name).cmp(&(&y.namespace, &y.name)));
     map.pods = pods;
     map.contradictions = a.contradictions;
     for d in &map.devices {

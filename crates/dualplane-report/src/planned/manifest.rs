@@ -1,5 +1,6 @@
 //! The model server of a Kubernetes manifest, or of a pod: command, image, memory, volumes and devices.
 
+use dualplane_base::order::Order as _;
 use dualplane_plan::PlanError;
 use dualplane_plan::PodAsk;
 use dualplane_plan::cli::{self, CommandLine};
@@ -36,7 +37,7 @@ pub fn workload(bundle: &Bundle) -> Result<Workload, PlanError> {
         .filter(|(_, c)| !matches!(c.kind, ContainerKind::Init | ContainerKind::Ephemeral))
         .collect();
     // Containers with a GPU first; the order of the text among equals.
-    found.sort_by_key(|(_, c)| gpus(c).is_none());
+    found.order_by_key(|(_, c)| gpus(c).is_none());
     let mut failed = None;
     for (pod, container) in found {
         match server(pod, container) {

@@ -4,6 +4,9 @@ use dualplane_base::text::counted;
 use dualplane_base::units::Bytes;
 use dualplane_gate::document::{Distribution, Drift, Measure, PlaneFigures, Run};
 
+/// Seconds of a series below which neither growth nor its absence says much.
+const TELLS: f64 = 300.0;
+
 pub(super) fn bytes(n: Option<u64>) -> String {
     n.map_or_else(|| "–".into(), |n| Bytes(n).to_string())
 }
@@ -43,7 +46,18 @@ pub(super) fn six(run: &Run) -> Vec<[String; 6]> {
 
 pub(super) fn drift(name: &str, d: &Drift) -> String {
     let mib = |n: f64| format!("{:+.1}", n / 1_048_576.0);
-    let judged = if d.grows { "grows" } else { "no growth" };
+    if !d.grows && d.seconds < TELLS {
+        let samples = counted(d.samples, "sample");
+        return format!(
+            "{name}: {} and {samples} are too short to tell growth from chance",
+            seconds(d.seconds)
+        );
+    }
+    let judged = match d.grows {
+        true if d.seconds < TELLS => "grows, which within so short a time may be its warm-up",
+        true => "grows",
+        false => "no growth",
+    };
     format!(
         "{name}: {judged}, {} MiB/h ({} to {} at {:.1} %, {} of {})",
         mib(d.bytes_per_hour),
@@ -70,7 +84,13 @@ pub(super) fn latency(run: &Run) -> Vec<[String; 7]> {
 /// Lines about requests, the KV cache and what else was counted: name and value.
 pub(super) fn rows(m: &Measure, run: &Run) -> Vec<(&'static str, String)> {
     let mut out = Vec::new();
-    if let Some(r) = &run.requests {
+    if let Some(r) = run.requests.as_ref().filter(|r| r.sent == 0) {
+        let line = format!(
+            "none was sent within the {} that count: those of the warm-up took all of it. Measure longer, or send shorter ones",
+            seconds(run.measured_seconds)
+        );
+        out.push(("requests", if r.failures() == 0 { line } else { "none was sent".into() }));
+    } else if let Some(r) = &run.requests {
         let mut line = format!("{} sent, {} answered", r.sent, r.succeeded);
         if r.cancelled > 0 {
             line += &format!(", {} cancelled", r.cancelled);
@@ -79,6 +99,10 @@ pub(super) fn rows(m: &Measure, run: &Run) -> Vec<(&'static str, String)> {
             let of: Vec<String> =
                 r.failed.iter().take(4).map(|f| format!("{} {}", f.count, f.reason)).collect();
             line += &format!(", {} failed ({})", r.failures(), of.join(", "));
+        }
+        let open = r.sent.saturating_sub(r.succeeded + r.cancelled + r.failures());
+        if open > 0 {
+            line += &format!(", {open} still under way when it ended");
         }
         out.push(("requests", line));
     }

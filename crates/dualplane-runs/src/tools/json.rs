@@ -31,6 +31,11 @@ fn failed(reason: &str, n: u64) -> Vec<Failed> {
     if n == 0 { Vec::new() } else { vec![Failed { reason: reason.to_owned(), count: n }] }
 }
 
+/// Of requests that were answered and that were not.
+fn requests(done: u64, bad: u64) -> Requests {
+    Requests { sent: done + bad, succeeded: done, good: None, failed: failed("error", bad), cancelled: 0 }
+}
+
 /// Five points and a mean by their names.
 fn points(v: &Value, at: &str, names: [&str; 6], scale: f64, n: u64) -> Option<Distribution> {
     let of = |name: &str| {
@@ -78,13 +83,8 @@ fn guidellm(v: &Value) -> Option<Results> {
         ttft: of("time_to_first_token_ms", 1e-3),
         itl: of("inter_token_latency_ms", 1e-3),
         e2e: of("request_latency", 1.0),
-        requests: Some(Requests {
-            sent: n + errored.unwrap_or(0) + open.unwrap_or(0),
-            succeeded: n,
-            good: None,
-            failed: failed("error", errored.unwrap_or(0)),
-            cancelled: 0,
-        }),
+        requests: Some(requests(n, errored.unwrap_or(0)))
+            .map(|r| Requests { sent: r.sent + open.unwrap_or(0), ..r }),
         throughput: Some(Throughput {
             requests_per_second: rate("requests_per_second"),
             output_tokens_per_second: rate("output_tokens_per_second"),
@@ -125,13 +125,8 @@ fn aiperf(v: &Value) -> Option<Results> {
         ttft: of("time_to_first_token"),
         itl: of("inter_token_latency"),
         e2e: of("request_latency"),
-        requests: (n + errors > 0).then(|| Requests {
-            sent: n + errors,
-            succeeded: n,
-            good: count(v, "/good_request_count/avg"),
-            failed: failed("error", errors),
-            cancelled: 0,
-        }),
+        requests: (n + errors > 0)
+            .then(|| Requests { good: count(v, "/good_request_count/avg"), ..requests(n, errors) }),
         throughput: Some(Throughput {
             requests_per_second: number(v, "/request_throughput/avg"),
             good_requests_per_second: number(v, "/goodput/avg"),
@@ -161,17 +156,14 @@ fn vllm(v: &Value) -> Option<Results> {
         // The mean of a request is what others call the time between two tokens.
         itl: of("tpot").or_else(|| of("itl")),
         e2e: of("e2el"),
-        requests: Some(Requests {
-            sent: n + bad,
-            succeeded: n,
-            good: None,
-            failed: failed("error", bad),
-            cancelled: 0,
-        }),
+        requests: Some(requests(n, bad)),
         throughput: Some(Throughput {
             requests_per_second: number(v, "/request_throughput"),
             good_requests_per_second: number(v, "/request_goodput"),
             output_tokens_per_second: number(v, "/output_throughput"),
+            input_tokens_per_second: count(v, "/total_input_tokens")
+                .filter(|_| duration > 0.0)
+                .map(|n| n as f64 / duration),
             ..Throughput::default()
         }),
         concurrency: number(v, "/max_concurrency").map(|n| n as u32),
@@ -194,13 +186,7 @@ fn genai_bench(v: &Value) -> Option<Results> {
         ttft: of("ttft"),
         itl: of("tpot"),
         e2e: of("e2e_latency"),
-        requests: Some(Requests {
-            sent: n + bad,
-            succeeded: n,
-            good: None,
-            failed: failed("error", bad),
-            cancelled: 0,
-        }),
+        requests: Some(requests(n, bad)),
         throughput: Some(Throughput {
             requests_per_second: number(m, "/requests_per_second"),
             output_tokens_per_second: number(m, "/mean_output_throughput_tokens_per_s"),
@@ -236,13 +222,7 @@ fn k6(v: &Value) -> Option<Results> {
         // To the first byte of the answer: of a stream that is the first token or the head before it.
         ttft: of("http_req_waiting").and_then(|w| points(&w, "", names, 1e-3, all)),
         e2e: points(values, "", names, 1e-3, all),
-        requests: Some(Requests {
-            sent: all,
-            succeeded: all - bad,
-            good: None,
-            failed: failed("error", bad),
-            cancelled: 0,
-        }),
+        requests: Some(requests(all - bad, bad)),
         throughput: Some(Throughput {
             requests_per_second: rate.map(|r| r * (1.0 - share.min(1.0))),
             ..Throughput::default()
@@ -289,13 +269,7 @@ fn locust(v: &Value) -> Option<Results> {
         tool: "locust".into(),
         seconds,
         e2e: distribution(n, mean, [at(0.5), at(0.9), at(0.95), at(0.99), Some(max / 1e3)]),
-        requests: Some(Requests {
-            sent: n,
-            succeeded: n.saturating_sub(bad),
-            good: None,
-            failed: failed("error", bad),
-            cancelled: 0,
-        }),
+        requests: Some(requests(n.saturating_sub(bad), bad)),
         throughput: Some(Throughput {
             requests_per_second: seconds.map(|s| n.saturating_sub(bad) as f64 / s),
             ..Throughput::default()

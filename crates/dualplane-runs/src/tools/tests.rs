@@ -60,3 +60,34 @@ fn files_of_tools_are_recognised_and_become_seconds() {
         assert_eq!(read(other), None, "{other}");
     }
 }
+
+/// Files that the tools really wrote: `testdata/measure/README.md`.
+#[test]
+fn files_that_were_really_written_are_read() {
+    let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-6;
+    let r = of(include_str!("../../../../testdata/measure/tools/vllm-bench-serve-0.32.0.json"));
+    assert_eq!(
+        (r.tool.as_str(), r.model.as_deref(), r.concurrency),
+        ("vllm bench serve", Some("tiny"), Some(4))
+    );
+    assert!(near(r.ttft.unwrap().p95, 0.243_930_154) && near(r.itl.unwrap().mean, 0.046_571_919));
+    assert!(near(r.e2e.unwrap().p99, 0.828_096_134) && r.requests.unwrap().succeeded == 20);
+    assert!(near(r.throughput.unwrap().input_tokens_per_second.unwrap(), 1360.0 / 3.438_543_447));
+
+    let r = of(include_str!("../../../../testdata/measure/tools/guidellm-0.8.1.json"));
+    assert_eq!((r.tool.as_str(), r.version.as_deref(), r.concurrency), ("guidellm", Some("0.8.1"), Some(4)));
+    let (ttft, q) = (r.ttft.unwrap(), r.requests.unwrap());
+    assert!(near(ttft.mean, 0.127_498_024_7) && near(ttft.p99, 0.145_838_260_6), "{ttft:?}");
+    assert_eq!((q.sent, q.succeeded, r.seconds.map(|s| s.round())), (40, 40, Some(3.0)));
+
+    let r = of(include_str!("../../../../testdata/measure/tools/locust-2.47.0_stats.csv"));
+    let e2e = r.e2e.unwrap();
+    assert!(
+        near(e2e.mean, 0.272_319_523_4) && near(e2e.p99, 0.46) && r.requests.unwrap().sent == 42,
+        "{e2e:?}"
+    );
+    let r = of(include_str!("../../../../testdata/measure/tools/locust-2.47.0.json"));
+    let e2e = r.e2e.unwrap();
+    // Its buckets are rounded upwards, also above the longest.
+    assert!(near(e2e.p50, 0.26) && near(e2e.max, 0.47) && r.requests.unwrap().sent == 17, "{e2e:?}");
+}

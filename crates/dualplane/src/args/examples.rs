@@ -201,7 +201,8 @@ Examples:
 pub(super) const UPGRADE_CHECK: &str = "\
 Examples:
   dualplane upgrade-check /var/lib/dualplane           what the agent of this node kept
-  dualplane upgrade-check ./incidents report.json      bundles and a report";
+  dualplane upgrade-check ./incidents report.json      bundles and a report
+  dualplane upgrade-check                              what later releases take away";
 
 pub(super) const MAN: &str = "\
 Examples:

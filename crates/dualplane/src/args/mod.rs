@@ -22,8 +22,9 @@ mod tune;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use dualplane_base::Class;
+use dualplane_base::deprecation::DEPRECATED;
 
 pub(crate) use self::agent::{
     AgentArgs, HostArgs, IncidentsArgs, IncidentsCommand, IncidentsFormat, Listen, SendMethod,
@@ -51,6 +52,11 @@ pub(crate) use self::tune::{TuneArgs, TuneFormat};
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// The command line, with what goes said in its help.
+pub(crate) fn command() -> clap::Command {
+    crate::deprecated::marked(Args::command(), DEPRECATED)
 }
 
 #[derive(Debug, Subcommand)]
@@ -127,7 +133,7 @@ pub(crate) enum Command {
     /// Work with your team's own knowledge files
     #[command(subcommand, after_help = examples::KNOWLEDGE)]
     Knowledge(KnowledgeCommand),
-    /// Check whether this version reads what an earlier one wrote: bundles, incidents, reports, calibrations, shapes
+    /// Check whether this version reads what an earlier one wrote, and list what later ones take away
     #[command(after_help = examples::UPGRADE_CHECK)]
     UpgradeCheck(UpgradeCheckArgs),
     /// Print a shell completion script
@@ -148,8 +154,8 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct UpgradeCheckArgs {
-    /// Files and directories; /var/lib/dualplane holds what the agent kept
-    #[arg(required = true, value_name = "PATH")]
+    /// Files and directories; /var/lib/dualplane holds what the agent kept. Without one: what later releases take away
+    #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = UpgradeFormat::Text)]

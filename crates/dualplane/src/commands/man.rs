@@ -1,14 +1,13 @@
 //! Manual pages, made from the definition of the command line.
 
-use clap::CommandFactory;
 use clap_mangen::Man;
 
 use super::Failure;
-use crate::args::{Args, ManArgs};
+use crate::args::{ManArgs, command};
 use crate::exit;
 
 pub(super) fn run(args: &ManArgs) -> Result<exit::Code, Failure> {
-    let mut whole = Args::command();
+    let mut whole = command();
     if let Some(dir) = &args.dir {
         let failed = |source| Failure::Unwritable { path: dir.clone(), source };
         std::fs::create_dir_all(dir).map_err(failed)?;
@@ -17,15 +16,15 @@ pub(super) fn run(args: &ManArgs) -> Result<exit::Code, Failure> {
     }
     // Names of pages hold those of the commands above.
     whole.build();
-    let mut command = &whole;
+    let mut page = &whole;
     for name in &args.command {
-        command = command.find_subcommand(name).ok_or_else(|| Failure::Flag {
+        page = page.find_subcommand(name).ok_or_else(|| Failure::Flag {
             flag: "man",
             why: format!("dualplane has no command `{}`; see `dualplane --help`", args.command.join(" ")),
         })?;
     }
     let mut out = Vec::new();
-    Man::new(command.clone()).render(&mut out).map_err(Failure::Output)?;
+    Man::new(page.clone()).render(&mut out).map_err(Failure::Output)?;
     crate::output::write(&String::from_utf8_lossy(&out))?;
     Ok(exit::OK)
 }

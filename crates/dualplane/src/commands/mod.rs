@@ -42,8 +42,6 @@ use dualplane_input::InputError;
 use dualplane_kube::api::ApiError;
 use dualplane_plan::PlanError;
 
-use clap::CommandFactory;
-
 #[cfg(not(feature = "live"))]
 use self::elsewhere::cluster as live;
 #[cfg(not(all(feature = "live", target_os = "linux")))]
@@ -371,8 +369,8 @@ impl Failure {
                     .into()
             }
             Self::NoRequests(_) => {
-                "give a log with input_tokens=… output_tokens=… or an engine's own (vLLM: --enable-log-requests and \
-                 --enable-log-outputs, SGLang: --log-requests), a trace, or the URL of its metrics page; docs/profile.md lists \
+                "give a log with input_tokens=… output_tokens=… or an engine's own (vLLM: --enable-log-requests, \
+                 --enable-log-outputs and, since 0.11, VLLM_LOGGING_LEVEL=DEBUG; SGLang: --log-requests), a trace, or the URL of its metrics page; docs/profile.md lists \
                  what is read"
                     .into()
             }
@@ -515,7 +513,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::UpgradeCheck(args) => upgrade_check::run(&args),
         Command::Completions { shell } => {
             let mut out = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "dualplane", &mut out);
+            clap_complete::generate(shell, &mut crate::args::command(), "dualplane", &mut out);
             crate::output::write(&String::from_utf8_lossy(&out))?;
             Ok(exit::OK)
         }

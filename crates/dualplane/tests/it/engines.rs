@@ -21,7 +21,6 @@ const NAMED: &[(&str, &str)] = &[
         "dualplane-report/src/planned/startlog.rs",
         "reads the start-up of the one engine whose log a plan calibrates",
     ),
-    ("dualplane-measure/src/engine.rs", "two counters of the prefix cache, which no head holds yet"),
     ("dualplane-dev/src/cpu.rs", "the engine whose starts the rows are"),
     ("dualplane-dev/src/harvest/coverage.rs", "how a launcher frames the lines of its children"),
     ("dualplane-dev/src/mutate/figures.rs", "a column of the oracle's answers"),

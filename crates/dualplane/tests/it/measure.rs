@@ -1,6 +1,9 @@
-//! `measure` as a user runs it, where no server is: errors that say what to do, before anything is measured.
+//! `measure` as a user runs it: errors that say what to do before anything is measured, and a small real server that the real
+//! kernel kills in traffic.
 
 use crate::harness::{code, dir, run, stderr};
+#[cfg(target_os = "linux")]
+use crate::real_oom::Group;
 
 #[test]
 fn what_cannot_be_measured_is_told_at_once() {
@@ -10,9 +13,9 @@ fn what_cannot_be_measured_is_told_at_once() {
         (code(&o), stderr(&o))
     };
     let (c, e) = of("--target http://127.0.0.1:1 --traffic chat");
-    assert!(c == 3 && e.contains("/v1/models") && e.contains("--model"), "{c} {e}");
-    let (c, e) = of("--target https://x --traffic chat");
-    assert!(c == 2 && e.contains("port-forward"), "{c} {e}");
+    assert!(c == 3 && e.contains("/v1/models") && e.contains("refused"), "{c} {e}");
+    let (c, e) = of("--target https://127.0.0.1:1 --traffic chat");
+    assert!(c == 3 && e.contains("https://") && e.contains("refused"), "{c} {e}");
     let (c, e) = of("--target http://127.0.0.1:1 --model m");
     assert!(c == 2 && e.contains("--traffic"), "{c} {e}");
     let (c, e) = of("--target http://127.0.0.1:1 --traffic chat --slo ttft=fast");
@@ -47,4 +50,270 @@ fn the_results_of_a_load_tool_become_a_report() {
     let text = std::fs::read_to_string(&report).unwrap();
     let m = dualplane_gate::document::read(&text).unwrap();
     assert_eq!((m.tool.load_tool.as_deref(), m.runs[0].measured_seconds), (Some("vllm bench serve"), 10.0));
+}
+
+/// The server of the tests below, where this program is started as one: it streams answers, and keeps what
+/// `DUALPLANE_TEST_KEEPS` says of each. It ends when its parent does, or after half a minute.
+#[test]
+#[cfg(target_os = "linux")]
+#[allow(clippy::disallowed_methods)]
+fn a_server() {
+    use std::io::{Read, Write};
+    let Some(port) = std::env::var("DUALPLANE_TEST_PORT").ok().and_then(|p| p.parse::<u16>().ok()) else {
+        return;
+    };
+    let keeps: usize = std::env::var("DUALPLANE_TEST_KEEPS").unwrap().parse().unwrap();
+    let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let parent = std::os::unix::process::parent_id();
+    std::thread::spawn(move || {
+        for _ in 0..300 {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            if std::os::unix::process::parent_id() != parent {
+                break;
+            }
+        }
+        std::process::exit(3);
+    });
+    eprintln!("INFO serving on port {port}");
+    for stream in listener.incoming().flatten() {
+        std::thread::spawn(move || -> std::io::Result<()> {
+            let mut stream = stream;
+            let mut kept: Vec<Vec<u8>> = Vec::new();
+            loop {
+                let mut head = Vec::new();
+                let mut byte = [0];
+                while !head.ends_with(b"\r\n\r\n") {
+                    if stream.read(&mut byte)? == 0 {
+                        std::mem::forget(kept);
+                        return Ok(());
+                    }
+                    head.push(byte[0]);
+                }
+                let head = String::from_utf8_lossy(&head).to_lowercase();
+                if head.starts_with("get") {
+                    let body = match head.contains("/v1/models") {
+                        true => "{\"data\":[{\"id\":\"small\",\"max_model_len\":4096}]}",
+                        false => {
+                            "vllm:num_requests_running{engine=\"0\"} 2\nvllm:kv_cache_usage_perc{engine=\"0\"} 0.25\nvllm:num_preemptions_total{engine=\"0\"} 0\n"
+                        }
+                    };
+                    write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())?;
+                    continue;
+                }
+                let length =
+                    head.split("content-length: ").nth(1).and_then(|l| l.split('\r').next()?.parse().ok());
+                let mut body = vec![0; length.unwrap_or(0)];
+                stream.read_exact(&mut body)?;
+                kept.push((0..keeps).map(|i| i as u8).collect());
+                let output = serde_json::from_slice::<serde_json::Value>(&body).unwrap()["max_tokens"]
+                    .as_u64()
+                    .unwrap();
+                write!(stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")?;
+                let last = format!(
+                    "{{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"length\"}}],\"usage\":{{\"prompt_tokens\":20,\"completion_tokens\":{output}}}}}"
+                );
+                for i in 0..=output {
+                    let data =
+                        if i == output { &last } else { "{\"choices\":[{\"delta\":{\"content\":\"x\"}}]}" };
+                    let data = format!("data: {data}\n\n");
+                    write!(stream, "{:x}\r\n{data}\r\n", data.len())?;
+                    std::thread::sleep(std::time::Duration::from_millis(30));
+                }
+                write!(stream, "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")?;
+            }
+        });
+    }
+}
+
+/// A port that nobody listens at.
+#[cfg(target_os = "linux")]
+fn port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// The line that starts the server above.
+#[cfg(target_os = "linux")]
+fn serve(port: u16, keeps: usize, before: &str) -> String {
+    let program = std::env::current_exe().unwrap();
+    format!(
+        "{before} exec env DUALPLANE_TEST_PORT={port} DUALPLANE_TEST_KEEPS={keeps} '{}' --exact measure::a_server --nocapture",
+        program.display()
+    )
+}
+
+#[cfg(target_os = "linux")]
+const SMALL: &[u8] = br#"schema = "dualplane.shape/v1"
+name = "small"
+concurrency = 3
+requests = [{ input = 20, output = 4 }]
+"#;
+
+/// A card whose memory grows by 40 MiB a second.
+#[cfg(target_os = "linux")]
+fn growing_card() -> String {
+    let gib = 1_u64 << 30;
+    let steps: Vec<String> = (0..60)
+        .map(|i| {
+            let used = 10 * gib + i * (40 << 20);
+            format!(
+                r#"{{"at_ms":{},"readings":[{{"device":0,"total":{},"used":{used},"free":{}}}]}}"#,
+                i * 1000,
+                80 * gib,
+                80 * gib - used
+            )
+        })
+        .collect();
+    format!(
+        r#"{{"devices":[{{"name":"NVIDIA H100 80GB HBM3","uuid":"GPU-1","index":0}}],"steps":[{}]}}"#,
+        steps.join(",")
+    )
+}
+
+/// The kernel kills a server in traffic: what was measured until then stands, on both planes, and triage says what it was.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_that_the_kernel_kills_in_traffic_keeps_its_figures_and_gets_a_verdict() {
+    let required = std::env::var("DUALPLANE_REAL_OOM").is_ok_and(|v| v == "1");
+    let Some(group) = Group::named("measure") else {
+        assert!(!required, "no memory cgroup can be made here, and DUALPLANE_REAL_OOM=1 asks for one");
+        eprintln!("no memory cgroup can be made here; skipped");
+        return;
+    };
+    let port = port();
+    let line = serve(port, 2 << 20, &format!("echo $$ > {}/cgroup.procs;", group.path.display()));
+    let folder = dir(&[("shape.toml", SMALL), ("cards.json", growing_card().as_bytes())]);
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let target = format!("http://127.0.0.1:{port}");
+    let o = run(&[
+        "measure",
+        "--serve",
+        &line,
+        "--target",
+        &target,
+        "--shape",
+        &at("shape.toml"),
+        "--duration",
+        "25s",
+        "--warmup",
+        "0s",
+        "--gpu-table",
+        &at("cards.json"),
+        "--log",
+        &at("server.log"),
+        "--out",
+        &at("report.json"),
+        "--out",
+        &at("report.html"),
+    ]);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let text = String::from_utf8_lossy(&o.stdout).into_owned();
+    assert!(text.contains("DIED") && text.contains("host_oom_killed"), "{text}");
+    let m = dualplane_gate::document::read(&std::fs::read_to_string(at("report.json")).unwrap()).unwrap();
+    let run = &m.runs[0];
+    let death = &run.restarts.as_ref().unwrap()[0];
+    assert_eq!((death.class.as_deref(), death.plane.as_deref()), (Some("host_oom_killed"), Some("host")));
+    assert_eq!((death.exit_code, run.cut_short), (Some(137), true));
+    assert!(death.trigger.as_ref().unwrap().to_lowercase().contains("oom"), "{death:?}");
+    let r = run.requests.as_ref().unwrap();
+    assert!(r.succeeded > 5 && run.ttft.as_ref().unwrap().p50 > 0.0, "{r:?}");
+    let host = run.host.as_ref().unwrap();
+    assert_eq!(host.limit_bytes, Some(crate::real_oom::LIMIT));
+    assert!(host.peak_bytes.unwrap() > crate::real_oom::LIMIT / 4, "{host:?}");
+    let vram = run.vram.as_ref().unwrap();
+    assert!(vram.peak_bytes.unwrap() > 10 << 30 && vram.limit_bytes == Some(80 << 30), "{vram:?}");
+    // Both planes have their samples until the kill.
+    for name in ["host", "vram"] {
+        let line = run.series.as_ref().unwrap().lines.iter().find(|l| l.name == name).unwrap();
+        assert!(line.values.iter().flatten().count() >= 2, "{name}");
+    }
+}
+
+/// A leak on the VRAM plane is called so, and the host plane beside it is not.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_leak_of_vram_is_seen_beside_a_host_plane_that_holds() {
+    let port = port();
+    let folder = dir(&[("shape.toml", SMALL), ("cards.json", growing_card().as_bytes())]);
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (line, target) = (serve(port, 0, ""), format!("http://127.0.0.1:{port}"));
+    let o = run(&[
+        "measure",
+        "--serve",
+        &line,
+        "--target",
+        &target,
+        "--shape",
+        &at("shape.toml"),
+        "--duration",
+        "11s",
+        "--warmup",
+        "1s",
+        "--gpu-table",
+        &at("cards.json"),
+        "--log",
+        &at("server.log"),
+        "-o",
+        "json",
+    ]);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let m = dualplane_gate::document::read(&String::from_utf8(o.stdout).unwrap()).unwrap();
+    let run = &m.runs[0];
+    assert!(run.restarts.as_ref().unwrap().is_empty() && !run.cut_short);
+    let vram = run.vram.as_ref().unwrap().drift.as_ref().unwrap();
+    let gib_an_hour = vram.bytes_per_hour / f64::from(1 << 30);
+    assert!(vram.grows && (100.0..180.0).contains(&gib_an_hour), "{vram:?}");
+    assert!(!run.host.as_ref().unwrap().drift.as_ref().is_some_and(|d| d.grows));
+}
+
+/// Ctrl-C keeps what was measured, ends the server and all that it started, and says so by its exit code.
+#[test]
+#[cfg(target_os = "linux")]
+#[allow(clippy::disallowed_methods)]
+fn ctrl_c_keeps_what_was_measured_and_leaves_no_server_behind() {
+    let port = port();
+    let folder = dir(&[("shape.toml", SMALL)]);
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    // The shell stays between: what it started must end as well.
+    let line = format!("{}; true", serve(port, 0, "").replacen(" exec ", " ", 1));
+    let target = format!("http://127.0.0.1:{port}");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_dualplane"))
+        .args([
+            "measure",
+            "--serve",
+            &line,
+            "--target",
+            &target,
+            "--shape",
+            &at("shape.toml"),
+            "--duration",
+            "10m",
+        ])
+        .args(["--warmup", "0s", "--log", &at("server.log"), "--out", &at("report.json"), "-o", "markdown"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let answers = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+    let wait = |until: &mut dyn FnMut() -> bool| {
+        (0..300).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            until()
+        })
+    };
+    assert!(wait(&mut || answers()), "the server never answered");
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let mut ended = None;
+    assert!(
+        wait(&mut || {
+            ended = child.try_wait().unwrap();
+            ended.is_some()
+        }),
+        "it did not end"
+    );
+    assert_eq!(ended.and_then(|s| s.code()), Some(130));
+    assert!(!answers(), "the server was left behind");
+    let m = dualplane_gate::document::read(&std::fs::read_to_string(at("report.json")).unwrap()).unwrap();
+    let run = &m.runs[0];
+    assert!(run.cut_short && run.restarts.as_ref().unwrap().is_empty(), "{:?}", run.restarts);
+    assert!(run.requests.as_ref().unwrap().succeeded > 0 && run.measured_seconds < 60.0);
 }

@@ -9,17 +9,21 @@ use std::process::{Command, Stdio};
 
 use crate::harness::{class, dir, triage_json};
 
-const LIMIT: u64 = 48 << 20;
+pub(crate) const LIMIT: u64 = 48 << 20;
 
-struct Group {
-    path: PathBuf,
+pub(crate) struct Group {
+    pub(crate) path: PathBuf,
     limit_file: &'static str,
 }
 
 impl Group {
     /// A group of our own below the root of the hierarchy, v1 or v2.
     fn create() -> Option<Self> {
-        let name = format!("dualplane-test-{}", std::process::id());
+        Self::named("test")
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let name = format!("dualplane-{name}-{}", std::process::id());
         let v1 = Path::new("/sys/fs/cgroup/memory");
         let (path, limit_file) = if v1.is_dir() {
             (v1.join(name), "memory.limit_in_bytes")

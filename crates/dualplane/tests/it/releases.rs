@@ -2,8 +2,10 @@
 //!
 //! `testdata/releases/VERSION/` is written once, by the release, and never again.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use dualplane_base::deprecation::{DEPRECATED, Deprecation, Release, Thing};
 use dualplane_base::schema::SCHEMAS;
 use serde_json::Value;
 
@@ -105,6 +107,98 @@ fn what_is_nobodys_of_ours_is_no_all_clear() {
     let o = run(&["upgrade-check", d.path().to_str().unwrap()]);
     assert_eq!(code(&o), 4, "{}", stdout(&o));
     assert_eq!(code(&run(&["upgrade-check", "/nonexistent"])), 3);
+}
+
+/// Fields that a schema marks as deprecated, by their paths. Lists stand for their items.
+fn marked(schema: &Value) -> BTreeSet<String> {
+    fn walk(node: &Value, whole: &Value, path: &str, depth: u32, out: &mut BTreeSet<String>) {
+        if depth > 12 {
+            return;
+        }
+        let of =
+            node.get("$ref").and_then(Value::as_str).and_then(|r| whole.pointer(r.trim_start_matches('#')));
+        if let Some(of) = of {
+            walk(of, whole, path, depth + 1, out);
+        }
+        for (name, field) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            if field.get("deprecated") == Some(&Value::Bool(true)) {
+                out.insert(path.clone());
+            }
+            walk(field, whole, &path, depth + 1, out);
+        }
+        for key in ["items", "oneOf", "anyOf", "allOf"] {
+            let inner = node.get(key).into_iter();
+            for n in inner.flat_map(|v| v.as_array().map_or(std::slice::from_ref(v), Vec::as_slice)) {
+                walk(n, whole, path, depth + 1, out);
+            }
+        }
+    }
+    let mut out = BTreeSet::new();
+    walk(schema, schema, "", 0, &mut out);
+    out
+}
+
+/// Who reads a schema sees the same as who reads standard error.
+#[test]
+fn schemas_mark_the_fields_that_go() {
+    let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path());
+    let mut seen = 0;
+    for path in docs.filter(|p| p.to_string_lossy().ends_with(".schema.json")) {
+        let name = path.file_name().unwrap().to_string_lossy().replace(".schema.json", "");
+        let schema: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let of = |d: &&Deprecation| d.of == name && matches!(d.thing, Thing::Field | Thing::Key);
+        let table: BTreeSet<String> = DEPRECATED.iter().filter(of).map(|d| d.name.to_owned()).collect();
+        assert_eq!(marked(&schema), table, "{}", path.display());
+        seen += 1;
+    }
+    assert!(seen >= 10, "only {seen} schemas");
+    // The walk finds what it looks for: in lists, choices and named parts.
+    let example = serde_json::json!({
+        "properties": {
+            "a": {"deprecated": true},
+            "list": {"items": {"$ref": "#/$defs/part"}},
+            "choice": {"oneOf": [{"type": "null"}, {"properties": {"b": {"deprecated": true}}}]},
+        },
+        "$defs": {"part": {"properties": {"c": {"deprecated": true}, "d": {}, "self": {"$ref": "#/$defs/part"}}}},
+    });
+    let found = marked(&example);
+    for path in ["a", "choice.b", "list.c"] {
+        assert!(found.contains(path), "{path}: {found:?}");
+    }
+    assert!(found.iter().all(|p| p == "a" || p.ends_with(".b") || p.ends_with(".c")), "{found:?}");
+}
+
+/// What we print to be pasted does not name what goes.
+#[test]
+fn our_own_rules_and_boards_name_nothing_that_goes() {
+    let metrics: Vec<&Deprecation> = DEPRECATED.iter().filter(|d| d.thing == Thing::Metric).collect();
+    for args in [&["rules"][..], &["dashboards", "-o", "configmap"]] {
+        let o = run(args);
+        let text = stdout(&o);
+        assert!(code(&o) == 0 && text.contains("dualplane:"), "{args:?}");
+        for d in &metrics {
+            assert!(!d.is_named_in(&text), "{args:?}: {d}");
+        }
+    }
+}
+
+#[test]
+fn the_list_of_what_goes_needs_no_files() {
+    let o = run(&["upgrade-check"]);
+    assert_eq!((code(&o), stdout(&o).lines().count()), (0, DEPRECATED.len() + 1), "{}", stdout(&o));
+    let o = run(&["upgrade-check", "-o", "json"]);
+    let said: Value = serde_json::from_str(&stdout(&o)).unwrap();
+    assert_eq!(said["deprecated"].as_array().unwrap().len(), DEPRECATED.len());
+    assert_eq!(said["items"], serde_json::json!([]));
+    // The page says so as well.
+    let page = std::fs::read_to_string(root().join("docs/compatibility.md")).unwrap();
+    let version = Release::of(env!("CARGO_PKG_VERSION")).unwrap();
+    let none = format!("**Nothing is deprecated in {version}.**");
+    assert_eq!(page.contains(&none), DEPRECATED.is_empty(), "{none}");
+    for d in DEPRECATED {
+        assert!(page.contains(d.name) && page.contains(d.instead), "docs/compatibility.md lacks {d}");
+    }
 }
 
 /// The page and the table say the same.

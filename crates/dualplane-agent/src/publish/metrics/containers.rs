@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use dualplane_base::order::Order as _;
 use dualplane_base::units::Bytes;
 use dualplane_node::cgroup::Limit;
 
@@ -236,7 +237,7 @@ fn told<'v>(view: &'v View, node: &Labels, page: &mut Page<'_>) -> Vec<(Labels, 
     }
     let mut all: Vec<_> = by_name.into_iter().collect();
     if let Some(more) = all.len().checked_sub(MAX_CONTAINERS).filter(|n| *n > 0) {
-        all.sort_by_key(|(_, c)| std::cmp::Reverse(c.memory.current));
+        all.order_by_key(|(_, c)| std::cmp::Reverse(c.memory.current));
         all.truncate(MAX_CONTAINERS);
         page.leave_out(more);
     }

@@ -1,7 +1,9 @@
 //! Families, labels and the bounded page that they are written to.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use dualplane_base::deprecation::{DEPRECATED, Deprecation, Thing};
 use dualplane_base::text::printable;
 
 /// Samples of a page: a full node has some 250 containers with 25 each. What is beyond is counted, not written.
@@ -40,6 +42,16 @@ pub struct Family {
     pub labels: &'static str,
     /// One sentence.
     pub help: &'static str,
+}
+
+impl Family {
+    /// Its sentence, and what to use instead where it goes with a later release.
+    pub(super) fn help(&self, deprecated: &[Deprecation]) -> Cow<'static, str> {
+        match deprecated.iter().find(|d| d.thing == Thing::Metric && d.name == self.name) {
+            Some(d) => Cow::Owned(format!("{} ({})", self.help, d.mark())),
+            None => Cow::Borrowed(self.help),
+        }
+    }
 }
 
 /// A metric that goes up and down.
@@ -86,11 +98,17 @@ pub(super) struct Page<'o> {
     out: &'o mut String,
     samples: usize,
     left_out: u64,
+    deprecated: &'static [Deprecation],
 }
 
 impl<'o> Page<'o> {
     pub(super) fn new(out: &'o mut String) -> Self {
-        Self { out, samples: 0, left_out: 0 }
+        Self::with(out, DEPRECATED)
+    }
+
+    /// With another table of what goes.
+    pub(super) fn with(out: &'o mut String, deprecated: &'static [Deprecation]) -> Self {
+        Self { out, samples: 0, left_out: 0, deprecated }
     }
 
     /// A family of samples; one without any is not named.
@@ -109,8 +127,8 @@ impl<'o> Page<'o> {
             if !begun {
                 begun = true;
                 // Writing into a String cannot fail.
-                let _ =
-                    writeln!(self.out, "# HELP {} {}\n# TYPE {} {}", f.name, f.help, f.name, f.kind.word());
+                let help = f.help(self.deprecated);
+                let _ = writeln!(self.out, "# HELP {} {help}\n# TYPE {} {}", f.name, f.name, f.kind.word());
             }
             let _ = match labels.0.as_str() {
                 "" => writeln!(self.out, "{} {value}", f.name),

@@ -9,6 +9,7 @@ mod family;
 mod gpus;
 mod node;
 
+use dualplane_base::deprecation::DEPRECATED;
 pub use family::{Family, Type};
 use family::{Labels, Page};
 
@@ -40,7 +41,8 @@ pub fn table() -> String {
     for f in families() {
         let labels =
             if f.labels.is_empty() { String::new() } else { format!("`{}`", f.labels.replace(' ', "`, `")) };
-        out.push_str(&format!("| `{}` | {} | {labels} | {} |\n", f.name, f.kind.word(), f.help));
+        let help = f.help(DEPRECATED);
+        out.push_str(&format!("| `{}` | {} | {labels} | {help} |\n", f.name, f.kind.word()));
     }
     out
 }

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use dualplane_base::deprecation::{Deprecation, Release, Thing};
 use dualplane_base::process::Process;
 use dualplane_base::units::Bytes;
 use dualplane_core::evidence::metrics::{Sample, parse};
@@ -269,6 +270,32 @@ fn every_family_is_told_with_the_labels_of_the_table() {
     }
     let unknown: Vec<&Sample> = samples.iter().filter(|s| !names.contains(s.name.as_str())).collect();
     assert_eq!(unknown, Vec::<&Sample>::new());
+}
+
+/// Who scrapes it sees what goes where he reads what it means.
+#[test]
+fn a_metric_that_goes_says_so() {
+    const TABLE: &[Deprecation] = &[Deprecation {
+        thing: Thing::Metric,
+        of: "agent",
+        name: "dualplane_node_memory_total_bytes",
+        since: Release(0, 2),
+        gone: Release(0, 3),
+        instead: "use another",
+    }];
+    let mut out = String::new();
+    let mut page = Page::with(&mut out, TABLE);
+    let samples = || std::iter::once((Labels::default(), 1.0));
+    for name in ["dualplane_node_memory_total_bytes", "dualplane_node_memory_available_bytes"] {
+        page.family(&family::gauge(name, "", "One sentence."), samples());
+    }
+    assert!(out.contains("_total_bytes One sentence. (deprecated since 0.2, gone with 0.3: use another)\n"));
+    assert!(out.contains("_available_bytes One sentence.\n"), "{out}");
+    assert_eq!(parse(&out, "agent").0.len(), 2);
+    // What the table calls a metric of the agent is one.
+    for d in DEPRECATED.iter().filter(|d| d.thing == Thing::Metric) {
+        assert!(families().any(|f| f.name == d.name), "{d}");
+    }
 }
 
 #[test]

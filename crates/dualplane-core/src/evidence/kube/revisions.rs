@@ -3,6 +3,7 @@
 //! A pod template is compared field by field: containers, variables and volumes by name, arguments flag by flag, so
 //! that a moved line is no change.
 
+use dualplane_base::order::Order as _;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -89,7 +90,7 @@ pub(in crate::evidence) fn read(value: &Value, file: &str) -> Result<Rollout, Ga
             }
         })
         .collect();
-    changes.sort_by(|a, b| (&a.container, &a.field).cmp(&(&b.container, &b.field)));
+    changes.order_by(|a, b| (&a.container, &a.field).cmp(&(&b.container, &b.field)));
     changes.truncate(MAX_CHANGES);
     let created = new.get("created").and_then(Value::as_str);
     Ok(Rollout {

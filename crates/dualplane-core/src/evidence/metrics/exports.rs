@@ -3,6 +3,7 @@
 //! They become the lines of a log in the order of time: stores answer with the newest first as often as not. Each line
 //! keeps the line of the file in which it stands.
 
+use dualplane_base::order::Order as _;
 use serde_json::Value;
 
 use crate::time::{Stamp, parse_rfc3339};
@@ -189,7 +190,7 @@ fn in_time_order(mut records: Vec<Record>) -> Export {
         records.reverse();
     }
     if records.iter().all(|r| r.time.is_some()) {
-        records.sort_by_key(|r| r.time);
+        records.order_by_key(|r| r.time);
     }
     let mut out = Export::default();
     for r in &records {

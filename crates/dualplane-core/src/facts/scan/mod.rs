@@ -28,6 +28,7 @@ use crate::evidence::parts::{Cut, Joined, Parts};
 use crate::evidence::prefix::unwrap;
 use crate::knowledge::{Knowledge, Known, Level, Mark, Match, Scope, Signature, level_of_record};
 use crate::time::Stamp;
+use dualplane_base::order::Order as _;
 use dualplane_base::{Class, Phase};
 
 use self::found::Found;
@@ -440,7 +441,7 @@ impl<'a> Scan<'a> {
     /// Takes what waited for a line behind the last one.
     fn end(&mut self) {
         let mut open: Vec<_> = std::mem::take(&mut self.parts).left().filter_map(whole).collect();
-        open.sort_by_key(|(number, ..)| *number);
+        open.order_by_key(|(number, ..)| *number);
         for (number, raw, text) in open {
             self.message(number, &raw, &text, None, b"");
         }

@@ -2,6 +2,7 @@
 
 use crate::evidence::metrics::{Sample, by_series};
 use crate::time::Stamp;
+use dualplane_base::order::Order as _;
 
 /// A counter over a time, all its series together.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,7 +33,7 @@ pub(super) fn rise<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Rise
     let mut out: Option<Rise<'a>> = None;
     for mut series in by_series(samples.filter(|s| s.value.is_finite())) {
         let since = series.first().and_then(|s| s.stamp);
-        series.sort_by_key(|s| ms(since, s.stamp));
+        series.order_by_key(|s| ms(since, s.stamp));
         let (Some(first), Some(last)) = (series.first().copied(), series.last().copied()) else { continue };
         if series.len() < 2 {
             continue;

@@ -10,6 +10,7 @@ use crate::verdict::memory::{Whose, whose};
 use crate::verdict::proof;
 use crate::verdict::rules::first;
 use crate::verdict::{Cited, Class, Confidence, Subject};
+use dualplane_base::order::Order as _;
 
 /// `oom_kill` above zero, in a cgroup that can be the subject's.
 ///
@@ -22,7 +23,7 @@ pub(super) fn oom_killed(bundle: &Bundle, subject: &Subject, facts: &Facts) -> O
     all.retain(|(w, c)| {
         !matches!(w, Whose::Other | Whose::Running) && c.oom_kill.as_ref().is_some_and(|k| k.count > 0)
     });
-    all.sort_by_key(|(w, _)| *w);
+    all.order_by_key(|(w, _)| *w);
     let (whose, c) = all.first()?;
     // Of another cgroup than the dead container's own it only explains an end that is a SIGKILL or is not known.
     let fits = subject.death.as_ref().is_none_or(|d| d.ended_with(137) || d.oom_killed());

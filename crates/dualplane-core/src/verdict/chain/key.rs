@@ -14,6 +14,7 @@
 //!
 //! Keys are compared field by field, so that the order is total whatever the clocks say.
 
+use dualplane_base::order::Order as _;
 use std::cmp::Ordering;
 
 use super::LINKED_MS;
@@ -64,7 +65,7 @@ impl<'a> Links<'a> {
     /// All links, the first in cause first.
     pub(super) fn in_order(self, facts: &Facts) -> Vec<&'a Candidate> {
         let mut keyed = self.keyed(facts);
-        keyed.sort_by_key(|(key, _)| *key);
+        keyed.order_by_key(|(key, _)| *key);
         keyed.into_iter().map(|(_, c)| c).collect()
     }
 
@@ -84,7 +85,7 @@ impl<'a> Links<'a> {
             })
             .collect();
         // Both are the kernel's own words; where nothing orders them the fault stays first.
-        kernel.sort_by(|(a, x), (b, y)| a.cmp(b).then_with(|| kernel_order(x, y)));
+        kernel.order_by(|(a, x), (b, y)| a.cmp(b).then_with(|| kernel_order(x, y)));
         let on = |side: Side| kernel.iter().filter(move |(s, _)| *s == side).map(|(_, c)| *c);
         for side in [Side::Before, Side::After] {
             out.extend(on(side).enumerate().map(|(i, c)| ((side, i, At::Kernel), c)));

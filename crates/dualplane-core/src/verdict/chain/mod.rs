@@ -12,6 +12,7 @@ use super::server_runs::{
 };
 use super::{Class, Subject};
 use crate::facts::Facts;
+use dualplane_base::order::Order as _;
 use key::Links;
 
 /// Two errors further apart than this did not cause one another.
@@ -59,7 +60,7 @@ fn links<'a>(fatal: &[&'a Candidate], facts: &Facts) -> Links<'a> {
     // Xids and other driver lines of one kernel log were collected apart: the log's own order counts.
     let later = of(&|c| c.class != Class::XidHardware);
     faults.retain(|c| !before_this_run(c, facts) && !later.iter().any(|l| lived_between(c, l, facts)));
-    faults.sort_by_key(|c| c.place.clone());
+    faults.order_by_key(|c| c.place.clone());
     Links {
         fault: first::fault(&faults),
         driver: of(&|c| c.from == Source::Kernel && c.class == Class::HostAllocFailure).first().copied(),

@@ -12,6 +12,7 @@ use super::case::Case;
 use super::pressure::Bound;
 use super::rules::UNDER_PRESSURE;
 use super::{Cause, Cited, Class, Confidence, Decided, Plane};
+use dualplane_base::order::Order as _;
 use scene::Scene;
 
 /// A row with its evidence, each piece with its weight.
@@ -81,7 +82,7 @@ fn ranked(scene: &Scene) -> Vec<Row> {
     // Of as much evidence, cards that are left out go first: they are a mistake, the others a choice.
     let rows = [sharding::row, weights::row, kv::row, edge::row, scheduling::row];
     let mut out: Vec<Row> = rows.iter().map(|row| row(scene)).filter(tells).collect();
-    out.sort_by_key(|r| (!r.holds(), -r.score()));
+    out.order_by_key(|r| (!r.holds(), -r.score()));
     out
 }
 

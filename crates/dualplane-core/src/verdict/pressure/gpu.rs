@@ -16,6 +16,7 @@ use crate::time::Stamp;
 use crate::units::Bytes;
 use crate::verdict::series::{Vram, of_pod, only_pod, place, vram_between};
 use crate::verdict::{Plane, Subject, gpus};
+use dualplane_base::order::Order as _;
 
 pub(super) fn readings(bundle: &Bundle, facts: &Facts, subject: &Subject, living: &[Living]) -> Vec<Reading> {
     // The server's own start: cards belong to no helper.
@@ -90,7 +91,7 @@ fn of_series(
     }
     let of = |(gpu, mut all): (String, Vec<Vram<'_>>)| {
         let since = all.first().and_then(|v| v.sample.stamp);
-        all.sort_by_key(|v| since.zip(v.sample.stamp).and_then(|(a, b)| a.ms_until(b)));
+        all.order_by_key(|v| since.zip(v.sample.stamp).and_then(|(a, b)| a.ms_until(b)));
         let points: Vec<Point> =
             all.iter().filter_map(|v| Some((v.sample.stamp?, v.used, place(v.sample)))).collect();
         let v = all.last()?;

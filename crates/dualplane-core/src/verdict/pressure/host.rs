@@ -5,6 +5,7 @@
 //! and locked memory is held against the limit.
 
 use dualplane_base::cgroup_path::container_id;
+use dualplane_base::order::Order as _;
 
 use super::growth::{self, Point};
 use super::living::Living;
@@ -116,11 +117,11 @@ fn of_series(bundle: &Bundle, subject: &Subject, c: &Living, living: &[Living]) 
     let mine = |s: &&Sample| if named || living.len() > 1 { of_container(s) } else { of_sum(s) };
     let mut series = by_series(sets().filter(mine));
     // Without an object the container with the largest use is meant.
-    series.sort_by(|a, b| last(b).total_cmp(&last(a)));
+    series.order_by(|a, b| last(b).total_cmp(&last(a)));
     let mut series = series.into_iter().next()?;
     if series.iter().all(|s| s.stamp.is_some()) {
         let since = series.first().and_then(|s| s.stamp);
-        series.sort_by_key(|s| since.zip(s.stamp).and_then(|(a, b)| a.ms_until(b)));
+        series.order_by_key(|s| since.zip(s.stamp).and_then(|(a, b)| a.ms_until(b)));
     }
     let latest = *series.last()?;
     let told = bundle.metrics.iter().filter(mine).find(|s| {

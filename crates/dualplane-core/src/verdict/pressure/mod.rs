@@ -10,6 +10,7 @@ mod living;
 pub(super) mod missing;
 pub(super) mod thresholds;
 
+use dualplane_base::order::Order as _;
 pub use growth::Growth;
 pub(super) use growth::of as growth_of;
 pub(super) use living::{Living, containers as living_containers};
@@ -150,7 +151,7 @@ pub(super) fn of(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Option<Pr
     let mut host = host::readings(bundle, subject, &living);
     let mut gpu = gpu::readings(bundle, facts, subject, &living);
     for plane in [&mut host, &mut gpu] {
-        plane.sort_by(|a, b| b.level.cmp(&a.level).then(b.share.total_cmp(&a.share)));
+        plane.order_by(|a, b| b.level.cmp(&a.level).then(b.share.total_cmp(&a.share)));
         plane.truncate(KEPT);
     }
     let high = |plane: &[Reading]| plane.first().is_some_and(|r| r.level == Level::High);

@@ -6,6 +6,7 @@ use crate::verdict::case::Case;
 use crate::verdict::memory::{Whose, whose};
 use crate::verdict::proof::{self, NoKill, Proof};
 use crate::verdict::{Cited, Class, Confidence, Decided, Plane};
+use dualplane_base::order::Order as _;
 
 /// A peak of this share of the limit touched it: the counter is a high-water mark in whole pages.
 const REACHED: f64 = 0.99;
@@ -33,7 +34,7 @@ fn apply(case: &Case<'_>, decided: &mut Decided) {
     let mut near: Vec<(Whose, &Cgroup)> =
         bundle.cgroups.iter().map(|c| (whose(c, bundle, subject), c)).collect();
     near.retain(|(w, _)| !matches!(w, Whose::Other | Whose::Running));
-    near.sort_by_key(|(w, _)| *w);
+    near.order_by_key(|(w, _)| *w);
     for (whose, c) in near.into_iter().take(TOLD) {
         cgroup(decided, c, whose);
     }

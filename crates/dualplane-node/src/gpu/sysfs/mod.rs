@@ -14,6 +14,7 @@ mod sensors;
 
 use std::path::{Path, PathBuf};
 
+use dualplane_base::order::Order as _;
 use dualplane_base::units::{Bytes, GIB};
 use dualplane_core::facts::pci_address;
 
@@ -79,7 +80,7 @@ fn cards(root: &Path) -> Vec<Card> {
     };
     let names = drm.names().into_iter().filter(is_card).take(MAX_CARDS);
     let mut all: Vec<Card> = names.filter_map(|n| card(root, drm.below(&n))).collect();
-    all.sort_by(|a, b| a.device.pci.cmp(&b.device.pci));
+    all.order_by(|a, b| a.device.pci.cmp(&b.device.pci));
     for (i, c) in all.iter_mut().enumerate() {
         c.device.index = u32::try_from(i).unwrap_or(u32::MAX);
     }

@@ -4,6 +4,7 @@ use super::facts::{Facts, layer_of};
 use super::gguf::Tensor;
 use crate::launch::LlamaCppAsk;
 use crate::outcome::TensorClass;
+use dualplane_base::order::Order as _;
 
 /// Layers of the cards, the output counted as the last.
 pub(super) struct Placement {
@@ -102,7 +103,7 @@ pub(super) fn weights(facts: &Facts, place: &Placement, cards: usize) -> Weights
         }
     }
     for classes in &mut out.cards {
-        classes.sort_by_key(|(c, _)| *c);
+        classes.order_by_key(|(c, _)| *c);
     }
     out
 }

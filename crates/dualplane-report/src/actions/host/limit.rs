@@ -4,6 +4,7 @@ use super::{HEADROOM, measure, with_headroom};
 use crate::actions::{Action, Context, Stage, Workload, names, workload};
 use crate::budget::suspects::{band, loading};
 use dualplane_base::Phase;
+use dualplane_base::order::Order as _;
 use dualplane_base::time::span;
 use dualplane_base::units::Bytes;
 use dualplane_core::evidence::ContainerKind;
@@ -44,7 +45,7 @@ fn of_plan(cx: &Context<'_>, limit: Bytes, need: Quantity) -> Option<Wanted> {
     let host = &expected.host;
     let (request, wanted) = (Bytes(host.request_bytes), Bytes(host.limit_bytes));
     let mut terms: Vec<_> = host.terms.iter().filter(|t| !t.name.starts_with("page_cache")).collect();
-    terms.sort_by_key(|t| std::cmp::Reverse(t.quantity.expected));
+    terms.order_by_key(|t| std::cmp::Reverse(t.quantity.expected));
     let mut because = vec![format!(
         "computed from {}: {} at its peak, {} while it serves; the limit is {limit}",
         expected.launch.source,

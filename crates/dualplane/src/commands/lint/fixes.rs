@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dualplane_base::text::{counted, printable};
 use dualplane_lint::read::Documents;
 use dualplane_lint::report::Report;
 use dualplane_lint::{Edit, fix};
-use similar::TextDiff;
+use similar::algorithms::{Capture, Compact, Replace, myers};
+use similar::udiff::UnifiedHunkHeader;
+use similar::{DiffTag, group_diff_ops};
 
 use crate::commands::Failure;
 use crate::exit::{self, Code};
@@ -97,16 +99,42 @@ fn fixed(text: &str, documents: &BTreeMap<u64, Vec<Edit>>) -> (String, usize) {
     (out, made)
 }
 
-/// A unified diff, which `patch` and `git apply` take.
+/// A unified diff, which `patch` and `git apply` take. The library's own way from text to text would bring all of its algorithms,
+/// an eighth of a MiB.
 fn patch(file: &str, before: &str, after: &str) -> String {
     let name = printable(file.trim_start_matches('/'));
+    let (old, new) = (lines(before), lines(after));
+    let mut found = Compact::new(Replace::new(Capture::default()), old.as_slice(), new.as_slice());
     // Of a large file with many changes, any patch that is right is better than the shortest one minutes later.
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
-    let (old, new) = (format!("a/{name}"), format!("b/{name}"));
-    let text = diff.unified_diff().context_radius(CONTEXT).header(&old, &new).to_string();
-    text.split_inclusive('\n')
-        .map(|l| l.strip_suffix('\n').map_or_else(|| printable(l).into(), |l| format!("{}\n", printable(l))))
-        .collect()
+    let until = Instant::now().checked_add(PATIENCE);
+    let (old_lines, new_lines) = (0..old.len(), 0..new.len());
+    let Ok(()) =
+        myers::diff_deadline(&mut found, old.as_slice(), old_lines, new.as_slice(), new_lines, until);
+    let mut out = format!("--- a/{name}\n+++ b/{name}\n");
+    for hunk in group_diff_ops(found.into_inner().into_inner().into_ops(), CONTEXT) {
+        out.push_str(&format!("{}\n", UnifiedHunkHeader::new(&hunk)));
+        for op in hunk {
+            let same = op.tag() == DiffTag::Equal;
+            let gone = old.get(op.old_range()).unwrap_or_default();
+            let come = new.get(op.new_range()).filter(|_| !same).unwrap_or_default();
+            let marked =
+                gone.iter().map(|l| (if same { ' ' } else { '-' }, l)).chain(come.iter().map(|l| ('+', l)));
+            for (mark, line) in marked {
+                let (text, end) = line.strip_suffix('\n').map_or((*line, NO_END), |l| (l, "\n"));
+                out.push(mark);
+                out.push_str(&printable(text));
+                out.push_str(end);
+            }
+        }
+    }
+    out
+}
+
+/// As `diff` says that a file's last line has no end.
+const NO_END: &str = "\n\\ No newline at end of file\n";
+
+fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
 }
 
 #[cfg(test)]
@@ -121,6 +149,23 @@ mod tests {
         let want =
             "--- a/x.yaml\n+++ b/x.yaml\n@@ -1,5 +1,6 @@\n a: 1\n b: 2\n-c: 3\n+c: 9\n d: 4\n e: 5\n+f: 6\n";
         assert_eq!(patch("x.yaml", before, after), want);
+    }
+
+    /// What the library itself writes, which is compiled into this test alone.
+    #[test]
+    fn it_is_the_patch_that_the_library_writes() {
+        let before: String = (0..60).map(|i| format!("line {}\n", i % 7)).collect();
+        for (from, to) in
+            [("line 3\n", "x\n"), ("line 3\nline 4\n", ""), ("line 6\n", "a\nb\nc\n"), ("line 0", "y")]
+        {
+            for end in ["", "last without an end"] {
+                let old = before.clone() + end;
+                let new = old.replacen(from, to, 3) + if end.is_empty() { "" } else { "\n" };
+                let diff = similar::TextDiff::from_lines(&old, &new);
+                let want = diff.unified_diff().context_radius(CONTEXT).header("a/f", "b/f").to_string();
+                assert_eq!(patch("f", &old, &new), want);
+            }
+        }
     }
 
     #[test]

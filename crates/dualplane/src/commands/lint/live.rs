@@ -1,6 +1,7 @@
 //! `lint --live`: the objects of a cluster, list by list. None is kept once it was looked at.
 
 use dualplane_base::json::str_at;
+use dualplane_base::order::Order as _;
 use dualplane_kube::api::{Api, ApiError, path};
 use dualplane_lint::report::{Report, Unread};
 use dualplane_lint::{Finding, Linter, Object, Source};
@@ -60,7 +61,7 @@ pub(super) fn scan(
     let by = |f: &Finding| {
         (f.namespace.clone(), f.kind.clone(), f.name.clone(), f.pointer.clone(), f.rule.clone())
     };
-    report.findings.sort_by_cached_key(by);
+    report.findings.order_by_key(by);
     Ok(report)
 }
 

@@ -1,5 +1,6 @@
 //! Which files are read: those that are named, and manifests below folders.
 
+use dualplane_base::order::Order as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +39,7 @@ fn folder(dir: &Path, depth: usize, out: &mut Walked) {
         return;
     };
     let mut entries: Vec<_> = entries.flatten().collect();
-    entries.sort_by_key(fs::DirEntry::file_name);
+    entries.order_by_key(fs::DirEntry::file_name);
     let chart = entries.iter().any(|e| e.file_name() == "Chart.yaml");
     if chart {
         out.charts.push((dir.to_owned(), depth == 0));

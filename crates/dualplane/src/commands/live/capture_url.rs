@@ -1,5 +1,6 @@
 //! `dualplane capture --url http://HOST:PORT`: what an engine says of itself, without a cluster.
 
+use dualplane_base::order::Order as _;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -115,7 +116,7 @@ pub(super) fn read(url: &str, now: Timestamp) -> Result<Captured, Failure> {
         out.gaps.push(Gap { what: "the engine's metrics".into(), why, command: None });
     }
     out.redacted = redactor.counts().clone();
-    out.files.sort_by(|a, b| a.name.cmp(&b.name));
+    out.files.order_by(|a, b| a.name.cmp(&b.name));
     let manifest = Manifest {
         schema: SCHEMA.into(),
         tool: concat!("dualplane ", env!("CARGO_PKG_VERSION")).into(),

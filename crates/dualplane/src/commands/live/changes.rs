@@ -1,5 +1,6 @@
 //! Records of changes on this machine: one file each below the user's state folder, so that they can be undone.
 
+use dualplane_base::order::Order as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -82,7 +83,7 @@ impl Changes {
                 _ => output::note(&format!("ignored {}: it is not a change record", path.display())),
             }
         }
-        out.sort_by(|a, b| b.when.cmp(&a.when).then(b.id.cmp(&a.id)));
+        out.order_by(|a, b| b.when.cmp(&a.when).then(b.id.cmp(&a.id)));
         Ok(out)
     }
 }

@@ -43,7 +43,10 @@ pub(super) fn all(
     if target.model.is_empty() {
         target.model = about.model.clone().ok_or_else(|| Failure::Online {
             what: format!("{}/v1/models", target.base()),
-            why: "lists no model: is the server up? name one with --model".into(),
+            why: match &about.silent {
+                Some(why) => format!("{why}. Is the server up?"),
+                None => "lists no model: name one with --model".into(),
+            },
         })?;
     }
     m.subject.engine.clone_from(&about.engine);
@@ -136,7 +139,7 @@ pub(super) fn one(
         gather,
         bench.clock,
         &mut bench.reads.readings,
-        &bench.stop,
+        &bench.asked.stop,
         &mut tell,
     )
     .map_err(|why| Failure::Flag { flag: "--shape", why })?;

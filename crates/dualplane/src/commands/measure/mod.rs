@@ -4,10 +4,9 @@ mod about;
 mod death;
 mod drive;
 mod search;
+mod signals;
 mod write;
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
 use dualplane_gate::document::{Load, Measure, Run, Shape as Named, Tool};
@@ -31,7 +30,7 @@ pub(super) struct Bench<'a> {
     boot_us: u64,
     server: Option<Server>,
     reads: Reads,
-    stop: Arc<AtomicBool>,
+    asked: signals::Asked,
     log: Option<std::path::PathBuf>,
     ready: Option<f64>,
 }
@@ -71,9 +70,10 @@ pub(super) fn run(args: &MeasureArgs) -> Result<Code, Failure> {
     about::subject(&mut m, args, bench.pid());
     m.hardware.memory_limit_bytes = m.runs.iter().find_map(|r| r.host.as_ref().and_then(|h| h.limit_bytes));
     m.ended_at = Some(Timestamp::now().to_string());
+    let stopped = bench.stopped();
     drop(bench);
     write::write(args, &m)?;
-    Ok(exit::OK)
+    Ok(if stopped { exit::INTERRUPTED } else { exit::OK })
 }
 
 fn shape(args: &MeasureArgs) -> Result<Option<Shape>, Failure> {
@@ -105,11 +105,7 @@ impl<'a> Bench<'a> {
         args: &'a MeasureArgs,
         target: Option<&Target>,
     ) -> Result<(Self, dualplane_gate::document::Hardware), Failure> {
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]
-        {
-            signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::Output)?;
-        }
+        let asked = signals::Asked::listen()?;
         let proc_root = std::path::PathBuf::from("/proc");
         let mut gpus = about::gpus(args)?;
         let hardware = about::hardware(&proc_root, gpus.as_mut());
@@ -120,7 +116,7 @@ impl<'a> Bench<'a> {
             let path = log.clone().unwrap_or_else(|| {
                 std::env::temp_dir().join(format!("dualplane-measure-{}.log", std::process::id()))
             });
-            let made = Server::start(line, &path)
+            let made = Server::start(line, &path, asked.hurry.clone())
                 .map_err(|source| Failure::Unwritable { path: path.clone(), source })?;
             output::note(&format!("the server's log: {}", path.display()));
             server = Some(made);
@@ -139,7 +135,7 @@ impl<'a> Bench<'a> {
             gpus,
         };
         let reads = planes::start(whose, clock);
-        Ok((Self { args, clock, boot_us, server, reads, stop, log, ready: None }, hardware))
+        Ok((Self { args, clock, boot_us, server, reads, asked, log, ready: None }, hardware))
     }
 
     fn now(&self) -> f64 {
@@ -155,7 +151,7 @@ impl<'a> Bench<'a> {
     }
 
     fn stopped(&self) -> bool {
-        self.stop.load(std::sync::atomic::Ordering::Relaxed)
+        self.asked.stops()
     }
 
     fn gather(&self, name: &str, load: Load, kv_tokens: Option<u64>) -> Gather {
@@ -176,12 +172,12 @@ impl<'a> Bench<'a> {
     /// Waits until the server that was started answers. A run where it died before.
     fn wait(&mut self, target: &Target) -> Result<Option<Run>, Failure> {
         let mut progress = output::Progress::new();
-        let (clock, stop) = (self.clock, Arc::clone(&self.stop));
+        let (clock, asked) = (self.clock, self.asked.clone());
         let most = Duration::from_secs_f64(self.args.start_timeout);
         let server = &mut self.server;
         let answer = wait_ready(target, most, || {
             progress.line(&format!("the server starts, {:.0} s", clock.elapsed().as_secs_f64()));
-            stop.load(std::sync::atomic::Ordering::Relaxed) || server.as_mut().is_some_and(Server::ended)
+            asked.stops() || server.as_mut().is_some_and(Server::ended)
         });
         progress.clear();
         if answer.is_ok() {
@@ -208,6 +204,7 @@ impl<'a> Bench<'a> {
             match reading {
                 Reading::Sample(s) => gather.sample(*s),
                 Reading::Processes(p) => gather.processes(&p),
+                Reading::Faults(f) => gather.faults(&f),
                 Reading::Dead => dead = true,
             }
         }
@@ -230,8 +227,16 @@ impl<'a> Bench<'a> {
         let mut child = tool::run(words).map_err(failed)?;
         gather.counts_from(from);
         let mut dead = false;
+        let mut told = false;
         let status = loop {
             dead |= self.take(&mut gather);
+            // The terminal tells the tool as well, which then writes what it has; who else asks tells us alone.
+            if self.asked.hurries() {
+                let _ = child.kill();
+            } else if self.asked.alone.load(std::sync::atomic::Ordering::Relaxed) && !told {
+                told = true;
+                tool::ask_to_end(&child);
+            }
             match child.try_wait() {
                 Ok(Some(status)) => break Some(status),
                 Ok(None) => {}

@@ -9,6 +9,7 @@ use std::time::Duration;
 use dualplane_agent::incident::Summary;
 use dualplane_agent::observe::{Config, Observer};
 use dualplane_agent::{ContainerView, GpuView, View};
+use dualplane_base::order::Order as _;
 use dualplane_base::time::Stamp;
 use dualplane_base::units::Bytes;
 use dualplane_core::evidence::framing::parse_kmsg;
@@ -284,7 +285,7 @@ fn container(c: &ContainerView, view: &View, indexes: &[String], name: Option<&S
             vram.push(Vram { gpu: index.clone(), used: None, total: n(gpu.reading.total) });
         }
     }
-    vram.sort_by(|a, b| (a.gpu.len(), &a.gpu).cmp(&(b.gpu.len(), &b.gpu)));
+    vram.order_by(|a, b| (a.gpu.len(), &a.gpu).cmp(&(b.gpu.len(), &b.gpu)));
     Container {
         id: c.group.path().to_owned(),
         name: name.cloned().unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! The state of the screen: what is shown, selected and sorted. Pure: keys and frames go in, [`UiAction`] comes out.
 
+use dualplane_base::order::Order as _;
 use std::collections::{HashMap, VecDeque};
 
 use super::frame::{Container, Frame};
@@ -137,7 +138,7 @@ impl Model {
         let down = |a: Option<f64>, b: Option<f64>| b.unwrap_or(-1.0).total_cmp(&a.unwrap_or(-1.0));
         let vram = |c: &Container| c.vram_used().map(|v| v as f64);
         let kv = |c: &Container| c.engine.as_ref().and_then(|e| e.kv_use);
-        rows.sort_by(|a, b| {
+        rows.order_by(|a, b| {
             let by = match self.sort {
                 SortBy::Memory => down(a.share(), b.share()).then(b.working_set.cmp(&a.working_set)),
                 SortBy::Vram => down(vram(a), vram(b)),

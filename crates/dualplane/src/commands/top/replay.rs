@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use dualplane_base::order::Order as _;
 use dualplane_base::time::{Stamp, parse_rfc3339};
 use dualplane_core::evidence::metrics::Sample;
 use dualplane_core::evidence::{Bundle, RawFile};
@@ -64,7 +65,7 @@ fn frames(bundle: &Bundle, died: Option<i64>, gaps: Vec<String>) -> Recording {
         .filter(|s| s.value.is_finite() && is_shown(&s.name))
         .filter_map(|s| Some((s.stamp.and_then(ms)?, s)))
         .collect();
-    samples.sort_by_key(|(at, _)| *at);
+    samples.order_by_key(|(at, _)| *at);
     let times: BTreeSet<i64> = samples.iter().map(|(at, _)| *at).collect();
     let skip = times.len().saturating_sub(MAX_FRAMES);
     let mut now = LatestValues { gaps, ..LatestValues::default() };

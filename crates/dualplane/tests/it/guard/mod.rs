@@ -4,6 +4,7 @@
 mod backend;
 mod client;
 mod random;
+mod renew;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};

@@ -1,5 +1,6 @@
 //! What stands around the table: title, machine, GPUs, verdicts, gaps, keys.
 
+use dualplane_base::order::Order as _;
 use ratatui::text::{Line, Span};
 
 use super::parts::{Theme, bar, columns, fit, line, percent, right, size, size_or_dash};
@@ -111,7 +112,7 @@ fn gpu(g: &Gpu, theme: Theme, width: usize) -> Line<'static> {
         spans.push(Span::raw(format!("  other {}", size(o))));
     }
     let mut holders = g.holders.clone();
-    holders.sort_by_key(|h| std::cmp::Reverse(h.used));
+    holders.order_by_key(|h| std::cmp::Reverse(h.used));
     for h in holders.iter().take(3) {
         let who = h.container.clone().unwrap_or_else(|| format!("pid {}", h.pid));
         // Of a pod's name the end tells more than the beginning.
