@@ -164,3 +164,24 @@ proptest! {
         prop_assert_eq!((o.preemptions, o.stuck), (0, 0));
     }
 }
+
+/// By priority, the first of those that run may be the one that gives way: the others go on in the next step.
+#[test]
+fn who_gives_way_first_stops_nobody() {
+    let s = Settings {
+        policy: Policy::Priority,
+        max_num_seqs: 2,
+        max_model_len: 248,
+        asynchronous: false,
+        ..Settings::plain(249, 1)
+    };
+    let of = |at: f64, input: u32, output: u32, priority: i32| Request {
+        at,
+        input,
+        output,
+        priority,
+        ..Request::default()
+    };
+    let o = play(&s, &[of(0.0, 12, 63, 0), of(0.364, 151, 26, -1)]);
+    assert_eq!((o.finished, o.stuck, o.preemptions > 0), (2, 0, true));
+}

@@ -113,7 +113,12 @@ pub fn rehearse_by(
             tally.scheduled(now, &step, &scheduler);
             watch(now, &step, &scheduler);
             if step.is_empty() {
+                // Who gave way to nobody but itself leaves a step empty in which others were not asked: they are in the next.
+                let again = step.preempted > 0 && scheduler.running() > 0 && flying.is_empty();
                 spare.push(step);
+                if again {
+                    continue;
+                }
             } else {
                 let begins = busy_until.max(now);
                 busy_until = begins + seconds(begins, &step).max(0.0);

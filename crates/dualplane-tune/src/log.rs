@@ -180,6 +180,11 @@ fn makes_room(proposal: Option<&Proposal>, best: Option<&Numbers>, now: &Numbers
     p.lever == Lever::Residency && same && emptier && fine && now.waiting_peak.is_some_and(|w| w >= 1.0)
 }
 
+/// What one wave of requests more or less makes of the goodput, where requests end together.
+fn wave(n: &Numbers) -> Option<f64> {
+    Some(n.running? / n.seconds.filter(|s| *s > 0.0)?)
+}
+
 /// Whether a step is better than the best so far. The seed is for drawing windows again.
 #[must_use]
 pub fn judge(best: Option<&Numbers>, now: &Numbers, seed: u64) -> (Decision, String) {
@@ -210,7 +215,11 @@ pub fn judge(best: Option<&Numbers>, now: &Numbers, seed: u64) -> (Decision, Str
     }
     let gain = goodput / before - 1.0;
     let noise = best.and_then(|b| compare::windows(&b.windows, &now.windows, 0.95, seed));
-    let sure = noise.is_none_or(|d| d.low + gain - d.relative > 0.0);
+    let sure = match noise {
+        Some(d) => d.low + gain - d.relative > 0.0,
+        // Too few windows as long as a request: one wave of requests more or less is chance.
+        None => best.zip(wave(now)).is_none_or(|(b, w)| goodput - w > before + wave(b).unwrap_or_default()),
+    };
     let said = format!("{goodput:.2} good requests a second instead of {before:.2}: {:+.1} %", gain * 100.0);
     match (gain > GAIN, sure) {
         (true, true) => (Decision::Keep, said),

@@ -1,6 +1,6 @@
 //! The numbers that decide, from all runs of a report.
 
-use dualplane_gate::document::{Measure, Run};
+use dualplane_gate::document::{Measure, Run, Window};
 use serde::{Deserialize, Serialize};
 
 /// What was measured; what was not is none.
@@ -42,8 +42,11 @@ pub struct Numbers {
     pub ttft_p99: Option<f64>,
     /// Seconds of a request, p99.
     pub e2e_p99: Option<f64>,
-    /// Good requests a second in each window, in order: what the noise is estimated from.
+    /// Good requests a second in each window, in order, each at least as long as a request: what the noise is estimated from.
     pub windows: Vec<f64>,
+    /// Seconds that were measured, over all runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
     /// Host RAM at its peak.
     pub host_bytes: Option<u64>,
     /// VRAM at its peak.
@@ -103,14 +106,27 @@ impl Numbers {
             restarts: total(&|r| Some(r.restarts.as_ref()?.len() as u64)),
             ttft_p99: most(&|r| Some(r.ttft.as_ref()?.p99)),
             e2e_p99: most(&|r| Some(r.e2e.as_ref()?.p99)),
-            windows: m
-                .runs
-                .iter()
-                .flat_map(|r| &r.windows)
-                .filter_map(|w| Some(if has_slo { w.good? } else { w.succeeded? } as f64 / w.seconds))
-                .collect(),
+            windows: m.runs.iter().flat_map(|r| rates(r, has_slo)).collect(),
+            seconds: Some(m.runs.iter().map(|r| r.measured_seconds).sum::<f64>()).filter(|s| *s > 0.0),
             host_bytes: m.runs.iter().filter_map(|r| r.host.as_ref()?.peak_bytes).max(),
             vram_bytes: m.runs.iter().filter_map(|r| r.vram.as_ref()?.peak_bytes).max(),
         }
     }
+}
+
+/// Good requests a second in the windows of a run. In a closed loop requests end in waves, as far apart as a request takes: a
+/// shorter window counts waves, so neighbours are put together until they are as long as that.
+fn rates(r: &Run, has_slo: bool) -> Vec<f64> {
+    let counted = |w: &Window| if has_slo { w.good } else { w.succeeded };
+    let long = r.e2e.as_ref().map_or(0.0, |e| e.p50);
+    let window = r.windows.first().map_or(1.0, |w| w.seconds.max(f64::MIN_POSITIVE));
+    let together = ((long / window).ceil() as usize).clamp(1, r.windows.len().max(1));
+    let groups = r.windows.chunks_exact(together);
+    groups
+        .filter_map(|g| {
+            let seconds: f64 = g.iter().map(|w| w.seconds).sum();
+            let count: u64 = g.iter().map(counted).sum::<Option<u64>>()?;
+            (seconds > 0.0).then(|| count as f64 / seconds)
+        })
+        .collect()
 }

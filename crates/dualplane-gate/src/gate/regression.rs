@@ -11,6 +11,8 @@ use crate::show;
 
 /// With fewer runs on both sides together, the noise between runs is not known.
 const ENOUGH_RUNS: usize = 4;
+/// A server without cards that got less than this share of the baseline's processor time was held up by others, or waits.
+const AS_BUSY: f64 = 0.9;
 
 pub(super) fn checks(
     policy: &Policy,
@@ -112,7 +114,11 @@ fn one(r: &Regression, figure: Figure, candidate: &[Named], baseline: &[Named], 
             Some(d),
         )
     } else if worse > tolerance && sure > 0.0 {
-        say(Outcome::Fail, found, Some(d))
+        let time = matches!(figure.unit(), Unit::Seconds | Unit::Rate);
+        match starved(candidate, baseline).filter(|_| time) {
+            Some(why) => say(Outcome::NotShown, format!("{found}; {why}"), Some(d)),
+            None => say(Outcome::Fail, found, Some(d)),
+        }
     } else if worse > tolerance {
         say(Outcome::NotShown, format!("{found}; that may be chance: measure more runs of both"), Some(d))
     } else if most > tolerance && r.certain {
@@ -122,6 +128,22 @@ fn one(r: &Regression, figure: Figure, candidate: &[Named], baseline: &[Named], 
     } else {
         say(Outcome::Pass, found, Some(d))
     }
+}
+
+/// Why times cannot be compared, where the processors are all that the server computes on: they were not as much its own.
+fn starved(candidate: &[Named], baseline: &[Named]) -> Option<String> {
+    let cores = |files: &[Named]| {
+        let all: Vec<f64> = runs(files).filter_map(|(_, r)| r.used.as_ref()?.cpu_cores).collect();
+        mean(&all).filter(|_| without_cards(files))
+    };
+    let (was, now) = (cores(baseline)?, cores(candidate)?);
+    (now < was * AS_BUSY).then(|| {
+        format!(
+            "it got {} processors instead of {}: a busy machine, or a build that waits; measure both in turns",
+            show::number(now),
+            show::number(was)
+        )
+    })
 }
 
 fn values(figure: Figure, files: &[Named]) -> Vec<f64> {

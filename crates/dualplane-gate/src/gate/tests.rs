@@ -5,7 +5,7 @@ use dualplane_stats::random::Random;
 use super::*;
 use crate::document::{
     Distribution, Drift, Gpu, GpuFaults, Hardware, Kv, Load, PlaneFigures, Requests, Restart, Shape, Subject,
-    Throughput, Tool,
+    Throughput, Tool, Use,
 };
 use crate::report;
 
@@ -368,4 +368,28 @@ fn the_document_follows_its_schema() {
         assert!(errors.is_empty(), "{errors:#?}");
         other.measure.subject.model = Some("example/other".into());
     }
+}
+
+/// A server on processors that got less of them is no slower build; with as much of them it is.
+#[test]
+fn a_busy_machine_is_no_slower_build() {
+    let of = |goodput: f64, cores: f64, n: u64, seed: u64| {
+        let mut all = runs(n, 16.0 * GIB, 0.01, seed);
+        for r in &mut all {
+            r.throughput =
+                Some(Throughput { good_requests_per_second: Some(goodput), ..Throughput::default() });
+            r.used = Some(Use { cpu_cores: Some(cores), ..Use::default() });
+        }
+        let mut made = report("r", all);
+        made.measure.hardware.gpus = Some(Vec::new());
+        made
+    };
+    let outcome = |candidate: Named| {
+        let base = of(8.0, 1.0, 5, 2);
+        let g = judge(&policy("[regression.tolerance]\ngoodput = 0.1\n"), &[candidate], &[base], 7).unwrap();
+        g.checks.iter().find(|c| c.id == "regression.goodput").unwrap().outcome
+    };
+    assert_eq!(outcome(of(4.0, 0.98, 3, 3)), Outcome::Fail);
+    assert_eq!(outcome(of(4.0, 0.5, 3, 3)), Outcome::NotShown);
+    assert_eq!(outcome(of(8.0, 0.5, 3, 3)), Outcome::Pass);
 }
