@@ -147,6 +147,8 @@ fn architecture(entry: &Value) -> String {
             "checkpoints",
             "mlp_whole",
             "causal_mask",
+            "compiles",
+            "remote_code",
             "mlp_four_times",
             "float16",
             "cache_dtype",
@@ -168,7 +170,7 @@ fn architecture(entry: &Value) -> String {
         "Architecture {{ names: &{:?}, model_types: &{:?}, traits: Traits {{ name: {:?}, family: Family::{}, qk_norm: \
          QkNorm::{}, qkv_bias: Bias::{}, o_bias: Bias::{}, mlp: {:?}, layers: {:?}, everywhere: Everywhere::{}, gated: {}, \
          mlp_bias: Bias::{}, norms: {norms}, tied: {}, head: Head::{}, positions: Positions::{}, mrope: Mrope::{}, windows: Windows::{}, shared: Shared::{}, \
-         inner: {}, tie_of: Tie::{}, backend: ModelCode::{}, output_gate: OutputGate::{}, checkpoints: {}, mlp_whole: {}, causal_mask: {}, mlp_four_times: {}, float16: {}, cache_dtype: {} }} }},\n",
+         inner: {}, tie_of: Tie::{}, backend: ModelCode::{}, output_gate: OutputGate::{}, checkpoints: {}, mlp_whole: {}, causal_mask: {}, compiles: {}, remote_code: {}, mlp_four_times: {}, float16: {}, cache_dtype: {} }} }},\n",
         names("names"),
         names("model_types"),
         names("names").first().copied().unwrap_or_default(),
@@ -197,6 +199,8 @@ fn architecture(entry: &Value) -> String {
         switch("checkpoints", true),
         switch("mlp_whole", false),
         switch("causal_mask", false),
+        switch("compiles", false),
+        switch("remote_code", false),
         switch("mlp_four_times", false),
         switch("float16", true),
         switch("cache_dtype", true),

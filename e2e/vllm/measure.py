@@ -62,11 +62,11 @@ class Watch(threading.Thread):
     """Reads the tree until it is told to stop."""
     def __init__(self, root):
         super().__init__(daemon=True)
-        self.root, self.now, self.peak, self.by, self.done = root, 0, 0, {}, False
+        self.root, self.now, self.peak, self.by, self.at_peak, self.done = root, 0, 0, {}, {}, False
 
     def run(self):
         while not self.done:
-            total, by = 0, {}
+            total, by, programs = 0, {}, {}
             for pid, name in processes(self.root).items():
                 h = held(pid)
                 if not h: continue
@@ -75,7 +75,11 @@ class Watch(threading.Thread):
                 r = by.setdefault(kind, [0, 0, 0])
                 r[0] += 1; r[1] += own; r[2] += h.get("RssFile", 0)
                 total += own
-            self.now, self.peak = total, max(self.peak, total)
+                # What is no process of the engine by its title is told by its program: a compiler, say.
+                program = kind if kind != "other" else name.strip()
+                programs[program] = programs.get(program, 0) + own
+            if total > self.peak: self.peak, self.at_peak = total, programs
+            self.now = total
             self.last = by
             for kind, (n, own, file) in by.items():
                 k = self.by.setdefault(kind, {"count": 0, "peak": 0, "file_peak": 0})
@@ -138,7 +142,7 @@ def measure(case):
             if found: answer[key] = float(found[1].replace(",", ""))
         found = re.search(r"^.*?(?:ValueError|NotImplementedError|RuntimeError|AssertionError): (.*)$", text, re.M)
         if answer["outcome"] != "fits" and found: answer["refusal"] = found[1]
-        row.update(answer=answer, processes=watch.by, peak=watch.peak)
+        row.update(answer=answer, processes=watch.by, peak=watch.peak, at_peak=watch.at_peak)
         if os.environ.get("LOGS"):
             os.makedirs(os.environ["LOGS"], exist_ok=True)
             with open(os.path.join(os.environ["LOGS"], case["name"] + ".log"), "w") as f: f.write(text)

@@ -47,6 +47,30 @@ pub fn machines() -> impl Iterator<Item = (&'static str, &'static str, u64, &'st
     MACHINES.iter().copied().filter(|(_, _, n, _)| *n > 0)
 }
 
+/// A machine as [`machines`] gives it.
+pub type Known = (&'static str, &'static str, u64, &'static str);
+
+/// The cards and machines of which a pattern is a part of a name, whatever its case and separators; all for an empty one.
+/// A machine comes with its card, and a card with its machines.
+#[must_use]
+pub fn list<'a>(cards: &'a [Card], pattern: &str) -> (Vec<&'a Card>, Vec<Known>) {
+    let plain = |t: &str| {
+        t.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect::<String>()
+    };
+    let want = plain(pattern);
+    // Of a pattern that is only signs nothing is a part.
+    if want.is_empty() && !pattern.trim().is_empty() {
+        return (Vec::new(), Vec::new());
+    }
+    let has = |t: &str| plain(t).contains(&want);
+    let named = |c: &Card| has(&c.id) || c.names.iter().any(|n| has(n));
+    let of_machine: Vec<&str> = machines().filter(|(n, ..)| has(n)).map(|(_, card, ..)| card).collect();
+    let found: Vec<&Card> =
+        cards.iter().filter(|c| named(c) || of_machine.contains(&c.id.as_str())).collect();
+    let own = |card: &str| cards.iter().any(|c| c.id == card && named(c));
+    (found, machines().filter(|(n, card, ..)| has(n) || own(card)).collect())
+}
+
 /// Reads a name as people write it.
 #[must_use]
 pub fn machine(name: &str) -> Machine {
@@ -312,6 +336,19 @@ fn slice_bytes(card: &Card, profile: &MigProfile, unknown: &mut Vec<Unknown>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pattern_finds_cards_and_machines_by_a_part_of_their_names() {
+        let cards = embedded().unwrap();
+        let ids = |p: &str| list(&cards, p).0.iter().map(|c| c.id.clone()).collect::<Vec<_>>();
+        let names = |p: &str| list(&cards, p).1.iter().map(|(n, ..)| *n).collect::<Vec<_>>();
+        assert_eq!(list(&cards, "").0.len(), cards.len());
+        assert!(ids("h100").len() > 1 && ids("h100").iter().all(|i| !i.starts_with("A100")));
+        assert_eq!(names("P4D.24"), ["p4d.24xlarge"]);
+        assert!(ids("p4d.24xlarge").iter().all(|i| i.starts_with("A100")) && ids("p4d.24xlarge").len() == 1);
+        assert!(names("h100").contains(&"p5.48xlarge"));
+        assert!(ids("no such card").is_empty() && ids("--").is_empty());
+    }
     use crate::card::embedded;
 
     #[test]

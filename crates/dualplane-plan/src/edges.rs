@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::answer::{Answer, Named, answer};
-use crate::card::Placed;
+use crate::card::{self, Placed};
 use crate::launch::{CommandLine, MaxModelLen};
 use crate::outcome::{Plan, Verdict};
 use crate::stages::Step;
@@ -19,6 +19,8 @@ const SAFE: [f64; 2] = [0.88, 0.9];
 const SAFE_SHARED: [f64; 2] = [0.8, 0.7];
 /// Nothing is gained above this share, and a fragmented allocator or a display has nothing left.
 const FAST: f64 = 0.95;
+/// GPUs of a server where no cloud's machine with the card is known.
+const USUAL_NODE: u64 = 8;
 
 /// Something that holds and is close to not holding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -90,7 +92,8 @@ pub fn edges(
         let demand = t.demand(kv.tokens.low, kv.max_model_len, plan.resolved.max_num_seqs);
         (t, demand)
     });
-    let list = warnings(a, plan, &cost, traffic.as_ref());
+    let mut list = warnings(a, plan, &cost, traffic.as_ref());
+    list.extend(one_node(line, &placed.gpu.name));
     let templates = if line.launch.engine == EngineKind::Vllm && line.launch.available_kv_bytes.is_none() {
         let usual = traffic.as_ref().map(|(t, _)| t.input_p50.saturating_add(t.output_p50));
         let both: Vec<Template> = [safe(named, line, placed, plan), fast(named, line, placed, plan, usual)]
@@ -221,6 +224,40 @@ fn warnings(a: &Answer, plan: &Plan, cost: &Cost, traffic: Option<&(Traffic, Dem
     out
 }
 
+/// More GPUs in one pod than a machine with this card has: such a pod stays Pending on every node.
+fn one_node(line: &CommandLine, card: &str) -> Option<Edge> {
+    let l = &line.launch;
+    let gpus = line.gpus_of_pod();
+    // A slice is of its card.
+    let whole = card.split(':').next().unwrap_or(card);
+    let of_cloud = card::machines().filter(|(_, c, ..)| *c == whole).map(|(name, _, n, _)| (n, name));
+    let (most, example) = of_cloud.min_by_key(|(n, _)| std::cmp::Reverse(*n)).unwrap_or((USUAL_NODE, ""));
+    if gpus <= most || most == 0 || card == "CPU" {
+        return None;
+    }
+    let example = if example.is_empty() { String::new() } else { format!(" ({example})") };
+    let nodes = gpus.div_ceil(most);
+    let split = match l.engine {
+        EngineKind::Vllm | EngineKind::Sglang if l.dp > 1 => {
+            format!("give each node its own copies, {most} GPUs a pod")
+        }
+        EngineKind::Vllm if l.tp > most => {
+            format!(
+                "--tensor-parallel-size {most} --pipeline-parallel-size {} --nnodes {nodes}",
+                nodes * l.pp
+            )
+        }
+        EngineKind::Vllm | EngineKind::Sglang => format!("--nnodes {nodes}"),
+        _ => "use fewer ranks".to_owned(),
+    };
+    Some(Edge {
+        name: "more_than_a_node",
+        text: format!(
+            "each pod asks for {gpus} GPUs, and a machine with this card has at most {most}{example}: the pod stays Pending; {split}"
+        ),
+    })
+}
+
 fn planned(named: &Named, line: &CommandLine, placed: &Placed, share: f64) -> Option<(Verdict, Plan)> {
     let mut line = line.clone();
     line.launch.gpu_memory_utilization = Some(share);
@@ -289,4 +326,31 @@ fn fast(
         verdict,
         why: format!("{what}, at the expected pool; bursts of long ones are preempted"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_with_more_gpus_than_a_machine_has_is_told_how_to_split() {
+        let line = |tp, pp, dp, nodes| {
+            let mut line = CommandLine::of(EngineKind::Vllm);
+            (line.launch.tp, line.launch.pp, line.launch.dp, line.host.nodes) = (tp, pp, dp, nodes);
+            line
+        };
+        let text = |l: &CommandLine, card| one_node(l, card).map(|e| e.text).unwrap_or_default();
+        let told = text(&line(16, 1, 1, 0), "H100-80GB");
+        assert!(told.contains("16 GPUs") && told.contains("at most 8 (p5"), "{told}");
+        assert!(told.ends_with("--tensor-parallel-size 8 --pipeline-parallel-size 2 --nnodes 2"), "{told}");
+        assert!(text(&line(8, 2, 1, 0), "H100-80GB").ends_with("--nnodes 2"));
+        assert!(text(&line(1, 1, 16, 0), "some card").contains("its own copies"));
+        for (l, card) in [
+            (line(8, 2, 1, 2), "H100-80GB"),
+            (line(8, 1, 1, 0), "H100-80GB"),
+            (line(16, 1, 1, 0), "A100-40GB"),
+        ] {
+            assert_eq!(one_node(&l, card), None, "{card}");
+        }
+    }
 }

@@ -4,7 +4,7 @@
 pub mod edit;
 mod words;
 
-pub use words::{Given, Known, MAX_WORDS, Take, Words, flags, shell};
+pub use words::{Given, Known, MAX_WORDS, Take, Words, flags, flags_in_pairs, inverse, shell};
 
 /// Words at the head of a command that may name the program: `python3 -X … -m vllm.entrypoints.openai.api_server`.
 const HEAD: usize = 8;

@@ -22,6 +22,8 @@ pub type Known = (&'static str, &'static [&'static str], Take);
 pub struct Given {
     /// The engine's own name for it, or as given where it is not known.
     pub name: String,
+    /// As it was spelled, with dashes and without values.
+    pub spelled: String,
     /// What stands behind a dot: `num_speculative_tokens` of `--speculative-config.num_speculative_tokens`.
     pub path: Option<String>,
     /// Values.
@@ -61,6 +63,16 @@ pub struct Words {
 /// Python's argparse reads it.
 #[must_use]
 pub fn flags(words: &[String], table: &[Known]) -> Words {
+    read(words, table, false)
+}
+
+/// As [`flags`], for a parser that pairs each switch `--enable-x` with `--disable-x`, whichever of the two its table holds.
+#[must_use]
+pub fn flags_in_pairs(words: &[String], table: &[Known]) -> Words {
+    read(words, table, true)
+}
+
+fn read(words: &[String], table: &[Known], pairs: bool) -> Words {
     let mut out = Words::default();
     let mut rest = words.iter().take(MAX_WORDS).peekable();
     while let Some(word) = rest.next() {
@@ -76,7 +88,8 @@ pub fn flags(words: &[String], table: &[Known]) -> Words {
             Some((n, p)) => (n, Some(p.to_owned())),
             None => (raw, None),
         };
-        let (name, take, on) = resolve(raw, table);
+        let spelled = raw.replace('_', "-");
+        let (name, take, on) = resolve(&spelled, table, pairs);
         let known = take.is_some();
         let mut values: Vec<String> = attached.into_iter().collect();
         if values.is_empty() && (path.is_some() || take != Some(Take::Switch)) {
@@ -92,7 +105,7 @@ pub fn flags(words: &[String], table: &[Known]) -> Words {
             .first()
             .is_some_and(|v| matches!(v.to_ascii_lowercase().as_str(), "false" | "0" | "no" | "off"));
         let on = if take == Some(Take::Switch) { on && !off } else { on };
-        out.flags.push(Given { name, path, values, on, known });
+        out.flags.push(Given { name, spelled, path, values, on, known });
     }
     out
 }
@@ -103,24 +116,32 @@ fn name_of(word: &str) -> Option<&str> {
     (name.starts_with(|c: char| c.is_ascii_alphabetic())).then_some(name)
 }
 
-fn resolve(raw: &str, table: &[Known]) -> (String, Option<Take>, bool) {
-    let dashed = raw.replace('_', "-");
+/// The flag that a spelling means, what it takes, and whether it turns it on.
+fn resolve(dashed: &str, table: &[Known], pairs: bool) -> (String, Option<Take>, bool) {
     let exact = |name: &str| {
         table.iter().find(|(n, others, _)| *n == name || others.contains(&name)).map(|(n, _, t)| (*n, *t))
     };
-    if let Some((name, take)) = exact(&dashed) {
+    if let Some((name, take)) = exact(dashed) {
         return (name.to_owned(), Some(take), true);
     }
-    if let Some((name, take)) = dashed.strip_prefix("no-").and_then(exact)
+    let off = dashed.strip_prefix("no-").map(str::to_owned).or_else(|| inverse(dashed).filter(|_| pairs));
+    if let Some((name, take)) = off.as_deref().and_then(exact)
         && take == Take::Switch
     {
         return (name.to_owned(), Some(take), false);
     }
-    let mut starts = table.iter().filter(|(n, ..)| dashed.len() > 3 && n.starts_with(&dashed));
+    let mut starts = table.iter().filter(|(n, ..)| dashed.len() > 3 && n.starts_with(dashed));
     match (starts.next(), starts.next()) {
         (Some((name, _, take)), None) => ((*name).to_owned(), Some(*take), true),
-        _ => (dashed, None, true),
+        _ => (dashed.to_owned(), None, true),
     }
+}
+
+/// `disable-x` of `enable-x`, and the other way round.
+#[must_use]
+pub fn inverse(name: &str) -> Option<String> {
+    let swap = |from: &str, to: &str| name.strip_prefix(from).map(|rest| format!("{to}{rest}"));
+    swap("enable-", "disable-").or_else(|| swap("disable-", "enable-"))
 }
 
 /// Splits a text as a shell does: blanks, quotes, backslashes, `$NAME`, `${NAME}` and Kubernetes' `$(NAME)` from
@@ -251,6 +272,24 @@ mod tests {
         let w = flags(&words("--enforce-eager=false --speculative-config.num_speculative_tokens 3"), TABLE);
         assert!(!w.flags[0].on);
         assert_eq!((w.flags[1].path.as_deref(), w.flags[1].value()), (Some("num_speculative_tokens"), "3"));
+    }
+
+    #[test]
+    fn switches_come_in_pairs_only_where_the_parser_makes_them() {
+        let table: &[Known] = &[
+            ("enable-a", &["a"], Take::Switch),
+            ("disable-b", &[], Take::Switch),
+            ("enable-c", &[], Take::Value),
+        ];
+        let text = words("--disable-a --enable_b --no-disable-b --disable-c");
+        let read = |w: Words| w.flags.into_iter().map(|g| (g.name, g.on, g.known)).collect::<Vec<_>>();
+        let off = |n: &str| (n.to_owned(), false, true);
+        let unknown = |n: &str| (n.to_owned(), true, false);
+        let pairs = read(flags_in_pairs(&text, table));
+        assert_eq!(pairs, [off("enable-a"), off("disable-b"), off("disable-b"), unknown("disable-c")]);
+        let alone = read(flags(&text, table));
+        let want = [unknown("disable-a"), unknown("enable-b"), off("disable-b"), unknown("disable-c")];
+        assert_eq!(alone, want);
     }
 
     #[test]

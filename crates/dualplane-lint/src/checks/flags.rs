@@ -172,6 +172,10 @@ pub(super) fn flag_misspelt(s: &Server<'_>) -> Option<Said> {
     if !knows_all_flags(line.launch.engine) {
         return None;
     }
+    if let Some(flag) = line.lacking().filter(|_| line.launch.version_known) {
+        let message = format!("vLLM {} has no flag {} and ends at its start", line.launch.version, flag.flag);
+        return Some(Said::new(message, flag.why()).at("/args"));
+    }
     let (wrong, right) =
         line.unknown_flags.iter().find_map(|f| Some((f, nearest(line.launch.engine, f)?)))?;
     // A flag of a newer release may look like an older one: only a slip of the same length or nearly so is one.

@@ -6,6 +6,7 @@ pub(crate) mod numbers;
 mod others;
 mod sglang;
 mod vllm;
+mod vllm_changes;
 mod vllm_flags;
 
 use super::engines::llama_cpp::names_gguf;
@@ -19,6 +20,7 @@ use dualplane_engines::Engines;
 pub(crate) use dualplane_engines::command_line as words;
 use dualplane_engines::command_line::{assignment, split};
 pub use numbers::human;
+pub use vllm_changes::Changed;
 
 /// Reads a command line as words, or as one text that a shell would split.
 ///

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::numbers::{count, gib, human, real, wrong};
+use super::vllm_changes;
 use super::vllm_flags::{FLAGS, NOT_FOLLOWED};
 use super::words::{self, Given};
 use super::{CommandLine, EngineKind};
@@ -24,8 +25,9 @@ struct Parts {
 }
 
 pub(super) fn parse(args: &[String]) -> Result<CommandLine, PlanError> {
-    let words = words::flags(args, FLAGS);
+    let words = words::flags_in_pairs(args, FLAGS);
     let mut line = CommandLine::of(EngineKind::Vllm);
+    line.changed = words.flags.iter().filter_map(vllm_changes::of).collect();
     line.model = words.loose.first().cloned();
     let mut parts = Parts::default();
     for given in &words.flags {
@@ -127,6 +129,7 @@ fn caches(given: &Given, line: &mut CommandLine) -> Result<bool, PlanError> {
         "language-model-only" => l.language_model_only = given.on,
         "mm-encoder-tp-mode" => l.encoder_data_parallel = given.value() == "data",
         "skip-mm-profiling" => l.skip_mm_profiling = given.on,
+        "trust-remote-code" => l.trust_remote_code = given.on,
         "attention-backend" => l.attention_backend = Some(given.value().to_owned()),
         "attention-config" => {
             if let Some(Value::String(backend)) = get(given, "backend")? {

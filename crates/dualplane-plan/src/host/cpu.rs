@@ -2,9 +2,13 @@
 
 use super::{Cx, Part, When};
 use crate::quantity::Quantity;
+use dualplane_base::units::MIB;
 
 const SOURCE: &str =
     "vLLM v1/worker/cpu_worker.py, cpu_model_runner.py; measured on 0.32.0 (testdata/plan/cpu.jsonl)";
+
+/// GCC's compiler on a function that PyTorch's inductor wrote, with the headers of its vectors (measured: 498 MiB). MiB.
+const COMPILER: u64 = 500;
 
 /// Share by which the C library's heap exceeds the tensors it holds.
 const HEAP: f64 = 0.03;
@@ -15,7 +19,7 @@ pub(super) fn parts(cx: &Cx<'_>) -> Vec<Part> {
     let weights = plan.gpu.weights_bytes;
     let kv = &plan.gpu.kv_cache;
     let pool = kv.blocks.map(|b| b.saturating_mul(kv.bytes_per_block));
-    vec![
+    let mut out = vec![
         Part::new(
             "cpu.weights",
             When::Always,
@@ -31,5 +35,18 @@ pub(super) fn parts(cx: &Cx<'_>) -> Vec<Part> {
             format!("{} blocks × {} B × {ranks} ranks", kv.blocks.expected, kv.bytes_per_block),
             SOURCE,
         ),
-    ]
+    ];
+    // While it warms up, each rank compiles what its code marks, in a process of its own, with the pool filled already. With
+    // --enforce-eager only few models mark functions for themselves.
+    let eager = cx.input.line.launch.enforce_eager;
+    if !eager || cx.input.model.is_some_and(|m| m.traits.compiles) {
+        out.push(Part::new(
+            "cpu.compiler",
+            When::Load,
+            Quantity::within(COMPILER * MIB, 0.1) * ranks,
+            format!("{COMPILER} MiB × {ranks} ranks, while they warm up"),
+            SOURCE,
+        ));
+    }
+    out
 }

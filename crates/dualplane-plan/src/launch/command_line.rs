@@ -20,6 +20,9 @@ pub struct CommandLine {
     pub model: Option<String>,
     /// Flags that this engine's table does not hold, as given, in order.
     pub unknown_flags: Vec<String>,
+    /// Flags that were given and that not every release has.
+    #[serde(skip)]
+    pub changed: Vec<crate::cli::Changed>,
     /// What `--hf-overrides`, `--rope-scaling` and `--rope-theta` set in the model's own configuration.
     pub overrides: serde_json::Map<String, serde_json::Value>,
     /// Settings that are known to change memory and that no formula here follows.
@@ -43,6 +46,12 @@ impl CommandLine {
         }
     }
 
+    /// The first flag that was given and that the release of the launch lacks.
+    #[must_use]
+    pub fn lacking(&self) -> Option<&crate::cli::Changed> {
+        self.changed.iter().find(|c| c.lacks(self.launch.version))
+    }
+
     /// Pods that the launch takes.
     #[must_use]
     pub fn pods(&self) -> u64 {
@@ -59,6 +68,7 @@ impl CommandLine {
             tgi: TgiAsk::default(),
             model: None,
             unknown_flags: Vec::new(),
+            changed: Vec::new(),
             overrides: serde_json::Map::new(),
             not_followed: Vec::new(),
         }

@@ -165,6 +165,9 @@ pub struct Launch {
     pub encoder_data_parallel: bool,
     /// `--skip-mm-profiling`: the encoder's peak is not subtracted from the pool.
     pub skip_mm_profiling: bool,
+    /// `--trust-remote-code`: code that comes with the checkpoint may run.
+    #[serde(skip)]
+    pub trust_remote_code: bool,
     /// `--swap-space` in bytes per GPU (V0).
     pub swap_space_bytes: Option<u64>,
     /// `--cpu-offload-gb` in bytes per GPU: weights that live in pinned host memory.
@@ -268,6 +271,7 @@ impl Default for Launch {
             language_model_only: false,
             encoder_data_parallel: false,
             skip_mm_profiling: false,
+            trust_remote_code: false,
             swap_space_bytes: None,
             cpu_offload_bytes: 0,
             kv_offload_bytes: 0,

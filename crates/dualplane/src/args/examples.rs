@@ -58,7 +58,7 @@ Examples:
 pub(super) const GUARD_CHECK: &str = "\
 Examples:
   dualplane guard check --config guard.toml
-  dualplane guard check --config guard.toml && kill -HUP PID    before a reload";
+  dualplane guard check --config /etc/dualplane/guard.toml    before a restart or a SIGHUP";
 
 pub(super) const GUARD_STATUS: &str = "\
 Examples:
@@ -221,7 +221,7 @@ mod tests {
     /// The words of an example: without what pipes into it, where it writes to, and what explains it.
     fn words(line: &str) -> Vec<&str> {
         let command = line.split("    ").next().unwrap();
-        let command = command.split(['>', '&']).next().unwrap();
+        let command = command.split('>').next().unwrap();
         let own = command.split('|').find(|part| part.contains("dualplane ")).unwrap();
         own.split_whitespace().skip_while(|w| *w == "sudo").collect()
     }

@@ -345,11 +345,11 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, default_missing_value = "")]
     pub(crate) list_models: Option<String>,
     /// List the GPUs and cloud machines that are known by name
-    #[arg(long)]
-    pub(crate) list_gpus: bool,
+    #[arg(long, value_name = "PATTERN", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) list_gpus: Option<String>,
     /// List the engines, with the versions whose formulas are known
-    #[arg(long)]
-    pub(crate) list_engines: bool,
+    #[arg(long, value_name = "PATTERN", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) list_engines: Option<String>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = PlanFormat::Text)]
     pub(crate) output: PlanFormat,

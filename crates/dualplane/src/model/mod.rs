@@ -52,20 +52,21 @@ pub(crate) fn load(id: &str, online: bool, overrides: &Map<String, Value>) -> Re
     Ok(Named { id: id.into(), source, model, gguf: None, files: texts.files })
 }
 
-/// Objects within objects are merged, all else is replaced.
+/// Configurations within the configuration are merged, all else is replaced, objects too (vLLM config/model.py
+/// `_apply_dict_overrides`). `rope_scaling` is the older name of `rope_parameters`: one sets the other.
 fn merge(into: &mut Value, from: &Value) {
-    match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
-            for (key, value) in from {
-                match into.get_mut(key) {
-                    Some(own) => merge(own, value),
-                    None => {
-                        into.insert(key.clone(), value.clone());
-                    }
-                }
+    let (Value::Object(into), Value::Object(from)) = (into, from) else { return };
+    for (key, value) in from {
+        if matches!(key.as_str(), "rope_scaling" | "rope_parameters") {
+            into.retain(|k, _| k != "rope_scaling" && k != "rope_parameters");
+        }
+        let nested = key.ends_with("_config") && key != "quantization_config" && value.is_object();
+        match into.get_mut(key).filter(|own| nested && own.is_object()) {
+            Some(own) => merge(own, value),
+            None => {
+                into.insert(key.clone(), value.clone());
             }
         }
-        (into, from) => *into = from.clone(),
     }
 }
 
@@ -126,5 +127,23 @@ impl Texts {
             hf_quant_config: self.hf_quant_config.as_deref(),
             safetensors_index: self.safetensors_index.as_deref(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn overrides_replace_what_is_no_configuration_of_its_own() {
+        let mut config = json!({"a": 1, "rope_parameters": {"rope_theta": 1e6, "rope_type": "default"},
+            "text_config": {"head_dim": 64, "layers": 2}, "quantization_config": {"bits": 4, "group_size": 128}});
+        let from = json!({"rope_scaling": {"rope_type": "yarn"}, "text_config": {"layers": 3}, "b": {"c": 1},
+            "quantization_config": {"bits": 8}});
+        merge(&mut config, &from);
+        let want = json!({"a": 1, "rope_scaling": {"rope_type": "yarn"}, "text_config": {"head_dim": 64, "layers": 3},
+            "quantization_config": {"bits": 8}, "b": {"c": 1}});
+        assert_eq!(config, want);
     }
 }

@@ -42,6 +42,7 @@ mod plan_cli;
 mod plan_gguf;
 mod plan_named;
 mod plan_pods;
+mod plan_releases;
 mod plan_shape;
 mod plugin;
 mod preflight;

@@ -425,10 +425,19 @@ fn cards_that_hold_a_model() {
     for (list, word) in [
         (&["--list-models", "phi"][..], "microsoft/phi-4"),
         (&["--list-gpus"], "p4d.24xlarge = 8 x"),
+        (&["--list-gpus", "P4D.24"], "A100-40GB"),
         (&["--list-engines"], "vLLM"),
+        (&["--list-engines", "llama"], "llama-server"),
     ] {
         let o = run(&[&["plan"][..], list].concat());
         assert!(code(&o) == 0 && stdout(&o).contains(word), "{list:?}: {}", stdout(&o));
+    }
+    let o = run(&["plan", "--list-gpus", "h100"]);
+    assert!(!stdout(&o).contains("A100") && stdout(&o).contains("p5.48xlarge"), "{}", stdout(&o));
+    for (list, pattern, near) in [("--list-gpus", "h1000", "H100"), ("--list-engines", "vlm", "vLLM")] {
+        let o = run(&["plan", list, pattern]);
+        assert_eq!(code(&o), 2);
+        assert!(stderr(&o).contains(near), "{}", stderr(&o));
     }
     let o = run(&["plan", "--gpu", "L4", "--model", "Qwen3-15B"]);
     assert_eq!(code(&o), 3);

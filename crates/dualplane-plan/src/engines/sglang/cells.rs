@@ -7,7 +7,7 @@ use crate::arith::{floor_div, mul};
 use crate::gpu::Gpu;
 use crate::launch::kv_heads;
 use crate::launch::{Launch, Speculation};
-use crate::model::{Attention, Dtype, Gqa, Mla, Model, Reach};
+use crate::model::{Attention, Dtype, Family, Gqa, Mla, Model, Reach};
 use crate::outcome::PlanError;
 use dualplane_base::Version;
 
@@ -184,9 +184,19 @@ fn latent(m: &Mla, s: &Setting<'_>) -> Result<u64, PlanError> {
     Ok(row.saturating_add(if selects { keys } else { 0 }))
 }
 
+fn counts_own_drafter(model: &Model) -> bool {
+    let key = "num_nextn_predict_layers";
+    // LongCat's class fills the key in.
+    model.family == Family::Longcat || model.text.get(key).is_some_and(serde_json::Value::is_number)
+}
+
 /// A drafter's pool has as many tokens as the model's and layers like its.
 fn drafter(cells: &Cells, model: &Model, launch: &Launch) -> u64 {
     let layers = match launch.speculative.as_ref().map(|s| s.method) {
+        // Layers of the model's own are counted by one key of its config only: those of a model that spells their number
+        // otherwise (Qwen3.5: `mtp_num_hidden_layers`) are not charged to the cells, and their pool comes out of what is kept
+        // beside them (model_runner_components/spec_aux_hidden_state.py).
+        Some(Speculation::Mtp) if !counts_own_drafter(model) => 0,
         Some(Speculation::Mtp) => model.mtp_layers.clamp(1, 64),
         Some(Speculation::Eagle | Speculation::Eagle3) => 1,
         _ => 0,

@@ -1,10 +1,15 @@
 //! Decoders with keys and values per head, dense or with experts, with windows where the config says so.
 
+use serde_json::Value;
+
 use super::{Context, Family, Shared, Windows, missing};
 use crate::model::layer::{Attention, FeedForward, Gqa, Layer, Moe, Reach};
 use crate::outcome::PlanError;
 
 pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
+    if let Some(blocks) = cx.keys.list("block_configs") {
+        return (0..cx.layers).zip(blocks).map(|(i, b)| block(cx, i, b)).collect();
+    }
     (0..cx.layers)
         .map(|i| {
             Ok(Layer {
@@ -14,6 +19,38 @@ pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
             })
         })
         .collect()
+}
+
+/// A layer of a model that was searched block by block: attention or feed-forward may be missing, and each block has its
+/// own number of KV heads and its own width (vLLM models/nemotron_nas.py).
+fn block(cx: &Context<'_>, index: u64, block: &Value) -> Result<Layer, PlanError> {
+    let lacks = |part: &str| block.pointer(&format!("/{part}/no_op")).and_then(Value::as_bool) == Some(true);
+    let number = |path: &str| block.pointer(path).and_then(crate::model::keys::number);
+    let (no_attention, no_feed_forward) = (lacks("attention"), lacks("ffn"));
+    let attention = if no_attention {
+        Attention::None
+    } else {
+        let group = number("/attention/n_heads_in_group")
+            .filter(|n| *n > 0)
+            .ok_or_else(|| missing("n_heads_in_group"))?;
+        let gqa = attention(cx, index);
+        Attention::Gqa(Gqa { kv_heads: gqa.heads / group, ..gqa })
+    };
+    let multiple =
+        || block.pointer("/ffn/ffn_mult").and_then(Value::as_f64).filter(|m| (0.0..1e6).contains(m));
+    let feed_forward = if no_feed_forward {
+        FeedForward::None
+    } else {
+        let width = match multiple() {
+            // Two thirds of the multiple, rounded up to 256.
+            Some(m) => ((2.0 * m * cx.hidden as f64 / 3.0) as u64).next_multiple_of(256),
+            None => number("/ffn/intermediate_size").ok_or_else(|| missing("ffn_mult"))?,
+        };
+        let bias = cx.bias_of(cx.traits.mlp_bias, &["mlp_bias"]);
+        FeedForward::Dense { intermediate: width, gated: cx.traits.gated, bias }
+    };
+    let norms = cx.traits.norms.saturating_sub(u64::from(no_attention) + u64::from(no_feed_forward));
+    Ok(Layer { attention, feed_forward, norms })
 }
 
 /// The window that transformers' configuration class fills in where the config says nothing; `null` is none
@@ -225,4 +262,32 @@ fn feed_forward(cx: &Context<'_>, index: u64) -> Result<FeedForward, PlanError> 
     }
     (moe.shared_intermediate, moe.shared_gate) = shared(cx, moe.intermediate);
     Ok(FeedForward::Moe(moe))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::{Attention, Model, ModelFiles};
+
+    /// Blocks as the searched models have them: with attention, without, and without a feed-forward.
+    #[test]
+    fn blocks_that_were_searched_have_their_own_heads_and_widths() {
+        let config = r#"{"architectures": ["DeciLMForCausalLM"], "model_type": "nemotron-nas", "hidden_size": 8192,
+            "intermediate_size": null, "num_attention_heads": 64, "num_key_value_heads": null, "num_hidden_layers": 3,
+            "vocab_size": 1024, "max_position_embeddings": 4096, "torch_dtype": "bfloat16", "block_configs": [
+            {"attention": {"n_heads_in_group": 8, "no_op": false}, "ffn": {"ffn_mult": 2.625, "no_op": false}},
+            {"attention": {"n_heads_in_group": null, "no_op": true}, "ffn": {"ffn_mult": 0.5, "no_op": false}},
+            {"attention": {"n_heads_in_group": 16, "no_op": false}, "ffn": {"ffn_mult": null, "no_op": true}}]}"#;
+        let model = Model::read(&ModelFiles { config, ..ModelFiles::default() }).unwrap();
+        let kv = |i: usize| match model.layers[i].attention {
+            Attention::Gqa(g) => g.kv_heads,
+            _ => 0,
+        };
+        assert_eq!([kv(0), kv(1), kv(2)], [8, 0, 4]);
+        assert_eq!([0, 1, 2].map(|i| model.layers[i].norms), [2, 1, 1]);
+        let width = |i: usize| match model.layers[i].feed_forward {
+            crate::model::FeedForward::Dense { intermediate, .. } => intermediate,
+            _ => 0,
+        };
+        assert_eq!([width(0), width(1), width(2)], [14336, 2816, 0]);
+    }
 }

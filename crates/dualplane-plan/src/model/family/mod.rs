@@ -201,6 +201,10 @@ pub(crate) struct Traits {
     pub(crate) mlp_whole: bool,
     /// A table of all positions against all, a byte each.
     pub(crate) causal_mask: bool,
+    /// Whether its code compiles functions by itself, with --enforce-eager too.
+    pub(crate) compiles: bool,
+    /// Whether the class of its configuration comes with the checkpoint.
+    pub(crate) remote_code: bool,
     /// The feed-forward is four times the hidden size, whatever the config says.
     pub(crate) mlp_four_times: bool,
     /// It may be served in 16 bits with a short exponent.
@@ -235,6 +239,8 @@ pub(crate) const GUESS: Traits = Traits {
     checkpoints: true,
     mlp_whole: false,
     causal_mask: false,
+    compiles: false,
+    remote_code: false,
     mlp_four_times: false,
     float16: true,
     cache_dtype: true,

@@ -115,6 +115,7 @@ fn given(a: &Answer) -> Vec<(&'static str, String)> {
         ("enable-expert-parallel", l.expert_parallel),
         ("language-model-only", l.language_model_only),
         ("skip-mm-profiling", l.skip_mm_profiling),
+        ("trust-remote-code", l.trust_remote_code),
         ("disable-hybrid-kv-cache-manager", l.disable_hybrid_kv_cache_manager),
         ("no-enable-prefix-caching", l.prefix_caching == Some(false)),
         ("no-enable-chunked-prefill", l.chunked_prefill == Some(false)),

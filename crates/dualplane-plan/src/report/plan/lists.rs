@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{times, word};
-use crate::card::machines;
+use crate::card::Known;
 use crate::catalogue::CatalogueEntry;
 use crate::choose::{Choice, Choices};
 use crate::report::page::Page;
@@ -30,7 +30,7 @@ pub fn models_text(found: &[(&str, &CatalogueEntry)], style: Style) -> String {
 
 /// Cards and machines.
 #[must_use]
-pub fn cards_text(cards: &[Card], style: Style) -> String {
+pub fn cards_text(cards: &[&Card], machines: &[Known], style: Style) -> String {
     let mut w = Page::new(style);
     for c in cards {
         let size = match (c.torch_total_gib, c.total_mib) {
@@ -49,21 +49,25 @@ pub fn cards_text(cards: &[Card], style: Style) -> String {
             w.wrapped(&format!("from {}", c.source), "    ", "    ");
         }
     }
-    w.line("");
-    let mut sources: Vec<&str> = machines().map(|(.., source)| source).collect();
+    let mut sources: Vec<&str> = machines.iter().map(|(.., source)| *source).collect();
     sources.dedup();
+    if !sources.is_empty() && !cards.is_empty() {
+        w.line("");
+    }
     for source in sources {
-        let of = machines().filter(|(.., s)| *s == source);
+        let of = machines.iter().filter(|(.., s)| *s == source);
         let all: Vec<String> = of.map(|(name, card, n, _)| format!("{name} = {n} x {card}")).collect();
         w.wrapped(&format!("Machines of {source}: {}", all.join(", ")), "", "  ");
     }
     w.finish()
 }
 
-/// Engines with the releases whose arithmetic was read.
+/// Engines with the releases whose arithmetic was read, those of which a pattern is a part of name or command.
 #[must_use]
-pub fn engines_text(style: Style) -> String {
+pub fn engines_text(pattern: &str, style: Style) -> Option<String> {
     let mut w = Page::new(style);
+    let want = pattern.trim().to_ascii_lowercase();
+    let mut none = true;
     for (engine, oldest, command) in [
         (EngineKind::Vllm, "0.6.0", "vllm serve MODEL"),
         (EngineKind::Sglang, "0.4.3", "python -m sglang.launch_server --model-path MODEL"),
@@ -71,6 +75,11 @@ pub fn engines_text(style: Style) -> String {
         (EngineKind::Tgi, "2.0", "text-generation-launcher --model-id MODEL"),
         (EngineKind::LlamaCpp, "early 2026", "llama-server -m FILE.gguf, ollama serve"),
     ] {
+        let is = |t: &str| t.to_ascii_lowercase().contains(&want);
+        if !is(&engine.to_string()) && !is(command) {
+            continue;
+        }
+        none = false;
         let releases = match engine {
             EngineKind::Tgi => format!("{oldest} to 3.3"),
             EngineKind::LlamaCpp => oldest.to_owned(),
@@ -78,7 +87,7 @@ pub fn engines_text(style: Style) -> String {
         };
         w.line(&format!("{:<14} {releases:<18} {command}", engine.to_string()));
     }
-    w.finish()
+    (!none).then(|| w.finish())
 }
 
 /// The cards that hold a launch.

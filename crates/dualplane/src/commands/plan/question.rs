@@ -152,6 +152,8 @@ impl Found {
             .transpose()?
             .or_else(|| known(log.as_ref().map(|l| &l.line)));
         let from_log = log.as_ref().map(|l| l.line.clone());
+        // What a log tells was taken by the engine that wrote it.
+        let typed = line.is_some() || (workload.is_some() && args.manifest.is_some());
         let mut line =
             line.or_else(|| workload.map(|w| w.line)).or_else(|| from_log.clone()).ok_or_else(|| {
                 Failure::Flag {
@@ -166,6 +168,9 @@ impl Found {
                 l.launch.version = v;
                 l.launch.version_known = true;
             }
+        }
+        if typed && !args.allow_unknown_flags {
+            of_release(&line)?;
         }
         visible(&line, grouped)?;
         let id = args
@@ -217,6 +222,21 @@ fn quantisation(line: &mut CommandLine, asked: Option<&str>, id: &str) {
         line.launch.quantization = Some(quant);
         line.llama_cpp.usual_quantization = false;
     }
+}
+
+/// A flag that the release of the launch has no more, or not yet, ends its start.
+fn of_release(line: &CommandLine) -> Result<(), Failure> {
+    let Some(flag) = line.lacking() else { return Ok(()) };
+    let l = &line.launch;
+    let taken =
+        if l.version_known { "" } else { ", the newest known and taken for want of --engine-version," };
+    let why = format!(
+        "{} {}{taken} has no such flag: {}; --allow-unknown-flags plans with it",
+        l.engine,
+        l.version,
+        flag.why()
+    );
+    Err(PlanError::contradiction(flag.flag.clone(), why).into())
 }
 
 /// More ranks than GPUs in one pod, and nothing that joins pods: vLLM refuses it before it loads (config/parallel.py).

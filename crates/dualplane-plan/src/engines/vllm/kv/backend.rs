@@ -96,11 +96,20 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
     let quantised = is_quantised(kv_dtype) && model.traits.cache_dtype && attends;
     let sinks = model.layers.iter().any(|l| matches!(l.attention, Attention::Gqa(g) if g.sinks));
     let both_ways = sees_images_both_ways(model) && !launch.language_model_only;
-    // The kernels for pictures exist for these widths of heads only (v1/attention/backends/triton_flash_attn.py).
-    let wide = model.layers.iter().all(|l| match l.attention {
-        Attention::Gqa(g) => matches!(g.head_dim, 256 | 512),
-        _ => true,
+    // The kernels for pictures exist for these widths of heads only (v1/attention/backends/triton_flash_attn.py); layers of
+    // other widths take Triton's, and the smallest block that all of them take counts (platforms/interface.py
+    // `_preferred_block_size_for_backends`): one such layer is enough for its blocks.
+    let widest = model.layers.iter().filter_map(|l| match l.attention {
+        Attention::Gqa(g) => Some(g.head_dim),
+        _ => None,
     });
+    let widest = widest.max().unwrap_or_default();
+    let wide = model.layers.iter().any(|l| match l.attention {
+        Attention::Gqa(g) => matches!(g.head_dim, 256 | 512),
+        _ => false,
+    });
+    // FlashAttention 4 reads 8-bit pages of heads that wide in tiles of 64 tokens.
+    let tiles = quantised && widest == 512;
     let triton = |name| {
         if quantised && sm < 89 {
             return Err(PlanError::contradiction(
@@ -116,8 +125,7 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
     };
     match sm / 10 {
         9 | 10 if both_ways && !wide => triton("TRITON_ATTN"),
-        9 if both_ways => Ok(b("TRITON_FLASH_ATTN", if quantised { 64 } else { 16 }, 16)),
-        // FlashAttention 4 reads 8-bit pages of wide heads in tiles of 64 tokens.
+        9 if both_ways => Ok(b("TRITON_FLASH_ATTN", if tiles { 64 } else { 16 }, 16)),
         9 if quantised && model.head_size() == 512 => Ok(b("FLASH_ATTN", 64, 64)),
         9 => Ok(b("FLASH_ATTN", 16, 16)),
         10 if both_ways => Ok(b("TRITON_FLASHINFER", 64, 64)),
@@ -148,6 +156,29 @@ mod tests {
         assert_eq!(of(Version(0, 33, 0), "auto").unwrap(), "TRITON_ATTN");
         assert!(of(Version(0, 33, 0), "fp8").unwrap_err().to_string().contains("capability 7.5"));
         assert_eq!(of(Version(0, 20, 0), "fp8").unwrap(), "FLASHINFER");
+    }
+
+    /// Gemma 4 and Gemma 3 with widths of heads that no release of them has, too.
+    #[test]
+    fn the_smallest_block_that_all_kernels_of_a_model_take_counts() {
+        let gemma = |narrow: u64, wide: u64| {
+            format!(
+                r#"{{"architectures": ["Gemma4ForConditionalGeneration"], "model_type": "gemma4", "vision_config":
+                {{"model_type": "gemma4_vision", "hidden_size": 64, "num_hidden_layers": 1}}, "text_config": {{
+                "model_type": "gemma4_text", "use_bidirectional_attention": "vision", "hidden_size": 512, "head_dim": {narrow},
+                "global_head_dim": {wide}, "num_attention_heads": 8, "num_key_value_heads": 2, "num_hidden_layers": 2,
+                "intermediate_size": 1024, "vocab_size": 1024, "max_position_embeddings": 4096, "sliding_window": 512,
+                "layer_types": ["sliding_attention", "full_attention"]}}}}"#
+            )
+        };
+        let of = |narrow, wide, sm, kv| {
+            chosen(&gemma(narrow, wide), Version(0, 33, 0), sm, kv).map(|b| b.preferred).unwrap()
+        };
+        for narrow in [128, 256] {
+            assert_eq!((of(narrow, 512, 90, "auto"), of(narrow, 512, 90, "fp8")), (16, 64), "{narrow}");
+            assert_eq!((of(narrow, 256, 90, "fp8"), of(narrow, 512, 100, "auto")), (16, 64), "{narrow}");
+        }
+        assert_eq!((of(128, 128, 90, "fp8"), of(96, 96, 100, "auto")), (16, 16));
     }
 
     #[test]

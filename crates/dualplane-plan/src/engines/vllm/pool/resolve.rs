@@ -50,6 +50,12 @@ pub(crate) fn settle(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Settle
 
 /// vLLM config/model.py `verify_with_parallel_config` and the layers' own `divide`.
 fn divisible(model: &Model, launch: &Launch) -> Result<(), PlanError> {
+    if model.traits.remote_code && !launch.trust_remote_code {
+        return Err(PlanError::contradiction(
+            "--trust-remote-code",
+            "the class of this model's configuration comes with the checkpoint: the engine starts only with this flag",
+        ));
+    }
     for (flag, n) in [
         ("--tensor-parallel-size", launch.tp),
         ("--pipeline-parallel-size", launch.pp),
