@@ -56,7 +56,8 @@ Examples:
 
 pub(super) const GUARD_CHECK: &str = "\
 Examples:
-  dualplane guard check --config guard.toml";
+  dualplane guard check --config guard.toml
+  dualplane guard check --config /etc/dualplane/guard.toml    before a restart or a SIGHUP";
 
 pub(super) const GUARD_STATUS: &str = "\
 Examples:
