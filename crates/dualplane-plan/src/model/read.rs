@@ -167,7 +167,7 @@ impl Model {
             .unwrap_or(heads);
         let kv_heads = shared_head(&keys, kv_heads, heads);
         let layers =
-            match keys.u64(&["num_hidden_layers", "n_layer", "num_layers", "n_layers", "decoder_layers"]) {
+            match keys.u64(&["decoder_layers", "num_hidden_layers", "n_layer", "num_layers", "n_layers"]) {
                 Some(n) if n > 0 => n,
                 // Nemotron-H may give the kinds of its layers only.
                 _ => ["hybrid_override_pattern", "layers_block_type"]
