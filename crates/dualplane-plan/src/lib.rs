@@ -46,7 +46,7 @@ pub use engines::vllm::prepare::Prepared;
 pub use engines::vllm::sweep::{At, Point};
 pub use gpu::Gpu;
 pub use launch::{
-    CudaGraphs, HostAsk, Launch, LlamaCppAsk, Lora, MaxModelLen, PodAsk, SglangFlags, Speculation,
+    Changed, CudaGraphs, HostAsk, Launch, LlamaCppAsk, Lora, MaxModelLen, PodAsk, SglangFlags, Speculation,
     Speculative, Split, TgiAsk,
 };
 pub use model::Model;

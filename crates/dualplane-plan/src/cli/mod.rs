@@ -20,7 +20,6 @@ use dualplane_engines::Engines;
 pub(crate) use dualplane_engines::command_line as words;
 use dualplane_engines::command_line::{assignment, split};
 pub use numbers::human;
-pub use vllm_changes::Changed;
 
 /// Reads a command line as words, or as one text that a shell would split.
 ///

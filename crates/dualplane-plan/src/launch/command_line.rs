@@ -22,7 +22,7 @@ pub struct CommandLine {
     pub unknown_flags: Vec<String>,
     /// Flags that were given and that not every release has.
     #[serde(skip)]
-    pub changed: Vec<crate::cli::Changed>,
+    pub changed: Vec<super::Changed>,
     /// What `--hf-overrides`, `--rope-scaling` and `--rope-theta` set in the model's own configuration.
     pub overrides: serde_json::Map<String, serde_json::Value>,
     /// Settings that are known to change memory and that no formula here follows.
@@ -48,7 +48,7 @@ impl CommandLine {
 
     /// The first flag that was given and that the release of the launch lacks.
     #[must_use]
-    pub fn lacking(&self) -> Option<&crate::cli::Changed> {
+    pub fn lacking(&self) -> Option<&super::Changed> {
         self.changed.iter().find(|c| c.lacks(self.launch.version))
     }
 

@@ -1,5 +1,6 @@
 //! What was asked of the engine: the flags that change its memory.
 
+mod changed;
 mod command_line;
 mod host;
 mod llama_cpp;
@@ -8,6 +9,7 @@ mod settled;
 mod sglang;
 mod tgi;
 
+pub use changed::Changed;
 pub use command_line::CommandLine;
 pub use host::{HostAsk, PodAsk};
 pub use llama_cpp::{LlamaCppAsk, Split};
