@@ -41,6 +41,7 @@ const REPORT: &[&[&str]] = &[
 
 /// Rules for manifests.
 const LINT: &[&[&str]] = &[
+    &["memo", "reads"],
     &["expression", "finding", "planned", "yaml"],
     &["baseline", "object", "place", "rule"],
     &["fix", "read", "server", "suppress"],
