@@ -11,10 +11,11 @@ cd "$(dirname "$0")/.."
 
 count=${1:-50000} seed=${2:-1}
 cache=${E2E_CACHE:-$HOME/.cache/dualplane/e2e}
-newest() { find "$cache" -path "$1" 2>/dev/null | xargs -r ls -td | head -1; }
+# shellcheck disable=SC2012,SC2086
+newest() { ls -td "$cache"/$1 2>/dev/null | sed -n 1p; }
 dualplane=${DUALPLANE:-target/release/dualplane}
-kubeconform=${KUBECONFORM:-$(newest '*/kubeconform')}
-schemas=${SCHEMAS:-$(newest '*/schemas-*')}
+kubeconform=${KUBECONFORM:-$(newest 'helm-*/kubeconform')}
+schemas=${SCHEMAS:-$(newest 'schemas-*')}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
