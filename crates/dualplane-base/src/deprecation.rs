@@ -4,6 +4,7 @@
 //! Only the table knows what goes. The command line, the readers and writers of documents, the agent's metrics and
 //! `upgrade-check` ask it; none of them names a deprecated thing itself.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::Value;
@@ -75,6 +76,15 @@ pub struct Deprecation {
 
 /// All that goes. Nothing does yet.
 pub const DEPRECATED: &[Deprecation] = &[];
+
+/// The help of a metric, and what to use instead where it goes with a later release.
+#[must_use]
+pub fn metric_help<'h>(name: &str, help: &'h str, deprecated: &[Deprecation]) -> Cow<'h, str> {
+    match deprecated.iter().find(|d| d.thing == Thing::Metric && d.name == name) {
+        Some(d) => Cow::Owned(format!("{help} ({})", d.mark())),
+        None => Cow::Borrowed(help),
+    }
+}
 
 impl Deprecation {
     /// Behind the help of a flag or a metric.

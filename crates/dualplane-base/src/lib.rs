@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod near;
 pub mod order;
 mod place;
+pub mod plot;
 pub mod process;
 pub mod schema;
 pub mod style;

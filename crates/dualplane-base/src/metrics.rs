@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use crate::text::printable;
 use crate::time::Stamp;
 
 /// One sample.
@@ -39,6 +40,22 @@ impl Sample {
     pub fn about(&self, key: &str) -> Option<&str> {
         self.label(&format!("exported_{key}")).or_else(|| self.label(key)).filter(|v| !v.is_empty())
     }
+}
+
+/// Writes a label as pages for Prometheus have it. Controls become visible and the value is cut at 256 characters (a pod's
+/// name has 253 at most), so that a name cannot break the line, fill the page or reach a terminal that shows it.
+pub fn push_label(out: &mut String, key: &str, value: &str) {
+    out.push_str(key);
+    out.push_str("=\"");
+    for c in printable(value).chars().take(256) {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
 }
 
 /// The last sample before an end, where samples and end have times; else the first. Behind the end it is of the next life.

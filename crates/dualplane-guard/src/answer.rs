@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use memchr::memmem;
 use tokio::time::Sleep;
 
 use crate::access::Entry;
@@ -28,7 +29,7 @@ const EVENTS: u64 = 32;
 /// The body of a request on its way to a server.
 pub enum Sent {
     /// It was read.
-    Whole(Option<Bytes>),
+    Whole(Full<Bytes>),
     /// It passes.
     Passing(Box<Passing>),
 }
@@ -45,7 +46,7 @@ impl Sent {
     /// One that was read.
     #[must_use]
     pub fn whole(bytes: Bytes) -> Self {
-        Self::Whole(Some(bytes))
+        Self::Whole(Full::new(bytes))
     }
 
     /// One that passes, of at most so many bytes, with at most so long between two parts.
@@ -64,8 +65,8 @@ impl Body for Sent {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.get_mut() {
-            Self::Whole(bytes) => {
-                Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))))
+            Self::Whole(whole) => {
+                Pin::new(whole).poll_frame(cx).map_err(|never: std::convert::Infallible| match never {})
             }
             Self::Passing(p) => match Pin::new(&mut p.body).poll_frame(cx) {
                 Poll::Pending => match p.timer.as_mut().poll(cx) {
@@ -90,14 +91,14 @@ impl Body for Sent {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Whole(b) => b.as_ref().is_none_or(Bytes::is_empty),
+            Self::Whole(whole) => whole.is_end_stream(),
             Self::Passing(p) => p.body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(b) => SizeHint::with_exact(b.as_ref().map_or(0, |b| b.len() as u64)),
+            Self::Whole(whole) => whole.size_hint(),
             Self::Passing(p) => p.body.size_hint(),
         }
     }
@@ -106,7 +107,7 @@ impl Body for Sent {
 /// The body of an answer.
 pub enum Answer {
     /// Of the guard itself.
-    Whole(Option<Bytes>),
+    Whole(Full<Bytes>),
     /// Of a server.
     Followed(Box<Followed>),
 }
@@ -164,7 +165,7 @@ impl Usage {
 
 /// The number behind the last time that a key stands in a text.
 fn number_behind(text: &[u8], key: &[u8]) -> Option<u64> {
-    let at = text.windows(key.len()).rposition(|w| w == key)?;
+    let at = memmem::rfind(text, key)?;
     let rest = text.get(at + key.len()..)?.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
     let digits: Vec<u8> = rest.iter().copied().take_while(u8::is_ascii_digit).take(12).collect();
     std::str::from_utf8(&digits).ok()?.parse().ok()
@@ -174,7 +175,7 @@ impl Answer {
     /// Of the guard itself.
     #[must_use]
     pub fn whole(bytes: Bytes) -> Self {
-        Self::Whole(Some(bytes))
+        Self::Whole(Full::new(bytes))
     }
 
     /// Of a server.
@@ -223,7 +224,7 @@ impl Followed {
         }
         if self.streams {
             let starts = u64::from(data.starts_with(b"data:"));
-            self.events += starts + data.windows(6).filter(|w| w == b"\ndata:").count() as u64;
+            self.events += starts + memmem::find_iter(data, b"\ndata:").count() as u64;
             self.usage.look(data);
             if self.events >= self.told_at + EVENTS {
                 self.told_at = self.events;
@@ -297,8 +298,8 @@ impl Body for Answer {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.get_mut() {
-            Self::Whole(bytes) => {
-                Poll::Ready(bytes.take().filter(|b| !b.is_empty()).map(|b| Ok(Frame::data(b))))
+            Self::Whole(whole) => {
+                Pin::new(whole).poll_frame(cx).map_err(|never: std::convert::Infallible| match never {})
             }
             Self::Followed(f) if f.over => Poll::Ready(None),
             Self::Followed(f) => match Pin::new(&mut f.body).poll_frame(cx) {
@@ -324,14 +325,14 @@ impl Body for Answer {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Whole(b) => b.as_ref().is_none_or(Bytes::is_empty),
+            Self::Whole(whole) => whole.is_end_stream(),
             Self::Followed(f) => f.over || f.body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(b) => SizeHint::with_exact(b.as_ref().map_or(0, |b| b.len() as u64)),
+            Self::Whole(whole) => whole.size_hint(),
             Self::Followed(f) => f.body.size_hint(),
         }
     }

@@ -5,6 +5,8 @@ use std::sync::atomic::Ordering;
 
 use dualplane_admission::Code;
 use dualplane_admission::server::{Health, Server};
+use dualplane_base::deprecation::{DEPRECATED, metric_help};
+use dualplane_base::metrics::push_label;
 use dualplane_base::text::printable;
 use serde::{Deserialize, Serialize};
 
@@ -176,6 +178,7 @@ struct Page<'l> {
 
 impl Page<'_> {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let help = metric_help(name, help, DEPRECATED);
         // Writing into a String cannot fail.
         let _ = writeln!(self.out, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
@@ -190,16 +193,7 @@ impl Page<'_> {
         for (k, v) in own.chain(labels.iter().copied()) {
             self.out.push(if first { '{' } else { ',' });
             first = false;
-            let _ = write!(self.out, "{k}=\"");
-            for c in printable(v).chars().take(256) {
-                match c {
-                    '\\' => self.out.push_str("\\\\"),
-                    '"' => self.out.push_str("\\\""),
-                    '\n' => self.out.push_str("\\n"),
-                    c => self.out.push(c),
-                }
-            }
-            self.out.push('"');
+            push_label(&mut self.out, k, v);
         }
         let _ = writeln!(self.out, "{} {value}", if first { "" } else { "}" });
     }

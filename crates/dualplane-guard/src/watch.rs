@@ -83,7 +83,7 @@ enum Unanswered {
 }
 
 async fn get(state: &State, uri: &str) -> Result<(u16, String), Unanswered> {
-    let mut request = Request::new(Sent::Whole(None));
+    let mut request = Request::new(Sent::whole(hyper::body::Bytes::new()));
     *request.uri_mut() = uri.parse().map_err(|_| Unanswered::Refused)?;
     let answer = tokio::time::timeout(WITHIN, async {
         let response = state

@@ -10,6 +10,7 @@
 //! Like the core, nothing here does I/O or reads a clock.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+mod about;
 pub mod actions;
 pub mod budget;
 mod changes;

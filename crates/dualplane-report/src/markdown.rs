@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use super::Report;
-use super::{changes, handover, memory, runbook};
+use super::{about, changes, handover, memory, runbook};
 use crate::actions::Stage;
 use crate::words::Citation;
-use dualplane_base::text::{markdown_escape as esc, name, printable};
+use dualplane_base::text::{markdown_escape as esc, printable};
 use dualplane_core::verdict::Step;
 
 /// Renders one report as Markdown.
@@ -130,34 +130,8 @@ fn points(title: &str, lines: &[String], out: &mut String) {
 }
 
 fn subject(report: &Report, out: &mut String) {
-    let s = &report.verdict.subject;
-    let engine = &report.facts.engine;
-    let rows = [
-        (
-            "pod",
-            s.pod
-                .as_ref()
-                .map(|p| format!("{}/{}", name(s.namespace.as_deref().unwrap_or_default()), name(p))),
-        ),
-        ("container", s.container.as_deref().map(|c| name(c).into_owned())),
-        ("node", s.node.as_deref().map(|n| name(n).into_owned())),
-        (
-            "engine",
-            engine.display_name().map(|e| format!("{e} {}", engine.version.as_deref().unwrap_or_default())),
-        ),
-        (
-            "death",
-            s.death.as_ref().map(|d| {
-                let at = d.finished.map_or(String::new(), |at| format!(", ended {}", at.show()));
-                format!("{}{at}", d.told(", "))
-            }),
-        ),
-        ("restarts", s.restarts.map(|r| r.to_string())),
-    ];
-    for (key, value) in rows {
-        if let Some(value) = value {
-            let _ = writeln!(out, "- {key}: {}", esc(value.trim()));
-        }
+    for (key, value) in about::rows(report) {
+        let _ = writeln!(out, "- {key}: {}", esc(&value));
     }
     out.push('\n');
 }

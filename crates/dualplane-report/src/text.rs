@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::headline::{Headline, headline};
-use super::{budget, changes, memory};
+use super::{about, budget, changes, memory};
 use crate::actions::{Action, Stage};
 use crate::page::Page;
 use crate::runbook;
@@ -54,23 +54,14 @@ impl Page {
         self.wrapped(&v.summary, "  ", "  ");
         let s = &v.subject;
         let mut about = Vec::new();
-        if let Some(pod) = &s.pod {
-            let ns = s
-                .namespace
-                .as_deref()
-                .filter(|n| !n.is_empty())
-                .map_or(String::new(), |n| format!("{}/", name(n)));
-            about.push(format!("pod {ns}{}", name(pod)));
-        }
+        about.extend(about::pod(r).map(|pod| format!("pod {pod}")));
         if let Some(c) = &s.container {
             about.push(format!("container {}", name(c)));
         }
         if let Some(n) = &s.node {
             about.push(format!("node {}", name(n)));
         }
-        if let Some(e) = r.facts.engine.display_name() {
-            about.push(format!("{e} {}", r.facts.engine.version.as_deref().unwrap_or("(version unknown)")));
-        }
+        about.extend(about::engine(r));
         if let Some(d) = &s.death {
             about.push(d.short());
         }

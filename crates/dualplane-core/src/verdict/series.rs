@@ -210,6 +210,19 @@ impl<'a> Beside<'a> {
     }
 }
 
+/// The samples of an engine's metrics that are the subject's.
+pub(super) fn of_engine<'a, 's>(
+    bundle: &'a Bundle,
+    subject: &'s Subject,
+    names: Vec<&'s str>,
+) -> impl Iterator<Item = &'a Sample> + use<'a, 's> {
+    let only: Vec<Option<&str>> = names.iter().map(|name| only_pod(bundle, name)).collect();
+    bundle.metrics.iter().filter(move |s| {
+        let only = names.iter().position(|n| *n == s.name).and_then(|i| only.get(i));
+        only.is_some_and(|o| of_pod(s, subject, *o))
+    })
+}
+
 /// How full the KV cache was at that moment.
 pub(super) fn kv<'a>(
     bundle: &'a Bundle,
@@ -218,16 +231,8 @@ pub(super) fn kv<'a>(
     moment: Option<Stamp>,
 ) -> Option<&'a Sample> {
     let told = facts.engine.all.iter().filter_map(|d| d.metrics.as_ref());
-    let usage: Vec<&str> = told.flat_map(Metrics::kv_use_names).collect();
     let gap = |s: &Sample| s.stamp.zip(moment).and_then(|(a, b)| a.ms_until(b)).map(i64::abs);
-    let only: Vec<Option<&str>> = usage.iter().map(|name| only_pod(bundle, name)).collect();
-    bundle
-        .metrics
-        .iter()
-        .filter(|s| {
-            let only = usage.iter().position(|n| *n == s.name).and_then(|i| only.get(i));
-            only.is_some_and(|o| of_pod(s, subject, *o))
-        })
+    of_engine(bundle, subject, told.flat_map(Metrics::kv_use_names).collect())
         .filter(|s| gap(s).is_some_and(|g| g <= SAME_MOMENT_MS))
         .min_by_key(|s| gap(s))
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::series::{of_container, of_pod, only_pod, vram_between};
+use super::series::{of_container, of_engine, of_pod, only_pod, vram_between};
 use super::{Subject, Verdict};
 use crate::evidence::Bundle;
 use crate::evidence::metrics::Sample;
@@ -190,12 +190,8 @@ fn cards(bundle: &Bundle, subject: &Subject) -> Vec<Line> {
 fn engine(bundle: &Bundle, facts: &Facts, subject: &Subject) -> Vec<Line> {
     let told: Vec<&Metrics> = facts.engine.all.iter().filter_map(|d| d.metrics.as_ref()).collect();
     let line = |measure, names: Vec<&str>, join: fn(f64, f64) -> f64| {
-        let only: Vec<Option<&str>> = names.iter().map(|name| only_pod(bundle, name)).collect();
-        let mine = |s: &&Sample| {
-            let only = names.iter().position(|n| *n == s.name).and_then(|i| only.get(i));
-            only.is_some_and(|o| of_pod(s, subject, *o))
-        };
-        Line { measure, card: None, points: points(bundle.metrics.iter().filter(mine), join) }
+        let points = points(of_engine(bundle, subject, names), join);
+        Line { measure, card: None, points }
     };
     let add = |a: f64, b: f64| a + b;
     vec![

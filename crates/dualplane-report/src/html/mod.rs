@@ -6,10 +6,10 @@ mod plot;
 use std::fmt::Write as _;
 
 use super::headline::{Headline, headline};
-use super::{Report, budget, changes, handover, memory, runbook};
+use super::{Report, about, budget, changes, handover, memory, runbook};
 use crate::actions::{Action, Stage};
 use crate::words::{Cause, Citation};
-use dualplane_base::text::{counted, markup as escape, name};
+use dualplane_base::text::{counted, markup, name};
 use dualplane_base::{Class, Plane};
 use dualplane_core::verdict::Step;
 use dualplane_core::verdict::timeline::timeline;
@@ -23,11 +23,12 @@ pub fn html(reports: &[Report]) -> String {
         [one] => format!("{}: {}", one.name, one.verdict.class.title()),
         all => counted(all.len(), "incident"),
     };
-    let title = escape(&title);
+    let title = markup(&title);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
-         <title>{title}</title><style>{STYLE}</style></head><body>\n"
+         <title>{title}</title><style>{STYLE}{}</style></head><body>\n",
+        dualplane_base::plot::STYLE
     );
     if reports.len() > 1 {
         let _ = writeln!(out, "<h1>{title}</h1><nav><ol>");
@@ -37,9 +38,9 @@ pub fn html(reports: &[Report]) -> String {
                 out,
                 "<li class=\"{}\"><a href=\"#incident-{i}\">{}</a> <span class=\"badge\">{}</span> {}</li>",
                 plane_word(r),
-                escape(&r.name),
+                markup(&r.name),
                 v.class,
-                escape(&v.summary)
+                markup(&v.summary)
             );
         }
         out.push_str("</ol></nav>\n");
@@ -74,16 +75,16 @@ fn incident(r: &Report, index: usize, out: &mut String) {
         "<article id=\"incident-{index}\" class=\"{plane}\"><p><span class=\"badge\">{badge} · {class}</span> <span class=\"soft\">phase {}, confidence {} · {}</span></p><h1>{}</h1>",
         v.phase,
         v.confidence,
-        escape(&r.name),
-        escape(v.summary.trim_end_matches('.'))
+        markup(&r.name),
+        markup(v.summary.trim_end_matches('.'))
     );
     subject(r, out);
     if let Some(p) = &v.pressure {
         list("Memory against its limits", memory::readings(p), out);
         if let Some((bound, what)) = memory::focus(p) {
-            let _ = write!(out, "<p>{}</p><ol>", escape(bound));
+            let _ = write!(out, "<p>{}</p><ol>", markup(bound));
             what.iter().for_each(|w| {
-                let _ = write!(out, "<li>{}</li>", escape(w));
+                let _ = write!(out, "<li>{}</li>", markup(w));
             });
             out.push_str("</ol>");
         }
@@ -95,9 +96,9 @@ fn incident(r: &Report, index: usize, out: &mut String) {
         let _ = writeln!(
             out,
             "<h2>First error</h2><p class=\"soft\">{}{line}{}</p><pre class=\"line\">{}</pre>",
-            escape(&t.place.file),
-            escape(&at),
-            lines(&t.text)
+            markup(&t.place.file),
+            markup(&at),
+            markup(&t.text)
         );
     }
     sequence(r, out);
@@ -110,9 +111,9 @@ fn incident(r: &Report, index: usize, out: &mut String) {
     list("Expected memory", budget::lines(&r.budget, v).into_iter(), out);
     suspects(r, out);
     for rollout in r.bundle.rollouts.iter().filter(|r| !r.changes.is_empty()) {
-        let _ = write!(out, "<h2>Changed before</h2><p>{}</p><ul>", escape(&changes::headline(r, rollout)));
+        let _ = write!(out, "<h2>Changed before</h2><p>{}</p><ul>", markup(&changes::headline(r, rollout)));
         for c in &rollout.changes {
-            let _ = write!(out, "<li>{}</li>", escape(&changes::change(c)));
+            let _ = write!(out, "<li>{}</li>", markup(&changes::change(c)));
         }
         out.push_str("</ul>\n");
     }
@@ -129,9 +130,9 @@ fn incident(r: &Report, index: usize, out: &mut String) {
     let _ = writeln!(
         out,
         "<p>Runbook: <a href=\"{}\">{}</a>, or <code>{}</code></p></article>",
-        escape(&runbook::link(v.class)),
+        markup(&runbook::link(v.class)),
         v.class,
-        escape(&runbook::command(v.class))
+        markup(&runbook::command(v.class))
     );
 }
 
@@ -140,52 +141,22 @@ fn list(title: &str, lines: impl Iterator<Item = String>, out: &mut String) {
     if lines.peek().is_none() {
         return;
     }
-    let _ = write!(out, "<h2>{}</h2><ul>", escape(title));
+    let _ = write!(out, "<h2>{}</h2><ul>", markup(title));
     for line in lines {
-        let _ = write!(out, "<li>{}</li>", escape(&line));
+        let _ = write!(out, "<li>{}</li>", markup(&line));
     }
     out.push_str("</ul>\n");
 }
 
-/// Each line for itself, so that what breaks lines stays and everything else is escaped.
-fn lines(text: &str) -> String {
-    text.lines().map(escape).collect::<Vec<_>>().join("\n")
-}
-
 /// A click selects all of it.
 fn command(text: &str, out: &mut String) {
-    let _ = write!(out, "<pre class=\"do\">{}</pre>", lines(text));
+    let _ = write!(out, "<pre class=\"do\">{}</pre>", markup(text));
 }
 
 fn subject(r: &Report, out: &mut String) {
-    let s = &r.verdict.subject;
-    let engine = &r.facts.engine;
-    let pod = s.pod.as_ref().map(|p| match s.namespace.as_deref().filter(|n| !n.is_empty()) {
-        Some(ns) => format!("{}/{}", name(ns), name(p)),
-        None => name(p).into_owned(),
-    });
-    let death = s.death.as_ref().map(|d| {
-        let at = d.finished.map_or_else(String::new, |at| format!(", ended {}", at.show()));
-        format!("{}{at}", d.told(", "))
-    });
-    let rows = [
-        ("pod", pod),
-        ("container", s.container.as_deref().map(|c| name(c).into_owned())),
-        ("node", s.node.as_deref().map(|n| name(n).into_owned())),
-        (
-            "engine",
-            engine
-                .display_name()
-                .map(|e| format!("{e} {}", engine.version.as_deref().unwrap_or("(version unknown)"))),
-        ),
-        ("death", death),
-        ("restarts", s.restarts.map(|n| n.to_string())),
-    ];
     out.push_str("<dl>");
-    for (key, value) in rows {
-        if let Some(value) = value {
-            let _ = write!(out, "<dt>{key}</dt><dd>{}</dd>", escape(&value));
-        }
+    for (key, value) in about::rows(r) {
+        let _ = write!(out, "<dt>{key}</dt><dd>{}</dd>", markup(&value));
     }
     out.push_str("</dl>\n");
 }
@@ -203,7 +174,7 @@ fn sequence(r: &Report, out: &mut String) {
     if !followed.is_empty() {
         out.push_str("<ol>");
         for s in followed {
-            let _ = write!(out, "<li>{}: {}</li>", s.class, escape(&s.what));
+            let _ = write!(out, "<li>{}: {}</li>", s.class, markup(&s.what));
         }
         out.push_str("</ol>");
     }
@@ -220,9 +191,9 @@ fn sequence(r: &Report, out: &mut String) {
                 out,
                 "<p>{}× {} <span class=\"soft\">{}{line}</span></p><pre>{}</pre>",
                 c.count,
-                escape(&c.meaning),
-                escape(&c.first.file),
-                lines(&c.text)
+                markup(&c.meaning),
+                markup(&c.first.file),
+                markup(&c.text)
             );
         }
         out.push_str("</details>");
@@ -238,7 +209,7 @@ fn causes(r: &Report, out: &mut String) {
             let _ = write!(
                 out,
                 "<li><b>{}</b> <span class=\"soft\">{}, {}</span><ul>",
-                escape(&c.title),
+                markup(&c.title),
                 c.class,
                 c.confidence
             );
@@ -262,9 +233,9 @@ fn cites(cites: &[Citation], class: &str, out: &mut String) {
     for c in cites {
         let at = c.place.as_ref().map_or_else(String::new, |p| {
             let line = p.line.map_or_else(String::new, |l| format!(":{l}"));
-            format!(" <span class=\"soft\">{}{line}</span>", escape(&p.file))
+            format!(" <span class=\"soft\">{}{line}</span>", markup(&p.file))
         });
-        let _ = write!(out, "<li class=\"{class}\">{}{at}</li>", escape(&c.text));
+        let _ = write!(out, "<li class=\"{class}\">{}{at}</li>", markup(&c.text));
     }
 }
 
@@ -275,9 +246,9 @@ fn suspects(r: &Report, out: &mut String) {
     out.push_str("<h2>Suspects</h2><ol>");
     for s in &r.budget.suspects {
         let size = s.bytes.map_or_else(String::new, |b| format!(" ({b})"));
-        let _ = write!(out, "<li>{}{size}<ul>", escape(&s.what));
+        let _ = write!(out, "<li>{}{size}<ul>", markup(&s.what));
         for b in &s.because {
-            let _ = write!(out, "<li class=\"for\">{}</li>", escape(b));
+            let _ = write!(out, "<li class=\"for\">{}</li>", markup(b));
         }
         out.push_str("</ul></li>");
     }
@@ -289,7 +260,7 @@ fn stage_of(r: &Report, stage: Stage, out: &mut String) {
     if of_stage.peek().is_none() {
         return;
     }
-    let _ = write!(out, "<h2>{}</h2><ul>", escape(stage.title()));
+    let _ = write!(out, "<h2>{}</h2><ul>", markup(stage.title()));
     for a in of_stage {
         action(a, out);
     }
@@ -297,9 +268,9 @@ fn stage_of(r: &Report, stage: Stage, out: &mut String) {
 }
 
 fn action(a: &Action, out: &mut String) {
-    let _ = write!(out, "<li>{}", escape(&a.title));
+    let _ = write!(out, "<li>{}", markup(&a.title));
     for because in &a.arithmetic {
-        let _ = write!(out, "<br><span class=\"soft\">= {}</span>", escape(because));
+        let _ = write!(out, "<br><span class=\"soft\">= {}</span>", markup(because));
     }
     a.commands.iter().for_each(|c| command(c, out));
     if let Some(patch) = &a.patch {
@@ -316,7 +287,7 @@ fn missing(r: &Report, out: &mut String) {
     }
     out.push_str("<h2>Missing</h2><ul>");
     for gap in &r.verdict.missing {
-        let _ = write!(out, "<li>{}: {}", escape(&gap.what), escape(&gap.why));
+        let _ = write!(out, "<li>{}: {}", markup(&gap.what), markup(&gap.why));
         if let Some(c) = &gap.command {
             command(c, out);
         }

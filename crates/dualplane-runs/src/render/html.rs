@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use dualplane_base::plot;
 use dualplane_base::text::markup;
 use dualplane_gate::document::{Measure, Run};
 
@@ -14,10 +15,7 @@ const STYLE: &str = "\
 *{box-sizing:border-box}body{margin:0 auto;max-width:62rem;padding:1.5rem;font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page)}\
 h1{font-size:1.4rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .3rem}p{margin:.3rem 0}.soft{color:var(--soft)}\
 table{border-collapse:collapse;margin:.8rem 0;font-variant-numeric:tabular-nums}th,td{padding:.25rem .9rem .25rem 0;text-align:right;border-bottom:1px solid var(--line)}th:first-child,td:first-child{text-align:left}th{font-weight:600;color:var(--soft)}\
-.wide{overflow-x:auto}figure{margin:1.2rem 0;padding:.8rem;background:var(--card);border-radius:8px}figcaption{font-weight:600;margin-bottom:.2rem}svg{width:100%;height:auto;display:block}\
-svg path{fill:none;stroke-width:1.8;stroke-linejoin:round}svg .grid{stroke:var(--line)}svg .limit{stroke:var(--bad);stroke-dasharray:6 4;stroke-width:1.5}svg text{fill:var(--soft);font-size:11px}svg .y{text-anchor:end}\
-.legend{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;color:var(--soft);font-size:13px}.legend i{display:inline-block;width:14px;height:3px;margin-right:6px;vertical-align:middle}.legend i.limit{background:repeating-linear-gradient(90deg,var(--bad) 0 5px,transparent 5px 8px)}\
-.died{border-left:4px solid var(--bad);padding:.4rem .8rem;background:var(--card)}.died code{overflow-wrap:anywhere}\
+.wide{overflow-x:auto}.died{border-left:4px solid var(--bad);padding:.4rem .8rem;background:var(--card)}.died code{overflow-wrap:anywhere}\
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1.2rem}dt{color:var(--soft)}dd{margin:0}";
 
 const PLOTS: &[Plot<'static>] = &[
@@ -53,7 +51,8 @@ pub fn html(m: &Measure) -> String {
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
-         <title>{title}</title><style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n"
+         <title>{title}</title><style>{STYLE}{}</style></head><body>\n<h1>{title}</h1>\n",
+        plot::STYLE
     );
     let mut about: Vec<String> = Vec::new();
     about.extend(m.started_at.clone());
@@ -114,10 +113,7 @@ fn run(out: &mut String, m: &Measure, run: &Run) {
         table(out, ["process", "resident", "anonymous", "VRAM"], &rows);
     }
     if let Some(series) = &run.series {
-        for plot in PLOTS {
-            *out += &draw(series, plot).unwrap_or_default();
-        }
-        out.push('\n');
+        PLOTS.iter().for_each(|plot| draw(series, plot, out));
     }
 }
 

@@ -141,6 +141,22 @@ fn serve(port: u16, keeps: usize, before: &str) -> String {
     )
 }
 
+/// What `measure` says of that server beside the folder's cards; names in the folder stand for their files.
+#[cfg(target_os = "linux")]
+fn measured(folder: &tempfile::TempDir, line: &str, port: u16, more: &str) -> std::process::Output {
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let target = format!("http://127.0.0.1:{port}");
+    let (shape, cards, log) = (at("shape.toml"), at("cards.json"), at("server.log"));
+    let mut words = vec!["measure", "--serve", line, "--target", &target, "--shape", &shape];
+    words.extend(["--gpu-table", &cards, "--log", &log]);
+    let more: Vec<String> =
+        more.split(' ').map(|w| if w.starts_with("report.") { at(w) } else { w.to_owned() }).collect();
+    words.extend(more.iter().map(String::as_str));
+    let o = run(&words);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    o
+}
+
 #[cfg(target_os = "linux")]
 const SMALL: &[u8] = br#"schema = "dualplane.shape/v1"
 name = "small"
@@ -185,29 +201,7 @@ fn a_server_that_the_kernel_kills_in_traffic_keeps_its_figures_and_gets_a_verdic
     let line = serve(port, 512 << 10, &format!("echo $$ > {}/cgroup.procs;", group.path.display()));
     let folder = dir(&[("shape.toml", SMALL), ("cards.json", growing_card().as_bytes())]);
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let target = format!("http://127.0.0.1:{port}");
-    let o = run(&[
-        "measure",
-        "--serve",
-        &line,
-        "--target",
-        &target,
-        "--shape",
-        &at("shape.toml"),
-        "--duration",
-        "25s",
-        "--warmup",
-        "0s",
-        "--gpu-table",
-        &at("cards.json"),
-        "--log",
-        &at("server.log"),
-        "--out",
-        &at("report.json"),
-        "--out",
-        &at("report.html"),
-    ]);
-    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let o = measured(&folder, &line, port, "--duration 25s --warmup 0s --out report.json --out report.html");
     let text = String::from_utf8_lossy(&o.stdout).into_owned();
     assert!(text.contains("DIED") && text.contains("host_oom_killed"), "{text}");
     let m = dualplane_gate::document::read(&std::fs::read_to_string(at("report.json")).unwrap()).unwrap();
@@ -236,28 +230,7 @@ fn a_server_that_the_kernel_kills_in_traffic_keeps_its_figures_and_gets_a_verdic
 fn a_leak_of_vram_is_seen_beside_a_host_plane_that_holds() {
     let port = port();
     let folder = dir(&[("shape.toml", SMALL), ("cards.json", growing_card().as_bytes())]);
-    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (line, target) = (serve(port, 0, ""), format!("http://127.0.0.1:{port}"));
-    let o = run(&[
-        "measure",
-        "--serve",
-        &line,
-        "--target",
-        &target,
-        "--shape",
-        &at("shape.toml"),
-        "--duration",
-        "11s",
-        "--warmup",
-        "1s",
-        "--gpu-table",
-        &at("cards.json"),
-        "--log",
-        &at("server.log"),
-        "-o",
-        "json",
-    ]);
-    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let o = measured(&folder, &serve(port, 0, ""), port, "--duration 11s --warmup 1s -o json");
     let m = dualplane_gate::document::read(&String::from_utf8(o.stdout).unwrap()).unwrap();
     let run = &m.runs[0];
     assert!(run.restarts.as_ref().unwrap().is_empty() && !run.cut_short);

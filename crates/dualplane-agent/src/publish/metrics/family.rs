@@ -3,13 +3,11 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use dualplane_base::deprecation::{DEPRECATED, Deprecation, Thing};
-use dualplane_base::text::printable;
+use dualplane_base::deprecation::{DEPRECATED, Deprecation, metric_help};
+use dualplane_base::metrics::push_label;
 
 /// Samples of a page: a full node has some 250 containers with 25 each. What is beyond is counted, not written.
 const MAX_SAMPLES: usize = 50_000;
-/// Characters of a label's value: a pod's name has 253 at most.
-const MAX_VALUE: usize = 256;
 
 /// Type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,10 +45,7 @@ pub struct Family {
 impl Family {
     /// Its sentence, and what to use instead where it goes with a later release.
     pub(super) fn help(&self, deprecated: &[Deprecation]) -> Cow<'static, str> {
-        match deprecated.iter().find(|d| d.thing == Thing::Metric && d.name == self.name) {
-            Some(d) => Cow::Owned(format!("{} ({})", self.help, d.mark())),
-            None => Cow::Borrowed(self.help),
-        }
+        metric_help(self.name, self.help, deprecated)
     }
 }
 
@@ -72,23 +67,13 @@ pub(super) type Metric<T> = (Family, fn(&T) -> Option<f64>);
 pub(super) struct Labels(String);
 
 impl Labels {
-    /// One more. Controls become visible, so that a name cannot break the line or a terminal that shows it.
+    /// One more.
     pub(super) fn with(&self, key: &str, value: &str) -> Self {
         let mut out = self.0.clone();
         if !out.is_empty() {
             out.push(',');
         }
-        out.push_str(key);
-        out.push_str("=\"");
-        for c in printable(value).chars().take(MAX_VALUE) {
-            match c {
-                '\\' => out.push_str("\\\\"),
-                '"' => out.push_str("\\\""),
-                '\n' => out.push_str("\\n"),
-                c => out.push(c),
-            }
-        }
-        out.push('"');
+        push_label(&mut out, key, value);
         Self(out)
     }
 }
