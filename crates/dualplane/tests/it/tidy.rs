@@ -20,6 +20,7 @@ const PURE: &[&str] = &[
     "dualplane-grams",
     "dualplane-incidents",
     "dualplane-lint",
+    "dualplane-notify",
     "dualplane-pages",
     "dualplane-plan",
     "dualplane-rehearse",
@@ -91,6 +92,7 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
         "dualplane-core"
         | "dualplane-dashboards"
         | "dualplane-plan"
+        | "dualplane-notify"
         | "dualplane-resources"
         | "dualplane-runs"
         | "dualplane-tune" => 2,
