@@ -18,6 +18,7 @@ const PURE: &[&str] = &[
     "dualplane-engines",
     "dualplane-gate",
     "dualplane-grams",
+    "dualplane-incidents",
     "dualplane-lint",
     "dualplane-plan",
     "dualplane-rehearse",
@@ -83,6 +84,7 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
         | "dualplane-alerts"
         | "dualplane-engines"
         | "dualplane-gate"
+        | "dualplane-incidents"
         | "dualplane-profile" => 1,
         "dualplane-core"
         | "dualplane-dashboards"

@@ -1,0 +1,97 @@
+//! Names: of an incident, of a workload by its pod, of what repeats.
+
+use dualplane_base::Class;
+
+use crate::query::encode;
+
+/// Longest name of an incident: a name of a file with room for a suffix.
+const MAX_ID: usize = 180;
+
+/// A name that is safe in a URL and as a name of a file: letters, digits, `-`, `.`, `_`; it begins with a letter or digit.
+#[must_use]
+pub fn is_id(text: &str) -> bool {
+    (1..=MAX_ID).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'))
+}
+
+/// Letters that Kubernetes draws random suffixes of: no vowels, nothing that looks like another.
+fn is_random(part: &str) -> bool {
+    part.chars().all(|c| matches!(c, '2' | '4'..='9') || (c.is_ascii_lowercase() && !"aeiouy".contains(c)))
+}
+
+/// The workload of a pod by the pod's name: `vllm` of `vllm-6c9f7d5b48-x2kqm` (a Deployment), `vllm-x2kqm` (a `DaemonSet` or a
+/// job) and `vllm-0` (a `StatefulSet`). A name of another form is its own workload.
+#[must_use]
+pub fn workload_of_pod(pod: &str) -> &str {
+    let Some((rest, last)) = pod.rsplit_once('-') else { return pod };
+    if rest.is_empty() || last.is_empty() {
+        return pod;
+    }
+    if last.len() <= 4 && last.chars().all(|c| c.is_ascii_digit()) {
+        return rest;
+    }
+    if last.len() != 5 || !is_random(last) {
+        return pod;
+    }
+    match rest.rsplit_once('-') {
+        Some((name, hash)) if !name.is_empty() && (6..=10).contains(&hash.len()) && is_random(hash) => name,
+        _ => rest,
+    }
+}
+
+/// The key of a loop. What names neither a workload nor a container repeats nothing: its key is its own.
+pub(crate) fn loop_key(id: &str, [cluster, namespace, owner, container]: [&str; 4]) -> String {
+    if owner.is_empty() && container.is_empty() {
+        return format!("id/{id}");
+    }
+    [cluster, namespace, owner, container].map(encode).join("/")
+}
+
+/// The key of a cause.
+pub(crate) fn cause_key(loop_key: &str, class: Class) -> String {
+    format!("{loop_key}/{class}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_of_one_workload_share_its_name() {
+        for (pod, owner) in [
+            ("vllm-6c9f7d5b48-x2kqm", "vllm"),
+            ("llm-server-6c9f7d5b48-x2kqm", "llm-server"),
+            ("vllm-0", "vllm"),
+            ("vllm-prefill-12", "vllm-prefill"),
+            ("agent-x2kqm", "agent"),
+            ("train-llama", "train-llama"),
+            ("server", "server"),
+            ("qwen-2507", "qwen"),
+            ("model-error", "model-error"),
+            ("-0", "-0"),
+            ("", ""),
+        ] {
+            assert_eq!(workload_of_pod(pod), owner, "{pod}");
+        }
+    }
+
+    #[test]
+    fn ids_have_no_way_out() {
+        for good in ["a", "20261121T213812.345Z-serving-vllm-0-3", "A_b.c"] {
+            assert!(is_id(good), "{good}");
+        }
+        for bad in ["", ".", "..", ".a", "-a", "a/b", "a\\b", "a b", "a%2f", "ä", "a\n"] {
+            assert!(!is_id(bad), "{bad:?}");
+        }
+        assert!(!is_id(&"a".repeat(181)));
+    }
+
+    #[test]
+    fn parts_of_a_key_do_not_run_into_each_other() {
+        let a = loop_key("x", ["", "a/b", "c", ""]);
+        let b = loop_key("x", ["", "a", "b/c", ""]);
+        assert_ne!(a, b);
+        assert_ne!(loop_key("x", ["c", "n", "", ""]), loop_key("y", ["c", "n", "", ""]));
+    }
+}
