@@ -204,8 +204,9 @@ impl Model {
         let tied = tie::tied(&architecture, traits, config, text);
         // Names of language models stand for what has no tower, whatever their config holds.
         let text_only = estimated.is_none() && !traits.inner && architecture.ends_with("ForCausalLM");
-        let encoder: Option<Encoder> = encoder::read(config, &architecture).filter(|_| !text_only);
-        let sound = encoder::read_sound(config).filter(|_| !text_only);
+        let outer = thinker(config);
+        let encoder: Option<Encoder> = encoder::read(outer, &architecture).filter(|_| !text_only);
+        let sound = encoder::read_sound(outer).filter(|_| !text_only);
         let (max_model_len, longest) = rotary::lengths(&keys, text)?;
         let mut model = Self {
             hidden_size: hidden,
@@ -289,8 +290,13 @@ fn language_model(config: &Value) -> Option<&Value> {
     let of = |v: &'_ Value| -> Option<&'static str> {
         NESTED.iter().find(|k| v.get(**k).is_some_and(Value::is_object)).copied()
     };
-    let outer = config.get("thinker_config").filter(|v| v.is_object()).unwrap_or(config);
+    let outer = thinker(config);
     outer.get(of(outer)?)
+}
+
+/// Of models that also speak, the part that reads and thinks; the engine serves no other.
+fn thinker(config: &Value) -> &Value {
+    config.get("thinker_config").filter(|v| v.is_object()).unwrap_or(config)
 }
 
 /// The same with the keys of DBRX's objects for attention and experts beside the others.
