@@ -190,10 +190,7 @@ fn architecture(entry: &Value) -> String {
         variant("windows", "each_layer"),
         variant("shared", "none"),
         text("language_model", "own") == "inner",
-        variant(
-            "tie_of",
-            if text("language_model", "own") == "inner" { "wrapper" } else { "language_model" }
-        ),
+        variant("tie_of", "first"),
         variant("backend", "own"),
         variant("output_gate", "never"),
         switch("checkpoints", true),

@@ -8,6 +8,7 @@ pub(crate) mod quant;
 mod quant_read;
 pub(crate) mod read;
 mod rotary;
+mod tie;
 
 pub use family::Family;
 pub use layer::{

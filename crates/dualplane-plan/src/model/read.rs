@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::family::{self, Context};
 use super::keys::Keys;
-use super::{Dtype, Encoder, Model, ModelFiles, encoder, quant_read, rotary};
+use super::{Dtype, Encoder, Model, ModelFiles, encoder, quant_read, rotary, tie};
 use crate::arith::floor_div;
 use crate::outcome::PlanError;
 
@@ -145,7 +145,6 @@ impl Model {
         let nested = language_model(config);
         let text = nested.or(flat.as_ref()).unwrap_or(config);
         let keys = Keys::new(text);
-        let tie_of = family::traits(&architecture).unwrap_or(&family::GUESS).tie_of;
         let (traits, estimated) = recognise(&architecture, config, text);
         let need = |names: &[&'static str]| {
             keys.u64(names)
@@ -202,24 +201,12 @@ impl Model {
         let hf_quant = files.hf_quant_config.map(|t| parse("hf_quant_config.json", t)).transpose()?;
         let quant = quant_read::read(config, text, hf_quant.as_ref(), &architecture)?;
         let index = files.safetensors_index.map(|t| parse("model.safetensors.index.json", t)).transpose()?;
-        // A wrapper says it for the language model inside; an architecture of its own reads its text's configuration.
-        let (first, second) = match tie_of {
-            family::Tie::Wrapper | family::Tie::Either => (config, text),
-            family::Tie::LanguageModel => (text, config),
-        };
-        let says = |of: &Value| of.get("tie_word_embeddings").and_then(Value::as_bool) == Some(true);
-        let either = tie_of == family::Tie::Either && (says(config) || says(text));
-        let tied = first
-            .get("tie_word_embeddings")
-            .or_else(|| second.get("tie_word_embeddings"))
-            .and_then(Value::as_bool)
-            // What its class in transformers sets.
-            .unwrap_or(traits.tied)
-            || either;
+        let tied = tie::tied(&architecture, traits, config, text);
         // Names of language models stand for what has no tower, whatever their config holds.
         let text_only = estimated.is_none() && !traits.inner && architecture.ends_with("ForCausalLM");
-        let encoder: Option<Encoder> = encoder::read(config, &architecture).filter(|_| !text_only);
-        let sound = encoder::read_sound(config).filter(|_| !text_only);
+        let outer = thinker(config);
+        let encoder: Option<Encoder> = encoder::read(outer, &architecture).filter(|_| !text_only);
+        let sound = encoder::read_sound(outer).filter(|_| !text_only);
         let (max_model_len, longest) = rotary::lengths(&keys, text)?;
         let mut model = Self {
             hidden_size: hidden,
@@ -303,8 +290,13 @@ fn language_model(config: &Value) -> Option<&Value> {
     let of = |v: &'_ Value| -> Option<&'static str> {
         NESTED.iter().find(|k| v.get(**k).is_some_and(Value::is_object)).copied()
     };
-    let outer = config.get("thinker_config").filter(|v| v.is_object()).unwrap_or(config);
+    let outer = thinker(config);
     outer.get(of(outer)?)
+}
+
+/// Of models that also speak, the part that reads and thinks; the engine serves no other.
+fn thinker(config: &Value) -> &Value {
+    config.get("thinker_config").filter(|v| v.is_object()).unwrap_or(config)
 }
 
 /// The same with the keys of DBRX's objects for attention and experts beside the others.

@@ -77,10 +77,18 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, launch: &Launch) {
     let architecture = model.architecture.as_str();
     match (model.family, architecture) {
         (Family::QwenHybrid, _)
-        | (_, "Qwen3VLForConditionalGeneration" | "Qwen3VLMoeForConditionalGeneration") => {
+        | (
+            _,
+            "Qwen3VLForConditionalGeneration"
+            | "Qwen3VLMoeForConditionalGeneration"
+            | "Qwen3OmniMoeForConditionalGeneration",
+        ) => {
             qwen3(t, e, cuts);
         }
-        (_, "Qwen2_5_VLForConditionalGeneration") => qwen2_5(t, e, cuts),
+        (
+            _,
+            "Qwen2_5_VLForConditionalGeneration" | "Qwen2_5OmniModel" | "Qwen2_5OmniForConditionalGeneration",
+        ) => qwen2_5(t, e, cuts),
         (_, "KimiK25ForConditionalGeneration" | "KimiK3ForConditionalGeneration") => kimi(t, model, e, cuts),
         (Family::Llama4, _) => llama4(t, model, e, cuts),
         (Family::Gemma4, _) => gemma4(t, model, e),

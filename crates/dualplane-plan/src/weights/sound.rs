@@ -3,7 +3,7 @@
 use super::encoder::{Blocks, key, put};
 use super::tally::Tally;
 use super::towers::{guess, questions};
-use crate::arith::mul;
+use crate::arith::{floor_div, mul};
 use crate::model::keys::number;
 use crate::model::{Encoder, Model};
 
@@ -15,6 +15,12 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
             put(t, cuts, cut, whole);
         }
         "qwen2_audio_encoder" => qwen2(t, model, e),
+        "qwen2_5_omni_audio_encoder" => {
+            qwen2(t, model, e);
+            // Where sound begins and ends.
+            put(t, false, 0, 2 * model.hidden_size);
+        }
+        "qwen3_omni_moe_audio_encoder" => qwen3(t, model, e, cuts),
         "moss_transcribe_diarize_audio" => moss(t, model, e, cuts),
         "granite_speech_encoder" | "granite_speech_plus_encoder" => granite(t, model, e, cuts),
         _ => outline(t, model, e, cuts),
@@ -39,6 +45,26 @@ fn qwen2(t: &mut Tally<'_>, model: &Model, e: &Encoder) {
     // Of two convolutions the biases, and a norm behind the blocks.
     let ends = mul([4, h]).saturating_add(mul([h.saturating_add(1), model.hidden_size]));
     put(t, false, 0, blocks.saturating_add(whole).saturating_sub(keys).saturating_add(ends));
+}
+
+/// vLLM models/qwen3_omni_moe_thinker.py `Qwen3OmniMoeAudioEncoder`: three convolutions over the spectrum as a picture, blocks, and
+/// two linears.
+fn qwen3(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
+    let h = e.hidden_size;
+    // Heads that ranks cannot share are whole on each.
+    let cuts = cuts && e.heads.is_multiple_of(t.rank.tp.max(1));
+    let (cut, mut whole) = Blocks::plain(e).elements();
+    let channels = key(&e.raw, "downsample_hidden_size", 480);
+    let halved = |n: u64| floor_div(n.saturating_add(1), 2);
+    let rows = halved(halved(halved(key(&e.raw, "num_mel_bins", 128))));
+    let convolutions = mul([channels, mul([18, channels]).saturating_add(9 + 3)]);
+    whole = whole
+        .saturating_add(convolutions)
+        .saturating_add(mul([channels, rows, h]))
+        .saturating_add(mul([key(&e.raw, "max_source_positions", 1500), h]))
+        .saturating_add(mul([h, h.saturating_add(3)]))
+        .saturating_add(mul([h.saturating_add(1), model.hidden_size]));
+    put(t, cuts, cut, whole);
 }
 
 /// vLLM models/moss_transcribe_diarize.py: Whisper's encoder, whose feed-forward is read by Whisper's own key and has its

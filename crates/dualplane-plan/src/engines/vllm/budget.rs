@@ -33,7 +33,7 @@ struct Taken {
 impl Prepared {
     /// The whole plan.
     pub(crate) fn plan(&self, model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Plan, PlanError> {
-        let changed = super::cpu::launch(launch, gpu);
+        let changed = super::cpu::launch(launch, model, gpu);
         let launch = changed.as_ref();
         let requested = (gpu.total_bytes as f64 * self.settled.utilisation).ceil() as u64;
         let taken: Vec<Taken> =

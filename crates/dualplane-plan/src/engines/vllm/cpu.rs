@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::gpu::Gpu;
 use crate::launch::Launch;
+use crate::model::{Attention, Model};
 use crate::quantity::{Plane, Quantity, Term};
 use dualplane_base::units::MIB;
 
@@ -12,14 +13,22 @@ use dualplane_base::units::MIB;
 const WORKER_RSS: (u64, u64, u64) = (850, 970, 1150);
 
 /// The launch as the platform changes it (vLLM platforms/cpu.py `check_and_update_config`).
-pub(super) fn launch<'a>(launch: &'a Launch, gpu: &Gpu) -> Cow<'a, Launch> {
+///
+/// Where the processor has AVX-512 BF16, as servers of today do, states are kept in 32 bits; only the kernels of gated delta
+/// networks take 16 where the flag asks for them. Older processors keep what the model says: their states are smaller, so that
+/// more tokens fit than planned.
+pub(super) fn launch<'a>(launch: &'a Launch, model: &Model, gpu: &Gpu) -> Cow<'a, Launch> {
     if !gpu.is_cpu() {
         return Cow::Borrowed(launch);
     }
     let kv_cache_memory_bytes = launch.cpu_kv_cache_bytes.or(launch.kv_cache_memory_bytes);
+    let asked = launch.mamba_ssm_cache_dtype.as_deref().filter(|d| matches!(*d, "float16" | "bfloat16"));
+    let narrow = model.layers.iter().any(|l| matches!(l.attention, Attention::GatedDelta(_)));
+    let states = asked.filter(|_| narrow).unwrap_or("float32");
     Cow::Owned(Launch {
         async_scheduling: Some(false),
         enforce_eager: true,
+        mamba_ssm_cache_dtype: Some(states.to_owned()),
         kv_cache_memory_bytes,
         ..launch.clone()
     })

@@ -35,7 +35,7 @@ impl Prepared {
     /// # Errors
     /// As [`crate::plan`].
     pub fn new(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Self, PlanError> {
-        let changed = super::cpu::launch(launch, gpu);
+        let changed = super::cpu::launch(launch, model, gpu);
         let launch = &changed;
         let served = weights::as_served(model, launch)?;
         let model = served.as_ref();

@@ -134,15 +134,17 @@ pub(crate) enum Shared {
     Gated,
 }
 
-/// Which configuration is asked first whether head and embedding are one.
+/// Which configuration says whether head and embedding are one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tie {
-    /// The outer one.
+    /// The outer one alone.
     Wrapper,
-    /// The language model's.
+    /// The language model's alone.
     LanguageModel,
-    /// None: one that says so is enough.
+    /// One that says so is enough.
     Either,
+    /// The first that says anything, from outside.
+    First,
 }
 
 /// Whose model code the engine runs.
@@ -233,7 +235,7 @@ pub(crate) const GUESS: Traits = Traits {
     windows: Windows::EachLayer,
     shared: Shared::Count,
     inner: false,
-    tie_of: Tie::Wrapper,
+    tie_of: Tie::First,
     backend: ModelCode::Own,
     output_gate: OutputGate::Never,
     checkpoints: true,
