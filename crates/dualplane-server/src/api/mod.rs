@@ -21,7 +21,7 @@ use utoipa::OpenApi;
 use crate::app::{App, now};
 use crate::auth::{Caller, Refusal, sha256};
 use crate::problem::Problem;
-use crate::store::{Scope, Sql, arrivals};
+use crate::store::{Scope, arrivals};
 
 /// Whose connection it is.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +57,6 @@ pub fn document() -> String {
 }
 
 /// All routes.
-#[must_use]
 pub fn router(app: Arc<App>) -> Router {
     let asked = Router::new()
         .route("/v1/incidents", get(incidents::list))
@@ -91,7 +90,7 @@ async fn not_allowed() -> Problem {
 }
 
 async fn ready(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
-    app.store.ask(Sql::new(app.store.dialect(), "SELECT version FROM (SELECT 1 AS version) AS one")).await?;
+    // An empty database answers, too.
     let _ = arrivals(&*app.store, None, 1).await?;
     Ok("ready\n")
 }

@@ -148,6 +148,8 @@ fn the_document_names_every_route_and_every_route_answers() {
     let document: Value = serde_json::from_str(&api::document()).unwrap();
     let printed = program().arg("openapi").output().unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&printed.stdout).unwrap(), document);
+    let kept = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/server.openapi.json");
+    expectorate::assert_contents(kept, &(api::document() + "\n"));
     let home = tempfile::tempdir().unwrap();
     let s = Server::start(home.path(), &[]);
     assert_eq!(s.get("/v1/openapi.json").json(), document);

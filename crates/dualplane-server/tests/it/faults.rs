@@ -108,6 +108,7 @@ fn killed_while_it_takes_uploads_it_loses_nothing_with_postgres_which_is_killed_
         let sending = scope.spawn(|| storm(&server, &stop, 9, 4));
         let end = Stop(&stop);
         std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(server.get("/readyz").status, 200);
         database.kill();
         let away = server.get("/readyz");
         assert_eq!((away.status, away.header("retry-after")), (503, "5"), "{}", away.text());
