@@ -164,9 +164,9 @@ fn suite(cases: u32, mut open: impl FnMut() -> BoxFuture<'static, Box<dyn Store>
             runtime.block_on(forgets(&*store, batch))
         })
         .unwrap();
+    let store = (open.borrow_mut())();
     runtime.block_on(async {
-        let store = (open.borrow_mut())().await;
-        one_by_one(&*store).await;
+        one_by_one(&*store.await).await;
     });
 }
 

@@ -57,8 +57,8 @@ impl Server {
         let mut seen = String::new();
         let url = loop {
             let Some(Ok(line)) = lines.next() else { panic!("it ended: {seen}") };
-            if let Some(at) = line.find("http") {
-                break line[at..].trim_end_matches('/').to_owned();
+            if let Some(url) = line.split(' ').find(|w| w.starts_with("http")) {
+                break url.trim_end_matches('/').to_owned();
             }
             seen.push_str(&line);
         };
