@@ -20,6 +20,7 @@ use utoipa::OpenApi;
 
 use crate::app::{App, now};
 use crate::auth::{Caller, Refusal, sha256};
+use crate::pages;
 use crate::problem::Problem;
 use crate::store::{Scope, arrivals};
 
@@ -68,6 +69,7 @@ pub fn router(app: Arc<App>) -> Router {
         )
         .route("/v1/fleet", get(fleet::fleet))
         .route("/v1/events", get(events::events))
+        .merge(pages::routes())
         .fallback(missing)
         .method_not_allowed_fallback(not_allowed)
         .layer(from_fn_with_state(Arc::clone(&app), admit));
@@ -75,7 +77,10 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/v1/openapi.json", get(openapi));
-    open.merge(asked).layer(from_fn_with_state(Arc::clone(&app), harden)).with_state(app)
+    open.merge(pages::assets())
+        .merge(asked)
+        .layer(from_fn_with_state(Arc::clone(&app), harden))
+        .with_state(app)
 }
 
 async fn missing() -> Problem {

@@ -371,14 +371,15 @@ async fn judged(
         let name = if n == 0 { id.to_owned() } else { format!("{id}.{}", n + 1) };
         let death = death(&name, &j.report, &j.place, format!("{sum}.{n}"))?;
         here(caller, &death.incident)?;
-        deaths.push(death);
+        deaths.push((death, &j.scene));
     }
     let mut ids = Vec::new();
-    for d in deaths {
+    for (d, scene) in deaths {
         let name = d.incident.id.clone();
         if app.ingest.keep(d).await? == Put::Taken {
             return Err(taken());
         }
+        app.bundles.keep_scene(&name, &serde_json::to_vec(scene).unwrap_or_default());
         ids.push(name);
     }
     Ok(ids)

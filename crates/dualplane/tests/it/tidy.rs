@@ -47,6 +47,8 @@ const PURE_MAY_USE: &[&str] = &[
     "serde_json",
     "strsim",
     "thiserror",
+    // Derives a description of types, behind a feature.
+    "utoipa",
 ];
 
 pub(crate) fn rust_files(dir: &Path, out: &mut Vec<PathBuf>) {
