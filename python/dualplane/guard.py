@@ -8,6 +8,7 @@ learnt from the batches before it, so the answer is about the end of the next ba
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import functools
 import inspect
 import os
@@ -25,6 +26,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Between two looks while somebody waits for room.
 _BEAT = 0.02
+
+# Between two requests to the allocator to give back what it keeps, which takes milliseconds.
+_TRIM_APART = 0.25
+
+
+def _trimmer() -> Callable[[int], Any] | None:
+    """glibc's malloc keeps what is freed, in each thread's arena: without this a process that freed all could be refused for
+    ever. None where the C library keeps nothing, or is another one."""
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return None
+
+
+_trim = _trimmer()
 
 
 class MemoryPressure(RuntimeError):
@@ -109,7 +125,7 @@ class MemoryGuard:
 
     threshold_percent: of the host RAM limit; vram_threshold_percent: of a card's memory, None does not ask; pressure_percent: of
     the last ten seconds that all tasks may wait for memory. vram: None asks the driver where there is one, True insists, False
-    does not. gpus: UUIDs or indices, all cards that the driver shows where it is empty. reusable_vram: a callable that says how
+    does not. trim: a refusal lets glibc's malloc give back what it keeps, at most four times a second. gpus: UUIDs or indices, all cards that the driver shows where it is empty. reusable_vram: a callable that says how
     many bytes the server's own allocator would use again; torch is asked by itself.
     """
 
@@ -122,6 +138,7 @@ class MemoryGuard:
         vram: bool | None = None,
         gpus: Sequence[str | int] = (),
         reusable_vram: Callable[[], int] | None = None,
+        trim: bool = True,
         _gpu_table: str | None = None,
         _proc: str = "/proc",
         _cgroup: str = "/sys/fs/cgroup",
@@ -135,6 +152,8 @@ class MemoryGuard:
         self._stall = check_percent("pressure_percent", float(pressure_percent))
         self._reusable = reusable_vram or _torch_reusable
         self._made_of = (vram, [str(g) for g in gpus], _gpu_table, _proc, _cgroup)
+        self._trim = _trim if trim else None
+        self._trimmed = 0.0
         self._turn = threading.Lock()
         self._renew()
         _guards.add(self)
@@ -152,19 +171,34 @@ class MemoryGuard:
     def should_process_next_batch(self, threshold_percent: float | None = None, items: int = 1) -> bool:
         """Whether the next batch has room on both planes now. Does not wait."""
         if threshold_percent is None and not self._asks_vram:
-            return self._meter.has_room(items, self._threshold, None, self._stall, 0)
-        return self._meter.has_room(items, *self._limits(threshold_percent))
+            room = self._meter.has_room(items, self._threshold, None, self._stall, 0)
+        else:
+            room = self._meter.has_room(items, *self._limits(threshold_percent))
+        if not room:
+            self._give_back()
+        return room
+
+    def _give_back(self) -> None:
+        """Free memory that malloc keeps goes back to the kernel; the next question sees it."""
+        if self._trim is not None and (now := time.monotonic()) - self._trimmed >= _TRIM_APART:
+            self._trimmed = now
+            self._trim(0)
 
     def decide(self, items: int = 1, threshold_percent: float | None = None) -> Decision:
         """The same with the plane and the reason."""
         refused = self._meter.refusal(items, *self._limits(threshold_percent))
+        if refused is not None and refused[0] == "host":
+            self._give_back()
         return Decision(True) if refused is None else Decision(False, *refused)
 
     def batch_size(self, wanted: int, threshold_percent: float | None = None) -> int:
         """The most items, at most `wanted`, that have room. It begins with 1 and doubles while it learns; 0: no room at all."""
         if wanted < 0:
             raise ValueError(f"wanted is a number of items, not {wanted}")
-        return self._meter.advise(wanted, *self._limits(threshold_percent))
+        size = self._meter.advise(wanted, *self._limits(threshold_percent))
+        if size == 0 and wanted:
+            self._give_back()
+        return size
 
     def need(self, items: int = 1) -> tuple[int | None, int | None]:
         """Bytes of host RAM and of VRAM that a batch of `items` needs, as learnt; None before the first batch."""
