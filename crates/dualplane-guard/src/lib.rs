@@ -6,7 +6,8 @@
 //! - [`ask`] is what a request asks for, read from its body;
 //! - [`state`] is what all connections share, [`forward`] the way of one request, [`answer`] what is followed of its answer;
 //! - [`watch`] reads the servers: their metrics, their cgroup, whether they live;
-//! - [`serve`] accepts connections and ends without dropping one, [`admin`] tells of it all.
+//! - [`serve`] accepts connections and ends without dropping one, [`workers`] are the threads that serve them, [`admin`] tells
+//!   of it all.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod access;
@@ -24,3 +25,4 @@ pub mod state;
 pub mod tenant;
 pub mod tls;
 pub mod watch;
+pub mod workers;

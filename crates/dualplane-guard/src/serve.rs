@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
@@ -23,6 +24,7 @@ use crate::config::{Checked, ConfigError, Tls};
 use crate::forward;
 use crate::page::Labels;
 use crate::state::State;
+use crate::workers::Workers;
 use crate::{admin, tls, watch};
 
 /// Bytes of a head: OpenAI clients send some 1 KiB, gateways add tokens of several KiB.
@@ -38,6 +40,8 @@ const BACKLOG: usize = 4096;
 const AT_HAND: Duration = Duration::from_millis(5);
 /// For the first bytes of a connection when the guard is about to end.
 const QUIET: Duration = Duration::from_millis(500);
+/// For what still runs behind the end.
+const LEFT: Duration = Duration::from_millis(200);
 /// Between two looks at the files of TLS.
 const TLS_TICK: Duration = Duration::from_secs(5);
 
@@ -86,11 +90,12 @@ type TlsConfig = Arc<RwLock<Option<Arc<rustls::ServerConfig>>>>;
 /// A port cannot be had, a file cannot be opened, or no thread can be started.
 pub fn run(checked: Checked, options: Options) -> Result<(), ServeError> {
     let access = access_log(&checked.config.access_log)?;
-    // One worker a core: more wait for each other's locks.
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let answer = runtime.block_on(serve(checked, access, options));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut workers = Workers::start(LEFT)?;
+    let answer = runtime.block_on(serve(checked, access, options, &mut workers));
     // Connections that are left after the drain are cut.
-    runtime.shutdown_timeout(Duration::from_millis(200));
+    workers.end();
+    runtime.shutdown_timeout(LEFT);
     answer
 }
 
@@ -110,7 +115,12 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
     TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })
 }
 
-async fn serve(checked: Checked, access: AccessLog, options: Options) -> Result<(), ServeError> {
+async fn serve(
+    checked: Checked,
+    access: AccessLog,
+    options: Options,
+    workers: &mut Workers,
+) -> Result<(), ServeError> {
     let tls_files = checked.config.tls.clone();
     let listener = bind(checked.listen).await?;
     let admin = match checked.admin {
@@ -139,15 +149,18 @@ async fn serve(checked: Checked, access: AccessLog, options: Options) -> Result<
     }
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(state.config().config.limits.connections));
-    let begin = |stream: TcpStream, peer: SocketAddr| {
+    let mut begin = |stream: TcpStream, peer: SocketAddr| {
         // Without a place the connection is closed at once: whoever waits learns of it.
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { return };
         let tls = tls_config.read().unwrap_or_else(PoisonError::into_inner).clone();
         let (state, watcher) = (Arc::clone(&state), graceful.watcher());
-        tokio::spawn(async move {
-            connection(state, stream, peer, tls, watcher).await;
-            drop(place);
-        });
+        let serve = move |stream, peer| {
+            Box::pin(async move {
+                connection(state, stream, peer, tls, watcher).await;
+                drop(place);
+            }) as Pin<Box<dyn Future<Output = ()> + Send>>
+        };
+        workers.give(stream, peer, Box::new(serve));
     };
     loop {
         tokio::select! {

@@ -17,6 +17,7 @@ use crate::access::AccessLog;
 use crate::answer::Sent;
 use crate::ask::Api;
 use crate::config::{Checked, Target};
+use crate::workers;
 
 /// Connections to a server that wait for the next request. uvicorn closes an idle one after 5 s: we do before.
 const IDLE: Duration = Duration::from_secs(4);
@@ -93,15 +94,23 @@ pub struct Seen {
     pub death: Option<&'static str>,
 }
 
+/// Connections to the servers.
+struct Clients {
+    /// For answers that come at once.
+    whole: Client<HttpConnector, Sent>,
+    /// For those in parts.
+    streams: Client<HttpConnector, Sent>,
+}
+
 /// Shared by all connections.
 pub struct State {
     config: RwLock<Arc<Checked>>,
     gate: Mutex<Gate>,
     start: Instant,
-    /// To the servers, for answers that come at once …
-    whole: Client<HttpConnector, Sent>,
-    /// … and for streams.
-    streams: Client<HttpConnector, Sent>,
+    /// To the servers: of the thread that accepts …
+    own: Clients,
+    /// … and of each worker, because a connection is used by the thread that opened it.
+    of_workers: Vec<Clients>,
     buffered: AtomicU64,
     /// Requests that are under way, passing ones included.
     pub under_way: AtomicU64,
@@ -125,7 +134,7 @@ impl State {
                 .http1_read_buf_exact_size(part)
                 .build(connector.clone())
         };
-        let (whole, streams) = (client(ANSWER_PART), client(STREAM_PART));
+        let clients = || Clients { whole: client(ANSWER_PART), streams: client(STREAM_PART) };
         let servers = checked.targets.iter().map(|t| checked.server(t)).collect();
         let gate = Gate {
             admission: Admission::new(checked.policy.clone(), servers),
@@ -140,8 +149,8 @@ impl State {
             config: RwLock::new(Arc::new(checked)),
             gate: Mutex::new(gate),
             start: Instant::now(),
-            whole,
-            streams,
+            own: clients(),
+            of_workers: (0..workers::count()).map(|_| clients()).collect(),
             buffered: AtomicU64::new(0),
             under_way: AtomicU64::new(0),
             number: AtomicU64::new(0),
@@ -152,8 +161,9 @@ impl State {
 
     /// Sends a request to a server; `streams`: its answer is asked for in parts.
     pub fn send(&self, request: http::Request<Sent>, streams: bool) -> ResponseFuture {
-        let client = if streams { &self.streams } else { &self.whole };
-        client.request(request)
+        let worker = workers::number().checked_sub(1).and_then(|n| self.of_workers.get(n));
+        let clients = worker.unwrap_or(&self.own);
+        if streams { clients.streams.request(request) } else { clients.whole.request(request) }
     }
 
     /// The configuration of now.

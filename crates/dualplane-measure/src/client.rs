@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use dualplane_runs::{Outcome, State};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
-use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -23,6 +23,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 const MAX_LINE: usize = 1 << 20;
 /// Connections that wait for their next use.
 const MAX_IDLE: usize = 4_096;
+/// Bytes that are read at once: some tokens. With the 8 KiB that the library takes, thousands of streams fill the memory of the
+/// machine that drives.
+const READ: usize = 2_048;
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -311,7 +314,9 @@ impl Target {
 async fn speak<S: AsyncRead + AsyncWrite + Unpin + 'static>(
     stream: S,
 ) -> Result<SendRequest<Full<Bytes>>, &'static str> {
-    let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|_| "cannot connect")?;
+    let mut http = Builder::new();
+    http.read_buf_exact_size(Some(READ));
+    let (sender, connection) = http.handshake(TokioIo::new(stream)).await.map_err(|_| "cannot connect")?;
     tokio::task::spawn_local(async move {
         let _ = connection.await;
     });

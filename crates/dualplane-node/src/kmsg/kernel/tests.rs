@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use super::*;
 
@@ -21,10 +21,10 @@ fn xid(n: u64) -> String {
     format!("4,{n},{},-;NVRM: Xid (PCI:0000:{gpu:02x}:00): {code}, pid={n}, name=python3, text {n}\n", n * 10)
 }
 
-/// A pipe into which a thread writes the records `from..to`, as a ring gives them out after it was opened.
-fn ring(from: u64, to: u64, line: fn(u64) -> String) -> Source {
+/// A reader of a pipe into which a thread writes the records `from..to`, as a ring gives them out after it was opened.
+fn ring(from: u64, to: u64, line: fn(u64) -> String, state: State) -> (Kernel, JoinHandle<()>) {
     let (read, write) = std::io::pipe().unwrap();
-    thread::spawn(move || {
+    let writer = thread::spawn(move || {
         let mut w = std::io::BufWriter::new(write);
         for n in from..to {
             // The reader may go away in the middle: that is the restart.
@@ -34,19 +34,25 @@ fn ring(from: u64, to: u64, line: fn(u64) -> String) -> Source {
         }
         let _ = w.flush();
     });
-    Source::stream(OwnedFd::from(read)).unwrap()
+    (Kernel::new(Source::stream(OwnedFd::from(read)).unwrap(), state), writer)
 }
 
-/// Turns until `enough` records came or nothing more comes.
-fn run(kernel: &mut Kernel, enough: usize, mut each: impl FnMut(Vec<KernelMessage>)) -> usize {
+/// Turns until `enough` records came or nothing more comes: a writer that waits for a processor has not ended.
+fn run(
+    kernel: &mut Kernel,
+    writer: &JoinHandle<()>,
+    enough: usize,
+    mut each: impl FnMut(Vec<KernelMessage>),
+) -> usize {
     let mut records = 0;
     let mut last = Moment::now();
     while records < enough && Moment::now().since(last) < QUIET * 3 / 2 {
         let mut out = Vec::new();
         let n = kernel.turn(Duration::from_millis(20), &mut out).unwrap();
-        if n > 0 {
+        if n > 0 || !writer.is_finished() {
             last = Moment::now();
-        } else {
+        }
+        if n == 0 {
             // A closed pipe is always ready.
             thread::park_timeout(Duration::from_millis(10));
         }
@@ -64,10 +70,10 @@ fn a_hundred_thousand_xids_over_restarts_none_missed_none_doubled() {
     let mut kept: HashSet<u64> = HashSet::new();
     // The first run saves now and then and is killed behind the last time; the second ends well; the third takes the rest.
     for (enough, save_at) in [(43_217, 40_000), (20_000, usize::MAX), (usize::MAX, usize::MAX)] {
-        let mut kernel = Kernel::new(ring(0, LINES, xid), State::load(&path, BOOT));
+        let (mut kernel, writer) = ring(0, LINES, xid, State::load(&path, BOOT));
         let mut seen = 0;
         let mut fresh = Vec::new();
-        run(&mut kernel, enough, |said| {
+        run(&mut kernel, &writer, enough, |said| {
             for s in said {
                 let KernelMessage::Xid { number, .. } = s else { panic!("{s:?}") };
                 fresh.push(number);
@@ -78,8 +84,8 @@ fn a_hundred_thousand_xids_over_restarts_none_missed_none_doubled() {
             kernel.save(&path).unwrap();
         } else {
             // Killed: the state on the disk is older than what was said.
-            let mut older = Kernel::new(ring(0, save_at as u64, xid), State::load(&path, BOOT));
-            run(&mut older, save_at, drop);
+            let (mut older, writer) = ring(0, save_at as u64, xid, State::load(&path, BOOT));
+            run(&mut older, &writer, save_at, drop);
             older.save(&path).unwrap();
         }
         assert!(seen >= enough.min(1));
@@ -102,9 +108,9 @@ fn a_hundred_thousand_xids_over_restarts_none_missed_none_doubled() {
 #[test]
 fn what_the_ring_overwrote_is_counted() {
     let state = State { boot: BOOT.into(), next: Some(100), ..State::default() };
-    let mut kernel = Kernel::new(ring(350, 400, xid), state);
+    let (mut kernel, writer) = ring(350, 400, xid, state);
     let mut lost = 0;
-    run(&mut kernel, 50, |said| {
+    run(&mut kernel, &writer, 50, |said| {
         lost += said.iter().map(|s| if let KernelMessage::Lost(n) = s { *n } else { 0 }).sum::<u64>();
     });
     assert_eq!((lost, kernel.state().lost, kernel.state().next), (250, 250, Some(400)));
@@ -121,8 +127,8 @@ fn oom_with_xids(n: u64) -> String {
 #[test]
 fn an_oom_record_that_a_restart_cuts_is_said_once_and_whole() {
     for cut in [1, 3, 7, 9, 12] {
-        let mut first =
-            Kernel::new(ring(0, cut, oom_with_xids), State { boot: BOOT.into(), ..State::default() });
+        let fresh = State { boot: BOOT.into(), ..State::default() };
+        let (mut first, writer) = ring(0, cut, oom_with_xids, fresh);
         let (mut ooms, mut xids) = (Vec::new(), 0);
         let mut take = |said: Vec<KernelMessage>| {
             for s in said {
@@ -133,9 +139,9 @@ fn an_oom_record_that_a_restart_cuts_is_said_once_and_whole() {
                 }
             }
         };
-        run(&mut first, cut as usize, &mut take);
-        let mut second = Kernel::new(ring(0, 16, oom_with_xids), first.state());
-        run(&mut second, usize::MAX, &mut take);
+        run(&mut first, &writer, cut as usize, &mut take);
+        let (mut second, writer) = ring(0, 16, oom_with_xids, first.state());
+        run(&mut second, &writer, usize::MAX, &mut take);
         assert_eq!((ooms.len(), xids), (2, 8), "cut at {cut}");
         for o in &ooms {
             assert_eq!((o.invoker.as_deref(), o.victims.len()), (Some("vllm"), 1), "cut at {cut}");
@@ -146,7 +152,7 @@ fn an_oom_record_that_a_restart_cuts_is_said_once_and_whole() {
 #[test]
 fn long_and_odd_lines_do_no_harm() {
     let (read, mut write) = std::io::pipe().unwrap();
-    thread::spawn(move || {
+    let writer = thread::spawn(move || {
         write.write_all(b"no record\n\n4,1,1,-;\xff\xfe\n").unwrap();
         write.write_all(&vec![b'x'; 200_000]).unwrap();
         write.write_all(b"\n").unwrap();
@@ -154,7 +160,7 @@ fn long_and_odd_lines_do_no_harm() {
     });
     let mut kernel = Kernel::new(Source::stream(OwnedFd::from(read)).unwrap(), State::default());
     let mut xids = 0;
-    run(&mut kernel, 2, |said| {
+    run(&mut kernel, &writer, 2, |said| {
         xids += said.iter().filter(|s| matches!(s, KernelMessage::Xid { .. })).count()
     });
     assert_eq!((xids, kernel.follower.odd, kernel.state().next), (1, 1, Some(3)));
