@@ -180,9 +180,7 @@ async fn asked(url: &str, n: usize) {
         "/v1/incidents?gpu=GPU-77",
         "/v1/incidents?since=2026-11-01T00:00:00Z",
         "/v1/fleet",
-        "/",
-        "/fleet",
-        "/incidents/fill-500",
+        "/v1/incidents/fill-500",
     ] {
         let mut stream = TcpStream::connect(&address).await.unwrap();
         let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");

@@ -48,7 +48,6 @@ pub async fn fill(app: &Arc<App>) -> Result<usize, ServeError> {
                 let id = if (m, k) == (0, 0) { id.clone() } else { format!("{id}.{m}.{k}") };
                 let death = death(&id, judged, Time::from_ms(last - k * LOOP_MS)).map_err(said)?;
                 app.ingest.keep(death).await.map_err(|e| said(e.to_string()))?;
-                app.bundles.keep_scene(&id, &serde_json::to_vec(&judged.scene).unwrap_or_default());
                 deaths += 1;
             }
         }

@@ -2,7 +2,6 @@
 //!
 //! - [`store`] keeps them, in SQLite or Postgres; [`ingest`] is the way in: what is acknowledged is on the disk;
 //! - [`api`] is version 1 of the API, [`auth`] says who may what, [`problem`] is how errors are answered;
-//! - [`pages`] has the routes of what people look at;
 //! - [`serve`] listens and ends in order, [`config`] refuses to serve the network without TLS and tokens;
 //! - [`demo`] fills a server with recorded incidents.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
@@ -14,7 +13,6 @@ pub mod auth;
 pub mod config;
 pub mod demo;
 pub mod ingest;
-pub mod pages;
 pub mod problem;
 pub mod serve;
 pub mod store;

@@ -20,7 +20,6 @@ use utoipa::OpenApi;
 
 use crate::app::{App, now};
 use crate::auth::{Caller, Refusal, sha256};
-use crate::pages;
 use crate::problem::Problem;
 use crate::store::{Scope, arrivals};
 
@@ -43,6 +42,7 @@ pub struct From(pub IpAddr);
         upload::incident,
         upload::bundle,
         upload::bundle_state,
+        upload::agent,
         incidents::bundle,
         fleet::fleet,
         events::events,
@@ -67,9 +67,9 @@ pub fn router(app: Arc<App>) -> Router {
             "/v1/incidents/{id}/bundle",
             put(upload::bundle).head(upload::bundle_state).get(incidents::bundle),
         )
+        .route("/v1/agent/{file}", put(upload::agent))
         .route("/v1/fleet", get(fleet::fleet))
         .route("/v1/events", get(events::events))
-        .merge(pages::routes())
         .fallback(missing)
         .method_not_allowed_fallback(not_allowed)
         .layer(from_fn_with_state(Arc::clone(&app), admit));
@@ -77,10 +77,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/v1/openapi.json", get(openapi));
-    open.merge(pages::assets())
-        .merge(asked)
-        .layer(from_fn_with_state(Arc::clone(&app), harden))
-        .with_state(app)
+    open.merge(asked).layer(from_fn_with_state(Arc::clone(&app), harden)).with_state(app)
 }
 
 async fn missing() -> Problem {

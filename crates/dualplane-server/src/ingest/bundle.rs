@@ -126,27 +126,9 @@ impl Bundles {
         File::open(&self.whole)?.sync_all()
     }
 
-    /// What a page shows of a bundle, where this version kept it.
-    #[must_use]
-    pub fn scene(&self, id: &str) -> Option<Vec<u8>> {
-        fs::read(self.scene_path(id)).ok()
-    }
-
-    /// Keeps that. It is made anew from the bundle where this fails.
-    pub fn keep_scene(&self, id: &str, scene: &[u8]) {
-        let path = self.scene_path(id);
-        let fresh = path.with_extension("new");
-        let _ = fs::write(&fresh, scene).and_then(|()| fs::rename(&fresh, path));
-    }
-
-    fn scene_path(&self, id: &str) -> PathBuf {
-        self.whole.join(format!("{id}.scene-{}", env!("CARGO_PKG_VERSION")))
-    }
-
     /// Removes a bundle.
     pub fn remove(&self, id: &str) {
         let _ = fs::remove_file(self.path(id));
-        let _ = fs::remove_file(self.scene_path(id));
     }
 
     /// Removes pieces that nobody continues.

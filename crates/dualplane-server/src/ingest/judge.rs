@@ -7,7 +7,6 @@ use dualplane_core::evidence::Bundle;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_incidents::{Gpu, Where};
 use dualplane_input::Sieve;
-use dualplane_pages::Scene;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -28,8 +27,6 @@ pub struct Judged {
     pub report: Value,
     /// Where.
     pub place: Where,
-    /// What of the bundle its page shows.
-    pub scene: Scene,
 }
 
 impl Judge {
@@ -39,12 +36,6 @@ impl Judge {
     pub fn new() -> Result<Self, String> {
         let knowledge = Knowledge::embedded().map_err(|e| e.to_string())?;
         Ok(Self { knowledge: Arc::new(knowledge), places: Arc::new(Semaphore::new(AT_ONCE)) })
-    }
-
-    /// What an Xid means.
-    #[must_use]
-    pub fn xid(&self, code: u32) -> Option<String> {
-        self.knowledge.xid(code).map(|x| x.meaning.to_string())
     }
 
     /// What stands in it: one report for each pod that died.
@@ -78,12 +69,12 @@ pub fn judge(path: &Path, place: &Where, knowledge: &Knowledge) -> Result<Vec<Ju
             let container = report.pointer("/subject/container").and_then(Value::as_str).unwrap_or("");
             let model = r.facts.engine.model.clone();
             let found = told(&r.bundle, container, model, place);
-            out.push(Judged { report, place: found, scene: Scene::of(r, knowledge) });
+            out.push(Judged { report, place: found });
         }
     }
     if out.is_empty() {
         return Err(
-            "there is no evidence in it: send the .tar.gz that `dualplane bundle` or the agent wrote"
+            "there is no evidence in it: send the .tar.gz that `dualplane capture` or the agent wrote"
                 .to_owned(),
         );
     }

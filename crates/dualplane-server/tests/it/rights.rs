@@ -76,8 +76,6 @@ fn every_endpoint_answers_each_role_as_the_table_says() {
                 ("GET", seed.clone(), vec![], read),
                 ("GET", format!("{seed}/report"), vec![], read),
                 ("GET", format!("{seed}/bundle"), vec![], bundle),
-                ("GET", seed.replace("/v1", ""), vec![], read),
-                ("GET", seed.replace("/v1", "") + ".md", vec![], read),
                 ("PUT", format!("/v1/incidents/{new}"), upload(&new, namespace), send),
                 ("PUT", format!("{seed}/bundle"), b"x".to_vec(), empty),
                 ("HEAD", format!("/v1/incidents/{new}/bundle"), vec![], if who.uploads { 204 } else { 403 }),
@@ -130,16 +128,9 @@ fn every_endpoint_answers_each_role_as_the_table_says() {
             }
             // Without a filter a caller sees its own namespaces and nothing of others.
             if who.reads && !who.everywhere {
-                for path in [
-                    "/v1/incidents?each=true",
-                    "/v1/incidents",
-                    "/v1/fleet",
-                    "/v1/incidents?q=foreign",
-                    "/",
-                    "/fleet",
-                    "/gpus",
-                    "/capacity",
-                ] {
+                for path in
+                    ["/v1/incidents?each=true", "/v1/incidents", "/v1/fleet", "/v1/incidents?q=foreign"]
+                {
                     assert!(
                         !ask(&who.token, "GET", path, b"").text().contains("foreign"),
                         "{} {path}",
@@ -149,20 +140,8 @@ fn every_endpoint_answers_each_role_as_the_table_says() {
             }
         }
     }
-    assert_eq!(rows, 6 * 2 * 10);
-    for path in [
-        "/v1/incidents",
-        "/v1/incidents/seed-own",
-        "/v1/fleet",
-        "/v1/events",
-        "/v1/nothing",
-        "/",
-        "/incidents/seed-own",
-        "/fleet",
-        "/gpus",
-        "/gpus/x",
-        "/capacity",
-    ] {
+    assert_eq!(rows, 6 * 2 * 8);
+    for path in ["/v1/incidents", "/v1/incidents/seed-own", "/v1/fleet", "/v1/events", "/v1/nothing", "/"] {
         assert_eq!(s.get(path).status, 401, "{path}");
     }
     for path in ["/healthz", "/readyz", "/v1/openapi.json"] {
