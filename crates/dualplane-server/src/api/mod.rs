@@ -42,6 +42,7 @@ pub struct From(pub IpAddr);
         upload::incident,
         upload::bundle,
         upload::bundle_state,
+        upload::agent,
         incidents::bundle,
         fleet::fleet,
         events::events,
@@ -66,6 +67,7 @@ pub fn router(app: Arc<App>) -> Router {
             "/v1/incidents/{id}/bundle",
             put(upload::bundle).head(upload::bundle_state).get(incidents::bundle),
         )
+        .route("/v1/agent/{file}", put(upload::agent))
         .route("/v1/fleet", get(fleet::fleet))
         .route("/v1/events", get(events::events))
         .fallback(missing)

@@ -181,15 +181,21 @@ fn range(headers: &HeaderMap) -> Result<Option<(u64, u64)>, Problem> {
     read().ok_or_else(|| Problem::bad("Content-Range: write bytes FIRST-LAST/WHOLE, like bytes 0-999/5000"))
 }
 
-/// The SHA-256 of the whole, as `Repr-Digest: sha-256=:BASE64:` (RFC 9530), in hex.
-fn wanted_sum(headers: &HeaderMap) -> Result<String, Problem> {
+/// The SHA-256 of the whole, as `Repr-Digest: sha-256=:BASE64:` (RFC 9530), in hex. A bundle in one piece has its length to
+/// be held to, so it may come without.
+fn wanted_sum(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    if !headers.contains_key("repr-digest") && !headers.contains_key(header::CONTENT_RANGE) {
+        return Ok(None);
+    }
     let read = || {
         let value = headers.get("repr-digest")?.to_str().ok()?;
         let one = value.split(',').find_map(|d| d.trim().strip_prefix("sha-256=:")?.strip_suffix(':'))?;
         let sum = base64::engine::general_purpose::STANDARD.decode(one).ok()?;
         (sum.len() == 32).then(|| hex(&sum))
     };
-    read().ok_or_else(|| Problem::bad("send the SHA-256 of the whole bundle: Repr-Digest: sha-256=:BASE64:"))
+    read()
+        .map(Some)
+        .ok_or_else(|| Problem::bad("send the SHA-256 of the whole bundle: Repr-Digest: sha-256=:BASE64:"))
 }
 
 fn offset(mut response: Response, at: u64, whole: bool) -> Response {
@@ -271,12 +277,12 @@ pub async fn bundle(
     sending(&caller)?;
     id_is_good(&id)?;
     let place = place(query.as_deref())?;
-    let sum = wanted_sum(&headers)?;
+    let wanted = wanted_sum(&headers)?;
     let known = store::get(&*app.store, &id).await?;
     if let Some(i) = &known {
         here(&caller, i)?;
         if let Some(row) = store::bundle(&*app.store, &id).await? {
-            let same = row.sha256 == sum;
+            let same = wanted.as_ref().is_none_or(|s| *s == row.sha256);
             return if same {
                 Ok(offset(receipt(vec![id], Put::Known), row.size, true))
             } else {
@@ -308,10 +314,11 @@ pub async fn bundle(
     }
     if part.is_empty() {
         return Err(Problem::bad(
-            "the bundle is empty: send the .tar.gz that `dualplane bundle` or the agent wrote",
+            "the bundle is empty: send the .tar.gz that `dualplane capture` or the agent wrote",
         ));
     }
-    if part.sum().map_err(|e| full(&e))? != sum {
+    let sum = part.sum().map_err(|e| full(&e))?;
+    if wanted.is_some_and(|w| w != sum) {
         part.discard();
         let why = "the SHA-256 of what arrived is not that of Repr-Digest: send it again from the start";
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why));
@@ -382,4 +389,38 @@ async fn judged(
         ids.push(name);
     }
     Ok(ids)
+}
+
+/// What an agent's `--send-to URL/v1/agent` sends: `ID.tar.zst`, the bundle, which is judged here, and then `ID.json`, its own
+/// summary, which tells nothing beyond.
+#[utoipa::path(
+    put,
+    path = "/v1/agent/{file}",
+    params(
+        ("file" = String, Path, description = "ID.tar.zst or ID.json"),
+        ("cluster" = Option<String>, Query, description = "Cluster"),
+    ),
+    request_body(content = String, content_type = "application/zstd"),
+    responses(
+        (status = 201, description = "As for the bundle of an incident", body = Receipt),
+        (status = 200, description = "It was kept before", body = Receipt),
+    )
+)]
+pub async fn agent(
+    app: State<Arc<App>>,
+    caller: Extension<Caller>,
+    Path(file): Path<String>,
+    query: RawQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    if let Some(id) = file.strip_suffix(".tar.zst") {
+        return bundle(app, caller, Path(id.to_owned()), query, headers, body).await;
+    }
+    sending(&caller)?;
+    let id =
+        file.strip_suffix(".json").ok_or_else(|| Problem::bad("an agent sends ID.tar.zst and ID.json"))?;
+    id_is_good(id)?;
+    whole(body).await?;
+    Ok(receipt(vec![id.to_owned()], Put::Known))
 }

@@ -74,7 +74,7 @@ pub fn judge(path: &Path, place: &Where, knowledge: &Knowledge) -> Result<Vec<Ju
     }
     if out.is_empty() {
         return Err(
-            "there is no evidence in it: send the .tar.gz that `dualplane bundle` or the agent wrote"
+            "there is no evidence in it: send the .tar.gz that `dualplane capture` or the agent wrote"
                 .to_owned(),
         );
     }

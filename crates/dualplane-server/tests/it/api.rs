@@ -63,7 +63,8 @@ fn what_is_wrong_is_said_and_nothing_is_kept() {
         ("GET", "/v1/fleet?model=x", b"", 400, "narrowed by"),
         ("GET", "/v1/nothing", b"", 404, "openapi"),
         ("DELETE", "/v1/incidents/a", b"", 405, "openapi"),
-        ("PUT", "/v1/incidents/a/bundle", b"x", 400, "Repr-Digest"),
+        ("PUT", "/v1/incidents/a/bundle", b"", 400, "empty"),
+        ("PUT", "/v1/agent/a.txt", b"x", 400, "tar.zst"),
     ] {
         let answer = s.ask(method, path, &[], body);
         assert_eq!(answer.status, status, "{method} {path}: {}", answer.text());

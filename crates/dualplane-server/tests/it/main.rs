@@ -9,6 +9,7 @@
     missing_docs
 )]
 
+mod agent;
 mod api;
 mod contract;
 mod deaths;

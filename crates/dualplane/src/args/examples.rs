@@ -58,7 +58,8 @@ Examples:
 pub(super) const SERVER: &str = "\
 Examples:
   dualplane server demo    recorded incidents on this machine, to look around
-  dualplane server serve --data ./fleet";
+  dualplane server serve --data ./fleet
+  dualplane server serve --help    what it can be told";
 
 pub(super) const GUARD_CHECK: &str = "\
 Examples:

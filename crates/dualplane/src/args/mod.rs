@@ -89,7 +89,7 @@ pub(crate) enum Command {
     #[command(subcommand, after_help = examples::INCIDENTS)]
     Incidents(IncidentsCommand),
     /// Keep and show the incidents of a fleet: runs the program `dualplane-server` with these arguments
-    #[command(disable_help_flag = true, after_help = examples::SERVER)]
+    #[command(after_help = examples::SERVER)]
     Server(ServerArgs),
     /// Predict how much VRAM and host RAM a model server needs, before it starts
     #[command(after_help = examples::PLAN)]
@@ -157,7 +157,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServerArgs {
-    /// Arguments of `dualplane-server`, such as `demo`, `serve --data DIR` or `--help`
+    /// Arguments of `dualplane-server`, such as `demo` or `serve --data DIR`
     #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<std::ffi::OsString>,
 }
