@@ -15,6 +15,8 @@ use tokio::time::timeout;
 
 use crate::tls::Encrypted;
 
+/// Nobody listens there.
+pub(crate) const REFUSED: &str = "connection refused";
 /// To connect: a server that is this slow to take a connection is gone or full.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Of a line of a stream; a token's line has some hundred bytes.
@@ -217,7 +219,7 @@ impl Target {
         let stream = match timeout(CONNECT, connect).await {
             Err(_) => return Err("connect timed out"),
             Ok(Err(e)) if e.kind() == std::io::ErrorKind::ConnectionRefused => {
-                return Err("connection refused");
+                return Err(REFUSED);
             }
             Ok(Err(_)) => return Err("cannot connect"),
             Ok(Ok(s)) => s,

@@ -9,7 +9,7 @@ use dualplane_runs::{Gather, Outcome, State};
 use dualplane_shape::{Play, Request, Shape};
 use tokio::task::LocalSet;
 
-use crate::client::{Ask, Target};
+use crate::client::{Ask, REFUSED, Target};
 use crate::planes::Reading;
 use crate::prompt::{self, Calibration};
 
@@ -17,6 +17,9 @@ use crate::prompt::{self, Calibration};
 const MOST_OPEN: u64 = 16_000;
 /// How often flags are looked at, and progress is told.
 const TICK: Duration = Duration::from_millis(100);
+/// Before a caller who waits for its answer tries a server again that refused its connection: without it a server that is
+/// gone would be asked ten thousand times a second, and the failures would say nothing.
+const AFTER_REFUSAL: Duration = Duration::from_millis(250);
 
 /// What is to be done.
 #[derive(Debug, Clone)]
@@ -234,6 +237,10 @@ fn start(inner: &Rc<Inner>, work: &Work, mut request: Request, due: f64, cut: &R
     tokio::task::spawn_local(async move {
         let (outcome, _) = own.target.send(&ask, due, own.clock).await;
         own.took(&outcome, open);
+        if !open && outcome.state == State::Failed(REFUSED) {
+            tokio::time::sleep(AFTER_REFUSAL).await;
+        }
+        own.free();
     });
 }
 
@@ -247,6 +254,9 @@ impl Inner {
             self.late.borrow_mut().add((outcome.sent - outcome.due).max(0.0));
         }
         self.gather.borrow_mut().outcome(outcome);
+    }
+
+    fn free(&self) {
         self.open.set(self.open.get().saturating_sub(1));
         self.freed.notify_one();
     }

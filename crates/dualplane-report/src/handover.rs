@@ -85,7 +85,9 @@ pub(super) fn undo(report: &Report) -> Vec<String> {
     of_night.flat_map(|a| &a.commands).filter_map(|c| back(c)).collect()
 }
 
-fn back(command: &str) -> Option<String> {
+/// The command that takes back one of [`Stage::StopTheBleeding`]; none where there is no way back.
+#[must_use]
+pub fn back(command: &str) -> Option<String> {
     if let Some(node) = command.strip_prefix("kubectl cordon ") {
         return Some(format!("kubectl uncordon {node}"));
     }

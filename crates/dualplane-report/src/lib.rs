@@ -32,6 +32,7 @@ mod text;
 pub mod words;
 
 pub use dualplane_base::style::Style;
+pub use handover::back as takes_back;
 pub use html::html;
 pub use markdown::markdown;
 pub use mask::mask;

@@ -9,7 +9,7 @@ mod vllm;
 mod vllm_changes;
 mod vllm_flags;
 
-use super::engines::llama_cpp::names_gguf;
+use super::engines::llama_cpp::{name_and_quant, names_gguf};
 pub use super::launch::CommandLine;
 use super::launch::PodAsk;
 use super::outcome::PlanError;
@@ -86,6 +86,10 @@ pub fn alone(model: Option<&str>, flags: &[String]) -> Result<CommandLine, PlanE
         Some(m) if names_gguf(m) => {
             let flag = if m.ends_with(".gguf") { "-m" } else { "-hf" };
             parse(&words(&["llama-server", flag, m]), &[], None)
+        }
+        // A tag of Ollama's library that says how it is quantised: `llama3.1:8b-instruct-q4_K_M`.
+        Some(m) if flags.is_empty() && m.contains(':') && name_and_quant(m).1.is_some() => {
+            parse(&words(&["ollama", "run", m]), &[], None)
         }
         _ if flags.is_empty() => Ok(CommandLine::of(EngineKind::Vllm)),
         _ => parse(&words(&["vllm", "serve"]), &[], None),

@@ -162,8 +162,10 @@ pub(super) fn tables(model: &Model) -> Vec<RotaryTable> {
                 model.layers.iter().any(|l| matches!(l.attention, Attention::Compressed(c) if c.ratio == 0));
             let packed =
                 model.layers.iter().any(|l| matches!(l.attention, Attention::Compressed(c) if c.ratio > 0));
-            // Layers that compress rotate with `compress_rope_theta`.
-            vec![table(first, width, 4, u64::from(plain) + u64::from(packed))]
+            // Layers that compress rotate with `compress_rope_theta`, and they alone are scaled (vLLM
+            // models/deepseek_v4/common/rope.py).
+            let both = [(None, plain), (first, packed)];
+            both.into_iter().filter(|(_, there)| *there).map(|(rope, _)| table(rope, width, 4, 1)).collect()
         }
         Family::Gemma4 | Family::Gemma | Family::Gemma3n => by_reach(model, &ropes, table),
         Family::MimoV2 => {

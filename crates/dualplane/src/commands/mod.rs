@@ -297,6 +297,11 @@ impl From<dualplane_dev::DevError> for Failure {
     }
 }
 
+/// `14B`, `0.5b`: the size of a model and not its name.
+fn is_size(id: &str) -> bool {
+    id.strip_suffix(['b', 'B']).is_some_and(|n| n.parse::<f32>().is_ok_and(|n| n > 0.0 && n.is_finite()))
+}
+
 impl Failure {
     /// Exit code.
     pub(crate) fn code(&self) -> Code {
@@ -431,6 +436,9 @@ impl Failure {
                     .into()
             }
             Self::NoIncident { near, .. } => format!("give more characters of the ID: {}", near.join(", ")),
+            Self::NoModel { id, .. } if is_size(id) => {
+                format!("for a model of which only the size is known: --params {id}")
+            }
             Self::NoModel { near, .. } => {
                 let near =
                     if near.is_empty() { String::new() } else { format!("; near: {}", near.join(", ")) };

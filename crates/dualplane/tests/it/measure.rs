@@ -240,55 +240,120 @@ fn a_leak_of_vram_is_seen_beside_a_host_plane_that_holds() {
     assert!(!run.host.as_ref().unwrap().drift.as_ref().is_some_and(|d| d.grows));
 }
 
+/// Several runs are measured one after another: each has requests and series of its own.
+#[test]
+#[cfg(target_os = "linux")]
+fn each_of_several_runs_has_its_own_figures() {
+    let port = port();
+    let folder = dir(&[("shape.toml", SMALL), ("cards.json", growing_card().as_bytes())]);
+    let o = measured(&folder, &serve(port, 0, ""), port, "--runs 3 --duration 3s --warmup 0s -o json");
+    let m = dualplane_gate::document::read(&String::from_utf8(o.stdout).unwrap()).unwrap();
+    assert_eq!(m.runs.len(), 3);
+    for run in &m.runs {
+        let r = run.requests.as_ref().unwrap();
+        // Three at once, each 0.15 s long: some 60 fit, and none of another run.
+        assert!((10..=75).contains(&r.succeeded), "{r:?}");
+        assert!(!run.cut_short && (2.0..4.5).contains(&run.measured_seconds), "{}", run.measured_seconds);
+    }
+    // Series are on the clock of the whole measurement: no sample is of two runs.
+    let series: Vec<f64> =
+        m.runs.iter().flat_map(|r| r.series.as_ref().unwrap().seconds.iter().copied()).collect();
+    assert!(series.windows(2).all(|w| w[0] < w[1]), "{series:?}");
+    let began: Vec<_> = m.runs.iter().map(|r| r.started_at.clone()).collect();
+    assert!(began.windows(2).all(|w| w[0] < w[1]), "{began:?}");
+}
+
+/// `measure` for ten minutes, its server with these words before it, and what it wrote to `report.json`.
+#[cfg(target_os = "linux")]
+struct Long {
+    child: std::process::Child,
+    folder: tempfile::TempDir,
+    port: u16,
+}
+
+#[cfg(target_os = "linux")]
+#[allow(clippy::disallowed_methods)]
+impl Long {
+    fn begin(before: &str) -> Self {
+        let port = port();
+        let folder = dir(&[("shape.toml", SMALL)]);
+        let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        // The shell stays between: what it started must end as well.
+        let line = format!("{before}{}; true", serve(port, 0, "").replacen(" exec ", " ", 1));
+        let target = format!("http://127.0.0.1:{port}");
+        let child = std::process::Command::new(env!("CARGO_BIN_EXE_dualplane"))
+            .args(["measure", "--serve", &line, "--target", &target, "--shape", &at("shape.toml")])
+            .args(["--duration", "10m", "--warmup", "0s", "--log", &at("server.log")])
+            .args(["--out", &at("report.json"), "-o", "markdown"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let long = Self { child, folder, port };
+        assert!(wait(|| long.answers()), "the server never answered");
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        long
+    }
+
+    fn answers(&self) -> bool {
+        std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok()
+    }
+
+    fn interrupt(&self) {
+        std::process::Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
+    }
+
+    fn ended(&mut self) -> Option<i32> {
+        let mut ended = None;
+        wait(|| {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some()
+        });
+        ended.and_then(|s| s.code())
+    }
+
+    fn report(&self) -> dualplane_gate::document::Measure {
+        let text = std::fs::read_to_string(self.folder.path().join("report.json")).unwrap();
+        dualplane_gate::document::read(&text).unwrap()
+    }
+}
+
+/// Whether it comes true within a quarter of a minute.
+#[cfg(target_os = "linux")]
+#[allow(clippy::disallowed_methods)]
+fn wait(mut until: impl FnMut() -> bool) -> bool {
+    (0..300).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        until()
+    })
+}
+
 /// Ctrl-C keeps what was measured, ends the server and all that it started, and says so by its exit code.
 #[test]
 #[cfg(target_os = "linux")]
-#[allow(clippy::disallowed_methods)]
 fn ctrl_c_keeps_what_was_measured_and_leaves_no_server_behind() {
-    let port = port();
-    let folder = dir(&[("shape.toml", SMALL)]);
-    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    // The shell stays between: what it started must end as well.
-    let line = format!("{}; true", serve(port, 0, "").replacen(" exec ", " ", 1));
-    let target = format!("http://127.0.0.1:{port}");
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_dualplane"))
-        .args([
-            "measure",
-            "--serve",
-            &line,
-            "--target",
-            &target,
-            "--shape",
-            &at("shape.toml"),
-            "--duration",
-            "10m",
-        ])
-        .args(["--warmup", "0s", "--log", &at("server.log"), "--out", &at("report.json"), "-o", "markdown"])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let answers = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
-    let wait = |until: &mut dyn FnMut() -> bool| {
-        (0..300).any(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(50));
-            until()
-        })
-    };
-    assert!(wait(&mut || answers()), "the server never answered");
-    std::thread::sleep(std::time::Duration::from_secs(2));
-    std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    let mut ended = None;
-    assert!(
-        wait(&mut || {
-            ended = child.try_wait().unwrap();
-            ended.is_some()
-        }),
-        "it did not end"
-    );
-    assert_eq!(ended.and_then(|s| s.code()), Some(130));
-    assert!(!answers(), "the server was left behind");
-    let m = dualplane_gate::document::read(&std::fs::read_to_string(at("report.json")).unwrap()).unwrap();
+    let mut long = Long::begin("");
+    long.interrupt();
+    assert_eq!(long.ended(), Some(130));
+    assert!(!long.answers(), "the server was left behind");
+    let m = long.report();
     let run = &m.runs[0];
     assert!(run.cut_short && run.restarts.as_ref().unwrap().is_empty(), "{:?}", run.restarts);
     assert!(run.requests.as_ref().unwrap().succeeded > 0 && run.measured_seconds < 60.0);
+}
+
+/// A server that does not listen to SIGTERM is waited for; a second Ctrl-C does not wait, and keeps the report as well.
+#[test]
+#[cfg(target_os = "linux")]
+#[allow(clippy::disallowed_methods)]
+fn a_second_ctrl_c_does_not_wait_for_the_server() {
+    let mut long = Long::begin("trap '' TERM; ");
+    let began = std::time::Instant::now();
+    long.interrupt();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert!(long.child.try_wait().unwrap().is_none(), "it waited for no server");
+    long.interrupt();
+    assert_eq!(long.ended(), Some(130));
+    assert!(began.elapsed().as_secs() < 8, "{:?}", began.elapsed());
+    assert!(!long.answers(), "the server was left behind");
+    assert!(long.report().runs[0].requests.as_ref().unwrap().succeeded > 0);
 }

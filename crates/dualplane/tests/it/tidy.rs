@@ -20,6 +20,8 @@ const PURE: &[&str] = &[
     "dualplane-grams",
     "dualplane-incidents",
     "dualplane-lint",
+    "dualplane-notify",
+    "dualplane-pages",
     "dualplane-plan",
     "dualplane-rehearse",
     "dualplane-report",
@@ -36,6 +38,7 @@ const PURE_MAY_USE: &[&str] = &[
     "aho-corasick",
     "cel",
     "jiff",
+    "maud",
     "memchr",
     "regex",
     "regex-automata",
@@ -89,12 +92,13 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
         "dualplane-core"
         | "dualplane-dashboards"
         | "dualplane-plan"
+        | "dualplane-notify"
         | "dualplane-resources"
         | "dualplane-runs"
         | "dualplane-tune" => 2,
         "dualplane-input" | "dualplane-rehearse" | "dualplane-report" => 3,
-        "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" => 4,
-        "dualplane-agent" | "dualplane-guard" | "dualplane-measure" => 5,
+        "dualplane-dev" | "dualplane-lint" | "dualplane-node" | "dualplane-kube" | "dualplane-pages" => 4,
+        "dualplane-agent" | "dualplane-guard" | "dualplane-headroom" | "dualplane-measure" => 5,
         "dualplane" => 6,
         other => panic!("{other} is in no layer: give it one in ARCHITECTURE.md and here"),
     };

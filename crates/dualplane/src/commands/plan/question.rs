@@ -34,6 +34,8 @@ struct Found {
     line: Option<CommandLine>,
     workload: Option<Workload>,
     log: Option<StartLog>,
+    /// Whether a model alone is asked for, so that nothing says how it is cut.
+    bare: bool,
 }
 
 impl Question {
@@ -68,6 +70,7 @@ impl Question<Option<Placed>> {
         };
         if !evidence && named {
             found.line = Some(cli::alone(args.model(), &args.command)?);
+            found.bare = args.command.is_empty();
         } else if !args.command.is_empty() {
             // Flags alone are the most used engine's, where the workload says the rest.
             let usual = found.workload.as_ref().and_then(|_| Engines::embedded().usual());
@@ -137,7 +140,7 @@ impl Found {
     }
 
     fn ask(self, args: &LaunchArgs, model: Option<Named>) -> Result<Question<Option<Placed>>, Failure> {
-        let Self { line, workload, mut log } = self;
+        let Self { line, workload, mut log, bare } = self;
         let grouped = workload.as_ref().is_some_and(|w| w.grouped);
         let (mig, label) = workload.as_ref().map_or((None, None), |w| (w.mig.clone(), w.card.clone()));
         let version = args
@@ -198,6 +201,9 @@ impl Found {
             .then(|| {
                 let meant = name.as_deref().map(card::machine);
                 if let Some(n) = meant.as_ref().and_then(|m| m.count) {
+                    if bare {
+                        cut(&mut line, n, name.as_deref().unwrap_or_default());
+                    }
                     enough(&line, n, name.as_deref().unwrap_or_default())?;
                 }
                 let name = meant.map(|m| m.card);
@@ -253,6 +259,15 @@ fn visible(line: &CommandLine, grouped: bool) -> Result<(), Failure> {
          fewer ranks, or --nnodes or Ray where several pods serve one model"
     );
     Err(PlanError::contradiction("--tensor-parallel-size", why).into())
+}
+
+/// `2xA100` beside a model alone means a server over both.
+fn cut(line: &mut CommandLine, have: u64, name: &str) {
+    let l = &mut line.launch;
+    if have > 1 && matches!(l.engine, EngineKind::Vllm) && l.tp == 1 && l.pp == 1 && l.dp == 1 {
+        l.tp = have;
+        crate::output::note(&format!("{name}: planned with --tensor-parallel-size {have}"));
+    }
 }
 
 /// A machine with fewer GPUs than one pod takes; of more, those that the launch leaves alone are told.

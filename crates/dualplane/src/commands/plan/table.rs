@@ -47,7 +47,11 @@ fn read(path: &Path) -> Result<BTreeMap<String, f64>, Failure> {
         return Err(wrong("it is too large to be a list of prices".into()));
     }
     let text = fs::read_to_string(path).map_err(failed)?;
-    let listed: BTreeMap<String, toml::Value> = toml::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+    let listed: BTreeMap<String, toml::Value> = toml::from_str(&text).map_err(|e| {
+        let at =
+            e.span().and_then(|s| text.get(..s.start)).map_or(1, |before| before.matches('\n').count() + 1);
+        wrong(format!("line {at}: {}; write a card a line, such as `H100-80GB = 2.49`", e.message()))
+    })?;
     let cards = card::embedded().map_err(KnowledgeError::from)?;
     let mut out = BTreeMap::new();
     for (name, price) in listed {

@@ -198,11 +198,9 @@ const fn least_capability(method: QuantMethod) -> u32 {
         | QuantMethod::ModeloptFp4
         | QuantMethod::Awq
         | QuantMethod::CompressedTensors
-        | QuantMethod::DeepseekV4Fp8 => 75,
-        QuantMethod::Modelopt
         | QuantMethod::ModeloptMixed
-        | QuantMethod::GptOssMxfp4
-        | QuantMethod::Mxfp4 => 80,
+        | QuantMethod::DeepseekV4Fp8 => 75,
+        QuantMethod::Modelopt | QuantMethod::GptOssMxfp4 | QuantMethod::Mxfp4 => 80,
     }
 }
 
