@@ -33,6 +33,8 @@ pub const SCHEMAS: &[Schema] = &[
     row("revisions", [1, 1], "the last two revisions of a workload", &["triage"]),
     row("incident", [1, 1], "the summary of an incident of the agent", &["incidents", "triage"]),
     row("incidents", [1, 1], "a list of incidents", &[]),
+    row("fleet-incident", [1, 1], "an incident as the server keeps it", &[]),
+    row("fleet-incidents", [1, 1], "a list of incidents of the server", &[]),
     row("verdict", [1, 2], "a report of triage", &["apply"]),
     row("verdicts", [1, 2], "reports of triage", &["apply"]),
     row("change", [1, 1], "the record of a change", &["rollback"]),

@@ -15,6 +15,7 @@ const WORST: usize = 100;
 
 /// How many deaths have a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Share {
     /// The value.
     pub value: String,
@@ -26,12 +27,14 @@ pub struct Share {
 
 /// A cause and how often it killed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Worst {
     /// Its key.
     pub cause_key: String,
     /// Deaths.
     pub occurrences: u64,
     /// First one that is known.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub first_at: Time,
     /// The latest.
     pub latest: Incident,
@@ -39,13 +42,14 @@ pub struct Worst {
 
 /// What happened to a card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GpuHealth {
     /// UUID.
     pub uuid: String,
     /// Name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Driver at the last death.
+    /// Driver at the last death, where that told it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
     /// Node at the last death.
@@ -60,11 +64,13 @@ pub struct GpuHealth {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecc_uncorrected: Option<u64>,
     /// The last death.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub last_at: Time,
 }
 
 /// The statistics of a span of time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Fleet {
     /// Deaths.
     pub incidents: u64,
@@ -217,11 +223,12 @@ impl GpuHealth {
             *self.xids.entry(code).or_default() += n;
         }
         self.ecc_uncorrected = self.ecc_uncorrected.max(other.ecc_uncorrected);
-        if other.last_at >= self.last_at {
+        // Whatever order deaths are added in, the same comes out.
+        self.name = self.name.take().max(other.name);
+        if (other.last_at, &other.node, &other.driver) > (self.last_at, &self.node, &self.driver) {
             self.last_at = other.last_at;
             self.node = other.node;
-            self.name = other.name.or(self.name.take());
-            self.driver = other.driver.or(self.driver.take());
+            self.driver = other.driver;
         }
     }
 }

@@ -12,6 +12,7 @@ pub const SCHEMA: &str = "dualplane.fleet-incident/v1";
 /// A card of the pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Gpu {
     /// `GPU-…` or `MIG-…`; empty where only the kind of card is known.
     pub uuid: String,
@@ -29,6 +30,7 @@ pub struct Gpu {
 /// An Xid that was seen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Xid {
     /// Its number.
     pub code: u32,
@@ -39,6 +41,7 @@ pub struct Xid {
 
 /// The first error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Trigger {
     /// The line, shortened.
     pub text: String,
@@ -54,6 +57,7 @@ pub struct Trigger {
 
 /// What a launch should take, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Planned {
     /// At least.
     pub low: u64,
@@ -66,6 +70,7 @@ pub struct Planned {
 /// Host RAM: what was allowed, held and planned. What is not known is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Memory {
     /// Limit of the container.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,6 +89,7 @@ pub struct Memory {
 /// Where the time of a death is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Clock {
     /// The sender told it.
     Sender,
@@ -95,6 +101,7 @@ pub enum Clock {
 
 /// A death. Texts are cleaned of what a terminal would obey and bounded; they are not escaped for HTML.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Incident {
     /// [`SCHEMA`].
     pub schema: String,
@@ -125,12 +132,16 @@ pub struct Incident {
     /// Xids.
     pub xids: Vec<Xid>,
     /// Class.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub class: Class,
     /// Plane; follows from the class.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub plane: Plane,
     /// What the server was doing.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub phase: Phase,
     /// How sure.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub confidence: Confidence,
     /// The class in words.
     pub title: String,
@@ -150,10 +161,12 @@ pub struct Incident {
     /// The same workload that dies again of the same has the same.
     pub cause_key: String,
     /// When it died.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub died_at: Time,
     /// Where that is from.
     pub died_at_from: Clock,
     /// When it was received.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub received_at: Time,
     /// How often this cause has been received, this death included. A store fills it in when it is asked.
     pub occurrences: u64,

@@ -45,7 +45,23 @@ pub(crate) fn loop_key(id: &str, [cluster, namespace, owner, container]: [&str; 
     if owner.is_empty() && container.is_empty() {
         return format!("id/{id}");
     }
-    [cluster, namespace, owner, container].map(encode).join("/")
+    [cluster, namespace, owner, container].map(part).join("/")
+}
+
+/// Bytes of a part as it is written, beyond which its hash stands for its end: databases bound what they index.
+const PART: usize = 300;
+
+fn part(text: &str) -> String {
+    let mut out = encode(text);
+    if out.len() > PART {
+        // FNV-1a: the same everywhere and for ever. Nobody gains by two names of this length that meet.
+        let hash = out
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+        out.truncate(PART - 20);
+        out.push_str(&format!("~{hash:016x}"));
+    }
+    out
 }
 
 /// The key of a cause.

@@ -10,9 +10,9 @@ use crate::keys::{cause_key, is_id, loop_key, workload_of_pod};
 use crate::time::Time;
 use crate::whereabouts::Where;
 
-/// Characters of a name: DNS names have 253.
+/// Bytes of a name: DNS names have 253.
 const NAME: usize = 253;
-/// Characters of an image with its registry and digest, and of a model's name or path.
+/// Bytes of an image with its registry and digest, and of a model's name or path.
 const PATH: usize = 512;
 /// Characters of a sentence.
 const SENTENCE: usize = 1000;
@@ -82,11 +82,11 @@ pub fn of_report(
     let class: Class = known("class", &word("class"))?;
     let subject = |key: &str| text_at(report, &["subject", key]);
     let told = |given: &Option<String>, key: &str, max| {
-        clean(given.as_deref().or_else(|| subject(key)).unwrap_or(""), max)
+        name(given.as_deref().or_else(|| subject(key)).unwrap_or(""), max)
     };
     let pod = told(&place.pod, "pod", NAME);
-    let owner = place.owner.as_deref().map_or_else(|| workload_of_pod(&pod).to_owned(), |o| clean(o, NAME));
-    let cluster = clean(place.cluster.as_deref().unwrap_or(""), NAME);
+    let owner = place.owner.as_deref().map_or_else(|| workload_of_pod(&pod).to_owned(), |o| name(o, NAME));
+    let cluster = name(place.cluster.as_deref().unwrap_or(""), NAME);
     let namespace = told(&place.namespace, "namespace", NAME);
     let container = told(&place.container, "container", NAME);
     let planned_model = text_at(report, &["budget", "expected", "model"]);
@@ -96,10 +96,10 @@ pub fn of_report(
         schema: SCHEMA.to_owned(),
         id: id.to_owned(),
         node: told(&place.node, "node", NAME),
-        image: clean(place.image.as_deref().unwrap_or(""), PATH),
-        model: clean(place.model.as_deref().or(planned_model).unwrap_or(""), PATH),
-        engine: clean(subject("engine").unwrap_or(""), NAME),
-        engine_version: clean(subject("engine_version").unwrap_or(""), NAME),
+        image: name(place.image.as_deref().unwrap_or(""), PATH),
+        model: name(place.model.as_deref().or(planned_model).unwrap_or(""), PATH),
+        engine: name(subject("engine").unwrap_or(""), NAME),
+        engine_version: name(subject("engine_version").unwrap_or(""), NAME),
         gpus: place.gpus.iter().take(MANY).map(gpu).collect(),
         xids: xids(report, place),
         class,
@@ -155,16 +155,25 @@ fn number_at(value: &Value, path: &[&str]) -> Option<u64> {
     at(value, path)?.as_u64()
 }
 
-/// One line without control characters, of this length at most.
+/// One line without control characters, of this many characters at most.
 fn clean(text: &str, max: usize) -> String {
     let line: String = text.chars().map(|c| if matches!(c, '\n' | '\r' | '\t') { ' ' } else { c }).collect();
     shorten(&printable(&line), max.saturating_sub(1)).into_owned()
 }
 
+/// The same of a name, in bytes: databases bound what they index.
+fn name(text: &str, max: usize) -> String {
+    let mut out = clean(text, max);
+    while out.len() > max {
+        out.pop();
+    }
+    out
+}
+
 fn gpu(g: &Gpu) -> Gpu {
-    let cleaned = |t: &Option<String>| t.as_deref().map(|t| clean(t, NAME)).filter(|t| !t.is_empty());
+    let cleaned = |t: &Option<String>| t.as_deref().map(|t| name(t, NAME)).filter(|t| !t.is_empty());
     Gpu {
-        uuid: clean(&g.uuid, NAME),
+        uuid: name(&g.uuid, NAME),
         name: cleaned(&g.name),
         driver: cleaned(&g.driver),
         ecc_uncorrected: g.ecc_uncorrected,
@@ -175,9 +184,9 @@ fn trigger(report: &Value) -> Option<Trigger> {
     let t = at(report, &["trigger"])?;
     Some(Trigger {
         text: clean(text_at(t, &["text"])?, LINE),
-        file: clean(text_at(t, &["file"]).unwrap_or(""), PATH),
+        file: name(text_at(t, &["file"]).unwrap_or(""), PATH),
         line: number_at(t, &["line"]),
-        time: text_at(t, &["time"]).map(|t| clean(t, NAME)),
+        time: text_at(t, &["time"]).map(|t| name(t, NAME)),
     })
 }
 
@@ -226,7 +235,7 @@ fn xids(report: &Value, place: &Where) -> Vec<Xid> {
     let mut all: Vec<Xid> = place
         .xids
         .iter()
-        .map(|x| Xid { code: x.code, gpu: x.gpu.as_deref().map(|g| clean(g, NAME)) })
+        .map(|x| Xid { code: x.code, gpu: x.gpu.as_deref().map(|g| name(g, NAME)) })
         .chain(read)
         .collect();
     // The line itself may only say that another Xid came first.
@@ -244,6 +253,6 @@ fn xids(report: &Value, place: &Where) -> Vec<Xid> {
 fn xid(sentence: &str) -> Option<Xid> {
     let rest = sentence.strip_prefix("Xid ")?;
     let (code, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-    let gpu = rest.strip_prefix("on ").and_then(|r| r.split_once(": ")).map(|(at, _)| clean(at, NAME));
+    let gpu = rest.strip_prefix("on ").and_then(|r| r.split_once(": ")).map(|(at, _)| name(at, NAME));
     Some(Xid { code: code.trim_end_matches(':').parse().ok()?, gpu })
 }

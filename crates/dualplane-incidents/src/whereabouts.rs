@@ -7,6 +7,7 @@ use crate::incident::{Gpu, Xid};
 /// Where it happened. What is given here stands before what the report tells; what is absent is taken from the report.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Where {
     /// Cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,5 +41,6 @@ pub struct Where {
     pub xids: Vec<Xid>,
     /// When it died, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub died_at: Option<crate::Time>,
 }

@@ -55,6 +55,12 @@ Examples:
   dualplane guard --upstream http://127.0.0.1:8000 --shadow    count only, to see what it would do
   dualplane guard --config guard.toml";
 
+pub(super) const SERVER: &str = "\
+Examples:
+  dualplane server demo    recorded incidents on this machine, to look around
+  dualplane server serve --data ./fleet
+  dualplane server serve --help    what it can be told";
+
 pub(super) const GUARD_CHECK: &str = "\
 Examples:
   dualplane guard check --config guard.toml

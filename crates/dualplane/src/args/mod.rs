@@ -88,6 +88,9 @@ pub(crate) enum Command {
     /// List, show and export the incidents recorded by the agent on this machine
     #[command(subcommand, after_help = examples::INCIDENTS)]
     Incidents(IncidentsCommand),
+    /// Keep and show the incidents of a fleet: runs the program `dualplane-server` with these arguments
+    #[command(after_help = examples::SERVER)]
+    Server(ServerArgs),
     /// Predict how much VRAM and host RAM a model server needs, before it starts
     #[command(after_help = examples::PLAN)]
     Plan(PlanArgs),
@@ -150,6 +153,13 @@ pub(crate) enum Command {
     #[cfg(feature = "dev")]
     #[command(subcommand, hide = true)]
     Dev(dualplane_dev::Tool),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServerArgs {
+    /// Arguments of `dualplane-server`, such as `demo` or `serve --data DIR`
+    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) args: Vec<std::ffi::OsString>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -27,6 +27,7 @@ mod rehearse;
 mod resources;
 mod rules;
 mod runbook;
+mod server;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod top;
 mod triage;
@@ -502,6 +503,7 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Rollback(args) => live::rollback::run(&args),
         Command::Agent(args) => agent::run(&args),
         Command::Guard(args) => guard::run(&args),
+        Command::Server(args) => server::run(&args),
         Command::Incidents(command) => incidents::run(&command),
         Command::Plan(args) => plan::run(&args),
         Command::Preflight(args) => preflight::run(&args),

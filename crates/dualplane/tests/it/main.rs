@@ -59,6 +59,8 @@ mod resources;
 mod rules_alerts;
 mod schema;
 mod secret;
+#[cfg(unix)]
+mod server;
 mod tidy;
 mod top;
 mod triage;

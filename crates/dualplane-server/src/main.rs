@@ -1,0 +1,205 @@
+//! The command line of `dualplane-server`.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use dualplane_guard::config::Tls;
+use dualplane_server::app::Say;
+use dualplane_server::auth::sha256;
+use dualplane_server::config::Options;
+use dualplane_server::serve::{ServeError, run};
+use dualplane_server::{api, demo};
+use ring::rand::SecureRandom;
+
+/// Keeps the incidents of a fleet and shows them.
+///
+/// Agents, CI and people send what `dualplane triage -o json` prints, or bundles, which are judged here. Without a database it
+/// keeps everything in one folder.
+#[derive(Debug, Parser)]
+#[command(name = "dualplane-server", version, max_term_width = 100, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve until a signal ends it
+    Serve(Serve),
+    /// Serve recorded incidents on this machine, to look around
+    Demo {
+        /// Where to listen; only this machine can be given
+        #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8377")]
+        listen: SocketAddr,
+    },
+    /// Make a token and print the lines for the file of --tokens
+    Token {
+        /// Whose it is: stands in the audit log
+        name: String,
+        /// What it may do
+        #[arg(long, value_enum, default_value = "read")]
+        role: Role,
+        /// NAMESPACE, CLUSTER/NAMESPACE or CLUSTER/*; all where none is given
+        #[arg(long, value_name = "NAMESPACE")]
+        namespace: Vec<String>,
+    },
+    /// Print the OpenAPI document of the API
+    Openapi,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Role {
+    /// Send incidents and bundles
+    Upload,
+    /// Read
+    Read,
+    /// Both
+    Admin,
+}
+
+#[derive(Debug, Args)]
+struct Serve {
+    /// Where to listen; beyond this machine only with tokens and TLS
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8377")]
+    listen: SocketAddr,
+    /// Folder of the database, the bundles and the audit log
+    #[arg(long, value_name = "DIR", default_value = "dualplane-data")]
+    data: PathBuf,
+    /// Postgres instead of SQLite in the folder: postgres://USER:PASSWORD@HOST/NAME. It is reached without TLS
+    #[arg(long, value_name = "URL", env = "DUALPLANE_DATABASE_URL", hide_env_values = true)]
+    database_url: Option<String>,
+    /// Certificates, PEM; read again when they change
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Private key, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// A proxy before it speaks TLS
+    #[arg(long)]
+    behind_proxy: bool,
+    /// Tokens, TOML; read again when it changes. `dualplane-server token NAME` makes one
+    #[arg(long, value_name = "FILE")]
+    tokens: Option<PathBuf>,
+    /// Days after which a death is removed
+    #[arg(long, value_name = "DAYS", default_value = "90", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    keep_days: u32,
+    /// MiB of a bundle
+    #[arg(long, value_name = "MIB", default_value = "64", value_parser = clap::value_parser!(u64).range(1..=4096))]
+    max_bundle_mib: u64,
+    /// Requests a second of one token; twice as many at once
+    #[arg(long, value_name = "N", default_value = "5000", value_parser = clap::value_parser!(u32).range(1..))]
+    rate: u32,
+}
+
+fn say(line: &str) {
+    // Nobody is left to tell that standard error is closed.
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Serve(s) => serve(s),
+        Command::Demo { listen } => show(listen),
+        Command::Token { name, role, namespace } => token(&name, role, &namespace),
+        Command::Openapi => print(&api::document()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            say(&format!("error: {e}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(text: &str) -> Result<(), ServeError> {
+    match writeln!(io::stdout(), "{text}") {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(e.into()),
+        _ => Ok(()),
+    }
+}
+
+fn telling() -> Say {
+    Arc::new(|line: &str| say(line))
+}
+
+fn serve(s: Serve) -> Result<(), ServeError> {
+    let tls = s.tls_cert.zip(s.tls_key).map(|(certificate, key)| Tls { certificate, key });
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let options = Options {
+        listen: s.listen,
+        data: s.data,
+        database_url: s.database_url,
+        tls,
+        behind_proxy: s.behind_proxy,
+        tokens: s.tokens,
+        keep_days: s.keep_days,
+        max_bundle: s.max_bundle_mib << 20,
+        rate: s.rate,
+    };
+    let open = options.tokens.is_none();
+    run(options, telling(), async move |app, address| {
+        (app.say)(&format!("dualplane-server listens on {scheme}://{address}"));
+        if open {
+            (app.say)("there are no tokens: whoever is on this machine may read and send");
+        }
+        Ok(())
+    })
+}
+
+fn show(listen: SocketAddr) -> Result<(), ServeError> {
+    if !listen.ip().is_loopback() {
+        return Err(ServeError::Said(format!(
+            "the demo is for this machine alone, and {listen} can be reached from others: use `serve` with --tokens"
+        )));
+    }
+    let home = tempfile::Builder::new().prefix("dualplane-demo-").tempdir()?;
+    let options = Options {
+        listen,
+        data: home.path().to_owned(),
+        database_url: None,
+        tls: None,
+        behind_proxy: false,
+        tokens: None,
+        keep_days: 90,
+        max_bundle: 64 << 20,
+        rate: 5000,
+    };
+    run(options, telling(), async |app, address| {
+        let n = demo::fill(&app).await?;
+        (app.say)(&format!(
+            "{n} recorded deaths, their times moved into the last two weeks: http://{address}/"
+        ));
+        (app.say)("they are gone when this ends (Ctrl-C)");
+        Ok(())
+    })
+}
+
+fn token(name: &str, role: Role, namespaces: &[String]) -> Result<(), ServeError> {
+    let mut secret = [0_u8; 32];
+    let random = ring::rand::SystemRandom::new().fill(&mut secret);
+    random.map_err(|_| ServeError::Said("this machine has no randomness".to_owned()))?;
+    let token = format!("dps_{}", base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(secret));
+    say(&format!("the token, which stands nowhere else: {token}"));
+    let role = match role {
+        Role::Upload => "upload",
+        Role::Read => "read",
+        Role::Admin => "admin",
+    };
+    let text = |t: &str| toml::Value::String(t.to_owned()).to_string();
+    let mut lines = format!(
+        "[[token]]\nname = {}\nsha256 = \"{}\"\nrole = \"{role}\"",
+        text(name),
+        sha256(token.as_bytes())
+    );
+    if !namespaces.is_empty() {
+        let all: Vec<String> = namespaces.iter().map(|n| text(n)).collect();
+        lines.push_str(&format!("\nnamespaces = [{}]", all.join(", ")));
+    }
+    print(&lines)
+}

@@ -1,0 +1,244 @@
+//! Listens, serves, and ends without cutting what is under way.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use dualplane_guard::{config::Tls, tls};
+use dualplane_incidents::Time;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use crate::api;
+use crate::app::{App, Say, events, now};
+use crate::audit::Audit;
+use crate::auth::Auth;
+use crate::config::{ConfigError, Options};
+use crate::ingest::Ingest;
+use crate::ingest::bundle::Bundles;
+use crate::ingest::judge::Judge;
+use crate::store::postgres::Postgres;
+use crate::store::sqlite::Sqlite;
+use crate::store::{Store, StoreError};
+
+/// Connections at a time: 1,000 agents and people.
+const CONNECTIONS: usize = 4096;
+/// For the head of a request, and the handshake of TLS.
+const HEAD: Duration = Duration::from_secs(15);
+/// For what is under way when the server ends.
+const DRAIN: Duration = Duration::from_secs(10);
+/// Between two looks at certificate and tokens.
+const LOOK: Duration = Duration::from_secs(5);
+/// Between two looks for what is too old, and how much of it goes at once.
+const SWEEP: Duration = Duration::from_secs(600);
+const SWEPT: usize = 500;
+
+/// Why it does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It would be open to everybody.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The port cannot be had.
+    #[error("cannot listen on {0}: {1}")]
+    Bind(SocketAddr, io::Error),
+    /// The folder of the data cannot be used.
+    #[error("cannot use {0}: {1}")]
+    Data(PathBuf, io::Error),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Tokens, certificate, knowledge.
+    #[error("{0}")]
+    Said(String),
+    /// No runtime, no signals.
+    #[error("cannot start: {0}")]
+    Start(#[from] io::Error),
+}
+
+type TlsConfig = Arc<RwLock<Option<Arc<rustls::ServerConfig>>>>;
+
+/// Opens the parts of a server.
+///
+/// # Errors
+///
+/// Where one of them cannot be had.
+pub async fn open(options: &Options, say: Say) -> Result<Arc<App>, ServeError> {
+    options.check()?;
+    let data = |e| ServeError::Data(options.data.clone(), e);
+    std::fs::create_dir_all(&options.data).map_err(data)?;
+    let store: Arc<dyn Store> = match &options.database_url {
+        Some(url) => Arc::new(Postgres::connect(url).await?),
+        None => Arc::new(Sqlite::open(&options.data.join("incidents.db"))?),
+    };
+    let audit = Audit::open(options.data.join("audit.jsonl")).map_err(data)?;
+    let app = App {
+        ingest: Ingest::start(&store),
+        store,
+        bundles: Bundles::open(&options.data).map_err(data)?,
+        judge: Judge::new().map_err(ServeError::Said)?,
+        auth: Auth::open(options.tokens.clone(), options.rate).map_err(ServeError::Said)?,
+        audit: Some(audit),
+        events: events(),
+        max_bundle: options.max_bundle,
+        keep_days: options.keep_days,
+        say,
+    };
+    Ok(Arc::new(app))
+}
+
+/// Serves until a signal ends it. `ready` is told the address, and may fill the store.
+///
+/// # Errors
+///
+/// Where it cannot start.
+pub fn run(
+    options: Options,
+    say: Say,
+    ready: impl AsyncFnOnce(Arc<App>, SocketAddr) -> Result<(), ServeError>,
+) -> Result<(), ServeError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let answer = runtime.block_on(async {
+        let app = open(&options, say).await?;
+        let bound = TcpListener::bind(options.listen).await;
+        let listener = bound.map_err(|e| ServeError::Bind(options.listen, e))?;
+        let address = listener.local_addr()?;
+        let tls_config: TlsConfig = Arc::default();
+        if let Some(files) = &options.tls {
+            let loaded = tls::load(files).map_err(|e| ServeError::Said(format!("tls: {e}")))?;
+            *tls_config.write().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
+        }
+        tokio::spawn(look(Arc::clone(&app), options.tls.clone(), Arc::clone(&tls_config)));
+        tokio::spawn(sweep(Arc::clone(&app)));
+        tokio::spawn(api::events::watch(Arc::clone(&app)));
+        ready(Arc::clone(&app), address).await?;
+        accept(&app, listener, &tls_config).await
+    });
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    answer
+}
+
+async fn accept(app: &Arc<App>, listener: TcpListener, tls_config: &TlsConfig) -> Result<(), ServeError> {
+    let router = api::router(Arc::clone(app));
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let graceful = GracefulShutdown::new();
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let Ok((stream, peer)) = accepted else {
+                    // Descriptors come back when connections end.
+                    sleep(Duration::from_millis(20)).await;
+                    continue;
+                };
+                // Without a place the connection is closed at once: whoever waits learns of it.
+                let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+                let tls = tls_config.read().unwrap_or_else(PoisonError::into_inner).clone();
+                let router = router.clone().layer(axum::Extension(api::From(peer.ip())));
+                let watcher = graceful.watcher();
+                tokio::spawn(async move {
+                    connection(stream, tls, router, watcher).await;
+                    drop(place);
+                });
+            }
+            _ = term.recv() => break,
+            _ = int.recv() => break,
+        }
+    }
+    drop(listener);
+    (app.say)("ending: what is under way is answered");
+    tokio::select! {
+        () = graceful.shutdown() => {}
+        () = sleep(DRAIN) => (app.say)("what was still under way after 10 s is cut"),
+        _ = int.recv() => {}
+    }
+    Ok(())
+}
+
+async fn connection(
+    stream: TcpStream,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    router: axum::Router,
+    watcher: Watcher,
+) {
+    let _ = stream.set_nodelay(true);
+    match tls {
+        None => http(TokioIo::new(stream), router, watcher).await,
+        Some(config) => {
+            // An error is the caller's: no TLS, or too slow.
+            if let Ok(Ok(stream)) = timeout(HEAD, TlsAcceptor::from(config).accept(stream)).await {
+                http(TokioIo::new(stream), router, watcher).await;
+            }
+        }
+    }
+}
+
+async fn http<T>(io: T, router: axum::Router, watcher: Watcher)
+where
+    T: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(128);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(64).keep_alive_interval(HEAD);
+    let connection = builder.serve_connection(io, TowerToHyperService::new(router));
+    let _ = watcher.watch(connection.into_owned()).await;
+}
+
+/// Reads certificate and tokens again when they change.
+async fn look(app: Arc<App>, files: Option<Tls>, tls_config: TlsConfig) {
+    let changed = |f: &Tls| -> Vec<Option<SystemTime>> {
+        [&f.certificate, &f.key].map(|p| std::fs::metadata(p).and_then(|m| m.modified()).ok()).to_vec()
+    };
+    let mut seen = files.as_ref().map(changed);
+    loop {
+        sleep(LOOK).await;
+        if let Some(files) = &files
+            && seen.as_ref() != Some(&changed(files))
+        {
+            seen = Some(changed(files));
+            match tls::load(files) {
+                Ok(new) => *tls_config.write().unwrap_or_else(PoisonError::into_inner) = Some(new),
+                Err(e) => (app.say)(&format!("tls: {e}; the old certificate stays")),
+            }
+        }
+        match app.auth.renew() {
+            Ok(true) => (app.say)("tokens were read again"),
+            Ok(false) => {}
+            Err(e) => (app.say)(&format!("{e}; the old tokens stay")),
+        }
+    }
+}
+
+/// Removes what is too old.
+async fn sweep(app: Arc<App>) {
+    loop {
+        app.bundles.sweep();
+        let before = Time::from_ms(now().ms() - i64::from(app.keep_days) * 86_400_000);
+        loop {
+            match app.store.forget(before, SWEPT).await {
+                Ok(ids) => {
+                    for id in &ids {
+                        app.bundles.remove(id);
+                    }
+                    if ids.len() < SWEPT {
+                        break;
+                    }
+                }
+                Err(e) => {
+                    (app.say)(&format!("what is older than {} days stays for now: {e}", app.keep_days));
+                    break;
+                }
+            }
+        }
+        sleep(SWEEP).await;
+    }
+}

@@ -1,0 +1,251 @@
+//! Questions that both stores answer alike.
+
+use std::collections::BTreeMap;
+
+use dualplane_incidents::{Dimension, Fleet, GpuHealth, Incident, Time, Worst};
+
+use super::sql::{Cell, Sql};
+use super::{BundleRow, Page, Scope, Store, StoreError};
+
+/// Causes and cards that a fleet shows.
+const WORST: i64 = 100;
+/// Cards of which the worst are chosen: one row for each namespace that had it.
+const CARDS: i64 = 2_000;
+
+fn text(row: &[Cell], n: usize) -> &str {
+    row.get(n).map_or("", Cell::text)
+}
+
+fn int(row: &[Cell], n: usize) -> i64 {
+    row.get(n).map_or(0, Cell::int)
+}
+
+fn count(row: &[Cell], n: usize) -> u64 {
+    u64::try_from(int(row, n)).unwrap_or(0)
+}
+
+/// An incident of its body and the occurrences of its cause.
+fn incident(row: &[Cell]) -> Result<Incident, StoreError> {
+    let mut out: Incident =
+        serde_json::from_str(text(row, 0)).map_err(|e| StoreError::Content(e.to_string()))?;
+    out.occurrences = count(row, 1).max(1);
+    Ok(out)
+}
+
+/// A page of a list, the newest first.
+///
+/// # Errors
+///
+/// Where the store does not answer.
+pub async fn list(store: &dyn Store, page: &Page) -> Result<Vec<Incident>, StoreError> {
+    let rows = store.ask(Sql::page(store.dialect(), page)).await?;
+    rows.iter().map(|r| incident(r)).collect()
+}
+
+/// An incident, whoever may see it.
+///
+/// # Errors
+///
+/// Where the store does not answer.
+pub async fn get(store: &dyn Store, id: &str) -> Result<Option<Incident>, StoreError> {
+    let mut sql = Sql::new(
+        store.dialect(),
+        "SELECT i.body, c.occurrences FROM incidents i JOIN causes c ON c.cause_key = i.cause_key WHERE i.id = ",
+    );
+    sql.value(id);
+    store.ask(sql).await?.first().map(|r| incident(r)).transpose()
+}
+
+/// Its report, packed.
+///
+/// # Errors
+///
+/// Where the store does not answer.
+pub async fn report(store: &dyn Store, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    let mut sql = Sql::new(store.dialect(), "SELECT body FROM reports WHERE id = ");
+    sql.value(id);
+    let rows = store.ask(sql).await?;
+    Ok(rows.into_iter().flatten().find_map(|c| if let Cell::Bytes(b) = c { Some(b) } else { None }))
+}
+
+/// Its bundle's row.
+///
+/// # Errors
+///
+/// Where the store does not answer.
+pub async fn bundle(store: &dyn Store, id: &str) -> Result<Option<BundleRow>, StoreError> {
+    let mut sql = Sql::new(store.dialect(), "SELECT size, sha256 FROM bundles WHERE id = ");
+    sql.value(id);
+    let rows = store.ask(sql).await?;
+    Ok(rows.first().map(|r| BundleRow { size: count(r, 0), sha256: text(r, 1).to_owned() }))
+}
+
+/// A place in the order in which deaths were received.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Arrival {
+    /// When.
+    pub at: Time,
+    /// Name.
+    pub id: String,
+}
+
+/// What was received at this place or later, the oldest first. `None`: the latest alone.
+///
+/// # Errors
+///
+/// Where the store does not answer.
+pub async fn arrivals(
+    store: &dyn Store,
+    from: Option<&Arrival>,
+    limit: i64,
+) -> Result<Vec<Incident>, StoreError> {
+    let mut sql = Sql::new(
+        store.dialect(),
+        "SELECT i.body, c.occurrences FROM incidents i JOIN causes c ON c.cause_key = i.cause_key WHERE 1 = 1",
+    );
+    match from {
+        None => {
+            sql.add(" ORDER BY i.received DESC, i.id DESC LIMIT 1");
+        }
+        Some(from) => {
+            sql.add(" AND (i.received, i.id) >= (").value(from.at.ms()).add(", ");
+            sql.value(from.id.as_str()).add(") ORDER BY i.received, i.id LIMIT ").value(limit);
+        }
+    }
+    let rows = store.ask(sql).await?;
+    rows.iter().map(|r| incident(r)).collect()
+}
+
+/// Of what a fleet is asked.
+#[derive(Debug, Clone)]
+pub struct Span {
+    /// From the beginning of this day.
+    pub since: Option<Time>,
+    /// Of which namespaces.
+    pub scope: Scope,
+}
+
+impl Span {
+    fn narrow(&self, sql: &mut Sql, column: &str, table: &str) {
+        if let Some(t) = self.since {
+            let start = Time::parse(&format!("{}T00:00:00Z", t.day())).unwrap_or(t);
+            sql.add(&format!(" AND {table}.{column} >= ")).value(start.ms());
+        }
+        sql.scope(table, &self.scope);
+    }
+
+    fn of_days(&self, sql: &mut Sql) {
+        if let Some(t) = self.since {
+            sql.add(" AND t.day >= ").value(t.day().as_str());
+        }
+        sql.scope("t", &self.scope);
+    }
+}
+
+/// The statistics. How often a cause killed is counted over all time, everything else over the span.
+///
+/// # Errors
+///
+/// Where the store does not answer.
+pub async fn fleet(store: &dyn Store, span: &Span) -> Result<Fleet, StoreError> {
+    let mut fleet = Fleet::default();
+    let rows = store.ask(shares(store, span)).await?;
+    let mut counted = Vec::with_capacity(rows.len());
+    for r in &rows {
+        let deaths = count(r, 3);
+        match text(r, 0) {
+            "class" => {
+                fleet.incidents += deaths;
+                *fleet.by_class.entry(text(r, 1).to_owned()).or_default() += deaths;
+            }
+            word => counted.extend(
+                Dimension::parse(word).map(|d| (d, text(r, 1).to_owned(), text(r, 2).to_owned(), deaths)),
+            ),
+        }
+    }
+    fleet.set_shares(counted);
+    let mut sql = Sql::new(
+        store.dialect(),
+        "SELECT t.day, t.value, CAST(SUM(t.deaths) AS BIGINT) FROM counts t WHERE t.dimension = 'plane' AND t.deaths > 0",
+    );
+    span.of_days(&mut sql);
+    sql.add(" GROUP BY t.day, t.value");
+    for r in store.ask(sql).await? {
+        fleet.days.entry(text(&r, 0).to_owned()).or_default().insert(text(&r, 1).to_owned(), count(&r, 2));
+    }
+    let mut sql = Sql::new(store.dialect(), "SELECT COUNT(*) FROM causes t WHERE 1 = 1");
+    span.narrow(&mut sql, "last_died", "t");
+    fleet.causes = store.ask(sql).await?.first().map_or(0, |r| count(r, 0));
+    fleet.set_worst(worst(store, span).await?);
+    fleet.set_gpus(cards(store, span).await?);
+    Ok(fleet)
+}
+
+fn shares(store: &dyn Store, span: &Span) -> Sql {
+    let mut sql = Sql::new(
+        store.dialect(),
+        "SELECT t.dimension, t.value, t.class, CAST(SUM(t.deaths) AS BIGINT) FROM counts t WHERE t.deaths > 0",
+    );
+    span.of_days(&mut sql);
+    sql.add(" GROUP BY t.dimension, t.value, t.class");
+    sql
+}
+
+async fn worst(store: &dyn Store, span: &Span) -> Result<Vec<Worst>, StoreError> {
+    let mut sql = Sql::new(
+        store.dialect(),
+        "SELECT i.body, t.occurrences, t.first_died, t.cause_key FROM causes t JOIN incidents i ON i.id = t.last_id WHERE 1 = 1",
+    );
+    span.narrow(&mut sql, "last_died", "t");
+    sql.add(" ORDER BY t.occurrences DESC, t.last_died DESC LIMIT ").value(WORST);
+    let rows = store.ask(sql).await?;
+    let one = |r: &Vec<Cell>| {
+        Ok(Worst {
+            cause_key: text(r, 3).to_owned(),
+            occurrences: count(r, 1),
+            first_at: Time::from_ms(int(r, 2)),
+            latest: incident(r)?,
+        })
+    };
+    rows.iter().map(one).collect()
+}
+
+async fn cards(store: &dyn Store, span: &Span) -> Result<Vec<GpuHealth>, StoreError> {
+    let mut sql = Sql::new(
+        store.dialect(),
+        "SELECT t.uuid, t.name, t.driver, t.node, t.deaths, t.faults, t.ecc, t.last_died FROM gpus t WHERE 1 = 1",
+    );
+    span.narrow(&mut sql, "last_died", "t");
+    sql.add(" ORDER BY t.faults DESC, t.deaths DESC, t.uuid LIMIT ").value(CARDS);
+    let mut all: BTreeMap<String, GpuHealth> = BTreeMap::new();
+    for r in store.ask(sql).await? {
+        let known = |n| Some(text(&r, n).to_owned()).filter(|t| !t.is_empty());
+        let health = GpuHealth {
+            uuid: text(&r, 0).to_owned(),
+            name: known(1),
+            driver: known(2),
+            node: text(&r, 3).to_owned(),
+            incidents: count(&r, 4),
+            faults: count(&r, 5),
+            xids: BTreeMap::new(),
+            ecc_uncorrected: u64::try_from(int(&r, 6)).ok(),
+            last_at: Time::from_ms(int(&r, 7)),
+        };
+        match all.get_mut(&health.uuid) {
+            Some(g) => g.add(health),
+            None => drop(all.insert(health.uuid.clone(), health)),
+        }
+    }
+    let mut sql = Sql::new(
+        store.dialect(),
+        "SELECT t.uuid, t.code, CAST(SUM(t.seen) AS BIGINT) FROM gpu_xids t WHERE 1 = 1",
+    );
+    sql.scope("t", &span.scope);
+    sql.add(" GROUP BY t.uuid, t.code");
+    for r in store.ask(sql).await? {
+        if let (Some(g), Ok(code)) = (all.get_mut(text(&r, 0)), u32::try_from(int(&r, 1))) {
+            g.xids.insert(code, count(&r, 2));
+        }
+    }
+    Ok(all.into_values().collect())
+}

@@ -1,0 +1,228 @@
+//! What every store must do, asked of each: SQLite, and Postgres where it is installed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use dualplane_incidents::{Cursor, Filter, Fleet, Incident, Time};
+use dualplane_server::store::{
+    self, BundleRow, Death, Page, Put, Realm, Scope, Span, Store, postgres::Postgres, sqlite::Sqlite,
+};
+use futures_util::future::BoxFuture;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use crate::deaths::{death, kept, now, report, some};
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
+}
+
+/// Occurrences are the store's: how often each cause came.
+fn counted(all: &[Incident]) -> Vec<Incident> {
+    let mut times: BTreeMap<&str, u64> = BTreeMap::new();
+    for i in all {
+        *times.entry(&i.cause_key).or_default() += 1;
+    }
+    let with = |i: &Incident| Incident { occurrences: times[i.cause_key.as_str()], ..i.clone() };
+    all.iter().map(with).collect()
+}
+
+async fn whole(store: &dyn Store, filter: &Filter, scope: &Scope, limit: usize) -> Vec<Incident> {
+    let (mut out, mut after) = (Vec::new(), None);
+    loop {
+        let page = Page { filter: filter.clone(), scope: scope.clone(), after, limit };
+        let got = store::list(store, &page).await.unwrap();
+        after = got.last().map(Cursor::behind);
+        out.extend(got);
+        if after.is_none() {
+            return out;
+        }
+    }
+}
+
+const QUERIES: &[&str] = &[
+    "",
+    "each=true",
+    "namespace=a",
+    "namespace=a&namespace=b&class=xid_hardware",
+    "plane=gpu",
+    "node=a",
+    "node=%C3%BC%25_%27%22",
+    "gpu=GPU-1",
+    "gpu_name=H100&xid=79",
+    "driver=570.3",
+    "xid=31&xid=94",
+    "since=2026-11-24T03:00:00Z",
+    "until=2026-11-24T03:00:00Z&each=true",
+    "q=vram",
+    "q=100%20%25%20_X_",
+    "q=%5C%20%C3%A4%C3%B6",
+    "q=%00",
+    "node=%00&node=a",
+    "cause=k/a/b//xid_hardware",
+    "loop=k/a/a/",
+    "owner=b",
+    "engine=vllm&phase=traffic",
+    "model=none",
+];
+
+/// What is put can be listed as the reference does, whatever the batches.
+async fn lists(
+    store: &dyn Store,
+    batches: &[Vec<Death>],
+    query: &str,
+    limit: usize,
+) -> Result<(), TestCaseError> {
+    let mut first = std::collections::BTreeMap::new();
+    for batch in batches {
+        let answers = store.put(batch.clone()).await.unwrap();
+        prop_assert_eq!(answers.len(), batch.len());
+        for (d, put) in batch.iter().zip(answers) {
+            let wanted = match first.get(&d.incident.id) {
+                None => Put::Kept,
+                Some(digest) if *digest == d.digest => Put::Known,
+                Some(_) => Put::Taken,
+            };
+            prop_assert_eq!(put, wanted);
+            first.entry(d.incident.id.clone()).or_insert_with(|| d.digest.clone());
+        }
+    }
+    let all = kept(&batches.concat());
+    let filter = Filter::parse(query).unwrap();
+    let told = counted(&all);
+    let wanted: Vec<Incident> = filter.select(&told).into_iter().cloned().collect();
+    prop_assert_eq!(&whole(store, &filter, &Scope::All, limit).await, &wanted);
+    let of_a = Scope::Some(vec![Realm { cluster: None, namespace: Some("a".into()) }]);
+    let in_a: Vec<Incident> = wanted.iter().filter(|i| i.namespace == "a").cloned().collect();
+    prop_assert_eq!(&whole(store, &filter, &of_a, limit).await, &in_a);
+    for i in &told {
+        prop_assert_eq!(store::get(store, &i.id).await.unwrap(), Some(i.clone()));
+    }
+    let nowhere = Page { filter, scope: Scope::Some(vec![]), after: None, limit };
+    prop_assert_eq!(store::list(store, &nowhere).await.unwrap(), vec![]);
+    let fleet = store::fleet(store, &Span { since: None, scope: Scope::All }).await.unwrap();
+    prop_assert_eq!(fleet, Fleet::of(&all));
+    let in_a: Vec<Incident> = all.into_iter().filter(|i| i.namespace == "a").collect();
+    let fleet = store::fleet(store, &Span { since: None, scope: of_a }).await.unwrap();
+    prop_assert_eq!(fleet, Fleet::of(&in_a));
+    Ok(())
+}
+
+/// What is older goes, with all that was counted of it, and what stays is as if the rest had never been.
+async fn forgets(store: &dyn Store, batch: Vec<Death>) -> Result<(), TestCaseError> {
+    store.put(batch.clone()).await.unwrap();
+    let before = Time::parse("2026-11-24T03:00:00Z").unwrap();
+    // All was received later: nothing is removed.
+    prop_assert!(store.forget(before, 1000).await.unwrap().is_empty());
+    let mut old = batch;
+    for d in &mut old {
+        d.incident.id = format!("old-{}", d.incident.id);
+        d.incident.received_at = d.incident.died_at;
+    }
+    let gone: std::collections::BTreeSet<String> =
+        kept(&old).iter().filter(|i| i.died_at < before).map(|i| i.id.clone()).collect();
+    let new = store::fleet(store, &Span { since: None, scope: Scope::All }).await.unwrap();
+    store.put(old.clone()).await.unwrap();
+    let mut removed = std::collections::BTreeSet::new();
+    loop {
+        let some = store.forget(before, 3).await.unwrap();
+        let done = some.len() < 3;
+        removed.extend(some);
+        if done {
+            break;
+        }
+    }
+    prop_assert_eq!(&removed, &gone);
+    let left = whole(store, &Filter { each: true, ..Filter::default() }, &Scope::All, 100).await;
+    prop_assert!(left.iter().all(|i| !gone.contains(&i.id)));
+    let fleet = store::fleet(store, &Span { since: None, scope: Scope::All }).await.unwrap();
+    let counts = Fleet::of(&left);
+    prop_assert_eq!((&fleet.by, &fleet.days, fleet.incidents), (&counts.by, &counts.days, counts.incidents));
+    prop_assert_eq!(fleet.causes, counts.causes);
+    prop_assert!(fleet.incidents >= new.incidents);
+    // Each cause that is left has a latest death that is left.
+    let latest = whole(store, &Filter::default(), &Scope::All, 100).await;
+    prop_assert_eq!(latest.len() as u64, fleet.causes);
+    Ok(())
+}
+
+fn suite(cases: u32, mut open: impl FnMut() -> BoxFuture<'static, Box<dyn Store>>) {
+    let runtime = runtime();
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let batches = prop::collection::vec(prop::collection::vec(some(), 0..12), 0..5);
+    let wanted = (batches, prop::sample::select(QUERIES.to_vec()), 1usize..9);
+    let open = std::cell::RefCell::new(&mut open);
+    runner
+        .run(&wanted, |(batches, query, limit)| {
+            let store = runtime.block_on((open.borrow_mut())());
+            runtime.block_on(lists(&*store, &batches, query, limit))
+        })
+        .unwrap();
+    runner
+        .run(&prop::collection::vec(some(), 0..40), |batch| {
+            let store = runtime.block_on((open.borrow_mut())());
+            runtime.block_on(forgets(&*store, batch))
+        })
+        .unwrap();
+    let store = (open.borrow_mut())();
+    runtime.block_on(async {
+        one_by_one(&*store.await).await;
+    });
+}
+
+async fn one_by_one(store: &dyn Store) {
+    assert_eq!(store::get(store, "a").await.unwrap(), None);
+    assert_eq!(store::report(store, "a").await.unwrap(), None);
+    let d = death("a", &report("xid_hardware", "s"), &dualplane_incidents::Where::default());
+    assert_eq!(store.put(vec![d.clone(), d.clone()]).await.unwrap(), [Put::Kept, Put::Known]);
+    assert_eq!(store::report(store, "a").await.unwrap(), Some(d.report));
+    assert_eq!(store::bundle(store, "a").await.unwrap(), None);
+    let row = BundleRow { size: 7, sha256: "00".into() };
+    store.put_bundle("a".into(), row.clone()).await.unwrap();
+    store.put_bundle("a".into(), row.clone()).await.unwrap();
+    assert_eq!(store::bundle(store, "a").await.unwrap(), Some(row));
+    let latest = store::arrivals(store, None, 1).await.unwrap();
+    assert_eq!(latest[0].id, "a");
+    let from = store::Arrival { at: now(), id: String::new() };
+    assert_eq!(store::arrivals(store, Some(&from), 10).await.unwrap().len(), 1);
+}
+
+#[test]
+fn sqlite_does_what_a_store_must() {
+    let home = tempfile::tempdir().unwrap();
+    let mut n = 0;
+    suite(24, || {
+        n += 1;
+        let store = Sqlite::open(&home.path().join(format!("{n}.db"))).unwrap();
+        Box::pin(async move { Box::new(store) as Box<dyn Store> })
+    });
+}
+
+#[test]
+fn postgres_does_what_a_store_must() {
+    let Some(server) = crate::postgres::Postgres::start() else { return };
+    let mut n = 0;
+    suite(8, || {
+        n += 1;
+        let url = server.url(&format!("s{n}"));
+        Box::pin(async move { Box::new(Postgres::connect(&url).await.unwrap()) as Box<dyn Store> })
+    });
+}
+
+#[test]
+fn a_database_of_a_later_version_is_refused_and_a_file_of_another_kind_too() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("later.db");
+    drop(Sqlite::open(&path).unwrap());
+    drop(Sqlite::open(&path).unwrap());
+    set_version(&path);
+    let e = Sqlite::open(&path).unwrap_err().to_string();
+    assert!(e.contains("update dualplane-server"), "{e}");
+    std::fs::write(home.path().join("no.db"), "this is no database, by far not one").unwrap();
+    assert!(Sqlite::open(&home.path().join("no.db")).is_err());
+}
+
+fn set_version(path: &Path) {
+    let c = rusqlite::Connection::open(path).unwrap();
+    c.pragma_update(None, "user_version", 99).unwrap();
+}

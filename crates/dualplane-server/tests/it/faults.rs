@@ -1,0 +1,211 @@
+//! Nothing that was acknowledged is lost, and nothing is kept twice: real kills, a real disk that is full, a real database
+//! that goes away.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::harness::{Server, upload};
+
+/// Sends until it is told to stop; what was acknowledged, and how often an answer was missing.
+fn storm(server: &Server, stop: &AtomicBool, round: usize, senders: usize) -> BTreeSet<String> {
+    let acknowledged = Mutex::new(BTreeSet::new());
+    std::thread::scope(|scope| {
+        for sender in 0..senders {
+            let acknowledged = &acknowledged;
+            scope.spawn(move || {
+                for n in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let id = format!("r{round}-s{sender}-{n}");
+                    let path = format!("/v1/incidents/{id}");
+                    match server.try_ask("PUT", &path, &[], &upload(&id, "serving")) {
+                        Ok(a) if a.status == 201 => drop(acknowledged.lock().unwrap().insert(id)),
+                        Ok(a) => assert!(matches!(a.status, 429 | 503), "{}", a.text()),
+                        // The server is gone: whether it was kept is not known.
+                        Err(_) if stop.load(Ordering::Relaxed) => return,
+                        Err(_) => std::thread::sleep(Duration::from_millis(5)),
+                    }
+                }
+            });
+        }
+    });
+    acknowledged.into_inner().unwrap()
+}
+
+/// Ends the senders also where the test fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What is listed, each once; the statistics say the same.
+fn held(s: &Server) -> BTreeSet<String> {
+    let ids = s.ids();
+    let set: BTreeSet<String> = ids.iter().cloned().collect();
+    assert_eq!(ids.len(), set.len(), "each death once");
+    let fleet = s.get("/v1/fleet").json();
+    assert_eq!(fleet["incidents"].as_u64(), Some(ids.len() as u64), "the counts are those of the list");
+    let newest = s.get("/v1/incidents").json();
+    if !ids.is_empty() {
+        assert_eq!(newest["items"][0]["occurrences"].as_u64(), Some(ids.len() as u64));
+    }
+    set
+}
+
+fn killed_again_and_again(data: &Path, args: &[&str], rounds: usize) {
+    let mut acknowledged = BTreeSet::new();
+    for round in 0..rounds {
+        let server = Server::start(data, args);
+        let stop = AtomicBool::new(false);
+        let pid = server.child.id();
+        std::thread::scope(|scope| {
+            let stop = &stop;
+            let end = Stop(stop);
+            let sending = scope.spawn(|| storm(&server, stop, round, 4));
+            std::thread::sleep(Duration::from_millis(700));
+            let killed = Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
+            assert!(killed.success());
+            std::thread::sleep(Duration::from_millis(50));
+            drop(end);
+            acknowledged.extend(sending.join().unwrap());
+        });
+    }
+    assert!(acknowledged.len() > rounds * 3, "{}", acknowledged.len());
+    let server = Server::start(data, args);
+    let held = held(&server);
+    let lost: Vec<&String> = acknowledged.difference(&held).collect();
+    assert!(lost.is_empty(), "{} acknowledged and lost of {}: {lost:?}", lost.len(), acknowledged.len());
+    // What was sent without an answer is sent again by its sender: that changes nothing where it was kept.
+    let one = acknowledged.first().unwrap();
+    assert_eq!(server.put(one, "serving").status, 200);
+}
+
+#[test]
+fn killed_while_it_takes_uploads_it_loses_nothing_with_sqlite() {
+    let home = tempfile::tempdir().unwrap();
+    killed_again_and_again(home.path(), &[], 3);
+}
+
+#[test]
+fn killed_while_it_takes_uploads_it_loses_nothing_with_postgres_which_is_killed_as_well() {
+    let Some(mut database) = crate::postgres::Postgres::start() else { return };
+    let url = database.url("kills");
+    let home = tempfile::tempdir().unwrap();
+    let args = ["--database-url", &url];
+    killed_again_and_again(home.path(), &args, 2);
+    let server = Server::start(home.path(), &args);
+    let before = held(&server);
+    let stop = AtomicBool::new(false);
+    let acknowledged = std::thread::scope(|scope| {
+        let sending = scope.spawn(|| storm(&server, &stop, 9, 4));
+        let end = Stop(&stop);
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(server.get("/readyz").status, 200);
+        database.kill();
+        let away = server.get("/readyz");
+        assert_eq!((away.status, away.header("retry-after")), (503, "5"), "{}", away.text());
+        database.go();
+        let began = Instant::now();
+        while server.get("/readyz").status != 200 {
+            assert!(began.elapsed() < Duration::from_secs(30), "it does not find the database again");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        drop(end);
+        sending.join().unwrap()
+    });
+    let after = held(&server);
+    assert!(before.is_subset(&after) && acknowledged.is_subset(&after));
+    assert!(acknowledged.len() > 4);
+}
+
+/// A small file system in memory; `None` where this machine lets nobody mount one.
+fn small(at: &Path, size: &str) -> Option<()> {
+    std::fs::create_dir_all(at).unwrap();
+    let done =
+        Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(at).output();
+    done.is_ok_and(|d| d.status.success()).then_some(())
+}
+
+#[test]
+fn a_full_disk_is_said_and_what_was_acknowledged_stays() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("small");
+    if small(&data, "6m").is_none() {
+        eprintln!("skipped: no file system can be mounted here");
+        return;
+    }
+    let result = std::panic::catch_unwind(|| {
+        let server = Server::start(&data, &[]);
+        let mut answers: BTreeMap<u16, usize> = BTreeMap::new();
+        let mut acknowledged = BTreeSet::new();
+        let mut n = 0;
+        while answers.get(&503).copied().unwrap_or(0) < 5 {
+            let id = format!("n{n}");
+            let a = server.put(&id, "serving");
+            *answers.entry(a.status).or_default() += 1;
+            match a.status {
+                201 => drop(acknowledged.insert(id)),
+                503 => assert!(!a.header("retry-after").is_empty(), "{}", a.text()),
+                other => panic!("{other}: {}", a.text()),
+            }
+            n += 1;
+            // The rest of the disk goes to somebody else.
+            if n == 50 {
+                let _ = std::fs::write(data.join("somebody"), vec![0_u8; 16 << 20]);
+            }
+            assert!(n < 5000, "{answers:?}");
+        }
+        let held_now = held(&server);
+        assert!(acknowledged.is_subset(&held_now), "what was acknowledged can be read from a full disk");
+        std::fs::remove_file(data.join("somebody")).unwrap();
+        assert_eq!(server.put("later", "serving").status, 201, "with room again it goes on by itself");
+        drop(server);
+        let server = Server::start(&data, &[]);
+        assert!(acknowledged.is_subset(&held(&server)));
+    });
+    let gone = Command::new("umount").arg(&data).status().unwrap();
+    assert!(gone.success());
+    if let Err(e) = result {
+        std::panic::resume_unwind(e);
+    }
+}
+
+#[test]
+fn what_is_too_old_goes_with_its_bundle_and_the_rest_stays() {
+    let home = tempfile::tempdir().unwrap();
+    {
+        let server = Server::start(home.path(), &[]);
+        assert_eq!(server.put("old", "serving").status, 201);
+        assert_eq!(server.put("new", "serving").status, 201);
+        let sum = crate::api::digest(b"x");
+        let path = "/v1/incidents/old/bundle";
+        assert_eq!(server.ask("PUT", path, &[("repr-digest", &sum)], b"x").status, 201);
+    }
+    let long_ago = 1_000_000_000_000_i64;
+    let c = rusqlite::Connection::open(home.path().join("incidents.db")).unwrap();
+    c.execute("UPDATE incidents SET died = ?1, received = ?1 WHERE id = 'old'", [long_ago]).unwrap();
+    drop(c);
+    assert!(home.path().join("bundles/old.bundle").exists());
+    let server = Server::start(home.path(), &["--keep-days", "30"]);
+    let began = Instant::now();
+    while server.ids().len() > 1 {
+        assert!(began.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(server.ids(), ["new"]);
+    assert_eq!(server.get("/v1/incidents/old").status, 404);
+    let began = Instant::now();
+    while home.path().join("bundles/old.bundle").exists() {
+        assert!(began.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,19 @@
+//! The server against real databases, real sockets and real kills.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    missing_docs
+)]
+
+mod agent;
+mod api;
+mod contract;
+mod deaths;
+mod faults;
+mod harness;
+mod postgres;
+mod rights;
