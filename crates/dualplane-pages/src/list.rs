@@ -137,6 +137,7 @@ fn facets(frame: &Frame<'_>, l: &Listing<'_>) -> Markup {
         (facet(frame, l.filter, Dimension::Plane, shares(Dimension::Plane)))
         (facet(frame, l.filter, Dimension::Class, classes))
         @for d in OFFERS { (facet(frame, l.filter, *d, shares(*d))) }
+        p.soft { "Numbers are of the last 30 days." }
     }
 }
 

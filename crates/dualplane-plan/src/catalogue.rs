@@ -267,6 +267,8 @@ mod tests {
             ("falcon3.1b", 1.67),
             ("gemma2.2b", 2.61),
             ("olmoe1b7b", 6.92),
+            // Towers of 1.3 beside the text's 3.1.
+            ("qwen2.5omni3b", 4.4),
         ];
         let own = normal(name);
         if let Some((_, n)) = published.iter().find(|(p, _)| name_of(&own).starts_with(p)) {

@@ -39,7 +39,7 @@ pub(crate) struct Grown {
     span: Option<f64>,
 }
 
-/// PromQL for each histogram that engines have, over the last so many seconds: the names, and the queries of an engine.
+/// PromQL for each engine over the last so many seconds: what is there while it is, and the queries of its histograms by name.
 #[must_use]
 pub fn histograms(seconds: u64, selector: &str) -> Vec<(String, Vec<(String, String)>)> {
     let of = |n: &crate::forms::Names| {
@@ -62,7 +62,7 @@ pub fn histograms(seconds: u64, selector: &str) -> Vec<(String, Vec<(String, Str
         if let Some(name) = &n.running {
             queries.push((name.clone(), format!("sum(avg_over_time({name}{{{selector}}}[{seconds}s]))")));
         }
-        (n.of.clone(), queries)
+        (format!("count({}_count{{{selector}}})", n.input), queries)
     };
     forms().metrics.iter().map(of).collect()
 }

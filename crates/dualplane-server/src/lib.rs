@@ -2,6 +2,8 @@
 //!
 //! - [`store`] keeps them, in SQLite or Postgres; [`ingest`] is the way in: what is acknowledged is on the disk;
 //! - [`api`] is version 1 of the API, [`auth`] says who may what, [`problem`] is how errors are answered;
+//! - [`notify`] tells channels of new deaths;
+//! - [`pages`] are for people, by `dualplane-pages`;
 //! - [`serve`] listens and ends in order, [`config`] refuses to serve the network without TLS and tokens;
 //! - [`demo`] fills a server with recorded incidents.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
@@ -13,6 +15,8 @@ pub mod auth;
 pub mod config;
 pub mod demo;
 pub mod ingest;
+pub mod notify;
+pub mod pages;
 pub mod problem;
 pub mod serve;
 pub mod store;

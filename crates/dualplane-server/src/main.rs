@@ -12,8 +12,9 @@ use dualplane_guard::config::Tls;
 use dualplane_server::app::Say;
 use dualplane_server::auth::sha256;
 use dualplane_server::config::Options;
+use dualplane_server::notify::config::Config;
 use dualplane_server::serve::{ServeError, run};
-use dualplane_server::{api, demo};
+use dualplane_server::{api, demo, notify};
 use ring::rand::SecureRandom;
 
 /// Keeps the incidents of a fleet and shows them.
@@ -36,6 +37,14 @@ enum Command {
         /// Where to listen; only this machine can be given
         #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8377")]
         listen: SocketAddr,
+    },
+    /// Send a sample to each channel of a file of --notify
+    Notify {
+        /// The file
+        file: PathBuf,
+        /// Print what would be sent, and send nothing
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Make a token and print the lines for the file of --tokens
     Token {
@@ -94,6 +103,9 @@ struct Serve {
     /// Requests a second of one token; twice as many at once
     #[arg(long, value_name = "N", default_value = "5000", value_parser = clap::value_parser!(u32).range(1..))]
     rate: u32,
+    /// Who is told of new deaths, TOML; `dualplane-server notify FILE --dry-run` shows what is sent. Of several replicas give it to one
+    #[arg(long, value_name = "FILE")]
+    notify: Option<PathBuf>,
 }
 
 fn say(line: &str) {
@@ -106,6 +118,7 @@ fn main() -> ExitCode {
         Command::Serve(s) => serve(s),
         Command::Demo { listen } => show(listen),
         Command::Token { name, role, namespace } => token(&name, role, &namespace),
+        Command::Notify { file, dry_run } => sample(&file, dry_run),
         Command::Openapi => print(&api::document()),
     };
     match done {
@@ -143,13 +156,46 @@ fn serve(s: Serve) -> Result<(), ServeError> {
         rate: s.rate,
     };
     let open = options.tokens.is_none();
+    let told = s.notify.as_deref().map(Config::load).transpose().map_err(ServeError::Said)?;
+    let folder = options.data.clone();
     run(options, telling(), async move |app, address| {
         (app.say)(&format!("dualplane-server listens on {scheme}://{address}"));
         if open {
             (app.say)("there are no tokens: whoever is on this machine may read and send");
         }
+        if let Some(config) = told {
+            tokio::spawn(notify::run(app, config, folder));
+        }
         Ok(())
     })
+}
+
+/// A death that never was, by its name and words.
+const SAMPLE: &str = include_str!("notify/sample.json");
+
+fn sample(file: &std::path::Path, dry_run: bool) -> Result<(), ServeError> {
+    let config = Config::load(file).map_err(ServeError::Said)?;
+    let incident = serde_json::from_str(SAMPLE).map_err(|e| ServeError::Said(e.to_string()))?;
+    if dry_run {
+        return print(notify::dry_run(&config, &incident).map_err(ServeError::Said)?.trim_end());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let notice = dualplane_notify::Notice::of(&incident, &config.url);
+    let mut failed = Vec::new();
+    for target in &config.channels {
+        match runtime.block_on(notify::deliver(&config, target, &notice)) {
+            Ok(()) => say(&format!("{}: sent to {}", target.name, target.told())),
+            Err(e) => {
+                say(&format!("{}: {e}", target.name));
+                failed.push(target.name.as_str());
+            }
+        }
+    }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(ServeError::Said(format!("not sent to {}", failed.join(", "))))
+    }
 }
 
 fn show(listen: SocketAddr) -> Result<(), ServeError> {

@@ -5,6 +5,7 @@ use crate::shell::Frame;
 use crate::text::{T, Told, ago, instant};
 use crate::verdict::Verdict;
 use dualplane_base::{Class, Plane};
+use dualplane_core::verdict::rules::UNDER_PRESSURE;
 use dualplane_incidents::{Filter, Incident, encode};
 use maud::{Markup, html};
 
@@ -73,8 +74,8 @@ pub(super) fn head(frame: &Frame<'_>, death: &Death<'_>, v: &Verdict) -> Markup 
         p.crumbs { a href=(T(&frame.to("/"))) { "Incidents" } span aria-hidden="true" { " / " } (T(&workload(i))) }
         header.verdict {
             p.kind {
-                span.badge.big { (plane_name(i)) }
-                " " code { (i.class) }
+                span.badge.big { (pressure(v).unwrap_or(plane_name(i))) }
+                " " code { @if pressure(v).is_some() { "no death" } @else { (i.class) } }
                 " " span.soft { "phase " (i.phase) " · confidence " (i.confidence) }
             }
             h1 { (T(summary(i))) }
@@ -103,6 +104,17 @@ pub(super) fn head(frame: &Frame<'_>, death: &Death<'_>, v: &Verdict) -> Markup 
                 div { dt { (key) } dd { (T(value)) } }
             }
         }
+    }
+}
+
+/// Nothing is unknown of a server that lives at its limit but whether it will die.
+fn pressure(v: &Verdict) -> Option<&'static str> {
+    let p = v.pressure.as_ref().filter(|_| v.head.decided_by == UNDER_PRESSURE)?;
+    match p.bound_by.as_str() {
+        "host" => Some("Host RAM pressure"),
+        "gpu" => Some("VRAM pressure"),
+        "both" => Some("Pressure on both planes"),
+        _ => None,
     }
 }
 

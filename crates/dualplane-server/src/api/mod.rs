@@ -70,13 +70,15 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/v1/agent/{file}", put(upload::agent))
         .route("/v1/fleet", get(fleet::fleet))
         .route("/v1/events", get(events::events))
+        .merge(crate::pages::router())
         .fallback(missing)
         .method_not_allowed_fallback(not_allowed)
         .layer(from_fn_with_state(Arc::clone(&app), admit));
     let open = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
-        .route("/v1/openapi.json", get(openapi));
+        .route("/v1/openapi.json", get(openapi))
+        .merge(crate::pages::files());
     open.merge(asked).layer(from_fn_with_state(Arc::clone(&app), harden)).with_state(app)
 }
 

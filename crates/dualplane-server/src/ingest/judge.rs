@@ -1,23 +1,32 @@
 //! A bundle that comes without a report is judged here, by the same line as `triage`.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dualplane_core::evidence::Bundle;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_incidents::{Gpu, Where};
 use dualplane_input::Sieve;
+use dualplane_pages::Scene;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
 /// Bundles at a time: unpacking and judging take a core and memory each.
 const AT_ONCE: usize = 2;
 
+/// Looks into bundles that are kept for the next reader of their page.
+const SCENES: usize = 64;
+
+/// Looks by the sums of their bundles and the containers in them, the newest last.
+type Scenes = Arc<Mutex<VecDeque<(String, Arc<Scene>)>>>;
+
 /// Judges bundles.
 #[derive(Debug, Clone)]
 pub struct Judge {
     knowledge: Arc<Knowledge>,
     places: Arc<Semaphore>,
+    scenes: Scenes,
 }
 
 /// A report, and what its evidence tells of the place.
@@ -35,7 +44,11 @@ impl Judge {
     /// A sentence: the knowledge of this program cannot be read.
     pub fn new() -> Result<Self, String> {
         let knowledge = Knowledge::embedded().map_err(|e| e.to_string())?;
-        Ok(Self { knowledge: Arc::new(knowledge), places: Arc::new(Semaphore::new(AT_ONCE)) })
+        Ok(Self {
+            knowledge: Arc::new(knowledge),
+            places: Arc::new(Semaphore::new(AT_ONCE)),
+            scenes: Scenes::default(),
+        })
     }
 
     /// What stands in it: one report for each pod that died.
@@ -49,6 +62,50 @@ impl Judge {
         let work = tokio::task::spawn_blocking(move || judge(&path, &place, &knowledge));
         work.await.map_err(|e| e.to_string())?
     }
+}
+
+impl Judge {
+    /// What an Xid means.
+    #[must_use]
+    pub fn xid(&self, code: u32) -> Option<String> {
+        self.knowledge.xid(code).map(|x| x.meaning.clone())
+    }
+
+    /// What a page shows of a bundle and its report does not hold; `None` where it cannot be read.
+    pub async fn scene(&self, path: PathBuf, sum: &str, report: &Value) -> Option<Arc<Scene>> {
+        let of = |key: &str| report.pointer(key).and_then(Value::as_str).unwrap_or("").to_owned();
+        let whose = (of("/subject/namespace"), of("/subject/pod"), of("/subject/container"));
+        let key = format!("{sum}/{}/{}/{}", whose.0, whose.1, whose.2);
+        let kept = || self.scenes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, scene)) = kept().iter().find(|(k, _)| *k == key) {
+            return Some(Arc::clone(scene));
+        }
+        let _place = Arc::clone(&self.places).acquire_owned().await.ok()?;
+        let knowledge = Arc::clone(&self.knowledge);
+        let work = tokio::task::spawn_blocking(move || scene(&path, &whose, &knowledge));
+        let scene = Arc::new(work.await.ok()??);
+        let mut all = kept();
+        all.push_back((key, Arc::clone(&scene)));
+        if all.len() > SCENES {
+            all.pop_front();
+        }
+        Some(scene)
+    }
+}
+
+/// Of the pod and container that the report is of: a bundle may hold several that died.
+fn scene(path: &Path, whose: &(String, String, String), knowledge: &Knowledge) -> Option<Scene> {
+    let incidents = dualplane_input::read(&[path.to_owned()], &Sieve::new(knowledge)).ok()?;
+    let all =
+        incidents.into_iter().flat_map(|i| dualplane_report::triage_all(&i.name, i.files, i.gaps, knowledge));
+    let all: Vec<dualplane_report::Report> = all.collect();
+    let same = |told: &Option<String>, wanted: &str| told.as_deref().unwrap_or("") == wanted;
+    let mine = all.iter().find(|r| {
+        let s = &r.verdict.subject;
+        same(&s.namespace, &whose.0) && same(&s.pod, &whose.1) && same(&s.container, &whose.2)
+    });
+    let alone = (all.len() == 1).then(|| all.first()).flatten();
+    mine.or(alone).map(|r| Scene::of(r, knowledge))
 }
 
 /// The same for whoever may wait.

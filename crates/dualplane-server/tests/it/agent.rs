@@ -50,7 +50,7 @@ fn an_agent_delivers_and_a_second_time_changes_nothing() {
     let death = summary("20261121T124559.000Z-serving-llm-0-server-1");
     sink.deliver(&death, &bundle).unwrap();
     sink.deliver(&death, &bundle).unwrap();
-    assert_eq!(s.ids(), [death.id.clone()]);
+    assert_eq!(s.ids(), std::slice::from_ref(&death.id));
     let i = s.get(&format!("/v1/incidents/{}", death.id)).json();
     assert_eq!((i["class"].as_str(), i["cluster"].as_str()), (Some("host_oom_killed"), Some("prod")));
     assert_eq!(s.get(&format!("/v1/incidents/{}/bundle", death.id)).body, std::fs::read(&bundle).unwrap());

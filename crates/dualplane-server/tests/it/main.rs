@@ -15,5 +15,7 @@ mod contract;
 mod deaths;
 mod faults;
 mod harness;
+mod notify;
+mod pages;
 mod postgres;
 mod rights;

@@ -181,6 +181,10 @@ fn page(url: &str, profiler: &mut Profiler) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Parts of the span in which a server is looked for.
+#[cfg(feature = "live")]
+const COVERED_IN: u64 = 1000;
+
 /// What a Prometheus saw an engine's histograms grow by.
 #[cfg(feature = "live")]
 fn ask(args: &ProfileArgs, url: &str, profiler: &mut Profiler) -> Result<(), Failure> {
@@ -193,22 +197,41 @@ fn ask(args: &ProfileArgs, url: &str, profiler: &mut Profiler) -> Result<(), Fai
         what: "--prometheus".into(),
         why: e.to_string(),
     };
-    let store = dualplane_kube::capture::store(url, crate::secret::PROMETHEUS.read()?).map_err(failed)?;
+    let token = crate::secret::PROMETHEUS.read()?;
     profiler.begin("Prometheus");
     let now = jiff::Timestamp::now().as_second();
-    for (engine, queries) in dualplane_profile::histograms(args.since, &args.selector) {
-        for (name, query) in queries {
-            let answer =
-                super::live::block_on(async { store.range(&query, now, now, 60).await.map_err(failed) })?;
-            let found = answer.pointer("/data/result").and_then(serde_json::Value::as_array);
-            let none = found.is_none_or(Vec::is_empty);
-            profiler.answer(answer, &name, args.since as f64);
-            // An engine that is not there has none of its series.
-            if none && name.ends_with("_bucket") {
-                break;
+    // The client lives as long as the runtime that it is made in.
+    super::live::block_on(async {
+        let store = dualplane_kube::capture::store(url, token).map_err(failed)?;
+        let mut any = false;
+        let step = (args.since / COVERED_IN).max(15);
+        for (there, queries) in dualplane_profile::histograms(args.since, &args.selector) {
+            // A server that came an hour ago has its requests in that hour, and not in the day that is looked at.
+            let from = now.saturating_sub(i64::try_from(args.since).unwrap_or(i64::MAX));
+            let seen = store.range(&there, from, now, step).await.map_err(failed)?;
+            let points = seen.pointer("/data/result/0/values").and_then(serde_json::Value::as_array);
+            let covered = points.map_or(0, |p| (p.len() as u64).saturating_mul(step)).min(args.since);
+            if covered == 0 {
+                continue;
+            }
+            any = true;
+            for (name, query) in queries {
+                let answer = store.range(&query, now, now, 60).await.map_err(failed)?;
+                let found = answer.pointer("/data/result").and_then(serde_json::Value::as_array);
+                let none = found.is_none_or(Vec::is_empty);
+                profiler.answer(answer, &name, covered as f64);
+                // An engine that is not there has none of its series.
+                if none && name.ends_with("_bucket") {
+                    break;
+                }
             }
         }
-        let _ = engine;
-    }
-    Ok(())
+        if any {
+            return Ok(());
+        }
+        let labels = if args.selector.is_empty() { "" } else { " with the labels of --selector" };
+        Err(flag(format!(
+            "it has no histogram of tokens of an engine that is known{labels}, in the span of --since"
+        )))
+    })
 }

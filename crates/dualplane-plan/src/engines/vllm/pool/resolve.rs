@@ -343,6 +343,7 @@ fn batch(model: &Model, launch: &Launch, gpu: &Gpu, max_model_len: u64) -> Resul
     let seqs = launch.max_num_seqs.unwrap_or(seqs);
     let tokens = launch.max_num_batched_tokens.unwrap_or_else(|| {
         let tokens = if launch.chunked_prefill == Some(false) { tokens.max(max_model_len) } else { tokens };
+        let tokens = tokens.max(largest_item(model, launch));
         tokens.min(seqs.saturating_mul(max_model_len))
     });
     if seqs == 0 || tokens == 0 {
@@ -366,6 +367,17 @@ fn batch(model: &Model, launch: &Launch, gpu: &Gpu, max_model_len: u64) -> Resul
         ));
     }
     Ok((seqs, tokens))
+}
+
+/// Tokens of the largest picture or film that a step must take as a whole, where its tokens see each other in both directions:
+/// 0 where a model leaves that open (vLLM engine/arg_utils.py `_get_min_mm_batched_tokens`; releases read: 0.32.0, 0.33.0).
+fn largest_item(model: &Model, launch: &Launch) -> u64 {
+    /// 32 frames of 70 tokens, each with two marks and six tokens of its time (vLLM models/gemma4_mm.py).
+    const FILM: u64 = 32 * (70 + 2 + 6);
+    let both_ways =
+        model.text.get("use_bidirectional_attention").and_then(serde_json::Value::as_str) == Some("vision");
+    let films = model.family == Family::Gemma4 && model.encoder.is_some() && !launch.language_model_only;
+    if both_ways && films && launch.version >= Version(0, 32, 0) { FILM } else { 0 }
 }
 
 /// Whether the first engine cuts prompts into chunks: long ones, where nothing else forbids it.

@@ -1,0 +1,140 @@
+//! The sender, on the real program: a channel that fails first, a loop, a restart, an address that leads inside.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::harness::{Server, program};
+
+/// Takes requests and answers them with these, the last one for ever; hands on their paths and bodies.
+fn service(answers: &'static [&'static str]) -> (String, Receiver<(String, String)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        for (n, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap());
+            let (mut head, mut length) = (String::new(), 0);
+            loop {
+                let mut line = String::new();
+                if lines.read_line(&mut line).unwrap_or(0) == 0 || line == "\r\n" {
+                    break;
+                }
+                if let Some(n) = line.to_lowercase().strip_prefix("content-length:") {
+                    length = n.trim().parse().unwrap();
+                }
+                head.push_str(&line);
+            }
+            let mut body = vec![0; length];
+            lines.read_exact(&mut body).unwrap();
+            let answer = answers.get(n).or(answers.last()).unwrap();
+            let _ = write!(stream, "HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            if tell.send((head, String::from_utf8(body).unwrap())).is_err() {
+                return;
+            }
+        }
+    });
+    (address, told)
+}
+
+fn config(home: &Path, address: &str, kind: &str) -> String {
+    let secret = home.join("secret");
+    std::fs::write(&secret, "s3cret\n").unwrap();
+    let path = home.join("notify.toml");
+    let text = format!(
+        "url = \"https://dualplane.example.com\"\nallow_hosts = [\"127.0.0.1\"]\n\
+         [[channel]]\nname = \"oncall\"\nkind = \"{kind}\"\nurl = \"http://{address}/hook\"\nsecret_file = \"{}\"\n",
+        secret.display()
+    );
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+const SOON: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_death_is_told_until_it_is_taken_and_a_loop_once() {
+    let home = tempfile::tempdir().unwrap();
+    let (address, told) = service(&["500 Oops", "200 OK"]);
+    let file = config(home.path(), &address, "webhook");
+    let args = ["--notify", file.as_str()];
+    let mut s = Server::start(home.path(), &args);
+    // The first look comes before the first death, so that it is no past.
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(s.put("a", "own").status, 201);
+    let first = told.recv_timeout(SOON).unwrap();
+    let second = told.recv_timeout(SOON).unwrap();
+    assert_eq!(first.1, second.1, "the same again");
+    assert!(
+        second.0.contains("authorization: Bearer s3cret")
+            || second.0.contains("Authorization: Bearer s3cret"),
+        "{}",
+        second.0
+    );
+    let body: Value = serde_json::from_str(&second.1).unwrap();
+    assert_eq!(body["incident"]["class"], "cuda_oom_runtime");
+    assert_eq!(body["link"], "https://dualplane.example.com/incidents/a");
+    // The same cause again, before and behind a kill: the loop was told.
+    assert_eq!(s.put("b", "own").status, 201);
+    std::thread::sleep(Duration::from_secs(5));
+    s.child.kill().unwrap();
+    s.child.wait().unwrap();
+    let s = Server::start(home.path(), &args);
+    assert_eq!(s.put("c", "own").status, 201);
+    assert_eq!(s.put("d", "another").status, 201);
+    let news: Value = serde_json::from_str(&told.recv_timeout(SOON).unwrap().1).unwrap();
+    assert_eq!(news["incident"]["id"], "d", "only what is new is told");
+    assert!(told.recv_timeout(Duration::from_secs(3)).is_err(), "and nothing else");
+}
+
+#[test]
+fn what_is_refused_for_good_is_kept_and_a_redirect_is_not_followed() {
+    let home = tempfile::tempdir().unwrap();
+    let (address, told) = service(&["400 Bad Request"]);
+    let file = config(home.path(), &address, "alertmanager");
+    let s = Server::start(home.path(), &["--notify", &file]);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(s.put("a", "own").status, 201);
+    let alerts: Value = serde_json::from_str(&told.recv_timeout(SOON).unwrap().1).unwrap();
+    assert_eq!(alerts[0]["labels"]["alertname"], "DualplaneIncident");
+    let dead = home.path().join("notify-dead.jsonl");
+    let began = std::time::Instant::now();
+    while !dead.exists() && began.elapsed() < SOON {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let line: Value = serde_json::from_str(std::fs::read_to_string(dead).unwrap().trim()).unwrap();
+    assert_eq!((&line["channel"], &line["incident"]), (&Value::from("oncall"), &Value::from("a")));
+}
+
+#[test]
+fn a_dry_run_prints_each_message_and_no_secret() {
+    let home = tempfile::tempdir().unwrap();
+    let file = config(home.path(), "127.0.0.1:9", "slack");
+    let out = program().args(["notify", &file, "--dry-run"]).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(out.status.success() && text.contains("# oncall (slack) to http://127.0.0.1:9/hook"), "{text}");
+    assert!(text.contains("host_oom_killed") && !text.contains("s3cret"), "{text}");
+}
+
+#[test]
+fn a_name_that_leads_inside_is_not_connected_to() {
+    let home = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let path = home.path().join("notify.toml");
+    // https is allowed for any name; this one leads to this machine.
+    let text = format!(
+        "url = \"https://d.example\"\n[[channel]]\nname = \"x\"\nkind = \"webhook\"\nurl = \"https://localhost:{port}/\"\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    let out = program().args(["notify", path.to_str().unwrap()]).output().unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(!out.status.success() && said.contains("is an address of this machine"), "{said}");
+    assert!(listener.accept().is_err(), "nobody came");
+}
