@@ -19,11 +19,12 @@ chmod 755 "$home"
 # $1: folder, then arguments. Sets url, pid and the milliseconds until it answers.
 serve() {
   local began
+  rm -f "$home/said"
   began=$(date +%s%N)
   "$server" serve --listen 127.0.0.1:0 --rate 1000000 --data "$@" 2>"$home/said" &
   pid=$!
   pids+=("$pid")
-  until url=$(grep -o 'http://[0-9.:]*' "$home/said" | head -n 1) && [ -n "$url" ]; do
+  until url=$(grep -s -o 'http://[0-9.:]*' "$home/said" | head -n 1) && [ -n "$url" ]; do
     kill -0 "$pid" || { cat "$home/said"; exit 1; }
     sleep 0.002
   done

@@ -24,6 +24,16 @@ pages() {
     echo "$dir"
 }
 
+# The server alone: who installs it has the other program already, or needs none.
+server_archive() {
+    local work file=$out/dualplane-server-v$version-$1.tar.gz
+    work=$(mktemp -d)
+    cp "$(server_program "$1")" "$root/LICENSE" "$root/docs/server.md" "$work/"
+    (cd "$work" && same_tar "$work" -- *) | gzip -n -9 >"$file"
+    rm -rf "$work"
+    say "$(basename "$file"): $(($(wc -c <"$file") / 1024)) KiB"
+}
+
 archives() {
     local name pages work file
     pages=$(pages)
@@ -44,5 +54,6 @@ archives() {
         esac
         rm -rf "$work"
         say "$(basename "$file"): $(($(wc -c <"$file") / 1024)) KiB"
+        [ ! -e "$(server_program "$name")" ] || server_archive "$name"
     done
 }

@@ -27,6 +27,10 @@ program() {
     echo "$out/bin/$1/dualplane$suffix"
 }
 
+# The server of a fleet, which is installed once and not by everyone who triages: on Linux, beside the program of the image.
+serves() { case $1 in linux-*-glibc) ;; *) return 1 ;; esac; }
+server_program() { echo "$out/bin/$1/dualplane-server"; }
+
 # Names of all targets whose program lies in $out, wherever it was built.
 built() {
     local name

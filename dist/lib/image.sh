@@ -21,6 +21,7 @@ root_of() {
     esac
     mkdir -p "$to/usr/bin" "$to/lib/$triple" "$to/etc" "$to/$(dirname "$loader")" "$to/usr/share/doc/dualplane"
     cp "$(program "linux-$arch-glibc")" "$to/usr/bin/dualplane"
+    cp "$(server_program "linux-$arch-glibc")" "$to/usr/bin/dualplane-server"
     cp "$root/LICENSE" "$to/usr/share/doc/dualplane/"
     for name in libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1; do
         found=$(find "$from" -name "$name" -print -quit)

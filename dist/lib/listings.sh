@@ -12,15 +12,23 @@ sum_of() {
 # Crates in the program, with versions, licences and sums (CycloneDX 1.5).
 sbom() {
     cargo_tool cargo-cyclonedx "$CARGO_CYCLONEDX"
+    sbom_of dualplane --no-default-features --features live
+    sbom_of dualplane-server
+}
+
+# $1: crate, the rest: its features.
+sbom_of() {
+    local crate=$1
+    shift
     (
         cd "$root"
         # It writes beside each manifest.
-        cargo cyclonedx --quiet --manifest-path crates/dualplane/Cargo.toml --no-default-features --features live \
+        cargo cyclonedx --quiet --manifest-path "crates/$crate/Cargo.toml" "$@" \
             --format json --spec-version 1.5 --override-filename dualplane-sbom.tmp
-        mv crates/dualplane/dualplane-sbom.tmp.json "$out/dualplane-v$version.cdx.json"
+        mv "crates/$crate/dualplane-sbom.tmp.json" "$out/$crate-v$version.cdx.json"
         find crates -name 'dualplane-sbom.tmp.json' -delete
     )
-    python3 - "$out/dualplane-v$version.cdx.json" "$root" <<'PY'
+    python3 - "$out/$crate-v$version.cdx.json" "$root" <<'PY'
 import json, sys
 found = json.load(open(sys.argv[1]))
 # A number and a moment of their own would make two listings of one program differ.

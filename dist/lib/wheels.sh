@@ -48,7 +48,7 @@ module_wheel() {
                 "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo" "--remap-path-prefix=$(rustc --print sysroot)=/rust"
         ) maturin build --quiet --release --zig --target "$target" --compatibility manylinux_2_17 --out "$work" >&2
     ) || die "the module for Python does not build for $name"
-    python3 "$here/wheel/join.py" "$work"/dualplane-"$version"-*.whl "$(program "$name")" "$out/wheels"
+    python3 "$here/wheel/join.py" "$work"/dualplane-"$version"-*.whl "$(program "$name")" "$root/LICENSE" "$out/wheels"
     rm -rf "$work"
 }
 

@@ -174,6 +174,8 @@ removed_from_the_node() {
 
 live_down() {
     stop_forward
+    server_forward_down
+    kc delete pv/dualplane-fleet --wait=false --ignore-not-found >/dev/null 2>&1
     [ -z "${RECEIVER:-}" ] || kill "$RECEIVER" 2>/dev/null
     helm uninstall $RELEASE -n $NAMESPACE >/dev/null 2>&1
     kc -n default delete pods -l app.kubernetes.io/managed-by=kubectl-debug --wait=false >/dev/null 2>&1
@@ -198,6 +200,7 @@ live() {
     the_notes
     changes
     sinks
+    the_server
     uninstalled
     taken_over
     removed_from_the_node

@@ -11,6 +11,9 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- if and .Values.guard.enabled (not (contains "[[server]]" .Values.guard.config)) -}}
 {{- $all = append $all "guard.enabled: guard.config names no server. Add [[server]] with url = \"http://HOST:PORT\" to it." -}}
 {{- end -}}
+{{- if .Values.server.enabled -}}
+{{- $all = concat $all (include "dualplane.checks.server" . | fromJsonArray) -}}
+{{- end -}}
 {{- $all = concat $all (include "dualplane.checks.access" . | fromJsonArray) -}}
 {{- $all = concat $all (include "dualplane.checks.rules" . | fromJsonArray) -}}
 {{- $all = concat $all (include "dualplane.checks.policies" . | fromJsonArray) -}}
@@ -156,6 +159,27 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- if not (has . $known) -}}
 {{- $all = append $all (printf "policies.disable: no rule with a policy is called %q. docs/lint.md lists them." .) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $all -}}
+{{- end }}
+
+{{- define "dualplane.checks.server" -}}
+{{- $s := .Values.server -}}
+{{- $all := list -}}
+{{- if not $s.tokensSecret.name -}}
+{{- $all = append $all "server.enabled needs server.tokensSecret.name: without tokens everyone could read incidents. `dualplane-server token NAME` makes one." -}}
+{{- end -}}
+{{- if and (not $s.tlsSecret) (not $s.behindProxy) -}}
+{{- $all = append $all "server.enabled needs server.tlsSecret, or server.behindProxy: true where an ingress before it speaks TLS: tokens would cross the network in the clear." -}}
+{{- end -}}
+{{- if and $s.tlsSecret $s.behindProxy -}}
+{{- $all = append $all "server.tlsSecret and server.behindProxy: it speaks TLS itself, or a proxy does. Remove one of them." -}}
+{{- end -}}
+{{- range $s.extraArgs -}}
+{{- $flag := . | splitList "=" | first -}}
+{{- if has $flag (list "--listen" "--data" "--tokens" "--keep-days" "--tls-cert" "--tls-key" "--behind-proxy" "--database-url") -}}
+{{- $all = append $all (printf "server.extraArgs: %s is set by the chart's own values. Remove it there." $flag) -}}
 {{- end -}}
 {{- end -}}
 {{- toJson $all -}}
