@@ -36,6 +36,8 @@ CREATE INDEX incidents_cause ON incidents (cause_key, died, id);
 CREATE INDEX incidents_loop ON incidents (loop_key, died, id);
 CREATE INDEX incidents_class ON incidents (class, died, id);
 CREATE INDEX incidents_namespace ON incidents (namespace, died, id);
+-- What people ask most: one class in their namespace. By either index alone, the other word is looked up row by row.
+CREATE INDEX incidents_class_namespace ON incidents (class, namespace, died, id);
 CREATE INDEX incidents_node ON incidents (node, died, id);
 CREATE INDEX incidents_model ON incidents (model, died, id);
 CREATE INDEX incidents_pod ON incidents (pod, died, id);
