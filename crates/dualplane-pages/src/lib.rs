@@ -5,7 +5,7 @@
 //! - [`scene`] is what of a bundle such a page needs, made once;
 //! - [`assets`] are the files that pages load, and [`POLICY`] what a browser may do with them.
 //!
-//! Markup is made by macros that escape (`maud`), and what comes from outside goes through [`text`] besides, which keeps
+//! Markup is made by macros that escape (`maud`), and what comes from outside goes through `text` besides, which keeps
 //! out what is invisible. A page says without scripts what it says. Nothing here does I/O or reads a clock.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
