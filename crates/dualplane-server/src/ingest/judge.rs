@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dualplane_core::evidence::Bundle;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_incidents::{Gpu, Where};
-use dualplane_input::Sieve;
+use dualplane_input::{Incident, Sieve};
 use dualplane_pages::Scene;
+use dualplane_report::Report;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -62,9 +63,7 @@ impl Judge {
         let work = tokio::task::spawn_blocking(move || judge(&path, &place, &knowledge));
         work.await.map_err(|e| e.to_string())?
     }
-}
 
-impl Judge {
     /// What an Xid means.
     #[must_use]
     pub fn xid(&self, code: u32) -> Option<String> {
@@ -93,12 +92,20 @@ impl Judge {
     }
 }
 
+/// One report for each pod that died. Secrets and texts of users are masked in what they quote, as `triage` does: it is kept
+/// and shown.
+fn reports(path: &Path, knowledge: &Knowledge) -> Result<Vec<Report>, String> {
+    let incidents = dualplane_input::read(&[path.to_owned()], &Sieve::new(knowledge));
+    let incidents = incidents.map_err(|e| e.to_string())?;
+    let of = |i: Incident| dualplane_report::triage_all(&i.name, i.files, i.gaps, knowledge);
+    let mut reports: Vec<Report> = incidents.into_iter().flat_map(of).collect();
+    reports.iter_mut().for_each(|r| dualplane_report::mask(r, knowledge));
+    Ok(reports)
+}
+
 /// Of the pod and container that the report is of: a bundle may hold several that died.
 fn scene(path: &Path, whose: &(String, String, String), knowledge: &Knowledge) -> Option<Scene> {
-    let incidents = dualplane_input::read(&[path.to_owned()], &Sieve::new(knowledge)).ok()?;
-    let all =
-        incidents.into_iter().flat_map(|i| dualplane_report::triage_all(&i.name, i.files, i.gaps, knowledge));
-    let all: Vec<dualplane_report::Report> = all.collect();
+    let all = reports(path, knowledge).ok()?;
     let same = |told: &Option<String>, wanted: &str| told.as_deref().unwrap_or("") == wanted;
     let mine = all.iter().find(|r| {
         let s = &r.verdict.subject;
@@ -114,28 +121,21 @@ fn scene(path: &Path, whose: &(String, String, String), knowledge: &Knowledge) -
 ///
 /// As [`Judge::judge`].
 pub fn judge(path: &Path, place: &Where, knowledge: &Knowledge) -> Result<Vec<Judged>, String> {
-    let sieve = Sieve::new(knowledge);
-    let incidents = dualplane_input::read(&[path.to_owned()], &sieve).map_err(|e| e.to_string())?;
-    let mut out = Vec::new();
-    for i in incidents {
-        let reports = dualplane_report::triage_all(&i.name, i.files, i.gaps, knowledge);
-        let document = dualplane_report::json::render(&reports).map_err(|e| e.to_string())?;
-        let document: Value = serde_json::from_str(&document).map_err(|e| e.to_string())?;
-        let items = dualplane_incidents::items(&document).into_iter().cloned();
-        for (r, report) in reports.iter().zip(items) {
-            let container = report.pointer("/subject/container").and_then(Value::as_str).unwrap_or("");
-            let model = r.facts.engine.model.clone();
-            let found = told(&r.bundle, container, model, place);
-            out.push(Judged { report, place: found });
-        }
-    }
-    if out.is_empty() {
+    let reports = reports(path, knowledge)?;
+    if reports.is_empty() {
         return Err(
             "there is no evidence in it: send the .tar.gz that `dualplane capture` or the agent wrote"
                 .to_owned(),
         );
     }
-    Ok(out)
+    let judged = |r: &Report| {
+        let text = dualplane_report::json::render(std::slice::from_ref(r)).map_err(|e| e.to_string())?;
+        let report: Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+        let container = report.pointer("/subject/container").and_then(Value::as_str).unwrap_or("");
+        let place = told(&r.bundle, container, r.facts.engine.model.clone(), place);
+        Ok(Judged { report, place })
+    };
+    reports.iter().map(judged).collect()
 }
 
 /// What the evidence tells of the place, where the sender told nothing.
@@ -167,4 +167,32 @@ fn told(bundle: &Bundle, container: &str, model: Option<String>, place: &Where) 
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_a_bundle_holds_no_secret() {
+        let token = "hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345";
+        let log = format!(
+            "INFO 11-24 00:01:00 [core.py:58] Initializing a V1 LLM engine (v0.11.0)\n\
+             torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of \
+             79.11 GiB of which 1.00 GiB is free. HF_TOKEN={token}\n"
+        );
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("previous.log");
+        std::fs::write(&file, log).unwrap();
+        let knowledge = Knowledge::embedded().unwrap();
+        let judged = judge(&file, &Where::default(), &knowledge).unwrap();
+        let report = judged[0].report.to_string();
+        assert!(
+            report.contains("cuda_oom") && report.contains("HF_TOKEN") && !report.contains(token),
+            "{report}"
+        );
+        let seen = scene(&file, &<_>::default(), &knowledge).unwrap();
+        let lines = format!("{:?}", seen.log.unwrap());
+        assert!(lines.contains("HF_TOKEN") && !lines.contains(token), "{lines}");
+    }
 }
