@@ -1,5 +1,6 @@
 //! Whose a request is: by a header, its key, or a claim of its token.
 
+use dualplane_base::hash::fnv1a;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
@@ -59,11 +60,9 @@ fn key(headers: &HeaderMap) -> Option<&str> {
     bearer.or_else(|| headers.get("x-api-key")?.to_str().ok()).filter(|k| !k.is_empty())
 }
 
-/// FNV-1a, folded: a name for a key that does not tell the key.
+/// A hash, folded: a name for a key that does not tell the key.
 fn hash(bytes: &[u8]) -> u32 {
-    let h = bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));
+    let h = fnv1a(bytes.iter().copied());
     u32::try_from((h >> 32) ^ (h & 0xffff_ffff)).unwrap_or(0)
 }
 

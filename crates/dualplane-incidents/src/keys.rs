@@ -1,6 +1,8 @@
 //! Names: of an incident, of a workload by its pod, of what repeats.
 
 use dualplane_base::Class;
+use dualplane_base::drawn::{POD, is_drawn};
+use dualplane_base::hash::fnv1a;
 
 use crate::query::encode;
 
@@ -15,11 +17,6 @@ pub fn is_id(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'))
 }
 
-/// Letters that Kubernetes draws random suffixes of: no vowels, nothing that looks like another.
-fn is_random(part: &str) -> bool {
-    part.chars().all(|c| matches!(c, '2' | '4'..='9') || (c.is_ascii_lowercase() && !"aeiouy".contains(c)))
-}
-
 /// The workload of a pod by the pod's name: `vllm` of `vllm-6c9f7d5b48-x2kqm` (a Deployment), `vllm-x2kqm` (a `DaemonSet` or a
 /// job) and `vllm-0` (a `StatefulSet`). A name of another form is its own workload.
 #[must_use]
@@ -31,11 +28,11 @@ pub fn workload_of_pod(pod: &str) -> &str {
     if last.len() <= 4 && last.chars().all(|c| c.is_ascii_digit()) {
         return rest;
     }
-    if last.len() != 5 || !is_random(last) {
+    if last.len() != POD || !is_drawn(last) {
         return pod;
     }
     match rest.rsplit_once('-') {
-        Some((name, hash)) if !name.is_empty() && (6..=10).contains(&hash.len()) && is_random(hash) => name,
+        Some((name, hash)) if !name.is_empty() && (6..=10).contains(&hash.len()) && is_drawn(hash) => name,
         _ => rest,
     }
 }
@@ -54,10 +51,8 @@ const PART: usize = 300;
 fn part(text: &str) -> String {
     let mut out = encode(text);
     if out.len() > PART {
-        // FNV-1a: the same everywhere and for ever. Nobody gains by two names of this length that meet.
-        let hash = out
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+        // The same everywhere and for ever. Nobody gains by two names of this length that meet.
+        let hash = fnv1a(out.bytes());
         out.truncate(PART - 20);
         out.push_str(&format!("~{hash:016x}"));
     }

@@ -1,23 +1,17 @@
 //! The query of a URL: pairs in, pairs out.
 
-use std::fmt::Write as _;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// All but the unreserved characters of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// As a value in a URL's query or path: letters, digits and `-._~` stay, all else becomes `%XX`.
 #[must_use]
 pub fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for b in text.bytes() {
-        match b {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(b)),
-            _ => {
-                let _ = write!(out, "%{b:02X}");
-            }
-        }
-    }
-    out
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// The text again; `+` is a space. `None` where a `%` has no two digits behind it or the bytes are no UTF-8.
+/// The text again; `+` is a space. Stricter than the library, which lets broken ones stand: `None` where a `%` has no two digits behind it or the bytes are no UTF-8.
 #[must_use]
 pub fn decode(text: &str) -> Option<String> {
     let mut bytes = text.bytes();

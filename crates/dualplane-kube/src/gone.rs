@@ -1,5 +1,6 @@
 //! What is left of a Job whose pods are gone: its condition, and what agents told of its pods in Events.
 
+use dualplane_base::drawn::{POD, is_drawn};
 use dualplane_base::order::Order as _;
 use dualplane_base::time::parse_rfc3339;
 use serde_json::Value;
@@ -44,18 +45,16 @@ pub async fn of_job(api: &Api, job: &Value) -> Gone {
     Gone { condition: condition(job), told }
 }
 
-/// Characters that the API server draws behind a name, and how many; what stands before them is cut to what is left of 63.
-const DRAWN: &str = "bcdfghjklmnpqrstvwxz2456789";
-const DRAWN_LEN: usize = 5;
-const MAX_PREFIX: usize = 63 - DRAWN_LEN;
+/// What stands before the letters that the API server draws is cut to what they leave of 63.
+const MAX_PREFIX: usize = 63 - POD;
 
 /// Whether the pod that the Event is on has a name as this Job gives it: `NAME-xxxxx`, or `NAME-INDEX-xxxxx` where it counts its
 /// pods. The pod is gone, so no owner can be asked, and `train-large-0` begins as `train` does.
 fn is_of(job: &Value, event: &Value) -> bool {
     let (name, pod) = (text(job, "/metadata/name"), text(event, "/involvedObject/name"));
-    let at = pod.len().saturating_sub(DRAWN_LEN);
+    let at = pod.len().saturating_sub(POD);
     let (Some(before), Some(drawn)) = (pod.get(..at), pod.get(at..)) else { return false };
-    if name.is_empty() || !drawn.chars().all(|c| DRAWN.contains(c)) {
+    if name.is_empty() || !is_drawn(drawn) {
         return false;
     }
     let cut = |to: usize| name.get(..name.len().min(to)).unwrap_or_default().to_owned();

@@ -1,5 +1,6 @@
 //! What a rule found: which object, where in it, what is wrong and what to change.
 
+use dualplane_base::hash::fnv1a;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -98,10 +99,7 @@ impl Finding {
             "{}\n{}\n{}\n{}\n{}\n{}",
             self.rule, self.kind, self.namespace, self.name, self.part, self.pointer
         );
-        // FNV-1a, 64 bits: stable between versions, and no secret depends on it.
-        let hash = text
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3));
-        format!("{hash:016x}")
+        // Stable between versions, and no secret depends on it.
+        format!("{:016x}", fnv1a(text.bytes()))
     }
 }

@@ -18,8 +18,9 @@ pub use sinks::{
     Deliveries, Directory, Method, NoHeader, Sink, SinkError, Web, WebConfig, WebError, read_headers,
 };
 
-/// FNV-1a: names that must stay the same over versions of the agent. It protects nothing.
+use dualplane_base::hash::fnv1a;
+
+/// Of names that must stay the same over versions of the agent.
 fn stable_hash(parts: &[&str]) -> u64 {
-    let bytes = parts.iter().flat_map(|p| p.bytes().chain([0]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+    fnv1a(parts.iter().flat_map(|p| p.bytes().chain([0])))
 }

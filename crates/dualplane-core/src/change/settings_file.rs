@@ -1,5 +1,6 @@
 //! Settings that a server reads from a file, which a ConfigMap holds: where that file is, and its text with other values.
 
+use dualplane_base::hash::fnv1a;
 use dualplane_base::json::{list, str_at};
 use dualplane_engines::command_line::edit::{Invocation, Unchanged};
 use dualplane_engines::{Descriptor, Engines};
@@ -130,11 +131,8 @@ impl InFile {
 
     /// What of the pod template makes its pods anew.
     pub(super) fn template(&self) -> Value {
-        // FNV-1a: it only has to differ.
-        let hash = self
-            .text
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3));
+        // It only has to differ.
+        let hash = fnv1a(self.text.bytes());
         json!({ "metadata": { "annotations": { ANNOTATION: format!("{hash:016x}") } } })
     }
 }

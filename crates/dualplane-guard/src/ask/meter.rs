@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use dualplane_base::hash::fnv1a;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Api;
@@ -100,15 +101,10 @@ impl Found {
             self.ask.prefix = None;
         }
         if let (Some((hash, _)), Some(model)) = (&mut self.ask.prefix, &self.ask.model) {
-            *hash ^= fnv(model.as_bytes());
+            *hash ^= fnv1a(model.bytes());
         }
         self.ask
     }
-}
-
-/// FNV-1a: it keeps prefixes apart, it protects nothing.
-fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Fields of the body, or of an object of parameters in it.
@@ -298,7 +294,7 @@ impl Meter<'_> {
             None => {
                 self.ask.text_bytes = self.ask.text_bytes.saturating_add(len);
                 if self.ask.prefix.is_none() && self.ask.text_bytes == len && bytes.len() >= LEAST_PREFIX {
-                    self.ask.prefix = Some((fnv(bytes), len));
+                    self.ask.prefix = Some((fnv1a(bytes.iter().copied()), len));
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Records of changes on this machine: one file each below the user's state folder, so that they can be undone.
 
+use dualplane_base::hash::fnv1a;
 use dualplane_base::order::Order as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,18 +39,15 @@ impl Changes {
 
     /// A name that no record has. Its parts only make it new; it is short because people type it.
     pub(crate) fn new_id(&self, seed: &str) -> String {
-        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+        let of = |turn| fnv1a(seed.bytes().chain([turn]));
         for turn in 0..u8::MAX {
-            // FNV-1a.
-            for b in seed.bytes().chain([turn]) {
-                hash = (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
-            }
+            let hash = of(turn);
             let id = format!("{:08x}", (hash >> 32) ^ (hash & 0xffff_ffff));
             if !self.path(&id).exists() {
                 return id;
             }
         }
-        format!("{hash:016x}")
+        format!("{:016x}", of(u8::MAX))
     }
 
     /// Writes a record, new or again.

@@ -9,6 +9,7 @@ mod write;
 
 use std::time::{Duration, Instant, SystemTime};
 
+use dualplane_base::hash::fnv1a;
 use dualplane_gate::document::{Load, Measure, Run, Shape as Named, Tool};
 use dualplane_measure::planes::{self, Ask, Reading, Reads, Whose};
 use dualplane_measure::server::{Server, since_boot};
@@ -87,10 +88,8 @@ fn shape(args: &MeasureArgs) -> Result<Option<Shape>, Failure> {
 fn named(args: &MeasureArgs, shape: &Shape) -> Named {
     let cells = shape.cells().unwrap_or_default();
     let text = shape.json().unwrap_or_default();
-    // FNV-1a: which requests were sent is told apart by it; it guards against nobody.
-    let hash = text
-        .bytes()
-        .fold(0xCBF2_9CE4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01B3));
+    // Which requests were sent is told apart by it.
+    let hash = fnv1a(text.bytes());
     Named {
         name: shape.name.clone(),
         source: Some(shape.source.clone()).filter(|s| !s.is_empty()),

@@ -1,5 +1,6 @@
 //! The memory of a workload over weeks, from Prometheus.
 
+use dualplane_base::drawn::LETTERS;
 use dualplane_kube::api::ApiError;
 use dualplane_kube::capture;
 use dualplane_resources::record::{Container, METRICS, Owner, containers};
@@ -21,10 +22,6 @@ const STEP: u64 = 60;
 const POINTS: u64 = 11_000;
 /// Answers for each metric, at most: beyond that, the step grows.
 const PARTS: u64 = 4;
-
-/// Letters of the parts of a name that Kubernetes makes up (apimachinery `rand.SafeEncodeString`): a neighbour's name seldom
-/// consists of them.
-const SAFE: &str = "[bcdfghjklmnpqrstvwxz2456789]";
 
 /// A workload's pods by their names.
 struct Pods {
@@ -51,10 +48,12 @@ fn pods(target: &str) -> Result<Pods, Failure> {
     let (names, workload) = match kind {
         "pod" | "pods" | "po" => (own, None),
         "deploy" | "deployment" | "deployments" => {
-            (format!("{own}-{SAFE}{{5,10}}-{SAFE}{{5}}"), Some(("apps/v1", "Deployment")))
+            (format!("{own}-[{LETTERS}]{{5,10}}-[{LETTERS}]{{5}}"), Some(("apps/v1", "Deployment")))
         }
         "sts" | "statefulset" | "statefulsets" => (format!("{own}-[0-9]+"), Some(("apps/v1", "StatefulSet"))),
-        "ds" | "daemonset" | "daemonsets" => (format!("{own}-{SAFE}{{5}}"), Some(("apps/v1", "DaemonSet"))),
+        "ds" | "daemonset" | "daemonsets" => {
+            (format!("{own}-[{LETTERS}]{{5}}"), Some(("apps/v1", "DaemonSet")))
+        }
         // The leader of a group, and its workers.
         "lws" | "leaderworkerset" | "leaderworkersets" => {
             (format!("{own}-[0-9]+(-[0-9]+)?"), Some(("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")))
@@ -183,7 +182,7 @@ mod tests {
     #[test]
     fn workloads_are_the_pods_that_their_controllers_name() {
         let names = |t: &str| pods(t).map(|p| p.names).unwrap_or_default();
-        assert_eq!(names("deploy/llm"), format!("llm-{SAFE}{{5,10}}-{SAFE}{{5}}"));
+        assert_eq!(names("deploy/llm"), format!("llm-[{LETTERS}]{{5,10}}-[{LETTERS}]{{5}}"));
         assert_eq!(names("sts/a.b"), "a[.]b-[0-9]+");
         assert_eq!(names("llm-0"), "llm-0");
         for bad in ["job/x", "deploy/", "deploy/a\"b", "Deploy/X", ""] {
