@@ -18,10 +18,11 @@ use hyper::body::{Body as _, Bytes, Incoming};
 use crate::access::Entry;
 use crate::answer::{Answer, Asked, Sent, Unread, read_whole};
 use crate::ask::{Api, Ask, read};
+use crate::clients::{ANSWER_PART, STREAM_PART};
 use crate::config::Target;
 use crate::pool;
 use crate::refuse::Reply;
-use crate::state::{ANSWER_PART, Permit, STREAM_PART, State};
+use crate::state::{Permit, State};
 use crate::watch;
 
 /// Headers that belong to one connection (RFC 9110, 7.6.1).

@@ -15,6 +15,7 @@ pub mod admin;
 pub mod answer;
 pub mod ask;
 mod check;
+mod clients;
 pub mod config;
 pub mod forward;
 pub mod page;

@@ -4,8 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use dualplane_base::text::counted;
 use hyper::rt::{Read, Write};
@@ -42,8 +42,6 @@ const AT_HAND: Duration = Duration::from_millis(5);
 const QUIET: Duration = Duration::from_millis(500);
 /// For what still runs behind the end.
 const LEFT: Duration = Duration::from_millis(200);
-/// Between two looks at the files of TLS.
-const TLS_TICK: Duration = Duration::from_secs(5);
 
 /// What the command gives.
 pub struct Options {
@@ -81,8 +79,6 @@ pub enum ServeError {
     #[error("tls: {0}")]
     Tls(String),
 }
-
-type TlsConfig = Arc<RwLock<Option<Arc<rustls::ServerConfig>>>>;
 
 /// Serves until a signal ends it, and every answer is given.
 ///
@@ -127,10 +123,10 @@ async fn serve(
         Some(address) => Some(bind(address).await?),
         None => None,
     };
-    let tls_config: TlsConfig = Arc::default();
+    let tls_config: tls::Current = Arc::default();
     if let Some(files) = &tls_files {
         let loaded = tls::load(files).map_err(ServeError::Tls)?;
-        *tls_config.write().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
+        tls::take(&tls_config, loaded);
     }
     let state = State::new(checked, access);
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
@@ -145,7 +141,7 @@ async fn serve(
     }
     tokio::spawn(ticks(Arc::clone(&state)));
     if let Some(files) = tls_files.clone() {
-        tokio::spawn(renew(files, Arc::clone(&tls_config), Arc::clone(&options.say)));
+        tokio::spawn(tls::renew(files, Arc::clone(&tls_config), Arc::clone(&options.say)));
     }
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(state.config().config.limits.connections));
@@ -233,12 +229,12 @@ fn reload(
     state: &Arc<State>,
     read: Option<&(dyn Fn() -> Result<Checked, ConfigError> + Send)>,
     files: &Option<Tls>,
-    tls_config: &TlsConfig,
+    tls_config: &tls::Current,
     say: &(dyn Fn(&str) + Send + Sync),
 ) {
     if let Some(files) = files {
         match tls::load(files) {
-            Ok(new) => *tls_config.write().unwrap_or_else(PoisonError::into_inner) = Some(new),
+            Ok(new) => tls::take(tls_config, new),
             Err(why) => say(&format!("tls: {why}; the old certificate stays")),
         }
     }
@@ -261,31 +257,6 @@ fn reload(
                 }
             }
             say("reloaded");
-        }
-    }
-}
-
-/// Reads certificate and key again when one of them changed.
-async fn renew(files: Tls, config: TlsConfig, say: Arc<dyn Fn(&str) + Send + Sync>) {
-    let stamp = |files: &Tls| -> Vec<Option<SystemTime>> {
-        let of = |p: &PathBuf| std::fs::metadata(p).and_then(|m| m.modified()).ok();
-        vec![of(&files.certificate), of(&files.key)]
-    };
-    let mut before = stamp(&files);
-    loop {
-        sleep(TLS_TICK).await;
-        let now = stamp(&files);
-        if now == before {
-            continue;
-        }
-        // Of two files one is written first: what does not belong together yet is tried again.
-        match tls::load(&files) {
-            Ok(new) => {
-                *config.write().unwrap_or_else(PoisonError::into_inner) = Some(new);
-                before = now;
-                say("tls: took the new certificate");
-            }
-            Err(why) => say(&format!("tls: {why}; the old certificate stays")),
         }
     }
 }

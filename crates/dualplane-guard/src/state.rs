@@ -1,4 +1,4 @@
-//! What all connections share: admission behind one lock, who waits for it, counters, the client to the servers.
+//! What all connections share: admission behind one lock, who waits for it, counters.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,24 +8,15 @@ use std::time::{Duration, Instant};
 use dualplane_admission::admission::Outcome;
 use dualplane_admission::tokens::Calibration;
 use dualplane_admission::{Admission, Code, Decision, Event, Grant, Ms, Refusal, Request, Ticket, Would};
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{Client, ResponseFuture};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::client::legacy::ResponseFuture;
 use tokio::sync::{oneshot, watch};
 
 use crate::access::AccessLog;
 use crate::answer::Sent;
 use crate::ask::Api;
+use crate::clients::Clients;
 use crate::config::{Checked, Target};
-use crate::workers;
 
-/// Connections to a server that wait for the next request. uvicorn closes an idle one after 5 s: we do before.
-const IDLE: Duration = Duration::from_secs(4);
-/// Bytes that are read of an answer at a time; its head must fit. Thousands of streams are open at once, and each holds one of
-/// these while it waits for its next event: engines' heads of streams have some 200 bytes.
-pub const STREAM_PART: usize = 2 << 10;
-/// … of other answers.
-pub const ANSWER_PART: usize = 32 << 10;
 /// Models whose tokens are learnt apart.
 const MAX_MODELS: usize = 64;
 /// Upper ends of the times in the queue that are counted, milliseconds.
@@ -94,23 +85,12 @@ pub struct Seen {
     pub death: Option<&'static str>,
 }
 
-/// Connections to the servers.
-struct Clients {
-    /// For answers that come at once.
-    whole: Client<HttpConnector, Sent>,
-    /// For those in parts.
-    streams: Client<HttpConnector, Sent>,
-}
-
 /// Shared by all connections.
 pub struct State {
     config: RwLock<Arc<Checked>>,
     gate: Mutex<Gate>,
     start: Instant,
-    /// To the servers: of the thread that accepts …
-    own: Clients,
-    /// … and of each worker, because a connection is used by the thread that opened it.
-    of_workers: Vec<Clients>,
+    clients: Clients,
     buffered: AtomicU64,
     /// Requests that are under way, passing ones included.
     pub under_way: AtomicU64,
@@ -124,17 +104,7 @@ impl State {
     /// Begins with nothing running.
     #[must_use]
     pub fn new(checked: Checked, access: AccessLog) -> Arc<Self> {
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(Duration::from_secs(checked.config.limits.connect_seconds)));
-        let client = |part| {
-            Client::builder(TokioExecutor::new())
-                .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(IDLE)
-                .http1_read_buf_exact_size(part)
-                .build(connector.clone())
-        };
-        let clients = || Clients { whole: client(ANSWER_PART), streams: client(STREAM_PART) };
+        let clients = Clients::new(Duration::from_secs(checked.config.limits.connect_seconds));
         let servers = checked.targets.iter().map(|t| checked.server(t)).collect();
         let gate = Gate {
             admission: Admission::new(checked.policy.clone(), servers),
@@ -149,8 +119,7 @@ impl State {
             config: RwLock::new(Arc::new(checked)),
             gate: Mutex::new(gate),
             start: Instant::now(),
-            own: clients(),
-            of_workers: (0..workers::count()).map(|_| clients()).collect(),
+            clients,
             buffered: AtomicU64::new(0),
             under_way: AtomicU64::new(0),
             number: AtomicU64::new(0),
@@ -161,9 +130,7 @@ impl State {
 
     /// Sends a request to a server; `streams`: its answer is asked for in parts.
     pub fn send(&self, request: http::Request<Sent>, streams: bool) -> ResponseFuture {
-        let worker = workers::number().checked_sub(1).and_then(|n| self.of_workers.get(n));
-        let clients = worker.unwrap_or(&self.own);
-        if streams { clients.streams.request(request) } else { clients.whole.request(request) }
+        self.clients.send(request, streams)
     }
 
     /// The configuration of now.

@@ -1,12 +1,50 @@
 //! TLS for requests: certificate and key from files, read again when they change.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::config::Tls;
+
+/// Between two looks at the files.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// What the next connection speaks: nothing where TLS is not wanted.
+pub type Current = Arc<RwLock<Option<Arc<ServerConfig>>>>;
+
+/// What was loaded is used from the next connection on.
+pub fn take(current: &Current, new: Arc<ServerConfig>) {
+    *current.write().unwrap_or_else(PoisonError::into_inner) = Some(new);
+}
+
+/// Reads certificate and key again when one of them changed, for ever.
+pub async fn renew(files: Tls, current: Current, say: Arc<dyn Fn(&str) + Send + Sync>) {
+    let stamp = |files: &Tls| -> Vec<Option<SystemTime>> {
+        let of = |p: &PathBuf| std::fs::metadata(p).and_then(|m| m.modified()).ok();
+        vec![of(&files.certificate), of(&files.key)]
+    };
+    let mut before = stamp(&files);
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let now = stamp(&files);
+        if now == before {
+            continue;
+        }
+        // Of two files one is written first: what does not belong together yet is tried again.
+        match load(&files) {
+            Ok(new) => {
+                take(&current, new);
+                before = now;
+                say("tls: took the new certificate");
+            }
+            Err(why) => say(&format!("tls: {why}; the old certificate stays")),
+        }
+    }
+}
 
 /// Reads both files.
 ///

@@ -3,10 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
-use dualplane_guard::{config::Tls, tls};
+use dualplane_guard::tls;
 use dualplane_incidents::Time;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -36,7 +36,7 @@ const CONNECTIONS: usize = 4096;
 const HEAD: Duration = Duration::from_secs(15);
 /// For what is under way when the server ends.
 const DRAIN: Duration = Duration::from_secs(10);
-/// Between two looks at certificate and tokens.
+/// Between two looks at the tokens.
 const LOOK: Duration = Duration::from_secs(5);
 /// Between two looks for what is too old, and how much of it goes at once.
 const SWEEP: Duration = Duration::from_secs(600);
@@ -64,8 +64,6 @@ pub enum ServeError {
     #[error("cannot start: {0}")]
     Start(#[from] io::Error),
 }
-
-type TlsConfig = Arc<RwLock<Option<Arc<rustls::ServerConfig>>>>;
 
 /// Opens the parts of a server.
 ///
@@ -112,12 +110,13 @@ pub fn run(
         let bound = TcpListener::bind(options.listen).await;
         let listener = bound.map_err(|e| ServeError::Bind(options.listen, e))?;
         let address = listener.local_addr()?;
-        let tls_config: TlsConfig = Arc::default();
+        let tls_config: tls::Current = Arc::default();
         if let Some(files) = &options.tls {
             let loaded = tls::load(files).map_err(|e| ServeError::Said(format!("tls: {e}")))?;
-            *tls_config.write().unwrap_or_else(PoisonError::into_inner) = Some(loaded);
+            tls::take(&tls_config, loaded);
+            tokio::spawn(tls::renew(files.clone(), Arc::clone(&tls_config), Arc::clone(&app.say)));
         }
-        tokio::spawn(look(Arc::clone(&app), options.tls.clone(), Arc::clone(&tls_config)));
+        tokio::spawn(look(Arc::clone(&app)));
         tokio::spawn(sweep(Arc::clone(&app)));
         tokio::spawn(api::events::watch(Arc::clone(&app)));
         ready(Arc::clone(&app), address).await?;
@@ -127,7 +126,7 @@ pub fn run(
     answer
 }
 
-async fn accept(app: &Arc<App>, listener: TcpListener, tls_config: &TlsConfig) -> Result<(), ServeError> {
+async fn accept(app: &Arc<App>, listener: TcpListener, tls_config: &tls::Current) -> Result<(), ServeError> {
     let router = api::router(Arc::clone(app));
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let graceful = GracefulShutdown::new();
@@ -193,23 +192,10 @@ where
     let _ = watcher.watch(connection.into_owned()).await;
 }
 
-/// Reads certificate and tokens again when they change.
-async fn look(app: Arc<App>, files: Option<Tls>, tls_config: TlsConfig) {
-    let changed = |f: &Tls| -> Vec<Option<SystemTime>> {
-        [&f.certificate, &f.key].map(|p| std::fs::metadata(p).and_then(|m| m.modified()).ok()).to_vec()
-    };
-    let mut seen = files.as_ref().map(changed);
+/// Reads the tokens again when they change.
+async fn look(app: Arc<App>) {
     loop {
         sleep(LOOK).await;
-        if let Some(files) = &files
-            && seen.as_ref() != Some(&changed(files))
-        {
-            seen = Some(changed(files));
-            match tls::load(files) {
-                Ok(new) => *tls_config.write().unwrap_or_else(PoisonError::into_inner) = Some(new),
-                Err(e) => (app.say)(&format!("tls: {e}; the old certificate stays")),
-            }
-        }
         match app.auth.renew() {
             Ok(true) => (app.say)("tokens were read again"),
             Ok(false) => {}
