@@ -82,10 +82,13 @@ fn shown(asked: &HeaderMap, caller: &Caller, made: Result<String, Problem>) -> R
     response
 }
 
-/// Figures of the last days in the caller's namespaces.
-async fn figures(app: &App, caller: &Caller) -> Result<dualplane_incidents::Fleet, Problem> {
-    let span = Span { since: Some(Time::from_ms(now().ms() - DAYS * DAY_MS)), scope: reading(caller)? };
-    Ok(store::fleet(&*app.store, &span).await?)
+fn recently() -> Time {
+    Time::from_ms(now().ms() - DAYS * DAY_MS)
+}
+
+/// The last days in the caller's namespaces.
+fn recent(caller: &Caller) -> Result<Span, Problem> {
+    Ok(Span { since: Some(recently()), scope: reading(caller)? })
 }
 
 async fn index(
@@ -101,7 +104,7 @@ async fn index(
 /// A filter that is misread would show an all-clear: the page says what is wrong with it and lists nothing.
 async fn listing(app: &App, caller: &Caller, query: &str) -> Result<String, Problem> {
     let scope = reading(caller)?;
-    let counts = figures(app, caller).await?;
+    let counts = store::counted(&*app.store, &recent(caller)?).await?;
     let read =
         Filter::parse_with(query, &[list::BEHIND]).map_err(|e| e.to_string()).and_then(|(filter, rest)| {
             let place = rest.get(list::BEHIND).filter(|t| !t.is_empty());
@@ -213,7 +216,7 @@ async fn whole(
         let told = match asked.since {
             Some(since) => format!("since {}", since.day()),
             None => {
-                asked.since = Some(Time::from_ms(now().ms() - DAYS * DAY_MS));
+                asked.since = Some(recently());
                 format!("the last {DAYS} days")
             }
         };
@@ -228,8 +231,11 @@ async fn cards(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Response {
-    let made = figures(&app, &caller).await;
-    let made = made.map(|f| gpus::page(&frame(&caller), &f.gpus, &|code| app.judge.xid(code)));
+    let made = async {
+        let fleet = store::cards(&*app.store, &recent(&caller)?).await?;
+        Ok(gpus::page(&frame(&caller), &fleet.gpus, &|code| app.judge.xid(code)))
+    };
+    let made = made.await;
     shown(&headers, &caller, made)
 }
 
@@ -261,6 +267,10 @@ async fn room(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Response {
-    let made = figures(&app, &caller).await.map(|f| capacity::page(&frame(&caller), &f));
+    let made = async {
+        let fleet = store::worst(&*app.store, &recent(&caller)?).await?;
+        Ok(capacity::page(&frame(&caller), &fleet))
+    };
+    let made = made.await;
     shown(&headers, &caller, made)
 }

@@ -14,7 +14,7 @@ use std::fmt;
 use dualplane_incidents::{Cursor, Filter, Incident, Time};
 use futures_util::future::BoxFuture;
 
-pub use reads::{Arrival, Span, arrivals, bundle, fleet, get, list, report};
+pub use reads::{Arrival, Span, arrivals, bundle, cards, counted, fleet, get, list, report, worst};
 pub use sql::{Cell, Dialect, Sql};
 
 /// Why a store does not answer. Nothing that it has not answered for may be taken as kept.

@@ -148,6 +148,21 @@ impl Span {
 ///
 /// Where the store does not answer.
 pub async fn fleet(store: &dyn Store, span: &Span) -> Result<Fleet, StoreError> {
+    let mut fleet = counted(store, span).await?;
+    let mut sql = Sql::new(store.dialect(), "SELECT COUNT(*) FROM causes t WHERE 1 = 1");
+    span.narrow(&mut sql, "last_died", "t");
+    fleet.causes = store.ask(sql).await?.first().map_or(0, |r| count(r, 0));
+    fleet.worst = worst(store, span).await?.worst;
+    fleet.gpus = cards(store, span).await?.gpus;
+    Ok(fleet)
+}
+
+/// Of the statistics what is counted by day: classes, shares, days.
+///
+/// # Errors
+///
+/// Where the store does not answer.
+pub async fn counted(store: &dyn Store, span: &Span) -> Result<Fleet, StoreError> {
     let mut fleet = Fleet::default();
     let rows = store.ask(shares(store, span)).await?;
     let mut counted = Vec::with_capacity(rows.len());
@@ -173,11 +188,6 @@ pub async fn fleet(store: &dyn Store, span: &Span) -> Result<Fleet, StoreError> 
     for r in store.ask(sql).await? {
         fleet.days.entry(text(&r, 0).to_owned()).or_default().insert(text(&r, 1).to_owned(), count(&r, 2));
     }
-    let mut sql = Sql::new(store.dialect(), "SELECT COUNT(*) FROM causes t WHERE 1 = 1");
-    span.narrow(&mut sql, "last_died", "t");
-    fleet.causes = store.ask(sql).await?.first().map_or(0, |r| count(r, 0));
-    fleet.set_worst(worst(store, span).await?);
-    fleet.set_gpus(cards(store, span).await?);
     Ok(fleet)
 }
 
@@ -191,7 +201,12 @@ fn shares(store: &dyn Store, span: &Span) -> Sql {
     sql
 }
 
-async fn worst(store: &dyn Store, span: &Span) -> Result<Vec<Worst>, StoreError> {
+/// Of the statistics the causes that killed most.
+///
+/// # Errors
+///
+/// Where the store does not answer.
+pub async fn worst(store: &dyn Store, span: &Span) -> Result<Fleet, StoreError> {
     let mut sql = Sql::new(
         store.dialect(),
         "SELECT i.body, t.occurrences, t.first_died, t.cause_key FROM causes t JOIN incidents i ON i.id = t.last_id WHERE 1 = 1",
@@ -207,10 +222,17 @@ async fn worst(store: &dyn Store, span: &Span) -> Result<Vec<Worst>, StoreError>
             latest: incident(r)?,
         })
     };
-    rows.iter().map(one).collect()
+    let mut fleet = Fleet::default();
+    fleet.set_worst(rows.iter().map(one).collect::<Result<_, StoreError>>()?);
+    Ok(fleet)
 }
 
-async fn cards(store: &dyn Store, span: &Span) -> Result<Vec<GpuHealth>, StoreError> {
+/// Of the statistics the health of cards.
+///
+/// # Errors
+///
+/// Where the store does not answer.
+pub async fn cards(store: &dyn Store, span: &Span) -> Result<Fleet, StoreError> {
     let mut sql = Sql::new(
         store.dialect(),
         "SELECT t.uuid, t.name, t.driver, t.node, t.deaths, t.faults, t.ecc, t.last_died FROM gpus t WHERE 1 = 1",
@@ -247,5 +269,7 @@ async fn cards(store: &dyn Store, span: &Span) -> Result<Vec<GpuHealth>, StoreEr
             g.xids.insert(code, count(&r, 2));
         }
     }
-    Ok(all.into_values().collect())
+    let mut fleet = Fleet::default();
+    fleet.set_gpus(all.into_values().collect());
+    Ok(fleet)
 }
