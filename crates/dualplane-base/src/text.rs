@@ -132,6 +132,22 @@ pub fn markdown_escape(text: &str) -> String {
     out
 }
 
+/// A block of code in Markdown, whose fence is longer than any run of backticks in it.
+#[must_use]
+pub fn markdown_fence(text: &str) -> String {
+    let text: Vec<String> = text.lines().map(|l| printable(l).into_owned()).collect();
+    let text = text.join("\n");
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let ticks = "`".repeat(longest.max(2) + 1);
+    format!("{ticks}text\n{text}\n{ticks}")
+}
+
+/// A block below a point of a list in Markdown.
+#[must_use]
+pub fn markdown_indent(block: &str) -> String {
+    block.lines().map(|l| format!("  {l}")).collect::<Vec<_>>().join("\n")
+}
+
 /// Text as it may stand between tags and in quoted attributes of XML, HTML and SVG: markup is escaped, a line end is kept
 /// as a reference, and what is unsafe, or no character of XML 1.0, becomes a visible escape.
 #[must_use]

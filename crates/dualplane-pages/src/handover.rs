@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use crate::incident::{plane_name, summary, workload};
 use crate::text::instant;
 use crate::verdict::Verdict;
-use dualplane_base::text::{markdown_escape as esc, printable};
+use dualplane_base::text::{
+    markdown_escape as esc, markdown_fence as fence, markdown_indent as indent, printable,
+};
 use dualplane_incidents::Incident;
 use dualplane_report::actions::Stage;
 
@@ -112,17 +114,4 @@ fn actions(v: &Verdict, out: &mut String) {
         }
         out.push('\n');
     }
-}
-
-/// A block of code whose fence is longer than any run of backticks in it.
-fn fence(text: &str) -> String {
-    let text: Vec<String> = text.lines().map(|l| printable(l).into_owned()).collect();
-    let text = text.join("\n");
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
-    let ticks = "`".repeat(longest.max(2) + 1);
-    format!("{ticks}text\n{text}\n{ticks}")
-}
-
-fn indent(block: &str) -> String {
-    block.lines().map(|l| format!("  {l}")).collect::<Vec<_>>().join("\n")
 }

@@ -20,15 +20,17 @@ use common::payloads::payloads;
 use common::{Kept, both_planes, frame, kept, page_of, place, recorded};
 use dualplane_base::text::is_unsafe;
 use dualplane_core::knowledge::Knowledge;
+use dualplane_core::verdict::timeline::Line;
 use dualplane_incidents::{Filter, Fleet, Incident, Where};
+use dualplane_pages::scene::{Excerpt, Mark, Planes, Row};
 use dualplane_pages::{Scene, Verdict, capacity, fleet, gpus, handover, list};
 use proptest::prelude::{ProptestConfig, proptest};
 use proptest::prop_assert;
 use serde_json::Value;
 
 /// An incident that has everything that a page can show.
-fn full() -> &'static (Value, Value, Value) {
-    static FULL: OnceLock<(Value, Value, Value)> = OnceLock::new();
+fn full() -> &'static (Value, Value, Scene) {
+    static FULL: OnceLock<(Value, Value, Scene)> = OnceLock::new();
     FULL.get_or_init(|| {
         let knowledge = Knowledge::embedded().unwrap();
         let mut at = place();
@@ -50,7 +52,7 @@ fn full() -> &'static (Value, Value, Value) {
         for s in &mut scene.planes.as_mut().unwrap().series {
             s.points.truncate(4);
         }
-        (serde_json::to_value(incident).unwrap(), report, serde_json::to_value(scene).unwrap())
+        (serde_json::to_value(incident).unwrap(), report, scene)
     })
 }
 
@@ -68,8 +70,6 @@ fn planted(value: &Value, text: &str, key: &str) -> Value {
         "died_at",
         "received_at",
         "died_at_from",
-        "measure",
-        "kind",
         "id",
     ];
     match value {
@@ -80,11 +80,33 @@ fn planted(value: &Value, text: &str, key: &str) -> Value {
     }
 }
 
+/// The same of what a bundle shows. Every field is named, so that a new one is asked whether it is a text.
+fn planted_scene(scene: &Scene, text: &str) -> Scene {
+    let own = || text.to_owned();
+    let Scene { planes, log } = scene.clone();
+    let planes = planes.map(|Planes { from, to, series, marks, phases }| {
+        let line = |Line { measure, card, points }: Line| Line { measure, card: card.map(|_| own()), points };
+        let mark = |Mark { at, kind, text: _ }: Mark| Mark { at, kind, text: own() };
+        let (series, marks) = (series.into_iter().map(line).collect(), marks.into_iter().map(mark).collect());
+        Planes { from, to, series, marks, phases }
+    });
+    let log = log.map(|Excerpt { file: _, rows, behind }| {
+        let row = |Row { number, text: _, kind, meaning: _ }: Row| Row {
+            number,
+            text: own(),
+            kind,
+            meaning: own(),
+        };
+        Excerpt { file: own(), rows: rows.into_iter().map(row).collect(), behind }
+    });
+    Scene { planes, log }
+}
+
 /// The page of the incident in which every text is this one, and with `every` the other pages as well.
 fn pages(text: &str, every: bool) -> Vec<(&'static str, String)> {
     let (incident, report, scene) = full();
     let incident: Incident = serde_json::from_value(planted(incident, text, "")).unwrap();
-    let scene: Scene = serde_json::from_value(planted(scene, text, "")).unwrap();
+    let scene = planted_scene(scene, text);
     let report = planted(report, text, "");
     let verdict = Verdict::read(&report).unwrap();
     let fleet_of = Fleet::of([&incident]);

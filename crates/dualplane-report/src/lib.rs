@@ -24,6 +24,7 @@ mod mask;
 mod memory;
 mod overview;
 mod page;
+pub mod pictures;
 mod places;
 pub mod planned;
 pub mod rules;

@@ -6,7 +6,9 @@ use super::Report;
 use super::{about, changes, handover, memory, runbook};
 use crate::actions::Stage;
 use crate::words::Citation;
-use dualplane_base::text::{markdown_escape as esc, printable};
+use dualplane_base::text::{
+    markdown_escape as esc, markdown_fence as fence, markdown_indent as indent, printable,
+};
 use dualplane_core::verdict::Step;
 
 /// Renders one report as Markdown.
@@ -169,22 +171,4 @@ fn cites(cites: &[Citation], word: &str, out: &mut String) {
         });
         let _ = writeln!(out, "   - {word}: {}{at}", esc(&c.text));
     }
-}
-
-/// A code block whose fence is longer than any run of backticks inside.
-fn fence(text: &str) -> String {
-    let text: Vec<String> = text.lines().map(|l| printable(l).into_owned()).collect();
-    let text = text.join("\n");
-    let mut longest = 0;
-    let mut run = 0;
-    for c in text.chars() {
-        run = if c == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    let ticks = "`".repeat(longest.max(2) + 1);
-    format!("{ticks}text\n{text}\n{ticks}")
-}
-
-fn indent(block: &str) -> String {
-    block.lines().map(|l| format!("  {l}")).collect::<Vec<_>>().join("\n")
 }

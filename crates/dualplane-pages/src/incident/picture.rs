@@ -1,62 +1,21 @@
 //! Both planes on one clock: a picture that needs no script, and the same figures for the module that zooms.
 
 use super::Section;
-use crate::scene::{Mark, Measure, Planes, Scene, Series};
+use crate::scene::{Mark, MarkKind, Planes, Scene};
 use crate::text::{T, Told, Whole, instant};
 use crate::verdict::Verdict;
 use dualplane_base::Phase;
-use dualplane_base::plot::{Frame, Key, Unit};
+use dualplane_base::plot::{Frame, Unit};
 use dualplane_base::text::printable;
+use dualplane_core::verdict::timeline::Line;
+use dualplane_report::pictures::{Clock, Drawn, PANELS, held};
 use maud::{Markup, PreEscaped, html};
 use serde_json::json;
 
 /// Cards that are drawn; the fullest come first.
 const CARDS: usize = 8;
-/// Stretches of time that tell their values under the pointer.
-const LOOKS: i64 = 60;
 /// Rows of the table.
 const ROWS: usize = 24;
-
-/// A panel: its title, its unit, its lines with their colours, and its limit.
-struct Panel {
-    title: &'static str,
-    unit: Unit,
-    lines: &'static [(Measure, &'static str, &'static str)],
-    limit: Option<(Measure, &'static str)>,
-}
-
-const PANELS: &[Panel] = &[
-    Panel {
-        title: "Host RAM of the container",
-        unit: Unit::Bytes,
-        lines: &[
-            (Measure::WorkingSet, "working set", "working"),
-            (Measure::Anonymous, "anonymous", "anon"),
-            (Measure::Shared, "shared and pinned", "shared"),
-        ],
-        limit: Some((Measure::HostLimit, "limit")),
-    },
-    Panel {
-        title: "VRAM",
-        unit: Unit::Bytes,
-        lines: &[(Measure::Vram, "in use", "gpu")],
-        limit: Some((Measure::VramTotal, "the card has")),
-    },
-    Panel { title: "KV cache", unit: Unit::Share, lines: &[(Measure::KvCache, "used", "kv")], limit: None },
-    Panel {
-        title: "Requests",
-        unit: Unit::Count,
-        lines: &[(Measure::Running, "running", "run"), (Measure::Waiting, "waiting", "wait")],
-        limit: None,
-    },
-];
-
-/// A panel with what is drawn in it.
-struct Drawn<'a> {
-    panel: &'static Panel,
-    lines: Vec<(&'a Series, String, &'static str)>,
-    limit: Option<f64>,
-}
 
 pub(super) fn section(v: &Verdict, scene: Option<&Scene>, print: bool) -> Option<Section> {
     let title = "Both planes up to the end";
@@ -73,15 +32,16 @@ pub(super) fn section(v: &Verdict, scene: Option<&Scene>, print: bool) -> Option
             Section("planes", title, body)
         });
     };
-    let drawn: Vec<Drawn<'_>> = PANELS.iter().filter_map(|p| drawn(planes, p)).collect();
+    let drawn: Vec<Drawn<'_>> = PANELS.iter().filter_map(|p| p.of(&planes.series, CARDS)).collect();
     if drawn.is_empty() {
         return None;
     }
+    let clock = Clock { from: planes.from, to: planes.to, told: &|at| before(planes, at) };
     let body = html! {
         p.soft { (Told(instant(planes.from))) " to " (Told(instant(planes.to))) }
         div.planes tabindex="0" role="group" aria-label="Pictures of both planes" data-planes=[(!print).then(|| Whole(data(planes, &drawn)))] {
             (band(planes))
-            @for d in &drawn { (picture(planes, d)) }
+            @for d in &drawn { (picture(d, &clock, planes)) }
         }
         @if !planes.marks.is_empty() {
             ol.marks {
@@ -92,32 +52,10 @@ pub(super) fn section(v: &Verdict, scene: Option<&Scene>, print: bool) -> Option
         }
         details.fold open[print] {
             summary { "The figures" }
-            (table(planes, &drawn))
+            (table(&drawn, &clock))
         }
     };
     Some(Section("planes", title, body))
-}
-
-fn drawn<'a>(planes: &'a Planes, panel: &'static Panel) -> Option<Drawn<'a>> {
-    let mut lines: Vec<(&Series, String, &'static str)> = Vec::new();
-    for (measure, label, colour) in panel.lines {
-        for s in planes.series.iter().filter(|s| s.measure == *measure).take(CARDS) {
-            let label = s.card.as_ref().map_or_else(|| (*label).to_owned(), |c| format!("card {c}, {label}"));
-            lines.push((s, label, colour));
-        }
-    }
-    if lines.is_empty() {
-        return None;
-    }
-    let of = |m: Measure| planes.series.iter().filter(move |s| s.measure == m);
-    // Cards of one pod are of one kind; where they are not, the smallest fills first.
-    let limit = panel.limit.and_then(|(m, _)| of(m).map(most).reduce(f64::min)).filter(|l| *l > 0.0);
-    Some(Drawn { panel, lines, limit })
-}
-
-/// The most that a line reached.
-fn most(s: &Series) -> f64 {
-    s.points.iter().map(|(_, v)| *v).filter(|v| v.is_finite()).fold(0.0, f64::max)
 }
 
 /// Seconds or minutes to the end.
@@ -133,12 +71,12 @@ fn before(planes: &Planes, at: i64) -> String {
 }
 
 fn kind(m: &Mark) -> &'static str {
-    match m.kind.as_str() {
-        "first_error" => "first",
-        "end" => "moment",
-        "xid" => "xid",
-        "start" => "start",
-        _ => "event",
+    match m.kind {
+        MarkKind::FirstError => "first",
+        MarkKind::End => "moment",
+        MarkKind::Xid => "xid",
+        MarkKind::Start => "start",
+        MarkKind::Event => "event",
     }
 }
 
@@ -174,40 +112,13 @@ fn band(planes: &Planes) -> Markup {
     }
 }
 
-/// One picture of the same form as those of `triage -o html`.
-fn picture(planes: &Planes, d: &Drawn<'_>) -> Markup {
-    let highest = d.lines.iter().map(|(s, ..)| most(s)).fold(0.0, f64::max);
-    let frame = Frame::new((planes.from as f64, planes.to as f64), d.panel.unit, highest, d.limit);
+fn picture(d: &Drawn<'_>, clock: &Clock<'_>, planes: &Planes) -> Markup {
     let mut out = String::new();
-    frame.open(d.panel.title, |at| before(planes, at as i64), &mut out);
-    for (s, _, colour) in &d.lines {
-        frame.line(s.points.iter().map(|(at, v)| (*at as f64, Some(*v))), colour, &mut out);
-    }
-    frame.limit(&mut out);
-    for m in &planes.marks {
-        let name = if matches!(kind(m), "first" | "moment") { m.text.as_str() } else { "" };
-        frame.moment(m.at as f64, kind(m), name, &mut out);
-    }
-    let span = planes.to.saturating_sub(planes.from);
-    for i in 0..LOOKS {
-        let edge = |i: i64| planes.from.saturating_add((span as f64 * i as f64 / LOOKS as f64) as i64);
-        let at = edge(i + 1);
-        let said: Vec<String> = d
-            .lines
-            .iter()
-            .filter_map(|(s, label, _)| Some(format!("{label} {}", d.panel.unit.show(held(s, at)?))))
-            .collect();
-        if !said.is_empty() {
-            let words = format!("{}: {}", before(planes, at), said.join(", "));
-            frame.told((edge(i) as f64, at as f64), &words, &mut out);
-        }
-    }
-    let keys = d.lines.iter().map(|(s, label, colour)| Key {
-        colour,
-        label: format!("{label}, most {}", d.panel.unit.show(most(s))),
+    let moments = planes.marks.iter().map(|m| {
+        let named = matches!(m.kind, MarkKind::FirstError | MarkKind::End);
+        (m.at, kind(m), if named { m.text.as_str() } else { "" })
     });
-    let limit = d.limit.zip(d.panel.limit).map(|(l, (_, word))| format!("{word} {}", d.panel.unit.show(l)));
-    frame.close(keys, limit, &mut out);
+    d.svg(clock, moments, &mut out);
     PreEscaped(out)
 }
 
@@ -244,15 +155,8 @@ fn data(planes: &Planes, drawn: &[Drawn<'_>]) -> String {
         .to_string()
 }
 
-/// The last value until a moment: a value that does not change is stored rarely.
-fn held(s: &Series, at: i64) -> Option<f64> {
-    let behind = s.points.partition_point(|(t, _)| *t <= at);
-    s.points.get(behind.checked_sub(1)?).map(|(_, v)| *v)
-}
-
-fn table(planes: &Planes, drawn: &[Drawn<'_>]) -> Markup {
-    let span = planes.to.saturating_sub(planes.from);
-    let columns: Vec<(&Series, String, Unit)> = drawn
+fn table(drawn: &[Drawn<'_>], clock: &Clock<'_>) -> Markup {
+    let columns: Vec<(&Line, String, Unit)> = drawn
         .iter()
         .flat_map(|d| {
             d.lines.iter().map(|(s, label, _)| (*s, format!("{}: {label}", d.panel.title), d.panel.unit))
@@ -264,9 +168,9 @@ fn table(planes: &Planes, drawn: &[Drawn<'_>]) -> Markup {
                 thead { tr { th scope="col" { "to the end" } @for (_, label, _) in &columns { th scope="col" { (T(label)) } } } }
                 tbody {
                     @for i in 1..=ROWS {
-                        @let at = planes.from.saturating_add((span as f64 * i as f64 / ROWS as f64) as i64);
+                        @let at = clock.stretch(i, ROWS);
                         tr {
-                            th scope="row" { (before(planes, at)) }
+                            th scope="row" { ((clock.told)(at)) }
                             @for (s, _, unit) in &columns { td { @if let Some(v) = held(s, at) { (unit.show(v)) } } }
                         }
                     }

@@ -5,7 +5,6 @@ use dualplane_core::evidence::LogSource;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::{knowledge::Mark, redact};
 use dualplane_report::Report;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Lines before the first error and behind it.
@@ -15,7 +14,7 @@ const BEHIND: usize = 40;
 const LONGEST: usize = 2_000;
 
 /// Lines of one log.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Excerpt {
     /// The log.
     pub file: String,
@@ -26,7 +25,7 @@ pub struct Excerpt {
 }
 
 /// A line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// Its number in the file.
     pub number: u64,
@@ -35,13 +34,11 @@ pub struct Row {
     /// What it is to the verdict.
     pub kind: Kind,
     /// What it means, where a signature knows it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub meaning: String,
 }
 
 /// What a line is to the verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It stands beside the others.
     Plain,

@@ -5,21 +5,17 @@ mod excerpt;
 mod planes;
 
 pub use excerpt::{Excerpt, Kind, Row};
-pub use planes::{Mark, Measure, Planes, Series, Stretch};
+pub use planes::{Mark, MarkKind, Planes, Stretch};
 
 use dualplane_core::knowledge::Knowledge;
 use dualplane_report::Report;
-use serde::{Deserialize, Serialize};
 
 /// See the module.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scene {
     /// Both planes on one clock; absent where no series was kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub planes: Option<Planes>,
     /// The first error in its log; absent where the proof is not a line of a log.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<Excerpt>,
 }
 

@@ -4,63 +4,41 @@ use std::collections::BTreeMap;
 
 use dualplane_base::Phase;
 use dualplane_base::time::Stamp;
-use dualplane_core::verdict::timeline::{self, Moment, timeline};
+use dualplane_core::verdict::timeline::{Line, Measure, Moment, timeline};
 use dualplane_report::Report;
-use serde::{Deserialize, Serialize};
 
 /// Marks of one picture: more are not told apart.
 const MAX_MARKS: usize = 16;
 const MAX_PHASES: usize = 32;
 
-/// What a line is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Measure {
-    /// Host RAM that the kernel does not reclaim at once, bytes.
-    WorkingSet,
-    /// Anonymous host RAM, bytes.
-    Anonymous,
-    /// Shared, pinned and tmpfs memory, bytes.
-    Shared,
-    /// The container's limit of host RAM, bytes.
-    HostLimit,
-    /// VRAM in use on a card, bytes.
-    Vram,
-    /// The card's VRAM, bytes.
-    VramTotal,
-    /// Share of the KV cache in use, 0 to 1.
-    KvCache,
-    /// Requests that run.
-    Running,
-    /// Requests that wait.
-    Waiting,
-}
-
-/// A line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Series {
-    /// What it is of.
-    pub measure: Measure,
-    /// The card, for VRAM.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub card: Option<String>,
-    /// Milliseconds since 1970 and the value there, in order.
-    pub points: Vec<(i64, f64)>,
+/// What a moment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MarkKind {
+    /// The container's end.
+    End,
+    /// An event of the cluster.
+    Event,
+    /// The first error.
+    FirstError,
+    /// The container's start.
+    Start,
+    /// An Xid of the driver.
+    Xid,
 }
 
 /// A moment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
     /// Milliseconds since 1970.
     pub at: i64,
-    /// `start`, `first_error`, `end`, `xid` or `event`.
-    pub kind: String,
+    /// What it is.
+    pub kind: MarkKind,
     /// In a few words.
     pub text: String,
 }
 
 /// What the server was doing, from one moment to another.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Stretch {
     /// Milliseconds since 1970.
     pub from: i64,
@@ -71,14 +49,14 @@ pub struct Stretch {
 }
 
 /// Lines, moments and phases.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Planes {
     /// First moment.
     pub from: i64,
     /// Last moment.
     pub to: i64,
     /// By measure and card.
-    pub series: Vec<Series>,
+    pub series: Vec<Line>,
     /// In order.
     pub marks: Vec<Mark>,
     /// In order, without overlap.
@@ -89,7 +67,7 @@ impl Planes {
     /// The container's end, or the last moment.
     #[must_use]
     pub fn end(&self) -> i64 {
-        self.marks.iter().find(|m| m.kind == "end").map_or(self.to, |m| m.at)
+        self.marks.iter().find(|m| m.kind == MarkKind::End).map_or(self.to, |m| m.at)
     }
 
     /// The most that a line of a measure reached.
@@ -100,34 +78,12 @@ impl Planes {
     }
 }
 
-fn measure(of: timeline::Measure) -> Measure {
-    match of {
-        timeline::Measure::WorkingSet => Measure::WorkingSet,
-        timeline::Measure::Anonymous => Measure::Anonymous,
-        timeline::Measure::Shared => Measure::Shared,
-        timeline::Measure::HostLimit => Measure::HostLimit,
-        timeline::Measure::Vram => Measure::Vram,
-        timeline::Measure::VramTotal => Measure::VramTotal,
-        timeline::Measure::KvCache => Measure::KvCache,
-        timeline::Measure::Running => Measure::Running,
-        timeline::Measure::Waiting => Measure::Waiting,
-    }
-}
-
 pub(super) fn of(report: &Report) -> Option<Planes> {
     let drawn = timeline(&report.bundle, &report.facts, &report.verdict);
     let (from, to) = drawn.span()?;
-    let series = drawn.lines.into_iter().map(|l| Series {
-        measure: measure(l.measure),
-        card: l.card,
-        points: l.points,
-    });
-    let series: Vec<Series> = series.collect();
     let moments = drawn.moments.iter().map(|(at, what)| match what {
-        Moment::FirstError => {
-            Mark { at: *at, kind: "first_error".to_owned(), text: "first error".to_owned() }
-        }
-        Moment::End => Mark { at: *at, kind: "end".to_owned(), text: "end".to_owned() },
+        Moment::FirstError => Mark { at: *at, kind: MarkKind::FirstError, text: "first error".to_owned() },
+        Moment::End => Mark { at: *at, kind: MarkKind::End, text: "end".to_owned() },
     });
     let end = drawn.moments.iter().find(|(_, m)| *m == Moment::End).map_or(to, |(at, _)| *at);
     let near = Stamp::Wall { ms: end, zoned: true, year: true };
@@ -143,23 +99,23 @@ pub(super) fn of(report: &Report) -> Option<Planes> {
     let mut marks: Vec<Mark> = moments.collect();
     let started = report.verdict.subject.death.as_ref().and_then(|d| clock(d.started));
     if let Some(at) = started.filter(inside) {
-        marks.push(Mark { at, kind: "start".to_owned(), text: "container started".to_owned() });
+        marks.push(Mark { at, kind: MarkKind::Start, text: "container started".to_owned() });
     }
     for x in &report.facts.xids {
         if let Some(at) = clock(x.stamp).filter(inside) {
-            marks.push(Mark { at, kind: "xid".to_owned(), text: format!("Xid {}", x.code) });
+            marks.push(Mark { at, kind: MarkKind::Xid, text: format!("Xid {}", x.code) });
         }
     }
     let pod = report.verdict.subject.pod.as_deref();
     for e in report.bundle.events.iter().filter(|e| pod == Some(e.object.1.as_str()) && e.warning) {
         if let Some(at) = clock(e.last.or(e.first)).filter(inside) {
-            marks.push(Mark { at, kind: "event".to_owned(), text: e.reason.clone() });
+            marks.push(Mark { at, kind: MarkKind::Event, text: e.reason.clone() });
         }
     }
-    marks.sort_by(|a, b| (a.at, &a.kind, &a.text).cmp(&(b.at, &b.kind, &b.text)));
+    marks.sort();
     marks.dedup();
     // The verdict's own moments outlast any crowd.
-    let kept = |m: &Mark| matches!(m.kind.as_str(), "first_error" | "end" | "start");
+    let kept = |m: &Mark| matches!(m.kind, MarkKind::FirstError | MarkKind::End | MarkKind::Start);
     let own = marks.iter().filter(|m| kept(m)).count();
     let mut room = MAX_MARKS.saturating_sub(own);
     marks.retain(|m| {
@@ -169,15 +125,15 @@ pub(super) fn of(report: &Report) -> Option<Planes> {
             free
         }
     });
-    let phases = phases(report, started, &series, (from, to.min(end)), clock);
-    Some(Planes { from, to, series, marks, phases })
+    let phases = phases(report, started, &drawn.lines, (from, to.min(end)), clock);
+    Some(Planes { from, to, series: drawn.lines, marks, phases })
 }
 
 /// What the lines of the server's log say of its phase; between two of them the earlier one goes on.
 fn phases(
     report: &Report,
     started: Option<i64>,
-    series: &[Series],
+    series: &[Line],
     (from, to): (i64, i64),
     clock: impl Fn(Option<Stamp>) -> Option<i64>,
 ) -> Vec<Stretch> {

@@ -2,9 +2,10 @@
 #![allow(dead_code)]
 
 pub(crate) mod payloads;
+#[path = "../../../dualplane-report/tests/common/mod.rs"]
+mod testdata;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 use dualplane_core::evidence::RawFile;
 use dualplane_core::knowledge::Knowledge;
@@ -14,32 +15,9 @@ use dualplane_pages::{Frame, Scene, Verdict};
 use dualplane_report::{Report, json, mask, triage_all};
 use serde_json::Value;
 
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Files of a folder and those below it, without the label and the kept report.
-fn files(dir: &Path) -> Vec<RawFile> {
-    fn walk(root: &Path, dir: &Path, out: &mut Vec<RawFile>) {
-        for entry in std::fs::read_dir(dir).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.strip_prefix(root).unwrap().to_string_lossy().into_owned();
-            if path.is_dir() {
-                walk(root, &path, out);
-            } else if !matches!(name.as_str(), "truth.json" | "expected.txt") {
-                out.push(RawFile::new(name, std::fs::read(&path).unwrap()));
-            }
-        }
-    }
-    let mut out = Vec::new();
-    walk(dir, dir, &mut out);
-    out.sort_by(|a, b| a.name.cmp(&b.name));
-    out
-}
-
 /// A recorded incident.
 pub(crate) fn recorded(name: &str) -> Vec<RawFile> {
-    files(&root().join("testdata/incidents").join(name))
+    testdata::files(&testdata::root().join("testdata/incidents").join(name))
 }
 
 /// 2026-11-20T10:05:00Z.

@@ -35,7 +35,7 @@ const REPORT: &[&[&str]] = &[
     &["page", "planned", "runbook", "words"],
     &["budget"],
     &["actions", "map"],
-    &["about", "changes", "handover", "headline", "mask", "memory", "places"],
+    &["about", "changes", "handover", "headline", "mask", "memory", "pictures", "places"],
     &["html", "json", "markdown", "overview", "rules", "text"],
 ];
 
