@@ -40,6 +40,7 @@ const PURE_MAY_USE: &[&str] = &[
     "jiff",
     "maud",
     "memchr",
+    "percent-encoding",
     "regex",
     "regex-automata",
     "serde",
