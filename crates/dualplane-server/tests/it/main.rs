@@ -19,3 +19,4 @@ mod notify;
 mod pages;
 mod postgres;
 mod rights;
+mod unit;
