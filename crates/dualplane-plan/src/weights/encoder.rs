@@ -10,6 +10,7 @@ use crate::model::keys::Keys;
 use crate::model::{Encoder, Family, Model};
 use crate::outcome::PlanError;
 use crate::outcome::TensorClass::{Rotary, Vision};
+use crate::version::EngineKind;
 
 /// A stack of equal blocks.
 pub(super) struct Blocks {
@@ -70,12 +71,16 @@ impl Blocks {
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, launch: &Launch) {
     if let Some(e) = &model.sound {
+        if launch.engine == EngineKind::Vllm {
+            sound::even(t, e);
+        }
         sound::add(t, model, e, !launch.encoder_data_parallel);
     }
     let Some(e) = &model.encoder else { return };
     let cuts = !launch.encoder_data_parallel;
     let architecture = model.architecture.as_str();
-    if cuts {
+    // SGLang pads them.
+    if cuts && launch.engine == EngineKind::Vllm {
         even(t, model, e);
     }
     match (model.family, architecture) {

@@ -29,6 +29,16 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
     }
 }
 
+/// What vLLM's code of a tower shares among ranks evenly or not at all: what Granite's spells out on the way
+/// (models/granite_speech.py).
+pub(super) fn even(t: &mut Tally<'_>, e: &Encoder) {
+    let spelled = key(&e.raw, "output_dim", 42);
+    if e.family.starts_with("granite_speech") && !spelled.is_multiple_of(t.rank.tp.max(1)) {
+        let why = format!("the encoder's output of {spelled} elements is not divisible by {}", t.rank.tp);
+        t.reject(PlanError::contradiction("--tensor-parallel-size", why));
+    }
+}
+
 /// vLLM models/whisper.py `WhisperEncoder`.
 fn whisper(e: &Encoder, intermediate: u64) -> (u64, u64) {
     let h = e.hidden_size;
@@ -99,12 +109,6 @@ fn granite(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
         h,
         key(&e.raw, "output_dim", 42),
     ]));
-    // What it spells out on the way is shared by ranks, evenly or not at all.
-    let spelled = key(&e.raw, "output_dim", 42);
-    if !spelled.is_multiple_of(t.rank.tp.max(1)) {
-        let why = format!("the encoder's output of {spelled} elements is not divisible by {}", t.rank.tp);
-        t.reject(PlanError::contradiction("--tensor-parallel-size", why));
-    }
     let mut whole = mul([e.layers, block]).saturating_add(ends);
     if let Some(asking) = model.config.get("projector_config").filter(|v| v.is_object()) {
         let width = key(asking, "hidden_size", 768).saturating_add(1);
