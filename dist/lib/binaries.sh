@@ -31,10 +31,8 @@ build_one() {
 CLI=(-p dualplane --no-default-features --features live)
 SERVER=(-p dualplane-server)
 
-# What fits on an on-call engineer's connection, and in a node's image pull. The aim is 20 and 8 MiB; profile, measure,
-# rehearse, gate and tune came to 20.7 and 8.6, a guard that is fast to 21.3 and 8.9, and until they are smaller nothing else may
-# grow.
-MOST=$((43 << 19))
+# What fits on an on-call engineer's connection, and in a node's image pull; as .tar.xz holds it.
+MOST=$((20 << 20))
 MOST_COMPRESSED=$((8 << 20))
 
 binaries() {
