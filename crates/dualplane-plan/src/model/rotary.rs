@@ -61,10 +61,12 @@ pub(crate) fn lacks_original(model: &Model) -> bool {
         }
         _ => false,
     };
+    // gpt-oss reads it whatever the kind (vLLM models/gpt_oss.py).
+    let any = model.family == Family::GptOss;
     let without = |(_, rope): &(&str, &Value)| {
-        kind(rope) != "default" && rope.get("original_max_position_embeddings").is_none()
+        (any || kind(rope) != "default") && rope.get("original_max_position_embeddings").is_none()
     };
-    own && settings(&model.text).iter().any(without)
+    (own || any) && settings(&model.text).iter().any(without)
 }
 
 /// The context that the engine takes by itself, and the longest that it can be asked for, in tokens.
