@@ -1,6 +1,6 @@
 //! What deaths change in the statistics, added up before the database is asked: one row of each, whatever the batch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dualplane_incidents::{Dimension, GpuHealth, Incident};
 
@@ -29,7 +29,8 @@ pub(super) const COLUMNS: &[&str] = &[
 ];
 
 /// Dimensions of which a death may have several values.
-const SEVERAL: &[Dimension] = &[Dimension::Gpu, Dimension::GpuName, Dimension::Driver, Dimension::Xid];
+pub(super) const SEVERAL: &[Dimension] =
+    &[Dimension::Gpu, Dimension::GpuName, Dimension::Driver, Dimension::Xid];
 
 /// A row of `incidents` but for its two times.
 pub(super) fn row(i: &Incident, digest: &str) -> Vec<String> {
@@ -56,7 +57,7 @@ pub(super) fn row(i: &Incident, digest: &str) -> Vec<String> {
     out
 }
 
-/// Rows of `several`.
+/// Rows of `several`, but for the time.
 pub(super) fn several(i: &Incident) -> Vec<[String; 3]> {
     let of = |d: &Dimension| {
         let d = *d;
@@ -133,6 +134,13 @@ impl Delta {
     }
 }
 
+impl Delta {
+    /// Days whose counts are others now.
+    pub(super) fn days(&self) -> BTreeSet<&str> {
+        self.counts.keys().map(|[day, ..]| day.as_str()).collect()
+    }
+}
+
 /// SQL that both stores speak; `VALUES` stands for what they put in.
 pub(super) const PUT_CAUSE: &str = "INSERT INTO causes (cause_key, loop_key, cluster, namespace, occurrences, first_died, last_died, last_id) VALUES \
     ON CONFLICT (cause_key) DO UPDATE SET occurrences = causes.occurrences + excluded.occurrences, \
@@ -153,3 +161,7 @@ pub(super) const PUT_GPU: &str = "INSERT INTO gpus (uuid, cluster, namespace, na
 
 pub(super) const PUT_XID: &str = "INSERT INTO gpu_xids (uuid, cluster, namespace, code, seen) VALUES \
     ON CONFLICT (uuid, cluster, namespace, code) DO UPDATE SET seen = gpu_xids.seen + excluded.seen";
+
+/// The last of a batch: replicas that count the same day wait for each other from here to the end.
+pub(super) const PUT_DAY: &str = "INSERT INTO days (day, version) VALUES \
+    ON CONFLICT (day) DO UPDATE SET version = days.version + excluded.version";

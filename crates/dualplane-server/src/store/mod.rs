@@ -2,8 +2,10 @@
 //!
 //! A store answers what [`Filter::select`] would of the same incidents: `tests/contract.rs` holds both to it.
 
+mod days;
 mod delta;
 mod migrate;
+mod page;
 pub mod postgres;
 mod reads;
 mod sql;
@@ -14,6 +16,7 @@ use std::fmt;
 use dualplane_incidents::{Cursor, Filter, Incident, Time};
 use futures_util::future::BoxFuture;
 
+pub use days::Days;
 pub use reads::{Arrival, Span, arrivals, bundle, cards, counted, fleet, get, list, report, worst};
 pub use sql::{Cell, Dialect, Sql};
 
@@ -114,6 +117,8 @@ pub struct Page {
 pub trait Store: Send + Sync + fmt::Debug {
     /// What it speaks.
     fn dialect(&self) -> Dialect;
+    /// Counts of days that it holds in memory.
+    fn days(&self) -> &Days;
     /// Answers a question that changes nothing.
     fn ask(&self, sql: Sql) -> Answer<'_, Vec<Vec<Cell>>>;
     /// Keeps all or nothing; what it answered survives a crash.

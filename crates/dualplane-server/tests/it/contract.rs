@@ -64,6 +64,20 @@ const QUERIES: &[&str] = &[
     "owner=b",
     "engine=vllm&phase=traffic",
     "model=none",
+    "image=none",
+    "q=ram",
+    "q=ra",
+    "q=kernel%20killed&namespace=a&each=true",
+    "q=kernel&gpu=GPU-1&gpu=GPU-2",
+    "q=ran%20out&since=2026-11-24T03:00:00Z&until=2026-11-24T20:00:00Z",
+    "q=%22",
+    "q=k%22%20OR%20%22x",
+    "q=%C3%BC%25_%27%22",
+    "gpu=GPU-0&gpu=GPU-1&gpu=GPU-2",
+    "gpu=GPU-1&gpu=GPU-2&namespace=a&namespace=b&class=xid_hardware&class=host_oom_killed",
+    "driver=570.3&driver=570.4&gpu_name=H100",
+    "gpu_name=H100&node=a&each=true",
+    "namespace=a&namespace=b&namespace=c&owner=a&owner=b&owner=c&class=xid_hardware&class=host_oom_killed&class=cuda_oom_runtime&node=a&node=b&node=c&gpu=GPU-1&gpu=GPU-2",
 ];
 
 /// What is put can be listed as the reference does, whatever the batches.
@@ -95,6 +109,14 @@ async fn lists(
     let of_a = Scope::Some(vec![Realm { cluster: None, namespace: Some("a".into()) }]);
     let in_a: Vec<Incident> = wanted.iter().filter(|i| i.namespace == "a").cloned().collect();
     prop_assert_eq!(&whole(store, &filter, &of_a, limit).await, &in_a);
+    // Namespaces that overlap tell each death once.
+    let realm =
+        |c: Option<&str>, n: Option<&str>| Realm { cluster: c.map(Into::into), namespace: n.map(Into::into) };
+    let over =
+        Scope::Some(vec![realm(None, Some("a")), realm(Some("k"), Some("a")), realm(Some("k"), Some("b"))]);
+    let in_both: Vec<Incident> =
+        wanted.iter().filter(|i| over.allows(&i.cluster, &i.namespace)).cloned().collect();
+    prop_assert_eq!(&whole(store, &filter, &over, limit).await, &in_both);
     for i in &told {
         prop_assert_eq!(store::get(store, &i.id).await.unwrap(), Some(i.clone()));
     }
@@ -206,6 +228,38 @@ fn postgres_does_what_a_store_must() {
         n += 1;
         let url = server.url(&format!("s{n}"));
         Box::pin(async move { Box::new(Postgres::connect(&url).await.unwrap()) as Box<dyn Store> })
+    });
+}
+
+/// Two programs on one database: what one has counted is not what it tells when the other has written.
+async fn two_see_the_same(one: &dyn Store, other: &dyn Store) {
+    let all = Span { since: None, scope: Scope::All };
+    let place =
+        dualplane_incidents::Where { namespace: Some("a".into()), owner: Some("w".into()), ..<_>::default() };
+    for n in 0..6 {
+        let (writes, reads) = if n % 2 == 0 { (one, other) } else { (other, one) };
+        let d = death(&format!("t{n}"), &report("host_oom_killed", "s"), &place);
+        assert_eq!(writes.put(vec![d]).await.unwrap(), [Put::Kept]);
+        for store in [reads, writes] {
+            let fleet = store::fleet(store, &all).await.unwrap();
+            assert_eq!((fleet.incidents, fleet.by["owner"][0].count), (n + 1, n + 1));
+        }
+    }
+    let gone = one.forget(Time::from_ms(now().ms() + 1), 100).await.unwrap();
+    assert_eq!(gone.len(), 6);
+    assert_eq!(store::fleet(other, &all).await.unwrap().incidents, 0);
+}
+
+#[test]
+fn two_programs_on_one_database_tell_the_same() {
+    let home = tempfile::tempdir().unwrap();
+    let open = || Sqlite::open(&home.path().join("two.db")).unwrap();
+    runtime().block_on(two_see_the_same(&open(), &open()));
+    let Some(server) = crate::postgres::Postgres::start() else { return };
+    runtime().block_on(async {
+        let url = server.url("two");
+        let open = async || Postgres::connect(&url).await.unwrap();
+        two_see_the_same(&open().await, &open().await).await;
     });
 }
 

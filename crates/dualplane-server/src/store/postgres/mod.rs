@@ -13,6 +13,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls, Row};
 
 use self::write::{forget, put};
+use super::days::Days;
 use super::migrate;
 use super::sql::{Cell, Dialect, Sql};
 use super::{Answer, BundleRow, Death, Put, Store, StoreError};
@@ -33,6 +34,7 @@ pub struct Postgres {
     config: Config,
     idle: Arc<Mutex<Vec<Client>>>,
     places: Arc<Semaphore>,
+    days: Arc<Days>,
 }
 
 /// A connection that goes back when it is dropped, if it is still good.
@@ -95,7 +97,8 @@ impl Postgres {
             "{given}-c statement_timeout={} -c synchronous_commit=on",
             PATIENCE.as_millis()
         ));
-        let store = Self { config, idle: Arc::default(), places: Arc::new(Semaphore::new(CONNECTIONS)) };
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let store = Self { config, idle: Arc::default(), places, days: Arc::default() };
         store.migrate().await?;
         Ok(store)
     }
@@ -228,6 +231,10 @@ fn cells(r: &Row) -> Result<Vec<Cell>, StoreError> {
 impl Store for Postgres {
     fn dialect(&self) -> Dialect {
         Dialect::Postgres
+    }
+
+    fn days(&self) -> &Days {
+        &self.days
     }
 
     fn ask(&self, sql: Sql) -> Answer<'_, Vec<Vec<Cell>>> {

@@ -6,7 +6,7 @@ use dualplane_incidents::{Incident, Time};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Transaction};
 
-use crate::store::delta::{COLUMNS, Delta, PUT_CAUSE, PUT_COUNT, PUT_GPU, PUT_XID, row, several};
+use crate::store::delta::{COLUMNS, Delta, PUT_CAUSE, PUT_COUNT, PUT_DAY, PUT_GPU, PUT_XID, row, several};
 use crate::store::{Death, Put, StoreError};
 
 /// `VALUES` as columns of arrays: one statement for all rows.
@@ -43,9 +43,15 @@ pub(super) async fn put(client: &mut Client, deaths: &[Death]) -> Result<Vec<Put
     let bodies: Vec<&[u8]> = fresh.iter().map(|d| d.report.as_slice()).collect();
     let sql = "INSERT INTO reports (id, body) VALUES";
     tx.execute(&unnest(sql, &["text", "bytea"]), &[&ids, &bodies]).await?;
-    let [dimensions, values, of] = turned(fresh.iter().flat_map(|d| several(&d.incident)));
-    let sql = "INSERT INTO several (dimension, value, id) VALUES";
-    tx.execute(&unnest(sql, &["text"; 3]), &[&dimensions, &values, &of]).await?;
+    let (mut rows, mut died) = (Vec::new(), Vec::new());
+    for d in &fresh {
+        rows.extend(several(&d.incident));
+        died.resize(rows.len(), d.incident.died_at.ms());
+    }
+    let [dimensions, values, of] = turned(rows);
+    let sql = "INSERT INTO several (dimension, value, died, id) VALUES";
+    let types = ["text", "text", "bigint", "text"];
+    tx.execute(&unnest(sql, &types), &[&dimensions, &values, &died, &of]).await?;
     apply(&tx, &delta).await?;
     let all: Vec<&str> = first.keys().copied().collect();
     let kept: BTreeMap<String, String> = tx
@@ -107,7 +113,15 @@ async fn apply(tx: &Transaction<'_>, delta: &Delta) -> Result<(), tokio_postgres
     .await?;
     mark_latest(tx, &keys).await?;
     counts(tx, delta).await?;
-    cards(tx, delta).await
+    cards(tx, delta).await?;
+    days(tx, delta).await
+}
+
+async fn days(tx: &Transaction<'_>, delta: &Delta) -> Result<(), tokio_postgres::Error> {
+    let days: Vec<&str> = delta.days().into_iter().collect();
+    let one = vec![1_i64; days.len()];
+    tx.execute(&unnest(PUT_DAY, &["text", "bigint"]), &[&days, &one]).await?;
+    Ok(())
 }
 
 async fn counts(tx: &Transaction<'_>, delta: &Delta) -> Result<(), tokio_postgres::Error> {
@@ -219,5 +233,6 @@ pub(super) async fn forget(
     )
     .await?;
     tx.execute("DELETE FROM gpus WHERE last_died < $1", &[&before.ms()]).await?;
+    days(tx, &delta).await?;
     Ok(ids)
 }
