@@ -167,7 +167,12 @@ async fn fill(store: Arc<dyn Store>, n: usize) {
                 place.xids = vec![Xid { code: [31, 48, 79, 94][k % 4], gpu: None }];
             }
             let incident = of_report(&format!("fill-{k}"), &r, &place, now()).unwrap();
-            Death { incident, report: pack(r.to_string().as_bytes()), digest: k.to_string() }
+            Death {
+                incident,
+                report: pack(r.to_string().as_bytes()),
+                digest: k.to_string(),
+                sender: "fill".to_owned(),
+            }
         });
         store.put(batch.collect()).await.unwrap();
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use dualplane_guard::tls;
 use dualplane_incidents::Time;
+use dualplane_kube::access::Access;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
@@ -22,6 +23,7 @@ use crate::api;
 use crate::app::{App, Say, events, now};
 use crate::audit::Audit;
 use crate::auth::Auth;
+use crate::auth::cluster::{ApiServer, Cluster};
 use crate::config::{ConfigError, Options};
 use crate::ingest::Ingest;
 use crate::ingest::bundle::Bundles;
@@ -78,13 +80,22 @@ pub async fn open(options: &Options, say: Say) -> Result<Arc<App>, ServeError> {
         Some(url) => Arc::new(Postgres::connect(url).await?),
         None => Arc::new(Sqlite::open(&options.data.join("incidents.db"))?),
     };
+    let cluster = match &options.kubernetes {
+        Some(k) => {
+            let api = Access::default().connect().await;
+            let api = api.map_err(|e| ServeError::Said(format!("--kubernetes: {e}")))?;
+            let reviews = Box::new(ApiServer { api, audience: k.audience.clone() });
+            Some(Cluster::new(reviews, Arc::clone(&store), k.cluster.clone()))
+        }
+        None => None,
+    };
     let audit = Audit::open(options.data.join("audit.jsonl")).map_err(data)?;
     let app = App {
         ingest: Ingest::start(&store),
         store,
         bundles: Bundles::open(&options.data).map_err(data)?,
         judge: Judge::new().map_err(ServeError::Said)?,
-        auth: Auth::open(options.tokens.clone(), options.rate).map_err(ServeError::Said)?,
+        auth: Auth::open(options.tokens.clone(), options.rate, cluster).map_err(ServeError::Said)?,
         audit: Some(audit),
         events: events(),
         max_bundle: options.max_bundle,

@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dualplane_incidents::{Dimension, GpuHealth, Incident};
 
+use super::Death;
+
 /// Columns of `incidents`, in the order of [`row`].
 pub(super) const COLUMNS: &[&str] = &[
     "id",
     "digest",
+    "sender",
     "loop_key",
     "cause_key",
     "class",
@@ -33,12 +36,19 @@ pub(super) const SEVERAL: &[Dimension] =
     &[Dimension::Gpu, Dimension::GpuName, Dimension::Driver, Dimension::Xid];
 
 /// A row of `incidents` but for its two times.
-pub(super) fn row(i: &Incident, digest: &str) -> Vec<String> {
+pub(super) fn row(death: &Death) -> Vec<String> {
+    let i = &death.incident;
     let body = serde_json::to_string(i).unwrap_or_default();
     // Postgres has no NUL in a text.
     let searched = dualplane_incidents::searched(i).replace('\0', " ");
     let words = [i.class.as_str(), i.plane.as_str(), i.phase.as_str(), i.confidence.as_str()];
-    let mut out: Vec<String> = vec![i.id.clone(), digest.to_owned(), i.loop_key.clone(), i.cause_key.clone()];
+    let mut out: Vec<String> = vec![
+        i.id.clone(),
+        death.digest.clone(),
+        death.sender.clone(),
+        i.loop_key.clone(),
+        i.cause_key.clone(),
+    ];
     out.extend(words.map(str::to_owned));
     let names = [
         &i.cluster,

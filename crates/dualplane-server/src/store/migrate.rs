@@ -17,6 +17,7 @@ const STEPS: &[Step] = &[
         sqlite: include_str!("../migrations/0002_search_sqlite.sql"),
         postgres: include_str!("../migrations/0002_search_postgres.sql"),
     },
+    Step { both: include_str!("../migrations/0003_senders.sql"), sqlite: "", postgres: "" },
 ];
 
 /// The version that this program works with.

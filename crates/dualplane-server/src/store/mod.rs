@@ -17,7 +17,9 @@ use dualplane_incidents::{Cursor, Filter, Incident, Time};
 use futures_util::future::BoxFuture;
 
 pub use days::Days;
-pub use reads::{Arrival, Span, arrivals, bundle, cards, counted, fleet, get, list, report, worst};
+pub use reads::{
+    Arrival, Span, arrivals, bundle, cards, counted, fleet, get, list, namespaces, report, sender, worst,
+};
 pub use sql::{Cell, Dialect, Sql};
 
 /// Why a store does not answer. Nothing that it has not answered for may be taken as kept.
@@ -46,6 +48,8 @@ pub struct Death {
     pub report: Vec<u8>,
     /// Of what was sent: tells a repeated upload from another with the same name.
     pub digest: String,
+    /// Who sent it.
+    pub sender: String,
 }
 
 /// What became of it.
@@ -55,8 +59,21 @@ pub enum Put {
     Kept,
     /// The same was kept before.
     Known,
-    /// Another death has this name.
+    /// Another death of the same sender has this name.
     Taken,
+    /// Another death of somebody else has this name.
+    Foreign,
+}
+
+impl Put {
+    /// Of a death whose name is kept with this digest by this sender, and was so before.
+    fn of(death: &Death, digest: &str, sender: &str) -> Self {
+        match (digest == death.digest, sender == death.sender) {
+            (true, _) => Self::Known,
+            (false, true) => Self::Taken,
+            (false, false) => Self::Foreign,
+        }
+    }
 }
 
 /// A bundle in the store of files.
@@ -87,6 +104,12 @@ pub struct Realm {
 }
 
 impl Scope {
+    /// Nothing is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Some(realms) if realms.is_empty())
+    }
+
     /// It holds this namespace.
     #[must_use]
     pub fn allows(&self, cluster: &str, namespace: &str) -> bool {

@@ -56,6 +56,28 @@ pub async fn get(store: &dyn Store, id: &str) -> Result<Option<Incident>, StoreE
     store.ask(sql).await?.first().map(|r| incident(r)).transpose()
 }
 
+/// Who sent it; empty where that is not known any more.
+///
+/// # Errors
+///
+/// Where the store does not answer.
+pub async fn sender(store: &dyn Store, id: &str) -> Result<Option<String>, StoreError> {
+    let mut sql = Sql::new(store.dialect(), "SELECT sender FROM incidents WHERE id = ");
+    sql.value(id);
+    Ok(store.ask(sql).await?.first().map(|r| text(r, 0).to_owned()))
+}
+
+/// Namespaces of a cluster in which something died.
+///
+/// # Errors
+///
+/// Where the store does not answer.
+pub async fn namespaces(store: &dyn Store, cluster: &str, some: i64) -> Result<Vec<String>, StoreError> {
+    let mut sql = Sql::new(store.dialect(), "SELECT DISTINCT t.namespace FROM causes t WHERE t.cluster = ");
+    sql.value(cluster).add(" ORDER BY t.namespace LIMIT ").value(some);
+    Ok(store.ask(sql).await?.iter().map(|r| text(r, 0).to_owned()).collect())
+}
+
 /// Its report, packed.
 ///
 /// # Errors

@@ -212,12 +212,12 @@ fn put(c: &mut Connection, deaths: &[Death]) -> Result<Vec<Put>, StoreError> {
         let i = &d.incident;
         let place = place(&tx, i)?;
         let mut cells = vec![Cell::Int(i.died_at.ms()), Cell::Int(i.received_at.ms()), Cell::Int(place)];
-        cells.extend(row(i, &d.digest).into_iter().map(Cell::Text));
+        cells.extend(row(d).into_iter().map(Cell::Text));
         if tx.prepare_cached(&insert)?.execute(params_from_iter(&cells))? == 0 {
-            let kept: String = tx
-                .prepare_cached("SELECT digest FROM incidents WHERE id = $1")?
-                .query_row([&i.id], |r| r.get(0))?;
-            out.push(if kept == d.digest { Put::Known } else { Put::Taken });
+            let put = tx
+                .prepare_cached("SELECT digest, sender FROM incidents WHERE id = $1")?
+                .query_row([&i.id], |r| Ok(Put::of(d, &r.get::<_, String>(0)?, &r.get::<_, String>(1)?)))?;
+            out.push(put);
             continue;
         }
         tx.prepare_cached("INSERT INTO reports (id, body) VALUES ($1, $2)")?

@@ -197,7 +197,11 @@ async fn one_by_one(store: &dyn Store) {
     assert_eq!(store::report(store, "a").await.unwrap(), None);
     let d = death("a", &report("xid_hardware", "s"), &dualplane_incidents::Where::default());
     assert_eq!(store.put(vec![d.clone(), d.clone()]).await.unwrap(), [Put::Kept, Put::Known]);
-    assert_eq!(store::report(store, "a").await.unwrap(), Some(d.report));
+    assert_eq!(store::report(store, "a").await.unwrap(), Some(d.report.clone()));
+    let by = |sender: &str, digest: &str| Death { sender: sender.into(), digest: digest.into(), ..d.clone() };
+    let all = vec![by("me", "other"), by("you", &d.digest), by("you", "other")];
+    assert_eq!(store.put(all).await.unwrap(), [Put::Taken, Put::Known, Put::Foreign]);
+    assert_eq!(store::sender(store, "a").await.unwrap().as_deref(), Some("me"));
     assert_eq!(store::bundle(store, "a").await.unwrap(), None);
     let row = BundleRow { size: 7, sha256: "00".into() };
     store.put_bundle("a".into(), row.clone()).await.unwrap();

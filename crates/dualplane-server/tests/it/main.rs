@@ -11,6 +11,7 @@
 
 mod agent;
 mod api;
+mod cluster;
 mod contract;
 mod deaths;
 mod faults;

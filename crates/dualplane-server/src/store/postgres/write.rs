@@ -54,20 +54,20 @@ pub(super) async fn put(client: &mut Client, deaths: &[Death]) -> Result<Vec<Put
     tx.execute(&unnest(sql, &types), &[&dimensions, &values, &died, &of]).await?;
     apply(&tx, &delta).await?;
     let all: Vec<&str> = first.keys().copied().collect();
-    let kept: BTreeMap<String, String> = tx
-        .query("SELECT id, digest FROM incidents WHERE id = ANY($1)", &[&all])
+    let kept: BTreeMap<String, (String, String)> = tx
+        .query("SELECT id, digest, sender FROM incidents WHERE id = ANY($1)", &[&all])
         .await?
         .iter()
-        .map(|r| Ok((r.try_get(0)?, r.try_get(1)?)))
+        .map(|r| Ok((r.try_get(0)?, (r.try_get(1)?, r.try_get(2)?))))
         .collect::<Result<_, tokio_postgres::Error>>()?;
     tx.commit().await?;
     let mut answered = BTreeSet::new();
     let of = |d: &Death| {
         let id = &d.incident.id;
-        match kept.get(id) == Some(&d.digest) {
-            false => Put::Taken,
-            true if new.contains(id) && answered.insert(id.clone()) => Put::Kept,
-            true => Put::Known,
+        let put = kept.get(id).map_or(Put::Taken, |(digest, sender)| Put::of(d, digest, sender));
+        match put {
+            Put::Known if new.contains(id) && answered.insert(id.clone()) => Put::Kept,
+            put => put,
         }
     };
     Ok(deaths.iter().map(of).collect())
@@ -81,7 +81,7 @@ async fn insert<'a>(
     let received: Vec<i64> = deaths.clone().map(|d| d.incident.received_at.ms()).collect();
     let mut columns: Vec<Vec<String>> = vec![Vec::new(); COLUMNS.len()];
     for d in deaths {
-        for (column, cell) in columns.iter_mut().zip(row(&d.incident, &d.digest)) {
+        for (column, cell) in columns.iter_mut().zip(row(d)) {
             column.push(cell);
         }
     }
