@@ -112,7 +112,7 @@ struct Serve {
     /// Requests a second of one token; twice as many at once
     #[arg(long, value_name = "N", default_value = "5000", value_parser = clap::value_parser!(u32).range(1..))]
     rate: u32,
-    /// Who is told of new deaths, TOML; `dualplane-server notify FILE --dry-run` shows what is sent. Of several replicas give it to one
+    /// Who is told of new deaths, TOML; `dualplane-server notify FILE --dry-run` shows what is sent. Of several replicas with it one sends
     #[arg(long, value_name = "FILE")]
     notify: Option<PathBuf>,
 }
@@ -174,7 +174,8 @@ fn serve(s: Serve) -> Result<(), ServeError> {
             (app.say)("there are no tokens: whoever is on this machine may read and send");
         }
         if let Some(config) = told {
-            tokio::spawn(notify::run(app, config, folder));
+            let ending = app.ending.subscribe();
+            tokio::spawn(notify::run(app, config, folder, ending));
         }
         Ok(())
     })

@@ -15,7 +15,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -38,6 +38,8 @@ const CONNECTIONS: usize = 4096;
 const HEAD: Duration = Duration::from_secs(15);
 /// For what is under way when the server ends.
 const DRAIN: Duration = Duration::from_secs(10);
+/// For what is given back to other replicas.
+const GIVE_BACK: Duration = Duration::from_secs(2);
 /// Between two looks at the tokens.
 const LOOK: Duration = Duration::from_secs(5);
 /// Between two looks for what is too old, and how much of it goes at once.
@@ -100,6 +102,7 @@ pub async fn open(options: &Options, say: Say) -> Result<Arc<App>, ServeError> {
         events: events(),
         max_bundle: options.max_bundle,
         keep_days: options.keep_days,
+        ending: watch::Sender::new(false),
         say,
     };
     Ok(Arc::new(app))
@@ -166,11 +169,14 @@ async fn accept(app: &Arc<App>, listener: TcpListener, tls_config: &tls::Current
     }
     drop(listener);
     (app.say)("ending: what is under way is answered");
+    app.ending.send_replace(true);
     tokio::select! {
         () = graceful.shutdown() => {}
         () = sleep(DRAIN) => (app.say)("what was still under way after 10 s is cut"),
         _ = int.recv() => {}
     }
+    // Whoever holds something for the others gives it back.
+    let _ = timeout(GIVE_BACK, app.ending.closed()).await;
     Ok(())
 }
 

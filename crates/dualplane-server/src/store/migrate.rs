@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
         postgres: include_str!("../migrations/0002_search_postgres.sql"),
     },
     Step { both: include_str!("../migrations/0003_senders.sql"), sqlite: "", postgres: "" },
+    Step { both: include_str!("../migrations/0004_leases.sql"), sqlite: "", postgres: "" },
 ];
 
 /// The version that this program works with.

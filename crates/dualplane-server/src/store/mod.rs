@@ -144,6 +144,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn days(&self) -> &Days;
     /// Answers a question that changes nothing.
     fn ask(&self, sql: Sql) -> Answer<'_, Vec<Vec<Cell>>>;
+    /// One statement that changes rows; how many.
+    fn change(&self, sql: Sql) -> Answer<'_, u64>;
     /// Keeps all or nothing; what it answered survives a crash.
     fn put(&self, deaths: Vec<Death>) -> Answer<'_, Vec<Put>>;
     /// Notes a bundle that lies in the store of files.

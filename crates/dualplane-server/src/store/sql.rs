@@ -70,13 +70,13 @@ impl Sql {
     }
 
     /// Adds text of ours.
-    pub(super) fn add(&mut self, text: &str) -> &mut Self {
+    pub(crate) fn add(&mut self, text: &str) -> &mut Self {
         self.text.push_str(text);
         self
     }
 
     /// Adds a value.
-    pub(super) fn value(&mut self, value: impl Into<Cell>) -> &mut Self {
+    pub(crate) fn value(&mut self, value: impl Into<Cell>) -> &mut Self {
         let mut value = value.into();
         // Postgres has no NUL in a text; kept texts hold no control characters, so neither is found.
         if let Cell::Text(t) = &mut value

@@ -132,6 +132,10 @@ impl Store for Sqlite {
         Box::pin(self.answer(sql))
     }
 
+    fn change(&self, sql: Sql) -> Answer<'_, u64> {
+        Box::pin(self.write(move |c| Ok(c.execute(&sql.text, params_from_iter(&sql.values))? as u64)))
+    }
+
     fn put(&self, deaths: Vec<Death>) -> Answer<'_, Vec<Put>> {
         Box::pin(self.write(move |c| put(c, &deaths)))
     }

@@ -47,7 +47,7 @@ pub(crate) fn events(s: &Server, token: &str, query: &str) -> (u16, String) {
         }
     }
     let text = String::from_utf8_lossy(&got).into_owned();
-    (text[9..12].parse().unwrap(), text)
+    (text.split(' ').nth(1).unwrap().parse().unwrap(), text)
 }
 
 #[test]

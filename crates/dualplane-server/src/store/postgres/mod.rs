@@ -152,17 +152,7 @@ impl Postgres {
         let mut lent = self.lend().await?;
         let client = lent.client()?;
         let statement = client.prepare(&sql.text).await?;
-        let values: Vec<&(dyn ToSql + Sync)> = sql
-            .values
-            .iter()
-            .map(|c| match c {
-                Cell::Null => &None::<i64> as &(dyn ToSql + Sync),
-                Cell::Int(n) => n as _,
-                Cell::Text(t) => t as _,
-                Cell::Bytes(b) => b as _,
-            })
-            .collect();
-        let rows = within(client.query(&statement, &values)).await?;
+        let rows = within(client.query(&statement, &values(&sql))).await?;
         rows.iter().map(cells).collect()
     }
 
@@ -192,6 +182,16 @@ impl Postgres {
             }
         }
     }
+}
+
+fn values(sql: &Sql) -> Vec<&(dyn ToSql + Sync)> {
+    let one = |c| match c {
+        &Cell::Null => &None::<i64> as &(dyn ToSql + Sync),
+        Cell::Int(n) => n as _,
+        Cell::Text(t) => t as _,
+        Cell::Bytes(b) => b as _,
+    };
+    sql.values.iter().map(one).collect()
 }
 
 /// Why there is no answer.
@@ -239,6 +239,15 @@ impl Store for Postgres {
 
     fn ask(&self, sql: Sql) -> Answer<'_, Vec<Vec<Cell>>> {
         Box::pin(self.answer(sql))
+    }
+
+    fn change(&self, sql: Sql) -> Answer<'_, u64> {
+        Box::pin(async move {
+            let mut lent = self.lend().await?;
+            let client = lent.client()?;
+            let statement = client.prepare(&sql.text).await?;
+            Ok(within(client.execute(&statement, &values(&sql))).await?)
+        })
     }
 
     fn put(&self, deaths: Vec<Death>) -> Answer<'_, Vec<Put>> {
