@@ -50,6 +50,8 @@ build_vm() {
 program() {
     local how path
     how=$(sed -n "s/^$1 \+//p" "$VM/programs")
+    # What is tested is what is published, where that is given.
+    if [ "$1" = dualplane ] && [ -n "${DUALPLANE:-}" ]; then echo "$DUALPLANE"; return; fi
     case $how in
     "") die "no program $1 in e2e/vm/programs" ;;
     cc\ *)
@@ -65,6 +67,13 @@ program() {
     esac
     [ -x "$path" ] || { [ ! -e "$OUT/cargo.log" ] || cat "$OUT/cargo.log" >&2; die "no program $1: $how"; }
     echo "$path"
+}
+
+# $1: program, $2: root of a guest. Each library lies where the loader of the host found it.
+libraries() {
+    { ldd "$1" 2>/dev/null || true; } | grep -o '/[^ ]*' | while read -r path; do
+        [ -e "$2$path" ] || { mkdir -p "$2${path%/*}" && cp -L "$path" "$2$path"; }
+    done
 }
 
 # $1: case. Makes $OUT/CASE.cpio: nothing is compressed, which a guest without hardware help would pay for.
@@ -83,10 +92,12 @@ make_guest() {
     for name in $(head_of "$case" programs); do
         path=$(program "$name") || exit
         strip --strip-debug -o "$root/bin/$name" "$path" 2>/dev/null || cp "$path" "$root/bin/$name"
-        # Each library lies where the loader of the host found it.
-        { ldd "$path" 2>/dev/null || true; } | grep -o '/[^ ]*' | while read -r path; do
-            [ -e "$root$path" ] || { mkdir -p "$root${path%/*}" && cp -L "$path" "$root$path"; }
-        done
+        libraries "$path" "$root"
+    done
+    for name in $(head_of "$case" debian); do
+        path=$(vm_dir)/$name
+        [ -e "$path" ] || die "no $name in the packages of e2e/vm/packages"
+        if [ -x "$path" ]; then cp "$path" "$root/bin/" && libraries "$path" "$root"; else mkdir -p "$root/${name%/*}" && cp "$path" "$root/$name"; fi
     done
     for name in $(head_of "$case" files); do
         (cd "$ROOT" && mkdir -p "$root/files" && cp -r --parents "$name" "$root/files/") || die "no $name for $case"

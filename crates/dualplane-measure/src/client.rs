@@ -175,6 +175,17 @@ impl Target {
         format!("{scheme}://{}{}", self.authority, self.path)
     }
 
+    /// Whether nobody listens there. A port that does not answer in time is no such one.
+    #[must_use]
+    pub fn refuses(&self) -> bool {
+        use std::net::ToSocketAddrs as _;
+        let refused = |a| {
+            let tried = std::net::TcpStream::connect_timeout(&a, Duration::from_secs(1));
+            tried.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionRefused)
+        };
+        (self.host.as_str(), self.port).to_socket_addrs().is_ok_and(|mut all| all.all(refused))
+    }
+
     /// The key of the server, for who asks its other pages.
     pub(crate) fn key(&self) -> Option<&str> {
         self.key.as_deref()

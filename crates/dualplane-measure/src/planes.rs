@@ -3,20 +3,21 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dualplane_base::process::of_path;
 use dualplane_node::cgroup::{Depth, Group, Hierarchy, Kind, Memory, Reader};
 use dualplane_node::gpu::{Device, Event, GpuProcess, Gpus, Health, Reading as Card};
-use dualplane_node::node::{ProcessState, cgroup_of, life, list, processes};
+use dualplane_node::node::{ProcessState, cgroup_of, host_cgroups, host_pids, life, list, processes};
 use dualplane_runs::{Faults, Host, Process, Sample};
 
 pub use crate::agent::Ask;
 use crate::engine::Page;
+use crate::known::Known;
 
 /// Between two samples.
 const EACH: Duration = Duration::from_secs(1);
@@ -66,8 +67,17 @@ pub enum Reading {
 pub struct Reads {
     /// What it read.
     pub readings: Receiver<Reading>,
+    known: Arc<Mutex<Known>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+}
+
+impl Reads {
+    /// By what the kernel's lines name the server.
+    #[must_use]
+    pub fn known(&self) -> Known {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Drop for Reads {
@@ -86,17 +96,26 @@ pub fn start(whose: Whose, clock: Instant) -> Reads {
     let (to, readings) = channel();
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
-    let work = move || follow(whose, clock, &to, &flag);
+    let known = Arc::new(Mutex::new(Known {
+        of_machine: host_pids(&whose.proc_root) == Some(true) && host_cgroups(&whose.proc_root) == Some(true),
+        ..Known::default()
+    }));
+    let of_thread = Arc::clone(&known);
+    let work = move || follow(whose, clock, &to, &flag, &of_thread);
     let thread = std::thread::Builder::new().name("planes".into()).spawn(work).ok();
-    Reads { readings, stop, thread }
+    Reads { readings, known, stop, thread }
 }
 
-fn follow(whose: Whose, clock: Instant, to: &Sender<Reading>, stop: &AtomicBool) {
+fn follow(whose: Whose, clock: Instant, to: &Sender<Reading>, stop: &AtomicBool, known: &Mutex<Known>) {
     let mut state = State::new(whose);
     let mut round = 0_u64;
     let mut told = false;
     while !stop.load(Ordering::Relaxed) {
         let began = Instant::now();
+        if state.whose.pid.is_some() {
+            let pids = state.pids();
+            known.lock().unwrap_or_else(PoisonError::into_inner).saw(state.path(), &pids);
+        }
         let sample = state.sample(clock);
         if to.send(Reading::Sample(Box::new(sample))).is_err() {
             return;
@@ -350,6 +369,36 @@ impl State {
 
 /// A process and all that it started.
 fn family(proc_root: &Path, pid: u32) -> Vec<u32> {
+    // Kernels without this file are rare; all processes of the machine are looked at there.
+    let told = proc_root.join(format!("self/task/{}/children", std::process::id())).exists();
+    let parents = if told { BTreeMap::new() } else { parents(proc_root) };
+    let mut all = vec![pid];
+    let mut next = 0;
+    while let Some(p) = all.get(next).copied() {
+        next += 1;
+        match parents.get(&p) {
+            _ if all.len() >= MAX_TREE => break,
+            Some(children) => all.extend(children),
+            None if told => all.extend(children(proc_root, p)),
+            None => {}
+        }
+    }
+    all
+}
+
+/// What the threads of a process started.
+fn children(proc_root: &Path, pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(proc_root.join(pid.to_string()).join("task")).into_iter().flatten().flatten();
+    let mut all = Vec::new();
+    for thread in threads {
+        let text = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        all.extend(text.split_whitespace().filter_map(|p| p.parse::<u32>().ok()));
+    }
+    all
+}
+
+/// The children of each process.
+fn parents(proc_root: &Path) -> BTreeMap<u32, Vec<u32>> {
     let mut parents: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir(proc_root).into_iter().flatten().flatten() {
         let Some(child) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
@@ -359,15 +408,7 @@ fn family(proc_root: &Path, pid: u32) -> Vec<u32> {
             parents.entry(parent).or_default().push(child);
         }
     }
-    let mut all = vec![pid];
-    let mut next = 0;
-    while let Some(p) = all.get(next).copied() {
-        next += 1;
-        if all.len() < MAX_TREE {
-            all.extend(parents.get(&p).into_iter().flatten());
-        }
-    }
-    all
+    parents
 }
 
 /// Memory of a server without a group of its own: what its processes hold, each page once.

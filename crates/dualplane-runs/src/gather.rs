@@ -1,5 +1,7 @@
 //! Samples and requests as they come, and the run that they make.
 
+mod later;
+
 use std::collections::BTreeMap;
 
 use dualplane_gate::document::{
@@ -220,27 +222,14 @@ impl Gather {
 
     /// Takes a sample.
     pub fn sample(&mut self, s: Sample) {
-        if let Some(host) = &s.host {
-            if let Some((held, sure)) = host.held() {
-                self.without_cache &= sure;
-                if self.peak.is_none_or(|(most, _)| held > most) {
-                    self.peak = Some((held, *host));
-                }
-                if self.starts(s.at) {
-                    self.start_host = self.start_host.max(Some(held));
-                }
-                if self.until.is_none_or(|until| s.at <= until) {
-                    self.window.host = self.window.host.max(Some(held));
-                }
-            }
-            self.limit = host.limit.or(self.limit);
+        if self.from.is_some() {
+            self.roll(s.at);
         }
-        self.vram_limit = s.vram_total.or(self.vram_limit);
-        self.peak_vram = self.peak_vram.max(s.vram);
+        let held = self.takes_planes(&s);
+        if self.until.is_none_or(|until| s.at <= until) {
+            self.window.host = self.window.host.max(held);
+        }
         self.window.vram = self.window.vram.max(s.vram);
-        if self.starts(s.at) {
-            self.start_vram = self.start_vram.max(s.vram);
-        }
         if self.from.is_some() {
             let counts = self.until.is_none_or(|until| s.at <= until);
             for c in [&mut self.all, &mut self.window].into_iter().take(1 + usize::from(counts)) {
@@ -256,9 +245,32 @@ impl Gather {
             self.watts.add(s.watts, counts);
             self.prefix.0.add(s.prefix.map(|p| p.0));
             self.prefix.1.add(s.prefix.map(|p| p.1));
-            self.roll(s.at);
         }
         self.series.push(s);
+    }
+
+    /// Takes both planes of a sample in, as far as they are of the whole run; what is held of host RAM then.
+    fn takes_planes(&mut self, s: &Sample) -> Option<u64> {
+        let mut all = None;
+        if let Some(host) = &s.host {
+            if let Some((held, sure)) = host.held() {
+                all = Some(held);
+                self.without_cache &= sure;
+                if self.peak.is_none_or(|(most, _)| held > most) {
+                    self.peak = Some((held, *host));
+                }
+                if self.starts(s.at) {
+                    self.start_host = self.start_host.max(Some(held));
+                }
+            }
+            self.limit = host.limit.or(self.limit);
+        }
+        self.vram_limit = s.vram_total.or(self.vram_limit);
+        self.peak_vram = self.peak_vram.max(s.vram);
+        if self.starts(s.at) {
+            self.start_vram = self.start_vram.max(s.vram);
+        }
+        all
     }
 
     /// Takes what processes hold; of each the most is kept.

@@ -7,6 +7,9 @@ use crate::sample::{Host, Sample};
 /// Samples that are kept at most.
 const MOST: usize = 3_600;
 
+/// Seconds between two samples, and some more.
+const SPAN: f64 = 1.5;
+
 /// Samples by time.
 #[derive(Debug, Clone)]
 pub(crate) struct Thinned {
@@ -39,6 +42,22 @@ impl Thinned {
             self.all = half.collect();
             self.each = self.each.saturating_mul(2);
             self.open = 0;
+        }
+    }
+
+    /// Puts a sample of an earlier moment where it belongs: to the one that stands for this moment, else between two.
+    pub(crate) fn place(&mut self, sample: Sample) {
+        let next = self.all.partition_point(|s| s.at <= sample.at);
+        let near = |s: &Sample| sample.at - s.at <= SPAN * f64::from(self.each);
+        let before = next.checked_sub(1).and_then(|i| self.all.get(i)).filter(|s| near(s));
+        let Some(own) = before.map(|b| most(b, &sample)) else {
+            if self.all.len() < MOST {
+                self.all.insert(next, sample);
+            }
+            return;
+        };
+        if let Some(place) = next.checked_sub(1).and_then(|i| self.all.get_mut(i)) {
+            *place = own;
         }
     }
 

@@ -177,7 +177,11 @@ impl Owners {
         let named =
             |p: &&String| pod_uid(p).is_some() || container_id(p).is_some() || !self.groups.is_empty();
         if let Some(path) = paths.into_iter().flatten().find(named) {
-            return self.of_path(path);
+            let whose = self.of_path(path);
+            // Where no pod and no group is at hand, a list of processes may be.
+            if whose != Whose::Unsaid || self.pids.is_empty() {
+                return whose;
+            }
         }
         if let Some(path) = oom.oom_memcg.as_deref().filter(|_| oom.constraint == super::Constraint::Memcg)
             && self.of_path(path) == Whose::Another

@@ -41,6 +41,17 @@ impl Access {
         let query = [("query", query), ("start", &from), ("end", &to), ("step", &step), ("timeout", "15s")];
         self.api.object(&path::with_query("/api/v1/query_range", &query)).await
     }
+
+    /// What a query of Prometheus gives at a moment, seconds since 1970: of a range (`metric[60s]`) the samples as they were
+    /// scraped, with their own times.
+    ///
+    /// # Errors
+    /// The store does not answer, or not with success.
+    pub async fn at(&self, query: &str, at: i64) -> Result<Value, ApiError> {
+        let at = at.to_string();
+        let query = [("query", query), ("time", &at), ("timeout", "15s")];
+        self.api.object(&path::with_query("/api/v1/query", &query)).await
+    }
 }
 
 /// Whether the URL holds a password, as `http://user:password@host` does.

@@ -10,6 +10,8 @@ use rustix::time::{ClockId, clock_gettime};
 const TICKS: u64 = 100;
 /// The kernel's number of the first pid namespace (`PROC_PID_INIT_INO` of `include/linux/proc_ns.h`).
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+/// … and of the first cgroup namespace (`PROC_CGROUP_INIT_INO`).
+const FIRST_CGROUPS: &str = "cgroup:[4026531835]";
 /// Descriptors of a process that are looked at.
 const MAX_DESCRIPTORS: usize = 4096;
 
@@ -72,6 +74,12 @@ pub fn host_pids(proc_root: &Path) -> Option<bool> {
     }
     // With hidepid others' processes look as if they had ended.
     fs::symlink_metadata(proc_root.join("1")).ok().map(|_| true)
+}
+
+/// Whether the paths of groups below this `/proc` are those that the kernel prints. `None` where that cannot be told.
+#[must_use]
+pub fn host_cgroups(proc_root: &Path) -> Option<bool> {
+    Some(fs::read_link(proc_root.join("self/ns/cgroup")).ok()?.as_os_str() == FIRST_CGROUPS)
 }
 
 /// Whether a process has a GPU's device file open; `None` where its descriptors may not be read.

@@ -20,3 +20,4 @@ mod notify;
 mod pages;
 mod postgres;
 mod rights;
+mod unit;

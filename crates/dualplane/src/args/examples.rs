@@ -167,7 +167,8 @@ Examples:
   dualplane measure --target http://localhost:8000 --shape shape.toml --search --slo ttft=1s,itl=50ms
   dualplane measure --serve ./serve.sh --target http://localhost:8000 --traffic chat --concurrency 32
   dualplane measure --pid 4711 -- guidellm benchmark --target http://localhost:8000 --output-path out.json
-  dualplane measure --agent http://10.0.0.7:9464 --pod serving/llm-0 --target http://10.0.3.4:8000 --traffic rag";
+  dualplane measure --agent http://10.0.0.7:9464 --pod serving/llm-0 --target http://10.0.3.4:8000 --traffic rag
+  dualplane measure --prometheus http://prometheus:9090 --pod serving/llm-0 --target http://10.0.3.4:8000 --traffic chat";
 
 pub(super) const GATE: &str = "\
 Examples:

@@ -87,10 +87,14 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "URL", help_heading = "Server")]
     pub(crate) metrics: Option<String>,
     /// An agent of dualplane on the server's node, for example http://10.0.0.7:9464
-    #[arg(long, value_name = "URL", requires = "pod", conflicts_with_all = ["serve", "pid", "cgroup"], help_heading = "Server")]
+    #[arg(long, value_name = "URL", requires = "pod", group = "elsewhere", conflicts_with_all = ["serve", "pid", "cgroup"], help_heading = "Server")]
     pub(crate) agent: Option<String>,
-    /// With --agent: which pod, and which container of it
-    #[arg(long, value_name = "NAMESPACE/POD[/CONTAINER]", requires = "agent", help_heading = "Server")]
+    /// Prometheus, or what speaks its API: both planes of the pod as it scraped them, where nothing of the server can be read
+    /// from here (its token in the file that $DUALPLANE_PROMETHEUS_TOKEN_FILE names)
+    #[arg(long, value_name = "URL", requires = "pod", group = "elsewhere", conflicts_with_all = ["serve", "pid", "cgroup"], help_heading = "Server")]
+    pub(crate) prometheus: Option<String>,
+    /// With --agent or --prometheus: which pod, and which container of it
+    #[arg(long, value_name = "NAMESPACE/POD[/CONTAINER]", value_parser = pod, requires = "elsewhere", help_heading = "Server")]
     pub(crate) pod: Option<String>,
     /// Play cards from a table instead of reading the driver
     #[arg(long, value_name = "FILE", hide = true)]
@@ -176,6 +180,16 @@ pub(super) fn time(text: &str) -> Result<f64, String> {
         .map(|n| n * scale)
         .filter(|n| n.is_finite() && *n >= 0.0 && *n <= 31_536_000.0);
     n.ok_or_else(|| "give a time such as 50ms, 30s, 10m or 8h".to_owned())
+}
+
+/// `NAMESPACE/POD` or `NAMESPACE/POD/CONTAINER`, by the letters that Kubernetes allows: they stand in queries.
+fn pod(text: &str) -> Result<String, String> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let name = |p: &&str| {
+        !p.is_empty() && p.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c))
+    };
+    let valid = (2..=3).contains(&parts.len()) && parts.iter().all(name);
+    valid.then(|| text.to_owned()).ok_or_else(|| "give NAMESPACE/POD or NAMESPACE/POD/CONTAINER".to_owned())
 }
 
 fn slo(text: &str) -> Result<Slo, String> {

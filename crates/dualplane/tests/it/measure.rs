@@ -64,7 +64,7 @@ fn a_server() {
     };
     let keeps: usize = std::env::var("DUALPLANE_TEST_KEEPS").unwrap().parse().unwrap();
     let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
-    let parent = std::os::unix::process::parent_id();
+    let (parent, began) = (std::os::unix::process::parent_id(), std::time::Instant::now());
     std::thread::spawn(move || {
         for _ in 0..300 {
             std::thread::sleep(std::time::Duration::from_millis(100));
@@ -93,9 +93,7 @@ fn a_server() {
                 if head.starts_with("get") {
                     let body = match head.contains("/v1/models") {
                         true => "{\"data\":[{\"id\":\"small\",\"max_model_len\":4096}]}",
-                        false => {
-                            "vllm:num_requests_running{engine=\"0\"} 2\nvllm:kv_cache_usage_perc{engine=\"0\"} 0.25\nvllm:num_preemptions_total{engine=\"0\"} 0\n"
-                        }
+                        false => &page(began.elapsed().as_secs_f64()),
                     };
                     write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())?;
                     continue;
@@ -123,6 +121,29 @@ fn a_server() {
             }
         });
     }
+}
+
+/// The page of metrics: the engine's, and what the exporters of a cluster would tell of its pod, which grows by 64 MiB a second.
+#[cfg(target_os = "linux")]
+fn page(seconds: f64) -> String {
+    let own = "namespace=\"serving\",pod=\"llm-0\"";
+    let held = (1_u64 << 30) + (seconds * f64::from(64 << 20)) as u64;
+    format!(
+        "vllm:num_requests_running{{engine=\"0\"}} 2\nvllm:kv_cache_usage_perc{{engine=\"0\"}} 0.25\n\
+         vllm:num_preemptions_total{{engine=\"0\"}} 0\n\
+         container_memory_working_set_bytes{{{own},container=\"server\"}} {}\n\
+         container_memory_rss{{{own},container=\"server\"}} {held}\n\
+         container_memory_cache{{{own},container=\"server\"}} 800\n\
+         container_memory_total_active_file_bytes{{{own},container=\"server\"}} 300\n\
+         container_memory_total_inactive_file_bytes{{{own},container=\"server\"}} 500\n\
+         container_spec_memory_limit_bytes{{{own},container=\"server\"}} {}\n\
+         container_memory_working_set_bytes{{{own},container=\"sidecar\"}} 5\n\
+         kube_pod_container_status_restarts_total{{{own},container=\"server\"}} 3\n\
+         DCGM_FI_DEV_FB_USED{{{own},container=\"server\",UUID=\"GPU-1\",gpu=\"0\"}} 40000\n\
+         DCGM_FI_DEV_FB_FREE{{{own},container=\"server\",UUID=\"GPU-1\",gpu=\"0\"}} 41920\n",
+        held + (1 << 20),
+        8_u64 << 30,
+    )
 }
 
 /// A port that nobody listens at.
@@ -222,6 +243,103 @@ fn a_server_that_the_kernel_kills_in_traffic_keeps_its_figures_and_gets_a_verdic
         let line = run.series.as_ref().unwrap().lines.iter().find(|l| l.name == name).unwrap();
         assert!(line.values.iter().flatten().count() >= 2, "{name}");
     }
+}
+
+/// Neighbours of the kernel's record, each in a cgroup of its own: what killed them is no verdict on a server that ends beside
+/// them, be it in a group of its own or in that of the measurement.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_neighbour_that_the_kernel_kills_is_not_the_server() {
+    let Some(group) = Group::named("beside") else { return };
+    let Some(own) = Group::named("own") else { return };
+    for enters in [format!("echo $$ > {}/cgroup.procs;", own.path.display()), String::new()] {
+        let port = port();
+        // The neighbour dies while the server is measured, which ends by itself a second later.
+        let line = format!(
+            "{enters} ({}) & server=$!; sleep 1.5; sh -c 'echo $$ > {}/cgroup.procs && exec tail /dev/zero' >/dev/null; \
+             sleep 1; kill -9 $server; wait $server; exit 1",
+            serve(port, 0, ""),
+            group.path.display()
+        );
+        let folder = dir(&[("shape.toml", SMALL), ("cards.json", growing_card().as_bytes())]);
+        let o = measured(&folder, &line, port, "--duration 20s --warmup 0s -o json");
+        let m = dualplane_gate::document::read(&String::from_utf8(o.stdout).unwrap()).unwrap();
+        let death = &m.runs[0].restarts.as_ref().unwrap()[0];
+        assert_eq!(
+            (death.exit_code, death.class.as_deref()),
+            (Some(1), Some("unknown")),
+            "{enters}: {death:?}"
+        );
+    }
+}
+
+/// A server whose last process ends seconds after the last request was answered died all the same.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_that_ends_after_the_last_request_failed_has_died() {
+    let port = port();
+    let line = format!(
+        "({}) & server=$!; sleep 2; kill -9 $server; wait $server; sleep 2; exit 7",
+        serve(port, 0, "")
+    );
+    let folder = dir(&[("shape.toml", SMALL), ("cards.json", growing_card().as_bytes())]);
+    let o = measured(&folder, &line, port, "--duration 2s --warmup 0s -o json");
+    let m = dualplane_gate::document::read(&String::from_utf8(o.stdout).unwrap()).unwrap();
+    let run = &m.runs[0];
+    assert!(run.requests.as_ref().unwrap().failures() > 0, "{:?}", run.requests);
+    assert_eq!((run.restarts.as_ref().unwrap()[0].exit_code, run.cut_short), (Some(7), true));
+}
+
+/// A real Prometheus that scrapes each second tells both planes of a server of which nothing can be read from here.
+#[test]
+#[cfg(target_os = "linux")]
+#[allow(clippy::disallowed_methods)]
+fn both_planes_come_from_a_real_prometheus() {
+    use crate::dashboards::prometheus::{Prometheus, is_there};
+    if !is_there() {
+        return;
+    }
+    let port = port();
+    let mut server = std::process::Command::new("/bin/sh").args(["-c", &serve(port, 0, "")]).spawn().unwrap();
+    assert!(wait(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()));
+    let config = format!(
+        "global: {{scrape_interval: 1s, scrape_timeout: 1s}}\nscrape_configs:\n- job_name: all\n  static_configs: [{{targets: ['127.0.0.1:{port}']}}]\n"
+    );
+    let folder = dir(&[("shape.toml", SMALL), ("prometheus.yml", config.as_bytes())]);
+    let prometheus = Prometheus::start(folder.path());
+    let url = format!("http://127.0.0.1:{}", prometheus.port);
+    let shape = folder.path().join("shape.toml");
+    let measure = |pod: &str| {
+        let target = format!("http://127.0.0.1:{port}");
+        let words = ["measure", "--target", &target, "--shape", shape.to_str().unwrap(), "--duration", "4s"];
+        run(&[&words[..], &["--warmup", "0s", "--prometheus", &url, "--pod", pod, "-o", "json"]].concat())
+    };
+    // Two samples are what it takes to know of a pod.
+    assert!(
+        wait(|| stderr(&measure("serving/llm-0")).contains("server, sidecar")),
+        "{}",
+        stderr(&measure("serving/llm-0"))
+    );
+    let none = measure("serving/llm-1");
+    assert!(code(&none) == 3 && stderr(&none).contains("is it scraped"), "{}", stderr(&none));
+    let o = measure("serving/llm-0/server");
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    let m = dualplane_gate::document::read(&String::from_utf8(o.stdout).unwrap()).unwrap();
+    let run = &m.runs[0];
+    let (host, vram) = (run.host.as_ref().unwrap(), run.vram.as_ref().unwrap());
+    // It grows by 256 MiB while it is measured, and is as old as this test.
+    let peak = host.peak_bytes.unwrap();
+    assert!((1 << 30..4 << 30).contains(&peak) && host.without_page_cache == Some(true), "{host:?}");
+    assert!(peak - host.steady_bytes.unwrap() > 32 << 20, "{host:?}");
+    assert_eq!((host.limit_bytes, vram.peak_bytes), (Some(8 << 30), Some(40_000 << 20)));
+    assert_eq!((vram.limit_bytes, run.restarts.as_ref().map(Vec::len)), (Some(81_920 << 20), Some(0)));
+    // Each second, on one clock with the engine's page.
+    let line = |name: &str| run.series.as_ref().unwrap().lines.iter().find(|l| l.name == name).unwrap();
+    assert!(
+        line("host").values.iter().flatten().count() >= 3 && line("kv").values.iter().flatten().count() >= 3
+    );
+    let _ = server.kill();
+    let _ = server.wait();
 }
 
 /// A leak on the VRAM plane is called so, and the host plane beside it is not.

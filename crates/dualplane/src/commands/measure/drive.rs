@@ -6,7 +6,7 @@ use dualplane_gate::document::{Load, Measure, Run};
 use dualplane_measure::{About, Api, Calibration, Progress, Target, Work, about, calibrate};
 use dualplane_shape::Shape;
 
-use super::{Bench, death, play, search};
+use super::{Bench, death, play, search, store};
 use crate::args::{ApiKind, LoadPattern, MeasureArgs};
 use crate::commands::Failure;
 use crate::{output, secret};
@@ -129,6 +129,7 @@ pub(super) fn one(
         longest: args.longest.or_else(|| common.about.longest.map(|n| n.saturating_sub(16).max(2))),
         calibration: common.calibration,
     };
+    let began = bench.now();
     let mut progress = output::Progress::new();
     let mut tell = |p: Progress| progress.line(&words(name, &p));
     let own = std::mem::replace(target, self::target(args, &target.base())?);
@@ -145,10 +146,13 @@ pub(super) fn one(
     .map_err(|why| Failure::Flag { flag: "--shape", why })?;
     *target = own;
     progress.clear();
-    if ended.early && !bench.stopped() {
+    let failed = gather.so_far().1 > 0;
+    let dies = ended.early || failed && bench.ends_soon(&mut gather, || target.refuses());
+    if dies && !bench.stopped() {
         gather.died(death::judge(bench)?);
     }
-    let mut run = gather.finish(ended.at, ended.early);
+    store::planes(bench, &mut gather, began, ended.at)?;
+    let mut run = gather.finish(ended.at, dies);
     if run.load.warmup_seconds.is_some() {
         run.load.warmup_seconds = Some(work.warmup);
     }

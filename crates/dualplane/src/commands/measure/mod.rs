@@ -5,6 +5,7 @@ mod death;
 mod drive;
 mod search;
 mod signals;
+mod store;
 mod write;
 
 use std::time::{Duration, Instant, SystemTime};
@@ -23,6 +24,11 @@ use crate::args::{LoadPattern, MeasureArgs};
 use crate::exit::{self, Code};
 use crate::{output, secret};
 
+/// For a server at which requests failed to end …
+const ENDS: Duration = Duration::from_secs(5);
+/// … and for one that refuses connections.
+const GONE: Duration = Duration::from_secs(20);
+
 /// The server that is measured, and all that watches it.
 pub(super) struct Bench<'a> {
     args: &'a MeasureArgs,
@@ -34,6 +40,7 @@ pub(super) struct Bench<'a> {
     asked: signals::Asked,
     log: Option<std::path::PathBuf>,
     ready: Option<f64>,
+    store: Option<store::Store>,
 }
 
 pub(super) fn run(args: &MeasureArgs) -> Result<Code, Failure> {
@@ -108,7 +115,11 @@ impl<'a> Bench<'a> {
         let proc_root = std::path::PathBuf::from("/proc");
         let mut gpus = about::gpus(args)?;
         let hardware = about::hardware(&proc_root, gpus.as_mut());
+        let mut store = store::Store::open(args)?;
         let clock = Instant::now();
+        if let Some(store) = &mut store {
+            store.begins();
+        }
         let boot_us = since_boot(&proc_root);
         let (mut server, mut log) = (None, args.log.clone());
         if let Some(line) = &args.serve {
@@ -134,7 +145,7 @@ impl<'a> Bench<'a> {
             gpus,
         };
         let reads = planes::start(whose, clock);
-        Ok((Self { args, clock, boot_us, server, reads, asked, log, ready: None }, hardware))
+        Ok((Self { args, clock, boot_us, server, reads, asked, log, ready: None, store }, hardware))
     }
 
     fn now(&self) -> f64 {
@@ -210,6 +221,23 @@ impl<'a> Bench<'a> {
         dead
     }
 
+    /// Whether a server at which requests failed is on its way out: of one whose worker was killed the rest ends seconds later,
+    /// which may be after the last request. One that refuses connections is waited for longer.
+    fn ends_soon(&self, gather: &mut Gather, refuses: impl Fn() -> bool) -> bool {
+        let began = Instant::now();
+        while self.watches() && !self.stopped() {
+            if self.take(gather) {
+                return true;
+            }
+            let waited = began.elapsed();
+            if waited > GONE || waited > ENDS && !refuses() {
+                break;
+            }
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+        false
+    }
+
     /// Runs the load tool of others.
     fn tool(&mut self, m: &mut Measure) -> Result<Run, Failure> {
         let words = &self.args.command;
@@ -245,10 +273,14 @@ impl<'a> Bench<'a> {
             std::thread::park_timeout(Duration::from_millis(100));
         };
         dead |= self.take(&mut gather);
-        if dead {
+        // A tool that failed may have met a server that is about to end.
+        if dead || !status.is_some_and(|s| s.success()) && self.ends_soon(&mut gather, || false) {
+            dead = true;
             gather.died(death::judge(self)?);
         }
-        let mut run = gather.finish(self.now(), dead || self.stopped());
+        let end = self.now();
+        store::planes(self, &mut gather, from, end)?;
+        let mut run = gather.finish(end, dead || self.stopped());
         if let Some(status) = status.filter(|s| !s.success()) {
             output::note(&format!("{program} ended with {status}"));
         }
