@@ -79,7 +79,7 @@ struct Serve {
     /// Folder of the database, the bundles and the audit log
     #[arg(long, value_name = "DIR", default_value = "dualplane-data")]
     data: PathBuf,
-    /// Postgres instead of SQLite in the folder: postgres://USER:PASSWORD@HOST/NAME. It is reached without TLS
+    /// Postgres instead of SQLite in the folder: postgres://USER:PASSWORD@HOST/NAME?sslmode=verify-full
     #[arg(long, value_name = "URL", env = "DUALPLANE_DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
     /// Certificates, PEM; read again when they change

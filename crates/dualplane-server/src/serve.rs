@@ -30,7 +30,7 @@ use crate::ingest::bundle::Bundles;
 use crate::ingest::judge::Judge;
 use crate::store::postgres::Postgres;
 use crate::store::sqlite::Sqlite;
-use crate::store::{Store, StoreError};
+use crate::store::{Scope, Span, Store, StoreError, counted};
 
 /// Connections at a time: 1,000 agents and people.
 const CONNECTIONS: usize = 4096;
@@ -132,6 +132,7 @@ pub fn run(
         }
         tokio::spawn(look(Arc::clone(&app)));
         tokio::spawn(sweep(Arc::clone(&app)));
+        tokio::spawn(warm(Arc::clone(&app)));
         tokio::spawn(api::events::watch(Arc::clone(&app)));
         ready(Arc::clone(&app), address).await?;
         accept(&app, listener, &tls_config).await
@@ -218,6 +219,14 @@ async fn look(app: Arc<App>) {
             Ok(false) => {}
             Err(e) => (app.say)(&format!("{e}; the old tokens stay")),
         }
+    }
+}
+
+/// Counts what pages ask for before anybody does: the last days first. Where the store does not answer, the first reader counts.
+async fn warm(app: Arc<App>) {
+    let recent = Time::from_ms(now().ms() - 30 * 86_400_000);
+    for since in [Some(recent), None] {
+        let _ = counted(&*app.store, &Span { since, scope: Scope::All }).await;
     }
 }
 

@@ -123,6 +123,7 @@ async fn next(pieces: &mut axum::body::BodyDataStream) -> Result<Option<bytes::B
 /// Keeps an incident. The same again changes nothing, so a sender may repeat it until it is answered.
 #[utoipa::path(
     put,
+    operation_id = "send_incident",
     path = "/v1/incidents/{id}",
     params(("id" = String, Path, description = "The sender's name for it: letters, digits, '-', '.', '_'")),
     request_body(content = Upload, description = "Report and place; the report alone is taken as well"),
@@ -253,6 +254,7 @@ fn offset(mut response: Response, at: u64, whole: bool) -> Response {
 /// How much of a bundle is there: `Upload-Offset` says where to go on.
 #[utoipa::path(
     head,
+    operation_id = "look_at_bundle",
     path = "/v1/incidents/{id}/bundle",
     params(("id" = String, Path, description = "Name of the incident")),
     responses((status = 204, description = "Upload-Offset: bytes that are there; Upload-Complete: ?1 where that is all"))
@@ -301,6 +303,7 @@ fn full(e: &std::io::Error) -> Problem {
 /// Keeps a bundle, in one piece or in several (`Content-Range`). Where the incident is not known yet, the bundle is judged.
 #[utoipa::path(
     put,
+    operation_id = "send_bundle",
     path = "/v1/incidents/{id}/bundle",
     params(
         ("id" = String, Path, description = "Name of the incident"),
@@ -446,6 +449,7 @@ async fn judged(
 /// summary, which tells nothing beyond.
 #[utoipa::path(
     put,
+    operation_id = "send_as_agent",
     path = "/v1/agent/{file}",
     params(
         ("file" = String, Path, description = "ID.tar.zst or ID.json"),

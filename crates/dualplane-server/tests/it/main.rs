@@ -20,4 +20,5 @@ mod notify;
 mod pages;
 mod postgres;
 mod rights;
+mod tls;
 mod unit;

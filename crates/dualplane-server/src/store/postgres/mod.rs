@@ -1,5 +1,6 @@
-//! Postgres, for a fleet that has one and for several replicas. Connections and answers; `write.rs` is what it writes.
+//! Postgres, for a fleet that has one and for several replicas. Connections and answers; `tls.rs` encrypts the way, `write.rs` is what it writes.
 
+mod tls;
 mod write;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, NoTls, Row};
+use tokio_postgres::{Client, Config, Row};
 
 use self::write::{forget, put};
 use super::days::Days;
@@ -32,6 +33,7 @@ const LOCK: i64 = 0x6475_616c_706c_616e;
 #[derive(Debug, Clone)]
 pub struct Postgres {
     config: Config,
+    tls: tls::Encrypt,
     idle: Arc<Mutex<Vec<Client>>>,
     places: Arc<Semaphore>,
     days: Arc<Days>,
@@ -88,8 +90,10 @@ impl Postgres {
     ///
     /// Where the address cannot be read, nobody answers, or the tables are of a later version.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let asked = tls::asked(url).map_err(StoreError::Away)?;
         let mut config: Config =
-            url.parse().map_err(|e: tokio_postgres::Error| StoreError::Away(chain(&e)))?;
+            asked.rest.parse().map_err(|e: tokio_postgres::Error| StoreError::Away(chain(&e)))?;
+        config.ssl_mode(asked.mode);
         config.connect_timeout(CONNECT);
         config.application_name("dualplane-server");
         let given = config.get_options().map(|o| format!("{o} ")).unwrap_or_default();
@@ -98,7 +102,8 @@ impl Postgres {
             PATIENCE.as_millis()
         ));
         let places = Arc::new(Semaphore::new(CONNECTIONS));
-        let store = Self { config, idle: Arc::default(), places, days: Arc::default() };
+        let tls = tls::Encrypt::new(&asked).map_err(StoreError::Away)?;
+        let store = Self { config, tls, idle: Arc::default(), places, days: Arc::default() };
         store.migrate().await?;
         Ok(store)
     }
@@ -122,7 +127,8 @@ impl Postgres {
 
     async fn connect_one(&self) -> Result<Client, StoreError> {
         let late = |_| StoreError::Away("no answer while connecting".to_owned());
-        let (client, connection) = timeout(CONNECT, self.config.connect(NoTls)).await.map_err(late)??;
+        let (client, connection) =
+            timeout(CONNECT, self.config.connect(self.tls.clone())).await.map_err(late)??;
         tokio::spawn(async move {
             // What went wrong is told to whoever waits for an answer.
             let _ = connection.await;
