@@ -9,6 +9,7 @@ use dualplane_server::store::{
 };
 use futures_util::future::BoxFuture;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::deaths::{death, kept, now, report, some};
@@ -264,6 +265,50 @@ fn two_programs_on_one_database_tell_the_same() {
         let url = server.url("two");
         let open = async || Postgres::connect(&url).await.unwrap();
         two_see_the_same(&open().await, &open().await).await;
+    });
+}
+
+/// A database as the first version left it answers like a new one.
+#[test]
+fn an_older_database_is_carried_over() {
+    let home = tempfile::tempdir().unwrap();
+    let (new, old) = (home.path().join("new.db"), home.path().join("old.db"));
+    let mut runner = TestRunner::deterministic();
+    let deaths: Vec<Death> = (0..40).map(|_| some().new_tree(&mut runner).unwrap().current()).collect();
+    let runtime = runtime();
+    let store = Sqlite::open(&new).unwrap();
+    runtime.block_on(store.put(deaths)).unwrap();
+    let c = rusqlite::Connection::open(&old).unwrap();
+    let first = include_str!("../../src/migrations/0001_incidents.sql");
+    c.execute_batch(&first.replace("<key>", "TEXT").replace("<text>", "TEXT").replace("<bytes>", "BLOB"))
+        .unwrap();
+    c.execute("ATTACH ?1 AS new", [new.to_str().unwrap()]).unwrap();
+    for table in ["incidents", "reports", "several", "causes", "counts", "gpus", "gpu_xids"] {
+        let mut of = c.prepare("SELECT name FROM pragma_table_info(?1, 'main')").unwrap();
+        let columns: Vec<String> = of.query_map([table], |r| r.get(0)).unwrap().map(Result::unwrap).collect();
+        let columns = columns.join(", ");
+        let sql = format!("INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}");
+        assert!(c.execute(&sql, []).unwrap() > 0, "{table}");
+    }
+    c.pragma_update(Some("main"), "user_version", 1).unwrap();
+    drop(c);
+    let carried = Sqlite::open(&old).unwrap();
+    runtime.block_on(async {
+        for query in QUERIES {
+            let filter = Filter::parse(query).unwrap();
+            let wanted = whole(&store, &filter, &Scope::All, 7).await;
+            assert_eq!(whole(&carried, &filter, &Scope::All, 7).await, wanted, "{query}");
+        }
+        let all = Span { since: None, scope: Scope::All };
+        assert_eq!(store::fleet(&carried, &all).await.unwrap(), store::fleet(&store, &all).await.unwrap());
+        // What is kept and removed from now on, too.
+        let later = death("later", &report("xid_hardware", "a later word"), &<_>::default());
+        assert_eq!(carried.put(vec![later]).await.unwrap(), [Put::Kept]);
+        let found = whole(&carried, &Filter::parse("q=later%20word").unwrap(), &Scope::All, 7).await;
+        assert_eq!(found.len(), 1);
+        while !carried.forget(Time::from_ms(now().ms() + 1), 7).await.unwrap().is_empty() {}
+        assert_eq!(whole(&carried, &Filter::parse("q=ram").unwrap(), &Scope::All, 7).await, []);
+        assert_eq!(store::fleet(&carried, &all).await.unwrap().incidents, 0);
     });
 }
 
