@@ -43,8 +43,11 @@ if [ -z "$version" ]; then
     [ -n "$version" ] || fail "cannot tell the latest version; set DUALPLANE_VERSION"
 fi
 get "$releases/v$version/SHA256SUMS" "$work/SHA256SUMS"
-file=dualplane-v$version-$name.tar.gz
-grep -q "  $file\$" "$work/SHA256SUMS" || { name=$os-$arch; file=dualplane-v$version-$name.tar.gz; }
+# Where it can be unpacked, the smaller one.
+ending=tar.gz
+if command -v xz >/dev/null && grep -q "  dualplane-v$version-$os-$arch.*\.tar\.xz\$" "$work/SHA256SUMS"; then ending=tar.xz; fi
+file=dualplane-v$version-$name.$ending
+grep -q "  $file\$" "$work/SHA256SUMS" || { name=$os-$arch; file=dualplane-v$version-$name.$ending; }
 want=$(sed -n "s/^\([0-9a-f]\{64\}\)  $file\$/\1/p" "$work/SHA256SUMS")
 [ -n "$want" ] || fail "version $version has no $file"
 get "$releases/v$version/$file" "$work/$file"
@@ -54,7 +57,10 @@ else fail "needs sha256sum or shasum to check what was loaded"
 fi
 [ "$is" = "$want" ] || fail "$file has the sum $is, and SHA256SUMS says $want: nothing was installed"
 
-tar -xzf "$work/$file" -C "$work"
+case $ending in
+tar.xz) xz -dc "$work/$file" | tar -xf - -C "$work" ;;
+*) tar -xzf "$work/$file" -C "$work" ;;
+esac
 mkdir -p "$to"
 # Over a program that runs as well: the old file stays until it ends.
 mv "$work/dualplane" "$to/.dualplane.new"

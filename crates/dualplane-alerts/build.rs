@@ -27,7 +27,12 @@ fn main() {
         }
     }
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    fs::write(out.join("alerts.json"), Value::Object(all).to_string()).expect("OUT_DIR is writable");
+    let text = Value::Object(all).to_string();
+    let packed = miniz_oxide::deflate::compress_to_vec(text.as_bytes(), 10);
+    let file = out.join("alerts.packed");
+    fs::write(&file, packed).expect("OUT_DIR is writable");
+    let block = format!("Block::new(include_bytes!({file:?}), {})\n", text.len());
+    fs::write(out.join("alerts.rs"), block).expect("OUT_DIR is writable");
 }
 
 /// Lists are joined, and each entry gets its file's name; tables are joined where their keys differ.

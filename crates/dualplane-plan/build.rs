@@ -86,8 +86,10 @@ fn main() {
     let files: Vec<Value> = files_of(&folder).iter().map(|f| read(f)).collect();
     let all: Vec<Value> =
         files.iter().filter_map(|f| f.get("model").and_then(Value::as_array)).flatten().cloned().collect();
-    let models: String = all.iter().map(|entry| model(entry, &all)).collect();
+    let mut texts = Packer::default();
+    let models: String = all.iter().map(|entry| model(entry, &all, &mut texts)).collect();
     fs::write(out.join("models.rs"), format!("&[\n{models}]\n")).expect("OUT_DIR is writable");
+    texts.write(&out);
     let typed: String = files
         .iter()
         .filter_map(|f| f.get("typed").and_then(Value::as_object))
@@ -215,8 +217,43 @@ fn camel(word: &str) -> String {
     word.split('_').map(part).collect()
 }
 
+/// Texts of a block: one that is asked for unpacks its neighbours too.
+const BLOCK: usize = 64 << 10;
+
+/// Long texts that are alike, packed in blocks.
+#[derive(Default)]
+struct Packer {
+    blocks: Vec<String>,
+}
+
+impl Packer {
+    /// Adds a text; where it lies, as Rust.
+    fn add(&mut self, text: &str) -> String {
+        if self.blocks.last().is_none_or(|b| b.len() + text.len() > BLOCK) {
+            self.blocks.push(String::new());
+        }
+        let block = self.blocks.len() - 1;
+        let into = self.blocks.last_mut().expect("one was added");
+        let from = into.len();
+        *into += text;
+        format!("Place {{ block: {block}, from: {from}, to: {} }}", into.len())
+    }
+
+    fn write(&self, out: &Path) {
+        let mut list = String::new();
+        for (number, text) in self.blocks.iter().enumerate() {
+            let file = out.join(format!("models.{number}"));
+            fs::write(&file, miniz_oxide::deflate::compress_to_vec(text.as_bytes(), 10))
+                .expect("OUT_DIR is writable");
+            list += &format!("Block::new(include_bytes!({file:?}), {}),\n", text.len());
+        }
+        let list = format!("[Block; {}] = [\n{list}];\n", self.blocks.len());
+        fs::write(out.join("blocks.rs"), format!("static BLOCKS: {list}")).expect("OUT_DIR is writable");
+    }
+}
+
 /// One entry of `knowledge/models/` as Rust text. A quantised sibling names its `base` and what it sets.
-fn model(entry: &Value, all: &[Value]) -> String {
+fn model(entry: &Value, all: &[Value], texts: &mut Packer) -> String {
     let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::trim);
     let id = text("id").expect("a model has an id");
     let aliases: Vec<&str> = entry
@@ -239,9 +276,11 @@ fn model(entry: &Value, all: &[Value]) -> String {
         }
         None => text("config").unwrap_or_else(|| panic!("{id}: no config")).to_owned(),
     };
+    let config = texts.add(&config);
+    let quant =
+        text("hf_quant_config").map_or_else(|| "None".to_owned(), |t| format!("Some({})", texts.add(t)));
     format!(
-        "CatalogueEntry {{ id: {id:?}, aliases: &{aliases:?}, source: {:?}, config: {config:?}, hf_quant_config: {:?} }},\n",
+        "CatalogueEntry {{ id: {id:?}, aliases: &{aliases:?}, source: {:?}, config: {config}, hf_quant_config: {quant} }},\n",
         text("source").unwrap_or_else(|| panic!("{id}: no source")),
-        text("hf_quant_config"),
     )
 }

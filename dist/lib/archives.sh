@@ -26,12 +26,20 @@ pages() {
 
 # The server alone: who installs it has the other program already, or needs none.
 server_archive() {
-    local work file=$out/dualplane-server-v$version-$1.tar.gz
+    local work
     work=$(mktemp -d)
     cp "$(server_program "$1")" "$root/LICENSE" "$root/docs/server.md" "$work/"
-    (cd "$work" && same_tar "$work" -- *) | gzip -n -9 >"$file"
+    packed "$work" "dualplane-server-v$version-$1"
     rm -rf "$work"
-    say "$(basename "$file"): $(($(wc -c <"$file") / 1024)) KiB"
+}
+
+# $1: folder, $2: name. Twice: krew takes gzip alone, and everything else the smaller one.
+packed() {
+    (cd "$1" && same_tar "$1" -- *) >"$out/$2.tar"
+    gzip -n -9 <"$out/$2.tar" >"$out/$2.tar.gz"
+    as_xz <"$out/$2.tar" >"$out/$2.tar.xz"
+    rm "$out/$2.tar"
+    say "$2: .tar.xz $(($(wc -c <"$out/$2.tar.xz") / 1024)) KiB, .tar.gz $(($(wc -c <"$out/$2.tar.gz") / 1024)) KiB"
 }
 
 archives() {
@@ -46,14 +54,11 @@ archives() {
             file=$out/dualplane-v$version-$name.zip
             rm -f "$file"
             python3 "$here/same_zip.py" "$file" "$work"
+            say "$(basename "$file"): $(($(wc -c <"$file") / 1024)) KiB"
             ;;
-        *)
-            file=$out/dualplane-v$version-$name.tar.gz
-            (cd "$work" && same_tar "$work" -- *) | gzip -n -9 >"$file"
-            ;;
+        *) packed "$work" "dualplane-v$version-$name" ;;
         esac
         rm -rf "$work"
-        say "$(basename "$file"): $(($(wc -c <"$file") / 1024)) KiB"
         [ ! -e "$(server_program "$name")" ] || server_archive "$name"
     done
 }

@@ -71,8 +71,8 @@ brew() {
             for arch in amd64 arm64; do
                 [ $arch = amd64 ] && words=on_intel || words=on_arm
                 echo "    $words do"
-                echo "      url \"$releases/dualplane-v$version-$os-$arch.tar.gz\""
-                echo "      sha256 \"$(sum_of "dualplane-v$version-$os-$arch.tar.gz")\""
+                echo "      url \"$releases/dualplane-v$version-$os-$arch.tar.xz\""
+                echo "      sha256 \"$(sum_of "dualplane-v$version-$os-$arch.tar.xz")\""
                 echo "    end"
             done
             echo "  end"
@@ -102,7 +102,7 @@ listings() {
     cp "$root/dist/install.sh" "$out/"
     (
         cd "$out"
-        find . -maxdepth 2 -type f \( -name '*.tar.gz' -o -name '*.zip' -o -name '*.deb' -o -name '*.rpm' -o -name '*.whl' \
+        find . -maxdepth 2 -type f \( -name '*.tar.gz' -o -name '*.tar.xz' -o -name '*.zip' -o -name '*.deb' -o -name '*.rpm' -o -name '*.whl' \
             -o -name '*-image.tar' -o -name '*.cdx.json' -o -name '*.rb' -o -name '*-krew.yaml' -o -name install.sh \) \
             | sed 's|^\./||' | sort | xargs sha256sum >SHA256SUMS
     )
@@ -116,7 +116,7 @@ install_runs() {
     [ "$(uname)" = Linux ] || return 0
     work=$(mktemp -d)
     mkdir -p "$work/v$version"
-    cp "$out"/*.tar.gz "$out/SHA256SUMS" "$work/v$version/"
+    cp "$out"/*.tar.[gx]z "$out/SHA256SUMS" "$work/v$version/"
     port=$((20000 + RANDOM % 20000))
     python3 -m http.server --bind 127.0.0.1 --directory "$work" "$port" >/dev/null 2>&1 &
     server=$!
@@ -127,7 +127,7 @@ install_runs() {
     export DUALPLANE_RELEASES=http://127.0.0.1:$port DUALPLANE_VERSION=$version
     sh "$out/install.sh" "$work/bin" >/dev/null
     [ "$("$work/bin/dualplane" --version)" = "dualplane $version" ] || die "install.sh installed something else"
-    for file in "$work/v$version"/*.tar.gz; do printf x >>"$file"; done
+    for file in "$work/v$version"/*.tar.[gx]z; do printf x >>"$file"; done
     if sh "$out/install.sh" "$work/other" >/dev/null 2>&1; then die "install.sh takes a file with a wrong sum"; fi
     [ ! -e "$work/other/dualplane" ] || die "install.sh leaves a program behind whose sum was wrong"
     say "install.sh installs, and refuses what has another sum"

@@ -37,7 +37,7 @@ fn cases(rules: &Rules) -> Vec<(&str, &Case)> {
 
 #[test]
 fn the_data_are_read_and_every_rule_is_whole() {
-    let rules: Rules = serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/alerts.json"))).unwrap();
+    let rules: Rules = serde_json::from_str(crate::rule::TEXT.text()).unwrap();
     assert!(rules.alerts.len() >= 30 && rules.records.len() >= 25);
     let mut ids = BTreeSet::new();
     for a in &rules.alerts {

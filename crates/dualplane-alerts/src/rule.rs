@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use dualplane_base::packed::Block;
 use serde::{Deserialize, Serialize};
+
+/// The rules as JSON: with their tests they are long, and one command in thirty asks for them.
+pub(crate) static TEXT: Block = include!(concat!(env!("OUT_DIR"), "/alerts.rs"));
 
 /// How soon somebody must look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -248,10 +252,8 @@ impl Rules {
     /// The embedded rules; none only if the text does not parse, which the tests of this crate exclude.
     #[must_use]
     pub fn embedded() -> &'static Self {
-        static ALL: OnceLock<Rules> = OnceLock::new();
-        ALL.get_or_init(|| {
-            serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/alerts.json"))).unwrap_or_default()
-        })
+        static RULES: OnceLock<Rules> = OnceLock::new();
+        RULES.get_or_init(|| serde_json::from_str(TEXT.text()).unwrap_or_default())
     }
 
     /// All alerts.

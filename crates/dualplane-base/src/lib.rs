@@ -17,6 +17,7 @@ pub mod junit;
 pub mod metrics;
 pub mod near;
 pub mod order;
+pub mod packed;
 mod place;
 pub mod plot;
 pub mod process;

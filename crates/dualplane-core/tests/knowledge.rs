@@ -51,6 +51,31 @@ fn examples() -> Vec<Examples> {
     out
 }
 
+/// What is packed into the program is what the files say: a team's own entries are read from the same keys by another way.
+#[test]
+fn embedded_signatures_are_those_of_the_files() {
+    let mut paths = Vec::new();
+    files(&root(), &mut paths);
+    paths.sort();
+    let mut all = serde_json::Map::new();
+    for path in paths {
+        let doc = toml::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let file = path.strip_prefix(root()).unwrap().with_extension("");
+        document::add(&mut all, doc, &file.to_string_lossy());
+    }
+    let own = serde_json::json!({"signature": all["signature"]}).to_string();
+    // Each known id is replaced, so these are all read from here.
+    let (read, packed) = (Knowledge::extended(&own).unwrap(), Knowledge::embedded().unwrap());
+    // Behind it stands what other tests have compiled.
+    let fields = |text: &str| text.split(", compiled: ").next().map(str::to_owned).unwrap();
+    let text = |k: &Knowledge| k.signatures().iter().map(|s| fields(&format!("{s:?}"))).collect::<Vec<_>>();
+    let (read, packed) = (text(&read), text(&packed));
+    assert!(packed.len() > 1000 && read.len() == packed.len());
+    for (read, packed) in read.iter().zip(&packed) {
+        assert_eq!(read, packed);
+    }
+}
+
 /// The documents of engines' files, by their stems.
 fn engine_files() -> Vec<(String, serde_json::Value)> {
     let mut paths = Vec::new();

@@ -86,8 +86,8 @@ pub(crate) fn read(dirs: &[PathBuf], name: &str) -> Result<Model, PlanError> {
         let missing = || PlanError::unsupported(format!("{name}, which is not in the catalogue"));
         let entry = plan::catalogue::find(name).ok_or_else(missing)?;
         return Model::read(&ModelFiles {
-            config: entry.config,
-            hf_quant_config: entry.hf_quant_config,
+            config: entry.config(),
+            hf_quant_config: entry.hf_quant_config(),
             safetensors_index: None,
         });
     }

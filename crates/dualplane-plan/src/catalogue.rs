@@ -1,11 +1,14 @@
 //! Models that are known without their files: the facts of `knowledge/models/`, looked up by id.
 
 mod sibling;
+mod texts;
 
 pub use sibling::{Sibling, sibling};
 
 use dualplane_base::near::distance;
 use dualplane_base::order::Order as _;
+
+use texts::Place;
 
 /// The facts of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +19,22 @@ pub struct CatalogueEntry {
     pub aliases: &'static [&'static str],
     /// Where the facts come from.
     pub source: &'static str,
+    config: Place,
+    hf_quant_config: Option<Place>,
+}
+
+impl CatalogueEntry {
     /// `config.json`, without what says nothing about memory.
-    pub config: &'static str,
+    #[must_use]
+    pub fn config(&self) -> &'static str {
+        self.config.text()
+    }
+
     /// `hf_quant_config.json`.
-    pub hf_quant_config: Option<&'static str>,
+    #[must_use]
+    pub fn hf_quant_config(&self) -> Option<&'static str> {
+        self.hf_quant_config.map(Place::text)
+    }
 }
 
 /// All models, in the order of their files. The texts are parsed only when one is asked for.
@@ -125,7 +140,7 @@ pub fn find(id: &str) -> Option<&'static CatalogueEntry> {
 #[must_use]
 pub fn is_copy(id: &str, entry: &CatalogueEntry) -> bool {
     let org = |i: &str| i.split_once('/').map(|(org, _)| org.to_ascii_lowercase());
-    let quantised = entry.hf_quant_config.is_some() || entry.config.contains("quantization_config");
+    let quantised = entry.hf_quant_config.is_some() || entry.config().contains("quantization_config");
     let Some(asked) = org(&id.replacen("--", "/", 1)) else { return false };
     quantised && ids(entry).all(|i| org(i).as_ref() != Some(&asked))
 }
@@ -150,7 +165,7 @@ fn of_maker(right: impl Fn(&str) -> bool) -> Option<&'static CatalogueEntry> {
     };
     let mut found = CATALOGUE.iter().filter(|e| ids(e).any(|i| !copied(i) && right(name_of(&normal(i)))));
     let first = found.next()?;
-    found.all(|e| shape(e.config) == shape(first.config)).then_some(first)
+    found.all(|e| shape(e.config()) == shape(first.config())).then_some(first)
 }
 
 /// A configuration without what no memory depends on.
@@ -180,11 +195,12 @@ fn begun(id: &str) -> Option<&'static CatalogueEntry> {
         name.strip_prefix(&typed).is_some_and(|rest| rest.starts_with('-'))
     };
     let plain = |e: &&CatalogueEntry| {
-        e.hf_quant_config.is_none() && (!e.config.contains("quantization_config") || e.id.contains("gpt-oss"))
+        e.hf_quant_config.is_none()
+            && (!e.config().contains("quantization_config") || e.id.contains("gpt-oss"))
     };
-    let mut found = CATALOGUE.iter().filter(plain).filter(|e| ids(e).any(begins));
+    let mut found = CATALOGUE.iter().filter(|e| ids(e).any(begins)).filter(plain);
     let first = found.next()?;
-    found.all(|e| shape(e.config) == shape(first.config)).then_some(first)
+    found.all(|e| shape(e.config()) == shape(first.config())).then_some(first)
 }
 
 /// The id that a hub knows, of a name as people type it.
@@ -201,7 +217,8 @@ pub fn id_of(name: &str) -> Option<&'static str> {
 fn one(right: impl Fn(&str) -> bool) -> Option<&'static CatalogueEntry> {
     let mut same = CATALOGUE.iter().filter(|e| ids(e).any(|i| right(name_of(&normal(i)))));
     let first = same.next()?;
-    same.all(|e| e.config == first.config && e.hf_quant_config == first.hf_quant_config).then_some(first)
+    same.all(|e| e.config() == first.config() && e.hf_quant_config() == first.hf_quant_config())
+        .then_some(first)
 }
 
 /// Ids that are near to one that is not known, at most `most`: by the letters that must be changed.
@@ -238,8 +255,11 @@ mod tests {
         let mut ids = BTreeSet::new();
         let mut bad = Vec::new();
         for e in CATALOGUE {
-            let files =
-                ModelFiles { config: e.config, hf_quant_config: e.hf_quant_config, ..ModelFiles::default() };
+            let files = ModelFiles {
+                config: e.config(),
+                hf_quant_config: e.hf_quant_config(),
+                ..ModelFiles::default()
+            };
             let model = Model::read(&files);
             if let Err(why) = model {
                 bad.push(format!("{}: {why}", e.id));
@@ -293,10 +313,10 @@ mod tests {
         let mut wrong = Vec::new();
         for e in CATALOGUE
             .iter()
-            .filter(|e| e.hf_quant_config.is_none() && !e.config.contains("quantization_config"))
+            .filter(|e| e.hf_quant_config.is_none() && !e.config().contains("quantization_config"))
         {
             let Some(said) = said(e.id) else { continue };
-            let model = Model::read(&ModelFiles { config: e.config, ..ModelFiles::default() }).unwrap();
+            let model = Model::read(&ModelFiles { config: e.config(), ..ModelFiles::default() }).unwrap();
             let launch = crate::Launch { dtype: "bfloat16".into(), ..crate::Launch::default() };
             let Ok(plan) = crate::plan(&model, &launch, &gpu) else { continue };
             seen += 1;
@@ -342,7 +362,7 @@ mod tests {
             ("bartowski/Meta-Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"),
         ] {
             let found = find(typed).map(|e| e.id);
-            let same = |f: &str| find(id).zip(find(f)).is_some_and(|(a, b)| a.config == b.config);
+            let same = |f: &str| find(id).zip(find(f)).is_some_and(|(a, b)| a.config() == b.config());
             assert!(found.is_some_and(same), "{typed}: {found:?}");
         }
         assert_eq!(id_of("llama3.1:8b"), Some("meta-llama/Llama-3.1-8B-Instruct"));

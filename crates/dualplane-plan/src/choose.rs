@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn the_least_number_of_each_card_and_the_cheapest_first() {
         let e = crate::catalogue::find("llama3.1:70b").unwrap();
-        let model = Model::read(&ModelFiles { config: e.config, ..ModelFiles::default() }).unwrap();
+        let model = Model::read(&ModelFiles { config: e.config(), ..ModelFiles::default() }).unwrap();
         let named =
             Named { id: e.id.into(), source: String::new(), model, gguf: None, files: Checkpoint::default() };
         let line = crate::cli::parse(&["vllm serve m --max-model-len 16384".to_owned()], &[], None).unwrap();

@@ -289,8 +289,8 @@ mod tests {
     fn model(id: &str) -> Model {
         let e = crate::catalogue::find(id).unwrap();
         Model::read(&ModelFiles {
-            config: e.config,
-            hf_quant_config: e.hf_quant_config,
+            config: e.config(),
+            hf_quant_config: e.hf_quant_config(),
             ..ModelFiles::default()
         })
         .unwrap()

@@ -9,6 +9,7 @@ mod gate;
 mod level;
 mod literals;
 mod matcher;
+mod packing;
 mod pattern;
 mod redaction;
 mod signature;
@@ -88,7 +89,7 @@ impl Knowledge {
     #[inline(never)]
     pub fn embedded() -> Result<Self, KnowledgeError> {
         let doc = serde_json::from_str(embedded::DOCUMENT)?;
-        Ok(Self::from_document(doc, Cow::Borrowed(&embedded::SIGNATURES)))
+        Ok(Self::from_document(doc, Cow::Borrowed(embedded::signatures())))
     }
 
     fn from_document(doc: Document, signatures: Cow<'static, [Signature]>) -> Self {
@@ -112,7 +113,7 @@ impl Knowledge {
     pub fn extended(text: &str) -> Result<Self, KnowledgeError> {
         let mut all: Document = serde_json::from_str(embedded::DOCUMENT)?;
         let own: Document = serde_json::from_str(text)?;
-        let known = embedded::SIGNATURES.iter().filter(|s| own.signature.iter().all(|o| o.id != s.id));
+        let known = embedded::signatures().iter().filter(|s| own.signature.iter().all(|o| o.id != s.id));
         let mut signatures: Vec<Signature> = known.cloned().collect();
         signatures.extend(own.signature);
         all.xid.retain(|x| own.xid.iter().all(|o| o.code != x.code));

@@ -78,8 +78,8 @@ pub type Text = Cow<'static, str>;
 /// Several of them.
 pub type Texts = Cow<'static, [Text]>;
 
-/// One entry of `knowledge/`. `build.rs` writes those that are embedded as Rust, so that no start has to read them: a field
-/// that is added here has to be added there.
+/// One entry of `knowledge/`. Those that are embedded are packed: a field that is added here has to be added to `packing.rs`
+/// and `embedded.rs`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Signature {
     /// Stable id, `<file>.<name>`.

@@ -27,8 +27,8 @@ pub(super) fn config(model: &str, facts: Option<&Value>, dirs: &[PathBuf]) -> Op
     if let Some((id, e)) =
         [of, Some(model)].into_iter().flatten().find_map(|id| Some((id, catalogue::find(id)?)))
     {
-        let hf_quant_config = e.hf_quant_config.map(str::to_owned);
-        return Some(whole(e.config.to_owned(), hf_quant_config, catalogue::is_copy(id, e)));
+        let hf_quant_config = e.hf_quant_config().map(str::to_owned);
+        return Some(whole(e.config().to_owned(), hf_quant_config, catalogue::is_copy(id, e)));
     }
     if let Some(s) = catalogue::sibling(model) {
         return Some(whole(s.config, s.hf_quant_config.map(str::to_owned), true));

@@ -114,10 +114,10 @@ pub fn sibling(id: &str) -> Option<Sibling> {
     // Publishers of quantised copies are others than the model's own.
     let short = rest.strip_prefix("meta").unwrap_or(rest);
     let base = one(|n| n == rest).or_else(|| one(|n| n == short)).or_else(|| find(rest))?;
-    let mut config: serde_json::Value = serde_json::from_str(base.config).ok()?;
+    let mut config: serde_json::Value = serde_json::from_str(base.config()).ok()?;
     let text = config.as_object_mut()?;
     // What is quantised already is another base.
-    if text.contains_key("quantization_config") || base.hf_quant_config.is_some() {
+    if text.contains_key("quantization_config") || base.hf_quant_config().is_some() {
         return None;
     }
     let own: serde_json::Value = serde_json::from_str(scheme.config).ok()?;
@@ -143,7 +143,7 @@ mod tests {
             for ending in s.endings {
                 let id = format!("somebody/Llama-3.1-8B-Instruct-{ending}");
                 let found = sibling(&id).unwrap_or_else(|| panic!("{id}"));
-                assert_eq!(Some(found.base.config), find("llama3.1:8b").map(|e| e.config), "{id}");
+                assert_eq!(Some(found.base.config()), find("llama3.1:8b").map(|e| e.config()), "{id}");
                 let files = ModelFiles {
                     config: &found.config,
                     hf_quant_config: found.hf_quant_config,

@@ -13,7 +13,8 @@ const H100: &str = "NVIDIA H100 80GB HBM3";
 
 fn named(id: &str) -> Named {
     let e = catalogue::find(id).unwrap();
-    let files = ModelFiles { config: e.config, hf_quant_config: e.hf_quant_config, ..ModelFiles::default() };
+    let files =
+        ModelFiles { config: e.config(), hf_quant_config: e.hf_quant_config(), ..ModelFiles::default() };
     let (source, files) = ("test".to_owned(), (Model::read(&files).unwrap(), Checkpoint::default()));
     Named { id: id.into(), source, model: files.0, gguf: None, files: files.1 }
 }

@@ -15,8 +15,11 @@ fn of(command: &str, card: &str, change: impl Fn(&mut CommandLine)) -> Stages {
     let mut line = cli::parse(&[command.to_owned()], &[], None).unwrap();
     change(&mut line);
     let entry = crate::catalogue::find(line.model.as_deref().unwrap()).unwrap();
-    let files =
-        ModelFiles { config: entry.config, hf_quant_config: entry.hf_quant_config, ..ModelFiles::default() };
+    let files = ModelFiles {
+        config: entry.config(),
+        hf_quant_config: entry.hf_quant_config(),
+        ..ModelFiles::default()
+    };
     let model = Model::read(&files).unwrap();
     let Placed { gpu, .. } = place(&embedded().unwrap(), Some(card), None).unwrap();
     let plan = crate::plan(&model, &line.launch, &gpu).unwrap();

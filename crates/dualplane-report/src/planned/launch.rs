@@ -75,8 +75,11 @@ pub fn of_subject(bundle: &Bundle, facts: &Facts, subject: &Subject, cards: &[Ca
 #[must_use]
 pub fn known(id: &str) -> Option<Named> {
     let entry = catalogue::find(id)?;
-    let files =
-        ModelFiles { config: entry.config, hf_quant_config: entry.hf_quant_config, safetensors_index: None };
+    let files = ModelFiles {
+        config: entry.config(),
+        hf_quant_config: entry.hf_quant_config(),
+        safetensors_index: None,
+    };
     Some(Named {
         id: id.to_owned(),
         source: format!("catalogue, {}: {}", entry.id, entry.source),

@@ -111,8 +111,8 @@ fn texts(id: &str, online: bool) -> Result<(Texts, String), Failure> {
         return Err(Failure::NoModel { id: id.into(), near: catalogue::near(id, 4) });
     };
     let texts = Texts {
-        config: entry.config.into(),
-        hf_quant_config: entry.hf_quant_config.map(Into::into),
+        config: entry.config().into(),
+        hf_quant_config: entry.hf_quant_config().map(Into::into),
         named: catalogue::is_copy(id, entry),
         ..Texts::default()
     };

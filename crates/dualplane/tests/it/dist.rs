@@ -138,6 +138,17 @@ fn install_sh_installs_what_has_its_sum_and_nothing_else() {
     let o = install("bin", "9.9.9");
     assert!(o.status.success(), "{}", String::from_utf8_lossy(&o.stderr));
     assert_eq!(sh(&format!("{}/bin/dualplane --version", dir.path().display())).trim(), "dualplane 9.9.9");
+    // Where the smaller archive can be unpacked, it is loaded: here the larger one would not be.
+    if has("xz") {
+        let small = file.replace(".tar.gz", ".tar.xz");
+        sh(&format!(
+            "cd {r}; printf '#!/bin/sh\\necho dualplane small\\n' > dualplane; tar -cf - dualplane | xz > {small}; \
+             sha256sum {file} {small} > SHA256SUMS"
+        ));
+        assert!(install("small", "9.9.9").status.success());
+        assert_eq!(sh(&format!("{}/small/dualplane", dir.path().display())).trim(), "dualplane small");
+        sh(&format!("cd {r}; rm {small}; sha256sum {file} > SHA256SUMS"));
+    }
     // A version that is not there, and a file that is not what the sums say: words, and nothing installed.
     let refused = |to: &str, version: &str, words: &str| {
         let o = install(to, version);

@@ -40,6 +40,8 @@ const PURE_MAY_USE: &[&str] = &[
     "jiff",
     "maud",
     "memchr",
+    // Unpacks what a build script packed.
+    "miniz_oxide",
     "percent-encoding",
     "regex",
     "regex-automata",

@@ -91,7 +91,7 @@ fn known_models_as_printed() {
         ("openai/gpt-oss-20b", "MXFP4", 10_949.38, 586.82),
         ("meta-llama/Llama-3.1-70B-Instruct", "Q4_K_M", 39_979.48, 563.63),
     ] {
-        let config = crate::catalogue::find(id).unwrap().config;
+        let config = crate::catalogue::find(id).unwrap().config();
         let p = run(config, quant, "-m x -c 4096 -np 1 -ngl 99", 80);
         near(&sizes(&p, "model"), &[model, ram], 0.0);
     }

@@ -229,7 +229,7 @@ mod tests {
         let id = line.model.clone().unwrap();
         let e = crate::catalogue::find(&id).unwrap();
         let files =
-            ModelFiles { config: e.config, hf_quant_config: e.hf_quant_config, ..ModelFiles::default() };
+            ModelFiles { config: e.config(), hf_quant_config: e.hf_quant_config(), ..ModelFiles::default() };
         let model = Model::read(&files).unwrap();
         let named = Named { id, source: String::new(), model, gguf: None, files: Checkpoint::default() };
         let placed = place(&embedded().unwrap(), Some(card), None).unwrap();

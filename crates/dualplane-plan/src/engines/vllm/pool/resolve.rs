@@ -445,13 +445,13 @@ mod tests {
 
     fn settled(id: &str, card: &str, command: &str, version: Version) -> Result<Settled, PlanError> {
         let e = crate::catalogue::find(id).unwrap();
-        let mut config: serde_json::Value = serde_json::from_str(e.config).unwrap();
+        let mut config: serde_json::Value = serde_json::from_str(e.config()).unwrap();
         let mut line = crate::cli::parse(&[format!("vllm serve m {command}")], &[], None).unwrap();
         line.launch.version = version;
         config.as_object_mut().unwrap().extend(line.overrides.clone());
         let config = config.to_string();
         let files =
-            ModelFiles { config: &config, hf_quant_config: e.hf_quant_config, ..ModelFiles::default() };
+            ModelFiles { config: &config, hf_quant_config: e.hf_quant_config(), ..ModelFiles::default() };
         let model = Model::read(&files).unwrap();
         let served = crate::weights::as_served(&model, &line.launch)?;
         settle(&served, &line.launch, &place(&embedded().unwrap(), Some(card), None).unwrap().gpu)
