@@ -65,6 +65,16 @@ fn main() {
         .map(|m| m.as_str().expect("a model_type"))
         .collect();
     fs::write(out.join("both_ways.rs"), format!("&{both_ways:?}\n")).expect("OUT_DIR is writable");
+    let versions = list.get("versions").and_then(Value::as_object).expect("wrappers of several versions");
+    let versions: Vec<(&str, &str, &str)> = versions
+        .iter()
+        .flat_map(|(name, of)| {
+            let of = of.as_object().expect("versions of a wrapper");
+            of.iter()
+                .map(move |(v, inner)| (name.as_str(), v.as_str(), inner.as_str().expect("an architecture")))
+        })
+        .collect();
+    fs::write(out.join("versions.rs"), format!("&{versions:?}\n")).expect("OUT_DIR is writable");
     let code: Vec<String> = SGLANG
         .iter()
         .map(|key| {
@@ -146,6 +156,7 @@ fn architecture(entry: &Value) -> String {
             "tie_of",
             "backend",
             "output_gate",
+            "renormalises",
             "checkpoints",
             "mlp_whole",
             "causal_mask",
@@ -172,7 +183,7 @@ fn architecture(entry: &Value) -> String {
         "Architecture {{ names: &{:?}, model_types: &{:?}, traits: Traits {{ name: {:?}, family: Family::{}, qk_norm: \
          QkNorm::{}, qkv_bias: Bias::{}, o_bias: Bias::{}, mlp: {:?}, layers: {:?}, everywhere: Everywhere::{}, gated: {}, \
          mlp_bias: Bias::{}, norms: {norms}, tied: {}, head: Head::{}, positions: Positions::{}, mrope: Mrope::{}, windows: Windows::{}, shared: Shared::{}, \
-         inner: {}, tie_of: Tie::{}, backend: ModelCode::{}, output_gate: OutputGate::{}, checkpoints: {}, mlp_whole: {}, causal_mask: {}, compiles: {}, remote_code: {}, mlp_four_times: {}, float16: {}, cache_dtype: {} }} }},\n",
+         inner: {}, tie_of: Tie::{}, backend: ModelCode::{}, output_gate: OutputGate::{}, renormalises: Renormalises::{}, checkpoints: {}, mlp_whole: {}, causal_mask: {}, compiles: {}, remote_code: {}, mlp_four_times: {}, float16: {}, cache_dtype: {} }} }},\n",
         names("names"),
         names("model_types"),
         names("names").first().copied().unwrap_or_default(),
@@ -195,6 +206,7 @@ fn architecture(entry: &Value) -> String {
         variant("tie_of", "first"),
         variant("backend", "own"),
         variant("output_gate", "never"),
+        variant("renormalises", "unless_off"),
         switch("checkpoints", true),
         switch("mlp_whole", false),
         switch("causal_mask", false),

@@ -119,7 +119,7 @@ impl Figures {
         let half = need.high.saturating_sub(need.low) as f64 / 2.0 / need.expected.max(1) as f64;
         self.width.mark(half <= NEAR, || format!("{name}: ±{:.1} %", half * 100.0));
         let worker = row.pointer("/processes/worker").and_then(|w| count(w, "serving")).unwrap_or(0);
-        let terms = ["process.workers", "cpu.weights", "cpu.kv_cache"];
+        let terms = ["process.workers", "cpu.weights", "cpu.kv_cache", "cpu.compiled"];
         let of = |n: &&str| a.host.terms.iter().find(|t| t.name == **n).map_or(0, |t| t.quantity.expected);
         let of_worker: u64 = terms.iter().map(of).sum();
         if worker > 0 {

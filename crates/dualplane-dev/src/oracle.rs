@@ -136,6 +136,7 @@ pub(crate) fn launch(row: &Value) -> (Launch, Gpu) {
         prefix_caching: r.get("enable_prefix_caching").and_then(Value::as_bool),
         available_kv_bytes: Some(count(r, "available_kv_bytes").unwrap_or(40 << 30)),
         speculative,
+        trust_remote_code: r.pointer("/engine_args/trust_remote_code").and_then(Value::as_bool) == Some(true),
         ..Launch::default()
     };
     let part =

@@ -226,7 +226,7 @@ fn one(right: impl Fn(&str) -> bool) -> Option<&'static CatalogueEntry> {
 pub fn near(id: &str, most: usize) -> Vec<&'static str> {
     let want = normal(id);
     let want = bare(name_of(&want)).to_owned();
-    let mut all: Vec<(usize, usize, &str)> = CATALOGUE
+    let mut all: Vec<(bool, usize, usize, &str)> = CATALOGUE
         .iter()
         .flat_map(ids)
         .filter_map(|i| {
@@ -235,12 +235,17 @@ pub fn near(id: &str, most: usize) -> Vec<&'static str> {
             let shared = own.chars().zip(want.chars()).take_while(|(a, b)| a == b).count();
             let far = distance(own, &want);
             // Half of the letters, or a family that begins alike.
-            (far * 2 <= want.chars().count() || shared >= 4).then_some((far, i.len(), i))
+            (far * 2 <= want.chars().count() || shared >= 4).then_some((
+                !own.starts_with(&want),
+                far,
+                i.len(),
+                i,
+            ))
         })
         .collect();
-    // Of equal ones the shortest: copies have longer names than what they copy.
+    // What the name begins comes first. Of equal ones the shortest: copies have longer names than what they copy.
     all.sort();
-    all.into_iter().take(most).map(|(_, _, i)| i).collect()
+    all.into_iter().take(most).map(|(.., i)| i).collect()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::outcome::{Plan, Verdict};
 use crate::stages::Step;
 use crate::traffic::{Demand, Preemption, Traffic};
 use crate::version::EngineKind;
+use crate::ways::{Way, ways};
 use dualplane_base::units::{Bytes, GIB, thousands};
 
 /// Share of the card that is taken before any cache from which on a request is likely to find no room, in percent.
@@ -72,6 +73,8 @@ pub struct Edges {
     pub list: Vec<Edge>,
     /// Templates, for vLLM.
     pub templates: Vec<Template>,
+    /// What would start where this does not, or may not.
+    pub ways: Vec<Way>,
     /// What was stated of requests, and what they need.
     pub traffic: Option<(Traffic, Demand)>,
 }
@@ -105,7 +108,7 @@ pub fn edges(
     } else {
         Vec::new()
     };
-    Edges { cost: Some(cost), list, templates, traffic }
+    Edges { cost: Some(cost), list, templates, ways: ways(named, line, placed, a), traffic }
 }
 
 fn percent(part: u64, whole: u64) -> u64 {
@@ -224,18 +227,23 @@ fn warnings(a: &Answer, plan: &Plan, cost: &Cost, traffic: Option<&(Traffic, Dem
     out
 }
 
-/// More GPUs in one pod than a machine with this card has: such a pod stays Pending on every node.
-fn one_node(line: &CommandLine, card: &str) -> Option<Edge> {
-    let l = &line.launch;
+/// GPUs that one pod asks for, what a machine with this card has at most, and the machine where one is known; `None` where
+/// they are enough.
+#[must_use]
+pub fn beyond_a_machine(line: &CommandLine, card: &str) -> Option<(u64, u64, Option<&'static str>)> {
     let gpus = line.gpus_of_pod();
     // A slice is of its card.
     let whole = card.split(':').next().unwrap_or(card);
-    let of_cloud = card::machines().filter(|(_, c, ..)| *c == whole).map(|(name, _, n, _)| (n, name));
-    let (most, example) = of_cloud.min_by_key(|(n, _)| std::cmp::Reverse(*n)).unwrap_or((USUAL_NODE, ""));
-    if gpus <= most || most == 0 || card == "CPU" {
-        return None;
-    }
-    let example = if example.is_empty() { String::new() } else { format!(" ({example})") };
+    let of_cloud = card::machines().filter(|(_, c, ..)| *c == whole).map(|(name, _, n, _)| (n, Some(name)));
+    let (most, example) = of_cloud.min_by_key(|(n, _)| std::cmp::Reverse(*n)).unwrap_or((USUAL_NODE, None));
+    (gpus > most && most > 0 && card != "CPU").then_some((gpus, most, example))
+}
+
+/// More GPUs in one pod than a machine with this card has: such a pod stays Pending on every node.
+fn one_node(line: &CommandLine, card: &str) -> Option<Edge> {
+    let l = &line.launch;
+    let (gpus, most, example) = beyond_a_machine(line, card)?;
+    let example = example.map(|e| format!(" ({e})")).unwrap_or_default();
     let nodes = gpus.div_ceil(most);
     let split = match l.engine {
         EngineKind::Vllm | EngineKind::Sglang if l.dp > 1 => {

@@ -36,6 +36,7 @@ pub mod rough;
 pub mod stages;
 pub mod traffic;
 mod version;
+pub mod ways;
 mod weights;
 
 pub use answer::{Answer, Named, answer};

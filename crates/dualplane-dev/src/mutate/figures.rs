@@ -28,6 +28,11 @@ struct Counts {
 }
 
 impl Counts {
+    /// What the engine rejects and the plan starts.
+    const fn accepted(self) -> usize {
+        self.rejected - self.rejected_too
+    }
+
     fn add(&mut self, other: Self) {
         self.asked += other.asked;
         self.answered += other.answered;
@@ -46,9 +51,10 @@ pub(super) struct Figures {
     misses: Vec<String>,
 }
 
-/// The tensors as the kernels keep them, or as they were built where nothing says what the kernels keep.
+/// The tensors as the kernels keep them, or as they were built where nothing says what the kernels keep; nothing where the
+/// oracle could not run what repacks them.
 fn truth(answer: &Value) -> Option<&Value> {
-    let w = answer.get("weights")?;
+    let w = answer.get("weights").filter(|w| w.get("processed_error").is_none())?;
     w.get("processed").or_else(|| w.get("built")).filter(|t| t.is_object())
 }
 
@@ -129,7 +135,7 @@ impl Figures {
         let sum = self.sum();
         crate::percent(sum.kv, sum.asked) >= args.min_kv
             && crate::percent(sum.weights, sum.asked) >= args.min_weights
-            && args.max_silent.is_none_or(|most| sum.silent <= most)
+            && args.max_silent.is_none_or(|most| sum.silent + sum.accepted() <= most)
     }
 
     pub(super) fn show(&self, misses: usize) -> String {
@@ -152,11 +158,12 @@ impl Figures {
         let share = |n| crate::percent(n, sum.asked);
         let _ = writeln!(
             out,
-            "answered {:.1} %, KV cache within 1 % {:.1} %, weights within 1 % {:.1} %, wrong in silence {}",
+            "answered {:.1} %, KV cache within 1 % {:.1} %, weights within 1 % {:.1} %, wrong in silence {}, started although the engine rejects it {}",
             share(sum.answered),
             share(sum.kv),
             share(sum.weights),
-            sum.silent
+            sum.silent,
+            sum.accepted()
         );
         out
     }
@@ -186,8 +193,10 @@ fn compare(row: &Row, made: &Made, n: &mut Counts) -> Option<String> {
             return None;
         }
         n.rejected += 1;
-        n.rejected_too += usize::from(made.as_ref().map_or(true, |(_, p)| p.estimated));
-        return None;
+        let too = made.as_ref().map_or(true, |(_, p)| p.estimated);
+        n.rejected_too += usize::from(too);
+        let error = word(&row.answer, "error");
+        return (!too).then(|| format!("{id}: the engine ends with {}", short(error)));
     }
     n.asked += 1;
     let (prepared, p) = match made {

@@ -53,7 +53,7 @@ pub struct MutateArgs {
     /// Minimum percentage of answers of the engine with weights within 1 %
     #[arg(long, default_value_t = 90.0)]
     pub min_weights: f64,
-    /// Most rows that are wrong although nothing says that they are estimated
+    /// Most rows that are wrong although nothing says that they are estimated, starts that the engine rejects among them
     #[arg(long)]
     pub max_silent: Option<usize>,
     /// Number of misses to print
@@ -168,11 +168,11 @@ fn seeds_of(path: &Path) -> Result<Vec<Value>, DevError> {
     files.iter().map(|f| config_of(&super::read(f)?)).collect()
 }
 
-/// Python writes infinities and NaN, which JSON has not.
+/// Python writes infinities and NaN, which JSON has not; a number as good as without end is taken for one by the engine, too.
 fn config_of(text: &str) -> Result<Value, DevError> {
     let read = serde_json::from_str(text).or_else(|_| {
-        let words = ["-Infinity", "Infinity", "NaN"];
-        serde_json::from_str(&words.iter().fold(text.to_owned(), |t, word| t.replace(word, "null")))
+        let words = [("-Infinity", "-1e308"), ("Infinity", "1e308"), ("NaN", "0.0")];
+        serde_json::from_str(&words.iter().fold(text.to_owned(), |t, (word, n)| t.replace(word, n)))
     });
     Ok(read?)
 }

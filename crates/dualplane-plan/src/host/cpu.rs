@@ -10,6 +10,9 @@ const SOURCE: &str =
 /// GCC's compiler on a function that PyTorch's inductor wrote, with the headers of its vectors (measured: 498 MiB). MiB.
 const COMPILER: u64 = 500;
 
+/// What PyTorch's compiler keeps in a rank's process: its own modules, traces and code (measured: 247 MiB).
+const COMPILED: Quantity = Quantity { low: 150 * MIB, expected: 250 * MIB, high: 400 * MIB };
+
 /// Share by which the C library's heap exceeds the tensors it holds.
 const HEAP: f64 = 0.03;
 
@@ -36,10 +39,25 @@ pub(super) fn parts(cx: &Cx<'_>) -> Vec<Part> {
             SOURCE,
         ),
     ];
-    // While it warms up, each rank compiles what its code marks, in a process of its own, with the pool filled already. With
-    // --enforce-eager only few models mark functions for themselves.
-    let eager = cx.input.line.launch.enforce_eager;
-    if !eager || cx.input.model.is_some_and(|m| m.traits.compiles) {
+    let launch = &cx.input.line.launch;
+    if !launch.enforce_eager {
+        // The whole model is compiled before the pool is allocated.
+        out.push(Part::new(
+            "cpu.compiler",
+            When::BeforePools,
+            Quantity::within(COMPILER * MIB, 0.1) * ranks,
+            format!("{COMPILER} MiB × {ranks} ranks, before the pool"),
+            SOURCE,
+        ));
+        out.push(Part::new(
+            "cpu.compiled",
+            When::Always,
+            COMPILED * ranks,
+            format!("{} MiB × {ranks} ranks", COMPILED.expected / MIB),
+            SOURCE,
+        ));
+    } else if cx.input.model.is_some_and(|m| m.traits.compiles) {
+        // Few models mark functions for themselves. These are compiled with the first step, beside the filled pool.
         out.push(Part::new(
             "cpu.compiler",
             When::Load,

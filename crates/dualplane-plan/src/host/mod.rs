@@ -101,7 +101,7 @@ fn stages(parts: &[Part]) -> HostStages {
     let late = |p: &Part| WITH_THE_CACHE.contains(&p.term.name.as_str());
     let always = |p: &Part| p.when == When::Always;
     let resident = sum(&always);
-    let loading = sum(&|p| p.when == When::Load || always(p) && !late(p));
+    let loading = sum(&|p| matches!(p.when, When::Load | When::BeforePools) || always(p) && !late(p));
     HostStages {
         processes: sum(&|p| always(p) && p.term.name.starts_with("process.")),
         connected: sum(&|p| always(p) && (p.term.name.starts_with("process.") || p.shared) && !late(p)),
@@ -118,6 +118,8 @@ fn stages(parts: &[Part]) -> HostStages {
 pub(crate) enum When {
     /// While loading only.
     Load,
+    /// The same, and gone before pools are allocated.
+    BeforePools,
     /// From start to end.
     Always,
     /// Fills while serving.
@@ -182,8 +184,9 @@ pub fn host(input: HostInput<'_>) -> HostReport {
     let sum = |keep: &dyn Fn(&Part) -> bool| -> Quantity {
         parts.iter().filter(|p| keep(p)).map(|p| p.term.quantity).sum()
     };
+    let stages = stages(&parts);
     let plan = HostPlan {
-        load_peak_bytes: sum(&|p| matches!(p.when, When::Load | When::Always)),
+        load_peak_bytes: stages.loading.max(stages.pools),
         steady_bytes: sum(&|p| matches!(p.when, When::Always | When::Serving)),
         shm_bytes: sum(&|p| p.shared && p.when != When::Reclaimable),
         page_cache_bytes: sum(&|p| p.when == When::Reclaimable),
@@ -209,7 +212,7 @@ pub fn host(input: HostInput<'_>) -> HostReport {
     let (verdict, findings) = volumes::judge(&cx, &plan, need, shm);
     HostReport {
         plan,
-        stages: stages(&parts),
+        stages,
         terms: parts.into_iter().map(|p| p.term).collect(),
         unknown: cx.unknown,
         request_bytes: request,

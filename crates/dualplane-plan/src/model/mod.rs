@@ -7,7 +7,7 @@ mod layer;
 pub(crate) mod quant;
 mod quant_read;
 pub(crate) mod read;
-mod rotary;
+pub(crate) mod rotary;
 mod tie;
 
 pub use family::Family;

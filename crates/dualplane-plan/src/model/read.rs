@@ -13,8 +13,8 @@ pub(crate) const MAX_LAYERS: usize = 2048;
 
 /// Keys that say nothing about memory: token ids, training, generation, bookkeeping.
 const IRRELEVANT: &[&str] = &[
-    "_name_or_path",
     "_attn_implementation",
+    "_name_or_path",
     "activation_situ_beta",
     "activation_situ_linear_beta",
     "add_cross_attention",
@@ -25,6 +25,7 @@ const IRRELEVANT: &[&str] = &[
     "auto_map",
     "aux_loss_alpha",
     "bad_words_ids",
+    "batch_vision_input",
     "begin_suppress_tokens",
     "beta_fast",
     "bos_token_id",
@@ -44,8 +45,8 @@ const IRRELEVANT: &[&str] = &[
     "finetuning_task",
     "forced_bos_token_id",
     "forced_eos_token_id",
-    "hidden_activation",
     "hidden_act",
+    "hidden_activation",
     "hidden_dropout",
     "id2label",
     "ignore_index",
@@ -57,8 +58,8 @@ const IRRELEVANT: &[&str] = &[
     "layer_norm_epsilon",
     "layernorm_epsilon",
     "length_penalty",
-    "min_length",
     "max_length",
+    "min_length",
     "model_type",
     "n_group",
     "no_repeat_ngram_size",
@@ -81,9 +82,9 @@ const IRRELEVANT: &[&str] = &[
     "remove_invalid_values",
     "repetition_penalty",
     "rescale_prenorm_residual",
+    "resid_pdrop",
     "residual_dropout",
     "residual_in_fp32",
-    "resid_pdrop",
     "return_dict",
     "return_dict_in_generate",
     "rms_norm_eps",
@@ -94,6 +95,9 @@ const IRRELEVANT: &[&str] = &[
     "scoring_func",
     "sep_token_id",
     "seq_aux",
+    "slice_config",
+    "slice_mode",
+    "speech_lora",
     "suppress_tokens",
     "swiglu_limit",
     "task_specific_params",
@@ -101,9 +105,9 @@ const IRRELEVANT: &[&str] = &[
     "tf_legacy_loss",
     "tie_encoder_decoder",
     "time_step_floor",
+    "time_step_limit",
     "time_step_max",
     "time_step_min",
-    "time_step_limit",
     "tokenizer_class",
     "top_k",
     "top_p",
@@ -113,7 +117,10 @@ const IRRELEVANT: &[&str] = &[
     "typical_p",
     "use_bfloat16",
     "use_cache",
+    "use_image_id",
     "use_mamba_kernels",
+    "vision_batch_size",
+    "vision_lora",
 ];
 
 impl Model {
@@ -203,7 +210,10 @@ impl Model {
         let index = files.safetensors_index.map(|t| parse("model.safetensors.index.json", t)).transpose()?;
         let tied = tie::tied(&architecture, traits, config, text);
         // Names of language models stand for what has no tower, whatever their config holds.
-        let text_only = estimated.is_none() && !traits.inner && architecture.ends_with("ForCausalLM");
+        let text_only = estimated.is_none()
+            && !traits.inner
+            && architecture.ends_with("ForCausalLM")
+            && config.get("embd_layer").is_none();
         let outer = thinker(config);
         let encoder: Option<Encoder> = encoder::read(outer, &architecture).filter(|_| !text_only);
         let sound = encoder::read_sound(outer).filter(|_| !text_only);
@@ -315,7 +325,16 @@ fn flattened(config: &Value) -> Option<Value> {
 /// What the names of a config stand for, and why it is an estimate where they are not known.
 fn recognise(architecture: &str, config: &Value, text: &Value) -> (&'static family::Traits, Option<String>) {
     let kind = |v: &Value| v.get("model_type").and_then(Value::as_str).map(str::to_owned);
+    // Written as a number or as a text.
+    let version = match config.get("version") {
+        Some(Value::Number(n)) => format!("{:.1}", n.as_f64().unwrap_or_default()),
+        Some(Value::String(s)) => s.clone(),
+        _ => String::new(),
+    };
     let of_text = || {
+        if let Some(by_version) = family::traits_of_version(architecture, &version) {
+            return Some(by_version);
+        }
         let named = text.pointer("/architectures/0").and_then(Value::as_str).and_then(family::traits);
         named.or_else(|| family::traits_of_type(&kind(text)?)).filter(|t| !t.inner)
     };
@@ -344,13 +363,17 @@ const TOP_LEVEL: &[&str] =
 /// Keys that the weights read from the raw configuration, because only one family has them.
 const READ_LATER: &[&str] = &[
     "attn_res_block_size",
+    "audio_processor",
     "compress_rope_theta",
+    "drop_vision_last_layer",
     "dtype",
+    "embd_layer",
     "expert_dtype",
     "hc_eps",
     "hc_mult",
     "hc_sinkhorn_iters",
     "hidden_size_per_layer_input",
+    "img_processor",
     "indexer_rope_interleave",
     "indexer_types",
     "latent_moe_use_norm",
@@ -360,6 +383,7 @@ const READ_LATER: &[&str] = &[
     "moe_router_dtype",
     "partial_rotary_factor",
     "quantization_config",
+    "query_num",
     "rope_interleave",
     "rope_parameters",
     "rope_scaling",
@@ -367,6 +391,7 @@ const READ_LATER: &[&str] = &[
     "swa_rope_theta",
     "tie_word_embeddings",
     "torch_dtype",
+    "version",
     "vocab_size_per_layer_input",
     "word_embed_proj_dim",
 ];

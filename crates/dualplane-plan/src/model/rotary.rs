@@ -51,6 +51,22 @@ fn kind(rope: &Value) -> &str {
     if kind == "mrope" { "default" } else { kind }
 }
 
+/// Whether DeepSeek's code would end for want of a key: it takes any scaling for its own, which rests on the original context
+/// (vLLM models/deepseek_v2.py; models/deepseek_v4/common/rope.py, where layers that compress are scaled alone).
+pub(crate) fn lacks_original(model: &Model) -> bool {
+    let own = match model.family {
+        Family::Deepseek | Family::Longcat => true,
+        Family::DeepseekV4 => {
+            model.layers.iter().any(|l| matches!(l.attention, Attention::Compressed(c) if c.ratio > 0))
+        }
+        _ => false,
+    };
+    let without = |(_, rope): &(&str, &Value)| {
+        kind(rope) != "default" && rope.get("original_max_position_embeddings").is_none()
+    };
+    own && settings(&model.text).iter().any(without)
+}
+
 /// The context that the engine takes by itself, and the longest that it can be asked for, in tokens.
 pub(super) fn lengths(keys: &Keys<'_>, text: &Value) -> Result<(u64, u64), PlanError> {
     let shortest = LENGTHS.iter().filter_map(|name| keys.u64(&[name])).min();

@@ -3,13 +3,14 @@
 use serde_json::Value;
 
 use super::tally::Tally;
-use super::{sound, towers};
+use super::{plain_towers, sound, towers};
 use crate::arith::{floor_div, mul};
 use crate::launch::Launch;
 use crate::model::keys::Keys;
 use crate::model::{Encoder, Family, Model};
 use crate::outcome::PlanError;
 use crate::outcome::TensorClass::{Rotary, Vision};
+use crate::version::EngineKind;
 
 /// A stack of equal blocks.
 pub(super) struct Blocks {
@@ -70,11 +71,18 @@ impl Blocks {
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, launch: &Launch) {
     if let Some(e) = &model.sound {
+        if launch.engine == EngineKind::Vllm {
+            sound::even(t, e);
+        }
         sound::add(t, model, e, !launch.encoder_data_parallel);
     }
     let Some(e) = &model.encoder else { return };
     let cuts = !launch.encoder_data_parallel;
     let architecture = model.architecture.as_str();
+    // SGLang pads them.
+    if cuts && launch.engine == EngineKind::Vllm {
+        even(t, model, e);
+    }
     match (model.family, architecture) {
         (Family::QwenHybrid, _)
         | (
@@ -94,6 +102,36 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, launch: &Launch) {
         (Family::Gemma4, _) => gemma4(t, model, e),
         (Family::Gemma, _) => siglip(t, model, e, cuts),
         _ => towers::add(t, model, e, cuts),
+    }
+}
+
+/// What ranks share of a tower must be shared evenly (vLLM layers/linear.py `divide`): its heads, and the width of its
+/// feed-forward. Kimi's is whole on each rank where it cannot be, Gemma 4's always; of the others only the outline is known.
+fn even(t: &mut Tally<'_>, model: &Model, e: &Encoder) {
+    let tp = t.rank.tp;
+    let whole = matches!(
+        (model.family, model.architecture.as_str()),
+        (Family::Gemma4, _) | (_, "KimiK25ForConditionalGeneration" | "KimiK3ForConditionalGeneration")
+    );
+    if whole || tp <= 1 {
+        return;
+    }
+    let gated = matches!(e.family.as_str(), "exaone4_5_vision")
+        || matches!(
+            model.architecture.as_str(),
+            "Qwen2_5_VLForConditionalGeneration" | "Qwen2_5OmniModel" | "Qwen2_5OmniForConditionalGeneration"
+        );
+    let known = gated || plain_towers::tower(model, e).is_some();
+    for (what, n, counts) in [
+        ("encoder heads", e.heads, known),
+        ("elements of the encoder's feed-forward", e.intermediate_size, known),
+    ] {
+        if counts && !n.is_multiple_of(tp) {
+            let why = format!(
+                "{n} {what} cannot be split evenly among {tp} ranks; --mm-encoder-tp-mode data keeps it whole"
+            );
+            t.reject(PlanError::contradiction("--tensor-parallel-size", why));
+        }
     }
 }
 

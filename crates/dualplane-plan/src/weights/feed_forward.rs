@@ -1,8 +1,10 @@
 //! Dense networks and experts.
 
+use serde_json::Value;
+
 use super::tally::{Tally, matrix};
 use crate::arith::{ceil_div, gcd, mul, round_up};
-use crate::model::family;
+use crate::model::family::{self, Renormalises};
 use crate::model::keys::number;
 use crate::model::{Family, FeedForward, LinearScheme, Model, Moe};
 use crate::outcome::PlanError;
@@ -111,14 +113,12 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
         return gpt_oss(t, local, width, hidden);
     }
     let scheme = match scheme {
-        LinearScheme::Fp8Block { rows, columns } => {
-            tiles(t, (rows, columns), m.intermediate, &mut width, hidden)
-        }
+        LinearScheme::Fp8Block { rows, columns } => tiles(t, (rows, columns), width, hidden),
         other => other,
     };
     let width = match scheme {
-        // FlashInfer's TRT-LLM kernels on Blackwell take unquantised experts in widths of 128.
-        LinearScheme::Plain if t.rank.sm / 10 == 10 => round_up(width, 128),
+        // FlashInfer's TRT-LLM kernels on Blackwell take unquantised experts in widths of 128; others' stay as they are.
+        LinearScheme::Plain if t.rank.sm / 10 == 10 && trtllm(model) => round_up(width, 128),
         // vLLM fused_moe/oracle/mxfp4.py: Marlin and TRT-LLM want 128, the kernels of Hopper 64.
         LinearScheme::Mxfp4 => round_up(width, if t.rank.sm / 10 == 9 { 64 } else { 128 }),
         // flashinfer_fp4_moe.py: ungated experts' rows in whole 128.
@@ -160,6 +160,24 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
     }
 }
 
+/// Whether those kernels take a model's experts: they know few activations, and few ways to choose experts.
+///
+/// Source: vLLM 0.33.0 fused_moe/oracle/unquantized.py, experts/trtllm_bf16_moe.py, config.py `get_routing_method_type`.
+fn trtllm(model: &Model) -> bool {
+    let text = |keys: &[&str]| keys.iter().find_map(|k| model.text.get(k).and_then(Value::as_str));
+    let activation = text(&["mlp_hidden_act", "hidden_activation", "hidden_act"]).unwrap_or("silu");
+    if model.family == Family::GptOss || !matches!(activation, "silu" | "swish" | "relu2") {
+        return false;
+    }
+    let renormalised =
+        match (model.traits.renormalises, model.text.get("norm_topk_prob").and_then(Value::as_bool)) {
+            (Renormalises::UnlessOff, said) => said != Some(false),
+            (Renormalises::IfOn, said) => said == Some(true),
+            (Renormalises::Never, _) => false,
+        };
+    renormalised || text(&["scoring_func"]) == Some("sigmoid")
+}
+
 /// FP4 experts of gpt-oss in the layout of the kernels of each card.
 ///
 /// Source: vLLM fused_moe/oracle/mxfp4.py `mxfp4_round_up_hidden_size_and_intermediate_size`; triton_kernels' layout of
@@ -185,23 +203,19 @@ fn gpt_oss(t: &mut Tally<'_>, local: u64, width: u64, hidden: u64) {
     t.add(M, [local, ups.saturating_add(hidden), 4]);
 }
 
-/// Tiles of FP8 experts whose share is not an integer of them: smaller tiles where kernels take them, else padding.
+/// Tiles of FP8 experts whose share is not an integer of them: smaller tiles where kernels take them, else an error. (Only
+/// with a kernel that `--moe-backend` names are shares padded instead.)
 ///
-/// Source: vLLM fused_moe/oracle/fp8.py `refine_fp8_moe_block_shape`, `pad_tp_shard_to_weight_blocks`; before 0.30.0 an
-/// error.
-fn tiles(
-    t: &mut Tally<'_>,
-    (rows, columns): (u64, u64),
-    whole: u64,
-    width: &mut u64,
-    hidden: u64,
-) -> LinearScheme {
+/// Source: vLLM fused_moe/oracle/fp8.py `resolve_fp8_moe_weight_block_shape`, `refine_fp8_moe_block_shape`; before 0.30.0
+/// an error in any case.
+fn tiles(t: &mut Tally<'_>, (rows, columns): (u64, u64), width: u64, hidden: u64) -> LinearScheme {
     let native = LinearScheme::Fp8Block { rows, columns };
     if width.is_multiple_of(rows) && (t.rank.tp == 1 || width.is_multiple_of(columns)) {
         return native;
     }
     let flag = "--tensor-parallel-size";
-    if t.rank.version < Version(0, 30, 0) {
+    let tile = gcd(gcd(rows, columns), gcd(width, hidden));
+    if t.rank.version < Version(0, 30, 0) || tile < 32 {
         t.reject(PlanError::contradiction(
             flag,
             format!(
@@ -209,26 +223,10 @@ fn tiles(
                  {rows}."
             ),
         ));
+        return native;
     }
-    let tile = gcd(gcd(rows, columns), gcd(*width, hidden));
-    if tile >= 32 {
-        if t.rank.sm < 89 {
-            t.reject(PlanError::contradiction(
-                flag,
-                "No FP8 MoE backend supports the deployment configuration.",
-            ));
-        }
-        return LinearScheme::Fp8Block { rows: tile, columns: tile };
+    if t.rank.sm < 89 {
+        t.reject(PlanError::contradiction(flag, "No FP8 MoE backend supports the deployment configuration."));
     }
-    if t.rank.tp == 1 || t.rank.ep > 1 || !whole.is_multiple_of(rows) || !hidden.is_multiple_of(rows) {
-        t.reject(PlanError::contradiction(
-            flag,
-            format!(
-                "Block-aligned FP8 TP sharding requires {rows}-aligned global expert dimensions, pure TP, and no LoRA or \
-                 expert bias."
-            ),
-        ));
-    }
-    *width = round_up(*width, rows);
-    native
+    LinearScheme::Fp8Block { rows: tile, columns: tile }
 }

@@ -7,6 +7,7 @@ mod encoder;
 mod feed_forward;
 mod online;
 mod per_layer;
+mod plain_towers;
 mod sound;
 mod state_space;
 mod tally;

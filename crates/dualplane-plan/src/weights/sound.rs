@@ -6,6 +6,7 @@ use super::towers::{guess, questions};
 use crate::arith::{floor_div, mul};
 use crate::model::keys::number;
 use crate::model::{Encoder, Model};
+use crate::outcome::PlanError;
 
 /// A tower for sound: blocks, two convolutions over the spectrum, positions, and a projector.
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
@@ -22,8 +23,19 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
         }
         "qwen3_omni_moe_audio_encoder" => qwen3(t, model, e, cuts),
         "moss_transcribe_diarize_audio" => moss(t, model, e, cuts),
+        "phi4mm_audio" => phi4(t, model, e),
         "granite_speech_encoder" | "granite_speech_plus_encoder" => granite(t, model, e, cuts),
         _ => outline(t, model, e, cuts),
+    }
+}
+
+/// What vLLM's code of a tower shares among ranks evenly or not at all: what Granite's spells out on the way
+/// (models/granite_speech.py).
+pub(super) fn even(t: &mut Tally<'_>, e: &Encoder) {
+    let spelled = key(&e.raw, "output_dim", 42);
+    if e.family.starts_with("granite_speech") && !spelled.is_multiple_of(t.rank.tp.max(1)) {
+        let why = format!("the encoder's output of {spelled} elements is not divisible by {}", t.rank.tp);
+        t.reject(PlanError::contradiction("--tensor-parallel-size", why));
     }
 }
 
@@ -103,6 +115,39 @@ fn granite(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
         whole = whole.saturating_add(questions(asking)).saturating_add(mul([width, model.hidden_size]));
     }
     put(t, cuts, mul([e.layers, cut]), whole);
+}
+
+/// vLLM models/phi4mm_audio.py `AudioEmbedding`: conformers with a causal convolution, whole on each rank, and two ways into the
+/// language model, for speech alone and beside pictures.
+fn phi4(t: &mut Tally<'_>, model: &Model, e: &Encoder) {
+    let (h, wide) = (e.hidden_size, e.intermediate_size);
+    // Gated, with biases, and a norm before it.
+    let network = mul([3, h, wide]).saturating_add(2 * wide).saturating_add(3 * h);
+    let attention = mul([4, h, h.saturating_add(1)]);
+    // A gated projection, a narrow convolution with a projection behind it, one projection more, a norm.
+    let taps = key(&e.raw, "kernel_size", 3);
+    let convolution = mul([h, mul([4, h]).saturating_add(taps).saturating_add(9)]);
+    let block = mul([2, network]).saturating_add(attention).saturating_add(convolution).saturating_add(4 * h);
+    // Three halvings of time and spectrum by convolutions of three by three.
+    let channels = e.raw.pointer("/nemo_conv_settings/conv_channels").and_then(number).unwrap_or(256);
+    let input = key(&e.raw, "input_size", 80);
+    let halvings = u64::from(key(&e.raw, "time_reduction", 8).max(1).ilog2());
+    let rows = (0..halvings).fold(input, |n, _| n.saturating_add(1) / 2);
+    let first = mul([10, channels]);
+    let more = mul([halvings.saturating_sub(1), channels, channels.saturating_add(11)]);
+    let out = mul([h, mul([channels, rows]).saturating_add(1)]);
+    // Biases by distance, and mean and deviation of the spectrum.
+    let distances =
+        mul([2, key_of(&e.raw, "/relative_attention_bias_args/t5_bias_max_distance", 500), e.heads]);
+    let ends =
+        first.saturating_add(more).saturating_add(out).saturating_add(distances).saturating_add(2 * input);
+    let text = model.hidden_size;
+    let way = mul([text, h.saturating_add(text).saturating_add(2)]);
+    put(t, false, 0, mul([e.layers, block]).saturating_add(ends).saturating_add(mul([2, way])));
+}
+
+fn key_of(raw: &serde_json::Value, path: &str, default: u64) -> u64 {
+    raw.pointer(path).and_then(number).unwrap_or(default)
 }
 
 /// A tower of which only the outline is known.

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::encoder::{Blocks, key, put, qwen2_5, square};
+use super::plain_towers;
 use super::tally::Tally;
 use crate::arith::{floor_div, mul};
 use crate::model::keys::number;
@@ -170,61 +171,51 @@ fn intern(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
     }
 }
 
-/// Layers up to the deepest whose output is handed on (vLLM models/llava.py `_get_num_hidden_layers`).
-fn deepest(model: &Model, e: &Encoder) -> u64 {
+/// Layers up to the deepest whose output is handed on (vLLM models/llava.py and mistral3.py `_get_num_hidden_layers`).
+pub(super) fn deepest(model: &Model, e: &Encoder) -> u64 {
     let index = |v: &Value| {
         let n = v.as_i64()?;
         let below = n.unsigned_abs();
         Some(if n < 0 { (e.layers + 1).saturating_sub(below) } else { below })
     };
-    // Only these build no more than they need.
-    if !model.architecture.starts_with("Llava") {
-        return e.layers;
-    }
+    // Only these build no more than they need; transformers' classes of the older ones take the last layer but one by default.
+    let a = model.architecture.as_str();
+    let drops = model.config.get("drop_vision_last_layer").and_then(Value::as_bool) == Some(true);
+    let default = match a {
+        "MiniCPMV" => return e.layers.saturating_sub(u64::from(drops)),
+        "LlavaOnevisionForConditionalGeneration" | "Mistral3ForConditionalGeneration" => e.layers,
+        _ if a.starts_with("Llava") => e.layers.saturating_sub(1),
+        _ => return e.layers,
+    };
     let deepest = match model.config.get("vision_feature_layer") {
         Some(Value::Array(list)) => list.iter().filter_map(index).max(),
         Some(one) => index(one),
         None => None,
     };
-    deepest.unwrap_or(e.layers)
+    deepest.unwrap_or(default)
 }
 
-/// Blocks of its config, patches, positions and a projector of two layers.
+/// Blocks of its config, patches, positions and a projector of two layers: exact where tower and wrapper are known, else a
+/// guess.
 fn outline(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
-    let h = e.hidden_size;
-    let gated = matches!(e.family.as_str(), "pixtral" | "qwen2_5_vl" | "mistral3_vision" | "aimv2");
-    let blocks = Blocks {
-        matrices: if gated { 3 } else { 2 },
-        layers: e.layers.min(deepest(model, e)),
-        ..Blocks::plain(e)
-    };
-    let (mut cut, mut whole) = blocks.elements();
-    let side = key(&e.raw, "patch_size", 14);
-    whole = whole.saturating_add(mul([3, side, side, h]));
-    let places = floor_div(key(&e.raw, "image_size", 224), side.max(1));
-    whole = whole.saturating_add(mul([places, places, h]));
-    let text = model.hidden_size;
-    let projector = match model.config.get("alignment_intermediate_size").and_then(number) {
-        // Cohere's: four patches as one, a gated network behind them.
-        Some(width) => mul([4, h, width]).saturating_add(mul([floor_div(width, 2), text])),
-        // PaliGemma's: one linear.
-        None if model.architecture.starts_with("PaliGemma") => {
-            mul([h, model.config.get("projection_dim").and_then(number).unwrap_or(text)])
+    match plain_towers::tower(model, e) {
+        Some((cut, whole)) => put(t, cuts, cut, whole),
+        None => {
+            let h = e.hidden_size;
+            let gated = matches!(e.family.as_str(), "qwen2_5_vl" | "mistral3_vision" | "aimv2");
+            let blocks = Blocks { matrices: if gated { 3 } else { 2 }, ..Blocks::plain(e) };
+            let (cut, whole) = blocks.elements();
+            let side = key(&e.raw, "patch_size", 14);
+            let places = floor_div(key(&e.raw, "image_size", 224), side.max(1));
+            let patches = mul([3, side, side, h]).saturating_add(mul([places, places, h]));
+            guess(t, cuts, cut, whole.saturating_add(patches));
         }
-        None => mul([text, text.saturating_add(h)]),
-    };
-    // vLLM models/llava.py, mistral3.py, cohere2_vision.py: theirs is cut like a feed-forward.
-    let cuts_it = [
-        "LlavaForConditionalGeneration",
-        "LlavaNextForConditionalGeneration",
-        "Cohere2VisionForConditionalGeneration",
-    ];
-    if cuts_it.contains(&model.architecture.as_str()) || model.architecture.starts_with("Mistral3") {
-        cut = cut.saturating_add(projector);
-    } else {
-        whole = whole.saturating_add(projector);
     }
-    guess(t, cuts, cut, whole);
+    match plain_towers::projector(model, e) {
+        // It is cut like the language model, whatever becomes of the tower.
+        Some((cut, whole)) => put(t, true, cut, whole),
+        None => guess(t, cuts, 0, mul([model.hidden_size, model.hidden_size.saturating_add(e.hidden_size)])),
+    }
 }
 
 pub(super) fn guess(t: &mut Tally<'_>, cuts: bool, cut: u64, whole: u64) {

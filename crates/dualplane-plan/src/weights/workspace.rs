@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::tally::Tally;
 use crate::arith::{floor_div, mul, round_up};
+use crate::engines::vllm::kv::is_quantised;
 use crate::launch::Settled;
 use crate::model::keys::number;
 use crate::model::{Attention, Model};
@@ -78,16 +79,24 @@ fn sparse(t: &mut Tally<'_>, model: &Model, settled: &Settled, stage: u64, of: &
     let width = mla.kv_lora_rank.saturating_add(mla.rope_dim);
     match settled.backend.name {
         "FLASH_ATTN_MLA_SPARSE" => t.add(Unattached, [layers, tokens.saturating_add(1), 4]),
+        // A 16-bit cache is read as it lies: only queries are laid out anew, for 64 heads.
+        "FLASHMLA_SPARSE" if !is_quantised(&settled.kv_dtype) => {
+            t.add(Unattached, [round_up(heads, 64), tokens, width, 2]);
+        }
         "FLASHMLA_SPARSE" => {
             // Queries as given and padded to 64 heads, each with an output in the latent width, in 16 bits.
             let padded = heads.saturating_add(round_up(heads, 64));
             t.add(Unattached, [padded, tokens, width.saturating_add(mla.kv_lora_rank), 2]);
-            // Gathered context: five times the longest request, at most 2^21 tokens.
-            let gathered = settled.max_model_len.saturating_mul(5).min(1 << 21);
-            t.add(Unattached, [gathered, width, 2]);
+            // Gathered context: some times the longest request (config/vllm.py `sparse_mla_prefill_workspace_factor`).
+            let times = if settled.max_model_len <= 256 * 1024 { 5 } else { 2 };
+            t.add(Unattached, [times, settled.max_model_len, width, 2]);
         }
-        // FlashInfer's workspaces of 394 and 128 MiB.
-        "FLASHINFER_MLA_SPARSE" => t.add(Unattached, [522, MIB]),
+        // FlashInfer's workspace of 128 MiB, and one of 394 where heads are as wide as its kernel for long prompts takes first
+        // (platforms/interface.py `get_mla_prefill_backend_cls`).
+        "FLASHINFER_MLA_SPARSE" => {
+            let ragged = (mla.nope_dim, mla.rope_dim, mla.v_dim) == (192, 64, 256);
+            t.add(Unattached, [if ragged { 522 } else { 128 }, MIB]);
+        }
         _ => {}
     }
 }

@@ -47,3 +47,57 @@ fn a_group_of_pods_reads_back_as_what_it_was_made_from() {
     let o = run(&["plan", "--emit", "statefulset", "--gpu", "H100", "--", launch]);
     assert_eq!(code(&o), 6, "{}", stdout(&o));
 }
+
+/// Each way that is printed starts, with the flags that it names behind the command.
+#[test]
+fn what_would_start_starts() {
+    let launches = [
+        ("A10G", "vllm serve meta-llama/Llama-3.1-8B-Instruct", 2),
+        ("L4", "vllm serve Qwen/Qwen3-14B", 1),
+        ("A100-80GB", "vllm serve Qwen/Qwen2.5-72B-Instruct", 1),
+        ("H100", "python -m sglang.launch_server --model-path meta-llama/Llama-3.1-70B-Instruct", 1),
+    ];
+    for (card, launch, most) in launches {
+        let v = plan(&["--gpu", card, "--", launch]);
+        assert_ne!(v["verdict"], "fits", "{launch}");
+        let ways = v["ways"].as_array().unwrap();
+        assert!(!ways.is_empty() && ways.len() <= 2 && ways.len() >= most, "{launch}: {ways:?}");
+        for way in ways {
+            let flags: Vec<&str> =
+                way["flags"].as_array().unwrap().iter().map(|f| f.as_str().unwrap()).collect();
+            let again = plan(&["--gpu", card, "--", &format!("{launch} {}", flags.join(" "))]);
+            assert_eq!(again["verdict"], "fits", "{launch} {flags:?}");
+            assert_eq!(again["ways"].as_array().map(Vec::len), Some(0));
+        }
+    }
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: server\n    \
+         image: vllm/vllm-openai:v0.33.0\n    args: [--model, Qwen/Qwen3-8B]\n    \
+         resources: {limits: {nvidia.com/gpu: \"1\", memory: 2Gi}}\n";
+    let d = dir(&[("deploy.yaml", pod.as_bytes())]);
+    let v = plan(&["--gpu", "H100", "--manifest", d.path().to_str().unwrap()]);
+    let text = v["ways"][0]["text"].as_str().unwrap();
+    assert_eq!(
+        (v["verdict"].as_str(), v["ways"][0]["name"].as_str()),
+        (Some("refused"), Some("memory_limit"))
+    );
+    let limit = text.split(' ').nth(1).unwrap();
+    let d = dir(&[("deploy.yaml", pod.replace("memory: 2Gi", &format!("memory: {limit}")).as_bytes())]);
+    let v = plan(&["--gpu", "H100", "--manifest", d.path().to_str().unwrap()]);
+    assert_eq!(v["verdict"], "fits", "{text}");
+}
+
+#[test]
+fn a_pod_that_no_machine_holds_is_not_printed() {
+    let launch =
+        ["plan", "--gpu", "H100", "--emit", "manifest", "--", "vllm", "serve", "Qwen/Qwen3-235B-A22B", "-tp"];
+    let o = run(&[&launch[..], &["16"]].concat());
+    assert_eq!(code(&o), 6, "{}", stderr(&o));
+    assert!(stderr(&o).contains("16 GPUs") && o.stdout.is_empty(), "{}", stderr(&o));
+    assert_eq!(code(&run(&[&launch[..], &["8"]].concat())), 0);
+}
+
+#[test]
+fn a_name_that_was_broken_off_is_answered_with_those_that_it_begins() {
+    let o = run(&["plan", "--gpu", "H100", "--model", "qwen3-235b"]);
+    assert!(stderr(&o).contains("Qwen/Qwen3-235B-A22B"), "{}", stderr(&o));
+}

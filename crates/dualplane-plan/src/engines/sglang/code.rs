@@ -84,6 +84,10 @@ pub(super) fn shapes(
     }
     rotary_in_32_bits(&mut shapes, model);
     as_its_own(&mut shapes, model, launch.tp);
+    if is(CODE.transformers_code) {
+        // Transformers computes the angles of each step anew.
+        shapes.stages.iter_mut().for_each(|s| s.by_class.retain(|(c, _)| *c != TensorClass::Rotary));
+    }
     for stage in &mut shapes.stages {
         let of = |class| stage.by_class.iter().find(|(c, _)| *c == class).map_or(0, |(_, b)| *b);
         let (head, embedding) = (of(TensorClass::LmHead), of(TensorClass::Embeddings));

@@ -156,6 +156,16 @@ pub(crate) enum ModelCode {
     Transformers,
 }
 
+/// Whether the shares of the chosen experts are brought back to a sum of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Renormalises {
+    /// Where `norm_topk_prob` is not false.
+    UnlessOff,
+    /// Where `norm_topk_prob` is true.
+    IfOn,
+    Never,
+}
+
 /// Whether the query projection also makes a gate of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputGate {
@@ -197,6 +207,7 @@ pub(crate) struct Traits {
     pub(crate) tie_of: Tie,
     pub(crate) backend: ModelCode,
     pub(crate) output_gate: OutputGate,
+    pub(crate) renormalises: Renormalises,
     /// Whether the kernels of its states may export checkpoints while they prefill.
     pub(crate) checkpoints: bool,
     /// The feed-forward is whole on each rank.
@@ -238,6 +249,7 @@ pub(crate) const GUESS: Traits = Traits {
     tie_of: Tie::First,
     backend: ModelCode::Own,
     output_gate: OutputGate::Never,
+    renormalises: Renormalises::UnlessOff,
     checkpoints: true,
     mlp_whole: false,
     causal_mask: false,
@@ -263,6 +275,15 @@ const TABLE: &[Architecture] = include!(concat!(env!("OUT_DIR"), "/architectures
 
 /// `model_type`s of wrappers whose image tokens see each other in both directions.
 const BOTH_WAYS: &[&str] = include!(concat!(env!("OUT_DIR"), "/both_ways.rs"));
+
+/// Wrappers whose `version` says which architecture their language model has.
+const VERSIONS: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/versions.rs"));
+
+/// The language model of such a wrapper; a version that is not there is none.
+pub(crate) fn traits_of_version(architecture: &str, version: &str) -> Option<&'static Traits> {
+    let (_, _, inner) = VERSIONS.iter().find(|(a, v, _)| *a == architecture && *v == version)?;
+    traits(inner)
+}
 
 /// Whether image tokens of this `model_type` see each other in both directions.
 pub(crate) fn pictures_both_ways(model_type: &str) -> bool {

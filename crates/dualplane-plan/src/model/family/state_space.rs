@@ -135,9 +135,11 @@ fn granite(cx: &Context<'_>, i: u64) -> Result<Layer, PlanError> {
 
 /// Short convolutions, and attention where the config lists it.
 fn lfm2(cx: &Context<'_>, i: u64) -> Result<Layer, PlanError> {
-    // vLLM models/lfm2.py builds some of a layer by one and some by the other.
-    if cx.keys.u64(&["block_dim"]).is_some_and(|d| d != cx.hidden) {
-        return Err(PlanError::unsupported("LFM2 whose block_dim is not its hidden_size"));
+    // vLLM models/lfm2.py builds some of a layer by one and some by the other, and adds up what both give: with two widths its
+    // first step fails.
+    if let Some(d) = cx.keys.u64(&["block_dim"]).filter(|d| *d != cx.hidden) {
+        let why = format!("{d} is not the hidden_size of {}, and the engine adds vectors of both", cx.hidden);
+        return Err(PlanError::contradiction("config.json: block_dim", why));
     }
     let attends = cx.layer_type(i) == Some("full_attention");
     let attention = if attends {

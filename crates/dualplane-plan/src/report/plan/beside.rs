@@ -58,6 +58,14 @@ impl Page {
                 self.line(&dim);
             }
         }
+        if !e.ways.is_empty() {
+            self.heading("What would start");
+            for way in &e.ways {
+                let flags = way.flags.join(" ");
+                let text = if flags.is_empty() { way.text.clone() } else { format!("{flags}: {}", way.text) };
+                self.wrapped(&text, "  • ", "    ");
+            }
+        }
         if !e.list.is_empty() {
             self.heading("Edges");
             for edge in &e.list {

@@ -6,6 +6,7 @@ use crate::edges::{Cost, Edge, Edges, Template};
 use crate::host::HostReport;
 use crate::stages::{Ending, Stage};
 use crate::traffic::{Demand, Traffic};
+use crate::ways::Way;
 use crate::{
     Answer, Calibration, EngineKind, GpuPlan, KvGroup, KvPlan, Measured, Quantity, Resolved, Term, Unknown,
     Verdict,
@@ -31,6 +32,7 @@ struct PlanV1<'a> {
     cost: Option<Cost>,
     edges: &'a [Edge],
     templates: &'a [Template],
+    ways: &'a [Way],
     traffic: Option<TrafficV1<'a>>,
     pods: PodsV1,
     terms: Vec<&'a Term>,
@@ -143,6 +145,7 @@ fn of<'a>(a: &'a Answer, e: &'a Edges) -> PlanV1<'a> {
         cost: e.cost,
         edges: &e.list,
         templates: &e.templates,
+        ways: &e.ways,
         traffic: e.traffic.as_ref().map(|(stated, demand)| TrafficV1 { stated, demand: *demand }),
         pods: PodsV1 { count: a.line.pods(), gpus_each: a.gpus_of_pod() },
         terms: plan.iter().flat_map(|p| &p.terms).chain(&a.host.terms).collect(),

@@ -73,6 +73,13 @@ pub fn plan_markdown(a: &Answer, edges: &Edges) -> String {
     for f in &h.findings {
         let _ = writeln!(out, "\n**Finding:** {}", safe(f));
     }
+    if !edges.ways.is_empty() {
+        let _ = writeln!(out, "\n## What would start\n");
+        for way in &edges.ways {
+            let flags = way.flags.iter().map(|f| format!("`{f}` ")).collect::<String>();
+            let _ = writeln!(out, "- {flags}{}", safe(&way.text));
+        }
+    }
     if !edges.list.is_empty() {
         let _ = writeln!(out, "\n## Edges\n");
         for e in &edges.list {

@@ -10,7 +10,7 @@ pub(super) use question::Question;
 
 use dualplane_base::units::{Bytes, MIB, parse_memory};
 use dualplane_plan::card::Placed;
-use dualplane_plan::edges::edges;
+use dualplane_plan::edges::{beyond_a_machine, edges};
 use dualplane_plan::report::plan as report;
 use dualplane_plan::rough::{models, parameters, together};
 use dualplane_plan::{
@@ -132,6 +132,12 @@ fn object_of(a: &Answer, what: report::Emit) -> Result<(), Failure> {
     let l = &a.line.launch;
     let pods = a.line.pods();
     let no = |what: String| Err(PlanError::unsupported(what).into());
+    if let Some((gpus, most, Some(machine))) = beyond_a_machine(&a.line, &a.gpu.name) {
+        return Err(Failure::NotPasted(format!(
+            "nothing to paste: each pod would ask for {gpus} GPUs and stay Pending, because no machine with this card has more \
+             than {most} ({machine})"
+        )));
+    }
     if l.engine != EngineKind::Vllm {
         return no(format!("a manifest for {}; --emit resources prints what its container needs", l.engine));
     }

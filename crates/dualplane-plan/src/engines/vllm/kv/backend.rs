@@ -2,9 +2,10 @@
 //!
 //! Source: vLLM 0.33.0 platforms/cuda.py `_get_backend_priorities` and `get_supported_kernel_block_sizes` of each backend.
 
+use crate::arith::floor_div;
 use crate::launch::Backend;
 use crate::launch::Launch;
-use crate::model::{Attention, Family, Model};
+use crate::model::{Attention, Family, Mla, Model};
 use crate::outcome::PlanError;
 use dualplane_base::Version;
 
@@ -30,7 +31,7 @@ pub(crate) fn choose(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) ->
         return on_cpu(mla.is_some_and(|m| m.indexer.is_some()), mla.is_some());
     }
     match mla {
-        Some(m) if m.indexer.is_some() => sparse(sm, kv_dtype),
+        Some(m) if m.indexer.is_some() => sparse(&m, launch, sm, kv_dtype),
         Some(_) if is_quantised(kv_dtype) && sm < 89 => Err(PlanError::contradiction(
             "--kv-cache-dtype",
             format!(
@@ -39,7 +40,7 @@ pub(crate) fn choose(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) ->
                 sm % 10
             ),
         )),
-        Some(_) => Ok(latent(launch, sm, kv_dtype)),
+        Some(m) => prompts(&m, launch).map(|()| latent(launch, sm, kv_dtype)),
         None => per_head(model, launch, sm, kv_dtype),
     }
 }
@@ -52,7 +53,57 @@ fn on_cpu(sparse: bool, latent: bool) -> Result<Backend, PlanError> {
     Ok(if latent { b("CPU_MLA", 16, 16) } else { b("CPU_ATTN", 128, 1) })
 }
 
-fn sparse(sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
+/// Kernels of sparse latent attention, in the order in which vLLM 0.33.0 tries them (platforms/cuda.py
+/// `_get_backend_priorities`; their own `supports_combination` and `get_supported_head_sizes`).
+fn sparse(m: &Mla, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
+    if launch.version < Version(0, 33, 0) {
+        return sparse_before(sm, kv_dtype);
+    }
+    let width = m.kv_lora_rank.saturating_add(m.rope_dim);
+    let plain = matches!(kv_dtype, "auto" | "bfloat16" | "float16");
+    let usual = matches!(width, 512 | 576);
+    // The 576 bytes of an entry are laid out for one width; the 8-bit layout has a name of its own.
+    let flash = matches!(kv_dtype, "auto" | "bfloat16" | "fp8" | "fp8_ds_mla")
+        && (width == 576 || width == 512 && sm / 10 == 9 && m.rope_dim == 0);
+    let eight = plain || matches!(kv_dtype, "fp8" | "fp8_e4m3");
+    let chosen = match sm / 10 {
+        9 if plain => Some("FLASH_ATTN_MLA_SPARSE"),
+        9 if flash => Some("FLASHMLA_SPARSE"),
+        9 if eight && m.kv_lora_rank == 512 && matches!(m.rope_dim, 0 | 64) => {
+            Some("FLASHINFER_MLA_SPARSE_SM90")
+        }
+        10 => {
+            let heads = floor_div(m.heads, launch.tp);
+            let shapes = if m.rope_dim == 0 {
+                m.nope_dim == 256 && m.kv_lora_rank == 512
+            } else {
+                matches!(m.nope_dim, 128 | 192)
+            };
+            let infer = usual && eight && shapes;
+            // FlashMLA pads few heads.
+            let first = is_quantised(kv_dtype) || heads <= 16;
+            match (infer, flash) {
+                (true, false) => Some("FLASHINFER_MLA_SPARSE"),
+                (true, true) if first => Some("FLASHINFER_MLA_SPARSE"),
+                (_, true) => Some("FLASHMLA_SPARSE"),
+                (false, false) => None,
+            }
+        }
+        12 if usual => Some("FLASHINFER_MLA_SPARSE_SM120"),
+        _ => None,
+    };
+    chosen.map(|name| b(name, 64, 64)).ok_or_else(|| {
+        let why = format!(
+            "no sparse MLA backend supports compute capability {}.{} with heads of {width} and a cache of {kv_dtype}",
+            sm / 10,
+            sm % 10
+        );
+        PlanError::contradiction("--gpu", why)
+    })
+}
+
+/// Releases before, of which the order is not known in full.
+fn sparse_before(sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
     match (sm / 10, kv_dtype) {
         (9, "auto" | "bfloat16" | "float16") => Ok(b("FLASH_ATTN_MLA_SPARSE", 64, 64)),
         (9, "fp8" | "fp8_ds_mla") => Ok(b("FLASHMLA_SPARSE", 64, 64)),
@@ -65,6 +116,21 @@ fn sparse(sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
             format!("no sparse MLA backend supports compute capability {}.{}", sm / 10, sm % 10),
         )),
     }
+}
+
+/// Whether kernels for prompts exist for these widths of latent heads; sparse attention does without (platforms/interface.py
+/// `get_mla_prefill_backend_cls`, v1/attention/backends/mla/prefill; release read: 0.33.0).
+fn prompts(m: &Mla, launch: &Launch) -> Result<(), PlanError> {
+    let widths = (m.nope_dim, m.rope_dim, m.v_dim);
+    let known = [(128, 64, 128), (192, 64, 256), (64, 64, 128), (256, 0, 256)];
+    if launch.version < Version(0, 33, 0) || known.contains(&widths) {
+        return Ok(());
+    }
+    let (nope, rope, v) = widths;
+    Err(PlanError::contradiction(
+        "config.json: v_head_dim",
+        format!("no MLA prefill backend takes heads of {nope} and {rope} with values of {v}"),
+    ))
 }
 
 fn latent(launch: &Launch, sm: u32, kv_dtype: &str) -> Backend {

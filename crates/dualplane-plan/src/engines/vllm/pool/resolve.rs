@@ -225,6 +225,12 @@ fn particular(
             format!("its sum of {shared} is not half of the {} rotated elements", table.width),
         ));
     }
+    if crate::model::rotary::lacks_original(model) {
+        return Err(PlanError::contradiction(
+            "config.json: rope_scaling",
+            "original_max_position_embeddings is missing, which this architecture's scaling rests on",
+        ));
+    }
     let sparse = model.layers.iter().any(|l| matches!(l.attention, Attention::Mla(m) if m.indexer.is_some()));
     // FlashInfer's kernels of Blackwell take 16-bit floats of both kinds.
     if sparse && dtype != Dtype::Bfloat16 && is_quantised(kv_dtype) && gpu.sm() / 10 != 10 {
