@@ -1,6 +1,6 @@
 //! Statistics over many deaths: shares of each dimension, what dies most, the history of each card.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -134,27 +134,37 @@ impl Fleet {
     }
 
     /// Takes rows of dimension, value, class and number, in any order, several of one kind as well.
-    pub fn set_shares(&mut self, rows: impl IntoIterator<Item = (Dimension, String, String, u64)>) {
-        let mut by: BTreeMap<Dimension, BTreeMap<String, Share>> = BTreeMap::new();
-        for (dimension, value, class, n) in rows {
-            let values = by.entry(dimension).or_default();
-            let share = values.entry(value.clone()).or_insert_with(|| Share {
-                value,
-                count: 0,
-                by_class: BTreeMap::new(),
-            });
-            share.count += n;
-            *share.by_class.entry(class).or_default() += n;
+    pub fn set_shares<T: AsRef<str>>(&mut self, rows: impl IntoIterator<Item = (Dimension, T, T, u64)>) {
+        let rows: Vec<(Dimension, T, T, u64)> = rows.into_iter().collect();
+        let mut by: BTreeMap<Dimension, HashMap<&str, u64>> = BTreeMap::new();
+        for (dimension, value, _, n) in &rows {
+            *by.entry(*dimension).or_default().entry(value.as_ref()).or_default() += n;
         }
+        // Of thousands of cards some are shown: only these are taken apart by class.
+        let mut shown: HashMap<(Dimension, &str), Share> = HashMap::new();
         for (dimension, values) in by {
-            let mut shares: Vec<Share> = values.into_values().collect();
-            shares.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.value.cmp(&b.value)));
-            let rest: u64 = shares.iter().skip(SHOWN).map(|s| s.count).sum();
+            let mut values: Vec<(&str, u64)> = values.into_iter().collect();
+            values.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+            let rest: u64 = values.iter().skip(SHOWN).map(|(_, n)| n).sum();
             if rest > 0 {
                 self.other.insert(dimension.as_str().to_owned(), rest);
             }
-            shares.truncate(SHOWN);
-            self.by.insert(dimension.as_str().to_owned(), shares);
+            self.by.insert(dimension.as_str().to_owned(), Vec::new());
+            for (value, count) in values.into_iter().take(SHOWN) {
+                let share = Share { value: value.to_owned(), count, by_class: BTreeMap::new() };
+                shown.insert((dimension, value), share);
+            }
+        }
+        for (dimension, value, class, n) in &rows {
+            if let Some(share) = shown.get_mut(&(*dimension, value.as_ref())) {
+                *share.by_class.entry(class.as_ref().to_owned()).or_default() += n;
+            }
+        }
+        for ((dimension, _), share) in shown {
+            self.by.entry(dimension.as_str().to_owned()).or_default().push(share);
+        }
+        for shares in self.by.values_mut() {
+            shares.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.value.cmp(&b.value)));
         }
     }
 

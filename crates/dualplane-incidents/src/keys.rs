@@ -9,9 +9,33 @@ use crate::query::encode;
 /// Longest name of an incident: a name of a file with room for a suffix.
 const MAX_ID: usize = 180;
 
-/// A name that is safe in a URL and as a name of a file: letters, digits, `-`, `.`, `_`; it begins with a letter or digit.
+/// Hex digits of a sender in a name.
+const SENDER: usize = 12;
+
+/// A name of an incident: what a sender may give it ([`is_sent_id`]), and where somebody else had given it to another death
+/// before, behind it `~` and the sender ([`id_of_sender`]).
 #[must_use]
 pub fn is_id(text: &str) -> bool {
+    match text.split_once('~') {
+        None => is_sent_id(text),
+        Some((id, of)) => {
+            let hex = |c: char| c.is_ascii_digit() || matches!(c, 'a'..='f');
+            is_sent_id(id) && of.len() == SENDER && of.chars().all(hex)
+        }
+    }
+}
+
+/// The name that this sender's death has where somebody else took its name before. No sender can give a name of this form, so
+/// nobody can take it in advance. `hash`: of the sender's name, in hex.
+#[must_use]
+pub fn id_of_sender(id: &str, hash: &str) -> String {
+    let of: String = hash.chars().take(SENDER).collect();
+    format!("{id}~{of}")
+}
+
+/// A name that is safe in a URL and as a name of a file: letters, digits, `-`, `.`, `_`; it begins with a letter or digit.
+#[must_use]
+pub fn is_sent_id(text: &str) -> bool {
     (1..=MAX_ID).contains(&text.len())
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'))
@@ -96,6 +120,18 @@ mod tests {
             assert!(!is_id(bad), "{bad:?}");
         }
         assert!(!is_id(&"a".repeat(181)));
+        let of = id_of_sender("a", &"0f".repeat(32));
+        assert!(is_id(&of) && !is_sent_id(&of), "{of}");
+        for bad in [
+            "~0f0f0f0f0f0f",
+            "a~",
+            "a~0f0f0f0f0f0",
+            "a~0F0F0F0F0F0F",
+            "a~../../../../",
+            "a~0f0f0f0f0f0f~0f0f0f0f0f0f",
+        ] {
+            assert!(!is_id(bad), "{bad:?}");
+        }
     }
 
     #[test]

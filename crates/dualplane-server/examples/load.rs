@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dualplane_incidents::{Gpu, Time, Where, of_report};
+use dualplane_incidents::{Gpu, Time, Where, Xid, of_report};
 use dualplane_server::app::pack;
 use dualplane_server::store::{Death, Store, postgres::Postgres, sqlite::Sqlite};
 use serde_json::{Value, json};
@@ -162,8 +162,17 @@ async fn fill(store: Arc<dyn Store>, n: usize) {
         let batch = (from..(from + 1000).min(n)).map(|k| {
             let died = Time::from_ms(start - (n - k) as i64 * 7000);
             let r = report(k);
-            let incident = of_report(&format!("fill-{k}"), &r, &place(k, Some(died)), now()).unwrap();
-            Death { incident, report: pack(r.to_string().as_bytes()), digest: k.to_string() }
+            let mut place = place(k, Some(died));
+            if k % 5 == 4 {
+                place.xids = vec![Xid { code: [31, 48, 79, 94][k % 4], gpu: None }];
+            }
+            let incident = of_report(&format!("fill-{k}"), &r, &place, now()).unwrap();
+            Death {
+                incident,
+                report: pack(r.to_string().as_bytes()),
+                digest: k.to_string(),
+                sender: "fill".to_owned(),
+            }
         });
         store.put(batch.collect()).await.unwrap();
     }
@@ -172,16 +181,39 @@ async fn fill(store: Arc<dyn Store>, n: usize) {
 
 async fn asked(url: &str, n: usize) {
     let address = url.trim_start_matches("http://").to_owned();
-    for path in [
-        "/v1/incidents",
-        "/v1/incidents?each=true",
-        "/v1/incidents?namespace=team-7&class=host_oom_killed",
-        "/v1/incidents?node=gpu-77&each=true",
-        "/v1/incidents?gpu=GPU-77",
-        "/v1/incidents?since=2026-11-01T00:00:00Z",
-        "/v1/fleet",
-        "/v1/incidents/fill-500",
-    ] {
+    let day = |back: i64| Time::from_ms(now().ms() - back * 86_400_000).day();
+    let (month, all) = (day(30), day(3650));
+    let paths = [
+        "/v1/incidents".to_owned(),
+        "/v1/incidents?each=true".to_owned(),
+        "/v1/incidents?namespace=team-7&class=host_oom_killed".to_owned(),
+        "/v1/incidents?namespace=team-7&namespace=team-8&class=host_oom_killed&class=xid_hardware&each=true"
+            .to_owned(),
+        "/v1/incidents?node=gpu-77&each=true".to_owned(),
+        "/v1/incidents?gpu=GPU-77".to_owned(),
+        "/v1/incidents?gpu_name=NVIDIA%20H100%2080GB%20HBM3".to_owned(),
+        "/v1/incidents?xid=79&namespace=team-7".to_owned(),
+        "/v1/incidents?image=nothing".to_owned(),
+        "/v1/incidents?phase=load".to_owned(),
+        format!("/v1/incidents?since={month}T00:00:00Z"),
+        "/v1/incidents?q=vram".to_owned(),
+        "/v1/incidents?q=nothing%20of%20the%20kind".to_owned(),
+        "/v1/incidents?q=requested%20500%20mib".to_owned(),
+        "/v1/incidents?q=gpu-77&namespace=team-7".to_owned(),
+        "/v1/incidents?q=requested%201".to_owned(),
+        "/v1/fleet".to_owned(),
+        format!("/v1/fleet?since={month}T00:00:00Z"),
+        format!("/v1/fleet?since={all}T00:00:00Z&namespace=team-7"),
+        "/v1/incidents/fill-500".to_owned(),
+        "/".to_owned(),
+        "/?q=nothing%20of%20the%20kind".to_owned(),
+        "/incidents/fill-500".to_owned(),
+        "/fleet".to_owned(),
+        "/gpus".to_owned(),
+        "/gpus/GPU-77".to_owned(),
+        "/capacity".to_owned(),
+    ];
+    for path in paths {
         let mut stream = TcpStream::connect(&address).await.unwrap();
         let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
         let mut ms = Vec::new();
@@ -190,7 +222,7 @@ async fn asked(url: &str, n: usize) {
             assert_eq!(ask(&mut stream, &head, b"").await, 200, "{path}");
             ms.push(began.elapsed().as_secs_f64() * 1e3);
         }
-        told(path, ms);
+        told(&path, ms);
     }
 }
 

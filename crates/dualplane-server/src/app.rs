@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use dualplane_incidents::{Incident, Time};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::audit::Audit;
 use crate::auth::Auth;
@@ -43,6 +43,8 @@ pub struct App {
     pub max_bundle: u64,
     /// Days that a death is kept.
     pub keep_days: u32,
+    /// Becomes true when the server ends; who listens has something to end before.
+    pub ending: watch::Sender<bool>,
     /// For people.
     pub say: Say,
 }

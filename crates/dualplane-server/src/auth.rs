@@ -1,4 +1,7 @@
-//! Who asks, and what they may see. Tokens lie hashed in a file that is read again when it changes.
+//! Who asks, and what they may see. Tokens lie hashed in a file that is read again when it changes; those of a cluster are known
+//! by its API server ([`cluster`]).
+
+pub mod cluster;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,6 +13,7 @@ use base64::Engine as _;
 use http::{HeaderMap, header};
 use serde::Deserialize;
 
+use self::cluster::Cluster;
 use crate::store::{Realm, Scope};
 
 /// Callers whose rate is remembered.
@@ -17,10 +21,10 @@ const MAX_CALLERS: usize = 10_000;
 /// Requests a second of one address that gives no valid token.
 const STRANGERS: u32 = 10;
 
-/// What a caller may do.
+/// What a token of the file may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+enum Role {
     /// Send incidents and bundles.
     Upload,
     /// Read.
@@ -29,36 +33,43 @@ pub enum Role {
     Admin,
 }
 
-impl Role {
-    /// It may send.
-    #[must_use]
-    pub fn uploads(self) -> bool {
-        matches!(self, Self::Upload | Self::Admin)
-    }
-
-    /// It may read.
-    #[must_use]
-    pub fn reads(self) -> bool {
-        matches!(self, Self::Read | Self::Admin)
-    }
-}
-
 /// Who asks.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// Name of the token.
+    /// Name of the token, or of the user in the cluster.
     pub name: String,
-    /// What they may do.
-    pub role: Role,
-    /// Where.
-    pub scope: Scope,
+    /// What they may read.
+    pub sees: Scope,
+    /// Of where they may send.
+    pub sends: Scope,
 }
 
 impl Caller {
     /// Whoever asks on this machine, where there are no tokens.
     #[must_use]
     pub fn local() -> Self {
-        Self { name: "local".to_owned(), role: Role::Admin, scope: Scope::All }
+        Self { name: "local".to_owned(), sees: Scope::All, sends: Scope::All }
+    }
+
+    fn of(name: &str, role: Role, scope: &Scope) -> Self {
+        let where_it = |may: bool| if may { scope.clone() } else { Scope::Some(Vec::new()) };
+        Self {
+            name: name.to_owned(),
+            sees: where_it(role != Role::Upload),
+            sends: where_it(role != Role::Read),
+        }
+    }
+
+    /// They may read somewhere.
+    #[must_use]
+    pub fn reads(&self) -> bool {
+        !self.sees.is_empty()
+    }
+
+    /// They may send somewhere.
+    #[must_use]
+    pub fn uploads(&self) -> bool {
+        !self.sends.is_empty()
     }
 }
 
@@ -103,11 +114,18 @@ fn parse(text: &str) -> Result<Tokens, String> {
         if hash.len() != 64 || !hash.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(format!("token {:?}: sha256 must be 64 hex digits", e.name));
         }
+        if e.name.is_empty() || e.name.ends_with(cluster::BEHIND) {
+            return Err(format!(
+                "token {:?}: a name is not empty and does not end in {}",
+                e.name,
+                cluster::BEHIND
+            ));
+        }
         let scope = match e.namespaces {
             None => Scope::All,
             Some(words) => Scope::Some(words.iter().map(|w| realm(w)).collect::<Result<_, _>>()?),
         };
-        if out.insert(hash, Caller { name: e.name.clone(), role: e.role, scope }).is_some() {
+        if out.insert(hash, Caller::of(&e.name, e.role, &scope)).is_some() {
             return Err(format!("token {:?}: another has the same sha256", e.name));
         }
     }
@@ -137,6 +155,7 @@ pub struct Auth {
     read_at: Mutex<Option<SystemTime>>,
     buckets: Mutex<BTreeMap<String, Bucket>>,
     rate: u32,
+    cluster: Option<Cluster>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -154,6 +173,8 @@ pub enum Refusal {
     TooFast,
     /// Without tokens only this machine's own names are answered.
     ForeignHost,
+    /// The cluster does not say who they are.
+    Away,
 }
 
 fn changed(path: &Path) -> Option<SystemTime> {
@@ -161,18 +182,19 @@ fn changed(path: &Path) -> Option<SystemTime> {
 }
 
 impl Auth {
-    /// Reads the tokens; without a file everybody may do everything.
+    /// Reads the tokens; without a file and a cluster everybody may do everything.
     ///
     /// # Errors
     ///
     /// A sentence: the file cannot be read.
-    pub fn open(file: Option<PathBuf>, rate: u32) -> Result<Self, String> {
+    pub fn open(file: Option<PathBuf>, rate: u32, cluster: Option<Cluster>) -> Result<Self, String> {
         let auth = Self {
             tokens: RwLock::new(None),
             read_at: Mutex::new(None),
             buckets: Mutex::default(),
             rate,
             file,
+            cluster,
         };
         auth.renew()?;
         Ok(auth)
@@ -203,25 +225,43 @@ impl Auth {
     /// # Errors
     ///
     /// Where they are not known, or ask too often.
-    pub fn admit(&self, headers: &HeaderMap, from: IpAddr) -> Result<Caller, Refusal> {
+    pub async fn admit(&self, headers: &HeaderMap, from: IpAddr) -> Result<Caller, Refusal> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let caller = match tokens {
-            None => {
-                let host = headers.get(header::HOST).and_then(|h| h.to_str().ok());
-                // HTTP/2 has its authority in the URI, which the caller puts here.
-                if !host.is_some_and(crate::config::is_local_host) {
-                    return Err(Refusal::ForeignHost);
-                }
-                Some(Caller::local())
+        if tokens.is_none() && self.cluster.is_none() {
+            let host = headers.get(header::HOST).and_then(|h| h.to_str().ok());
+            // HTTP/2 has its authority in the URI, which the caller puts here.
+            if !host.is_some_and(crate::config::is_local_host) {
+                return Err(Refusal::ForeignHost);
             }
-            // Looked up by its hash: the time that takes tells nothing of the token.
-            Some(tokens) => token(headers).and_then(|t| tokens.get(&sha256(t.as_bytes())).cloned()),
-        };
-        match caller {
-            Some(c) if self.take(&format!("c {}", c.name), self.rate) => Ok(c),
-            None if self.take(&format!("a {from}"), STRANGERS) => Err(Refusal::Unknown),
-            _ => Err(Refusal::TooFast),
+            return self.within_rate(Caller::local());
         }
+        let token = token(headers);
+        let hash = token.as_deref().map(|t| sha256(t.as_bytes()));
+        // Looked up by its hash: the time that takes tells nothing of the token.
+        let known = hash.as_ref().and_then(|h| tokens.as_ref()?.get(h).cloned());
+        if let Some(caller) = known {
+            return self.within_rate(caller);
+        }
+        let stranger = || self.take(&format!("a {from}"), STRANGERS);
+        let (Some(cluster), Some(token), Some(hash)) = (&self.cluster, token, hash) else {
+            return Err(if stranger() { Refusal::Unknown } else { Refusal::TooFast });
+        };
+        let known = match cluster.remembered(&hash) {
+            Some(known) => known,
+            // Whoever it is: a cluster is not asked as often as somebody likes.
+            None if !stranger() => return Err(Refusal::TooFast),
+            None => cluster.ask(&token, hash).await.map_err(|_| Refusal::Away)?,
+        };
+        match known {
+            Some(caller) => self.within_rate(caller),
+            None if stranger() => Err(Refusal::Unknown),
+            None => Err(Refusal::TooFast),
+        }
+    }
+
+    fn within_rate(&self, caller: Caller) -> Result<Caller, Refusal> {
+        let there = self.take(&format!("c {}", caller.name), self.rate);
+        if there { Ok(caller) } else { Err(Refusal::TooFast) }
     }
 
     /// One request of this many a second; twice as many at once.
@@ -273,6 +313,7 @@ mod tests {
             ("", "no [[token]]"),
             ("[[token]]\nname='a'\nsha256='zz'\nrole='read'", "64 hex"),
             (&format!("[[token]]\nname='a'\nsha256='{hash}'\nrole='root'"), "unknown variant"),
+            (&format!("[[token]]\nname='a@kubernetes'\nsha256='{hash}'\nrole='read'"), "does not end"),
             (&format!("[[token]]\nname='a'\nsha256='{hash}'\nrole='read'\nnamespace=['x']"), "unknown field"),
             (&format!("[[token]]\nname='a'\nsha256='{hash}'\nrole='read'\nnamespaces=['a/b/c']"), "is none"),
             (&format!("[[token]]\nname='a'\nsha256='{hash}'\nrole='read'\nnamespaces=['/b']"), "is none"),
@@ -283,21 +324,25 @@ mod tests {
         let good =
             format!("[[token]]\nname='a'\nsha256='{hash}'\nrole='read'\nnamespaces=['x', 'p/y', 'q/*']");
         let tokens = parse(&good).unwrap();
-        let scope = &tokens[&hash].scope;
+        let scope = &tokens[&hash].sees;
+        assert!(!tokens[&hash].uploads());
         assert!(scope.allows("any", "x") && scope.allows("p", "y") && scope.allows("q", "z"));
         assert!(!scope.allows("p", "z") && !scope.allows("any", "y"));
     }
 
-    #[test]
-    fn who_asks_too_often_is_sent_away_alone() {
-        let auth = Auth::open(None, 5).unwrap();
+    #[tokio::test]
+    async fn who_asks_too_often_is_sent_away_alone() {
+        let auth = Auth::open(None, 5, None).unwrap();
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, "localhost".parse().unwrap());
         let ip: IpAddr = [127, 0, 0, 1].into();
-        let admitted = (0..50).filter(|_| auth.admit(&headers, ip).is_ok()).count();
+        let mut admitted = 0;
+        for _ in 0..50 {
+            admitted += usize::from(auth.admit(&headers, ip).await.is_ok());
+        }
         assert!((10..20).contains(&admitted), "{admitted}");
         assert!(auth.take("c somebody else", 5));
         headers.insert(header::HOST, "evil.example".parse().unwrap());
-        assert_eq!(auth.admit(&headers, ip).unwrap_err(), Refusal::ForeignHost);
+        assert_eq!(auth.admit(&headers, ip).await.unwrap_err(), Refusal::ForeignHost);
     }
 }

@@ -18,6 +18,8 @@ pub struct Options {
     pub behind_proxy: bool,
     /// Tokens.
     pub tokens: Option<PathBuf>,
+    /// Callers whom a cluster knows.
+    pub kubernetes: Option<Kubernetes>,
     /// Days after which a death is removed.
     pub keep_days: u32,
     /// Bytes of a bundle.
@@ -26,13 +28,22 @@ pub struct Options {
     pub rate: u32,
 }
 
+/// A cluster whose API server says who calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kubernetes {
+    /// What its deaths name as their cluster.
+    pub cluster: String,
+    /// For whom tokens must be.
+    pub audience: String,
+}
+
 /// What is missing for a server that may be reached from elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// Everybody on the network could read and write.
     #[error(
-        "{0} can be reached from other machines, and there are no tokens: give --tokens FILE (`dualplane-server token NAME` makes one), \
-         or listen on 127.0.0.1"
+        "{0} can be reached from other machines, and there are no tokens: give --tokens FILE (`dualplane-server token NAME` makes one) \
+         or --kubernetes, or listen on 127.0.0.1"
     )]
     NoTokens(SocketAddr),
     /// Tokens would cross the network in the clear.
@@ -51,7 +62,7 @@ impl Options {
         if self.listen.ip().is_loopback() {
             return Ok(());
         }
-        if self.tokens.is_none() {
+        if self.tokens.is_none() && self.kubernetes.is_none() {
             return Err(ConfigError::NoTokens(self.listen));
         }
         if self.tls.is_none() && !self.behind_proxy {
@@ -84,6 +95,7 @@ mod tests {
             tls: None,
             behind_proxy: false,
             tokens: None,
+            kubernetes: None,
             keep_days: 90,
             max_bundle: 1,
             rate: 1,

@@ -60,7 +60,7 @@ fn death(id: &str, judged: &Judged, died_at: Time) -> Result<Death, String> {
     let place = Where { cluster: Some("demo".to_owned()), died_at: Some(died_at), ..judged.place.clone() };
     let incident = of_report(id, &judged.report, &place, now()).map_err(|e| e.to_string())?;
     let report = serde_json::to_vec(&judged.report).map_err(|e| e.to_string())?;
-    Ok(Death { incident, report: pack(&report), digest: sha256(id.as_bytes()) })
+    Ok(Death { incident, report: pack(&report), digest: sha256(id.as_bytes()), sender: "demo".to_owned() })
 }
 
 fn archive(files: Files) -> Result<Vec<u8>, ServeError> {

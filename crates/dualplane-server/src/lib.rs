@@ -15,6 +15,7 @@ pub mod auth;
 pub mod config;
 pub mod demo;
 pub mod ingest;
+pub mod lease;
 pub mod notify;
 pub mod pages;
 pub mod problem;

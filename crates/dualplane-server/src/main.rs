@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use dualplane_guard::config::Tls;
 use dualplane_server::app::Say;
 use dualplane_server::auth::sha256;
-use dualplane_server::config::Options;
+use dualplane_server::config::{Kubernetes, Options};
 use dualplane_server::notify::config::Config;
 use dualplane_server::serve::{ServeError, run};
 use dualplane_server::{api, demo, notify};
@@ -79,7 +79,7 @@ struct Serve {
     /// Folder of the database, the bundles and the audit log
     #[arg(long, value_name = "DIR", default_value = "dualplane-data")]
     data: PathBuf,
-    /// Postgres instead of SQLite in the folder: postgres://USER:PASSWORD@HOST/NAME. It is reached without TLS
+    /// Postgres instead of SQLite in the folder: postgres://USER:PASSWORD@HOST/NAME?sslmode=verify-full
     #[arg(long, value_name = "URL", env = "DUALPLANE_DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
     /// Certificates, PEM; read again when they change
@@ -94,6 +94,15 @@ struct Serve {
     /// Tokens, TOML; read again when it changes. `dualplane-server token NAME` makes one
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
+    /// Let the API server of the cluster say whose other tokens are (TokenReview) and what these may do (SubjectAccessReview)
+    #[arg(long)]
+    kubernetes: bool,
+    /// With --kubernetes: what deaths of this cluster name as their `cluster`
+    #[arg(long, value_name = "NAME", default_value = "", requires = "kubernetes")]
+    cluster: String,
+    /// With --kubernetes: for whom its tokens must be made
+    #[arg(long, value_name = "AUDIENCE", default_value = "dualplane-server", requires = "kubernetes")]
+    audience: String,
     /// Days after which a death is removed
     #[arg(long, value_name = "DAYS", default_value = "90", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     keep_days: u32,
@@ -103,7 +112,7 @@ struct Serve {
     /// Requests a second of one token; twice as many at once
     #[arg(long, value_name = "N", default_value = "5000", value_parser = clap::value_parser!(u32).range(1..))]
     rate: u32,
-    /// Who is told of new deaths, TOML; `dualplane-server notify FILE --dry-run` shows what is sent. Of several replicas give it to one
+    /// Who is told of new deaths, TOML; `dualplane-server notify FILE --dry-run` shows what is sent. Of several replicas with it one sends
     #[arg(long, value_name = "FILE")]
     notify: Option<PathBuf>,
 }
@@ -151,11 +160,12 @@ fn serve(s: Serve) -> Result<(), ServeError> {
         tls,
         behind_proxy: s.behind_proxy,
         tokens: s.tokens,
+        kubernetes: s.kubernetes.then_some(Kubernetes { cluster: s.cluster, audience: s.audience }),
         keep_days: s.keep_days,
         max_bundle: s.max_bundle_mib << 20,
         rate: s.rate,
     };
-    let open = options.tokens.is_none();
+    let open = options.tokens.is_none() && options.kubernetes.is_none();
     let told = s.notify.as_deref().map(Config::load).transpose().map_err(ServeError::Said)?;
     let folder = options.data.clone();
     run(options, telling(), async move |app, address| {
@@ -164,7 +174,8 @@ fn serve(s: Serve) -> Result<(), ServeError> {
             (app.say)("there are no tokens: whoever is on this machine may read and send");
         }
         if let Some(config) = told {
-            tokio::spawn(notify::run(app, config, folder));
+            let ending = app.ending.subscribe();
+            tokio::spawn(notify::run(app, config, folder, ending));
         }
         Ok(())
     })
@@ -212,6 +223,7 @@ fn show(listen: SocketAddr) -> Result<(), ServeError> {
         tls: None,
         behind_proxy: false,
         tokens: None,
+        kubernetes: None,
         keep_days: 90,
         max_bundle: 64 << 20,
         rate: 5000,

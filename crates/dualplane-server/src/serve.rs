@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use dualplane_guard::tls;
 use dualplane_incidents::Time;
+use dualplane_kube::access::Access;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
@@ -22,13 +23,14 @@ use crate::api;
 use crate::app::{App, Say, events, now};
 use crate::audit::Audit;
 use crate::auth::Auth;
+use crate::auth::cluster::{ApiServer, Cluster};
 use crate::config::{ConfigError, Options};
 use crate::ingest::Ingest;
 use crate::ingest::bundle::Bundles;
 use crate::ingest::judge::Judge;
 use crate::store::postgres::Postgres;
 use crate::store::sqlite::Sqlite;
-use crate::store::{Store, StoreError};
+use crate::store::{Scope, Span, Store, StoreError, counted};
 
 /// Connections at a time: 1,000 agents and people.
 const CONNECTIONS: usize = 4096;
@@ -36,6 +38,8 @@ const CONNECTIONS: usize = 4096;
 const HEAD: Duration = Duration::from_secs(15);
 /// For what is under way when the server ends.
 const DRAIN: Duration = Duration::from_secs(10);
+/// For what is given back to other replicas.
+const GIVE_BACK: Duration = Duration::from_secs(2);
 /// Between two looks at the tokens.
 const LOOK: Duration = Duration::from_secs(5);
 /// Between two looks for what is too old, and how much of it goes at once.
@@ -78,17 +82,27 @@ pub async fn open(options: &Options, say: Say) -> Result<Arc<App>, ServeError> {
         Some(url) => Arc::new(Postgres::connect(url).await?),
         None => Arc::new(Sqlite::open(&options.data.join("incidents.db"))?),
     };
+    let cluster = match &options.kubernetes {
+        Some(k) => {
+            let api = Access::default().connect().await;
+            let api = api.map_err(|e| ServeError::Said(format!("--kubernetes: {e}")))?;
+            let reviews = Box::new(ApiServer { api, audience: k.audience.clone() });
+            Some(Cluster::new(reviews, Arc::clone(&store), k.cluster.clone()))
+        }
+        None => None,
+    };
     let audit = Audit::open(options.data.join("audit.jsonl")).map_err(data)?;
     let app = App {
         ingest: Ingest::start(&store),
         store,
         bundles: Bundles::open(&options.data).map_err(data)?,
         judge: Judge::new().map_err(ServeError::Said)?,
-        auth: Auth::open(options.tokens.clone(), options.rate).map_err(ServeError::Said)?,
+        auth: Auth::open(options.tokens.clone(), options.rate, cluster).map_err(ServeError::Said)?,
         audit: Some(audit),
         events: events(),
         max_bundle: options.max_bundle,
         keep_days: options.keep_days,
+        ending: watch::Sender::new(false),
         say,
     };
     Ok(Arc::new(app))
@@ -118,6 +132,7 @@ pub fn run(
         }
         tokio::spawn(look(Arc::clone(&app)));
         tokio::spawn(sweep(Arc::clone(&app)));
+        tokio::spawn(warm(Arc::clone(&app)));
         tokio::spawn(api::events::watch(Arc::clone(&app)));
         ready(Arc::clone(&app), address).await?;
         accept(&app, listener, &tls_config).await
@@ -155,11 +170,14 @@ async fn accept(app: &Arc<App>, listener: TcpListener, tls_config: &tls::Current
     }
     drop(listener);
     (app.say)("ending: what is under way is answered");
+    app.ending.send_replace(true);
     tokio::select! {
         () = graceful.shutdown() => {}
         () = sleep(DRAIN) => (app.say)("what was still under way after 10 s is cut"),
         _ = int.recv() => {}
     }
+    // Whoever holds something for the others gives it back.
+    let _ = timeout(GIVE_BACK, app.ending.closed()).await;
     Ok(())
 }
 
@@ -201,6 +219,14 @@ async fn look(app: Arc<App>) {
             Ok(false) => {}
             Err(e) => (app.say)(&format!("{e}; the old tokens stay")),
         }
+    }
+}
+
+/// Counts what pages ask for before anybody does: the last days first. Where the store does not answer, the first reader counts.
+async fn warm(app: Arc<App>) {
+    let recent = Time::from_ms(now().ms() - 30 * 86_400_000);
+    for since in [Some(recent), None] {
+        let _ = counted(&*app.store, &Span { since, scope: Scope::All }).await;
     }
 }
 

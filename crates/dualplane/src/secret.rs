@@ -4,6 +4,7 @@
 use std::env;
 use std::fs::File;
 use std::io::Read as _;
+use std::path::Path;
 
 use crate::commands::Failure;
 
@@ -41,21 +42,26 @@ impl Secret {
             let given = env::var(self.variable).unwrap_or_default();
             return Ok(Some(given.trim().to_owned()).filter(|t| !t.is_empty()));
         };
-        let failed = |why: String| Failure::Flag {
-            flag: self.file,
-            why: format!("{}: {why}", path.to_string_lossy()),
-        };
-        let mut text = String::new();
-        File::open(&path)
-            .and_then(|f| f.take(MAX + 1).read_to_string(&mut text))
-            .map_err(|e| failed(e.to_string()))?;
-        let secret = text.trim();
-        if secret.is_empty() {
-            return Err(failed("the file is empty".into()));
-        }
-        if text.len() as u64 > MAX || secret.contains(['\n', '\r', '\0']) {
-            return Err(failed("a token is one line of at most 64 KiB".into()));
-        }
-        Ok(Some(secret.to_owned()))
+        of_file(self.file, Path::new(&path)).map(Some)
     }
+}
+
+/// What this file holds, named by this flag or variable, without the white space around it.
+///
+/// # Errors
+/// The file cannot be read, or holds nothing that could be sent.
+pub(crate) fn of_file(flag: &'static str, path: &Path) -> Result<String, Failure> {
+    let failed = |why: String| Failure::Flag { flag, why: format!("{}: {why}", path.display()) };
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|f| f.take(MAX + 1).read_to_string(&mut text))
+        .map_err(|e| failed(e.to_string()))?;
+    let secret = text.trim();
+    if secret.is_empty() {
+        return Err(failed("the file is empty".into()));
+    }
+    if text.len() as u64 > MAX || secret.contains(['\n', '\r', '\0']) {
+        return Err(failed("a token is one line of at most 64 KiB".into()));
+    }
+    Ok(secret.to_owned())
 }

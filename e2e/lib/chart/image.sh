@@ -7,7 +7,16 @@ stand_in() {
     [ -x "$binary" ] || die "no $binary: cargo build --release -p dualplane, or DUALPLANE=FILE"
     mkdir -p "$root/usr/local/bin" "$root/tmp"
     cp "$binary" "$root/usr/local/bin/dualplane"
-    for library in $(ldd "$binary" | grep -o '/[^ ]*'); do
+    local server
+    server=$(dirname "$binary")/dualplane-server
+    if [ -x "$server" ]; then
+        mkdir -p "$root/usr/bin"
+        cp "$server" "$root/usr/bin/"
+    else
+        server=
+    fi
+    # shellcheck disable=SC2086 # None, or one.
+    for library in $(ldd "$binary" $server | grep -o '/[^ ]*\.so[^ ]*'); do
         mkdir -p "$root$(dirname "$library")"
         cp -L "$library" "$root$library"
     done

@@ -1,7 +1,7 @@
 # The server of a fleet by the chart: who has a token sends a death and reads it, and it outlives the pod.
 # shellcheck shell=bash disable=SC2154
 
-SERVER_VALUES=server.enabled=true,server.behindProxy=true,server.tokensSecret.name=fleet-tokens,server.storage.existingClaim=fleet
+SERVER_VALUES=server.enabled=true,server.behindProxy=true,server.tokensSecret.name=fleet-tokens,server.storage.existingClaim=fleet,server.kubernetes.enabled=true,server.kubernetes.cluster=e2e
 
 # A volume of the node, as no provisioner is here.
 server_volume() {
@@ -45,6 +45,55 @@ server_forward_down() {
 lists_it() { grep -q host_oom_killed < <(asks /v1/incidents); }
 refuses_strangers() { [ "$(curl -s -o /dev/null -m 5 -w '%{http_code}' localhost:8377/v1/incidents)" = 401 ]; }
 
+# Callers whom the cluster knows: a service account that may send, one that may get pods in one namespace, one that may nothing.
+people() {
+    kc apply -f - <<YAML
+apiVersion: v1
+kind: Namespace
+metadata: {name: fleet-other}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: fleet-sender}
+rules:
+- {apiGroups: [dualplane.dev], resources: [incidents], verbs: [create]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: fleet-sender}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: fleet-sender}
+subjects: [{kind: ServiceAccount, name: fleet-sender, namespace: $NAMESPACE}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: fleet-reader, namespace: fleet-other}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+subjects: [{kind: ServiceAccount, name: fleet-reader, namespace: $NAMESPACE}]
+YAML
+    for name in fleet-sender fleet-reader fleet-nobody; do k create serviceaccount "$name" || return; done
+}
+# $1: service account, $2: audience; the rest as of `asks`, whose status is printed.
+as() {
+    local token
+    token=$(k create token "$1" --audience "$2") || return
+    curl -s -o "$WORK/as" -w '%{http_code}' -m 10 -H "Authorization: Bearer $token" "${@:4}" "localhost:8377$3"
+}
+sends() {
+    jq -n --slurpfile r "$WORK/report.json" --arg ns "$1" '{report: $r[0], where: {cluster: "e2e", namespace: $ns}}' >"$WORK/sent.json"
+    [ "$(as fleet-sender dualplane-server "/v1/incidents/of-$1" -X PUT --data-binary "@$WORK/sent.json")" = 201 ]
+}
+the_cluster_knows() {
+    sends fleet-other && sends fleet-hidden || { cat "$WORK/as"; return 1; }
+    [ "$(as fleet-reader dualplane-server /v1/incidents?each=true)" = 200 ] || { cat "$WORK/as"; return 1; }
+    grep -q of-fleet-other "$WORK/as" && ! grep -q of-fleet-hidden "$WORK/as" || { cat "$WORK/as"; return 1; }
+    [ "$(as fleet-reader dualplane-server /v1/incidents/of-fleet-hidden)" = 404 ] || return
+    [ "$(as fleet-reader dualplane-server /v1/incidents/x -X PUT --data-binary "@$WORK/sent.json")" = 403 ] || return
+    [ "$(as fleet-sender dualplane-server /v1/incidents)" = 403 ] || return
+    [ "$(as fleet-nobody dualplane-server /v1/incidents)" = 403 ] || return
+    # A token for the API server itself must not be taken: whoever receives it could use it there.
+    [ "$(as fleet-reader https://kubernetes.default.svc.cluster.local /v1/incidents)" = 401 ]
+}
+
 the_server() {
     local binary=${DUALPLANE:-$E2E/../target/release/dualplane} server
     server=$(dirname "$binary")/dualplane-server
@@ -60,6 +109,8 @@ the_server() {
     expect "it takes a death" asks /v1/incidents/e2e-1 -X PUT -H 'content-type: application/json' --data-binary "@$WORK/report.json"
     expect "and lists it" lists_it
     expect "it refuses who has no token" refuses_strangers
+    expect "service accounts and roles" people
+    expect "the cluster says who its callers are, and what they may" the_cluster_knows
     server_forward_down
     k delete pod -l app.kubernetes.io/component=server --wait >/dev/null
     expect "a new pod comes" k rollout status deployment/dualplane-server --timeout 90s
@@ -67,6 +118,7 @@ the_server() {
     expect "the death is still there" lists_it
     server_forward_down
     expect "helm upgrade takes the server away" chart upgrade --set server.enabled=false
-    k delete pvc/fleet secret/fleet-tokens --wait=false >/dev/null
+    k delete pvc/fleet secret/fleet-tokens serviceaccount/fleet-{sender,reader,nobody} --wait=false >/dev/null
+    kc delete namespace/fleet-other clusterrole/fleet-sender clusterrolebinding/fleet-sender --wait=false >/dev/null
     kc delete pv/dualplane-fleet --wait=false >/dev/null
 }

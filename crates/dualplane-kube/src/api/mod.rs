@@ -254,7 +254,7 @@ impl Api {
         self.write(Method::PATCH, path, kind.content_type(), as_go_writes(&text).into_bytes()).await
     }
 
-    /// Makes an object. Only `event.rs` sends it.
+    /// Makes an object. Only `event.rs` sends it, and `review.rs` its questions, which the API server does not keep.
     ///
     /// # Errors
     /// See [`ApiError`].

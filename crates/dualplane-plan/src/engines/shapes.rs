@@ -145,6 +145,7 @@ fn like(model: &Model, launch: &Launch) -> Launch {
     let mtp = launch.speculative.as_ref().is_some_and(|s| s.method == Speculation::Mtp);
     Launch {
         engine: EngineKind::Vllm,
+        uneven_towers: true,
         version: crate::NEWEST_VLLM,
         version_known: true,
         tp: launch.tp,

@@ -95,6 +95,8 @@ pub struct CudaGraphs {
 pub struct Launch {
     /// Engine.
     pub engine: EngineKind,
+    /// Whether towers are counted for an engine that pads what ranks cannot share evenly.
+    pub uneven_towers: bool,
     /// Its version; it decides the formulas.
     pub version: Version,
     /// Whether the version was found (false: the newest known is assumed, which is to be said).
@@ -237,6 +239,7 @@ impl Default for Launch {
     fn default() -> Self {
         Self {
             engine: EngineKind::Vllm,
+            uneven_towers: false,
             version: crate::NEWEST_VLLM,
             version_known: false,
             tp: 1,

@@ -10,7 +10,6 @@ use crate::model::keys::Keys;
 use crate::model::{Encoder, Family, Model};
 use crate::outcome::PlanError;
 use crate::outcome::TensorClass::{Rotary, Vision};
-use crate::version::EngineKind;
 
 /// A stack of equal blocks.
 pub(super) struct Blocks {
@@ -71,7 +70,7 @@ impl Blocks {
 
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, launch: &Launch) {
     if let Some(e) = &model.sound {
-        if launch.engine == EngineKind::Vllm {
+        if !launch.uneven_towers {
             sound::even(t, e);
         }
         sound::add(t, model, e, !launch.encoder_data_parallel);
@@ -79,8 +78,7 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, launch: &Launch) {
     let Some(e) = &model.encoder else { return };
     let cuts = !launch.encoder_data_parallel;
     let architecture = model.architecture.as_str();
-    // SGLang pads them.
-    if cuts && launch.engine == EngineKind::Vllm {
+    if cuts && !launch.uneven_towers {
         even(t, model, e);
     }
     match (model.family, architecture) {

@@ -165,5 +165,21 @@ mod tests {
         let odd = MINICPM.replace("4304", "4303");
         assert!(gib(&odd, 1).is_ok());
         assert!(gib(&odd, 2).unwrap_err().contains("cannot be split evenly"), "{:?}", gib(&odd, 2));
+        // SGLang pads it (its own answer for Qwen2.5-VL on eight ranks).
+        let e = crate::catalogue::find("Qwen/Qwen2.5-VL-3B-Instruct").unwrap();
+        let config = e.config().to_owned();
+        let model = Model::read(&ModelFiles { config: &config, ..ModelFiles::default() }).unwrap();
+        let gpu = Gpu {
+            name: "H100".into(),
+            device_name: "NVIDIA H100 80GB HBM3".into(),
+            total_bytes: 80 << 30,
+            capability: (9, 0),
+            host_use: None,
+        };
+        for (engine, starts) in [(crate::EngineKind::Sglang, true), (crate::EngineKind::Vllm, false)] {
+            let version = engine.newest();
+            let launch = Launch { engine, version, tp: 8, ..Launch::default() };
+            assert_eq!(crate::plan(&model, &launch, &gpu).is_ok(), starts, "{engine}");
+        }
     }
 }

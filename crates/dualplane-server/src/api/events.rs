@@ -69,10 +69,11 @@ fn place(headers: &HeaderMap) -> Option<Arrival> {
 /// New incidents, one event each; with `Last-Event-ID` first those that came since. It takes the filter of the list.
 #[utoipa::path(
     get,
+    operation_id = "follow_events",
     path = "/v1/events",
     responses(
         (status = 200, description = "text/event-stream: each event `incident` holds one as JSON"),
-        (status = 400, body = Problem),
+        (status = 400, description = "A key or value that there is not", body = Problem),
     )
 )]
 pub async fn events(

@@ -64,13 +64,14 @@ fn both(scope: Scope, asked: Vec<Realm>) -> Scope {
 /// Shares by model, image, version, node, GPU and driver; what dies most; the history of cards.
 #[utoipa::path(
     get,
+    operation_id = "read_fleet",
     path = "/v1/fleet",
     params(
         ("since" = Option<String>, Query, description = "From the beginning of this day in UTC, RFC 3339"),
         ("cluster" = Option<Vec<String>>, Query, description = "Cluster"),
         ("namespace" = Option<Vec<String>>, Query, description = "Namespace"),
     ),
-    responses((status = 200, body = Fleet), (status = 400, body = Problem))
+    responses((status = 200, description = "The statistics", body = Fleet), (status = 400, description = "A key or value that there is not", body = Problem))
 )]
 pub async fn fleet(
     State(app): State<Arc<App>>,

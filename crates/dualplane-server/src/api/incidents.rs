@@ -78,6 +78,7 @@ pub async fn select(app: &App, mut page: Page) -> Result<(Vec<Incident>, Option<
 /// Incidents, the newest first. Every key of the filter may stand several times: its values are alternatives.
 #[utoipa::path(
     get,
+    operation_id = "list_incidents",
     path = "/v1/incidents",
     params(
         ("class" = Option<Vec<String>>, Query, description = "Class; so are plane, phase, confidence, cluster, namespace, owner, pod, container, node, image, model, engine, engine_version, gpu, gpu_name, driver and xid"),
@@ -124,9 +125,10 @@ pub async fn seen(app: &App, caller: &Caller, id: &str) -> Result<Incident, Prob
 /// One incident.
 #[utoipa::path(
     get,
+    operation_id = "read_incident",
     path = "/v1/incidents/{id}",
     params(("id" = String, Path, description = "Its name")),
-    responses((status = 200, body = Incident), (status = 404, body = Problem))
+    responses((status = 200, description = "The incident", body = Incident), (status = 404, description = "Not there, or not the caller's to see", body = Problem))
 )]
 pub async fn one(
     State(app): State<Arc<App>>,
@@ -153,9 +155,10 @@ pub async fn report_of(app: &App, caller: &Caller, id: &str) -> Result<Vec<u8>, 
 /// The report of triage: `dualplane.verdict/v2`.
 #[utoipa::path(
     get,
+    operation_id = "read_report",
     path = "/v1/incidents/{id}/report",
     params(("id" = String, Path, description = "Its name")),
-    responses((status = 200, description = "As docs/verdict.schema.json"), (status = 404, body = Problem))
+    responses((status = 200, description = "As docs/verdict.schema.json"), (status = 404, description = "Not there, or not the caller's to see", body = Problem))
 )]
 pub async fn report(
     State(app): State<Arc<App>>,
@@ -169,9 +172,10 @@ pub async fn report(
 /// The bundle, as it was sent.
 #[utoipa::path(
     get,
+    operation_id = "read_bundle",
     path = "/v1/incidents/{id}/bundle",
     params(("id" = String, Path, description = "Name of the incident")),
-    responses((status = 200, description = "An archive that triage reads"), (status = 404, body = Problem))
+    responses((status = 200, description = "An archive that triage reads"), (status = 404, description = "Not there, or not the caller's to see", body = Problem))
 )]
 pub async fn bundle(
     State(app): State<Arc<App>>,

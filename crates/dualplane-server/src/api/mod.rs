@@ -131,11 +131,11 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
         request.headers_mut().insert(header::HOST, host);
     }
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let (who, response) = match app.auth.admit(request.headers(), from) {
+    let (who, response) = match app.auth.admit(request.headers(), from).await {
         Ok(caller) => {
             let who = caller.name.clone();
             let reads = matches!(method, Method::GET | Method::HEAD);
-            let may = if reads && !path.ends_with("/bundle") { caller.role.reads() } else { true };
+            let may = if reads && !path.ends_with("/bundle") { caller.reads() } else { true };
             request.extensions_mut().insert(caller);
             (who, if may { next.run(request).await } else { forbidden("read").into_response() })
         }
@@ -168,6 +168,12 @@ fn refused(refusal: Refusal) -> Response {
             Problem::later(StatusCode::TOO_MANY_REQUESTS, 1, "too many requests: ask again a little later")
                 .into_response()
         }
+        Refusal::Away => Problem::later(
+            StatusCode::SERVICE_UNAVAILABLE,
+            5,
+            "the cluster does not say whose token this is: send it again",
+        )
+        .into_response(),
         Refusal::ForeignHost => Problem::new(
             StatusCode::MISDIRECTED_REQUEST,
             "without tokens this server answers to localhost and 127.0.0.1 only: ask it by one of these names",
@@ -186,7 +192,7 @@ pub(crate) fn forbidden(what: &str) -> Problem {
 
 /// The caller's namespaces, where it may read.
 pub(crate) fn reading(caller: &Caller) -> Result<Scope, Problem> {
-    if caller.role.reads() { Ok(caller.scope.clone()) } else { Err(forbidden("read")) }
+    if caller.reads() { Ok(caller.sees.clone()) } else { Err(forbidden("read")) }
 }
 
 /// JSON with an `ETag`; `304` where the caller has the same.

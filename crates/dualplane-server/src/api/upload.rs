@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
-use dualplane_incidents::{Dimension, Filter, Incident, Where, is_id, of_report};
+use dualplane_incidents::{Dimension, Filter, Incident, Where, id_of_sender, is_sent_id, of_report};
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
@@ -63,16 +63,16 @@ fn receipt(ids: Vec<String>, put: Put) -> Response {
 }
 
 fn sending(caller: &Caller) -> Result<(), Problem> {
-    if caller.role.uploads() { Ok(()) } else { Err(forbidden("send incidents")) }
+    if caller.uploads() { Ok(()) } else { Err(forbidden("send incidents")) }
 }
 
 fn id_is_good(id: &str) -> Result<(), Problem> {
     let rule = "the incident's id may have 1 to 180 letters, digits, '-', '.' and '_' and begins with a letter or digit";
-    if is_id(id) { Ok(()) } else { Err(Problem::bad(rule)) }
+    if is_sent_id(id) { Ok(()) } else { Err(Problem::bad(rule)) }
 }
 
 fn here(caller: &Caller, i: &Incident) -> Result<(), Problem> {
-    if caller.scope.allows(&i.cluster, &i.namespace) {
+    if caller.sends.allows(&i.cluster, &i.namespace) {
         Ok(())
     } else {
         Err(forbidden("send incidents of this namespace"))
@@ -123,6 +123,7 @@ async fn next(pieces: &mut axum::body::BodyDataStream) -> Result<Option<bytes::B
 /// Keeps an incident. The same again changes nothing, so a sender may repeat it until it is answered.
 #[utoipa::path(
     put,
+    operation_id = "send_incident",
     path = "/v1/incidents/{id}",
     params(("id" = String, Path, description = "The sender's name for it: letters, digits, '-', '.', '_'")),
     request_body(content = Upload, description = "Report and place; the report alone is taken as well"),
@@ -153,20 +154,65 @@ pub async fn incident(
         true => Upload { report: value, place: Where::default() },
         false => serde_json::from_value(value).map_err(no_json)?,
     };
-    let death = death(&id, &upload.report, &upload.place, sha256(&bytes))?;
-    here(&caller, &death.incident)?;
-    match app.ingest.keep(death).await? {
-        Put::Taken => Err(taken()),
-        put => Ok(receipt(vec![id], put)),
+    let sent = Sent { report: &upload.report, place: &upload.place, digest: sha256(&bytes) };
+    let (id, put) = sent.keep(&app, &caller, &id).await?;
+    Ok(receipt(vec![id], put))
+}
+
+/// A death as it was sent.
+struct Sent<'a> {
+    report: &'a Value,
+    place: &'a Where,
+    digest: String,
+}
+
+impl Sent<'_> {
+    fn death(&self, caller: &Caller, id: &str) -> Result<Death, Problem> {
+        let death = death(id, self.report, self.place, self.digest.clone(), &caller.name)?;
+        here(caller, &death.incident)?;
+        Ok(death)
+    }
+
+    /// Keeps it under this name; where another sender has taken the name, under one that only this sender can have: whoever
+    /// guesses the names of others must not keep their deaths out.
+    async fn keep(&self, app: &App, caller: &Caller, id: &str) -> Result<(String, Put), Problem> {
+        for name in [id.to_owned(), own(caller, id)] {
+            match app.ingest.keep(self.death(caller, &name)?).await? {
+                Put::Foreign => {}
+                Put::Taken => return Err(taken()),
+                put => return Ok((name, put)),
+            }
+        }
+        Err(taken())
     }
 }
 
-fn death(id: &str, report: &Value, place: &Where, digest: String) -> Result<Death, Problem> {
+fn own(caller: &Caller, id: &str) -> String {
+    id_of_sender(id, &sha256(caller.name.as_bytes()))
+}
+
+/// The death that this caller sent under this name: the name it is kept under, and the death where it is kept.
+async fn mine(app: &App, caller: &Caller, id: &str) -> Result<(String, Option<Incident>), Problem> {
+    let own = own(caller, id);
+    if let Some(i) = store::get(&*app.store, &own).await? {
+        return Ok((own, Some(i)));
+    }
+    match store::sender(&*app.store, id).await? {
+        None => Ok((id.to_owned(), None)),
+        // Of deaths that an older version kept nobody knows the sender.
+        Some(by) if by == caller.name || by.is_empty() => {
+            Ok((id.to_owned(), store::get(&*app.store, id).await?))
+        }
+        Some(_) => Ok((own, None)),
+    }
+}
+
+fn death(id: &str, report: &Value, place: &Where, digest: String, sender: &str) -> Result<Death, Problem> {
     let refused =
         |e: dualplane_incidents::ReportError| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, e.to_string());
     let incident = of_report(id, report, place, now()).map_err(refused)?;
     let report = pack(&serde_json::to_vec(report).unwrap_or_default());
-    Ok(Death { incident, report, digest })
+    Ok(Death { incident, report, digest, sender: sender.to_owned() })
 }
 
 /// Where a piece begins, and how long the whole is: `bytes 0-99/1000`.
@@ -208,6 +254,7 @@ fn offset(mut response: Response, at: u64, whole: bool) -> Response {
 /// How much of a bundle is there: `Upload-Offset` says where to go on.
 #[utoipa::path(
     head,
+    operation_id = "look_at_bundle",
     path = "/v1/incidents/{id}/bundle",
     params(("id" = String, Path, description = "Name of the incident")),
     responses((status = 204, description = "Upload-Offset: bytes that are there; Upload-Complete: ?1 where that is all"))
@@ -217,12 +264,18 @@ pub async fn bundle_state(
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    id_is_good(&id)?;
     let nothing = || StatusCode::NO_CONTENT.into_response();
-    // What is not the caller's looks as if it were not there.
-    if let Some(i) = store::get(&*app.store, &id).await?
-        && caller.scope.allows(&i.cluster, &i.namespace)
-        && let Some(row) = store::bundle(&*app.store, &id).await?
+    // A sender is told of its own, a reader of what it sees; everything else looks as if it were not there.
+    let known = match caller.uploads() {
+        true => {
+            id_is_good(&id)?;
+            let (name, sent) = mine(&app, &caller, &id).await?;
+            sent.filter(|i| caller.sends.allows(&i.cluster, &i.namespace)).map(|_| name)
+        }
+        false => super::incidents::seen(&app, &caller, &id).await.ok().map(|i| i.id),
+    };
+    if let Some(name) = known
+        && let Some(row) = store::bundle(&*app.store, &name).await?
     {
         return Ok(offset(nothing(), row.size, true));
     }
@@ -250,6 +303,7 @@ fn full(e: &std::io::Error) -> Problem {
 /// Keeps a bundle, in one piece or in several (`Content-Range`). Where the incident is not known yet, the bundle is judged.
 #[utoipa::path(
     put,
+    operation_id = "send_bundle",
     path = "/v1/incidents/{id}/bundle",
     params(
         ("id" = String, Path, description = "Name of the incident"),
@@ -278,13 +332,13 @@ pub async fn bundle(
     id_is_good(&id)?;
     let place = place(query.as_deref())?;
     let wanted = wanted_sum(&headers)?;
-    let known = store::get(&*app.store, &id).await?;
+    let (mut name, known) = mine(&app, &caller, &id).await?;
     if let Some(i) = &known {
         here(&caller, i)?;
-        if let Some(row) = store::bundle(&*app.store, &id).await? {
+        if let Some(row) = store::bundle(&*app.store, &name).await? {
             let same = wanted.as_ref().is_none_or(|s| *s == row.sha256);
             return if same {
-                Ok(offset(receipt(vec![id], Put::Known), row.size, true))
+                Ok(offset(receipt(vec![name], Put::Known), row.size, true))
             } else {
                 Err(taken())
             };
@@ -325,11 +379,13 @@ pub async fn bundle(
     }
     let size = part.len();
     let ids = match known {
-        Some(_) => vec![id.clone()],
+        Some(_) => vec![name.clone()],
         None => judged(&app, &caller, &id, &part, place, &sum).await?,
     };
-    app.bundles.finish(&part, &id).map_err(|e| full(&e))?;
-    app.store.put_bundle(id, BundleRow { size, sha256: sum }).await?;
+    // The first death has the bundle's name, or the one that this sender alone can have.
+    name = ids.first().cloned().unwrap_or(name);
+    app.bundles.finish(&part, &name).map_err(|e| full(&e))?;
+    app.store.put_bundle(name, BundleRow { size, sha256: sum }).await?;
     Ok(offset(receipt(ids, Put::Kept), size, true))
 }
 
@@ -373,20 +429,18 @@ async fn judged(
         part.discard();
         refused(e)
     })?;
-    let mut deaths = Vec::new();
+    let mut all = Vec::new();
     for (n, j) in found.iter().take(DEATHS).enumerate() {
         let name = if n == 0 { id.to_owned() } else { format!("{id}.{}", n + 1) };
-        let death = death(&name, &j.report, &j.place, format!("{sum}.{n}"))?;
-        here(caller, &death.incident)?;
-        deaths.push(death);
+        all.push((name, Sent { report: &j.report, place: &j.place, digest: format!("{sum}.{n}") }));
+    }
+    // All or none may be sent.
+    for (name, sent) in &all {
+        sent.death(caller, name)?;
     }
     let mut ids = Vec::new();
-    for d in deaths {
-        let name = d.incident.id.clone();
-        if app.ingest.keep(d).await? == Put::Taken {
-            return Err(taken());
-        }
-        ids.push(name);
+    for (name, sent) in &all {
+        ids.push(sent.keep(app, caller, name).await?.0);
     }
     Ok(ids)
 }
@@ -395,6 +449,7 @@ async fn judged(
 /// summary, which tells nothing beyond.
 #[utoipa::path(
     put,
+    operation_id = "send_as_agent",
     path = "/v1/agent/{file}",
     params(
         ("file" = String, Path, description = "ID.tar.zst or ID.json"),

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use crate::store::{Death, Put, Store, StoreError};
+use dualplane_incidents::Time;
+
+use crate::store::{Death, Put, Store, StoreError, arrivals};
 
 /// Uploads that may wait.
 const QUEUE: usize = 4096;
@@ -78,6 +80,7 @@ async fn write(store: Arc<dyn Store>, waiting: Arc<Mutex<mpsc::Receiver<Waiting>
         if waiting.lock().await.recv_many(&mut batch, BATCH).await == 0 {
             return;
         }
+        order(&*store, &mut batch).await;
         match store.put(batch.iter().map(|w| w.death.clone()).collect()).await {
             Ok(answers) => {
                 for (w, put) in batch.into_iter().zip(answers) {
@@ -104,6 +107,24 @@ async fn write(store: Arc<dyn Store>, waiting: Arc<Mutex<mpsc::Receiver<Waiting>
                     let _ = w.answer.send(Err(again(&e)));
                 }
             }
+        }
+    }
+}
+
+/// A clock that is behind by more than this is not followed.
+const SKEW_MS: i64 = 24 * 3600 * 1000;
+
+/// Deaths are told of in the order in which they were received. A clock that was set back, or one of another replica that goes
+/// ahead, must not put new ones behind what was told.
+async fn order(store: &dyn Store, batch: &mut [Waiting]) {
+    // A store that does not answer will not take the batch either.
+    let Ok(latest) = arrivals(store, None, 1).await else { return };
+    let Some(latest) = latest.first().map(|i| i.received_at.ms()) else { return };
+    for w in batch {
+        let i = &mut w.death.incident;
+        let behind = latest - i.received_at.ms();
+        if (1..SKEW_MS).contains(&behind) {
+            i.received_at = Time::from_ms(latest);
         }
     }
 }

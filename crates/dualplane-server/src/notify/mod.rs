@@ -1,5 +1,5 @@
 //! Tells channels of new deaths: read from the store in the order of their arrival, decided by `dualplane-notify`, sent until it
-//! is taken. What is not sent yet outlives a restart; what cannot be sent is kept in `notify-dead.jsonl`.
+//! is taken. What is not sent yet outlives a restart, and of several replicas one sends; what cannot be sent is kept in `notify-dead.jsonl`.
 
 pub mod config;
 mod mail;
@@ -8,12 +8,15 @@ mod state;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dualplane_incidents::{Incident, Time};
 use dualplane_notify::{Channel, Decision, Notice};
 
+use tokio::sync::watch;
+
 use crate::app::{App, now};
+use crate::lease::{DEED, Lease};
 use crate::store::{self, Arrival, arrivals};
 use config::{Config, Target};
 use state::{Item, State};
@@ -30,28 +33,90 @@ const LONGEST_WAIT_MS: i64 = 3_600_000;
 /// Failures after which a message is given up: more than a day.
 const TRIES: u32 = 32;
 
-/// Sends for ever.
-pub async fn run(app: Arc<App>, config: Config, folder: PathBuf) {
-    let mut state = match State::load(&folder, now()) {
-        Ok(state) => state,
-        Err(e) => {
-            (app.say)(&format!("notify: {e}: nothing is sent"));
-            return;
-        }
+/// Sends until `ending` becomes true. Of several programs on one database one does.
+pub async fn run(app: Arc<App>, config: Config, folder: PathBuf, mut ending: watch::Receiver<bool>) {
+    let lease = match Lease::new("notify", &folder) {
+        Ok(lease) => lease,
+        Err(e) => return (app.say)(&format!("notify: {e}: nothing is sent")),
     };
-    loop {
+    let mut sender = Sender { app, config, folder, lease, fence: 0, state: None, written: true };
+    while !*ending.borrow() {
+        sender.turn().await;
+        tokio::select! {
+            () = tokio::time::sleep(TICK) => {}
+            _ = ending.changed() => {}
+        }
+    }
+    let _ = sender.lease.release(&*sender.app.store).await;
+}
+
+/// The one who sends, or waits until it may.
+struct Sender {
+    app: Arc<App>,
+    config: Config,
+    folder: PathBuf,
+    lease: Lease,
+    /// Of whose turn the state is.
+    fence: i64,
+    state: Option<State>,
+    /// The database holds the state as it is here.
+    written: bool,
+}
+
+impl Sender {
+    /// The fence, where this program may send.
+    async fn may(&mut self) -> Option<i64> {
+        // A store that is away is asked again; who holds the lease stops meanwhile by itself.
+        let _ = self.lease.tick(&*self.app.store, Instant::now()).await;
+        self.lease.holds(Instant::now())
+    }
+
+    /// One look, and what is due.
+    async fn turn(&mut self) {
+        let Some(fence) = self.may().await else { return };
+        let mut state = match self.state.take().filter(|_| self.fence == fence) {
+            Some(state) => state,
+            None => match self.begin(fence).await {
+                Some(state) => state,
+                None => return,
+            },
+        };
+        self.fence = fence;
         let before = state.clone();
-        gather(&app, &config, &mut state).await;
-        let due: Vec<Item> = state.take_due(now());
-        for item in due {
-            send(&app, &config, &mut state, item, &folder).await;
+        gather(&self.app, &self.config, &mut state).await;
+        self.written &= state == before;
+        // Nothing is sent before it is written that the last was: whoever takes over sends what is not.
+        while self.save(fence, &state).await && self.may().await == Some(fence) {
+            let Some(item) = state.take_due(now()) else { break };
+            self.written = false;
+            send(&self.app, &self.config, &mut state, item, &self.folder).await;
         }
-        if state != before
-            && let Err(e) = state.save(&folder)
-        {
-            (app.say)(&format!("notify: cannot write {}: {e}", folder.display()));
+        self.state = Some(state);
+    }
+
+    /// What the last holder left. It is written at once: whoever comes next must not begin later than this one.
+    async fn begin(&mut self, fence: i64) -> Option<State> {
+        let saved = self.lease.saved(&*self.app.store).await.ok()?;
+        match State::load(saved.as_deref(), &self.folder, now()) {
+            Ok(state) => {
+                self.written = false;
+                self.save(fence, &state).await.then_some(state)
+            }
+            Err(e) => {
+                (self.app.say)(&format!("notify: {e}: nothing is sent"));
+                None
+            }
         }
-        tokio::time::sleep(TICK).await;
+    }
+
+    async fn save(&mut self, fence: i64, state: &State) -> bool {
+        if !self.written {
+            match self.lease.save(&*self.app.store, fence, &state.body()).await {
+                Ok(kept) => self.written = kept,
+                Err(e) => (self.app.say)(&format!("notify: cannot keep what was sent: {e}")),
+            }
+        }
+        self.written
     }
 }
 
@@ -111,7 +176,8 @@ async fn send(app: &App, config: &Config, state: &mut State, mut item: Item, fol
     };
     item.decided = Some(folded);
     notice.folded = folded;
-    match deliver(config, target, &notice).await {
+    let sent = tokio::time::timeout(DEED, deliver(config, target, &notice)).await;
+    match sent.unwrap_or_else(|_| Err(net::SendError::late(DEED))) {
         Ok(()) => {}
         Err(e) if item.tries >= TRIES || e.is_final() => {
             (app.say)(&format!(

@@ -48,6 +48,11 @@ impl SendError {
         matches!(self, Self::Refused(_))
     }
 
+    /// It took too long.
+    pub(super) fn late(after: Duration) -> Self {
+        Self::Away(format!("it did not answer within {} s", after.as_secs()))
+    }
+
     /// How long the service asks to wait.
     pub(super) fn after_ms(&self) -> i64 {
         if let Self::Later(s) = self { i64::from(*s) * 1000 } else { 0 }

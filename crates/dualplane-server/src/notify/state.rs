@@ -1,7 +1,7 @@
 //! What the sender must not forget: how far it has read, what waits, what each channel was told.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -36,12 +36,18 @@ pub(super) struct State {
 }
 
 impl State {
-    /// What was kept; a sender that is new begins now, and tells nothing of the past.
-    pub(super) fn load(folder: &Path, now: Time) -> Result<Self, String> {
+    /// What was kept; a sender that is new begins now, and tells nothing of the past. Older versions kept it in a file.
+    pub(super) fn load(saved: Option<&str>, folder: &Path, now: Time) -> Result<Self, String> {
+        let read = |bytes: &[u8], of: &str| {
+            serde_json::from_slice(bytes)
+                .map_err(|e| format!("{of} cannot be read: {e}; remove it to begin anew"))
+        };
+        if let Some(body) = saved {
+            return read(body.as_bytes(), "the state of `notify` in the table `states`");
+        }
         let path = folder.join(FILE);
         match fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|e| format!("{} cannot be read: {e}; move it away to begin anew", path.display())),
+            Ok(bytes) => read(&bytes, &path.display().to_string()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 Ok(Self { from: now, seen: BTreeSet::new(), items: Vec::new(), desks: BTreeMap::new() })
             }
@@ -49,14 +55,9 @@ impl State {
         }
     }
 
-    /// Whole or not at all.
-    pub(super) fn save(&self, folder: &Path) -> io::Result<()> {
-        let (path, new) = (folder.join(FILE), folder.join("notify.json.new"));
-        let mut file = File::create(&new)?;
-        file.write_all(&serde_json::to_vec(self)?)?;
-        file.sync_all()?;
-        fs::rename(new, path)?;
-        File::open(folder)?.sync_all()
+    /// As it is kept.
+    pub(super) fn body(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
     }
 
     /// It was not seen before; those before `start` are forgotten.
@@ -71,10 +72,10 @@ impl State {
         self.items.len() >= ITEMS
     }
 
-    pub(super) fn take_due(&mut self, now: Time) -> Vec<Item> {
-        let (due, rest) = std::mem::take(&mut self.items).into_iter().partition(|i| i.due <= now);
-        self.items = rest;
-        due
+    /// One that is due.
+    pub(super) fn take_due(&mut self, now: Time) -> Option<Item> {
+        let at = self.items.iter().position(|i| i.due <= now)?;
+        Some(self.items.remove(at))
     }
 
     pub(super) fn desk(&mut self, target: &str) -> &mut Desk {

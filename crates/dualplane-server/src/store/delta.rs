@@ -1,13 +1,16 @@
 //! What deaths change in the statistics, added up before the database is asked: one row of each, whatever the batch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dualplane_incidents::{Dimension, GpuHealth, Incident};
+
+use super::Death;
 
 /// Columns of `incidents`, in the order of [`row`].
 pub(super) const COLUMNS: &[&str] = &[
     "id",
     "digest",
+    "sender",
     "loop_key",
     "cause_key",
     "class",
@@ -29,15 +32,23 @@ pub(super) const COLUMNS: &[&str] = &[
 ];
 
 /// Dimensions of which a death may have several values.
-const SEVERAL: &[Dimension] = &[Dimension::Gpu, Dimension::GpuName, Dimension::Driver, Dimension::Xid];
+pub(super) const SEVERAL: &[Dimension] =
+    &[Dimension::Gpu, Dimension::GpuName, Dimension::Driver, Dimension::Xid];
 
 /// A row of `incidents` but for its two times.
-pub(super) fn row(i: &Incident, digest: &str) -> Vec<String> {
+pub(super) fn row(death: &Death) -> Vec<String> {
+    let i = &death.incident;
     let body = serde_json::to_string(i).unwrap_or_default();
     // Postgres has no NUL in a text.
     let searched = dualplane_incidents::searched(i).replace('\0', " ");
     let words = [i.class.as_str(), i.plane.as_str(), i.phase.as_str(), i.confidence.as_str()];
-    let mut out: Vec<String> = vec![i.id.clone(), digest.to_owned(), i.loop_key.clone(), i.cause_key.clone()];
+    let mut out: Vec<String> = vec![
+        i.id.clone(),
+        death.digest.clone(),
+        death.sender.clone(),
+        i.loop_key.clone(),
+        i.cause_key.clone(),
+    ];
     out.extend(words.map(str::to_owned));
     let names = [
         &i.cluster,
@@ -56,7 +67,7 @@ pub(super) fn row(i: &Incident, digest: &str) -> Vec<String> {
     out
 }
 
-/// Rows of `several`.
+/// Rows of `several`, but for the time.
 pub(super) fn several(i: &Incident) -> Vec<[String; 3]> {
     let of = |d: &Dimension| {
         let d = *d;
@@ -133,6 +144,13 @@ impl Delta {
     }
 }
 
+impl Delta {
+    /// Days whose counts are others now.
+    pub(super) fn days(&self) -> BTreeSet<&str> {
+        self.counts.keys().map(|[day, ..]| day.as_str()).collect()
+    }
+}
+
 /// SQL that both stores speak; `VALUES` stands for what they put in.
 pub(super) const PUT_CAUSE: &str = "INSERT INTO causes (cause_key, loop_key, cluster, namespace, occurrences, first_died, last_died, last_id) VALUES \
     ON CONFLICT (cause_key) DO UPDATE SET occurrences = causes.occurrences + excluded.occurrences, \
@@ -153,3 +171,7 @@ pub(super) const PUT_GPU: &str = "INSERT INTO gpus (uuid, cluster, namespace, na
 
 pub(super) const PUT_XID: &str = "INSERT INTO gpu_xids (uuid, cluster, namespace, code, seen) VALUES \
     ON CONFLICT (uuid, cluster, namespace, code) DO UPDATE SET seen = gpu_xids.seen + excluded.seen";
+
+/// The last of a batch: replicas that count the same day wait for each other from here to the end.
+pub(super) const PUT_DAY: &str = "INSERT INTO days (day, version) VALUES \
+    ON CONFLICT (day) DO UPDATE SET version = days.version + excluded.version";

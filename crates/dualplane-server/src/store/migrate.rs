@@ -2,8 +2,24 @@
 
 use super::sql::Dialect;
 
+/// A step: for both, and what each adds.
+struct Step {
+    both: &'static str,
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
 /// Steps, the first is version 1.
-const STEPS: &[&str] = &[include_str!("../migrations/0001_incidents.sql")];
+const STEPS: &[Step] = &[
+    Step { both: include_str!("../migrations/0001_incidents.sql"), sqlite: "", postgres: "" },
+    Step {
+        both: include_str!("../migrations/0002_speed.sql"),
+        sqlite: include_str!("../migrations/0002_search_sqlite.sql"),
+        postgres: include_str!("../migrations/0002_search_postgres.sql"),
+    },
+    Step { both: include_str!("../migrations/0003_senders.sql"), sqlite: "", postgres: "" },
+    Step { both: include_str!("../migrations/0004_leases.sql"), sqlite: "", postgres: "" },
+];
 
 /// The version that this program works with.
 pub(super) fn newest() -> i64 {
@@ -13,11 +29,16 @@ pub(super) fn newest() -> i64 {
 /// Statements from this version to the newest.
 pub(super) fn from(version: i64, dialect: Dialect) -> Vec<String> {
     let done = usize::try_from(version).unwrap_or(0);
-    let [key, text, bytes] = match dialect {
-        Dialect::Sqlite => ["TEXT", "TEXT", "BLOB"],
-        Dialect::Postgres => ["TEXT COLLATE \"C\"", "TEXT", "BYTEA"],
+    // `<packed>`: rows lie in the index of their key, where the database can.
+    let [key, text, bytes, packed] = match dialect {
+        Dialect::Sqlite => ["TEXT", "TEXT", "BLOB", " WITHOUT ROWID"],
+        Dialect::Postgres => ["TEXT COLLATE \"C\"", "TEXT", "BYTEA", ""],
     };
-    let typed = |step: &&str| step.replace("<key>", key).replace("<text>", text).replace("<bytes>", bytes);
+    let typed = |step: &Step| {
+        let own = if dialect == Dialect::Sqlite { step.sqlite } else { step.postgres };
+        let both = step.both.replace("<key>", key).replace("<text>", text);
+        format!("{}\n{own}", both.replace("<bytes>", bytes).replace("<packed>", packed))
+    };
     STEPS.iter().skip(done).map(typed).collect()
 }
 

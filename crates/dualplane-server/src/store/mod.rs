@@ -2,8 +2,10 @@
 //!
 //! A store answers what [`Filter::select`] would of the same incidents: `tests/contract.rs` holds both to it.
 
+mod days;
 mod delta;
 mod migrate;
+mod page;
 pub mod postgres;
 mod reads;
 mod sql;
@@ -14,7 +16,10 @@ use std::fmt;
 use dualplane_incidents::{Cursor, Filter, Incident, Time};
 use futures_util::future::BoxFuture;
 
-pub use reads::{Arrival, Span, arrivals, bundle, cards, counted, fleet, get, list, report, worst};
+pub use days::Days;
+pub use reads::{
+    Arrival, Span, arrivals, bundle, cards, counted, fleet, get, list, namespaces, report, sender, worst,
+};
 pub use sql::{Cell, Dialect, Sql};
 
 /// Why a store does not answer. Nothing that it has not answered for may be taken as kept.
@@ -43,6 +48,8 @@ pub struct Death {
     pub report: Vec<u8>,
     /// Of what was sent: tells a repeated upload from another with the same name.
     pub digest: String,
+    /// Who sent it.
+    pub sender: String,
 }
 
 /// What became of it.
@@ -52,8 +59,21 @@ pub enum Put {
     Kept,
     /// The same was kept before.
     Known,
-    /// Another death has this name.
+    /// Another death of the same sender has this name.
     Taken,
+    /// Another death of somebody else has this name.
+    Foreign,
+}
+
+impl Put {
+    /// Of a death whose name is kept with this digest by this sender, and was so before.
+    fn of(death: &Death, digest: &str, sender: &str) -> Self {
+        match (digest == death.digest, sender == death.sender) {
+            (true, _) => Self::Known,
+            (false, true) => Self::Taken,
+            (false, false) => Self::Foreign,
+        }
+    }
 }
 
 /// A bundle in the store of files.
@@ -84,6 +104,12 @@ pub struct Realm {
 }
 
 impl Scope {
+    /// Nothing is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Some(realms) if realms.is_empty())
+    }
+
     /// It holds this namespace.
     #[must_use]
     pub fn allows(&self, cluster: &str, namespace: &str) -> bool {
@@ -114,8 +140,12 @@ pub struct Page {
 pub trait Store: Send + Sync + fmt::Debug {
     /// What it speaks.
     fn dialect(&self) -> Dialect;
+    /// Counts of days that it holds in memory.
+    fn days(&self) -> &Days;
     /// Answers a question that changes nothing.
     fn ask(&self, sql: Sql) -> Answer<'_, Vec<Vec<Cell>>>;
+    /// One statement that changes rows; how many.
+    fn change(&self, sql: Sql) -> Answer<'_, u64>;
     /// Keeps all or nothing; what it answered survives a crash.
     fn put(&self, deaths: Vec<Death>) -> Answer<'_, Vec<Put>>;
     /// Notes a bundle that lies in the store of files.

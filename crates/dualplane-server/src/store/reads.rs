@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dualplane_incidents::{Dimension, Fleet, GpuHealth, Incident, Time, Worst};
+use dualplane_incidents::{Fleet, GpuHealth, Incident, Time, Worst};
 
 use super::sql::{Cell, Sql};
 use super::{BundleRow, Page, Scope, Store, StoreError};
@@ -12,15 +12,15 @@ const WORST: i64 = 100;
 /// Cards of which the worst are chosen: one row for each namespace that had it.
 const CARDS: i64 = 2_000;
 
-fn text(row: &[Cell], n: usize) -> &str {
+pub(super) fn text(row: &[Cell], n: usize) -> &str {
     row.get(n).map_or("", Cell::text)
 }
 
-fn int(row: &[Cell], n: usize) -> i64 {
+pub(super) fn int(row: &[Cell], n: usize) -> i64 {
     row.get(n).map_or(0, Cell::int)
 }
 
-fn count(row: &[Cell], n: usize) -> u64 {
+pub(super) fn count(row: &[Cell], n: usize) -> u64 {
     u64::try_from(int(row, n)).unwrap_or(0)
 }
 
@@ -38,7 +38,7 @@ fn incident(row: &[Cell]) -> Result<Incident, StoreError> {
 ///
 /// Where the store does not answer.
 pub async fn list(store: &dyn Store, page: &Page) -> Result<Vec<Incident>, StoreError> {
-    let rows = store.ask(Sql::page(store.dialect(), page)).await?;
+    let rows = store.ask(super::page::page(store.dialect(), page)).await?;
     rows.iter().map(|r| incident(r)).collect()
 }
 
@@ -54,6 +54,28 @@ pub async fn get(store: &dyn Store, id: &str) -> Result<Option<Incident>, StoreE
     );
     sql.value(id);
     store.ask(sql).await?.first().map(|r| incident(r)).transpose()
+}
+
+/// Who sent it; empty where that is not known any more.
+///
+/// # Errors
+///
+/// Where the store does not answer.
+pub async fn sender(store: &dyn Store, id: &str) -> Result<Option<String>, StoreError> {
+    let mut sql = Sql::new(store.dialect(), "SELECT sender FROM incidents WHERE id = ");
+    sql.value(id);
+    Ok(store.ask(sql).await?.first().map(|r| text(r, 0).to_owned()))
+}
+
+/// Namespaces of a cluster in which something died.
+///
+/// # Errors
+///
+/// Where the store does not answer.
+pub async fn namespaces(store: &dyn Store, cluster: &str, some: i64) -> Result<Vec<String>, StoreError> {
+    let mut sql = Sql::new(store.dialect(), "SELECT DISTINCT t.namespace FROM causes t WHERE t.cluster = ");
+    sql.value(cluster).add(" ORDER BY t.namespace LIMIT ").value(some);
+    Ok(store.ask(sql).await?.iter().map(|r| text(r, 0).to_owned()).collect())
 }
 
 /// Its report, packed.
@@ -133,13 +155,6 @@ impl Span {
         }
         sql.scope(table, &self.scope);
     }
-
-    fn of_days(&self, sql: &mut Sql) {
-        if let Some(t) = self.since {
-            sql.add(" AND t.day >= ").value(t.day().as_str());
-        }
-        sql.scope("t", &self.scope);
-    }
 }
 
 /// The statistics. How often a cause killed is counted over all time, everything else over the span.
@@ -163,42 +178,7 @@ pub async fn fleet(store: &dyn Store, span: &Span) -> Result<Fleet, StoreError> 
 ///
 /// Where the store does not answer.
 pub async fn counted(store: &dyn Store, span: &Span) -> Result<Fleet, StoreError> {
-    let mut fleet = Fleet::default();
-    let rows = store.ask(shares(store, span)).await?;
-    let mut counted = Vec::with_capacity(rows.len());
-    for r in &rows {
-        let deaths = count(r, 3);
-        match text(r, 0) {
-            "class" => {
-                fleet.incidents += deaths;
-                *fleet.by_class.entry(text(r, 1).to_owned()).or_default() += deaths;
-            }
-            word => counted.extend(
-                Dimension::parse(word).map(|d| (d, text(r, 1).to_owned(), text(r, 2).to_owned(), deaths)),
-            ),
-        }
-    }
-    fleet.set_shares(counted);
-    let mut sql = Sql::new(
-        store.dialect(),
-        "SELECT t.day, t.value, CAST(SUM(t.deaths) AS BIGINT) FROM counts t WHERE t.dimension = 'plane' AND t.deaths > 0",
-    );
-    span.of_days(&mut sql);
-    sql.add(" GROUP BY t.day, t.value");
-    for r in store.ask(sql).await? {
-        fleet.days.entry(text(&r, 0).to_owned()).or_default().insert(text(&r, 1).to_owned(), count(&r, 2));
-    }
-    Ok(fleet)
-}
-
-fn shares(store: &dyn Store, span: &Span) -> Sql {
-    let mut sql = Sql::new(
-        store.dialect(),
-        "SELECT t.dimension, t.value, t.class, CAST(SUM(t.deaths) AS BIGINT) FROM counts t WHERE t.deaths > 0",
-    );
-    span.of_days(&mut sql);
-    sql.add(" GROUP BY t.dimension, t.value, t.class");
-    sql
+    super::days::counted(store, span).await
 }
 
 /// Of the statistics the causes that killed most.

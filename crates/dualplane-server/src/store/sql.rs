@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use dualplane_incidents::{Dimension, Filter, folded};
-
-use super::{Page, Scope};
+use super::{Realm, Scope};
 
 /// Whose SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,13 +70,13 @@ impl Sql {
     }
 
     /// Adds text of ours.
-    pub(super) fn add(&mut self, text: &str) -> &mut Self {
+    pub(crate) fn add(&mut self, text: &str) -> &mut Self {
         self.text.push_str(text);
         self
     }
 
     /// Adds a value.
-    pub(super) fn value(&mut self, value: impl Into<Cell>) -> &mut Self {
+    pub(crate) fn value(&mut self, value: impl Into<Cell>) -> &mut Self {
         let mut value = value.into();
         // Postgres has no NUL in a text; kept texts hold no control characters, so neither is found.
         if let Cell::Text(t) = &mut value
@@ -91,13 +89,21 @@ impl Sql {
         self
     }
 
-    fn one_of<'a>(&mut self, column: &str, values: impl IntoIterator<Item = &'a String>) {
+    /// Whose SQL it is.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The column has one of these values.
+    pub(super) fn one_of(&mut self, column: &str, values: &[&str]) {
+        if let [one] = values {
+            self.add(column).add(" = ").value(*one);
+            return;
+        }
         self.add(column).add(" IN (");
-        for (n, v) in values.into_iter().enumerate() {
-            if n > 0 {
-                self.add(", ");
-            }
-            self.value(v.as_str());
+        for (n, v) in values.iter().enumerate() {
+            self.add(if n > 0 { ", " } else { "" }).value(*v);
         }
         self.add(")");
     }
@@ -105,69 +111,39 @@ impl Sql {
     /// What a scope leaves, for columns `cluster` and `namespace` of this table.
     pub(super) fn scope(&mut self, table: &str, scope: &Scope) {
         let Scope::Some(realms) = scope else { return };
-        self.add(" AND (1 = 0");
-        for r in realms {
-            self.add(" OR (1 = 1");
+        if realms.is_empty() {
+            self.add(" AND 1 = 0");
+        }
+        self.realms(table, realms);
+    }
+
+    /// One of these, or any where there is none.
+    pub(super) fn realms<'a>(&mut self, table: &str, realms: impl IntoIterator<Item = &'a Realm>) {
+        let realms: Vec<&Realm> = realms.into_iter().collect();
+        let one = |sql: &mut Self, r: &Realm| {
+            sql.add("1 = 1");
             if let Some(c) = &r.cluster {
-                self.add(&format!(" AND {table}.cluster = ")).value(c.as_str());
+                sql.add(&format!(" AND {table}.cluster = ")).value(c.as_str());
             }
             if let Some(n) = &r.namespace {
-                self.add(&format!(" AND {table}.namespace = ")).value(n.as_str());
+                sql.add(&format!(" AND {table}.namespace = ")).value(n.as_str());
             }
-            self.add(")");
-        }
-        self.add(")");
-    }
-
-    fn filter(&mut self, filter: &Filter) {
-        for (dimension, values) in &filter.any {
-            self.add(" AND ");
-            match dimension {
-                Dimension::Gpu | Dimension::GpuName | Dimension::Driver | Dimension::Xid => {
-                    self.add("i.id IN (SELECT id FROM several WHERE dimension = ").value(dimension.as_str());
-                    self.add(" AND ");
-                    self.one_of("value", values);
+        };
+        match realms.as_slice() {
+            [] => {}
+            [r] => {
+                self.add(" AND ");
+                one(self, r);
+            }
+            several => {
+                self.add(" AND (1 = 0");
+                for r in several {
+                    self.add(" OR (");
+                    one(self, r);
                     self.add(")");
                 }
-                column => self.one_of(&format!("i.{}", column.as_str()), values),
+                self.add(")");
             }
         }
-        if let Some(key) = &filter.loop_key {
-            self.add(" AND i.loop_key = ").value(key.as_str());
-        }
-        if let Some(key) = &filter.cause_key {
-            self.add(" AND i.cause_key = ").value(key.as_str());
-        }
-        if let Some(t) = filter.since {
-            self.add(" AND i.died >= ").value(t.ms());
-        }
-        if let Some(t) = filter.until {
-            self.add(" AND i.died < ").value(t.ms());
-        }
-        if let Some(text) = &filter.text {
-            let find = if self.dialect == Dialect::Sqlite { "instr" } else { "strpos" };
-            self.add(&format!(" AND {find}(i.searched, ")).value(folded(text).as_str()).add(") > 0");
-        }
-    }
-
-    /// A page of a list: body and occurrences of its cause.
-    #[must_use]
-    pub fn page(dialect: Dialect, page: &Page) -> Self {
-        let mut sql = Self::new(
-            dialect,
-            "SELECT i.body, c.occurrences FROM incidents i JOIN causes c ON c.cause_key = i.cause_key WHERE 1 = 1",
-        );
-        if page.filter.collapses() {
-            sql.add(" AND i.latest = 1");
-        }
-        sql.filter(&page.filter);
-        sql.scope("i", &page.scope);
-        if let Some(after) = &page.after {
-            sql.add(" AND (i.died, i.id) < (").value(after.died_at.ms()).add(", ");
-            sql.value(after.id.as_str()).add(")");
-        }
-        sql.add(" ORDER BY i.died DESC, i.id DESC LIMIT ");
-        sql.value(i64::try_from(page.limit).unwrap_or(i64::MAX));
-        sql
     }
 }

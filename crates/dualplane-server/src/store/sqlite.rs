@@ -9,7 +9,8 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, OpenFlags, ToSql, TransactionBehavior, params, params_from_iter};
 use tokio::sync::Semaphore;
 
-use super::delta::{COLUMNS, Delta, PUT_CAUSE, PUT_COUNT, PUT_GPU, PUT_XID, row, several};
+use super::days::Days;
+use super::delta::{COLUMNS, Delta, PUT_CAUSE, PUT_COUNT, PUT_DAY, PUT_GPU, PUT_XID, row, several};
 use super::migrate;
 use super::sql::{Cell, Dialect, Sql};
 use super::{Answer, BundleRow, Death, Put, Store, StoreError};
@@ -18,6 +19,8 @@ use super::{Answer, BundleRow, Death, Put, Store, StoreError};
 const READERS: usize = 4;
 /// A question that takes longer is ended: a search without an index may read everything.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Deaths of one second that have a number of their own, see `words`.
+pub(super) const TURNS: i64 = 65_536;
 /// For another process that writes.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -28,6 +31,7 @@ pub struct Sqlite {
     writer: Arc<Mutex<Connection>>,
     readers: Arc<Mutex<Vec<Connection>>>,
     places: Arc<Semaphore>,
+    days: Arc<Days>,
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -66,6 +70,7 @@ impl Sqlite {
             writer: Arc::new(Mutex::new(writer)),
             readers: Arc::default(),
             places: Arc::new(Semaphore::new(READERS)),
+            days: Arc::default(),
         })
     }
 
@@ -119,8 +124,16 @@ impl Store for Sqlite {
         Dialect::Sqlite
     }
 
+    fn days(&self) -> &Days {
+        &self.days
+    }
+
     fn ask(&self, sql: Sql) -> Answer<'_, Vec<Vec<Cell>>> {
         Box::pin(self.answer(sql))
+    }
+
+    fn change(&self, sql: Sql) -> Answer<'_, u64> {
+        Box::pin(self.write(move |c| Ok(c.execute(&sql.text, params_from_iter(&sql.values))? as u64)))
     }
 
     fn put(&self, deaths: Vec<Death>) -> Answer<'_, Vec<Put>> {
@@ -195,25 +208,31 @@ fn put(c: &mut Connection, deaths: &[Death]) -> Result<Vec<Put>, StoreError> {
     let mut out = Vec::with_capacity(deaths.len());
     let mut delta = Delta::default();
     let columns = COLUMNS.join(", ");
-    let insert =
-        format!("INSERT INTO incidents (died, received, {columns}) VALUES ON CONFLICT (id) DO NOTHING");
-    let insert = values(&insert, COLUMNS.len() + 2);
+    let insert = format!(
+        "INSERT INTO incidents (died, received, place, {columns}) VALUES ON CONFLICT (id) DO NOTHING"
+    );
+    let insert = values(&insert, COLUMNS.len() + 3);
     for d in deaths {
         let i = &d.incident;
-        let mut cells = vec![Cell::Int(i.died_at.ms()), Cell::Int(i.received_at.ms())];
-        cells.extend(row(i, &d.digest).into_iter().map(Cell::Text));
+        let place = place(&tx, i)?;
+        let mut cells = vec![Cell::Int(i.died_at.ms()), Cell::Int(i.received_at.ms()), Cell::Int(place)];
+        cells.extend(row(d).into_iter().map(Cell::Text));
         if tx.prepare_cached(&insert)?.execute(params_from_iter(&cells))? == 0 {
-            let kept: String = tx
-                .prepare_cached("SELECT digest FROM incidents WHERE id = $1")?
-                .query_row([&i.id], |r| r.get(0))?;
-            out.push(if kept == d.digest { Put::Known } else { Put::Taken });
+            let put = tx
+                .prepare_cached("SELECT digest, sender FROM incidents WHERE id = $1")?
+                .query_row([&i.id], |r| Ok(Put::of(d, &r.get::<_, String>(0)?, &r.get::<_, String>(1)?)))?;
+            out.push(put);
             continue;
         }
         tx.prepare_cached("INSERT INTO reports (id, body) VALUES ($1, $2)")?
             .execute(params![i.id, d.report])?;
-        for s in several(i) {
-            tx.prepare_cached("INSERT INTO several (dimension, value, id) VALUES ($1, $2, $3)")?
-                .execute(s)?;
+        tx.prepare_cached(
+            "INSERT INTO words (rowid, searched) SELECT place, searched FROM incidents WHERE id = $1",
+        )?
+        .execute([&i.id])?;
+        for [dimension, value, id] in several(i) {
+            tx.prepare_cached("INSERT INTO several (dimension, value, died, id) VALUES ($1, $2, $3, $4)")?
+                .execute(params![dimension, value, i.died_at.ms(), id])?;
         }
         delta.add(i);
         out.push(Put::Kept);
@@ -221,6 +240,21 @@ fn put(c: &mut Connection, deaths: &[Death]) -> Result<Vec<Put>, StoreError> {
     apply(&tx, &delta)?;
     tx.commit()?;
     Ok(out)
+}
+
+/// The number under which its words are kept: its second, and its turn in it.
+fn place(tx: &Connection, i: &Incident) -> Result<i64, StoreError> {
+    let first = i.died_at.ms().div_euclid(1000) * TURNS;
+    let last: Option<i64> = tx
+        .prepare_cached("SELECT MAX(place) FROM incidents WHERE place >= $1 AND place < $2")?
+        .query_row([first, first + TURNS], |r| r.get(0))?;
+    match last {
+        None => Ok(first),
+        Some(last) if last + 1 < first + TURNS => Ok(last + 1),
+        Some(_) => {
+            Err(StoreError::Refused(format!("{TURNS} other deaths have the same second: send its time")))
+        }
+    }
 }
 
 fn apply(tx: &Connection, delta: &Delta) -> Result<(), StoreError> {
@@ -262,6 +296,9 @@ fn counts(tx: &Connection, delta: &Delta) -> Result<(), StoreError> {
         let of = params![day, cluster, namespace, dimension, value, class, n];
         tx.prepare_cached(&sql)?.execute(of)?;
     }
+    for day in delta.days() {
+        tx.prepare_cached(&values(PUT_DAY, 2))?.execute(params![day, 1])?;
+    }
     Ok(())
 }
 
@@ -287,6 +324,10 @@ fn forget(c: &mut Connection, before: Time, some: usize) -> Result<Vec<String>, 
     let mut causes = std::collections::BTreeSet::new();
     for body in bodies {
         let i: Incident = serde_json::from_str(&body).map_err(|e| StoreError::Content(e.to_string()))?;
+        tx.prepare_cached(
+            "INSERT INTO words (words, rowid, searched) SELECT 'delete', place, searched FROM incidents WHERE id = $1",
+        )?
+        .execute([&i.id])?;
         for table in ["incidents", "reports", "bundles", "several"] {
             tx.prepare_cached(&format!("DELETE FROM {table} WHERE id = $1"))?.execute([&i.id])?;
         }

@@ -155,6 +155,16 @@ fn the_document_names_every_route_and_every_route_answers() {
     let s = Server::start(home.path(), &[]);
     assert_eq!(s.get("/v1/openapi.json").json(), document);
     s.ask("PUT", "/v1/incidents/a", &[], &upload("a", "x"));
+    // What makes clients of it needs a name of each and words for every answer.
+    let operations =
+        document["paths"].as_object().unwrap().values().flat_map(|p| p.as_object().unwrap().values());
+    let operations: Vec<&Value> = operations.collect();
+    let names: std::collections::BTreeSet<&str> =
+        operations.iter().map(|o| o["operationId"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), operations.len());
+    for answer in operations.iter().flat_map(|o| o["responses"].as_object().unwrap().values()) {
+        assert!(!answer["description"].as_str().unwrap().is_empty(), "{answer}");
+    }
     let mut seen = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
         if path == "/v1/events" {

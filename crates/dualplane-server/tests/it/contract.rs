@@ -9,6 +9,7 @@ use dualplane_server::store::{
 };
 use futures_util::future::BoxFuture;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::deaths::{death, kept, now, report, some};
@@ -64,6 +65,20 @@ const QUERIES: &[&str] = &[
     "owner=b",
     "engine=vllm&phase=traffic",
     "model=none",
+    "image=none",
+    "q=ram",
+    "q=ra",
+    "q=kernel%20killed&namespace=a&each=true",
+    "q=kernel&gpu=GPU-1&gpu=GPU-2",
+    "q=ran%20out&since=2026-11-24T03:00:00Z&until=2026-11-24T20:00:00Z",
+    "q=%22",
+    "q=k%22%20OR%20%22x",
+    "q=%C3%BC%25_%27%22",
+    "gpu=GPU-0&gpu=GPU-1&gpu=GPU-2",
+    "gpu=GPU-1&gpu=GPU-2&namespace=a&namespace=b&class=xid_hardware&class=host_oom_killed",
+    "driver=570.3&driver=570.4&gpu_name=H100",
+    "gpu_name=H100&node=a&each=true",
+    "namespace=a&namespace=b&namespace=c&owner=a&owner=b&owner=c&class=xid_hardware&class=host_oom_killed&class=cuda_oom_runtime&node=a&node=b&node=c&gpu=GPU-1&gpu=GPU-2",
 ];
 
 /// What is put can be listed as the reference does, whatever the batches.
@@ -95,6 +110,14 @@ async fn lists(
     let of_a = Scope::Some(vec![Realm { cluster: None, namespace: Some("a".into()) }]);
     let in_a: Vec<Incident> = wanted.iter().filter(|i| i.namespace == "a").cloned().collect();
     prop_assert_eq!(&whole(store, &filter, &of_a, limit).await, &in_a);
+    // Namespaces that overlap tell each death once.
+    let realm =
+        |c: Option<&str>, n: Option<&str>| Realm { cluster: c.map(Into::into), namespace: n.map(Into::into) };
+    let over =
+        Scope::Some(vec![realm(None, Some("a")), realm(Some("k"), Some("a")), realm(Some("k"), Some("b"))]);
+    let in_both: Vec<Incident> =
+        wanted.iter().filter(|i| over.allows(&i.cluster, &i.namespace)).cloned().collect();
+    prop_assert_eq!(&whole(store, &filter, &over, limit).await, &in_both);
     for i in &told {
         prop_assert_eq!(store::get(store, &i.id).await.unwrap(), Some(i.clone()));
     }
@@ -175,7 +198,11 @@ async fn one_by_one(store: &dyn Store) {
     assert_eq!(store::report(store, "a").await.unwrap(), None);
     let d = death("a", &report("xid_hardware", "s"), &dualplane_incidents::Where::default());
     assert_eq!(store.put(vec![d.clone(), d.clone()]).await.unwrap(), [Put::Kept, Put::Known]);
-    assert_eq!(store::report(store, "a").await.unwrap(), Some(d.report));
+    assert_eq!(store::report(store, "a").await.unwrap(), Some(d.report.clone()));
+    let by = |sender: &str, digest: &str| Death { sender: sender.into(), digest: digest.into(), ..d.clone() };
+    let all = vec![by("me", "other"), by("you", &d.digest), by("you", "other")];
+    assert_eq!(store.put(all).await.unwrap(), [Put::Taken, Put::Known, Put::Foreign]);
+    assert_eq!(store::sender(store, "a").await.unwrap().as_deref(), Some("me"));
     assert_eq!(store::bundle(store, "a").await.unwrap(), None);
     let row = BundleRow { size: 7, sha256: "00".into() };
     store.put_bundle("a".into(), row.clone()).await.unwrap();
@@ -206,6 +233,82 @@ fn postgres_does_what_a_store_must() {
         n += 1;
         let url = server.url(&format!("s{n}"));
         Box::pin(async move { Box::new(Postgres::connect(&url).await.unwrap()) as Box<dyn Store> })
+    });
+}
+
+/// Two programs on one database: what one has counted is not what it tells when the other has written.
+async fn two_see_the_same(one: &dyn Store, other: &dyn Store) {
+    let all = Span { since: None, scope: Scope::All };
+    let place =
+        dualplane_incidents::Where { namespace: Some("a".into()), owner: Some("w".into()), ..<_>::default() };
+    for n in 0..6 {
+        let (writes, reads) = if n % 2 == 0 { (one, other) } else { (other, one) };
+        let d = death(&format!("t{n}"), &report("host_oom_killed", "s"), &place);
+        assert_eq!(writes.put(vec![d]).await.unwrap(), [Put::Kept]);
+        for store in [reads, writes] {
+            let fleet = store::fleet(store, &all).await.unwrap();
+            assert_eq!((fleet.incidents, fleet.by["owner"][0].count), (n + 1, n + 1));
+        }
+    }
+    let gone = one.forget(Time::from_ms(now().ms() + 1), 100).await.unwrap();
+    assert_eq!(gone.len(), 6);
+    assert_eq!(store::fleet(other, &all).await.unwrap().incidents, 0);
+}
+
+#[test]
+fn two_programs_on_one_database_tell_the_same() {
+    let home = tempfile::tempdir().unwrap();
+    let open = || Sqlite::open(&home.path().join("two.db")).unwrap();
+    runtime().block_on(two_see_the_same(&open(), &open()));
+    let Some(server) = crate::postgres::Postgres::start() else { return };
+    runtime().block_on(async {
+        let url = server.url("two");
+        let open = async || Postgres::connect(&url).await.unwrap();
+        two_see_the_same(&open().await, &open().await).await;
+    });
+}
+
+/// A database as the first version left it answers like a new one.
+#[test]
+fn an_older_database_is_carried_over() {
+    let home = tempfile::tempdir().unwrap();
+    let (new, old) = (home.path().join("new.db"), home.path().join("old.db"));
+    let mut runner = TestRunner::deterministic();
+    let deaths: Vec<Death> = (0..40).map(|_| some().new_tree(&mut runner).unwrap().current()).collect();
+    let runtime = runtime();
+    let store = Sqlite::open(&new).unwrap();
+    runtime.block_on(store.put(deaths)).unwrap();
+    let c = rusqlite::Connection::open(&old).unwrap();
+    let first = include_str!("../../src/migrations/0001_incidents.sql");
+    c.execute_batch(&first.replace("<key>", "TEXT").replace("<text>", "TEXT").replace("<bytes>", "BLOB"))
+        .unwrap();
+    c.execute("ATTACH ?1 AS new", [new.to_str().unwrap()]).unwrap();
+    for table in ["incidents", "reports", "several", "causes", "counts", "gpus", "gpu_xids"] {
+        let mut of = c.prepare("SELECT name FROM pragma_table_info(?1, 'main')").unwrap();
+        let columns: Vec<String> = of.query_map([table], |r| r.get(0)).unwrap().map(Result::unwrap).collect();
+        let columns = columns.join(", ");
+        let sql = format!("INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}");
+        assert!(c.execute(&sql, []).unwrap() > 0, "{table}");
+    }
+    c.pragma_update(Some("main"), "user_version", 1).unwrap();
+    drop(c);
+    let carried = Sqlite::open(&old).unwrap();
+    runtime.block_on(async {
+        for query in QUERIES {
+            let filter = Filter::parse(query).unwrap();
+            let wanted = whole(&store, &filter, &Scope::All, 7).await;
+            assert_eq!(whole(&carried, &filter, &Scope::All, 7).await, wanted, "{query}");
+        }
+        let all = Span { since: None, scope: Scope::All };
+        assert_eq!(store::fleet(&carried, &all).await.unwrap(), store::fleet(&store, &all).await.unwrap());
+        // What is kept and removed from now on, too.
+        let later = death("later", &report("xid_hardware", "a later word"), &<_>::default());
+        assert_eq!(carried.put(vec![later]).await.unwrap(), [Put::Kept]);
+        let found = whole(&carried, &Filter::parse("q=later%20word").unwrap(), &Scope::All, 7).await;
+        assert_eq!(found.len(), 1);
+        while !carried.forget(Time::from_ms(now().ms() + 1), 7).await.unwrap().is_empty() {}
+        assert_eq!(whole(&carried, &Filter::parse("q=ram").unwrap(), &Scope::All, 7).await, []);
+        assert_eq!(store::fleet(&carried, &all).await.unwrap().incidents, 0);
     });
 }
 

@@ -23,7 +23,12 @@ pub(crate) fn report(class: &str, summary: &str) -> Value {
 /// A death as a store takes it.
 pub(crate) fn death(id: &str, report: &Value, place: &Where) -> Death {
     let incident = of_report(id, report, place, now()).unwrap();
-    Death { incident, report: report.to_string().into_bytes(), digest: format!("{report}{place:?}") }
+    Death {
+        incident,
+        report: report.to_string().into_bytes(),
+        digest: format!("{report}{place:?}"),
+        sender: "me".to_owned(),
+    }
 }
 
 /// Any of them.

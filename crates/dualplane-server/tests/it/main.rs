@@ -11,6 +11,7 @@
 
 mod agent;
 mod api;
+mod cluster;
 mod contract;
 mod deaths;
 mod faults;
@@ -19,4 +20,5 @@ mod notify;
 mod pages;
 mod postgres;
 mod rights;
+mod tls;
 mod unit;

@@ -138,3 +138,80 @@ fn a_name_that_leads_inside_is_not_connected_to() {
     assert!(!out.status.success() && said.contains("is an address of this machine"), "{said}");
     assert!(listener.accept().is_err(), "nobody came");
 }
+
+/// Two programs on one database, of which the one that sends is ended and killed in turn: each cause is told once.
+fn two_tell_once(home: &Path, database: &[&str]) {
+    let (address, told) = service(&["200 OK"]);
+    let folders = [home.join("a"), home.join("b")];
+    let start = |n: usize| {
+        std::fs::create_dir_all(&folders[n]).unwrap();
+        let file = config(&folders[n], &address, "webhook");
+        let mut args = vec!["--notify", file.as_str()];
+        args.extend(database);
+        Server::start(&folders[n], &args)
+    };
+    let mut all = [Some(start(0)), Some(start(1))];
+    // Both have looked before the first death, so that it is no past.
+    std::thread::sleep(Duration::from_secs(1));
+    let heard = |told: &Receiver<(String, String)>| -> String {
+        let body: Value = serde_json::from_str(&told.recv_timeout(SOON).unwrap().1).unwrap();
+        body["incident"]["id"].as_str().unwrap().to_owned()
+    };
+    for round in 0..4 {
+        let (ends, stays) = (round % 2, 1 - round % 2);
+        let id = format!("n{round}");
+        assert_eq!(all[stays].as_ref().unwrap().put(&id, &format!("ns{round}")).status, 201);
+        assert_eq!(heard(&told), id);
+        // What was sent is noted: a kill between the two tells it again.
+        std::thread::sleep(Duration::from_millis(700));
+        // Once by a signal, after which the other goes on at once; once by a kill, after which it comes back itself.
+        let mut server = all[ends].take().unwrap();
+        if round < 2 {
+            let done =
+                std::process::Command::new("kill").arg(server.child.id().to_string()).status().unwrap();
+            assert!(done.success());
+            server.child.wait().unwrap();
+        } else {
+            server.child.kill().unwrap();
+            server.child.wait().unwrap();
+        }
+        drop(server);
+        all[ends] = Some(start(ends));
+    }
+    assert!(told.recv_timeout(Duration::from_secs(3)).is_err(), "nothing twice");
+}
+
+#[test]
+fn two_programs_on_one_database_tell_each_cause_once() {
+    let Some(database) = crate::postgres::Postgres::start() else { return };
+    let home = tempfile::tempdir().unwrap();
+    two_tell_once(home.path(), &["--database-url", &database.url("tell")]);
+}
+
+/// A clock that was set back, here that of a replica that goes ahead: what comes later is told all the same.
+#[test]
+fn a_death_behind_one_from_the_future_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let (address, told) = service(&["200 OK"]);
+    let file = config(home.path(), &address, "webhook");
+    let s = Server::start(home.path(), &["--notify", &file]);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(s.put("ahead", "a").status, 201);
+    let news: Value = serde_json::from_str(&told.recv_timeout(SOON).unwrap().1).unwrap();
+    assert_eq!(news["incident"]["id"], "ahead");
+    let c = rusqlite::Connection::open(home.path().join("incidents.db")).unwrap();
+    let later = dualplane_incidents::Time::from_ms(dualplane_server::app::now().ms() + 3_600_000);
+    let at = later.to_string();
+    let sql = "UPDATE incidents SET received = ?1, body = json_set(body, '$.received_at', ?2)";
+    c.execute(sql, rusqlite::params![later.ms(), at]).unwrap();
+    drop(c);
+    // The sender has seen the later time.
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(s.put("behind", "b").status, 201);
+    let news: Value = serde_json::from_str(&told.recv_timeout(SOON).unwrap().1).unwrap();
+    assert_eq!(news["incident"]["id"], "behind");
+    assert!(
+        s.get("/v1/incidents/behind").json()["received_at"].as_str().unwrap()
+            >= at.as_str().get(..16).unwrap()
+    );
+}

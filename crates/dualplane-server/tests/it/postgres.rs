@@ -10,6 +10,8 @@ pub(crate) struct Postgres {
     bin: PathBuf,
     home: tempfile::TempDir,
     server: Option<Child>,
+    /// Settings beyond ours.
+    extra: Vec<String>,
 }
 
 /// Newest of Debian's folders, else where the shell finds it.
@@ -36,6 +38,11 @@ fn as_somebody(command: &mut Command) -> &mut Command {
 impl Postgres {
     /// `None` where it is not installed; `DUALPLANE_POSTGRES=1` makes that a failure.
     pub(crate) fn start() -> Option<Self> {
+        Self::with(|_| Vec::new())
+    }
+
+    /// With these settings, which may name files of the folder that is handed over.
+    pub(crate) fn with(extra: impl FnOnce(&Path) -> Vec<String>) -> Option<Self> {
         let Some(bin) = bin() else {
             assert!(
                 std::env::var_os("DUALPLANE_POSTGRES").is_none(),
@@ -55,12 +62,13 @@ impl Postgres {
             .status()
             .unwrap();
         assert!(made.success(), "initdb");
-        let mut it = Self { bin, home, server: None };
+        let extra = extra(home.path());
+        let mut it = Self { bin, home, server: None, extra };
         it.go();
         Some(it)
     }
 
-    fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.home.path()
     }
 
@@ -70,6 +78,7 @@ impl Postgres {
             as_somebody(Command::new(self.bin.join("postgres")).arg("-D").arg(self.folder().join("data")))
                 .args(["-c", "listen_addresses=", "-c", "max_connections=100", "-k"])
                 .arg(self.folder())
+                .args(self.extra.iter().flat_map(|s| ["-c", s]))
                 .current_dir(self.folder())
                 .spawn()
                 .unwrap();
@@ -77,6 +86,9 @@ impl Postgres {
         let began = Instant::now();
         let ready = || {
             let mut c = Command::new(self.bin.join("pg_isready"));
+            if let Some(port) = self.extra.iter().find_map(|s| s.strip_prefix("port=")) {
+                c.args(["-p", port]);
+            }
             as_somebody(c.arg("-h").arg(self.folder()).args(["-U", "dualplane"])).status().unwrap().success()
         };
         while !ready() {

@@ -141,8 +141,14 @@ pub(crate) enum IncidentsCommand {
         #[arg(short, long, value_name = "NAME")]
         namespace: Option<String>,
         /// Include containers that ended for an unknown reason, and incidents whose bundle was deleted
-        #[arg(short, long)]
+        #[arg(short, long, conflicts_with = "server")]
         all: bool,
+        /// With --server: only deaths of this value, like class=host_oom_killed, node=h100-07, since=2026-11-01T00:00:00Z, q=TEXT or each=true
+        #[arg(long, value_name = "KEY=VALUE", requires = "server")]
+        filter: Vec<String>,
+        /// With --server: so many, the newest [default: 50]
+        #[arg(long, value_name = "N", requires = "server")]
+        limit: Option<usize>,
         #[command(flatten)]
         common: IncidentsArgs,
     },
@@ -173,11 +179,29 @@ pub(crate) enum IncidentsCommand {
     },
 }
 
+#[cfg(feature = "live")]
+impl IncidentsCommand {
+    /// The server that is asked instead of this machine's agent.
+    pub(crate) fn server(&self) -> Option<&str> {
+        let (Self::Ls { common, .. } | Self::Show { common, .. } | Self::Export { common, .. }) = self;
+        common.server.as_deref()
+    }
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct IncidentsArgs {
     /// The agent's state directory
     #[arg(long, value_name = "DIR", default_value = STATE)]
     pub(crate) state: PathBuf,
+    /// Ask the server of a fleet instead of the agent of this machine, like https://fleet.example:8377 (docs/server.md)
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// File with the token for --server
+    #[arg(long, value_name = "FILE", requires = "server")]
+    pub(crate) server_token: Option<PathBuf>,
+    /// Certificates that --server is trusted by, PEM [default: the public ones]
+    #[arg(long, value_name = "FILE", requires = "server")]
+    pub(crate) server_ca: Option<PathBuf>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = IncidentsFormat::Text)]
     pub(crate) output: IncidentsFormat,
@@ -187,6 +211,6 @@ pub(crate) struct IncidentsArgs {
 pub(crate) enum IncidentsFormat {
     /// A table or a report
     Text,
-    /// dualplane.incidents/v1 (`ls`) or dualplane.verdict/v2 (`show`)
+    /// dualplane.incidents/v1 (`ls`; of a server dualplane.fleet-incidents/v1) or dualplane.verdict/v2 (`show`)
     Json,
 }

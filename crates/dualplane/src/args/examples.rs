@@ -79,12 +79,14 @@ Examples:
 pub(super) const INCIDENTS_LS: &str = "\
 Examples:
   dualplane incidents ls --all
-  dualplane incidents ls -n serving -o json";
+  dualplane incidents ls -n serving -o json
+  dualplane incidents ls --server https://fleet.example:8377 --server-token token --filter class=host_oom_killed";
 
 pub(super) const INCIDENTS_SHOW: &str = "\
 Examples:
   dualplane incidents show last
-  dualplane incidents show 20261121T2138 -v";
+  dualplane incidents show 20261121T2138 -v
+  dualplane incidents show last --server https://fleet.example:8377 --server-token token";
 
 pub(super) const INCIDENTS_EXPORT: &str = "\
 Examples:

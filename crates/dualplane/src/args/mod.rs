@@ -85,7 +85,7 @@ pub(crate) enum Command {
     /// Stand before model servers and admit, queue or refuse requests so that neither memory overflows
     #[command(after_help = examples::GUARD)]
     Guard(GuardArgs),
-    /// List, show and export the incidents recorded by the agent on this machine
+    /// List, show and export the incidents recorded by the agent on this machine, or kept by the server of a fleet (--server)
     #[command(subcommand, after_help = examples::INCIDENTS)]
     Incidents(IncidentsCommand),
     /// Keep and show the incidents of a fleet: runs the program `dualplane-server` with these arguments

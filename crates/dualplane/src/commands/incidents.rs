@@ -1,6 +1,5 @@
 //! `dualplane incidents ls|show|export`: what the agent of this machine kept.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +17,7 @@ use crate::{files, output};
 
 pub(crate) fn run(command: &IncidentsCommand) -> Result<Code, Failure> {
     match command {
-        IncidentsCommand::Ls { namespace, all, common } => ls(namespace.as_deref(), *all, common),
+        IncidentsCommand::Ls { namespace, all, common, .. } => ls(namespace.as_deref(), *all, common),
         IncidentsCommand::Show { id, verbose, color, common } => {
             let bundle = bundle(&find(common, id)?, common)?;
             let format = match common.output {
@@ -88,17 +87,7 @@ fn table(items: &[Summary]) -> String {
     };
     let head = ["DIED", "POD", "CONTAINER", "WHAT", "CLASS", "ID"].map(ToOwned::to_owned);
     let rows: Vec<[String; 6]> = std::iter::once(head).chain(items.iter().map(row)).collect();
-    let mut out = String::new();
-    for r in &rows {
-        let mut line = String::new();
-        for (i, cell) in r.iter().enumerate() {
-            let width = rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
-            let _ = write!(line, "{cell:width$}  ");
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
+    super::columns(&rows)
 }
 
 /// One incident by its id, by the beginning of it, or the last.

@@ -7,6 +7,8 @@ mod dashboards;
 mod elsewhere;
 mod explain;
 mod fit;
+#[cfg(feature = "live")]
+mod fleet;
 mod gate;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod guard;
@@ -492,6 +494,24 @@ fn cluster_hint(fault: &ApiError) -> Option<String> {
     })
 }
 
+/// A table: columns as wide as their widest cell.
+#[cfg(feature = "live")]
+fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    use std::fmt::Write as _;
+    let width = |i: usize| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let mut out = String::new();
+    for r in rows {
+        let mut line = String::new();
+        for (cell, width) in r.iter().zip(&widths) {
+            let _ = write!(line, "{cell:width$}  ");
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
 /// Runs a command.
 pub(crate) fn run(args: Args) -> Result<Code, Failure> {
     match args.command {
@@ -504,6 +524,10 @@ pub(crate) fn run(args: Args) -> Result<Code, Failure> {
         Command::Agent(args) => agent::run(&args),
         Command::Guard(args) => guard::run(&args),
         Command::Server(args) => server::run(&args),
+        #[cfg(feature = "live")]
+        Command::Incidents(command) if command.server().is_some() => {
+            fleet::run(&command, command.server().unwrap_or_default())
+        }
         Command::Incidents(command) => incidents::run(&command),
         Command::Plan(args) => plan::run(&args),
         Command::Preflight(args) => preflight::run(&args),

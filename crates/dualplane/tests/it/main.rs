@@ -19,6 +19,8 @@ mod dist;
 mod docs;
 mod engines;
 mod fake_api;
+#[cfg(feature = "live")]
+mod fleet;
 mod gate;
 mod golden;
 mod guard;

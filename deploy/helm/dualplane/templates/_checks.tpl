@@ -69,12 +69,18 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- end -}}
 {{- end -}}
 {{- range $send.urls -}}
-{{- if and $send.tokenSecret.name (not $send.tokenInClear) (hasPrefix "http://" .) -}}
+{{- if and (or $send.tokenSecret.name $send.tokenAudience) (not $send.tokenInClear) (hasPrefix "http://" .) -}}
 {{- $all = append $all (printf "agent.sinks.send: the token is not sent to %s without TLS. Use https, or set agent.sinks.send.tokenInClear: true." .) -}}
 {{- end -}}
 {{- end -}}
-{{- if and $send.tokenInClear (not $send.tokenSecret.name) -}}
-{{- $all = append $all "agent.sinks.send.tokenInClear needs agent.sinks.send.tokenSecret.name." -}}
+{{- if and $send.tokenInClear (not (or $send.tokenSecret.name $send.tokenAudience)) -}}
+{{- $all = append $all "agent.sinks.send.tokenInClear needs agent.sinks.send.tokenSecret.name or tokenAudience." -}}
+{{- end -}}
+{{- if and $send.tokenAudience $send.tokenSecret.name -}}
+{{- $all = append $all "agent.sinks.send.tokenSecret and tokenAudience: one token is sent. Remove one of them." -}}
+{{- end -}}
+{{- if and $send.tokenAudience (not .Values.agent.apiServer) -}}
+{{- $all = append $all "agent.sinks.send.tokenAudience needs agent.apiServer: without it the agent has no service account." -}}
 {{- end -}}
 {{- $names := list -}}
 {{- range .Values.agent.sinks.copyTo -}}
@@ -167,8 +173,8 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- define "dualplane.checks.server" -}}
 {{- $s := .Values.server -}}
 {{- $all := list -}}
-{{- if not $s.tokensSecret.name -}}
-{{- $all = append $all "server.enabled needs server.tokensSecret.name: without tokens everyone could read incidents. `dualplane-server token NAME` makes one." -}}
+{{- if not (or $s.tokensSecret.name $s.kubernetes.enabled) -}}
+{{- $all = append $all "server.enabled needs server.tokensSecret.name, or server.kubernetes.enabled: without tokens everyone could read incidents. `dualplane-server token NAME` makes one." -}}
 {{- end -}}
 {{- if and (not $s.tlsSecret) (not $s.behindProxy) -}}
 {{- $all = append $all "server.enabled needs server.tlsSecret, or server.behindProxy: true where an ingress before it speaks TLS: tokens would cross the network in the clear." -}}
@@ -178,7 +184,7 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- end -}}
 {{- range $s.extraArgs -}}
 {{- $flag := . | splitList "=" | first -}}
-{{- if has $flag (list "--listen" "--data" "--tokens" "--keep-days" "--tls-cert" "--tls-key" "--behind-proxy" "--database-url") -}}
+{{- if has $flag (list "--listen" "--data" "--tokens" "--keep-days" "--tls-cert" "--tls-key" "--behind-proxy" "--database-url" "--kubernetes" "--cluster" "--audience") -}}
 {{- $all = append $all (printf "server.extraArgs: %s is set by the chart's own values. Remove it there." $flag) -}}
 {{- end -}}
 {{- end -}}

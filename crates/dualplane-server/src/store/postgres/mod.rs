@@ -1,5 +1,6 @@
-//! Postgres, for a fleet that has one and for several replicas. Connections and answers; `write.rs` is what it writes.
+//! Postgres, for a fleet that has one and for several replicas. Connections and answers; `tls.rs` encrypts the way, `write.rs` is what it writes.
 
+mod tls;
 mod write;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,9 +11,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, NoTls, Row};
+use tokio_postgres::{Client, Config, Row};
 
 use self::write::{forget, put};
+use super::days::Days;
 use super::migrate;
 use super::sql::{Cell, Dialect, Sql};
 use super::{Answer, BundleRow, Death, Put, Store, StoreError};
@@ -31,8 +33,10 @@ const LOCK: i64 = 0x6475_616c_706c_616e;
 #[derive(Debug, Clone)]
 pub struct Postgres {
     config: Config,
+    tls: tls::Encrypt,
     idle: Arc<Mutex<Vec<Client>>>,
     places: Arc<Semaphore>,
+    days: Arc<Days>,
 }
 
 /// A connection that goes back when it is dropped, if it is still good.
@@ -86,8 +90,10 @@ impl Postgres {
     ///
     /// Where the address cannot be read, nobody answers, or the tables are of a later version.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let asked = tls::asked(url).map_err(StoreError::Away)?;
         let mut config: Config =
-            url.parse().map_err(|e: tokio_postgres::Error| StoreError::Away(chain(&e)))?;
+            asked.rest.parse().map_err(|e: tokio_postgres::Error| StoreError::Away(chain(&e)))?;
+        config.ssl_mode(asked.mode);
         config.connect_timeout(CONNECT);
         config.application_name("dualplane-server");
         let given = config.get_options().map(|o| format!("{o} ")).unwrap_or_default();
@@ -95,7 +101,9 @@ impl Postgres {
             "{given}-c statement_timeout={} -c synchronous_commit=on",
             PATIENCE.as_millis()
         ));
-        let store = Self { config, idle: Arc::default(), places: Arc::new(Semaphore::new(CONNECTIONS)) };
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let tls = tls::Encrypt::new(&asked).map_err(StoreError::Away)?;
+        let store = Self { config, tls, idle: Arc::default(), places, days: Arc::default() };
         store.migrate().await?;
         Ok(store)
     }
@@ -119,7 +127,8 @@ impl Postgres {
 
     async fn connect_one(&self) -> Result<Client, StoreError> {
         let late = |_| StoreError::Away("no answer while connecting".to_owned());
-        let (client, connection) = timeout(CONNECT, self.config.connect(NoTls)).await.map_err(late)??;
+        let (client, connection) =
+            timeout(CONNECT, self.config.connect(self.tls.clone())).await.map_err(late)??;
         tokio::spawn(async move {
             // What went wrong is told to whoever waits for an answer.
             let _ = connection.await;
@@ -149,17 +158,7 @@ impl Postgres {
         let mut lent = self.lend().await?;
         let client = lent.client()?;
         let statement = client.prepare(&sql.text).await?;
-        let values: Vec<&(dyn ToSql + Sync)> = sql
-            .values
-            .iter()
-            .map(|c| match c {
-                Cell::Null => &None::<i64> as &(dyn ToSql + Sync),
-                Cell::Int(n) => n as _,
-                Cell::Text(t) => t as _,
-                Cell::Bytes(b) => b as _,
-            })
-            .collect();
-        let rows = within(client.query(&statement, &values)).await?;
+        let rows = within(client.query(&statement, &values(&sql))).await?;
         rows.iter().map(cells).collect()
     }
 
@@ -189,6 +188,16 @@ impl Postgres {
             }
         }
     }
+}
+
+fn values(sql: &Sql) -> Vec<&(dyn ToSql + Sync)> {
+    let one = |c| match c {
+        &Cell::Null => &None::<i64> as &(dyn ToSql + Sync),
+        Cell::Int(n) => n as _,
+        Cell::Text(t) => t as _,
+        Cell::Bytes(b) => b as _,
+    };
+    sql.values.iter().map(one).collect()
 }
 
 /// Why there is no answer.
@@ -230,8 +239,21 @@ impl Store for Postgres {
         Dialect::Postgres
     }
 
+    fn days(&self) -> &Days {
+        &self.days
+    }
+
     fn ask(&self, sql: Sql) -> Answer<'_, Vec<Vec<Cell>>> {
         Box::pin(self.answer(sql))
+    }
+
+    fn change(&self, sql: Sql) -> Answer<'_, u64> {
+        Box::pin(async move {
+            let mut lent = self.lend().await?;
+            let client = lent.client()?;
+            let statement = client.prepare(&sql.text).await?;
+            Ok(within(client.execute(&statement, &values(&sql))).await?)
+        })
     }
 
     fn put(&self, deaths: Vec<Death>) -> Answer<'_, Vec<Put>> {

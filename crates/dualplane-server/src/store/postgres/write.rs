@@ -6,7 +6,7 @@ use dualplane_incidents::{Incident, Time};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Transaction};
 
-use crate::store::delta::{COLUMNS, Delta, PUT_CAUSE, PUT_COUNT, PUT_GPU, PUT_XID, row, several};
+use crate::store::delta::{COLUMNS, Delta, PUT_CAUSE, PUT_COUNT, PUT_DAY, PUT_GPU, PUT_XID, row, several};
 use crate::store::{Death, Put, StoreError};
 
 /// `VALUES` as columns of arrays: one statement for all rows.
@@ -43,25 +43,31 @@ pub(super) async fn put(client: &mut Client, deaths: &[Death]) -> Result<Vec<Put
     let bodies: Vec<&[u8]> = fresh.iter().map(|d| d.report.as_slice()).collect();
     let sql = "INSERT INTO reports (id, body) VALUES";
     tx.execute(&unnest(sql, &["text", "bytea"]), &[&ids, &bodies]).await?;
-    let [dimensions, values, of] = turned(fresh.iter().flat_map(|d| several(&d.incident)));
-    let sql = "INSERT INTO several (dimension, value, id) VALUES";
-    tx.execute(&unnest(sql, &["text"; 3]), &[&dimensions, &values, &of]).await?;
+    let (mut rows, mut died) = (Vec::new(), Vec::new());
+    for d in &fresh {
+        rows.extend(several(&d.incident));
+        died.resize(rows.len(), d.incident.died_at.ms());
+    }
+    let [dimensions, values, of] = turned(rows);
+    let sql = "INSERT INTO several (dimension, value, died, id) VALUES";
+    let types = ["text", "text", "bigint", "text"];
+    tx.execute(&unnest(sql, &types), &[&dimensions, &values, &died, &of]).await?;
     apply(&tx, &delta).await?;
     let all: Vec<&str> = first.keys().copied().collect();
-    let kept: BTreeMap<String, String> = tx
-        .query("SELECT id, digest FROM incidents WHERE id = ANY($1)", &[&all])
+    let kept: BTreeMap<String, (String, String)> = tx
+        .query("SELECT id, digest, sender FROM incidents WHERE id = ANY($1)", &[&all])
         .await?
         .iter()
-        .map(|r| Ok((r.try_get(0)?, r.try_get(1)?)))
+        .map(|r| Ok((r.try_get(0)?, (r.try_get(1)?, r.try_get(2)?))))
         .collect::<Result<_, tokio_postgres::Error>>()?;
     tx.commit().await?;
     let mut answered = BTreeSet::new();
     let of = |d: &Death| {
         let id = &d.incident.id;
-        match kept.get(id) == Some(&d.digest) {
-            false => Put::Taken,
-            true if new.contains(id) && answered.insert(id.clone()) => Put::Kept,
-            true => Put::Known,
+        let put = kept.get(id).map_or(Put::Taken, |(digest, sender)| Put::of(d, digest, sender));
+        match put {
+            Put::Known if new.contains(id) && answered.insert(id.clone()) => Put::Kept,
+            put => put,
         }
     };
     Ok(deaths.iter().map(of).collect())
@@ -75,7 +81,7 @@ async fn insert<'a>(
     let received: Vec<i64> = deaths.clone().map(|d| d.incident.received_at.ms()).collect();
     let mut columns: Vec<Vec<String>> = vec![Vec::new(); COLUMNS.len()];
     for d in deaths {
-        for (column, cell) in columns.iter_mut().zip(row(&d.incident, &d.digest)) {
+        for (column, cell) in columns.iter_mut().zip(row(d)) {
             column.push(cell);
         }
     }
@@ -107,7 +113,15 @@ async fn apply(tx: &Transaction<'_>, delta: &Delta) -> Result<(), tokio_postgres
     .await?;
     mark_latest(tx, &keys).await?;
     counts(tx, delta).await?;
-    cards(tx, delta).await
+    cards(tx, delta).await?;
+    days(tx, delta).await
+}
+
+async fn days(tx: &Transaction<'_>, delta: &Delta) -> Result<(), tokio_postgres::Error> {
+    let days: Vec<&str> = delta.days().into_iter().collect();
+    let one = vec![1_i64; days.len()];
+    tx.execute(&unnest(PUT_DAY, &["text", "bigint"]), &[&days, &one]).await?;
+    Ok(())
 }
 
 async fn counts(tx: &Transaction<'_>, delta: &Delta) -> Result<(), tokio_postgres::Error> {
@@ -219,5 +233,6 @@ pub(super) async fn forget(
     )
     .await?;
     tx.execute("DELETE FROM gpus WHERE last_died < $1", &[&before.ms()]).await?;
+    days(tx, &delta).await?;
     Ok(ids)
 }

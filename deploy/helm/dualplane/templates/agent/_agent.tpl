@@ -85,7 +85,7 @@ app.kubernetes.io/component: agent
 - {{ printf "--send-to=%s" . | quote }}
 {{- end }}
 - --send-method={{ .method }}
-{{- if .tokenSecret.name }}
+{{- if or .tokenSecret.name .tokenAudience }}
 - --send-token=/send/token/token
 {{- end }}
 {{- if .tokenInClear }}

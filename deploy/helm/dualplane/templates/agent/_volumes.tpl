@@ -18,7 +18,7 @@
 - {name: {{ printf "copy-%s" .name }}, mountPath: {{ printf "/copy/%s" .name }}}
 {{- end }}
 {{- with $a.sinks.send }}
-{{- if .tokenSecret.name }}
+{{- if or .tokenSecret.name .tokenAudience }}
 - {name: send-token, mountPath: /send/token, readOnly: true}
 {{- end }}
 {{- if .headersSecret.name }}
@@ -54,6 +54,9 @@
 {{- if .name }}
 - {name: send-token, secret: {secretName: {{ .name }}, items: [{key: {{ .key }}, path: token}]}}
 {{- end }}
+{{- end }}
+{{- with .tokenAudience }}
+- {name: send-token, projected: {sources: [{serviceAccountToken: {audience: {{ . | quote }}, path: token}}]}}
 {{- end }}
 {{- with .headersSecret }}
 {{- if .name }}
