@@ -74,23 +74,18 @@ impl Config {
             let uri: Uri = said.url.parse().or_else(|_| {
                 bad(key("url"), format!("{} is no URL such as http://127.0.0.1:8000", said.url))
             })?;
-            match uri.scheme_str() {
-                Some("http") => {}
-                Some("https") => {
-                    return bad(
-                        key("url"),
-                        "https to a server is not supported; use http within the pod or a sidecar for TLS",
-                    );
-                }
-                _ => return bad(key("url"), format!("{} has no http://", said.url)),
-            }
+            let (scheme, port) = match uri.scheme_str() {
+                Some("http") => ("http", 80),
+                Some("https") => ("https", 443),
+                _ => return bad(key("url"), format!("{} has no http:// or https://", said.url)),
+            };
             if uri.query().is_some() {
                 return bad(key("url"), "has a query; only the path of a request is put behind it");
             }
             let Some(host) = uri.host().filter(|h| !h.is_empty()) else {
                 return bad(key("url"), "names no host");
             };
-            let authority = format!("{host}:{}", uri.port_u16().unwrap_or(80));
+            let authority = format!("{host}:{}", uri.port_u16().unwrap_or(port));
             let name = said.name.clone().unwrap_or_else(|| authority.clone());
             if out.iter().any(|t| t.name == name) {
                 return bad(key("name"), format!("{name} is the name of another server, too"));
@@ -113,7 +108,7 @@ impl Config {
                 return bad(key("container"), "expected NAMESPACE/POD/CONTAINER");
             }
             let prefix = uri.path().trim_end_matches('/').to_owned();
-            out.push(Target { name, authority, prefix, said: said.clone() });
+            out.push(Target { name, scheme, authority, prefix, said: said.clone() });
         }
         Ok(out)
     }
@@ -219,7 +214,6 @@ mod tests {
         for (text, says) in [
             ("", "no server"),
             ("[[server]]\nurl = \"a:1\"", "http://"),
-            ("[[server]]\nurl = \"https://a:1\"", "not supported"),
             ("[[server]]\nurl = \"http://127.0.0.1:8010\"", "to itself"),
             (&format!("admin = \"{LISTEN}\"\n{url}"), "two ports"),
             (&format!("lisen = \"\"\n{url}"), "unknown field `lisen`"),

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, ResponseFuture};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::answer::Sent;
+use crate::connect::Connector;
 use crate::workers;
 
 /// Connections to a server that wait for the next request. uvicorn closes an idle one after 5 s: we do before.
@@ -27,13 +27,13 @@ pub(crate) struct Clients {
 /// Of one thread.
 struct Pair {
     /// For answers that come at once.
-    whole: Client<HttpConnector, Sent>,
+    whole: Client<Connector, Sent>,
     /// For those in parts.
-    streams: Client<HttpConnector, Sent>,
+    streams: Client<Connector, Sent>,
 }
 
 impl Pair {
-    fn new(connector: &HttpConnector) -> Self {
+    fn new(connector: &Connector) -> Self {
         let client = |part| {
             Client::builder(TokioExecutor::new())
                 .pool_timer(TokioTimer::new())
@@ -48,9 +48,7 @@ impl Pair {
 impl Clients {
     /// Without any connection; to make one takes so long at most.
     pub(crate) fn new(connect: Duration) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(connect));
+        let connector = Connector::new(connect);
         let pair = || Pair::new(&connector);
         Self { own: pair(), of_workers: (0..workers::count()).map(|_| pair()).collect() }
     }

@@ -301,7 +301,7 @@ fn whole() -> f64 {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerConfig {
-    /// `http://HOST:PORT`.
+    /// `http://HOST:PORT`, or `https://HOST`.
     pub url: String,
     /// Name in metrics; by default host and port.
     pub name: Option<String>,
@@ -356,6 +356,8 @@ impl ServerConfig {
 pub struct Target {
     /// Name in metrics.
     pub name: String,
+    /// `http` or `https`.
+    pub scheme: &'static str,
     /// `HOST:PORT`.
     pub authority: String,
     /// Path before every request's own, without a slash at its end.

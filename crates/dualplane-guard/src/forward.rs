@@ -186,7 +186,7 @@ fn header(headers: &HeaderMap, name: &str) -> Option<u64> {
 async fn count(state: &Arc<State>, body: &Bytes) -> Option<u64> {
     let config = state.config();
     let target = config.targets.iter().find(|t| t.said.tokenize)?;
-    let uri = format!("http://{}{}/tokenize", target.authority, target.prefix);
+    let uri = format!("{}://{}{}/tokenize", target.scheme, target.authority, target.prefix);
     let mut request = Request::new(Sent::whole(body.clone()));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = uri.parse().ok()?;
@@ -248,7 +248,7 @@ fn towards(
     if !path.starts_with('/') {
         return Err(Reply::new(400, "no_path", "the target of the request is no path"));
     }
-    let uri: Uri = format!("http://{}{}{path}", target.authority, target.prefix)
+    let uri: Uri = format!("{}://{}{}{path}", target.scheme, target.authority, target.prefix)
         .parse()
         .map_err(|_| Reply::new(400, "no_path", "the target of the request is no path"))?;
     let mut request = Request::new(body);

@@ -17,6 +17,7 @@ pub mod ask;
 mod check;
 mod clients;
 pub mod config;
+mod connect;
 pub mod forward;
 pub mod page;
 pub mod pool;

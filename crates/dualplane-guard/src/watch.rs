@@ -68,7 +68,7 @@ pub async fn watch(state: Arc<State>, server: usize) {
 
 /// Whether a server answers; `None`: it takes connections and is too busy to say.
 async fn is_up(state: &State, target: &Target) -> Option<bool> {
-    let uri = format!("http://{}{}/health", target.authority, target.prefix);
+    let uri = format!("{}://{}{}/health", target.scheme, target.authority, target.prefix);
     match get(state, &uri).await {
         // llama.cpp and vLLM say 503 while they load and when their engine is dead.
         Ok((503, _)) | Err(Unanswered::Refused) => Some(false),
@@ -190,7 +190,7 @@ fn candidates(target: &Target) -> Vec<String> {
     let own = engines()
         .iter()
         .flat_map(|e| e.paths)
-        .map(|p| format!("http://{}{}{p}", target.authority, target.prefix));
+        .map(|p| format!("{}://{}{}{p}", target.scheme, target.authority, target.prefix));
     // Triton's 8002: the only one that never stands on the API's port.
     let apart = std::iter::once(format!("http://{host}:8002/metrics"));
     for url in own.chain(apart) {

@@ -4,16 +4,12 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use dualplane_runs::{Outcome, State};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
-use hyper::client::conn::http1::{Builder, SendRequest};
-use hyper_util::rt::TokioIo;
 use serde::Deserialize;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::tls::Encrypted;
+use crate::wire::{Answer, CUT_OFF, Wire};
 
 /// Nobody listens there.
 pub(crate) const REFUSED: &str = "connection refused";
@@ -23,9 +19,6 @@ const CONNECT: Duration = Duration::from_secs(10);
 const MAX_LINE: usize = 1 << 20;
 /// Connections that wait for their next use.
 const MAX_IDLE: usize = 4_096;
-/// Bytes that are read at once: some tokens. With the 8 KiB that the library takes, thousands of streams fill the memory of the
-/// machine that drives.
-const READ: usize = 2_048;
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +59,7 @@ pub struct Target {
     pub timeout: Duration,
     key: Option<String>,
     pub(crate) encrypted: Option<Encrypted>,
-    idle: RefCell<Vec<SendRequest<Full<Bytes>>>>,
+    idle: RefCell<Vec<Wire>>,
 }
 
 impl std::fmt::Debug for Target {
@@ -213,17 +206,35 @@ impl Target {
         serde_json::to_vec(&body).unwrap_or_default()
     }
 
-    async fn connection(&self) -> Result<SendRequest<Full<Bytes>>, &'static str> {
+    /// The request as it is sent.
+    fn request(&self, body: &[u8]) -> Vec<u8> {
+        let path = match self.api {
+            Api::Chat => "/v1/chat/completions",
+            Api::Completions => "/v1/completions",
+        };
+        let key = self.key.as_deref().filter(|k| k.bytes().all(|b| b.is_ascii_graphic() || b == b' '));
+        let key = key.map_or_else(String::new, |k| format!("authorization: Bearer {k}\r\n"));
+        let head = format!(
+            "POST {}{path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: text/event-stream\r\n\
+             user-agent: dualplane/{}\r\n{key}content-length: {}\r\n\r\n",
+            self.path,
+            self.authority,
+            env!("CARGO_PKG_VERSION"),
+            body.len()
+        );
+        let mut all = Vec::with_capacity(head.len() + body.len());
+        all.extend_from_slice(head.as_bytes());
+        all.extend_from_slice(body);
+        all
+    }
+
+    async fn connection(&self) -> Result<Wire, &'static str> {
         loop {
             let kept = self.idle.borrow_mut().pop();
-            match kept {
-                // One that the server closed meanwhile is not used.
-                Some(mut kept) => {
-                    if kept.ready().await.is_ok() {
-                        return Ok(kept);
-                    }
-                }
-                None => break,
+            let Some(mut kept) = kept else { break };
+            // One that the server closed meanwhile is not used.
+            if kept.is_idle() {
+                return Ok(kept);
             }
         }
         let connect = TcpStream::connect((self.host.as_str(), self.port));
@@ -238,9 +249,9 @@ impl Target {
         // A token alone in a packet must not wait for the next.
         let _ = stream.set_nodelay(true);
         match &self.encrypted {
-            None => speak(stream).await,
-            Some(encrypted) => match timeout(CONNECT, encrypted.over(stream)).await {
-                Ok(stream) => speak(stream?).await,
+            None => Ok(Wire::Plain(stream)),
+            Some(encrypted) => match timeout(CONNECT, Box::pin(encrypted.over(stream))).await {
+                Ok(stream) => Ok(Wire::Encrypted(Box::new(stream?))),
                 Err(_) => Err("connect timed out"),
             },
         }
@@ -248,10 +259,10 @@ impl Target {
 
     /// Sends a request and reads its answer; times are seconds since `clock`.
     pub(crate) async fn send(&self, ask: &Ask, due: f64, clock: Instant) -> (Outcome, Option<Usage>) {
-        let body = Bytes::from(self.body(ask));
+        let request = self.request(&self.body(ask));
         let sent = clock.elapsed().as_secs_f64();
         let mut heard = Heard::default();
-        let state = match timeout(self.timeout, self.answer(body, ask, &mut heard, clock)).await {
+        let state = match timeout(self.timeout, self.answer(request, ask, &mut heard, clock)).await {
             Ok(Ok(state)) => state,
             Ok(Err(state)) => state,
             Err(_) => State::Failed("timeout"),
@@ -272,37 +283,24 @@ impl Target {
 
     async fn answer(
         &self,
-        body: Bytes,
+        request: Vec<u8>,
         ask: &Ask,
         heard: &mut Heard,
         clock: Instant,
     ) -> Result<State, State> {
-        let mut sender = self.connection().await.map_err(State::Failed)?;
-        let path = match self.api {
-            Api::Chat => "/v1/chat/completions",
-            Api::Completions => "/v1/completions",
-        };
-        let mut request = http::Request::post(format!("{}{path}", self.path))
-            .header("host", &self.authority)
-            .header("content-type", "application/json")
-            .header("accept", "text/event-stream")
-            .header("user-agent", concat!("dualplane/", env!("CARGO_PKG_VERSION")));
-        if let Some(key) = &self.key {
-            request = request.header("authorization", format!("Bearer {key}"));
-        }
-        let request = request.body(Full::new(body)).map_err(|_| State::Failed("cannot be asked"))?;
-        let response = sender.send_request(request).await.map_err(|_| State::Failed("cut off"))?;
-        let status = response.status().as_u16();
-        let mut body = response.into_body();
-        if status != 200 {
-            return Err(State::Status(status));
-        }
-        let mut rest: Vec<u8> = Vec::new();
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| State::Failed("cut off"))?;
-            let Some(data) = frame.data_ref() else { continue };
-            let now = clock.elapsed().as_secs_f64();
-            take(data, &mut rest, heard, now);
+        // Boxed: a connection is there already in most cases, and making one takes much room.
+        let mut wire = Box::pin(self.connection()).await.map_err(State::Failed)?;
+        wire.send(&request).await.map_err(State::Failed)?;
+        drop(request);
+        let (mut answer, mut rest) = (Answer::default(), Vec::new());
+        loop {
+            let more = wire
+                .more(&mut answer, |data| take(data, &mut rest, heard, clock.elapsed().as_secs_f64()))
+                .await
+                .map_err(State::Failed)?;
+            if let Some(status) = answer.status().filter(|s| *s != 200) {
+                return Err(State::Status(status));
+            }
             if heard.broken {
                 return Err(State::Failed("error in stream"));
             }
@@ -310,28 +308,18 @@ impl Target {
                 // The connection goes with it: that is how a server notices.
                 return Ok(State::Cancelled);
             }
+            if !more {
+                break;
+            }
         }
         if !heard.ended {
-            return Err(State::Failed("cut off"));
+            return Err(State::Failed(CUT_OFF));
         }
-        if self.idle.borrow().len() < MAX_IDLE {
-            self.idle.borrow_mut().push(sender);
+        if answer.keeps() && self.idle.borrow().len() < MAX_IDLE {
+            self.idle.borrow_mut().push(wire);
         }
         Ok(State::Done)
     }
-}
-
-/// HTTP over a connection.
-async fn speak<S: AsyncRead + AsyncWrite + Unpin + 'static>(
-    stream: S,
-) -> Result<SendRequest<Full<Bytes>>, &'static str> {
-    let mut http = Builder::new();
-    http.read_buf_exact_size(Some(READ));
-    let (sender, connection) = http.handshake(TokioIo::new(stream)).await.map_err(|_| "cannot connect")?;
-    tokio::task::spawn_local(async move {
-        let _ = connection.await;
-    });
-    Ok(sender)
 }
 
 /// Takes bytes of a stream of events in.

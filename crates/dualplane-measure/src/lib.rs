@@ -1,6 +1,6 @@
 //! Measures a model server: **drives it with a shape of requests and reads both planes each second, on one clock**.
 //!
-//! [`drive`] sends requests, open or closed, and reads streamed answers; `client.rs` times one of them, `prompt.rs` writes
+//! [`drive`] sends requests, open or closed, and reads streamed answers; `client.rs` times one of them over `wire.rs`, `prompt.rs` writes
 //! prompts of a wanted length. [`planes`] samples host RAM, VRAM and the engine's own page in a thread. [`server`] starts and
 //! watches the server, and collects what is left when it dies. [`tool`] runs the load tool of others. What comes of it all is
 //! gathered by `dualplane-runs`, which is pure.
@@ -18,6 +18,7 @@ pub mod server;
 mod tests;
 mod tls;
 pub mod tool;
+mod wire;
 
 pub use client::{Api, Target, TargetError};
 pub use drive::{Ended, Progress, Work, drive};

@@ -1,4 +1,5 @@
-//! TLS: a certificate is renewed while a stream goes on, and a broken one changes nothing.
+//! TLS: a certificate is renewed while a stream goes on, a broken one changes nothing, and servers behind `https` are asked where
+//! their certificate is trusted.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -69,4 +70,35 @@ fn a_certificate_is_renewed_under_a_stream() {
         rest.iter().any(|l| l.contains("\"content\":\"1\"")) && rest.iter().any(|l| l.contains("[DONE]")),
         "{rest:?}"
     );
+}
+
+/// A server behind TLS: another guard stands for it. Streams pass event by event; whose certificate nobody trusts gets nothing.
+#[test]
+fn a_server_behind_https_is_asked_where_its_certificate_is_trusted() {
+    let backend = Backend::start(10_000);
+    let d = dir(&[]);
+    let folder = d.path();
+    put(folder, 0);
+    let file = format!(
+        "[tls]\ncertificate = \"{0}/tls.crt\"\nkey = \"{0}/tls.key\"\n[[server]]\nurl = \"{1}\"\n",
+        folder.display(),
+        backend.url()
+    );
+    std::fs::write(folder.join("g.toml"), file).unwrap();
+    let server = Guard::start(&["--config", folder.join("g.toml").to_str().unwrap()]);
+    let (url, trusted) = (format!("https://{}", server.address), folder.join("tls.crt"));
+    let guard = Guard::start_with(&["--upstream", &url], &[("SSL_CERT_FILE", trusted.to_str().unwrap())]);
+    // Its metrics come the same way.
+    guard.until(|s| s["servers"][0]["kv_tokens"].is_u64());
+    assert_eq!(guard.chat("ok", 100, 10).status, 200);
+    let mut events = super::stream(&guard.address, "/v1/chat/completions", &chat("stream:2:step", 100, 10));
+    backend.step();
+    assert!(events.next_event().contains("\"content\":\"0\""));
+    backend.step();
+    assert!(events.next_event().contains("\"content\":\"1\""));
+    let other = folder.join("other.crt");
+    std::fs::write(&other, CERTIFICATES[1].0).unwrap();
+    let stranger = Guard::start_with(&["--upstream", &url], &[("SSL_CERT_FILE", other.to_str().unwrap())]);
+    stranger.until(|s| s["servers"][0]["up"] == false);
+    assert_eq!(stranger.chat("ok", 100, 10).status, 503);
 }
