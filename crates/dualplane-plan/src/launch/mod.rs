@@ -14,7 +14,7 @@ pub use command_line::CommandLine;
 pub use host::{HostAsk, PodAsk};
 pub use llama_cpp::{LlamaCppAsk, Split};
 pub(crate) use ranks::{kv_heads, stage_of};
-pub(crate) use settled::{Backend, Settled};
+pub(crate) use settled::{Backend, Settled, is_quantised};
 pub use sglang::SglangFlags;
 pub use tgi::TgiAsk;
 

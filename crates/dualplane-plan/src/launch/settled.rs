@@ -12,6 +12,11 @@ pub(crate) struct Backend {
     pub(crate) grain: u64,
 }
 
+/// Whether a KV dtype has 8 bits or fewer.
+pub(crate) fn is_quantised(kv_dtype: &str) -> bool {
+    ["fp8", "nvfp4", "int8", "int4"].iter().any(|p| kv_dtype.starts_with(p))
+}
+
 /// A launch with every default filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settled {

@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::tally::Tally;
 use crate::arith::{floor_div, mul, round_up};
-use crate::engines::vllm::kv::is_quantised;
-use crate::launch::Settled;
+use crate::launch::{Settled, is_quantised};
 use crate::model::keys::number;
 use crate::model::{Attention, Model};
 use crate::outcome::TensorClass::{Other, Unattached};

@@ -86,6 +86,10 @@ fn asked() -> BTreeSet<String> {
     let dir = root().join("crates/dualplane-kube/src");
     let mut files = Vec::new();
     crate::tidy::rust_files(&dir, &mut files);
+    // What the server asks about its callers is granted to it alone, by Kubernetes' own role.
+    files.retain(|f| !f.ends_with("review.rs"));
+    let access = std::fs::read_to_string(root().join("deploy/helm/dualplane/templates/server/access.yaml"));
+    assert!(access.unwrap().contains("  name: system:auth-delegator\n"));
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
         let code = text.split("#[cfg(test)]").next().unwrap();

@@ -25,7 +25,9 @@ const PLAN: &[&[&str]] = &[
     &["engines"],
     &["cli", "stages"],
     &["answer"],
-    &["choose", "edges", "pasteable", "rough"],
+    &["choose", "pasteable", "rough"],
+    &["ways"],
+    &["edges"],
     &["preflight"],
     &["report"],
 ];

@@ -3,19 +3,13 @@
 //! Source: vLLM 0.33.0 platforms/cuda.py `_get_backend_priorities` and `get_supported_kernel_block_sizes` of each backend.
 
 use crate::arith::floor_div;
-use crate::launch::Backend;
-use crate::launch::Launch;
+use crate::launch::{Backend, Launch, is_quantised};
 use crate::model::{Attention, Family, Mla, Model};
 use crate::outcome::PlanError;
 use dualplane_base::Version;
 
 const fn b(name: &'static str, preferred: u64, grain: u64) -> Backend {
     Backend { name, preferred, grain }
-}
-
-/// Whether a KV dtype has 8 bits or fewer.
-pub(crate) fn is_quantised(kv_dtype: &str) -> bool {
-    ["fp8", "nvfp4", "int8", "int4"].iter().any(|p| kv_dtype.starts_with(p))
 }
 
 /// The backend of a model's attention.

@@ -1,9 +1,8 @@
 //! From a model's layers to their caches on one rank.
 
-use super::backend;
 use super::spec::{Kind, Spec};
 use crate::arith::{ceil_div, floor_div, lcm, mul, round_up};
-use crate::launch::{Backend, Launch, Speculation, kv_heads};
+use crate::launch::{Backend, Launch, Speculation, is_quantised, kv_heads};
 use crate::model::{Attention, CompressedMla, Dtype, Family, Gqa, Model, Reach};
 use crate::outcome::PlanError;
 use dualplane_base::Version;
@@ -129,7 +128,7 @@ fn mtp(model: &Model, s: &Setting<'_>, block: u64, add: &mut impl FnMut(Spec)) {
 
 /// Bytes of one element of the cache.
 fn element(s: &Setting<'_>) -> u64 {
-    if backend::is_quantised(s.kv_dtype) { 1 } else { Dtype::parse(s.kv_dtype).unwrap_or(s.dtype).bytes() }
+    if is_quantised(s.kv_dtype) { 1 } else { Dtype::parse(s.kv_dtype).unwrap_or(s.dtype).bytes() }
 }
 
 /// Bytes of one token of one head with `k` and `v` elements.
@@ -157,7 +156,7 @@ fn per_head(g: &Gqa, s: &Setting<'_>, block: u64) -> Spec {
 fn latent(width: u64, sparse: bool, s: &Setting<'_>, block: u64) -> Spec {
     // FlashMLA's own layout of sparse FP8: 512 bytes, four scales of 4 bytes, 64 rotated elements in 16 bits.
     let packed = sparse
-        && (s.backend.name == "FLASHMLA_SPARSE" && backend::is_quantised(s.kv_dtype)
+        && (s.backend.name == "FLASHMLA_SPARSE" && is_quantised(s.kv_dtype)
             || s.backend.name == "FLASHINFER_MLA_SPARSE_SM120");
     let bytes = if packed {
         656

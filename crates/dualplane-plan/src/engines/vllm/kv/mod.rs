@@ -5,7 +5,7 @@ mod group;
 mod layers;
 mod spec;
 
-pub(crate) use backend::{choose as backend_of, is_quantised};
+pub(crate) use backend::choose as backend_of;
 pub(crate) use group::{Groups, groups};
 pub(crate) use layers::{Setting, specs};
 pub(crate) use spec::{Kind, Need};

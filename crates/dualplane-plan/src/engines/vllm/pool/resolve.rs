@@ -1,8 +1,8 @@
 //! What the engine makes of flags that were left open, and what it rejects before it takes memory.
 
-use crate::engines::vllm::kv::{backend_of, is_quantised};
+use crate::engines::vllm::kv::backend_of;
 use crate::gpu::Gpu;
-use crate::launch::{Launch, MaxModelLen, Settled};
+use crate::launch::{Launch, MaxModelLen, Settled, is_quantised};
 use crate::model::{Attention, Dtype, Family, FeedForward, LinearScheme, Model, QuantMethod, Reach};
 use crate::outcome::PlanError;
 use dualplane_base::Version;
