@@ -193,7 +193,7 @@ pub(crate) struct IncidentsArgs {
     /// The agent's state directory
     #[arg(long, value_name = "DIR", default_value = STATE)]
     pub(crate) state: PathBuf,
-    /// Ask the server of a fleet instead of the agent of this machine, like https://fleet.example:8377 (docs/server.md)
+    /// Ask the server of a fleet instead of the agent of this machine, such as `https://fleet.example:8377` (docs/server.md)
     #[arg(long, value_name = "URL")]
     pub(crate) server: Option<String>,
     /// File with the token for --server
