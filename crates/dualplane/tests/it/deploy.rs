@@ -80,6 +80,24 @@ fn every_rule_says_what_it_buys() {
     }
 }
 
+/// Helm refuses a value that the schema does not have, and every install with it.
+#[test]
+fn the_chart_describes_every_threshold() {
+    let read = |name: &str| std::fs::read_to_string(root().join("deploy/helm/dualplane").join(name)).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&read("values.schema.json")).unwrap();
+    let thresholds = &schema["properties"]["rules"]["properties"]["thresholds"];
+    let described: BTreeSet<&str> =
+        thresholds["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    let required: BTreeSet<&str> =
+        thresholds["required"].as_array().unwrap().iter().filter_map(|r| r.as_str()).collect();
+    let values = documents("deploy/helm/dualplane/values.yaml").remove(0);
+    let given: BTreeSet<&str> =
+        values["rules"]["thresholds"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert!(given.len() > 20);
+    assert_eq!(given, described);
+    assert_eq!(given, required);
+}
+
 /// What the adapter's source asks for: paths, tables of kinds, and what lies below an object.
 fn asked() -> BTreeSet<String> {
     let mut out = BTreeSet::new();
