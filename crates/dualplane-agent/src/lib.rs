@@ -7,7 +7,8 @@
 //! - [`ring`] keeps the last minutes on the disk, [`series`] makes evidence of them;
 //! - [`incident`] is what a death leaves;
 //! - [`health`] is what is wrong with the agent itself;
-//! - [`publish`] hands both on: metrics, HTTP, sinks, Events.
+//! - [`publish`] hands both on: metrics, HTTP, sinks, Events;
+//! - [`client`] asks and sends over HTTP where the operator says.
 #![cfg_attr(
     test,
     allow(
@@ -19,6 +20,7 @@
     )
 )]
 
+pub mod client;
 pub mod dcgm;
 pub mod engine;
 mod figures;

@@ -1,15 +1,15 @@
 //! `dualplane incidents … --server URL`: the incidents of a fleet, asked of `dualplane-server`.
 
-use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use dualplane_agent::client;
 use dualplane_base::json::pretty;
 use dualplane_base::text::printable;
 use dualplane_kube::api::path::{segment, with_query};
 use serde_json::{Value, json};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::TlsConfig;
 
 use super::{Failure, triage};
 use crate::args::{Format, IncidentsArgs, IncidentsCommand, IncidentsFormat, TriageArgs};
@@ -175,31 +175,20 @@ impl<'a> Server<'a> {
                 "a password in a URL is seen by others; name a file with the token in --server-token".into(),
             ));
         }
-        let here = host == "localhost"
-            || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|a| a.is_loopback());
         let token =
             args.server_token.as_deref().map(|p| crate::secret::of_file("--server-token", p)).transpose()?;
-        if token.is_some() && scheme == "http" && !here {
+        if token.is_some() && scheme == "http" && !client::is_here(host) {
             return Err(flag(
                 "--server",
                 format!("the token is not sent to {} without TLS: use https", printable(host)),
             ));
         }
-        let mut tls = TlsConfig::builder();
-        if let Some(path) = &args.server_ca {
-            tls = tls.root_certs(RootCerts::new_with_certs(&certificates(path)?));
-        }
-        let agent = ureq::Agent::config_builder()
-            .tls_config(tls.build())
-            .timeout_global(Some(TIMEOUT))
-            .timeout_connect(Some(CONNECT))
-            .http_status_as_error(false)
-            // A token goes where it was meant to, nowhere else.
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("dualplane/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .into();
+        let tls = match &args.server_ca {
+            Some(path) => client::trusting(path)
+                .map_err(|why| flag("--server-ca", format!("{}: {why}", path.display())))?,
+            None => TlsConfig::default(),
+        };
+        let agent = client::agent(TIMEOUT, CONNECT, tls);
         Ok(Self { url: url.trim_end_matches('/'), agent, token })
     }
 
@@ -303,19 +292,4 @@ fn is_name(id: &str) -> bool {
     (1..=255).contains(&id.len())
         && id.starts_with(|c: char| c.is_ascii_alphanumeric())
         && id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~'))
-}
-
-fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, Failure> {
-    let failed = |why: String| flag("--server-ca", format!("{}: {why}", path.display()));
-    let mut pem = Vec::new();
-    File::open(path)
-        .and_then(|f| f.take(16 << 20).read_to_end(&mut pem))
-        .map_err(|e| failed(e.to_string()))?;
-    let read = parse_pem(&pem).filter_map(|i| match i {
-        Ok(PemItem::Certificate(c)) => Some(Ok(c)),
-        Ok(_) => None,
-        Err(e) => Some(Err(failed(e.to_string()))),
-    });
-    let all = read.collect::<Result<Vec<_>, _>>()?;
-    if all.is_empty() { Err(failed("it holds no certificate in PEM".into())) } else { Ok(all) }
 }

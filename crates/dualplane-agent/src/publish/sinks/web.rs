@@ -5,14 +5,15 @@
 //! and pre-authenticated requests. A presigned URL of S3 is for one object only, so S3 needs something in between that
 //! signs, or a mounted bucket and [`super::Directory`].
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::TlsConfig;
 
 use super::{Sink, SinkError};
+use crate::client;
 use crate::incident::{BUNDLE_SUFFIX, Summary};
 use crate::publish::stable_hash;
 
@@ -108,26 +109,14 @@ impl Web {
             Some("http") => true,
             _ => return Err(WebError::Url(shown(&config.url))),
         };
-        let near = host == "localhost"
-            || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|a| a.is_loopback());
-        if clear && config.token.is_some() && !near && !config.token_in_clear {
+        if clear && config.token.is_some() && !client::is_here(host) && !config.token_in_clear {
             return Err(WebError::Clear(shown(&config.url)));
         }
-        let mut tls = TlsConfig::builder();
-        if let Some(path) = &config.ca {
-            tls = tls.root_certs(RootCerts::new_with_certs(&certificates(path)?));
-        }
-        let agent = ureq::Agent::config_builder()
-            .tls_config(tls.build())
-            .timeout_connect(Some(CONNECT))
-            .timeout_global(Some(REQUEST))
-            .http_status_as_error(false)
-            // A token goes where it was meant to, nowhere else.
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("dualplane/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .into();
+        let tls = match &config.ca {
+            Some(path) => client::trusting(path).map_err(|why| WebError::Ca { path: path.clone(), why })?,
+            None => TlsConfig::default(),
+        };
+        let agent = client::agent(REQUEST, CONNECT, tls);
         // Without its query: a signature that is renewed does not make another destination.
         let place = config.url.split('?').next().unwrap_or_default();
         let kind = if config.method == Method::Put { "put" } else { "post" };
@@ -257,16 +246,4 @@ fn reason(e: &ureq::Error) -> String {
         }
         e => e.to_string(),
     }
-}
-
-fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, WebError> {
-    let failed = |why: String| WebError::Ca { path: path.to_owned(), why };
-    let text = fs::read(path).map_err(|e| failed(e.to_string()))?;
-    let mut all = Vec::new();
-    for item in parse_pem(&text) {
-        if let PemItem::Certificate(c) = item.map_err(|e| failed(e.to_string()))? {
-            all.push(c);
-        }
-    }
-    if all.is_empty() { Err(failed("the file contains no certificate".into())) } else { Ok(all) }
 }

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
+use dualplane_agent::client;
 use dualplane_core::evidence::{Gap, RawFile};
 use dualplane_core::redact::Redactor;
 use dualplane_kube::bundle::manifest::{Manifest, SCHEMA};
 use dualplane_kube::capture::{Captured, Source, State};
 use jiff::Timestamp;
+use ureq::tls::TlsConfig;
 
 use crate::commands::Failure;
 use crate::own_knowledge;
@@ -64,16 +66,7 @@ pub(super) fn read(url: &str, now: Timestamp) -> Result<Captured, Failure> {
     let knowledge = own_knowledge::load(None)?;
     let mut redactor = Redactor::new(&knowledge);
     let token = ENGINE.read()?;
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_global(Some(TIMEOUT))
-        .timeout_connect(Some(CONNECT))
-        .http_status_as_error(false)
-        // A key goes where it was meant to, nowhere else.
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .user_agent(concat!("dualplane/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .into();
+    let agent = client::agent(TIMEOUT, CONNECT, TlsConfig::default());
     let mut out = Captured { name: name_of(&base), ..Captured::default() };
     let mut lock = None;
     for (page, file) in PAGES {
