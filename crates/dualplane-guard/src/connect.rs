@@ -12,12 +12,14 @@ use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
+
+use crate::tls;
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
@@ -40,17 +42,11 @@ impl Connector {
     }
 }
 
-/// What this machine trusts: `SSL_CERT_FILE` and `SSL_CERT_DIR`, else the system's. Read when it is needed first.
+/// Read when it is needed first.
 fn trusted() -> Result<Arc<ClientConfig>, Failed> {
     static TRUSTED: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
     let read = || {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|e| e.to_string())?;
-        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+        let mut config = tls::client(tls::trusted()).map_err(|e| e.to_string())?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     };

@@ -1,17 +1,36 @@
-//! TLS for requests: certificate and key from files, read again when they change.
+//! TLS for requests: certificate and key from files, read again when they change. And for what is asked of others: whom this
+//! machine trusts.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::config::Tls;
 
 /// Between two looks at the files.
 const LOOK: Duration = Duration::from_secs(5);
+
+/// Authorities that this machine trusts: `SSL_CERT_FILE` and `SSL_CERT_DIR`, else the system's. They are read each time.
+#[must_use]
+pub fn trusted() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+}
+
+/// How a client encrypts to those whom these authorities name.
+///
+/// # Errors
+/// Not with the versions of TLS that are compiled in.
+pub fn client(roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
 
 /// What the next connection speaks: nothing where TLS is not wanted.
 pub type Current = Arc<RwLock<Option<Arc<ServerConfig>>>>;

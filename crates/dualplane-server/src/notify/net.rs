@@ -96,14 +96,8 @@ pub(super) async fn tls<T: AsyncRead + AsyncWrite + Unpin>(
     let config = match ROOTS.get() {
         Some(c) => Arc::clone(c),
         None => {
-            let mut roots = rustls::RootCertStore::empty();
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            let provider = Arc::new(rustls::crypto::ring::default_provider());
-            let config = rustls::ClientConfig::builder_with_provider(provider)
-                .with_safe_default_protocol_versions()
-                .map_err(|e| SendError::Away(e.to_string()))?
-                .with_root_certificates(roots)
-                .with_no_client_auth();
+            let config = dualplane_guard::tls::client(dualplane_guard::tls::trusted())
+                .map_err(|e| SendError::Away(e.to_string()))?;
             Arc::clone(ROOTS.get_or_init(|| Arc::new(config)))
         }
     };

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use dualplane_guard::tls;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
@@ -95,11 +96,8 @@ pub(super) fn asked(url: &str) -> Result<Asked, String> {
 }
 
 fn roots(path: Option<&Path>) -> Result<RootCertStore, String> {
+    let Some(path) = path else { return Ok(tls::trusted()) };
     let mut store = RootCertStore::empty();
-    let Some(path) = path else {
-        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        return Ok(store);
-    };
     let failed = |why: String| format!("sslrootcert {}: {why}", path.display());
     let mut pem = Vec::new();
     let read = File::open(path).and_then(|f| f.take(LARGEST).read_to_end(&mut pem));
@@ -122,17 +120,17 @@ impl Encrypt {
     ///
     /// A sentence: the certificates cannot be read.
     pub(super) fn new(asked: &Asked) -> Result<Self, String> {
+        if asked.verify {
+            let config = tls::client(roots(asked.roots.as_deref())?).map_err(|e| e.to_string())?;
+            return Ok(Self { config: Arc::new(config) });
+        }
         let provider = Arc::new(ring::default_provider());
         let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .map_err(|e| e.to_string())?;
-        let config = match asked.verify {
-            true => config.with_root_certificates(roots(asked.roots.as_deref())?).with_no_client_auth(),
-            false => config
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
-                .with_no_client_auth(),
-        };
+            .map_err(|e| e.to_string())?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+            .with_no_client_auth();
         Ok(Self { config: Arc::new(config) })
     }
 }
