@@ -16,20 +16,6 @@ const VOCABULARY: u64 = 128_256;
 const POSITIONS: u64 = 32_768;
 const HEAD: u64 = 128;
 
-/// `14B`, `1.5b`, `500M`: parameters.
-#[must_use]
-pub fn parameters(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let (number, factor) = match text.char_indices().next_back()? {
-        (i, 'b' | 'B') => (text.get(..i)?, 1e9),
-        (i, 'm' | 'M') => (text.get(..i)?, 1e6),
-        (i, 't' | 'T') => (text.get(..i)?, 1e12),
-        _ => return None,
-    };
-    let n = number.trim().parse::<f64>().ok()? * factor;
-    (1e6..=1e13).contains(&n).then_some(n as u64)
-}
-
 /// Few, usual and many KV heads for a dense model of `parameters` with so many layers.
 ///
 /// # Errors
@@ -128,13 +114,10 @@ pub fn together(few: &Answer, usual: Answer, many: &Answer) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue::parameters;
 
     #[test]
     fn weights_follow_from_the_count_and_the_cache_has_a_wide_band() {
-        assert_eq!(parameters("14B"), Some(14_000_000_000));
-        assert_eq!(parameters("500m"), Some(500_000_000));
-        assert_eq!(parameters("14"), None);
-        assert_eq!(parameters("-3B"), None);
         let placed = crate::card::place(&crate::card::embedded().unwrap(), Some("H100"), None).unwrap();
         let line = crate::cli::parse(&["vllm serve x".to_owned()], &[], None).unwrap();
         for (size, layers) in [("1B", None), ("8B", Some(32)), ("14B", None), ("32B", Some(64))] {

@@ -302,7 +302,7 @@ impl From<dualplane_dev::DevError> for Failure {
 
 /// `14B`, `0.5b`: the size of a model and not its name.
 fn is_size(id: &str) -> bool {
-    id.strip_suffix(['b', 'B']).is_some_and(|n| n.parse::<f32>().is_ok_and(|n| n > 0.0 && n.is_finite()))
+    dualplane_plan::catalogue::parameters(id).is_some()
 }
 
 impl Failure {
@@ -439,8 +439,12 @@ impl Failure {
                     .into()
             }
             Self::NoIncident { near, .. } => format!("give more characters of the ID: {}", near.join(", ")),
-            Self::NoModel { id, .. } if is_size(id) => {
-                format!("for a model of which only the size is known: --params {id}")
+            Self::NoModel { id, near } if is_size(id) => {
+                let near = match near.as_slice() {
+                    [] => String::new(),
+                    near => format!("of about that size: {}; ", near.join(", ")),
+                };
+                format!("{near}for a model of which only the size is known: dualplane plan --params {id}")
             }
             Self::NoModel { near, .. } => {
                 let near =

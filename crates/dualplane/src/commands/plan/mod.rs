@@ -10,9 +10,10 @@ pub(super) use question::Question;
 
 use dualplane_base::units::{Bytes, MIB, parse_memory};
 use dualplane_plan::card::Placed;
+use dualplane_plan::catalogue::parameters;
 use dualplane_plan::edges::{beyond_a_machine, edges};
 use dualplane_plan::report::plan as report;
-use dualplane_plan::rough::{models, parameters, together};
+use dualplane_plan::rough::{models, together};
 use dualplane_plan::{
     Answer, Calibration, EngineKind, Launch, Measured, Named, Plan, PlanError, Verdict, Version, answer,
     compare, pasteable, plan,
