@@ -97,7 +97,7 @@ def litgpt(c, known):
         arch = "Phi3ForCausalLM"
         config["partial_rotary_factor"] = get("rotary_percentage", 1.0)
         if positions > 100_000:
-            config |= {"rope_scaling": {"type": "longrope"}, "original_max_position_embeddings": 4096}
+            config |= {"rope_scaling": {"type": "longrope", "short_factor": [], "long_factor": []}, "original_max_position_embeddings": 4096}
     elif org == "mistralai" or "Mistral-7B" in name:
         arch = "MistralForCausalLM"
         if window:
@@ -117,9 +117,10 @@ def litgpt(c, known):
 NAMES = {"hidden_size": ["d_model", "n_embd"], "num_hidden_layers": ["n_layers", "num_layers", "n_layer"], "num_attention_heads": ["n_heads", "n_head"],
          "num_key_value_heads": ["num_kv_heads", "multi_query_group_num", "kv_n_heads"], "head_dim": ["kv_channels"],
          "intermediate_size": ["ffn_hidden_size", "ffn_dim", "n_inner"], "vocab_size": ["padded_vocab_size"],
-         "num_experts": ["num_local_experts", "n_routed_experts", "moe_num_experts"], "shared": ["n_shared_experts", "moe_num_shared_experts", "num_shared_expert"],
-         "dense_first": ["first_k_dense_replace", "moe_layer_start_index"]}
+         "num_experts": ["num_local_experts", "n_routed_experts", "moe_num_experts"], "shared": ["n_shared_experts", "moe_num_shared_experts", "num_shared_expert", "num_shared_experts"],
+         "dense_first": ["first_k_dense_replace", "moe_layer_start_index", "num_dense_layers"]}
 # Feed-forwards without a gate.
+FULL = "full_attention"
 UNGATED = ("GPTNeoXForCausalLM", "PhiForCausalLM", "FalconForCausalLM", "Starcoder2ForCausalLM", "ArceeForCausalLM", "ApertusForCausalLM", "NemotronHForCausalLM", "NemotronForCausalLM",
            "GPTJForCausalLM", "GPT2LMHeadModel", "BloomForCausalLM", "OPTForCausalLM", "GPTBigCodeForCausalLM")
 
@@ -150,8 +151,19 @@ def state_space(t):
     width = heads * (t.get("mamba_head_dim") or t["mamba_d_head"])
     return h * (2 * width + 2 * groups * (t.get("ssm_state_size") or t["mamba_d_state"]) + heads) + width * h
 
+def recurrent(c):
+    """Layers that are state spaces and nothing else: their projections, and of Mamba 1 what makes its steps."""
+    h, inner, state = c["hidden_size"], c["expand"] * c["hidden_size"], c["state_size"]
+    if steps := c.get("time_step_rank"):
+        layer = 3 * h * inner + 2 * inner * (steps + state)
+    else:
+        layer = h * (3 * inner + 2 * c["n_groups"] * state + c["num_heads"])
+    return (c["num_hidden_layers"] * layer + c["vocab_size"] * h * (1 if c["tie_word_embeddings"] else 2)) / 1e9
+
 def parameters(config):
     """Billions, from shapes: embeddings, attention, state space, feed-forward; norms and biases are less than the tolerance."""
+    if "state_size" in config:
+        return recurrent(config)
     t, arch = shapes(config), config["architectures"][0]
     h, layers, experts = t["hidden_size"], t["num_hidden_layers"], t["num_experts"]
     matrices = 2 if arch in UNGATED else 3
@@ -163,7 +175,7 @@ def parameters(config):
     routed += t.get("shared_intermediate_size") or t.get("shared_expert_intermediate_size") or 0
     if period := t.get("expert_layer_period"):
         dense = layers - layers // period
-    mlps, attentions, states = layers, layers, 0
+    mlps, attentions, states, delta = layers, layers, 0, 0
     if order := t.get("hybrid_override_pattern"):
         mlps, attentions, states = order.count("-"), order.count("*"), order.count("M")
         dense = mlps
@@ -176,10 +188,17 @@ def parameters(config):
     elif "mamba" in (t.get("layer_types") or []):
         states = t["layer_types"].count("mamba")
         attentions = layers - states
+    elif "linear_attention" in (t.get("layer_types") or []):
+        # Delta rules: projections of queries and keys, of values and their gate, and one back.
+        attentions = t["layer_types"].count(FULL)
+        keys, values = (t[f"linear_num_{k}_heads"] * t[f"linear_{k}_head_dim"] for k in ("key", "value"))
+        delta = (layers - attentions) * h * (2 * keys + 3 * values)
+        if t.get("attn_output_gate"):
+            delta += attentions * h * t["head_dim"] * t["num_attention_heads"]
     elif "conv" in (t.get("layer_types") or []):
         # Three inputs and one output of the hidden size, as much as an attention whose queries have it.
         attentions = layers
-    total = attentions * attention(t) + (states * state_space(t) if states else 0)
+    total = attentions * attention(t) + (states * state_space(t) if states else 0) + delta
     total += matrices * h * (dense * (t["intermediate_size"] if experts else width) + (mlps - dense) * routed)
     total += t["vocab_size"] * h * (1 if t.get("tie_word_embeddings", True) else 2)
     e = config.get("vision_config")
@@ -216,7 +235,7 @@ PUBLISHED = {"gemma-2b": 2.51, "gemma-7b": 8.54, "gemma-2-2b": 2.61, "gemma-2-9b
              "OLMoE-1B-7B": 6.92, "Qwen2-Audio-7B": 8.4, "Phi-3.5-MoE": 41.9, "Qwen1.5-MoE-A2.7B": 14.3, "Qwen2-57B": 57.4, "gpt-j-6b": 6.05, "gpt2": 0.124, "gpt2-medium": 0.355, "gpt2-large": 0.774, "gpt2-xl": 1.56,
              "bloom": 176.2, "bloomz": 176.2, "bloom-7b1": 7.07, "bloomz-7b1": 7.07, "bloom-3b": 3.0, "bloomz-3b": 3.0, "starcoder": 15.5, "Jamba": 51.6, "Minitron-8B": 8.27, "GLM-4.7-Flash": 30.0,
              "ERNIE-4.5-0.3B": 0.36, "DeepSeek-V2": 236.0, "DeepSeek-Coder-V2": 236.0, "granite-4.0-h-tiny": 6.94, "chatglm3-6b": 6.24, "QVQ-72B": 73.4, "command-a-reasoning": 111.0,
-             "MiniCPM4": 8.19, "whisper": None, "olmOCR-7B": 8.29, "gemma-3-270m": 0.27, "command-r-08-2024": 32.3, "command-r-plus-08-2024": 104.0, "llava-v1.6-mistral-7b": 7.57, "stablelm-2-12b": 12.1, "AFM-4.5B": 4.6, "Seed-OSS": 36.2}
+             "MiniCPM4": 8.19, "whisper": None, "olmOCR-7B": 8.29, "gemma-3-270m": 0.27, "command-r-08-2024": 32.3, "command-r-plus-08-2024": 104.0, "llava-v1.6-mistral-7b": 7.57, "stablelm-2-12b": 12.1, "InternVL3_5-1B": 1.1, "InternVL3_5-2B": 2.3, "InternVL3_5-4B": 4.7, "InternVL3_5-8B": 8.5, "InternVL3_5-14B": 15.1, "Phi-4-multimodal": 3.84, "chatglm2-6b": 6.24, "base-alpha-3b": 3.64, "tuned-alpha-3b": 3.64, "base-alpha-7b": 7.87, "tuned-alpha-7b": 7.87, "bloom-560m": 0.56, "bloomz-560m": 0.56, "bloom-1b1": 1.07, "bloomz-1b1": 1.07, "bloom-1b7": 1.72, "bloomz-1b7": 1.72, "santacoder": 1.12, "cwm": 32.0, "A.X-K1": 519.0, "SuperNova-Lite": 8.03, "LFM2-8B": 8.3, "Ling-mini": 16.3, "Ring-mini": 16.3, "granite-3.0-3b-a800m": 3.3, "granite-3.0-1b-a400m": 1.33, "granite-3.0-8b": 8.1, "granite-3.0-2b": 2.5, "MiniCPM3": 4.1, "AFM-4.5B": 4.6, "Seed-OSS": 36.2}
 
 def check(name, config):
     said = None
@@ -230,7 +249,8 @@ def check(name, config):
     elif m := re.search(r"(\d+)[mM]\b", name):
         said = float(m[1]) / 1000
     assert said, f"{name}: no published count"
-    have = parameters(config)
+    # Qwen counts these without their towers.
+    have = parameters({k: v for k, v in config.items() if k != "vision_config" or "Qwen3.5" not in name})
     assert abs(have - said) <= 0.09 * said, f"{name}: shapes add up to {have:.2f} billion parameters, {said} are published"
 
 AWQ = {"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}}

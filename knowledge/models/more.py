@@ -229,3 +229,98 @@ MORE += [
     (["llava-hf/llava-v1.6-mistral-7b-hf"], sees("LlavaNextForConditionalGeneration", "llava_next", text_of(dense("", 32, 4096, 14336, 32, 8, 32064, 32768), "mistral") | {"sliding_window": None}, CLIP_L, image_token_index=32000, vision_feature_layer=-2, vision_feature_select_strategy="default", image_grid_pinpoints=[[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]), "text as mistralai/Mistral-7B-Instruct-v0.2 with 64 entries more; encoder: CLIP ViT-L/14 at 336 (LLaVA-NeXT's page)"),
     (["stabilityai/stablelm-2-12b", "stabilityai/stablelm-2-12b-chat"], dense("StableLmForCausalLM", 40, 5120, 13824, 32, 8, 100352, 4096, model_type="stablelm", qk_layernorm=True, use_qkv_bias=False, use_parallel_residual=True, partial_rotary_factor=0.25), "Stable LM 2 12B report, table of the architecture"),
 ]
+
+# Layers without attention between those with it, and the tower of pictures that Qwen3-VL of about that size has.
+def qwen35(layers, hidden, inter, heads, kv, values, tied, tower):
+    depth, width, wide, seen = tower
+    text = {k: v for k, v in dense("", layers, hidden, inter, heads, kv, 248320, 262144, tied=tied, head_dim=256, model_type="qwen3_5_text").items() if k != "architectures"}
+    text |= {"attn_output_gate": True, "layer_types": pattern(["linear_attention"] * 3 + [FULL], layers), "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128,
+             "linear_num_key_heads": 16, "linear_num_value_heads": values, "linear_value_head_dim": 128, "mtp_num_hidden_layers": 1, "mamba_ssm_dtype": "float32",
+             "rope_parameters": {"mrope_interleaved": True, "mrope_section": [11, 11, 10], "rope_type": "default", "partial_rotary_factor": 0.25}}
+    vision = {"model_type": "qwen3_5", "depth": depth, "hidden_size": width, "intermediate_size": wide, "num_heads": seen, "in_channels": 3, "num_position_embeddings": 2304,
+              "out_hidden_size": hidden, "patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2, "deepstack_visual_indexes": []}
+    return sees("Qwen3_5ForConditionalGeneration", "qwen3_5", text, vision)
+def mamba(layers, hidden):
+    return {"architectures": ["MambaForCausalLM"], "model_type": "mamba", "hidden_size": hidden, "num_hidden_layers": layers, "state_size": 16, "conv_kernel": 4, "expand": 2, "intermediate_size": 2 * hidden,
+            "time_step_rank": -(-hidden // 16), "use_bias": False, "use_conv_bias": True, "vocab_size": 50280, "tie_word_embeddings": True, "torch_dtype": "float32"}
+def lfm2(layers, hidden, wide, heads, kv, seen):
+    # What is written down is two thirds of it rounded up, as the model's code counts it.
+    return dense("Lfm2ForCausalLM", layers, hidden, wide, heads, kv, 65536, 128000, tied=True, model_type="lfm2", block_dim=hidden, block_ff_dim=wide, block_auto_adjust_ff_dim=False, block_multiple_of=256,
+                 block_use_swiglu=True, conv_L_cache=3, conv_bias=False, conv_dim=hidden, full_attn_idxs=seen, layer_types=[FULL if i in seen else "conv" for i in range(layers)])
+def granite(layers, hidden, experts):
+    return dense("GraniteMoeForCausalLM", layers, hidden, 512, hidden // 64, 8, 49155, 4096, tied=True, model_type="granitemoe", num_local_experts=experts, num_experts_per_tok=8)
+def next_llava(text, model_type):
+    return sees("LlavaNextForConditionalGeneration", "llava_next", text_of(text, model_type), CLIP_L, image_token_index=32000, vision_feature_layer=-2, vision_feature_select_strategy="default",
+                image_grid_pinpoints=[[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]])
+def q3(layers, hidden, inter, heads, kv, tied): return dense("Qwen3ForCausalLM", layers, hidden, inter, heads, kv, 151936, 40960, tied=tied, head_dim=128)
+def internvl35(text):
+    c = internvl(text, 151936)
+    return c | {"llm_config": c["llm_config"] | {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}}
+SIGLIP_SO = {"model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 224, "patch_size": 14}
+def paligemma(image):
+    text = text_of(dense("", 18, 2048, 16384, 8, 1, 257216, 8192, tied=True, head_dim=256), "gemma")
+    return sees("PaliGemmaForConditionalGeneration", "paligemma", text, SIGLIP_SO | {"image_size": image}, projection_dim=2048, image_token_index=257152)
+LING = dense("BailingMoeV2ForCausalLM", 20, 2048, 5120, 16, 4, 157184, 32768, head_dim=128, model_type="bailing_moe", num_experts=256, num_shared_experts=1, num_experts_per_tok=8, n_group=8, topk_group=4,
+             moe_intermediate_size=512, first_k_dense_replace=1, use_qk_norm=True, use_qkv_bias=False, use_bias=False, partial_rotary_factor=0.5, score_function="sigmoid", moe_router_enable_expert_bias=True)
+GEMMA3_4 = "google/gemma-3-4b-it"
+
+MORE += [
+    (["Qwen/Qwen3.5-0.8B", "Qwen/Qwen3.5-0.8B-Base"], qwen35(24, 1024, 3584, 8, 2, 16, True, (12, 768, 3072, 12)), SLIME + "qwen3.5-0.8B.sh; its tower as published"),
+    (["Qwen/Qwen3.5-2B", "Qwen/Qwen3.5-2B-Base"], qwen35(24, 2048, 6144, 8, 2, 16, True, (24, 1024, 4096, 16)), "radixark/miles scripts/models; encoder as Qwen/Qwen3-VL-2B-Instruct"),
+    (["Qwen/Qwen3.5-4B", "Qwen/Qwen3.5-4B-Base"], qwen35(32, 2560, 9216, 16, 4, 32, True, (24, 1024, 4096, 16)), "radixark/miles scripts/models/qwen3.5-4B.sh; encoder as Qwen/Qwen3-VL-4B-Instruct"),
+    (["Qwen/Qwen3.5-9B", "Qwen/Qwen3.5-9B-Base"], qwen35(32, 4096, 12288, 16, 4, 32, False, (27, 1152, 4304, 16)), "Qwen3_5TextConfig of transformers' documentation, whose defaults are this model's; encoder as Qwen/Qwen3-VL-8B-Instruct"),
+    (["arcee-ai/Llama-3.1-SuperNova-Lite", "nvidia/llama-3.1-nemoguard-8b-topic-control", "nvidia/llama-3.1-nemoguard-8b-content-safety"], L8, "tuned from meta-llama/Llama-3.1-8B (their cards): its configuration"),
+    (["bigscience/bloom-560m", "bigscience/bloomz-560m"], bloom(24, 1024, 16), "BLOOM report, table 3"),
+    (["bigscience/bloom-1b1", "bigscience/bloomz-1b1"], bloom(24, 1536, 16), "BLOOM report, table 3"),
+    (["bigscience/bloom-1b7", "bigscience/bloomz-1b7"], bloom(24, 2048, 16), "BLOOM report, table 3"),
+    (["bigcode/gpt_bigcode-santacoder"], {"architectures": ["GPTBigCodeForCausalLM"], "model_type": "gpt_bigcode", "n_embd": 2048, "n_layer": 24, "n_head": 16, "n_inner": 8192, "multi_query": True, "vocab_size": 49280, "n_positions": 2048, "tie_word_embeddings": True, "torch_dtype": "float32"}, "SantaCoder report, section 4: 1.1 billion parameters"),
+    (["microsoft/Phi-3-medium-128k-instruct"], dense("Phi3ForCausalLM", 40, 5120, 17920, 40, 10, 32064, 131072, original_max_position_embeddings=4096, rope_scaling={"type": "longrope", "short_factor": [], "long_factor": []}), "Phi-3 report, section 2: as Phi-3-medium-4k-instruct with LongRoPE"),
+    (["ibm-granite/granite-3.0-8b-instruct", "ibm-granite/granite-3.0-8b-base"], dense("GraniteForCausalLM", 40, 4096, 12800, 32, 8, 49155, 4096, tied=True), "card of granite-3.0-8b-instruct, table of the architecture"),
+    (["ibm-granite/granite-3.0-2b-instruct", "ibm-granite/granite-3.0-2b-base"], dense("GraniteForCausalLM", 40, 2048, 8192, 32, 8, 49155, 4096, tied=True), "card of granite-3.0-2b-instruct, table of the architecture"),
+    (["ibm-granite/granite-3.0-3b-a800m-instruct", "ibm-granite/granite-3.0-3b-a800m-base"], granite(32, 1536, 40), "card of granite-3.0-3b-a800m-instruct, table of the architecture"),
+    (["ibm-granite/granite-3.0-1b-a400m-instruct", "ibm-granite/granite-3.0-1b-a400m-base"], granite(24, 1024, 32), "card of granite-3.0-1b-a400m-instruct, table of the architecture"),
+    (["state-spaces/mamba-130m-hf"], mamba(24, 768), "Mamba report, table of the sizes"),
+    (["state-spaces/mamba-370m-hf"], mamba(48, 1024), "Mamba report, table of the sizes"),
+    (["state-spaces/mamba-790m-hf"], mamba(48, 1536), "Mamba report, table of the sizes"),
+    (["state-spaces/mamba-1.4b-hf"], mamba(48, 2048), "Mamba report, table of the sizes"),
+    (["state-spaces/mamba-2.8b-hf"], mamba(64, 2560), "Mamba report, table of the sizes"),
+    (["mistralai/Mamba-Codestral-7B-v0.1"], {"architectures": ["Mamba2ForCausalLM"], "model_type": "mamba2", "hidden_size": 4096, "num_hidden_layers": 64, "num_heads": 128, "head_dim": 64, "state_size": 128, "n_groups": 8, "conv_kernel": 4, "expand": 2, "chunk_size": 256, "use_bias": False, "use_conv_bias": True, "vocab_size": 32768, "tie_word_embeddings": False, "torch_dtype": "bfloat16"}, "Mamba2Config of transformers' documentation, whose defaults are this model's"),
+    (["tiiuae/falcon-mamba-7b", "tiiuae/falcon-mamba-7b-instruct"], mamba(64, 4096) | {"architectures": ["FalconMambaForCausalLM"], "model_type": "falcon_mamba", "vocab_size": 65024, "tie_word_embeddings": False, "time_step_rank": 256, "torch_dtype": "bfloat16"}, "Falcon Mamba report, table of the architecture"),
+    (["LiquidAI/LFM2-350M"], lfm2(16, 1024, 4608, 16, 8, [2, 5, 8, 10, 12, 14]), "LFM2 report, table of the sizes"),
+    (["LiquidAI/LFM2-700M"], lfm2(16, 1536, 6912, 24, 8, [2, 5, 8, 10, 12, 14]), "LFM2 report, table of the sizes"),
+    (["LiquidAI/LFM2.5-1.2B-Instruct", "LiquidAI/LFM2.5-1.2B-Base", "LiquidAI/LFM2.5-1.2B-Thinking"], "LiquidAI/LFM2-1.2B", "shapes as LiquidAI/LFM2-1.2B, on which it was trained further (its card)"),
+    (["llava-hf/llava-v1.6-vicuna-7b-hf"], next_llava(dense("", 32, 4096, 11008, 32, 32, 32064, 4096), "llama"), "text as lmsys/vicuna-7b-v1.5 with 64 entries more; encoder: CLIP ViT-L/14 at 336 (LLaVA-NeXT's page)"),
+    (["llava-hf/llava-v1.6-vicuna-13b-hf"], next_llava(dense("", 40, 5120, 13824, 40, 40, 32064, 4096), "llama"), "text as lmsys/vicuna-13b-v1.5 with 64 entries more; encoder: CLIP ViT-L/14 at 336 (LLaVA-NeXT's page)"),
+    (["OpenGVLab/InternVL3_5-1B"], internvl35(q3(28, 1024, 3072, 16, 8, True)), "InternVL3.5 report, table 1: InternViT-300M and Qwen3-0.6B"),
+    (["OpenGVLab/InternVL3_5-2B"], internvl35(q3(28, 2048, 6144, 16, 8, True)), "InternVL3.5 report, table 1: InternViT-300M and Qwen3-1.7B"),
+    (["OpenGVLab/InternVL3_5-4B"], internvl35(q3(36, 2560, 9728, 32, 8, True)), "InternVL3.5 report, table 1: InternViT-300M and Qwen3-4B"),
+    (["OpenGVLab/InternVL3_5-8B", "OpenGVLab/InternVL3_5-8B-Instruct"], internvl35(q3(36, 4096, 12288, 32, 8, False)), "InternVL3.5 report, table 1: InternViT-300M and Qwen3-8B"),
+    (["OpenGVLab/InternVL3_5-14B", "OpenGVLab/InternVL3_5-14B-Instruct"], internvl35(q3(40, 5120, 17408, 40, 8, False)), "InternVL3.5 report, table 1: InternViT-300M and Qwen3-14B"),
+    (["google/paligemma-3b-pt-224", "google/paligemma-3b-mix-224"], paligemma(224), "PaliGemma report: Gemma 2B and SigLIP So400m; PaliGemmaConfig of transformers' documentation"),
+    (["google/paligemma-3b-pt-448", "google/paligemma-3b-mix-448"], paligemma(448), "PaliGemma report: Gemma 2B and SigLIP So400m; PaliGemmaConfig of transformers' documentation"),
+    (["google/medgemma-4b-it", "google/medgemma-4b-pt"], GEMMA3_4, "tuned from google/gemma-3-4b-pt (its card): its configuration"),
+    (["google/medgemma-27b-it"], "google/gemma-3-27b-it", "tuned from google/gemma-3-27b-pt (its card): its configuration"),
+    (["openbmb/MiniCPM3-4B"], dense("MiniCPM3ForCausalLM", 62, 2560, 6400, 40, 40, 73448, 32768, model_type="minicpm3", head_dim=96, q_lora_rank=768, kv_lora_rank=256, qk_nope_head_dim=64, qk_rope_head_dim=32, v_head_dim=64), "MiniCPM3Config of transformers' documentation, whose defaults are this model's"),
+    (["inclusionAI/Ling-mini-2.0", "inclusionAI/Ring-mini-2.0"], LING, "inclusionAI/Ring-V2.5 models/configuration_bailing_moe_v2_5.py, whose defaults of experts and widths are Ling-mini 2.0's; ant-yy/Ling-V2 README: 16 billion parameters"),
+    (["Qwen/Qwen3-ASR-1.7B"], {"architectures": ["Qwen3ASRForConditionalGeneration"], "audio_config": {"num_mel_bins": 128, "encoder_layers": 24, "encoder_attention_heads": 16, "encoder_ffn_dim": 4096, "d_model": 1024, "n_window": 50, "output_dim": 3584, "n_window_infer": 800, "downsample_hidden_size": 480, "max_position_embeddings": 13, "model_type": "qwen3_asr_encoder"}, "text_config": {"vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 65536, "tie_word_embeddings": True, "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}, "attention_bias": False, "use_sliding_window": False, "max_window_layers": 28, "layer_types": [FULL] * 28, "model_type": "qwen3"}, "tie_word_embeddings": True, "model_type": "qwen3_asr", "torch_dtype": "bfloat16"}, "Qwen3ASRConfig of transformers' documentation, whose defaults are this model's"),
+    (["allenai/Olmo-Hybrid-7B"], {"architectures": ["OlmoHybridForCausalLM"], "vocab_size": 100352, "hidden_size": 3840, "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 30, "num_key_value_heads": 30, "max_position_embeddings": 65536, "tie_word_embeddings": False, "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}, "attention_bias": False, "layer_types": pattern(["linear_attention", "linear_attention", "linear_attention", FULL], 32), "linear_num_key_heads": 30, "linear_num_value_heads": 30, "linear_key_head_dim": 96, "linear_value_head_dim": 192, "linear_conv_kernel_dim": 4, "model_type": "olmo_hybrid", "torch_dtype": "bfloat16"}, "OlmoHybridConfig of transformers' documentation, whose defaults are this model's"),
+    (["facebook/cwm", "facebook/cwm-sft"], {"architectures": ["CwmForCausalLM"], "vocab_size": 128256, "hidden_size": 6144, "intermediate_size": 21504, "num_hidden_layers": 64, "num_attention_heads": 48, "num_key_value_heads": 8, "max_position_embeddings": 131072, "tie_word_embeddings": False, "rope_parameters": {"rope_theta": 1000000.0, "factor": 16.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}, "mlp_bias": False, "head_dim": 128, "sliding_window": 8192, "layer_types": pattern([FULL, SLIDE, SLIDE, SLIDE], 64), "model_type": "cwm", "torch_dtype": "bfloat16"}, "CwmConfig of transformers' documentation, whose defaults are this model's"),
+    (["LiquidAI/LFM2-8B-A1B"], dense("Lfm2MoeForCausalLM", 24, 2048, 7168, 32, 8, 65536, 128000, tied=True, model_type="lfm2_moe", moe_intermediate_size=1792, num_experts=32, num_experts_per_tok=4, num_dense_layers=2, use_expert_bias=True, conv_L_cache=3, conv_bias=False, layer_types=[FULL if i in (2, 6, 10, 14, 18, 21) else "conv" for i in range(24)]), "LFM2 report, table of the sizes; Lfm2MoeConfig of transformers' documentation for the widths"),
+    (["skt/A.X-K1"], {"architectures": ["AXK1ForCausalLM"], "vocab_size": 163840, "hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_hidden_layers": 61, "num_attention_heads": 64, "num_key_value_heads": 64, "n_shared_experts": 1, "n_routed_experts": 192, "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_rope_head_dim": 64, "v_head_dim": 128, "qk_nope_head_dim": 128, "n_group": 8, "topk_group": 4, "num_experts_per_tok": 8, "max_position_embeddings": 32768, "tie_word_embeddings": False, "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}, "rope_interleave": True, "attention_bias": False, "mlp_layer_types": ["dense"] + ["sparse"] * 60, "qk_head_dim": 192, "head_dim": 64, "model_type": "axk1", "torch_dtype": "bfloat16"}, "AXK1Config of transformers' documentation, whose defaults are this model's"),
+]
+
+def smol(layers, hidden, inter, heads, kv): return dense("LlamaForCausalLM", layers, hidden, inter, heads, kv, 49152, 2048, tied=True)
+KDA = [1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 17, 18, 19, 21, 22, 23, 25, 26]
+MORE += [
+    (["HuggingFaceTB/SmolLM-135M", "HuggingFaceTB/SmolLM-135M-Instruct"], smol(30, 576, 1536, 9, 3), "shapes as HuggingFaceTB/SmolLM2-135M, 2,048 positions (card of SmolLM-135M)"),
+    (["HuggingFaceTB/SmolLM-360M", "HuggingFaceTB/SmolLM-360M-Instruct"], smol(32, 960, 2560, 15, 5), "shapes as HuggingFaceTB/SmolLM2-360M, 2,048 positions (card of SmolLM-360M)"),
+    (["HuggingFaceTB/SmolLM-1.7B", "HuggingFaceTB/SmolLM-1.7B-Instruct"], smol(24, 2048, 8192, 32, 32), "shapes as HuggingFaceTB/SmolLM2-1.7B, 2,048 positions (card of SmolLM-1.7B)"),
+    (["zai-org/chatglm2-6b", "THUDM/chatglm2-6b"], {"architectures": ["ChatGLMModel"], "model_type": "chatglm", "num_layers": 28, "hidden_size": 4096, "ffn_hidden_size": 13696, "num_attention_heads": 32, "kv_channels": 128, "multi_query_attention": True, "multi_query_group_num": 2, "padded_vocab_size": 65024, "seq_length": 32768, "add_bias_linear": False, "add_qkv_bias": True, "rmsnorm": True, "post_layer_norm": True, "original_rope": True, "tie_word_embeddings": False, "torch_dtype": "float16"}, "shapes as zai-org/chatglm3-6b, 32,768 positions (its card)"),
+    (["moonshotai/Kimi-Linear-48B-A3B-Instruct", "moonshotai/Kimi-Linear-48B-A3B-Base"], dense("KimiLinearForCausalLM", 27, 2304, 9216, 32, 32, 163840, 1048576, head_dim=72, model_type="kimi_linear", num_experts=256, num_experts_per_token=8, num_shared_experts=1, moe_intermediate_size=1024,
+      first_k_dense_replace=1, moe_layer_freq=1, kv_lora_rank=512, q_lora_rank=None, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, mla_use_nope=True,
+      linear_attn_config={"full_attn_layers": [4, 8, 12, 16, 20, 24, 27], "kda_layers": KDA, "head_dim": 128, "num_heads": 32, "short_conv_kernel_size": 4}), "Kimi Linear report, table of the architecture: three layers of KDA to one of MLA"),
+    (["microsoft/Phi-4-multimodal-instruct"], dense("Phi4MMForCausalLM", 32, 3072, 8192, 24, 8, 200064, 131072, tied=True, model_type="phi4mm", original_max_position_embeddings=4096, partial_rotary_factor=0.75,
+      rope_scaling={"type": "longrope", "short_factor": [], "long_factor": []}, sliding_window=262144,
+      audio_processor={"name": "cascades", "config": {"attention_dim": 1024, "attention_heads": 16, "linear_units": 1536, "num_blocks": 24, "kernel_size": 3, "input_size": 80, "time_reduction": 8, "nemo_conv_settings": {"conv_channels": 1024}, "relative_attention_bias_args": {"t5_bias_max_distance": 500, "type": "t5"}}},
+      embd_layer={"image_embd_layer": {"crop_size": 448, "image_token_compression_cls": "avg_pool_2d", "projection_cls": "mlp", "use_hd_transform": True}, "audio_embd_layer": {"compression_rate": 8, "projection_cls": "mlp"}}), "text as microsoft/Phi-4-mini-instruct (its report); towers as vLLM's code of them builds them; the language model"),
+]
