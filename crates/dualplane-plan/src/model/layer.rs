@@ -54,6 +54,8 @@ pub struct Gqa {
     pub output_gate: bool,
     /// Reads the KV of an earlier layer and stores none.
     pub shares_kv: bool,
+    /// Has no projection of keys and values, though its cache may be its own.
+    pub query_only: bool,
     /// Values are the keys; there is no value projection in the checkpoint.
     pub k_is_v: bool,
 }
@@ -244,6 +246,7 @@ impl Mla {
             sinks: false,
             output_gate: false,
             shares_kv: false,
+            query_only: false,
             k_is_v: false,
         }
     }

@@ -45,7 +45,8 @@ fn gqa(t: &mut Tally<'_>, model: &Model, g: &Gqa) {
     let q = mul([heads, g.head_dim, if g.output_gate { 2 } else { 1 }]);
     let (k, v) = (mul([kv, g.head_dim]), mul([kv, g.v_head_dim]));
     let module = module(model);
-    if g.shares_kv {
+    let alone = g.shares_kv || g.query_only;
+    if alone {
         t.linear(A, module, &[("q_proj", q)], hidden, g.qkv_bias);
     } else {
         t.linear(A, module, &[("q_proj", q), ("k_proj", k), ("v_proj", v)], hidden, g.qkv_bias);
@@ -56,7 +57,7 @@ fn gqa(t: &mut Tally<'_>, model: &Model, g: &Gqa) {
     let element = t.rank.element;
     match g.qk_norm {
         QkNorm::None => {}
-        QkNorm::PerHead => t.add(Norms, [if g.shares_kv { 1 } else { 2 }, g.head_dim, element]),
+        QkNorm::PerHead => t.add(Norms, [if alone { 1 } else { 2 }, g.head_dim, element]),
         QkNorm::Whole => t.add(Norms, [mul([heads, g.head_dim]).saturating_add(k), element]),
     }
     if g.sinks {

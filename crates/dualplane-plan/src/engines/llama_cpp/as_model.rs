@@ -30,6 +30,7 @@ impl Gguf {
                     sinks: false,
                     output_gate: false,
                     shares_kv: false,
+                    query_only: false,
                     k_is_v: false,
                 })
             },
@@ -64,6 +65,7 @@ impl Gguf {
             aside: None,
             checkpoint_bytes: None,
             unknown_keys: Vec::new(),
+            overridden: Vec::new(),
             text: serde_json::Value::Null,
             config: serde_json::Value::Null,
         })

@@ -135,6 +135,7 @@ pub(super) fn attention(cx: &Context<'_>, index: u64) -> Gqa {
         sinks,
         output_gate: cx.output_gate(),
         shares_kv: false,
+        query_only: false,
         k_is_v: false,
     }
 }

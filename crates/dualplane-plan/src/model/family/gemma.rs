@@ -18,7 +18,8 @@ pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
         .u64(&["sliding_window_pattern", "_sliding_window_pattern"])
         .unwrap_or(if cx.architecture.starts_with("Gemma2") { 2 } else { 6 });
     // More than there are layers share nothing (vLLM models/gemma3n.py).
-    let shared = cx.keys.u64(&["num_kv_shared_layers"]).filter(|n| *n < cx.layers).unwrap_or(0);
+    let said = cx.keys.u64(&["num_kv_shared_layers"]).unwrap_or(0);
+    let shared = if said < cx.layers { said } else { 0 };
     (0..cx.layers)
         .map(|i| {
             // transformers' Gemma4TextConfig makes the last layer a full one, whatever the list says.
@@ -36,6 +37,8 @@ pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
             let first = cx.layers.saturating_sub(shared);
             let back = if cx.architecture.starts_with("Gemma3n") && !full { 2 } else { 1 };
             gqa.shares_kv = i >= first && first >= back;
+            // Which layers project nothing but queries is counted without that (vLLM models/gemma3n.py).
+            gqa.query_only = cx.architecture.starts_with("Gemma3n") && i.saturating_add(said) >= cx.layers;
             let own = own_head_dim(cx, i);
             if let Some(head_dim) = own {
                 (gqa.head_dim, gqa.v_head_dim) = (head_dim, head_dim);

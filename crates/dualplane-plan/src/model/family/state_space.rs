@@ -83,11 +83,8 @@ pub(super) fn zamba(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
     let state = Layer { attention: Attention::Mamba2(mamba2(cx)?), feed_forward: none, norms: 1 };
     let head_dim =
         cx.keys.u64(&["attention_head_dim"]).unwrap_or_else(|| floor_div(mul([2, cx.hidden]), cx.heads));
-    // vLLM models/zamba2.py gives its layers as many KV heads as heads, but aligns its blocks by the config's number.
-    if cx.kv_heads != cx.heads {
-        return Err(PlanError::unsupported("Zamba2 with fewer KV heads than heads"));
-    }
-    let gqa = Gqa { head_dim, v_head_dim: head_dim, ..decoder::attention(cx, 0) };
+    // vLLM models/zamba2.py gives its layers as many KV heads as heads, whatever the config says.
+    let gqa = Gqa { head_dim, v_head_dim: head_dim, kv_heads: cx.heads, ..decoder::attention(cx, 0) };
     let mut out = Vec::new();
     for i in 0..cx.layers {
         if hybrid(i) {

@@ -283,7 +283,9 @@ fn hybrid_block(model: &Model, s: &Setting<'_>, asked: u64, state: u64) -> (u64,
     });
     let per_head = model.layers.iter().find_map(|l| match l.attention {
         Attention::Gqa(g) => {
-            Some(mul([kv_heads(g.kv_heads, s.launch.tp), token_bytes(g.head_dim, g.v_head_dim, s)]))
+            // Blocks are aligned by the config's number, also where the layers have another.
+            let heads = if model.family == Family::Zamba { model.kv_heads } else { g.kv_heads };
+            Some(mul([kv_heads(heads, s.launch.tp), token_bytes(g.head_dim, g.v_head_dim, s)]))
         }
         _ => None,
     });
