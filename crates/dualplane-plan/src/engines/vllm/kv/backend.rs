@@ -168,6 +168,10 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
         Attention::Gqa(g) => matches!(g.head_dim, 256 | 512),
         _ => false,
     });
+    let odd = model.layers.iter().any(|l| match l.attention {
+        Attention::Gqa(g) => !matches!(g.head_dim, 64 | 128 | 256 | 512),
+        _ => false,
+    });
     // FlashAttention 4 reads 8-bit pages of heads that wide in tiles of 64 tokens.
     let tiles = quantised && widest == 512;
     let triton = |name| {
@@ -193,6 +197,8 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
         _ if both_ways || sinks => triton("TRITON_ATTN"),
         // FlashInfer is broken on Turing and not taken there (0.32.0 v1/attention/backends/flashinfer.py).
         7 if launch.version >= Version(0, 32, 0) => triton("TRITON_ATTN"),
+        // FlashInfer has kernels for some widths of heads (0.33.0 v1/attention/backends/flashinfer.py).
+        _ if quantised && odd => triton("TRITON_ATTN"),
         _ if quantised => Ok(b("FLASHINFER", 16, 16)),
         7 => Ok(b("FLASHINFER", 16, 16)),
         _ => Ok(b("FLASH_ATTN", 16, 16)),
@@ -216,6 +222,23 @@ mod tests {
         assert_eq!(of(Version(0, 33, 0), "auto").unwrap(), "TRITON_ATTN");
         assert!(of(Version(0, 33, 0), "fp8").unwrap_err().to_string().contains("capability 7.5"));
         assert_eq!(of(Version(0, 20, 0), "fp8").unwrap(), "FLASHINFER");
+    }
+
+    #[test]
+    fn an_8_bit_cache_on_ampere_wants_heads_that_flashinfer_has() {
+        let phi = |head: u64| {
+            format!(
+                r#"{{"architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "hidden_size": {}, "intermediate_size": 8192,
+                "num_attention_heads": 32, "num_key_value_heads": 32, "num_hidden_layers": 2, "vocab_size": 32064,
+                "max_position_embeddings": 4096}}"#,
+                head * 32
+            )
+        };
+        let of = |head, sm, kv| chosen(&phi(head), Version(0, 33, 0), sm, kv).map(|b| b.name);
+        assert!(of(96, 80, "fp8").unwrap_err().to_string().contains("capability 8.0"));
+        assert_eq!(of(96, 80, "auto").unwrap(), "FLASH_ATTN");
+        assert_eq!(of(128, 80, "fp8").unwrap(), "FLASHINFER");
+        assert_eq!(of(96, 89, "fp8").unwrap(), "TRITON_ATTN");
     }
 
     /// Gemma 4 and Gemma 3 with widths of heads that no release of them has, too.
