@@ -15,6 +15,9 @@ const TOWERS: &[&str] = &["vision_config", "audio_config", "encoder_config"];
 /// Lists of layers by their place.
 const PLACES: &[&str] = &["hybrid_layer_ids", "full_attn_idxs", "mlp_only_layers"];
 
+/// Lists of kinds, which the classes of configurations want as long as there are layers.
+const KINDS: &[&str] = &["layer_types", "mlp_layer_types"];
+
 /// Spellings of the number of layers, of heads and of the width.
 const LAYERS: &[&str] = &["num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers"];
 const HEADS: &[&str] = &["num_attention_heads", "n_head", "n_heads"];
@@ -95,6 +98,15 @@ pub(super) fn config(seed: &Value, rng: &mut Rng) -> Value {
             }
         }
     }
+    // Nobody packs a head that is the embedding: what is quantised keeps its own.
+    if seed.get("quantization_config").is_some() {
+        let places = TEXTS.iter().map(|t| format!("/{t}/tie_word_embeddings"));
+        for place in places.chain(["/tie_word_embeddings".to_owned()]) {
+            if let (Some(own), Some(drawn)) = (seed.pointer(&place), config.pointer_mut(&place)) {
+                *drawn = own.clone();
+            }
+        }
+    }
     config
 }
 
@@ -103,6 +115,12 @@ fn language(text: &mut Map<String, Value>, rng: &mut Rng) {
     heads(text, rng);
     for (name, values) in NUMBERS {
         number(text, name, values, 0.25, rng);
+    }
+    // A token beyond the vocabulary is no model.
+    if let (Some(words), Some(pad)) =
+        (text.get("vocab_size").and_then(Value::as_u64), text.get("pad_token_id").and_then(Value::as_u64))
+    {
+        text.insert("pad_token_id".into(), json!(pad.min(words.saturating_sub(1))));
     }
     for name in SWITCHES {
         if chance(rng, 0.15) {
@@ -147,11 +165,15 @@ fn layers(text: &mut Map<String, Value>, rng: &mut Rng) {
     if let Some(shared) = text.get("num_kv_shared_layers").and_then(Value::as_u64) {
         text.insert("num_kv_shared_layers".into(), json!(shared.min(new / 2)));
     }
+    // What is said of single layers ends with them.
+    if let Some(Value::Object(single)) = text.get_mut("per_layer_config") {
+        single.retain(|k, _| k.parse::<u64>().map_or(true, |i| i < new));
+    }
     for (key, value) in text.iter_mut() {
         let Value::Array(list) = value else { continue };
         if PLACES.contains(&key.as_str()) {
             list.retain(|v| v.as_u64().is_some_and(|i| i < new));
-        } else if list.len() as u64 == old {
+        } else if list.len() as u64 == old || KINDS.contains(&key.as_str()) && !list.is_empty() {
             let repeated = list.iter().cycle().take(new as usize).cloned().collect();
             *list = repeated;
         }
@@ -172,7 +194,9 @@ fn heads(text: &mut Map<String, Value>, rng: &mut Rng) {
         text.insert(heads_key.into(), json!(n));
         let per_head = one_of(rng, &[64_u64, 96, 128]).unwrap_or(64);
         let wide = if free { one_of(rng, &[1024_u64, 2048, 3072, 4096, 5120]) } else { Some(n * per_head) };
-        text.insert(width_key.into(), json!(wide.unwrap_or(width)));
+        // Some classes want a width that the heads divide, whatever a head holds.
+        let wide = wide.unwrap_or(width).next_multiple_of(n * 64);
+        text.insert(width_key.into(), json!(wide));
     }
     // Where a switch says the number, its class derives it.
     let derived = text.contains_key("multi_query");
@@ -181,7 +205,9 @@ fn heads(text: &mut Map<String, Value>, rng: &mut Rng) {
         let fits = wanted.filter(|n| heads.is_multiple_of(*n)).unwrap_or(heads);
         text.insert(key.into(), json!(fits));
     }
+    // Kernels of compressed caches take one size.
     if free
+        && !text.contains_key("compress_ratios")
         && chance(rng, 0.25)
         && let Some(n) = one_of(rng, &[64_u64, 80, 96, 128, 256])
     {
