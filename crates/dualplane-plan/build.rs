@@ -57,14 +57,18 @@ fn main() {
     fs::write(out.join("machines.rs"), text).expect("OUT_DIR is writable");
 
     let list = read(&root.join("architectures.toml"));
-    let both_ways: Vec<&str> = list
-        .pointer("/pictures/both_ways")
-        .and_then(Value::as_array)
-        .expect("models whose pictures are seen both ways")
-        .iter()
-        .map(|m| m.as_str().expect("a model_type"))
-        .collect();
-    fs::write(out.join("both_ways.rs"), format!("&{both_ways:?}\n")).expect("OUT_DIR is writable");
+    for (name, place) in
+        [("both_ways", "/pictures/both_ways"), ("heads_divide_width", "/transformers/heads_divide_width")]
+    {
+        let types: Vec<&str> = list
+            .pointer(place)
+            .and_then(Value::as_array)
+            .expect("a list of model types")
+            .iter()
+            .map(|m| m.as_str().expect("a model_type"))
+            .collect();
+        fs::write(out.join(format!("{name}.rs")), format!("&{types:?}\n")).expect("OUT_DIR is writable");
+    }
     let versions = list.get("versions").and_then(Value::as_object).expect("wrappers of several versions");
     let versions: Vec<(&str, &str, &str)> = versions
         .iter()

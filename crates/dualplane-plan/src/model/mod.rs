@@ -1,5 +1,6 @@
 //! A model as its own files describe it: layers by kind, sizes, quantisation. No model is known here by its name.
 
+pub(crate) mod checks;
 mod encoder;
 pub(crate) mod family;
 pub(crate) mod keys;
@@ -189,6 +190,9 @@ pub struct Model {
     /// The whole configuration.
     #[serde(skip)]
     pub config: serde_json::Value,
+    /// Keys of the configuration that the command line sets, which are read after its class has looked at the file.
+    #[serde(skip)]
+    pub overridden: Vec<String>,
 }
 
 /// How far weights may be off where a copy's name told its quantisation, as a share. A copy of a hybrid whose states stay

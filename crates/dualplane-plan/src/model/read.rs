@@ -243,6 +243,7 @@ impl Model {
                 .as_ref()
                 .and_then(|i| super::keys::number(i.get("metadata")?.get("total_size")?)),
             unknown_keys: Vec::new(),
+            overridden: Vec::new(),
             family: traits.family,
             traits,
             estimated,

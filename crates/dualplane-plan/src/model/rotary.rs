@@ -28,7 +28,7 @@ const ALREADY_SCALED: &[&str] =
     &["su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling"];
 
 /// The rotary settings of a config: one, or one for each kind of layer.
-fn settings(text: &Value) -> Vec<(&str, &Value)> {
+pub(super) fn settings(text: &Value) -> Vec<(&str, &Value)> {
     let Some(rope) =
         ["rope_parameters", "rope_scaling"].iter().find_map(|k| text.get(k)).filter(|v| v.is_object())
     else {
@@ -44,7 +44,7 @@ fn settings(text: &Value) -> Vec<(&str, &Value)> {
     if nested.is_empty() { vec![("", rope)] } else { nested }
 }
 
-fn kind(rope: &Value) -> &str {
+pub(super) fn kind(rope: &Value) -> &str {
     let kind =
         rope.get("rope_type").or_else(|| rope.get("type")).and_then(Value::as_str).unwrap_or("default");
     // vLLM transformers_utils/config.py patches these.

@@ -46,10 +46,21 @@ pub(crate) fn load(id: &str, online: bool, overrides: &Map<String, Value>) -> Re
         texts.config = config.to_string();
     }
     let mut model = Model::read(&texts.model())?;
+    names(overrides, &mut model.overridden);
     if texts.named {
         model.quantized_as_named();
     }
     Ok(Named { id: id.into(), source, model, gguf: None, files: texts.files })
+}
+
+/// The keys that overrides set, those of configurations within the configuration too.
+fn names(overrides: &Map<String, Value>, out: &mut Vec<String>) {
+    for (key, value) in overrides {
+        match value.as_object().filter(|_| key.ends_with("_config")) {
+            Some(inner) => names(inner, out),
+            None => out.push(key.clone()),
+        }
+    }
 }
 
 /// Configurations within the configuration are merged, all else is replaced, objects too (vLLM config/model.py

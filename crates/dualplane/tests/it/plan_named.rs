@@ -60,3 +60,29 @@ fn a_fit_needs_no_command_either() {
     };
     assert_eq!(ask(&["qwen3-14b"]), ask(&["--", "vllm", "serve", "qwen3-14b"]));
 }
+
+#[test]
+fn a_size_alone_is_answered_with_models_of_it_and_a_command_that_runs() {
+    let o = run(&["plan", "14B", "--gpu", "H100"]);
+    let said = stderr(&o);
+    assert!(code(&o) == 3 && said.contains("of about that size: ") && said.contains("Qwen3-14B"), "{said}");
+    let command = said.split("known: ").nth(1).and_then(|c| c.lines().next()).unwrap();
+    let words: Vec<&str> = command.split_whitespace().skip(1).collect();
+    assert_eq!(words, ["plan", "--params", "14B"]);
+    assert_eq!(code(&run(&words)), 0, "{command}");
+}
+
+#[test]
+fn what_an_override_lacks_ends_the_start_and_what_the_file_had_to_say_does_not() {
+    let asked = |overrides: &str| {
+        run(&["plan", "--gpu", "H100", "--", "vllm", "serve", "Qwen/Qwen3-8B", "--hf-overrides", overrides])
+    };
+    // As vLLM 0.33.0's own code was asked.
+    let o = asked(r#"{"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}"#);
+    assert!(code(&o) == 2 && stderr(&o).contains("original_max_position_embeddings"), "{}", stderr(&o));
+    let whole = r#"{"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}}"#;
+    for good in [whole, r#"{"num_hidden_layers": 4}"#, r#"{"num_attention_heads": 24}"#] {
+        let o = asked(good);
+        assert_eq!(code(&o), 0, "{good}: {}", stderr(&o));
+    }
+}

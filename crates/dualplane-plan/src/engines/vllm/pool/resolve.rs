@@ -225,6 +225,9 @@ fn particular(
             format!("its sum of {shared} is not half of the {} rotated elements", table.width),
         ));
     }
+    if let Some(why) = crate::model::checks::rejected(model, launch.version, launch.tp) {
+        return Err(why);
+    }
     if crate::model::rotary::lacks_original(model) {
         return Err(PlanError::contradiction(
             "config.json: rope_scaling",

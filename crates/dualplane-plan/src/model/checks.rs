@@ -1,0 +1,244 @@
+//! Configurations that end vLLM's start before any memory is taken: what transformers' classes look at while they read the
+//! file, and what the code of rotary embeddings and of attention asks for.
+//!
+//! What `--hf-overrides` sets is put in after a class has looked: it may contradict the file, but the code still wants its
+//! keys.
+
+use dualplane_base::Version;
+use serde_json::Value;
+
+use super::keys::number;
+use super::layer::{Attention, Layer};
+use super::rotary::{kind, settings};
+use super::{Family, Model};
+use crate::outcome::PlanError;
+
+/// `model_type`s whose classes want a hidden size that the heads divide.
+const HEADS_DIVIDE_WIDTH: &[&str] = include!(concat!(env!("OUT_DIR"), "/heads_divide_width.rs"));
+
+/// The first release that was read with classes that look at the file (its requirement: transformers 5.16.1).
+const CLASSES_CHECK: Version = Version(0, 32, 0);
+
+/// What a rotary embedding of a kind is made from (vLLM layers/rotary_embedding/__init__.py; transformers
+/// modeling_rope_utils.py `_validate_*_rope_parameters`).
+fn asks_for(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "linear" | "dynamic" | "ntk" => &["factor"],
+        "yarn" => &["factor", ORIGINAL],
+        "llama3" => &["factor", "low_freq_factor", "high_freq_factor", ORIGINAL],
+        "longrope" | "su" => &["short_factor", "long_factor", ORIGINAL],
+        _ => &[],
+    }
+}
+
+/// Filled in by the class of a file that lacks it, but not in what overrides it.
+const ORIGINAL: &str = "original_max_position_embeddings";
+
+/// Kinds that vLLM can build; another one ends its start.
+const KINDS: &[&str] = &[
+    "default",
+    "axial",
+    "bailing_mrope",
+    "deepseek_llama_scaling",
+    "deepseek_yarn",
+    "dynamic",
+    "linear",
+    "llama3",
+    "longrope",
+    "mllama4",
+    "mrope",
+    "ntk",
+    "openpangu",
+    "proportional",
+    "su",
+    "xdrope",
+    "yarn",
+];
+
+/// Kinds that Phi-3's class takes.
+const PHI3: &[&str] = &["default", "longrope", "su", "yarn"];
+
+/// Why vLLM rejects a configuration, where it does.
+pub(crate) fn rejected(model: &Model, version: Version, tp: u64) -> Option<PlanError> {
+    let classes = (version >= CLASSES_CHECK).then(|| class(model)).flatten();
+    classes.or_else(|| rotary(model)).or_else(|| heads(model, tp)).or_else(|| compressed(model))
+}
+
+fn bad(key: &str, why: impl Into<String>) -> Option<PlanError> {
+    Some(PlanError::contradiction(format!("config.json: {key}"), why))
+}
+
+/// What the class of a configuration looks at while it reads the file.
+fn class(model: &Model) -> Option<PlanError> {
+    let text = &model.text;
+    let own = |keys: &[&str]| keys.iter().all(|k| !model.overridden.iter().any(|o| o == k));
+    let layers = text.get("num_hidden_layers").and_then(number);
+    for key in ["layer_types", "mlp_layer_types"] {
+        let listed = text.get(key).and_then(Value::as_array).map(|l| l.len() as u64);
+        if let (Some(n), Some(listed)) = (layers, listed)
+            && n != listed
+            && own(&[key, "num_hidden_layers"])
+        {
+            return bad(
+                key,
+                format!("`num_hidden_layers` ({n}) must be equal to the number of `{key}` ({listed})"),
+            );
+        }
+    }
+    // vLLM config/model.py asks this of what overrides the file, too.
+    let beyond = text.get("per_layer_config").and_then(Value::as_object).and_then(|single| {
+        single.keys().find(|k| k.parse::<u64>().is_ok_and(|i| i >= model.layers.len() as u64))
+    });
+    if let Some(key) = beyond {
+        let why = format!("it speaks of layer {key}, and there are {}", model.layers.len());
+        return bad("per_layer_config", why);
+    }
+    let count = |k: &str| text.get(k).and_then(number).filter(|n| *n > 0);
+    if let (Some(hidden), Some(heads)) = (count("hidden_size"), count("num_attention_heads"))
+        && HEADS_DIVIDE_WIDTH.contains(&model.model_type.as_str())
+        && !hidden.is_multiple_of(heads)
+        && own(&["hidden_size", "num_attention_heads"])
+    {
+        return bad(
+            "num_attention_heads",
+            format!(
+                "The hidden size ({hidden}) is not a multiple of the number of attention heads ({heads})."
+            ),
+        );
+    }
+    // transformers models/phi3/configuration_phi3.py; what else has stretched it is read as LongRoPE.
+    let stretched = settings(text).iter().map(|(_, rope)| kind(rope)).find(|k| !PHI3.contains(k));
+    if let Some(kind) =
+        stretched.filter(|_| model.model_type == "phi3" && own(&["rope_scaling", "rope_parameters"]))
+    {
+        return bad("rope_scaling", format!("its type must be one of ['longrope'], got {kind}"));
+    }
+    let odd = count("head_dim").filter(|n| *n > 4 && !n.is_multiple_of(2) && own(&["head_dim"]))?;
+    let whole = |rope: &Value| {
+        let share = rope.get("partial_rotary_factor").or_else(|| text.get("partial_rotary_factor"));
+        share.and_then(Value::as_f64).is_none_or(|s| (odd as f64 * s) as u64 == odd)
+    };
+    let turned = settings(text).iter().any(|(_, rope)| whole(rope)) || text.get("rope_theta").is_some();
+    turned
+        .then(|| bad("head_dim", format!("RoPE requires an even rotary dimension, and a head has {odd}")))
+        .flatten()
+}
+
+/// Keys that a scaling of positions is made from.
+fn rotary(model: &Model) -> Option<PlanError> {
+    // What transformers' code serves, and what turns nothing, never comes to vLLM's.
+    if model.rotary.is_empty() {
+        return None;
+    }
+    let set_late =
+        ["rope_scaling", "rope_parameters"].iter().any(|k| model.overridden.iter().any(|o| o == k));
+    for (_, rope) in settings(&model.text) {
+        let kind = match kind(rope) {
+            "yarn" if model.model_type == "phi3" => "longrope",
+            other => other,
+        };
+        if !KINDS.contains(&kind) {
+            return bad("rope_scaling", format!("Unknown RoPE scaling type {kind}"));
+        }
+        // Hunyuan's dynamic scaling has a base of its own (`alpha`).
+        let lacks = |key: &&&str| {
+            rope.get(**key).is_none()
+                && (**key != ORIGINAL || set_late)
+                && !(**key == "factor" && kind == "dynamic" && rope.get("alpha").is_some())
+        };
+        if let Some(key) = asks_for(kind).iter().find(lacks) {
+            let why = format!("{key} is missing, which the scaling `{kind}` is made from");
+            return match set_late {
+                true => Some(PlanError::contradiction("--hf-overrides", format!("rope_scaling: {why}"))),
+                false => bad("rope_scaling", why),
+            };
+        }
+    }
+    None
+}
+
+/// vLLM layers/attention/attention.py: as many query heads of a rank share each KV head.
+fn heads(model: &Model, tp: u64) -> Option<PlanError> {
+    let tp = tp.max(1);
+    let unequal = model.layers.iter().find_map(|l| match l.attention {
+        Attention::Gqa(g) => {
+            let (heads, kv) = (g.heads / tp, (g.kv_heads / tp).max(1));
+            (heads > 0 && g.kv_heads > 0 && !heads.is_multiple_of(kv)).then_some((heads, kv))
+        }
+        _ => None,
+    });
+    let (heads, kv) = unequal?;
+    bad("num_key_value_heads", format!("num_heads ({heads}) is not divisible by num_kv_heads ({kv})"))
+}
+
+/// vLLM models/deepseek_v4/compressor.py: heads whose entries it can pack.
+fn compressed(model: &Model) -> Option<PlanError> {
+    let packs = |l: &Layer| matches!(l.attention, Attention::Compressed(c) if c.ratio > 0);
+    let head = model.text.get("head_dim").and_then(number).filter(|n| !matches!(n, 128 | 512))?;
+    (model.family == Family::DeepseekV4 && model.layers.iter().any(packs))
+        .then(|| bad("head_dim", format!("Unsupported head_dim for fused quant+cache: {head}")))
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::ModelFiles;
+
+    /// What a config of eight layers that is changed so ends with, as vLLM 0.33.0's own code was asked.
+    fn ends(change: &Value, overridden: &[&str]) -> Option<String> {
+        let mut config = json!({
+            "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 8192,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 8, "vocab_size": 32000,
+            "max_position_embeddings": 8192, "rope_theta": 1e6,
+        });
+        config.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let config = config.to_string();
+        let mut model = Model::read(&ModelFiles { config: &config, ..ModelFiles::default() }).unwrap();
+        model.overridden = overridden.iter().map(|k| (*k).to_owned()).collect();
+        rejected(&model, Version(0, 33, 0), 1).map(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_scaling_wants_its_keys() {
+        for (rope, key) in [
+            (json!({"rope_type": "linear"}), "factor"),
+            (json!({"rope_type": "dynamic"}), "factor"),
+            (json!({"rope_type": "yarn"}), "factor"),
+            (json!({"rope_type": "longrope", "factor": 2.0}), "short_factor"),
+            (json!({"rope_type": "llama3", "factor": 8.0, "high_freq_factor": 4.0}), "low_freq_factor"),
+            (json!({"rope_type": "of_my_own"}), "Unknown RoPE scaling type of_my_own"),
+        ] {
+            let said = ends(&json!({"rope_scaling": rope}), &[]);
+            assert!(said.as_ref().is_some_and(|e| e.contains(key)), "{rope}: {said:?}");
+        }
+        // The class of the file fills in what it was trained with; nobody does for what overrides it.
+        let yarn = json!({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}});
+        assert_eq!(ends(&yarn, &[]), None);
+        assert!(ends(&yarn, &["rope_scaling"]).is_some_and(|e| e.contains(ORIGINAL)));
+        for good in [json!({"rope_type": "dynamic", "factor": 2.0}), json!({"type": "mrope"}), json!(null)] {
+            assert_eq!(ends(&json!({"rope_scaling": good}), &[]), None, "{good}");
+        }
+    }
+
+    #[test]
+    fn a_class_looks_at_the_file_and_not_at_what_overrides_it() {
+        let kinds = json!({"layer_types": vec!["full_attention"; 36]});
+        assert!(
+            ends(&kinds, &[])
+                .is_some_and(|e| e.contains("must be equal to the number of `layer_types` (36)"))
+        );
+        assert_eq!(ends(&kinds, &["num_hidden_layers"]), None);
+        let heads = json!({"num_attention_heads": 24});
+        assert!(ends(&heads, &[]).is_some_and(|e| e.contains("not a multiple")));
+        assert_eq!(ends(&heads, &["num_attention_heads"]), None);
+        assert!(ends(&json!({"head_dim": 127}), &[]).is_some_and(|e| e.contains("even")));
+        assert_eq!(ends(&json!({"head_dim": 128}), &[]), None);
+        assert!(
+            ends(&json!({"num_key_value_heads": 5}), &[]).is_some_and(|e| e.contains("num_kv_heads (5)"))
+        );
+        assert_eq!(ends(&json!({"num_key_value_heads": 1}), &[]), None);
+    }
+}
