@@ -265,9 +265,9 @@ LING = dense("BailingMoeV2ForCausalLM", 20, 2048, 5120, 16, 4, 157184, 32768, he
 GEMMA3_4 = "google/gemma-3-4b-it"
 
 MORE += [
-    (["Qwen/Qwen3.5-0.8B", "Qwen/Qwen3.5-0.8B-Base"], qwen35(24, 1024, 3584, 8, 2, 16, True, (12, 768, 3072, 12)), SLIME + "qwen3.5-0.8B.sh; its tower as published"),
-    (["Qwen/Qwen3.5-2B", "Qwen/Qwen3.5-2B-Base"], qwen35(24, 2048, 6144, 8, 2, 16, True, (24, 1024, 4096, 16)), "radixark/miles scripts/models; encoder as Qwen/Qwen3-VL-2B-Instruct"),
-    (["Qwen/Qwen3.5-4B", "Qwen/Qwen3.5-4B-Base"], qwen35(32, 2560, 9216, 16, 4, 32, True, (24, 1024, 4096, 16)), "radixark/miles scripts/models/qwen3.5-4B.sh; encoder as Qwen/Qwen3-VL-4B-Instruct"),
+    (["Qwen/Qwen3.5-0.8B", "Qwen/Qwen3.5-0.8B-Base"], qwen35(24, 1024, 3584, 8, 2, 16, True, (12, 768, 3072, 12)), "THUDM/slime f8879db scripts/models/qwen3.5-0.8B.sh; its tower of 12 layers of 768 was not read anywhere"),
+    (["Qwen/Qwen3.5-2B", "Qwen/Qwen3.5-2B-Base"], qwen35(24, 2048, 6144, 8, 2, 16, True, (24, 1024, 4096, 16)), "K1XE/BPM 55093cf scripts/models/qwen3.5-2B.sh; encoder as Qwen/Qwen3-VL-2B-Instruct"),
+    (["Qwen/Qwen3.5-4B", "Qwen/Qwen3.5-4B-Base"], qwen35(32, 2560, 9216, 16, 4, 32, True, (24, 1024, 4096, 16)), "radixark/miles 51b148c scripts/models/qwen3.5-4B.sh; encoder as Qwen/Qwen3-VL-4B-Instruct"),
     (["Qwen/Qwen3.5-9B", "Qwen/Qwen3.5-9B-Base"], qwen35(32, 4096, 12288, 16, 4, 32, False, (27, 1152, 4304, 16)), "Qwen3_5TextConfig of transformers' documentation, whose defaults are this model's; encoder as Qwen/Qwen3-VL-8B-Instruct"),
     (["arcee-ai/Llama-3.1-SuperNova-Lite", "nvidia/llama-3.1-nemoguard-8b-topic-control", "nvidia/llama-3.1-nemoguard-8b-content-safety"], L8, "tuned from meta-llama/Llama-3.1-8B (their cards): its configuration"),
     (["bigscience/bloom-560m", "bigscience/bloomz-560m"], bloom(24, 1024, 16), "BLOOM report, table 3"),
@@ -323,4 +323,7 @@ MORE += [
       rope_scaling={"type": "longrope", "short_factor": [], "long_factor": []}, sliding_window=262144,
       audio_processor={"name": "cascades", "config": {"attention_dim": 1024, "attention_heads": 16, "linear_units": 1536, "num_blocks": 24, "kernel_size": 3, "input_size": 80, "time_reduction": 8, "nemo_conv_settings": {"conv_channels": 1024}, "relative_attention_bias_args": {"t5_bias_max_distance": 500, "type": "t5"}}},
       embd_layer={"image_embd_layer": {"crop_size": 448, "image_token_compression_cls": "avg_pool_2d", "projection_cls": "mlp", "use_hd_transform": True}, "audio_embd_layer": {"compression_rate": 8, "projection_cls": "mlp"}}), "text as microsoft/Phi-4-mini-instruct (its report); towers as vLLM's code of them builds them; the language model"),
+]
+MORE += [
+    (["TinyLlama/TinyLlama-1.1B-Chat-v0.3", "TinyLlama/TinyLlama-1.1B-Chat-v0.4", "TinyLlama/TinyLlama-1.1B-Chat-v0.6"], dense("LlamaForCausalLM", 22, 2048, 5632, 32, 4, 32000, 2048), "shapes as TinyLlama/TinyLlama-1.1B-Chat-v1.0; some have three tokens more"),
 ]

@@ -79,31 +79,48 @@ pub fn near(id: &str, most: usize) -> Vec<&'static str> {
     all.into_iter().take(most).map(|(.., i)| i).collect()
 }
 
-/// Models whose names say about so many parameters, the nearest first, one of each publisher before a second of any.
+fn organisation(id: &str) -> &str {
+    id.split('/').next().unwrap_or_default()
+}
+
+/// The first number of a name, which most families count their releases by: 3.3 of `Llama-3.3-70B`.
+fn release(id: &str) -> f64 {
+    let name = id.rsplit('/').next().unwrap_or(id);
+    let numbers = name.split(|c: char| !(c.is_ascii_digit() || c == '.'));
+    numbers.filter_map(|n| n.parse().ok()).next().unwrap_or_default()
+}
+
+/// Models whose names say about so many parameters, the nearest first: of each publisher one, those with the most models first,
+/// and of its models the latest by name, before a second of any.
 fn of_size(wanted: u64, most: usize) -> Vec<&'static str> {
     let own = |e: &&CatalogueEntry| {
-        let organisation = e.id.split('/').next().unwrap_or_default().to_ascii_lowercase();
         let plain = e.hf_quant_config.is_none() && !e.config().contains("quantization_config");
-        plain && !COPIERS.contains(&organisation.as_str())
+        plain && !COPIERS.contains(&organisation(e.id).to_ascii_lowercase().as_str())
     };
-    let mut all: Vec<(f64, &'static str)> =
-        CATALOGUE.iter().filter(own).filter_map(|e| Some((apart(size(e.id)?, wanted), e.id))).collect();
-    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let models = |id: &str| CATALOGUE.iter().filter(|e| organisation(e.id) == organisation(id)).count();
+    let mut all: Vec<(f64, usize, f64, &'static str)> = CATALOGUE
+        .iter()
+        .filter(own)
+        .flat_map(ids)
+        .filter_map(|id| Some((apart(size(id)?, wanted), id)))
+        .filter(|(far, _)| *far < std::f64::consts::LN_2)
+        .map(|(far, id)| (far, models(id), release(id), id))
+        .collect();
+    all.sort_by(|a, b| {
+        let names = || b.2.total_cmp(&a.2).then(a.3.len().cmp(&b.3.len())).then(a.3.cmp(b.3));
+        a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1)).then_with(names)
+    });
     let mut out: Vec<&'static str> = Vec::new();
     while out.len() < most && !all.is_empty() {
         let mut seen = Vec::new();
-        all.retain(|(far, id)| {
-            let organisation = id.split('/').next().unwrap_or_default();
-            let take = *far < std::f64::consts::LN_2 && out.len() < most && !seen.contains(&organisation);
+        all.retain(|(.., id)| {
+            let take = out.len() < most && !seen.contains(&organisation(id));
             if take {
-                seen.push(organisation);
+                seen.push(organisation(id));
                 out.push(id);
             }
             !take
         });
-        if seen.is_empty() {
-            break;
-        }
     }
     out
 }
@@ -135,6 +152,8 @@ mod tests {
             let far: Vec<f64> = found.iter().filter_map(|i| Some(apart(size(i)?, wanted))).collect();
             assert!(far.len() == 4 && far.iter().all(|f| *f < std::f64::consts::LN_2), "{typed}: {found:?}");
         }
+        assert_eq!(near("14B", 1), ["Qwen/Qwen3-14B"]);
+        assert!(near("70b", 2).contains(&"meta-llama/Llama-3.3-70B-Instruct"));
         assert_eq!(parameters("14B"), Some(14_000_000_000));
         assert_eq!(parameters("500m"), Some(500_000_000));
         assert_eq!(parameters("14"), None);

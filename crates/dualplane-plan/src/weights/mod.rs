@@ -81,8 +81,9 @@ fn one(
         Head::Always => true,
         Head::Never => false,
     };
-    if head && (last || everywhere == Everywhere::EmbeddingAndHead) {
-        t.head(rows);
+    let tied = model.tied && model.traits.head == Head::Untied;
+    if (head || tied) && (last || everywhere == Everywhere::EmbeddingAndHead) {
+        t.head(rows, width, head);
     }
     per_layer::add(&mut t, model, first);
     state_space::shared(&mut t, model);

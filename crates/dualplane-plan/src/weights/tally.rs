@@ -313,8 +313,9 @@ impl<'a> Tally<'a> {
         self.add(class, [outputs, inputs, self.rank.element]);
     }
 
-    /// The output head.
-    pub(super) fn head(&mut self, rows: u64) {
+    /// The output head over words of `width`. One that is the embedding has no weight of its own, but keeps the scales that the
+    /// checkpoint packs it with (vLLM layers/vocab_parallel_embedding.py `tie_weights`).
+    pub(super) fn head(&mut self, rows: u64, width: u64, own: bool) {
         let scheme = match self.quant() {
             Some(q) => match q.by_module.get("lm_head") {
                 Some(s) => self.known(*s),
@@ -323,7 +324,12 @@ impl<'a> Tally<'a> {
             },
             None => LinearScheme::Plain,
         };
-        let bytes = matrix(scheme, &[rows], self.model.hidden_size, self.rank.element);
+        let whole = matrix(scheme, &[rows], width, self.rank.element);
+        let bytes = match scheme {
+            _ if own => whole,
+            LinearScheme::Nvfp4 { .. } => whole.saturating_sub(ceil_div(mul([rows, width]), 2)),
+            _ => return,
+        };
         self.add(TensorClass::LmHead, [bytes]);
         self.allocated(bytes, 1);
     }
