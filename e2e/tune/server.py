@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 P = argparse.ArgumentParser()
 P.add_argument("serve", nargs="*")
 P.add_argument("--port", type=int, default=18000)
+P.add_argument("--host", default="127.0.0.1")
 P.add_argument("--max-num-seqs", type=int, default=256)
 P.add_argument("--num-gpu-blocks-override", type=int, default=512)
 P.add_argument("--weights", type=float, default=64, help="MiB")
@@ -115,4 +116,4 @@ class Server(ThreadingHTTPServer):
 
 
 threading.Thread(target=steps, daemon=True).start()
-Server(("127.0.0.1", a.port), Handler).serve_forever()
+Server((a.host, a.port), Handler).serve_forever()

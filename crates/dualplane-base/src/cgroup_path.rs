@@ -26,6 +26,28 @@ pub fn container_id(path: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// The last part of a path, without systemd's suffix.
+fn last(path: &str) -> &str {
+    let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    last.strip_suffix(".slice").unwrap_or(last)
+}
+
+/// The group of all pods of a node, or of all of one QoS class: `/kubepods`, `…/kubepods-burstable.slice`. What lies below it is
+/// one pod's, also where its ids were blacked out.
+#[must_use]
+pub fn of_all_pods(path: &str) -> bool {
+    let named = |name: &str| last(path).strip_suffix(name).is_some_and(|b| b.is_empty() || b.ends_with('-'));
+    path.contains("kubepods") && ["kubepods", "besteffort", "burstable"].into_iter().any(named)
+}
+
+/// The group of one pod, with all its containers.
+#[must_use]
+pub fn of_a_pod(path: &str) -> bool {
+    // A runtime's scope stands below it, `SLICE:RUNTIME:ID` beside it.
+    let last = last(path);
+    container_id(path).is_none() && !last.contains(':') && (last.starts_with("pod") || last.contains("-pod"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +71,39 @@ mod tests {
             assert_eq!(container_id(&path).as_deref(), Some(id), "{path}");
         }
         assert_eq!(pod_uid("/user.slice/pods"), None);
+    }
+
+    /// Kernel logs are pasted with ids blacked out or cut: which level a group is of shows all the same.
+    #[test]
+    fn levels_show_without_ids() {
+        for uid in ["9ebd9238_4ea3_417e_975f_99e0d23c5718", "XXXX", "<redacted>", "1234"] {
+            for id in ["cri-containerd-XXXX.scope", "crio-0a1b.scope", "docker-<id>.scope"] {
+                for root in [
+                    "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable",
+                    "/kubepods.slice/kubepods",
+                    "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort",
+                ] {
+                    let pod = format!("{root}-pod{uid}.slice");
+                    let container = format!("{pod}/{id}");
+                    assert!(of_a_pod(&pod) && !of_all_pods(&pod), "{pod}");
+                    assert!(!of_a_pod(&container) && !of_all_pods(&container), "{container}");
+                }
+            }
+            let pod = format!("/kubepods/burstable/pod{uid}");
+            assert!(of_a_pod(&pod) && !of_all_pods(&pod) && !of_all_pods(&format!("{pod}/abc")), "{pod}");
+        }
+        for all in [
+            "/kubepods",
+            "/kubepods/",
+            "/kubepods.slice",
+            "/kubepods/burstable",
+            "/kubepods.slice/kubepods-besteffort.slice",
+            "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice",
+        ] {
+            assert!(of_all_pods(all) && !of_a_pod(all), "{all}");
+        }
+        for other in ["", "/", "/system.slice/burstable", "/user.slice", "/docker/abc"] {
+            assert!(!of_all_pods(other) && !of_a_pod(other), "{other}");
+        }
     }
 }

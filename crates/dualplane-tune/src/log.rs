@@ -57,6 +57,9 @@ pub struct Log {
     pub schema: String,
     /// The command line that it began with.
     pub command: Vec<String>,
+    /// The workload that is moved; none where the command line is started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
     /// Steps, the first one measures the start.
     pub steps: Vec<Step>,
     /// Why it stopped; none where it goes on.

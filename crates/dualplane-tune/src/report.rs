@@ -24,6 +24,9 @@ pub fn text(log: &Log, style: Style) -> String {
         out.push_str(&wrap(&printable(text), style.width, &first, "           "));
         out.push('\n');
     };
+    if let Some(w) = &log.workload {
+        line("workload", w);
+    }
     if log.steps.len() > 1 {
         for (i, s) in log.steps.iter().enumerate() {
             let what = s.proposal.as_ref().map_or_else(|| "the start".to_owned(), moved);

@@ -27,5 +27,6 @@ mod settings_file;
 mod static_pod;
 #[path = "../../../crates/dualplane-report/tests/common/templates.rs"]
 mod templates;
+mod tune;
 mod verdicts;
 mod vllm_deaths;

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use dualplane_base::cgroup_path::{container_id, pod_uid};
+use dualplane_base::cgroup_path::{container_id, of_a_pod, of_all_pods, pod_uid};
 
 use super::Place;
 use super::kernel_tasks::{Task, Tasks};
@@ -161,21 +161,21 @@ impl OomRecord {
     /// The limit was that of all pods of the node together (node allocatable), not of one pod: `/kubepods`, a QoS slice.
     #[must_use]
     pub fn node_allocatable(&self) -> bool {
-        self.oom_memcg
-            .as_deref()
-            .is_some_and(|p| p.contains("kubepods") && pod_uid(p).is_none() && container_id(p).is_none())
+        self.oom_memcg.as_deref().is_some_and(of_all_pods)
     }
 
     /// The limit was that of the pod's cgroup, not of the container's.
     #[must_use]
     pub fn pod_level(&self) -> bool {
-        self.oom_memcg.as_deref().is_some_and(|p| container_id(p).is_none() && pod_uid(p).is_some())
+        self.oom_memcg.as_deref().is_some_and(of_a_pod)
     }
 
     /// A cgroup of Kubernetes or a container runtime is involved.
     #[must_use]
     pub fn in_container(&self) -> bool {
-        self.pod_uid().is_some() || self.container_id().is_some()
+        let inside = |p: &String| p.contains("kubepods") && !of_all_pods(p);
+        let mut paths = [&self.task_memcg, &self.oom_memcg].into_iter().flatten();
+        self.pod_uid().is_some() || self.container_id().is_some() || paths.any(inside)
     }
 }
 

@@ -177,8 +177,10 @@ fn genai_bench(v: &Value) -> Option<Results> {
     let m = v.get("aggregated_metrics")?;
     let n = count(m, "/num_completed_requests").unwrap_or(0);
     let bad = count(m, "/num_error_requests").unwrap_or(0);
+    // `--metrics-time-unit ms` changes what is written; without the key it is seconds.
+    let scale = if text(v, "/_time_unit").as_deref() == Some("ms") { 1e-3 } else { 1.0 };
     let of = |name: &str| {
-        points(m, &format!("/stats/{name}"), ["mean", "p50", "p90", "p95", "p99", "max"], 1.0, n)
+        points(m, &format!("/stats/{name}"), ["mean", "p50", "p90", "p95", "p99", "max"], scale, n)
     };
     Some(Results {
         tool: "genai-bench".into(),
@@ -199,36 +201,47 @@ fn genai_bench(v: &Value) -> Option<Results> {
     })
 }
 
-/// `k6 run --summary-export FILE`, and `handleSummary`'s data.
+/// `k6 run --summary-export FILE`, and `handleSummary`'s data: of today, and of `--new-machine-readable-summary`.
 fn k6(v: &Value) -> Option<Results> {
-    let m = v.get("metrics")?;
-    let http = m.get("http_req_duration").or_else(|| m.get("iteration_duration"))?;
-    let values = http.get("values").unwrap_or(http);
+    let seconds = number(v, "/config/duration").filter(|s| *s > 0.0);
+    // The newer form is a list of metrics with their names, and has percentiles without parentheses.
+    let listed = v.pointer("/results/metrics").and_then(Value::as_array);
     let of = |metric: &str| {
-        let found = m.get(metric)?;
-        Some(found.get("values").unwrap_or(found).clone())
+        let found = match listed {
+            Some(all) => all.iter().find(|m| m.get("name").and_then(Value::as_str) == Some(metric))?,
+            None => v.get("metrics")?.get(metric)?,
+        };
+        Some(found.get("values").unwrap_or(found))
     };
     let reqs = of("http_reqs").or_else(|| of("iterations"))?;
-    let all = count(&reqs, "/count")?;
-    let share = of("http_req_failed")
-        .and_then(|f| number(&f, "/value").or_else(|| number(&f, "/rate")))
-        .unwrap_or(0.0);
+    let all = count(reqs, "/count")?;
+    let share =
+        of("http_req_failed").and_then(|f| number(f, "/value").or_else(|| number(f, "/rate"))).unwrap_or(0.0);
     let bad = (all as f64 * share.min(1.0)).round() as u64;
-    let names = ["avg", "med", "p(90)", "p(95)", "p(99)", "max"];
-    let rate = number(&reqs, "/rate");
+    let names = if listed.is_some() {
+        ["avg", "med", "p90", "p95", "p99", "max"]
+    } else {
+        ["avg", "med", "p(90)", "p(95)", "p(99)", "max"]
+    };
+    let times = |metric: &str, n: u64| points(of(metric)?, "", names, 1e-3, n);
+    let seconds = seconds.or_else(|| number(reqs, "/rate").filter(|r| *r > 0.0).map(|r| all as f64 / r));
     Some(Results {
         tool: "k6".into(),
-        seconds: rate.filter(|r| *r > 0.0).map(|r| all as f64 / r),
+        version: text(v, "/metadata/k6_version"),
+        seconds,
         // To the first byte of the answer: of a stream that is the first token or the head before it.
-        ttft: of("http_req_waiting").and_then(|w| points(&w, "", names, 1e-3, all)),
-        e2e: points(values, "", names, 1e-3, all),
+        ttft: times("http_req_waiting", all),
+        // A refusal is quick, and says nothing of an answer's time.
+        e2e: times("http_req_duration{expected_response:true}", all - bad)
+            .or_else(|| times("http_req_duration", all))
+            .or_else(|| times("iteration_duration", all)),
         requests: Some(requests(all - bad, bad)),
         throughput: Some(Throughput {
-            requests_per_second: rate.map(|r| r * (1.0 - share.min(1.0))),
+            requests_per_second: seconds.map(|s| (all - bad) as f64 / s),
             ..Throughput::default()
         }),
         concurrency: of("vus_max")
-            .and_then(|m| number(&m, "/value").or_else(|| number(&m, "/max")))
+            .and_then(|m| number(m, "/value").or_else(|| number(m, "/max")))
             .map(|n| n as u32),
         ..Results::default()
     })

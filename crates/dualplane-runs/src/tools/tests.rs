@@ -35,6 +35,8 @@ fn files_of_tools_are_recognised_and_become_seconds() {
 
     let genai = r#"{"aggregated_metrics":{"scenario":"D(100,100)","num_concurrency":8,"run_duration":60.0,"num_requests":30,"num_completed_requests":29,"num_error_requests":1,"requests_per_second":0.48,"stats":{"ttft":{"min":0.1,"max":0.9,"mean":0.2,"p50":0.2,"p90":0.4,"p95":0.5,"p99":0.8},"tpot":{"mean":0.01,"p50":0.01,"p90":0.02,"p95":0.02,"p99":0.03,"max":0.04},"e2e_latency":{"mean":1.0,"p50":1.0,"p90":2.0,"p95":2.0,"p99":3.0,"max":4.0}}},"individual_request_metrics":[]}"#;
     assert!((of(genai).itl.unwrap().p99 - 0.03).abs() < 1e-9);
+    let in_ms = genai.replacen('{', r#"{"_time_unit":"ms","#, 1);
+    assert!((of(&in_ms).itl.unwrap().p99 - 3e-5).abs() < 1e-12, "--metrics-time-unit ms");
 
     let k6 = r#"{"metrics":{"http_reqs":{"count":100,"rate":10.0},"http_req_failed":{"value":0.1,"passes":10,"fails":90},"http_req_duration":{"avg":200.0,"min":1,"med":150.0,"max":900.0,"p(90)":300.0,"p(95)":400.0},"http_req_waiting":{"avg":20.0,"med":15.0,"max":90.0,"p(90)":30.0,"p(95)":40.0}}}"#;
     let r = of(k6);
@@ -86,6 +88,31 @@ fn files_that_were_really_written_are_read() {
         near(e2e.mean, 0.272_319_523_4) && near(e2e.p99, 0.46) && r.requests.unwrap().sent == 42,
         "{e2e:?}"
     );
+    let r = of(include_str!("../../../../testdata/measure/tools/k6-1.8.1.json"));
+    assert_eq!(
+        (r.tool.as_str(), r.concurrency, r.requests.as_ref().unwrap().succeeded),
+        ("k6", Some(4), 136)
+    );
+    // 36 refusals are quicker than no answer here, and are not among the answers' times.
+    let e2e = r.e2e.unwrap();
+    assert!(near(e2e.mean, 0.094434938) && near(e2e.p95, 0.100037078) && e2e.n == 136, "{e2e:?}");
+    assert!(near(r.seconds.unwrap(), 4.0958008) && r.requests.unwrap().failures() == 36);
+    let r = of(include_str!("../../../../testdata/measure/tools/k6-1.8.1-machine-readable.json"));
+    assert_eq!(
+        (r.version.as_deref(), r.concurrency, r.requests.as_ref().unwrap().sent),
+        (Some("1.8.1"), Some(4), 88)
+    );
+    assert!(near(r.e2e.unwrap().p90, 0.096_454_91) && near(r.seconds.unwrap(), 2.027_366_57));
+    assert!(near(r.throughput.unwrap().requests_per_second.unwrap(), 72.0 / 2.027_366_57));
+
+    let r = of(include_str!("../../../../testdata/measure/tools/genai-bench-0.0.5.json"));
+    assert_eq!(
+        (r.tool.as_str(), r.concurrency, r.requests.as_ref().unwrap().succeeded),
+        ("genai-bench", Some(2), 32)
+    );
+    assert!(near(r.ttft.unwrap().p99, 0.076_930_200) && near(r.itl.unwrap().p50, 0.010_134_533_9));
+    assert!(near(r.e2e.unwrap().max, 0.400_653_639) && near(r.seconds.unwrap(), 4.282_531_166));
+
     let r = of(include_str!("../../../../testdata/measure/tools/locust-2.47.0.json"));
     let e2e = r.e2e.unwrap();
     // Its buckets are rounded upwards, also above the longest.

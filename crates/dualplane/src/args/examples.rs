@@ -184,6 +184,7 @@ Examples:
   dualplane tune report.json -o json > move.json    then: dualplane apply move.json --to deploy/llm -n serving
   dualplane tune --run --log tune.json --target http://localhost:8000 -- vllm serve Qwen/Qwen3-8B --max-num-seqs 8
   dualplane tune --run --log tune.json --measure ./measure.sh -- vllm serve Qwen/Qwen3-8B --max-num-seqs 8
+  dualplane tune --run --log tune.json --to deploy/llm -n serving --target http://llm.serving:8000
   dualplane tune --log tune.json    what a search did so far";
 
 pub(super) const EXPLAIN: &str = "\

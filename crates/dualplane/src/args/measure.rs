@@ -74,6 +74,9 @@ pub(crate) struct MeasureArgs {
     /// How long a server may take to start
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = time, help_heading = "Server")]
     pub(crate) start_timeout: f64,
+    /// Wait so long until the server at --target answers: pods that were just replaced, say
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "target", conflicts_with = "serve", help_heading = "Server")]
+    pub(crate) wait: Option<f64>,
     /// A process of the server on this machine: its cgroup and cards are read each second
     #[arg(long, value_name = "PID", help_heading = "Server")]
     pub(crate) pid: Option<u32>,

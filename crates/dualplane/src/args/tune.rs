@@ -1,10 +1,11 @@
 //! Flags of `tune`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::Colour;
+use super::{ClusterArgs, Colour};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TuneArgs {
@@ -24,11 +25,26 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) engine: Option<String>,
     /// Move levers one after another: measure, keep or go back, until nothing brings more
-    #[arg(long, requires_all = ["log", "command"])]
+    #[arg(long, requires = "log")]
     pub(crate) run: bool,
     /// With --run: where the server answers when it is started; `dualplane measure` sends it requests
     #[arg(long, value_name = "URL", requires = "run", conflicts_with = "measure")]
     pub(crate) target: Option<String>,
+    /// With --run: the workload that is moved: deploy/NAME, sts/NAME or ds/NAME. Each move is an `apply` that waits for its pods, and
+    /// what brings nothing is rolled back
+    #[arg(long, value_name = "KIND/NAME", requires = "run", conflicts_with = "command")]
+    pub(crate) to: Option<String>,
+    /// With --to: do not ask for confirmation; required without a terminal
+    #[arg(short, long, requires = "to")]
+    pub(crate) yes: bool,
+    /// With --to: change the workload even if Helm, Argo CD, Flux or an operator will revert it
+    #[arg(long, requires = "to")]
+    pub(crate) force_managed: bool,
+    /// With --to: how long a move may take until all pods serve, for example 20m
+    #[arg(long, value_name = "TIME", default_value = "20m", requires = "to", value_parser = super::cluster::duration)]
+    pub(crate) rollout_timeout: Duration,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
     /// With --target: flags of `dualplane measure` for a step
     #[arg(
         long,

@@ -43,6 +43,48 @@ pub(super) mod cluster {
         rollback: crate::args::RollbackArgs
     );
 
+    pub(in crate::commands) mod workload {
+        use std::marker::PhantomData;
+
+        use dualplane_tune::Proposal;
+
+        use crate::args::TuneArgs;
+        use crate::commands::Failure;
+
+        /// No workload of a cluster can be tuned.
+        pub(in crate::commands) enum Workload<'a> {
+            #[expect(dead_code, reason = "nobody makes one: it holds the lifetime alone")]
+            None(std::convert::Infallible, PhantomData<&'a TuneArgs>),
+        }
+
+        impl<'a> Workload<'a> {
+            pub(in crate::commands) fn find(_: &'a TuneArgs, _: &str) -> Result<Self, Failure> {
+                Err(Failure::NotBuilt("access to a cluster"))
+            }
+        }
+
+        macro_rules! never {
+            ($($name:ident(&self $(, $arg:ident: $kind:ty)*) -> $out:ty;)*) => {
+                impl Workload<'_> {$(
+                    pub(in crate::commands) fn $name(&self $(, $arg: $kind)*) -> $out {
+                        let Self::None(never, _) = self;
+                        match *never {}
+                    }
+                )*}
+            };
+        }
+
+        never! {
+            command(&self) -> &[String];
+            engine(&self) -> &str;
+            name(&self) -> String;
+            confirm(&self) -> Result<(), Failure>;
+            make(&self, _p: &Proposal) -> Result<bool, Failure>;
+            back(&self) -> Result<(), Failure>;
+            settles(&self) -> Result<bool, Failure>;
+        }
+    }
+
     pub(in crate::commands) mod pods {
         use crate::args::SelectArgs;
         use crate::commands::Failure;

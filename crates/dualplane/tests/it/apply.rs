@@ -12,7 +12,7 @@ use crate::harness::{code, dir, dualplane, stderr, stdout};
 
 /// How the server answers a change that is no dry run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mood {
+pub(crate) enum Mood {
     Good,
     /// Only the status moved: 409 once, then made.
     StatusMoved,
@@ -22,10 +22,12 @@ enum Mood {
     HangsUp,
     /// It refuses.
     Denies,
+    /// Pods of any template but the first do not come up.
+    NoPods,
 }
 
-struct State {
-    object: Value,
+pub(crate) struct State {
+    pub(crate) object: Value,
     /// The ConfigMap `llm-conf`.
     map: Value,
     mood: Mood,
@@ -36,8 +38,8 @@ struct State {
     records: PathBuf,
 }
 
-struct Fake {
-    state: Arc<Mutex<State>>,
+pub(crate) struct Fake {
+    pub(crate) state: Arc<Mutex<State>>,
     home: tempfile::TempDir,
 }
 
@@ -60,7 +62,7 @@ fn map(length: u32) -> Value {
 const LIMIT: &str = "/spec/template/spec/containers/1/resources/limits/memory";
 
 impl Fake {
-    fn new(mood: Mood) -> Self {
+    pub(crate) fn new(mood: Mood) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
             "clusters": [{"name": "k", "cluster": {"server": format!("http://{}", listener.local_addr().unwrap())}}],
@@ -88,7 +90,7 @@ impl Fake {
         Self { state, home }
     }
 
-    fn run(&self, args: &[&str]) -> Output {
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
         let mut c = dualplane();
         c.args(args).current_dir(self.home.path());
         c.env("KUBECONFIG", self.home.path().join("config"))
@@ -106,7 +108,7 @@ impl Fake {
         serde_json::from_slice(&std::fs::read(files[0].as_ref().unwrap().path()).unwrap()).unwrap()
     }
 
-    fn writes(&self) -> usize {
+    pub(crate) fn writes(&self) -> usize {
         self.state.lock().unwrap().writes.len()
     }
 
@@ -148,6 +150,13 @@ fn answer(line: &str, body: &[u8], state: &mut State) -> Option<(u16, Value)> {
     let of_map = line.contains("/configmaps/");
     let object = if of_map { state.map.clone() } else { state.object.clone() };
     if line.starts_with("GET ") {
+        let mut object = object;
+        if state.mood == Mood::NoPods
+            && object.to_string().contains("max-num-seqs")
+            && !object.to_string().contains("\"2\"")
+        {
+            object["status"]["conditions"] = json!([{"type": "Progressing", "reason": "ProgressDeadlineExceeded", "message": "has timed out progressing"}]);
+        }
         return Some((200, object));
     }
     let patch: Value = serde_json::from_slice(body).unwrap();
@@ -165,7 +174,7 @@ fn answer(line: &str, body: &[u8], state: &mut State) -> Option<(u16, Value)> {
         return Some((200, after));
     }
     match state.mood {
-        Mood::Good => {}
+        Mood::Good | Mood::NoPods => {}
         Mood::StatusMoved => {
             state.mood = Mood::Good;
             state.object["metadata"]["resourceVersion"] = json!("8");

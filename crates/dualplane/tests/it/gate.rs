@@ -67,7 +67,7 @@ fn the_policy_that_init_prints_is_one() {
 }
 
 /// A made-up server: goodput rises with requests at a time until 24.
-const MEASURE: &str = r#"
+pub(crate) const MEASURE: &str = r#"
 n=$(printf %s "$SERVER" | sed -n 's/.*--max-num-seqs \([0-9]*\).*/\1/p'); n=${n:-256}
 [ "$n" -gt 32 ] && n=32
 w=$((32 - n))

@@ -66,4 +66,5 @@ mod server;
 mod tidy;
 mod top;
 mod triage;
+mod tune_workload;
 mod words;

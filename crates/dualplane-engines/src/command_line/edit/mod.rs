@@ -134,6 +134,16 @@ impl Invocation {
     pub fn starts(&self, engine: &Descriptor, engines: &Engines) -> bool {
         read::commands(self).is_some_and(|c| place::server(self, &c, engine, engines).is_some())
     }
+
+    /// The engine that it starts, and the words of that command as they are written; `None` where no engine is seen.
+    #[must_use]
+    pub fn launch<'e>(&self, engines: &'e Engines) -> Option<(&'e Descriptor, Vec<String>)> {
+        let commands = read::commands(self)?;
+        let named = engines.started_by(&place::texts(&commands)).map(|(_, engine)| engine);
+        let engine = named.or_else(|| engines.by_image(&self.image).map(|named| named.engine))?;
+        let at = place::server(self, &commands, engine, engines)?;
+        Some((engine, commands.all.get(at)?.iter().map(|w| w.text.clone()).collect()))
+    }
 }
 
 /// Sets an engine's setting, which bears any of these names, as its head spells them.

@@ -88,7 +88,7 @@ fn in_words(words: &[Word], names: &[String]) -> Option<Found> {
     Some(Found { name, value, word: Some(word.clone()), separate, attached: false })
 }
 
-fn texts(commands: &Commands) -> Vec<Vec<String>> {
+pub(super) fn texts(commands: &Commands) -> Vec<Vec<String>> {
     commands.all.iter().map(|c| c.iter().map(|w| w.text.clone()).collect()).collect()
 }
 

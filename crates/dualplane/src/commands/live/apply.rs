@@ -29,7 +29,17 @@ const MAX_FILE: u64 = 64 << 20;
 const MAX_MAPS: usize = 16;
 
 pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
-    let document = change::read(&bytes(&args.file)?)
+    change(args, &bytes(&args.file)?, &output::write)?;
+    Ok(exit::OK)
+}
+
+/// Carries out what a document asks for; its record, or none where nothing was to be changed. `say` takes what people read.
+pub(super) fn change(
+    args: &ApplyArgs,
+    document: &[u8],
+    say: &dyn Fn(&str) -> Result<(), Failure>,
+) -> Result<Option<Record>, Failure> {
+    let document = change::read(document)
         .map_err(|why| Failure::Flag { flag: "FILE", why: format!("{}: {why}", args.file.display()) })?;
     let (document, offer) = match document {
         Document::Report(offers) => (None, Some(chosen(offers, args.action)?)),
@@ -41,22 +51,22 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
         let api = connect(&args.cluster).await?;
         let found = target(&api, args, document.as_ref(), offer.as_ref()).await?;
         let Some(ask) = ask(&api, &found, &knowledge).await? else {
-            output::write(&format!(
+            say(&format!(
                 "Nothing to change: {} already has these settings.\n",
                 printable(&found.object.to_string())
             ))?;
-            return Ok(exit::OK);
+            return Ok(None);
         };
         // The ConfigMap first: pods that are made anew read it.
         let mut all = Vec::new();
         for (object, request) in &ask {
             all.push(apply::preview(&api, object, request).await.map_err(review::refused)?);
         }
-        let Some((shown, before)) = all.split_last() else { return Ok(exit::OK) };
+        let Some((shown, before)) = all.split_last() else { return Ok(None) };
         let place = review::place(&shown.object, &api);
         if all.iter().all(|p| change::edits(&p.live, &p.after).is_empty()) {
-            output::write(&format!("Nothing to change: {} already matches the patch.\n", printable(&place)))?;
-            return Ok(exit::OK);
+            say(&format!("Nothing to change: {} already matches the patch.\n", printable(&place)))?;
+            return Ok(None);
         }
         let title = offer.as_ref().map(|o| o.title.as_str());
         let mut text = String::new();
@@ -80,9 +90,9 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
             }
             managers.extend(found);
         }
-        output::write(&text)?;
+        say(&text)?;
         if args.dry_run {
-            return Ok(exit::OK);
+            return Ok(None);
         }
         if let Some(m) = managers.first().filter(|_| !args.force_managed) {
             return Err(Failure::NotChanged {
@@ -130,12 +140,12 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Code, Failure> {
                 None => review::not_done(e),
             });
         }
-        output::write(&after(&record))?;
+        say(&after(&record))?;
         // The change is made and its plan is kept; only that it ended could not be written.
         if let Err(e) = kept {
             output::note(&format!("{e}; the record still says \"planned\", but rollback works"));
         }
-        Ok(exit::OK)
+        Ok(Some(record))
     })
 }
 

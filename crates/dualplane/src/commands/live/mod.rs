@@ -8,6 +8,7 @@ pub(crate) mod map;
 pub(crate) mod pods;
 mod review;
 pub(crate) mod rollback;
+pub(crate) mod workload;
 
 use std::future::Future;
 

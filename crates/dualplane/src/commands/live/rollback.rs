@@ -38,10 +38,17 @@ pub(crate) fn run(args: &RollbackArgs) -> Result<Code, Failure> {
             return Ok(exit::OK);
         }
     };
-    undo(args, &changes, record)
+    undo(args, &changes, record, &output::write)?;
+    Ok(exit::OK)
 }
 
-fn undo(args: &RollbackArgs, changes: &Changes, mut record: Record) -> Result<Code, Failure> {
+/// Undoes one change. `say` takes what people read.
+pub(super) fn undo(
+    args: &RollbackArgs,
+    changes: &Changes,
+    mut record: Record,
+    say: &dyn Fn(&str) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let not = |why: String, hint: Option<String>| Failure::NotChanged { why, hint };
     match record.state {
         State::Failed => {
@@ -49,8 +56,8 @@ fn undo(args: &RollbackArgs, changes: &Changes, mut record: Record) -> Result<Co
         }
         State::RolledBack => {
             let when = record.rolled_back.unwrap_or_default();
-            output::write(&format!("{} was already rolled back at {when}.\n", record.id))?;
-            return Ok(exit::OK);
+            say(&format!("{} was already rolled back at {when}.\n", record.id))?;
+            return Ok(());
         }
         State::Planned | State::Unknown => {
             output::note("the record does not say whether this change was made; checking the object itself");
@@ -93,11 +100,11 @@ fn undo(args: &RollbackArgs, changes: &Changes, mut record: Record) -> Result<Co
             let whole = already == changed;
             let why =
                 if whole { "all values are as before the change" } else { "no value is left to restore" };
-            output::write(&format!("Nothing to undo: {why}.\n"))?;
+            say(&format!("Nothing to undo: {why}.\n"))?;
             if whole && !args.dry_run {
                 done(changes, &mut record);
             }
-            return Ok(exit::OK);
+            return Ok(());
         }
         let mut text = String::new();
         for (i, shown) in all.iter().enumerate() {
@@ -112,9 +119,9 @@ fn undo(args: &RollbackArgs, changes: &Changes, mut record: Record) -> Result<Co
                 let _ = writeln!(text, "warning: {} {}.", printable(&m.who), m.instead);
             }
         }
-        output::write(&text)?;
+        say(&text)?;
         if args.dry_run {
-            return Ok(exit::OK);
+            return Ok(());
         }
         let places: Vec<String> = all.iter().map(|s| review::place(&s.object, &api)).collect();
         review::confirm(&format!("Roll back {}?", places.join(" and ")), args.yes)?;
@@ -123,8 +130,8 @@ fn undo(args: &RollbackArgs, changes: &Changes, mut record: Record) -> Result<Co
         }
         done(changes, &mut record);
         let objects: Vec<String> = all.iter().map(|s| printable(&s.object.to_string()).to_string()).collect();
-        output::write(&format!("Rolled back {}.\n", objects.join(" and ")))?;
-        Ok(exit::OK)
+        say(&format!("Rolled back {}.\n", objects.join(" and ")))?;
+        Ok(())
     })
 }
 

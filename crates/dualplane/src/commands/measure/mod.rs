@@ -58,7 +58,7 @@ pub(super) fn run(args: &MeasureArgs) -> Result<Code, Failure> {
     m.cost = args.price.clone();
     m.subject.build = args.build.clone();
     m.shape = shape.as_ref().filter(|_| args.command.is_empty()).map(|s| named(args, s));
-    if args.serve.is_some()
+    if (args.serve.is_some() || args.wait.is_some())
         && let Some(target) = &target
         && let Some(run) = bench.wait(target)?
     {
@@ -179,19 +179,20 @@ impl<'a> Bench<'a> {
         gather
     }
 
-    /// Waits until the server that was started answers. A run where it died before.
+    /// Waits until the server answers. A run where one that was started here died before.
     fn wait(&mut self, target: &Target) -> Result<Option<Run>, Failure> {
         let mut progress = output::Progress::new();
         let (clock, asked) = (self.clock, self.asked.clone());
-        let most = Duration::from_secs_f64(self.args.start_timeout);
+        let most = Duration::from_secs_f64(self.args.wait.unwrap_or(self.args.start_timeout));
         let server = &mut self.server;
         let answer = wait_ready(target, most, || {
-            progress.line(&format!("the server starts, {:.0} s", clock.elapsed().as_secs_f64()));
+            progress.line(&format!("waits for the server, {:.0} s", clock.elapsed().as_secs_f64()));
             asked.stops() || server.as_mut().is_some_and(Server::ended)
         });
         progress.clear();
         if answer.is_ok() {
-            self.ready = Some(self.now());
+            // Of one that runs already, nobody saw the start.
+            self.ready = self.server.is_some().then(|| self.now());
             return Ok(None);
         }
         let mut gather = self.gather("start", Load { mode: "none".into(), ..Load::default() }, None);
@@ -199,7 +200,8 @@ impl<'a> Bench<'a> {
         let dead = self.server.as_mut().is_some_and(Server::ended);
         if !dead && !self.stopped() {
             let why = answer.err().unwrap_or_default();
-            return Err(Failure::Online { what: "--serve".into(), why });
+            let what = if self.args.serve.is_some() { "--serve" } else { "--wait" };
+            return Err(Failure::Online { what: what.into(), why });
         }
         if dead {
             gather.died(death::judge(self)?);

@@ -19,7 +19,9 @@ pub(super) fn step(args: &TuneArgs, command: &[String]) -> Result<Option<Measure
         (Some(line), _) => read("--measure", &by_shell(line, command)?),
         (None, Some(target)) => {
             let server = shell(command);
-            let mut words = vec!["measure", "--serve", &server, "--target", target, "-o", "json"];
+            let mut words = vec!["measure", "--target", target, "-o", "json"];
+            // The pods of a workload serve already; the way to new ones may take a moment.
+            words.extend(if args.to.is_some() { ["--wait", "60s"] } else { ["--serve", &server] });
             words.extend(args.load.split_whitespace());
             read("--target", &by_itself(&words, Stdio::inherit())?)
         }

@@ -3,13 +3,14 @@
 
 mod measured;
 mod predict;
+mod search;
 
 use std::path::Path;
 
 use dualplane_base::json::pretty;
 use dualplane_engines::Engines;
 use dualplane_gate::document::Measure;
-use dualplane_tune::{Levers, Log, Next, Numbers, SCHEMA, flow, json, next, proposals, text};
+use dualplane_tune::{Levers, Log, Numbers, SCHEMA, flow, json, proposals, text};
 
 use self::predict::Place;
 
@@ -17,7 +18,7 @@ use super::{Failure, gate};
 use crate::args::{TuneArgs, TuneFormat};
 use crate::document::other;
 use crate::exit::{self, Code};
-use crate::{files, output};
+use crate::output;
 
 /// A log holds some KiB a step.
 const MAX_LOG: u64 = 64 << 20;
@@ -29,7 +30,7 @@ pub(super) fn run(args: &TuneArgs) -> Result<Code, Failure> {
             asked(args, &measured::live(args, url)?)?
         }
         (Some(report), _, _) => asked(args, &gate::one(report)?.measure)?,
-        (None, Some(path), true) => search(args, path)?,
+        (None, Some(path), true) => search::run(args, path)?,
         (None, Some(path), false) => read(path)?,
         (None, None, _) => {
             return Err(Failure::Flag {
@@ -106,64 +107,4 @@ fn read(path: &Path) -> Result<Log, Failure> {
         return Err(fault(format!("its schema is not {SCHEMA}")));
     }
     Ok(log)
-}
-
-fn search(args: &TuneArgs, path: &Path) -> Result<Log, Failure> {
-    let mut log = if path.exists() { read(path)? } else { Log::new(&args.command) };
-    if log.command != args.command {
-        return Err(Failure::NotRead {
-            path: path.into(),
-            why: format!("it is of another command line: {}", log.command.join(" ")),
-            hint: "give that command line to go on, or another file",
-        });
-    }
-    let levers = levers(args, None, &args.command)?;
-    if levers == Levers::default() {
-        let why = "the command line starts no engine that dualplane knows: name it with --engine".to_owned();
-        return Err(Failure::Flag { flag: "--run", why });
-    }
-    if args.measure.is_none() && args.target.is_none() {
-        let why = "how is a step measured? give --target URL, or --measure LINE".to_owned();
-        return Err(Failure::Flag { flag: "--run", why });
-    }
-    let mut seen = Place { gpu: args.gpu.clone(), rate: args.rate };
-    loop {
-        match next(&log, &levers, usize::from(args.steps)) {
-            Next::Stop(why) => {
-                log.finding = log.best().and_then(|s| s.numbers.as_ref()).map(flow);
-                log.stopped = Some(why);
-                write(path, &log)?;
-                return Ok(log);
-            }
-            Next::Measure(command, proposal) => {
-                let mut proposal = proposal.map(|p| *p);
-                if let (Some(p), Some(best)) = (&mut proposal, log.best()) {
-                    predict::add(args, &seen, &best.command, p);
-                }
-                output::note(&format!("step {}: measures {}", log.steps.len(), command.join(" ")));
-                log.begin(command.clone(), proposal.clone());
-                write(path, &log)?;
-                let report = measured::step(args, &command)?;
-                if let Some(m) = &report {
-                    seen = place(args, m);
-                }
-                let numbers = report.as_ref().map(Numbers::of);
-                log.add(command, proposal, numbers, args.seed);
-                write(path, &log)?;
-                if let Some(step) = log.steps.last() {
-                    output::note(&format!(
-                        "step {}: {}",
-                        log.steps.len() - 1,
-                        step.why.as_deref().unwrap_or_default()
-                    ));
-                }
-            }
-        }
-    }
-}
-
-fn write(path: &Path, log: &Log) -> Result<(), Failure> {
-    let text = pretty(&json(log)?)?;
-    files::write_whole(path, text.as_bytes())
-        .map_err(|source| Failure::Unwritable { path: path.into(), source })
 }
