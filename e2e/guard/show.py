@@ -257,7 +257,7 @@ def squeeze(w):
     grab.wait()
     check("squeeze", row["kills"] == 0 and seen["host_free"] < before["host_free"] and set(row["words"]) <= REFUSALS,
           f'{before["host_free"] >> 20} MiB free before, {seen["host_free"] >> 20} then; {row["by"]}')
-    check("after the squeeze", "done" in phase("released", FRONT, 5, w.make, {"a": 10})["words"], "")
+    check("after the squeeze", "done" in phase("released", FRONT, 20, w.make, {"a": 10})["words"], "")
 
 
 def tls(w):
