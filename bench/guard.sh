@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # The guard beside nginx and HAProxy as plain proxies (and vllm-router, sglang-router with ROUTERS=1) before the same trivial
-# server, in turns in one run: added latency at a given rate, throughput, memory with open streams.
+# server, in turns in one run: added latency at a given rate, throughput, memory with open streams, and how soon the server hears of a
+# caller that goes away.
 # Usage: bench/guard.sh [PROGRAM=target/release/dualplane] [TURNS=3] [RATE=1000] [SECONDS=5] [STREAMS=5000]
+# TURNS=0 measures memory and callers that go away alone; STREAMS=0 leaves them out.
 # What is measured is what a request of 300 bytes costs. Ratios and differences of one run count: the machine may be shared.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -61,9 +63,10 @@ frontend g
 backend s
   server s 127.0.0.1:18610
 CONF
-# A server of streams: one event, then it holds.
+# A server of streams: one event, then it holds; it notes when a reader went away.
 cat >"$dir/streams.py" <<'PY'
-import asyncio
+import asyncio, sys, time
+gone = open(sys.argv[1], "a")
 async def serve(r, w):
     try:
         head = await r.readuntil(b"\r\n\r\n")
@@ -73,6 +76,7 @@ async def serve(r, w):
         await r.read(1 << 20)
         while await r.read(1 << 16): pass
     except Exception: pass
+    gone.write(f"{time.monotonic()}\n"); gone.flush()
     w.close()
 async def main():
     s = await asyncio.start_server(serve, "127.0.0.1", 18610, backlog=8192)
@@ -104,10 +108,32 @@ async def main():
     print(f"{len(good)} {rss()/1024:.1f}")
 asyncio.run(main())
 PY
+cat >"$dir/cancel.py" <<'PY'
+import socket, sys, time
+port, n, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+body = b'{"messages":[{"role":"user","content":"hi"}],"max_tokens":4,"stream":true}'
+took = []
+for _ in range(n):
+    s = socket.create_connection(("127.0.0.1", port))
+    s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+    got = b""
+    while b"data:" not in got: got += s.recv(4096)
+    before = open(path).read().count("\n")
+    went = time.monotonic()
+    s.close()
+    while True:
+        lines = open(path).read().split("\n")[:-1]
+        if len(lines) > before: break
+        if time.monotonic() - went > 5: sys.exit(print("not within 5 s"))
+        time.sleep(0.0005)
+    took.append(1000 * (float(lines[before]) - went))
+took.sort()
+print(f"{took[len(took) // 2]:.2f} {took[-1]:.2f}")
+PY
 in_tools "$nginx" -c "$dir/backend.conf" -p "$dir" & pids+=($!)
 in_tools "$nginx" -c "$dir/nginx.conf" -p "$dir" & nginx_pid=$!; pids+=($nginx_pid)
 in_tools "$haproxy" -f "$dir/haproxy.cfg" -db >/dev/null 2>&1 & haproxy_pid=$!; pids+=($haproxy_pid)
-python3 "$dir/streams.py" & pids+=($!)
+python3 "$dir/streams.py" "$dir/gone" & pids+=($!)
 guard_toml() { # PORT ADMIN UPSTREAM
   printf 'listen = "127.0.0.1:%s"\nadmin = "127.0.0.1:%s"\n[limits]\nconnections = 20000\n[[server]]\nurl = "http://127.0.0.1:%s"\nmetrics = "none"\nkv_tokens = 100000000\n' "$1" "$2" "$3"
 }
@@ -146,10 +172,16 @@ for ((turn = 1; turn <= turns; turn++)); do
       "$(awk -v a="$p99" -v b="$base99" 'BEGIN { printf "%.3f", a - b }')" "$most"
   done
 done
+[ "$streams" -gt 0 ] || exit 0
 echo "memory with $streams open streams, MiB (streams that opened):"
 for what in "nginx 18611 $(tree $nginx_pid | tr '\n' ' ')" "haproxy 18612 $(tree $haproxy_pid | tr '\n' ' ')" "guard 18613 $guard_pid"; do
   read -r name port list <<<"$what"
   # shellcheck disable=SC2086
   read -r opened mib < <(python3 "$dir/open.py" "$port" "$streams" $list)
   printf '%-14s %9s (%s)\n' "$name" "$mib" "$opened"
+done
+echo "until the server hears of a caller that goes away in a stream, ms (median, most of 100):"
+for what in "direct 18610" "nginx 18611" "haproxy 18612" "guard 18613"; do
+  read -r name port <<<"$what"
+  printf '%-14s %s\n' "$name" "$(python3 "$dir/cancel.py" "$port" 100 "$dir/gone")"
 done

@@ -35,6 +35,7 @@ pub const SCHEMAS: &[Schema] = &[
     row("incidents", [1, 1], "a list of incidents", &[]),
     row("fleet-incident", [1, 1], "an incident as the server keeps it", &[]),
     row("fleet-incidents", [1, 1], "a list of incidents of the server", &[]),
+    row("notification", [1, 1], "a message of the server to a webhook", &[]),
     row("verdict", [1, 2], "a report of triage", &["apply"]),
     row("verdicts", [1, 2], "reports of triage", &["apply"]),
     row("change", [1, 1], "the record of a change", &["rollback"]),

@@ -323,3 +323,47 @@ fn every_page_of_metrics_tells_what_its_entry_says() {
     }
     assert_eq!(told, engines().len());
 }
+
+/// A line that runtimes print for whoever uses them tells of no engine, although one describes it in its own words: else a
+/// PyTorch server would get the flags of llama.cpp. `shared` says so, and nothing says it in vain.
+#[test]
+fn what_others_print_too_names_no_engine() {
+    let k = Knowledge::embedded().unwrap();
+    let of_runtimes = |id: &str| k.signatures().iter().any(|s| s.id == id && s.file.starts_with("runtime/"));
+    let mut seen = BTreeSet::new();
+    for e in examples().into_iter().filter(|e| of_runtimes(&e.id)) {
+        for line in e.hits.iter().flat_map(|x| x.lines()) {
+            for m in k.matches(line, |_| false) {
+                let s = k.signature(m.id).unwrap();
+                if s.file.starts_with("engines/") {
+                    seen.insert(s.id.to_string());
+                }
+            }
+        }
+    }
+    let said: BTreeSet<String> =
+        k.signatures().iter().filter(|s| s.shared).map(|s| s.id.to_string()).collect();
+    let wrong: Vec<_> = seen.symmetric_difference(&said).collect();
+    assert!(wrong.is_empty(), "`shared` is missing, or said in vain: {wrong:#?}");
+}
+
+/// An error of a runtime is an engine's where the line is framed as that engine frames its lines, and nobody's else.
+#[test]
+fn the_frame_of_a_line_tells_whose_log_it_is() {
+    let k = Knowledge::embedded().unwrap();
+    let error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.";
+    for (frame, engine) in [
+        ("(EngineCore_0 pid=211) ERROR 11-25 10:00:00 [core.py:710] ", Some("vllm")),
+        ("(Worker_TP1 pid=5) ", Some("vllm")),
+        ("(VllmWorkerProcess pid=5) ", Some("vllm")),
+        ("[2026-11-25 10:00:00 TP0] ", Some("sglang")),
+        ("[2026-11-25 10:00:00 DP1 TP3 EP3] ", Some("sglang")),
+        ("[rank0]: ", None),
+        ("(Workbench pid=5) ", None),
+        ("", None),
+    ] {
+        let file = RawFile::new("previous.log", format!("{frame}{error}\n").into_bytes());
+        let facts = extract(&Bundle::from_files(vec![file]), &k);
+        assert_eq!(facts.engine.name.as_deref(), engine, "{frame}");
+    }
+}

@@ -109,6 +109,18 @@ impl Descriptor {
         })
     }
 
+    /// The tag of a log line, as [`Self::log_tags`] begin it: behind that stands no letter.
+    #[must_use]
+    pub fn tags(&self, process: &str) -> bool {
+        let begins = |word: &str| {
+            self.log_tags.iter().any(|t| {
+                word.strip_prefix(t.as_str())
+                    .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphabetic()))
+            })
+        };
+        process.split_whitespace().any(begins)
+    }
+
     /// A lever of it bears this name.
     #[must_use]
     pub fn names(&self, lever: &str) -> bool {

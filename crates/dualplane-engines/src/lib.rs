@@ -75,6 +75,10 @@ pub struct Descriptor {
     /// Words in the names of its processes as the kernel and GPU tools print them, in small letters.
     #[serde(default)]
     pub processes: Vec<String>,
+    /// Beginnings of the words by which its log lines say which process wrote them: `(EngineCore_0 pid=7)`, `[… TP2]`. They tell
+    /// whose log it is where no line of its own does.
+    #[serde(default)]
+    pub log_tags: Vec<String>,
     /// Names of processes that it starts and others, too (MPI's).
     #[serde(default)]
     pub helpers: Vec<String>,

@@ -13,6 +13,7 @@ use tokio::time::Sleep;
 
 use crate::access::Entry;
 use crate::ask::Api;
+use crate::exchange::{Arriving, Failed};
 use crate::forward::UnderWay;
 use crate::refuse::Reply;
 use crate::state::{Permit, State};
@@ -23,13 +24,16 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Bytes at the end of an answer that is no stream, where its counts of tokens stand.
 const TAIL: usize = 2048;
+/// How long the rest of a body that is refused may come, and between two parts of it.
+const LINGER: Duration = Duration::from_secs(2);
+const FLOWS: Duration = Duration::from_millis(100);
 /// Events between two looks at how long an output is.
 const EVENTS: u64 = 32;
 
 /// The body of a request on its way to a server.
 pub enum Sent {
     /// It was read.
-    Whole(Full<Bytes>),
+    Whole(Bytes),
     /// It passes.
     Passing(Box<Passing>),
 }
@@ -43,63 +47,44 @@ pub struct Passing {
 }
 
 impl Sent {
-    /// One that was read.
-    #[must_use]
-    pub fn whole(bytes: Bytes) -> Self {
-        Self::Whole(Full::new(bytes))
-    }
-
     /// One that passes, of at most so many bytes, with at most so long between two parts.
     #[must_use]
     pub fn passing(body: Incoming, most: u64, idle: Duration) -> Self {
         Self::Passing(Box::new(Passing { body, left: most, idle, timer: Box::pin(tokio::time::sleep(idle)) }))
     }
+
+    /// Bytes of it, where that is known.
+    #[must_use]
+    pub fn length(&self) -> Option<u64> {
+        match self {
+            Self::Whole(bytes) => Some(bytes.len() as u64),
+            Self::Passing(p) => p.body.size_hint().exact(),
+        }
+    }
 }
 
-impl Body for Sent {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match self.get_mut() {
-            Self::Whole(whole) => {
-                Pin::new(whole).poll_frame(cx).map_err(|never: std::convert::Infallible| match never {})
-            }
-            Self::Passing(p) => match Pin::new(&mut p.body).poll_frame(cx) {
-                Poll::Pending => match p.timer.as_mut().poll(cx) {
-                    Poll::Ready(()) => Poll::Ready(Some(Err("the body stopped coming".into()))),
-                    Poll::Pending => Poll::Pending,
-                },
-                Poll::Ready(None) => Poll::Ready(None),
-                Poll::Ready(Some(Err(e))) => Poll::Ready(Some(Err(e.into()))),
-                Poll::Ready(Some(Ok(frame))) => {
-                    let n = frame.data_ref().map_or(0, |d| d.len() as u64);
-                    if n > p.left {
-                        return Poll::Ready(Some(Err("the body is larger than limits.body".into())));
-                    }
-                    p.left -= n;
-                    let next = tokio::time::Instant::now() + p.idle;
-                    p.timer.as_mut().reset(next);
-                    Poll::Ready(Some(Ok(frame)))
+impl Passing {
+    /// The next part; `None` at its end. What is no data is left out.
+    pub(crate) fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, String>>> {
+        loop {
+            let frame = match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Pending => {
+                    std::task::ready!(self.timer.as_mut().poll(cx));
+                    return Poll::Ready(Some(Err("the body stopped coming".into())));
                 }
-            },
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Whole(whole) => whole.is_end_stream(),
-            Self::Passing(p) => p.body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(whole) => whole.size_hint(),
-            Self::Passing(p) => p.body.size_hint(),
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Ready(Some(Err(e))) => return Poll::Ready(Some(Err(e.to_string()))),
+                Poll::Ready(Some(Ok(frame))) => frame,
+            };
+            let Ok(data) = frame.into_data() else { continue };
+            let Some(left) = self.left.checked_sub(data.len() as u64) else {
+                return Poll::Ready(Some(Err("the body is larger than limits.body".into())));
+            };
+            self.left = left;
+            self.timer.as_mut().reset(tokio::time::Instant::now() + self.idle);
+            if !data.is_empty() {
+                return Poll::Ready(Some(Ok(data)));
+            }
         }
     }
 }
@@ -114,7 +99,7 @@ pub enum Answer {
 
 /// An answer of a server while it passes: nothing of it is kept but counts.
 pub struct Followed {
-    body: Incoming,
+    body: Arriving,
     state: Arc<State>,
     permit: Option<Permit>,
     server: usize,
@@ -181,7 +166,7 @@ impl Answer {
     /// Of a server.
     #[must_use]
     pub fn followed(
-        body: Incoming,
+        body: Arriving,
         state: &Arc<State>,
         permit: Option<Permit>,
         server: usize,
@@ -206,6 +191,11 @@ impl Answer {
             over: false,
             under_way: None,
         }))
+    }
+
+    /// It comes in events, nobody knows how many, and all of its request was taken.
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self, Self::Followed(f) if f.streams && f.body.is_sent() && f.body.size_hint().exact().is_none())
     }
 
     /// The request is counted as under way until this is over; an answer of the guard itself is over at once.
@@ -270,7 +260,7 @@ impl Followed {
 
     /// The server went away in the middle. A stream's reader gets an event that says so; for other answers nothing can be
     /// said any more, and the connection is closed so that nobody takes half of it for all.
-    fn broke(&mut self, e: hyper::Error) -> Option<Result<Frame<Bytes>, BoxError>> {
+    fn broke(&mut self, e: Failed) -> Option<Result<Frame<Bytes>, BoxError>> {
         self.over = true;
         self.under_way = None;
         drop(self.permit.take());
@@ -372,6 +362,25 @@ pub async fn read_whole(
     state: &Arc<State>,
     mut body: Incoming,
 ) -> Result<(Bytes, crate::state::Room), Unread> {
+    let read = read_within(state, &mut body).await;
+    if let Err(Unread::Reply(_)) = &read {
+        drain(body, state.config().body).await;
+    }
+    read
+}
+
+/// Lets the rest of a body that is refused pass by while it flows: whoever still sends hears of a closed connection and not why.
+async fn drain(mut body: Incoming, most: u64) {
+    let (mut left, until) = (most, Instant::now() + LINGER);
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout(FLOWS, body.frame()).await {
+        match left.checked_sub(frame.data_ref().map_or(0, |d| d.len() as u64)) {
+            Some(rest) if Instant::now() < until => left = rest,
+            _ => return,
+        }
+    }
+}
+
+async fn read_within(state: &Arc<State>, body: &mut Incoming) -> Result<(Bytes, crate::state::Room), Unread> {
     let config = state.config();
     let limits = &config.config.limits;
     let too_large = |n: u64| {

@@ -20,9 +20,10 @@ impl Config {
     /// # Errors
     /// The first that cannot be, with what would be right.
     pub fn check(self) -> Result<Checked, ConfigError> {
-        let listen = address("listen", &self.listen)?;
+        let listen =
+            if self.listen == crate::config::STDIN { None } else { Some(address("listen", &self.listen)?) };
         let admin = if self.admin == "none" { None } else { Some(address("admin", &self.admin)?) };
-        if admin == Some(listen) && listen.port() != 0 {
+        if admin.is_some_and(|a| listen == Some(a) && a.port() != 0) {
             return bad("admin", "is the same address as listen; requests and metrics need two ports");
         }
         if self.server.is_empty() {
@@ -32,7 +33,7 @@ impl Config {
             );
         }
         let targets = self.targets()?;
-        if targets.iter().any(|t| t.authority == listen.to_string()) {
+        if listen.is_some_and(|l| targets.iter().any(|t| t.authority == l.to_string())) {
             return bad("listen", "is the address of a server; the guard would send requests to itself");
         }
         let body = self.limits.body.bytes("limits.body")?;
@@ -209,7 +210,10 @@ mod tests {
     #[test]
     fn a_url_is_enough_and_every_slip_is_named() {
         let c = check("server = [{ url = \"http://127.0.0.1:8000\" }]").unwrap();
-        assert_eq!((c.listen.to_string().as_str(), c.targets[0].name.as_str()), (LISTEN, "127.0.0.1:8000"));
+        assert_eq!(
+            (c.listen.unwrap().to_string().as_str(), c.targets[0].name.as_str()),
+            (LISTEN, "127.0.0.1:8000")
+        );
         let url = "[[server]]\nurl = \"http://a:1\"\n";
         for (text, says) in [
             ("", "no server"),

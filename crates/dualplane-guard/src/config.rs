@@ -12,6 +12,8 @@ use serde::Deserialize;
 use crate::pool::Rule;
 use crate::tenant::TenantBy;
 
+/// As an address: the socket on which to listen is open already, and is the standard input.
+pub const STDIN: &str = "stdin";
 /// Where the guard listens unless told otherwise: beside the 8000 of most servers.
 pub const LISTEN: &str = "127.0.0.1:8010";
 /// Where it tells of itself, beside the agent's 10980.
@@ -371,8 +373,8 @@ pub struct Target {
 pub struct Checked {
     /// As it was written.
     pub config: Config,
-    /// Where to listen.
-    pub listen: SocketAddr,
+    /// Where to listen; `None`: on the socket that is its standard input.
+    pub listen: Option<SocketAddr>,
     /// Where to tell.
     pub admin: Option<SocketAddr>,
     /// Servers.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use dualplane_admission::server::Health;
 use dualplane_admission::{Grant, Request as Asking};
+use dualplane_wire::Broken;
 use http::header::{
     CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE,
 };
@@ -18,8 +19,8 @@ use hyper::body::{Body as _, Bytes, Incoming};
 use crate::access::Entry;
 use crate::answer::{Answer, Asked, Sent, Unread, read_whole};
 use crate::ask::{Api, Ask, read};
-use crate::clients::{ANSWER_PART, STREAM_PART};
 use crate::config::Target;
+use crate::exchange::{Arriving, Failed, is_stream};
 use crate::pool;
 use crate::refuse::Reply;
 use crate::state::{Permit, State};
@@ -187,12 +188,12 @@ async fn count(state: &Arc<State>, body: &Bytes) -> Option<u64> {
     let config = state.config();
     let target = config.targets.iter().find(|t| t.said.tokenize)?;
     let uri = format!("{}://{}{}/tokenize", target.scheme, target.authority, target.prefix);
-    let mut request = Request::new(Sent::whole(body.clone()));
+    let mut request = Request::new(Sent::Whole(body.clone()));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = uri.parse().ok()?;
     request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let answer = tokio::time::timeout(TOKENIZE, async {
-        let response = state.send(request, false).await.ok()?;
+        let response = state.send(request).await.ok()?;
         if !response.status().is_success() {
             return None;
         }
@@ -286,18 +287,18 @@ async fn send_whole(
     loop {
         let server = permit.server();
         let target = state.target(server).ok_or_else(|| Reply::new(503, "no_server", "no server is up"))?;
-        let request = towards(&target, head, peer, id, Sent::whole(bytes.clone()))?;
-        match state.send(request, asked.stream).await {
+        let request = towards(&target, head, peer, id, Sent::Whole(bytes.clone()))?;
+        match state.send(request).await {
             Ok(response) => {
                 return Ok(followed(state, response, Some(permit), server, &target, entry, Some(asked)));
             }
-            Err(e) if e.is_connect() => {
+            Err(Failed::Unreached(_)) => {
                 let death = watch::look_after_death(state, server, true);
                 if !permit.move_on() {
                     return Err(Reply::died(&target.name, death, false));
                 }
             }
-            Err(e) => return Err(failed(state, server, &target, &e, asked.stream)),
+            Err(e) => return Err(failed(state, server, &target, e)),
         }
     }
 }
@@ -317,39 +318,29 @@ async fn send_once(
     let server = permit.server();
     let target = state.target(server).ok_or_else(|| Reply::new(503, "no_server", "no server is up"))?;
     let request = towards(&target, &head, peer, id, sent)?;
-    match state.send(request, false).await {
+    match state.send(request).await {
         Ok(response) => {
             let asked = Asked { api, model: String::new(), text: None, stream: false };
             Ok(followed(state, response, Some(permit), server, &target, entry, Some(asked)))
         }
-        Err(e) => Err(failed(state, server, &target, &e, false)),
+        Err(e) => Err(failed(state, server, &target, e)),
     }
 }
 
-/// Why a request that was begun got no answer: the caller's body, the server's head, or the server.
-fn failed(
-    state: &State,
-    server: usize,
-    target: &Target,
-    e: &hyper_util::client::legacy::Error,
-    streams: bool,
-) -> Reply {
-    let mut cause: Option<&dyn std::error::Error> = Some(e);
-    while let Some(c) = cause {
-        let own = c.downcast_ref::<hyper::Error>();
-        if own.is_some_and(hyper::Error::is_user) {
-            let why = std::error::Error::source(c).map_or_else(|| c.to_string(), ToString::to_string);
-            return Reply::new(400, "body_broken", format!("the body was not passed on: {why}"));
+/// Why a request got no answer: the caller's body, the server's head, or the server.
+fn failed(state: &State, server: usize, target: &Target, e: Failed) -> Reply {
+    match e {
+        Failed::Body(why) => Reply::new(400, "body_broken", format!("the body was not passed on: {why}")),
+        Failed::Broken(Broken::HeadTooLarge) => {
+            let message =
+                format!("the head of the answer of {} has more than 64 KiB or 128 lines", target.name);
+            Reply::new(502, "answer_head_too_large", message)
         }
-        if own.is_some_and(hyper::Error::is_parse_too_large) {
-            let (name, most) = (&target.name, if streams { STREAM_PART } else { ANSWER_PART });
-            let message = format!("the head of the answer of {name} has more than {most} bytes");
-            return Reply::new(502, "answer_head_too_large", message);
+        Failed::Broken(_) => Reply::died(&target.name, watch::look_after_death(state, server, false), true),
+        Failed::Unreached(_) => {
+            Reply::died(&target.name, watch::look_after_death(state, server, true), false)
         }
-        cause = c.source();
     }
-    let refused = e.is_connect();
-    Reply::died(&target.name, watch::look_after_death(state, server, refused), !refused)
 }
 
 /// A request that costs no memory that we know of.
@@ -364,17 +355,23 @@ async fn passes(
     if head.method == Method::CONNECT {
         return Err(Reply::new(405, "no_tunnel", "the guard opens no tunnels"));
     }
+    // Any other protocol that is offered may be declined by an answer in this one (RFC 9110, 7.8).
+    let wants = head.headers.get_all(UPGRADE).iter().filter_map(|v| v.to_str().ok());
+    if wants.into_iter().any(|v| v.to_ascii_lowercase().contains("websocket")) {
+        let message = "the guard passes no WebSockets, as it could not count what goes through them; connect to the server itself";
+        return Err(Reply::new(501, "no_websocket", message));
+    }
     let config = state.config();
     let (server, target) = least_busy(state)
         .ok_or_else(|| Reply { retry_after: Some(5), ..Reply::new(503, "no_server", "no server is up") })?;
     strip(&mut head.headers);
     let idle = Duration::from_secs(config.config.limits.body_idle_seconds);
     let sent =
-        if body.is_end_stream() { Sent::whole(Bytes::new()) } else { Sent::passing(body, config.body, idle) };
+        if body.is_end_stream() { Sent::Whole(Bytes::new()) } else { Sent::passing(body, config.body, idle) };
     let request = towards(&target, &head, peer, id, sent)?;
-    match state.send(request, false).await {
+    match state.send(request).await {
         Ok(response) => Ok(followed(state, response, None, server, &target, entry, None)),
-        Err(e) => Err(failed(state, server, &target, &e, false)),
+        Err(e) => Err(failed(state, server, &target, e)),
     }
 }
 
@@ -391,7 +388,7 @@ fn least_busy(state: &State) -> Option<(usize, Arc<Target>)> {
 /// An answer on its way back.
 fn followed(
     state: &Arc<State>,
-    response: Response<Incoming>,
+    response: Response<Arriving>,
     permit: Option<Permit>,
     server: usize,
     target: &Target,
@@ -406,8 +403,7 @@ fn followed(
         head.headers.insert(CONTENT_LENGTH, length);
     }
     head.version = Version::HTTP_11;
-    let kind = head.headers.get(CONTENT_TYPE).and_then(|t| t.to_str().ok()).unwrap_or_default();
-    let streams = kind.starts_with("text/event-stream");
+    let streams = is_stream(&head.headers);
     let mut entry = entry.take();
     if let Some(e) = &mut entry {
         e.answered(Some(&target.name), head.status.as_u16());

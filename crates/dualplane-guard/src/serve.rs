@@ -2,17 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dualplane_base::text::counted;
-use hyper::rt::{Read, Write};
-use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
@@ -21,20 +17,15 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::access::AccessLog;
 use crate::config::{Checked, ConfigError, Tls};
-use crate::forward;
 use crate::page::Labels;
 use crate::state::State;
 use crate::workers::Workers;
-use crate::{admin, tls, watch};
+use crate::{admin, speak, tls, watch};
 
-/// Bytes of a head: OpenAI clients send some 1 KiB, gateways add tokens of several KiB.
-const HEAD_BYTES: usize = 64 << 10;
-/// Headers of a request.
-const HEADERS: usize = 128;
-/// Requests of one HTTP/2 connection at a time.
-const STREAMS: u32 = 256;
 /// Between two looks at the queue: deadlines, and whoever is waited for.
 const TICK: Duration = Duration::from_millis(50);
+/// Between two looks at connections that wait for a request.
+const SWEEP: Duration = Duration::from_secs(1);
 /// Connections that the kernel may hold for us, and how soon one of them is at hand.
 const BACKLOG: usize = 4096;
 const AT_HAND: Duration = Duration::from_millis(5);
@@ -64,6 +55,11 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
+    /// Its standard input is no socket that listens.
+    #[error(
+        "cannot listen on the standard input: {0}; start it with a listening TCP socket there, such as systemd's StandardInput=socket"
+    )]
+    Inherit(String),
     /// The access log cannot be written.
     #[error("cannot write the access log {path}: {source}")]
     Log {
@@ -111,6 +107,17 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
     TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })
 }
 
+/// The listening socket that whoever started this has left in its standard input: it stays open when this ends, and another
+/// program may listen on it meanwhile.
+fn inherited() -> Result<TcpListener, ServeError> {
+    let none = |e: io::Error| ServeError::Inherit(e.to_string());
+    let own = io::stdin().as_fd().try_clone_to_owned().map_err(none)?;
+    let listener = std::net::TcpListener::from(own);
+    listener.set_nonblocking(true).map_err(none)?;
+    listener.local_addr().map_err(none)?;
+    TcpListener::from_std(listener).map_err(none)
+}
+
 async fn serve(
     checked: Checked,
     access: AccessLog,
@@ -118,7 +125,11 @@ async fn serve(
     workers: &mut Workers,
 ) -> Result<(), ServeError> {
     let tls_files = checked.config.tls.clone();
-    let listener = bind(checked.listen).await?;
+    let inherits = checked.listen.is_none();
+    let listener = match checked.listen {
+        Some(address) => bind(address).await?,
+        None => inherited()?,
+    };
     let admin = match checked.admin {
         Some(address) => Some(bind(address).await?),
         None => None,
@@ -143,16 +154,17 @@ async fn serve(
     if let Some(files) = tls_files.clone() {
         tokio::spawn(tls::renew(files, Arc::clone(&tls_config), Arc::clone(&options.say)));
     }
-    let graceful = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(state.config().config.limits.connections));
+    // One for each connection; with all of them back, every connection has ended.
+    let all = u32::try_from(state.config().config.limits.connections).unwrap_or(u32::MAX);
+    let places = Arc::new(Semaphore::new(usize::try_from(all).unwrap_or(Semaphore::MAX_PERMITS)));
     let mut begin = |stream: TcpStream, peer: SocketAddr| {
         // Without a place the connection is closed at once: whoever waits learns of it.
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { return };
         let tls = tls_config.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let (state, watcher) = (Arc::clone(&state), graceful.watcher());
+        let state = Arc::clone(&state);
         let serve = move |stream, peer| {
             Box::pin(async move {
-                connection(state, stream, peer, tls, watcher).await;
+                connection(state, stream, peer, tls).await;
                 drop(place);
             }) as Pin<Box<dyn Future<Output = ()> + Send>>
         };
@@ -162,6 +174,10 @@ async fn serve(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => begin(stream, peer),
+                // It is a socket, and none that listens.
+                Err(e) if inherits && e.kind() == io::ErrorKind::InvalidInput => {
+                    return Err(ServeError::Inherit(e.to_string()));
+                }
                 // Descriptors come back when connections end.
                 Err(_) => sleep(Duration::from_millis(20)).await,
             },
@@ -169,8 +185,9 @@ async fn serve(
             () = ended(&mut term, &mut int) => break,
         }
     }
-    // What the kernel took in the guard's name before it was told to end is answered, too.
-    for _ in 0..BACKLOG {
+    // What the kernel took in the guard's name before it was told to end is answered, too; who inherited its socket leaves
+    // that to who inherits it next.
+    for _ in 0..if inherits { 0 } else { BACKLOG } {
         let Ok(Ok((stream, peer))) = timeout(AT_HAND, listener.accept()).await else { break };
         begin(stream, peer);
     }
@@ -182,7 +199,7 @@ async fn serve(
     let under_way = counted(under_way, "request");
     (options.say)(&format!("draining: {under_way} under way, at most {} s", patience.as_secs()));
     tokio::select! {
-        () = graceful.shutdown() => (options.say)("drained"),
+        _ = places.acquire_many(all) => (options.say)("drained"),
         () = sleep(patience) => (options.say)("drain_seconds are over: what was still under way is cut"),
         // Who asks twice does not want to wait.
         () = ended(&mut term, &mut int) => (options.say)("cut"),
@@ -216,9 +233,14 @@ fn announce(state: &State, listener: &TcpListener, admin: Option<&TcpListener>, 
 
 async fn ticks(state: Arc<State>) {
     let mut tick = tokio::time::interval(TICK);
+    let mut swept = Instant::now();
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
+        if swept.elapsed() > SWEEP {
+            state.sweep();
+            swept = Instant::now();
+        }
         if state.gate().admission.waiting() > 0 {
             state.pump();
         }
@@ -266,7 +288,6 @@ async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
     tls: Option<Arc<rustls::ServerConfig>>,
-    watcher: hyper_util::server::graceful::Watcher,
 ) {
     // Parts of a stream are small and must not wait for each other.
     let _ = stream.set_nodelay(true);
@@ -281,13 +302,21 @@ async fn connection(
                 }
             };
             let Ok(Some(h2)) = timeout(head, first).await else { return };
-            Box::pin(speak(state, TokioIo::new(stream), peer, h2, head, watcher)).await;
+            if h2 {
+                Box::pin(speak::http2(state, stream, peer, head)).await;
+            } else {
+                Box::pin(speak::http1(state, stream, peer, head)).await;
+            }
         }
         Some(config) => {
             let accept = Box::pin(TlsAcceptor::from(config).accept(stream));
             let Ok(Ok(stream)) = timeout(head, accept).await else { return };
             let h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-            Box::pin(speak(state, TokioIo::new(stream), peer, h2, head, watcher)).await;
+            if h2 {
+                Box::pin(speak::http2(state, stream, peer, head)).await;
+            } else {
+                Box::pin(speak::http1(state, stream, peer, head)).await;
+            }
         }
     }
 }
@@ -314,38 +343,5 @@ async fn is_http2(stream: &TcpStream) -> Option<bool> {
         }
         // Peeking again answers at once with the same bytes.
         sleep(Duration::from_millis(5)).await;
-    }
-}
-
-async fn speak<I>(
-    state: Arc<State>,
-    io: I,
-    peer: SocketAddr,
-    h2: bool,
-    head: Duration,
-    watcher: hyper_util::server::graceful::Watcher,
-) where
-    I: Read + Write + Unpin + Send + 'static,
-{
-    // Its way is a large value, and a connection keeps room for one as long as it lives: boxed, it is there only until the
-    // answer begins.
-    let service = service_fn(move |request| Box::pin(forward::handle(Arc::clone(&state), peer, request)));
-    // An error is the caller's: it hung up, sent no HTTP, or was too slow.
-    if h2 {
-        let connection = http2::Builder::new(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(STREAMS)
-            .max_header_list_size(u32::try_from(HEAD_BYTES).unwrap_or(u32::MAX))
-            .keep_alive_interval(head)
-            .serve_connection(io, service);
-        Box::pin(watcher.watch(connection)).await.ok();
-    } else {
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(head)
-            .max_buf_size(HEAD_BYTES)
-            .max_headers(HEADERS)
-            .serve_connection(io, service);
-        Box::pin(watcher.watch(connection)).await.ok();
     }
 }

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use dualplane_admission::admission::Outcome;
 use dualplane_admission::tokens::Calibration;
 use dualplane_admission::{Admission, Code, Decision, Event, Grant, Ms, Refusal, Request, Ticket, Would};
-use hyper_util::client::legacy::ResponseFuture;
 use tokio::sync::{oneshot, watch};
 
 use crate::access::AccessLog;
@@ -16,6 +15,7 @@ use crate::answer::Sent;
 use crate::ask::Api;
 use crate::clients::Clients;
 use crate::config::{Checked, Target};
+use crate::exchange::{self, Arriving, Failed};
 
 /// Models whose tokens are learnt apart.
 const MAX_MODELS: usize = 64;
@@ -90,7 +90,7 @@ pub struct State {
     config: RwLock<Arc<Checked>>,
     gate: Mutex<Gate>,
     start: Instant,
-    clients: Clients,
+    clients: Arc<Clients>,
     buffered: AtomicU64,
     /// Requests that are under way, passing ones included.
     pub under_way: AtomicU64,
@@ -128,9 +128,17 @@ impl State {
         })
     }
 
-    /// Sends a request to a server; `streams`: its answer is asked for in parts.
-    pub fn send(&self, request: http::Request<Sent>, streams: bool) -> ResponseFuture {
-        self.clients.send(request, streams)
+    /// Sends a request to the server that its URL names; the head of its answer.
+    ///
+    /// # Errors
+    /// Nobody takes it, the caller's body broke off, or the server did.
+    pub async fn send(&self, request: http::Request<Sent>) -> Result<http::Response<Arriving>, Failed> {
+        exchange::send(&self.clients, request).await
+    }
+
+    /// Closes connections that nobody used for a while.
+    pub fn sweep(&self) {
+        self.clients.sweep();
     }
 
     /// The configuration of now.

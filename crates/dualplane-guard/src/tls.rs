@@ -7,29 +7,19 @@ use std::time::{Duration, SystemTime};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{RootCertStore, ServerConfig};
+
+pub use dualplane_wire::tls::client;
 
 use crate::config::Tls;
 
 /// Between two looks at the files.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Authorities that this machine trusts: `SSL_CERT_FILE` and `SSL_CERT_DIR`, else the system's. They are read each time.
+/// Authorities that this machine trusts.
 #[must_use]
 pub fn trusted() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    roots
-}
-
-/// How a client encrypts to those whom these authorities name.
-///
-/// # Errors
-/// Not with the versions of TLS that are compiled in.
-pub fn client(roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    dualplane_wire::tls::authorities(dualplane_wire::tls::trusted())
 }
 
 /// What the next connection speaks: nothing where TLS is not wanted.

@@ -19,6 +19,7 @@ use http_body_util::{BodyExt as _, Limited};
 
 use crate::answer::Sent;
 use crate::config::Target;
+use crate::exchange::Failed;
 use crate::state::State;
 
 /// Between two looks.
@@ -83,13 +84,12 @@ enum Unanswered {
 }
 
 async fn get(state: &State, uri: &str) -> Result<(u16, String), Unanswered> {
-    let mut request = Request::new(Sent::whole(hyper::body::Bytes::new()));
+    let mut request = Request::new(Sent::Whole(hyper::body::Bytes::new()));
     *request.uri_mut() = uri.parse().map_err(|_| Unanswered::Refused)?;
     let answer = tokio::time::timeout(WITHIN, async {
-        let response = state
-            .send(request, false)
-            .await
-            .map_err(|e| if e.is_connect() { Unanswered::Refused } else { Unanswered::Late })?;
+        let response = state.send(request).await.map_err(|e| {
+            if matches!(e, Failed::Unreached(_)) { Unanswered::Refused } else { Unanswered::Late }
+        })?;
         let status = response.status().as_u16();
         let body =
             Limited::new(response.into_body(), MAX_PAGE).collect().await.map_err(|_| Unanswered::Late)?;

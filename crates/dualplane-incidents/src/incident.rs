@@ -86,6 +86,47 @@ pub struct Memory {
     pub planned_kv_tokens: Option<Planned>,
 }
 
+/// VRAM of the card that was fullest. What is not known is absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Vram {
+    /// Of the card, or of its MIG instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_bytes: Option<u64>,
+    /// The most that was in use on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_bytes: Option<u64>,
+    /// Weights and KV cache on a card, by the plan of the launch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Planned>,
+}
+
+/// A server that lives at its limit: which memory that is. Nothing of it died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Pressure {
+    /// Host RAM.
+    Host,
+    /// VRAM, or the KV cache in it.
+    Gpu,
+    /// Both.
+    Both,
+}
+
+impl Pressure {
+    /// For people.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Host => "Host RAM pressure",
+            Self::Gpu => "VRAM pressure",
+            Self::Both => "Pressure on both planes",
+        }
+    }
+}
+
 /// Where the time of a death is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -156,6 +197,12 @@ pub struct Incident {
     /// Host RAM.
     #[serde(default)]
     pub memory: Memory,
+    /// VRAM.
+    #[serde(default)]
+    pub vram: Vram,
+    /// It lives, at this limit; absent of a death.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<Pressure>,
     /// The same workload that dies again has the same.
     pub loop_key: String,
     /// The same workload that dies again of the same has the same.

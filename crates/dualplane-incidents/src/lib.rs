@@ -19,7 +19,7 @@ pub use cursor::Cursor;
 pub use dimension::Dimension;
 pub use filter::{Filter, FilterError, MAX_VALUES, folded, searched};
 pub use fleet::{Fleet, GpuHealth, Share, Worst};
-pub use incident::{Clock, Gpu, Incident, Memory, Planned, SCHEMA, Trigger, Xid};
+pub use incident::{Clock, Gpu, Incident, Memory, Planned, Pressure, SCHEMA, Trigger, Vram, Xid};
 pub use keys::{id_of_sender, is_id, is_sent_id, workload_of_pod};
 pub use query::{decode, encode};
 pub use report::{ReportError, items, of_report};

@@ -5,7 +5,7 @@ use dualplane_base::{Class, Confidence, Phase};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::incident::{Clock, Gpu, Incident, Memory, Planned, SCHEMA, Trigger, Xid};
+use crate::incident::{Clock, Gpu, Incident, Memory, Planned, Pressure, SCHEMA, Trigger, Vram, Xid};
 use crate::keys::{cause_key, is_id, loop_key, workload_of_pod};
 use crate::time::Time;
 use crate::whereabouts::Where;
@@ -111,6 +111,8 @@ pub fn of_report(
         trigger: trigger(report),
         top_action: top_action(report),
         memory: memory(report),
+        vram: vram(report, place),
+        pressure: pressure(head, report),
         cause_key: cause_key(&loop_key, class),
         loop_key,
         died_at,
@@ -212,6 +214,41 @@ fn memory(report: &Value) -> Memory {
         planned: planned(at(report, &["budget", "expected", "host", "load_peak_bytes"])),
         planned_kv_tokens: planned(at(report, &["budget", "expected", "gpu", "kv_cache_tokens"])),
     }
+}
+
+fn vram(report: &Value, place: &Where) -> Vram {
+    let gpu = |key| planned(at(report, &["budget", "expected", "gpu", key]));
+    // Of a server that lives, what its cards hold is a reading.
+    let readings = at(report, &["pressure", "readings"]).and_then(Value::as_array);
+    let fullest = readings
+        .into_iter()
+        .flatten()
+        .filter(|r| text_at(r, &["plane"]) == Some("gpu"))
+        .filter_map(|r| Some((number_at(r, &["used_bytes"])?, number_at(r, &["limit_bytes"])?)))
+        .max_by(|a, b| share(*a).total_cmp(&share(*b)));
+    let sum = |a: Planned, b: Planned| Planned {
+        low: a.low.saturating_add(b.low),
+        expected: a.expected.saturating_add(b.expected),
+        high: a.high.saturating_add(b.high),
+    };
+    Vram {
+        total_bytes: place.vram_total_bytes.or(fullest.map(|f| f.1)),
+        held_bytes: place.vram_held_bytes.or(fullest.map(|f| f.0)),
+        planned: gpu("weights_bytes").zip(gpu("kv_cache_bytes")).map(|(w, kv)| sum(w, kv)),
+    }
+}
+
+fn share((used, limit): (u64, u64)) -> f64 {
+    used as f64 / limit.max(1) as f64
+}
+
+/// The rule that decides where nothing ended and a plane stands at its limit (`docs/rules.md`).
+const UNDER_PRESSURE: &str = "under_pressure";
+
+fn pressure(head: &Value, report: &Value) -> Option<Pressure> {
+    let bound = text_at(report, &["pressure", "bound_by"]);
+    let bound = bound.filter(|_| text_at(head, &["decided_by"]) == Some(UNDER_PRESSURE))?;
+    serde_json::from_value(Value::from(bound)).ok()
 }
 
 fn died(report: &Value, place: &Where, received_at: Time) -> (Time, Clock) {

@@ -36,6 +36,12 @@ pub struct Where {
     /// Cards of the pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<Gpu>,
+    /// VRAM of the fullest of them, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vram_total_bytes: Option<u64>,
+    /// The most of it that was in use, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vram_held_bytes: Option<u64>,
     /// Xids that the sender saw near the death.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub xids: Vec<Xid>,

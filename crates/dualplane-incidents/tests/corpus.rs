@@ -33,7 +33,7 @@ fn recorded_deaths_stay_what_their_reports_say() {
     let knowledge = Knowledge::embedded().unwrap();
     let now = Time::parse("2027-01-01T00:00:00Z").unwrap();
     let mut all: Vec<Incident> = Vec::new();
-    let mut with_xid = 0;
+    let (mut with_xid, mut living, mut with_vram) = (0, 0, 0);
     for entry in
         std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/incidents")).unwrap()
     {
@@ -59,6 +59,13 @@ fn recorded_deaths_stay_what_their_reports_say() {
             assert_eq!(report["verdict"]["title"], i.title, "{name}");
             assert_eq!(report["subject"]["pod"].as_str().unwrap_or(""), i.pod, "{name}");
             assert_eq!(report["trigger"].is_null(), i.trigger.is_none(), "{name}");
+            // Who lives at a limit is no death, and nobody else is said to live.
+            let at_limit = report["verdict"]["decided_by"] == dualplane_core::verdict::rules::UNDER_PRESSURE;
+            assert_eq!(at_limit, i.pressure.is_some(), "{name}");
+            living += usize::from(at_limit);
+            let planned = &report["budget"]["expected"]["gpu"];
+            assert_eq!(planned.is_null(), i.vram.planned.is_none(), "{name}");
+            with_vram += usize::from(i.vram.planned.is_some() || i.vram.total_bytes.is_some());
             if report["trigger"]["signature"].as_str().is_some_and(|s| s.starts_with("xid.")) {
                 let code =
                     report["trigger"]["signature"].as_str().unwrap().trim_start_matches("xid.").to_owned();
@@ -69,6 +76,7 @@ fn recorded_deaths_stay_what_their_reports_say() {
         }
     }
     assert!(all.len() > 300 && with_xid > 8, "{} of which {with_xid} with an Xid", all.len());
+    assert!(living > 3 && with_vram > 3, "{living} live at a limit, {with_vram} tell VRAM");
     let fleet = Fleet::of(&all);
     assert_eq!(fleet.incidents, all.len() as u64);
     assert_eq!(fleet.by_class.values().sum::<u64>(), fleet.incidents);

@@ -4,15 +4,11 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use dualplane_runs::{Outcome, State};
+use dualplane_wire::tls::Encrypted;
+use dualplane_wire::{Answer, Broken, Unreached, Wire};
 use serde::Deserialize;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::tls::Encrypted;
-use crate::wire::{Answer, CUT_OFF, Wire};
-
-/// Nobody listens there.
-pub(crate) const REFUSED: &str = "connection refused";
 /// To connect: a server that is this slow to take a connection is gone or full.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Of a line of a stream; a token's line has some hundred bytes.
@@ -228,7 +224,7 @@ impl Target {
         all
     }
 
-    async fn connection(&self) -> Result<Wire, &'static str> {
+    async fn connection(&self) -> Result<Wire, Unreached> {
         loop {
             let kept = self.idle.borrow_mut().pop();
             let Some(mut kept) = kept else { break };
@@ -237,24 +233,7 @@ impl Target {
                 return Ok(kept);
             }
         }
-        let connect = TcpStream::connect((self.host.as_str(), self.port));
-        let stream = match timeout(CONNECT, connect).await {
-            Err(_) => return Err("connect timed out"),
-            Ok(Err(e)) if e.kind() == std::io::ErrorKind::ConnectionRefused => {
-                return Err(REFUSED);
-            }
-            Ok(Err(_)) => return Err("cannot connect"),
-            Ok(Ok(s)) => s,
-        };
-        // A token alone in a packet must not wait for the next.
-        let _ = stream.set_nodelay(true);
-        match &self.encrypted {
-            None => Ok(Wire::Plain(stream)),
-            Some(encrypted) => match timeout(CONNECT, Box::pin(encrypted.over(stream))).await {
-                Ok(stream) => Ok(Wire::Encrypted(Box::new(stream?))),
-                Err(_) => Err("connect timed out"),
-            },
-        }
+        Wire::connect(&self.host, self.port, self.encrypted.as_ref(), CONNECT).await
     }
 
     /// Sends a request and reads its answer; times are seconds since `clock`.
@@ -289,15 +268,15 @@ impl Target {
         clock: Instant,
     ) -> Result<State, State> {
         // Boxed: a connection is there already in most cases, and making one takes much room.
-        let mut wire = Box::pin(self.connection()).await.map_err(State::Failed)?;
-        wire.send(&request).await.map_err(State::Failed)?;
+        let mut wire = Box::pin(self.connection()).await.map_err(|e| State::Failed(e.word()))?;
+        wire.send(&request).await.map_err(|e| State::Failed(e.word()))?;
         drop(request);
         let (mut answer, mut rest) = (Answer::default(), Vec::new());
         loop {
             let more = wire
                 .more(&mut answer, |data| take(data, &mut rest, heard, clock.elapsed().as_secs_f64()))
                 .await
-                .map_err(State::Failed)?;
+                .map_err(|e| State::Failed(e.word()))?;
             if let Some(status) = answer.status().filter(|s| *s != 200) {
                 return Err(State::Status(status));
             }
@@ -313,7 +292,7 @@ impl Target {
             }
         }
         if !heard.ended {
-            return Err(State::Failed(CUT_OFF));
+            return Err(State::Failed(Broken::CutOff.word()));
         }
         if answer.keeps() && self.idle.borrow().len() < MAX_IDLE {
             self.idle.borrow_mut().push(wire);

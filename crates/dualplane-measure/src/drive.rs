@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use dualplane_runs::{Gather, Outcome, State};
 use dualplane_shape::{Play, Request, Shape};
+use dualplane_wire::Unreached;
 use tokio::task::LocalSet;
 
-use crate::client::{Ask, REFUSED, Target};
+use crate::client::{Ask, Target};
 use crate::planes::Reading;
 use crate::prompt::{self, Calibration};
 
@@ -237,7 +238,7 @@ fn start(inner: &Rc<Inner>, work: &Work, mut request: Request, due: f64, cut: &R
     tokio::task::spawn_local(async move {
         let (outcome, _) = own.target.send(&ask, due, own.clock).await;
         own.took(&outcome, open);
-        if !open && outcome.state == State::Failed(REFUSED) {
+        if !open && outcome.state == State::Failed(Unreached::Refused.word()) {
             tokio::time::sleep(AFTER_REFUSAL).await;
         }
         own.free();

@@ -18,7 +18,6 @@ pub mod server;
 mod tests;
 mod tls;
 pub mod tool;
-mod wire;
 
 pub use client::{Api, Target, TargetError};
 pub use drive::{Ended, Progress, Work, drive};

@@ -15,6 +15,9 @@ use dualplane_node::gpu::{Device, Event, GpuProcess, Gpus, Health, Reading as Ca
 use dualplane_node::node::{ProcessState, cgroup_of, host_cgroups, host_pids, life, list, processes};
 use dualplane_runs::{Faults, Host, Process, Sample};
 
+#[cfg(test)]
+mod leaks;
+
 pub use crate::agent::Ask;
 use crate::engine::Page;
 use crate::known::Known;

@@ -235,7 +235,7 @@ fn an_encrypted_server_is_driven_where_its_certificate_is_trusted_and_only_there
     let work = Work { closed: Some(2), requests: Some(4), ..work(shape(""), 30.0) };
     let ask = |trusted: &[CertificateDer<'static>]| {
         let mut target = Target::new(&url, Api::Chat, "m", None).unwrap();
-        target.encrypted = crate::tls::Encrypted::trusting("127.0.0.1", trusted);
+        target.encrypted = dualplane_wire::tls::Encrypted::trusting("127.0.0.1", trusted);
         let gather =
             Gather::new(Setup { load: Load { mode: "test".into(), ..Load::default() }, ..Setup::default() });
         let (_to, mut readings) = channel();

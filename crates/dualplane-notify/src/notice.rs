@@ -37,6 +37,9 @@ impl Notice {
     /// The plane as people say it.
     #[must_use]
     pub fn plane(&self) -> &'static str {
+        if let Some(p) = self.incident.pressure {
+            return p.title();
+        }
         match (self.incident.plane, self.incident.class.as_str()) {
             (Plane::Host, _) => "Host RAM",
             (Plane::Gpu, _) => "VRAM",

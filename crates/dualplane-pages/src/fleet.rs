@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::days::days;
-use crate::incident::{plane_name, plane_word, summary, word, workload};
+use crate::incident::{class_word, plane_name, plane_word, summary, word, workload};
 use crate::shell::{Frame, Room};
 use crate::text::{T, ago};
 use dualplane_base::Class;
@@ -75,7 +75,7 @@ fn worst(frame: &Frame<'_>, w: &Worst) -> Markup {
             div {
                 p {
                     a href=(T(&frame.incident(&i.id))) { (T(&workload(i))) }
-                    " " span.badge { (plane_name(i)) } " " code { (i.class) }
+                    " " span.badge { (plane_name(i)) } " " code { (class_word(i)) }
                 }
                 p { (T(summary(i))) }
                 @if let Some(first) = &i.top_action { p.first { b { "First: " } (T(first)) } }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::incident::{plane_name, summary, workload};
+use crate::incident::{class_word, plane_name, summary, workload};
 use crate::text::instant;
 use crate::verdict::Verdict;
 use dualplane_base::text::{
@@ -22,7 +22,7 @@ pub fn handover(i: &Incident, v: &Verdict, link: &str) -> String {
     let _ = writeln!(out, "# {}: {}\n", esc(&workload(i)), esc(&i.title));
     let _ = writeln!(out, "{}.\n", esc(summary(i)));
     let _ = writeln!(out, "| memory | class | phase | confidence |\n|---|---|---|---|");
-    let _ = writeln!(out, "| {} | `{}` | {} | {} |\n", plane_name(i), i.class, i.phase, i.confidence);
+    let _ = writeln!(out, "| {} | `{}` | {} | {} |\n", plane_name(i), class_word(i), i.phase, i.confidence);
     let mut rows = vec![("died", instant(i.died_at.ms()))];
     if i.occurrences > 1 {
         rows.push(("times of this cause", i.occurrences.to_string()));

@@ -1,6 +1,7 @@
 //! The pages of the server as strings: **incident → page**.
 //!
 //! - [`incident`] shows one death: the verdict, the first error in its log, both planes on one clock, what to do and why;
+//! - [`rehearsal`] shows whether its fix would have held;
 //! - [`list`], [`fleet`], [`gpus`] and [`capacity`] show many; [`handover()`] is a note for the next shift, in Markdown;
 //! - [`scene`] is what of a bundle such a page needs, made once;
 //! - [`assets`] are the files that pages load, and [`POLICY`] what a browser may do with them.
@@ -18,6 +19,7 @@ pub mod gpus;
 mod handover;
 pub mod incident;
 pub mod list;
+pub mod rehearsal;
 pub mod scene;
 mod shell;
 mod text;

@@ -1,7 +1,7 @@
 //! The list of incidents. Every filter is a link, so that a view can be sent to somebody; the form works without scripts.
 
 use crate::days::days;
-use crate::incident::{plane_name, plane_word, summary, workload};
+use crate::incident::{class_word, plane_name, plane_word, summary, workload};
 use crate::shell::{Frame, Room};
 use crate::text::{T, Told, ago, instant, minute};
 use dualplane_incidents::{Cursor, Dimension, Filter, Fleet, Incident, Share, encode};
@@ -197,7 +197,7 @@ fn row(frame: &Frame<'_>, i: &Incident) -> Markup {
                 time datetime=(Told(instant(at))) title=(Told(instant(at))) { (Told(minute(at))) }
                 span.soft { (ago(frame.now_ms, at)) }
             }
-            td.plane { span.badge { (plane_name(i)) } code { (i.class) } }
+            td.plane { span.badge { (plane_name(i)) } code { (class_word(i)) } }
             th.what scope="row" {
                 a href=(T(&frame.incident(&i.id))) { (T(&workload(i))) }
                 span.sum { (T(summary(i))) }

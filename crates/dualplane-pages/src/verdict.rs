@@ -51,7 +51,7 @@ macro_rules! parts {
 }
 
 parts! {
-    Head { class: String, plane: String, phase: String, confidence: String, title: String, summary: String, decided_by: String }
+    Head { class: String, plane: String, phase: String, confidence: String, title: String, summary: String }
     Trigger { text: String, file: String, line: Option<u64>, time: Option<String>, signature: String }
     Step { class: String, what: String, trigger: Option<Trigger> }
     Place { file: String, line: Option<u64> }

@@ -13,6 +13,7 @@ use crate::auth::Auth;
 use crate::ingest::Ingest;
 use crate::ingest::bundle::Bundles;
 use crate::ingest::judge::Judge;
+use crate::rehearse::Rehearse;
 use crate::store::Store;
 
 /// Incidents that a slow reader of events may be behind.
@@ -33,6 +34,8 @@ pub struct App {
     pub bundles: Bundles,
     /// Judge of bundles.
     pub judge: Judge,
+    /// Rehearsals of fixes.
+    pub rehearse: Rehearse,
     /// Who may what.
     pub auth: Auth,
     /// Log of changes and refusals.

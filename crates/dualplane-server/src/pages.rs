@@ -10,7 +10,7 @@ use axum::{Extension, Router};
 use dualplane_incidents::{Cursor, Dimension, Filter, GpuHealth, Incident, Time};
 use dualplane_pages::incident::Death;
 use dualplane_pages::{
-    Frame, POLICY, Verdict, asset, capacity, fleet, gpus, handover, incident, list, problem,
+    Frame, POLICY, Verdict, asset, capacity, fleet, gpus, handover, incident, list, problem, rehearsal,
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
@@ -20,6 +20,7 @@ use crate::api::{reading, tagged};
 use crate::app::{App, now};
 use crate::auth::Caller;
 use crate::problem::Problem;
+use crate::rehearse;
 use crate::store::{self, Page, Span};
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -36,6 +37,7 @@ pub fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/", get(index))
         .route("/incidents/{id}", get(one))
+        .route("/incidents/{id}/rehearsal", get(rehearsed))
         .route("/fleet", get(whole))
         .route("/gpus", get(cards))
         .route("/gpus/{uuid}", get(card))
@@ -191,8 +193,36 @@ async fn page(app: &App, caller: &Caller, id: &str, print: bool) -> Result<Strin
         scene: scene.as_deref(),
         again: &again,
         bundle: bundle.is_some().then_some(address.as_str()),
+        rehearsed: bundle.is_some() && !found.engine.is_empty(),
     };
     Ok(incident::page(&frame(caller), &death, print))
+}
+
+async fn rehearsed(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let made = rehearsal_of(&app, &caller, &id, query.as_deref().unwrap_or("")).await;
+    shown(&headers, &caller, made)
+}
+
+async fn rehearsal_of(app: &App, caller: &Caller, id: &str, query: &str) -> Result<String, Problem> {
+    let found = seen(app, caller, id).await?;
+    let card = found.gpus.iter().find_map(|g| g.name.as_deref());
+    let (asked, refused) = match rehearse::asked(query, card) {
+        Ok(asked) => (asked, None),
+        Err(why) => (rehearsal::Asked::default(), Some(why)),
+    };
+    let answer = match (refused, store::bundle(&*app.store, id).await?) {
+        (Some(why), _) => Err(why),
+        (None, None) => Err("a rehearsal needs the bundle of this incident, and none was sent".to_owned()),
+        (None, Some(row)) => app.rehearse.play(&app.bundles.path(id), &row.sha256, &asked).await,
+    };
+    let answer = answer.as_ref().map(String::as_str).map_err(String::as_str);
+    Ok(rehearsal::page(&frame(caller), &found, &asked, &rehearse::typed(&asked), answer))
 }
 
 async fn written(app: &App, caller: &Caller, id: &str, headers: &HeaderMap) -> Result<String, Problem> {

@@ -28,9 +28,11 @@ use crate::config::{ConfigError, Options};
 use crate::ingest::Ingest;
 use crate::ingest::bundle::Bundles;
 use crate::ingest::judge::Judge;
-use crate::store::postgres::Postgres;
+use crate::rehearse::Rehearse;
+use crate::retention;
+use crate::store::postgres::{Postgres, SETTLED};
 use crate::store::sqlite::Sqlite;
-use crate::store::{Scope, Span, Store, StoreError, counted};
+use crate::store::{Dialect, Scope, Span, Sql, Store, StoreError, counted};
 
 /// Connections at a time: 1,000 agents and people.
 const CONNECTIONS: usize = 4096;
@@ -42,9 +44,8 @@ const DRAIN: Duration = Duration::from_secs(10);
 const GIVE_BACK: Duration = Duration::from_secs(2);
 /// Between two looks at the tokens.
 const LOOK: Duration = Duration::from_secs(5);
-/// Between two looks for what is too old, and how much of it goes at once.
-const SWEEP: Duration = Duration::from_secs(600);
-const SWEPT: usize = 500;
+/// Words that wait for their index in Postgres.
+const SETTLE: Duration = Duration::from_secs(2);
 
 /// Why it does not serve.
 #[derive(Debug, thiserror::Error)]
@@ -97,6 +98,7 @@ pub async fn open(options: &Options, say: Say) -> Result<Arc<App>, ServeError> {
         store,
         bundles: Bundles::open(&options.data).map_err(data)?,
         judge: Judge::new().map_err(ServeError::Said)?,
+        rehearse: Rehearse::default(),
         auth: Auth::open(options.tokens.clone(), options.rate, cluster).map_err(ServeError::Said)?,
         audit: Some(audit),
         events: events(),
@@ -131,8 +133,9 @@ pub fn run(
             tokio::spawn(tls::renew(files.clone(), Arc::clone(&tls_config), Arc::clone(&app.say)));
         }
         tokio::spawn(look(Arc::clone(&app)));
-        tokio::spawn(sweep(Arc::clone(&app)));
+        tokio::spawn(retention::sweep(Arc::clone(&app)));
         tokio::spawn(warm(Arc::clone(&app)));
+        tokio::spawn(settle(Arc::clone(&app)));
         tokio::spawn(api::events::watch(Arc::clone(&app)));
         ready(Arc::clone(&app), address).await?;
         accept(&app, listener, &tls_config).await
@@ -230,27 +233,14 @@ async fn warm(app: Arc<App>) {
     }
 }
 
-/// Removes what is too old.
-async fn sweep(app: Arc<App>) {
+/// Lets Postgres write the trigrams that wait into their index, so that no upload waits for it. Where this server may not, Postgres
+/// does it when its list is full.
+async fn settle(app: Arc<App>) {
+    if app.store.dialect() != Dialect::Postgres {
+        return;
+    }
     loop {
-        app.bundles.sweep();
-        let before = Time::from_ms(now().ms() - i64::from(app.keep_days) * 86_400_000);
-        loop {
-            match app.store.forget(before, SWEPT).await {
-                Ok(ids) => {
-                    for id in &ids {
-                        app.bundles.remove(id);
-                    }
-                    if ids.len() < SWEPT {
-                        break;
-                    }
-                }
-                Err(e) => {
-                    (app.say)(&format!("what is older than {} days stays for now: {e}", app.keep_days));
-                    break;
-                }
-            }
-        }
-        sleep(SWEEP).await;
+        sleep(SETTLE).await;
+        let _ = app.store.change(Sql::new(Dialect::Postgres, SETTLED)).await;
     }
 }

@@ -136,8 +136,16 @@ pub(super) fn engine(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> E
     let some_last = facts.hits.iter().filter(of_engine).any(|h| is_last(&h));
     for hit in facts.hits.iter().filter(|h| !some_last || is_last(h)) {
         let head = hit.engine.as_deref().and_then(|e| all.get(e));
-        if let Some(d) = head.filter(|d| d.kind != Kind::Helper) {
+        if let Some(d) = head.filter(|d| d.kind != Kind::Helper && !hit.shared) {
             *votes.entry(&d.id).or_default() += hit.count.min(20);
+        }
+    }
+    if votes.is_empty() {
+        // An error of a runtime alone, in the frame of an engine's log.
+        for hit in facts.hits.iter().filter(|h| !h.process.is_empty()) {
+            if let Some(d) = all.iter().find(|d| d.tags(&hit.process)) {
+                *votes.entry(&d.id).or_default() += 1;
+            }
         }
     }
     // What hosts engines counts only where no engine proper speaks.

@@ -27,6 +27,8 @@ pub struct Hit {
     pub doubt: Option<String>,
     /// It tells that another rank is gone.
     pub other_rank: bool,
+    /// Programs of others print this line, too.
+    pub shared: bool,
     /// Where.
     pub place: Place,
     /// The raw line (or the message of an object).
@@ -59,6 +61,7 @@ impl Hit {
             meaning: s.meaning.to_string(),
             doubt: s.doubt.as_deref().map(str::to_owned),
             other_rank: s.other_rank,
+            shared: s.shared,
             place: place.clone(),
             text: text.to_owned(),
             stamp,

@@ -59,6 +59,7 @@ impl Fields {
             units: self.pairs(),
             any_level: self.text().is_some(),
             other_rank: self.text().is_some(),
+            shared: self.text().is_some(),
             compiled: Pattern::new(),
         })
     }

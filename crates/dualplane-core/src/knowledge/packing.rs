@@ -9,7 +9,7 @@ pub(super) const ITEM: char = '\u{1e}';
 
 /// The keys of an entry in the order in which their values lie there.
 #[allow(dead_code, reason = "the build script goes by it, and a test of the library")]
-pub(super) const FIELDS: [&str; 23] = [
+pub(super) const FIELDS: [&str; 24] = [
     "id",
     "versions",
     "meaning",
@@ -33,4 +33,5 @@ pub(super) const FIELDS: [&str; 23] = [
     "units",
     "any_level",
     "other_rank",
+    "shared",
 ];

@@ -144,6 +144,9 @@ pub struct Signature {
     /// For cascades: another rank is gone, which may have run in another pod, where the cause is.
     #[serde(default)]
     pub other_rank: bool,
+    /// Of an engine's: programs of others print this line, too, so it does not tell whose log it is.
+    #[serde(default)]
+    pub shared: bool,
     /// Where it was read.
     pub source: Text,
     #[serde(skip)]

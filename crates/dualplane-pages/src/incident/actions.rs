@@ -7,7 +7,7 @@ use dualplane_report::actions::Stage;
 use maud::{Markup, html};
 
 /// A command, or a patch: a click selects all of it, and a module adds a button that copies.
-pub(super) fn command(text: &str) -> Markup {
+pub(crate) fn command(text: &str) -> Markup {
     html! { div.do { pre tabindex="0" { code { (T(text)) } } } }
 }
 

@@ -5,13 +5,16 @@ use crate::shell::Frame;
 use crate::text::{T, Told, ago, instant};
 use crate::verdict::Verdict;
 use dualplane_base::{Class, Plane};
-use dualplane_core::verdict::rules::UNDER_PRESSURE;
-use dualplane_incidents::{Filter, Incident, encode};
+use dualplane_incidents::{Filter, Incident, Pressure, encode};
 use maud::{Markup, html};
 
 /// The class of the colours of a plane.
 pub(crate) fn plane_word(i: &Incident) -> &'static str {
-    word(i.class, i.plane)
+    match i.pressure {
+        Some(Pressure::Gpu) => "gpu",
+        Some(Pressure::Host | Pressure::Both) => "host",
+        None => word(i.class, i.plane),
+    }
 }
 
 /// The same of a class and its plane.
@@ -25,8 +28,11 @@ pub(crate) fn word(class: Class, plane: Plane) -> &'static str {
     }
 }
 
-/// The plane as people say it.
+/// The plane as people say it. Nothing is unknown of a server that lives at its limit but whether it will die.
 pub(crate) fn plane_name(i: &Incident) -> &'static str {
+    if let Some(p) = i.pressure {
+        return p.title();
+    }
     match plane_word(i) {
         "host" => "Host RAM",
         "gpu" => "VRAM",
@@ -34,6 +40,11 @@ pub(crate) fn plane_name(i: &Incident) -> &'static str {
         "none" => "Not memory",
         _ => "Unknown",
     }
+}
+
+/// The class, where something ended.
+pub(crate) fn class_word(i: &Incident) -> &'static str {
+    if i.pressure.is_some() { "no death" } else { i.class.as_str() }
 }
 
 /// `serve/llm-0`, or what else names it.
@@ -74,8 +85,8 @@ pub(super) fn head(frame: &Frame<'_>, death: &Death<'_>, v: &Verdict) -> Markup 
         p.crumbs { a href=(T(&frame.to("/"))) { "Incidents" } span aria-hidden="true" { " / " } (T(&workload(i))) }
         header.verdict {
             p.kind {
-                span.badge.big { (pressure(v).unwrap_or(plane_name(i))) }
-                " " code { @if pressure(v).is_some() { "no death" } @else { (i.class) } }
+                span.badge.big { (plane_name(i)) }
+                " " code { (class_word(i)) }
                 " " span.soft { "phase " (i.phase) " · confidence " (i.confidence) }
             }
             h1 { (T(summary(i))) }
@@ -97,6 +108,9 @@ pub(super) fn head(frame: &Frame<'_>, death: &Death<'_>, v: &Verdict) -> Markup 
                 @if let Some(bundle) = death.bundle {
                     li { a href=(T(&frame.to(bundle))) download { "Bundle" } }
                 }
+                @if death.rehearsed {
+                    li { a href=(T(&frame.to(&format!("/incidents/{id}/rehearsal")))) { "Would the fix have held?" } }
+                }
             }
         }
         dl.facts {
@@ -104,17 +118,6 @@ pub(super) fn head(frame: &Frame<'_>, death: &Death<'_>, v: &Verdict) -> Markup 
                 div { dt { (key) } dd { (T(value)) } }
             }
         }
-    }
-}
-
-/// Nothing is unknown of a server that lives at its limit but whether it will die.
-fn pressure(v: &Verdict) -> Option<&'static str> {
-    let p = v.pressure.as_ref().filter(|_| v.head.decided_by == UNDER_PRESSURE)?;
-    match p.bound_by.as_str() {
-        "host" => Some("Host RAM pressure"),
-        "gpu" => Some("VRAM pressure"),
-        "both" => Some("Pressure on both planes"),
-        _ => None,
     }
 }
 

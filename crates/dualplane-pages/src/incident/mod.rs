@@ -9,8 +9,8 @@ mod missing;
 mod picture;
 mod route;
 
-pub(crate) use actions::id as stage_id;
-pub(crate) use head::{plane_name, plane_word, summary, word, workload};
+pub(crate) use actions::{command as typed, id as stage_id};
+pub(crate) use head::{class_word, plane_name, plane_word, summary, word, workload};
 
 use crate::scene::Scene;
 use crate::shell::{Frame, Room};
@@ -32,6 +32,8 @@ pub struct Death<'a> {
     pub again: &'a [Incident],
     /// Where its bundle can be had, below the base.
     pub bundle: Option<&'a str>,
+    /// Its fix may be rehearsed: there is a bundle, and an engine is known.
+    pub rehearsed: bool,
 }
 
 /// A section: the word in its address, its heading, what stands in it.
@@ -131,7 +133,7 @@ fn again(frame: &Frame<'_>, i: &Incident, again: &[Incident]) -> Option<Section>
                 @for a in again {
                     li class=(head::plane_word(a)) {
                         a href=(T(&frame.incident(&a.id))) { (Told(crate::text::minute(a.died_at.ms()))) }
-                        " " span.badge { (a.class) } " " (T(&a.summary))
+                        " " span.badge { (head::class_word(a)) } " " (T(&a.summary))
                         @if a.cause_key == i.cause_key { " " span.soft { "the same cause" } }
                     }
                 }

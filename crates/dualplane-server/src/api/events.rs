@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Extension;
 use axum::body::Body;
@@ -16,6 +16,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::reading;
 use crate::app::{App, now};
 use crate::auth::Caller;
+use crate::clock::Place;
 use crate::problem::Problem;
 use crate::store::{Arrival, Scope, arrivals};
 
@@ -32,16 +33,18 @@ const SOME: i64 = 1_000;
 pub async fn watch(app: Arc<App>) {
     let mut from = now();
     let mut told: BTreeSet<(Time, String)> = BTreeSet::new();
+    let mut place = Place::new(now(), Instant::now());
     loop {
         tokio::time::sleep(TICK).await;
+        from = place.look(from, now(), Instant::now());
         if app.events.receiver_count() == 0 {
             from = now();
             continue;
         }
         let start = Time::from_ms(from.ms() - WINDOW_MS);
-        let place = Arrival { at: start, id: String::new() };
+        let here = Arrival { at: start, id: String::new() };
         // A store that is away is asked again.
-        let Ok(new) = arrivals(&*app.store, Some(&place), SOME).await else { continue };
+        let Ok(new) = arrivals(&*app.store, &here, SOME).await else { continue };
         told.retain(|(at, _)| *at >= start);
         for i in new {
             let newest = i.received_at.max(from);
@@ -89,7 +92,7 @@ pub async fn events(
     let news = app.events.subscribe();
     let mut first = b": dualplane\n\n".to_vec();
     if let Some(place) = place(&headers) {
-        for i in arrivals(&*app.store, Some(&place), SOME).await? {
+        for i in arrivals(&*app.store, &place, SOME).await? {
             if i.id != place.id && wanted(&i, &scope) {
                 first.extend(event(&i));
             }

@@ -19,6 +19,7 @@ use crate::app::{App, now, pack};
 use crate::auth::{Caller, hex, sha256};
 use crate::ingest::IngestError;
 use crate::ingest::bundle::Part;
+use crate::ingest::judge::vram_of_error;
 use crate::problem::Problem;
 use crate::store::{self, BundleRow, Death, Put};
 
@@ -210,7 +211,13 @@ async fn mine(app: &App, caller: &Caller, id: &str) -> Result<(String, Option<In
 fn death(id: &str, report: &Value, place: &Where, digest: String, sender: &str) -> Result<Death, Problem> {
     let refused =
         |e: dualplane_incidents::ReportError| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, e.to_string());
-    let incident = of_report(id, report, place, now()).map_err(refused)?;
+    let mut place = place.clone();
+    // A report without its bundle: what the first error says of its card.
+    let error = report.pointer("/trigger/text").and_then(Value::as_str).and_then(vram_of_error);
+    if let (None, None, Some((used, total))) = (place.vram_held_bytes, place.vram_total_bytes, error) {
+        (place.vram_held_bytes, place.vram_total_bytes) = (Some(used), Some(total));
+    }
+    let incident = of_report(id, report, &place, now()).map_err(refused)?;
     let report = pack(&serde_json::to_vec(report).unwrap_or_default());
     Ok(Death { incident, report, digest, sender: sender.to_owned() })
 }

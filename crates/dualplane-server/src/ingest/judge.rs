@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dualplane_core::evidence::Bundle;
 use dualplane_core::knowledge::Knowledge;
+use dualplane_core::verdict::timeline::{Measure, timeline};
 use dualplane_incidents::{Gpu, Where};
 use dualplane_input::{Incident, Sieve};
 use dualplane_pages::Scene;
@@ -132,10 +133,37 @@ pub fn judge(path: &Path, place: &Where, knowledge: &Knowledge) -> Result<Vec<Ju
         let text = dualplane_report::json::render(std::slice::from_ref(r)).map_err(|e| e.to_string())?;
         let report: Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
         let container = report.pointer("/subject/container").and_then(Value::as_str).unwrap_or("");
-        let place = told(&r.bundle, container, r.facts.engine.model.clone(), place);
+        let mut place = told(&r.bundle, container, r.facts.engine.model.clone(), place);
+        vram(r, &mut place);
         Ok(Judged { report, place })
     };
     reports.iter().map(judged).collect()
+}
+
+/// The card that was fullest, by the samples and by what the first error says.
+fn vram(r: &Report, place: &mut Where) {
+    let lines = timeline(&r.bundle, &r.facts, &r.verdict).lines;
+    let most = |measure, card: &Option<String>| {
+        let of = lines.iter().filter(|l| l.measure == measure && l.card == *card).flat_map(|l| &l.points);
+        of.map(|(_, v)| *v).filter(|v| v.is_finite()).reduce(f64::max)
+    };
+    let cards = lines.iter().filter(|l| l.measure == Measure::Vram).map(|l| &l.card);
+    let full = cards.filter_map(|c| Some((most(Measure::Vram, c)?, most(Measure::VramTotal, c)?)));
+    let said = r.verdict.trigger.as_ref().and_then(|t| vram_of_error(&t.text));
+    // The error speaks of the moment, which samples may have missed.
+    let all = full.map(|(used, total)| (used as u64, total as u64)).chain(said);
+    let share = |(used, total): (u64, u64)| used as f64 / total.max(1) as f64;
+    if let Some((used, total)) = all.max_by(|a, b| share(*a).total_cmp(&share(*b))) {
+        place.vram_held_bytes = place.vram_held_bytes.or(Some(used));
+        place.vram_total_bytes = place.vram_total_bytes.or(Some(total));
+    }
+}
+
+/// VRAM in use and in all, as an allocation error says it.
+pub(crate) fn vram_of_error(line: &str) -> Option<(u64, u64)> {
+    let oom = dualplane_core::facts::vram::parse(line)?;
+    let (total, free) = (oom.total?.0, oom.free?.0);
+    (free <= total && total > 0).then_some((total - free, total))
 }
 
 /// What the evidence tells of the place, where the sender told nothing.

@@ -4,12 +4,15 @@ pub mod bundle;
 pub mod judge;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use dualplane_incidents::Time;
 
-use crate::store::{Death, Put, Store, StoreError, arrivals};
+use crate::app::now;
+use crate::clock::{Drift, SKEW_MS};
+use crate::store::{Death, Put, Store, StoreError, latest};
 
 /// Uploads that may wait.
 const QUEUE: usize = 4096;
@@ -75,12 +78,13 @@ impl Ingest {
 }
 
 async fn write(store: Arc<dyn Store>, waiting: Arc<Mutex<mpsc::Receiver<Waiting>>>) {
+    let drift = Drift::new(now(), Instant::now());
     loop {
         let mut batch = Vec::new();
         if waiting.lock().await.recv_many(&mut batch, BATCH).await == 0 {
             return;
         }
-        order(&*store, &mut batch).await;
+        order(&*store, drift, &mut batch).await;
         match store.put(batch.iter().map(|w| w.death.clone()).collect()).await {
             Ok(answers) => {
                 for (w, put) in batch.into_iter().zip(answers) {
@@ -111,20 +115,16 @@ async fn write(store: Arc<dyn Store>, waiting: Arc<Mutex<mpsc::Receiver<Waiting>
     }
 }
 
-/// A clock that is behind by more than this is not followed.
-const SKEW_MS: i64 = 24 * 3600 * 1000;
-
 /// Deaths are told of in the order in which they were received. A clock that was set back, or one of another replica that goes
-/// ahead, must not put new ones behind what was told.
-async fn order(store: &dyn Store, batch: &mut [Waiting]) {
+/// ahead, must not put new ones behind what was told. What is far ahead of where this clock would be, had it gone on evenly, is of a
+/// clock that was wrong: nobody is put behind it.
+async fn order(store: &dyn Store, drift: Drift, batch: &mut [Waiting]) {
+    let wall = now();
+    let even = wall.ms().saturating_sub(drift.ms(wall, Instant::now()));
     // A store that does not answer will not take the batch either.
-    let Ok(latest) = arrivals(store, None, 1).await else { return };
-    let Some(latest) = latest.first().map(|i| i.received_at.ms()) else { return };
+    let Ok(Some(latest)) = latest(store, Time::from_ms(even.saturating_add(SKEW_MS))).await else { return };
     for w in batch {
-        let i = &mut w.death.incident;
-        let behind = latest - i.received_at.ms();
-        if (1..SKEW_MS).contains(&behind) {
-            i.received_at = Time::from_ms(latest);
-        }
+        let received = &mut w.death.incident.received_at;
+        *received = latest.max(*received);
     }
 }

@@ -16,6 +16,7 @@ use dualplane_notify::{Channel, Decision, Notice};
 use tokio::sync::watch;
 
 use crate::app::{App, now};
+use crate::clock::Place;
 use crate::lease::{DEED, Lease};
 use crate::store::{self, Arrival, arrivals};
 use config::{Config, Target};
@@ -39,7 +40,8 @@ pub async fn run(app: Arc<App>, config: Config, folder: PathBuf, mut ending: wat
         Ok(lease) => lease,
         Err(e) => return (app.say)(&format!("notify: {e}: nothing is sent")),
     };
-    let mut sender = Sender { app, config, folder, lease, fence: 0, state: None, written: true };
+    let place = Place::new(now(), Instant::now());
+    let mut sender = Sender { app, config, folder, lease, fence: 0, state: None, written: true, place };
     while !*ending.borrow() {
         sender.turn().await;
         tokio::select! {
@@ -61,6 +63,7 @@ struct Sender {
     state: Option<State>,
     /// The database holds the state as it is here.
     written: bool,
+    place: Place,
 }
 
 impl Sender {
@@ -83,6 +86,7 @@ impl Sender {
         };
         self.fence = fence;
         let before = state.clone();
+        state.from = self.place.look(state.from, now(), Instant::now());
         gather(&self.app, &self.config, &mut state).await;
         self.written &= state == before;
         // Nothing is sent before it is written that the last was: whoever takes over sends what is not.
@@ -127,7 +131,7 @@ async fn gather(app: &App, config: &Config, state: &mut State) {
     // What is not read yet waits in the store.
     while !state.is_full() {
         // A store that is away is asked again.
-        let Ok(new) = arrivals(&*app.store, Some(&place), SOME).await else { return };
+        let Ok(new) = arrivals(&*app.store, &place, SOME).await else { return };
         for i in new.iter().filter(|i| state.is_new(i, start)).collect::<Vec<_>>() {
             for target in config.channels.iter().filter(|t| t.filter.matches(i)) {
                 state.items.push(Item {

@@ -35,12 +35,16 @@ pub(super) const COLUMNS: &[&str] = &[
 pub(super) const SEVERAL: &[Dimension] =
     &[Dimension::Gpu, Dimension::GpuName, Dimension::Driver, Dimension::Xid];
 
+/// What is searched of it. Postgres has no NUL in a text.
+pub(super) fn searched(i: &Incident) -> String {
+    dualplane_incidents::searched(i).replace('\0', " ")
+}
+
 /// A row of `incidents` but for its two times.
 pub(super) fn row(death: &Death) -> Vec<String> {
     let i = &death.incident;
     let body = serde_json::to_string(i).unwrap_or_default();
-    // Postgres has no NUL in a text.
-    let searched = dualplane_incidents::searched(i).replace('\0', " ");
+    let searched = searched(i);
     let words = [i.class.as_str(), i.plane.as_str(), i.phase.as_str(), i.confidence.as_str()];
     let mut out: Vec<String> = vec![
         i.id.clone(),

@@ -19,7 +19,15 @@ const STEPS: &[Step] = &[
     },
     Step { both: include_str!("../migrations/0003_senders.sql"), sqlite: "", postgres: "" },
     Step { both: include_str!("../migrations/0004_leases.sql"), sqlite: "", postgres: "" },
+    Step {
+        both: "",
+        sqlite: include_str!("../migrations/0005_tags_sqlite.sql"),
+        postgres: include_str!("../migrations/0005_words_postgres.sql"),
+    },
 ];
+
+/// Up to this version the index of words in SQLite held no values: the program fills it anew.
+pub(super) const WITHOUT_TAGS: i64 = 4;
 
 /// The version that this program works with.
 pub(super) fn newest() -> i64 {

@@ -10,6 +10,7 @@ pub mod postgres;
 mod reads;
 mod sql;
 pub mod sqlite;
+mod tags;
 
 use std::fmt;
 
@@ -18,7 +19,8 @@ use futures_util::future::BoxFuture;
 
 pub use days::Days;
 pub use reads::{
-    Arrival, Span, arrivals, bundle, cards, counted, fleet, get, list, namespaces, report, sender, worst,
+    Arrival, Span, arrivals, bundle, cards, counted, fleet, get, latest, list, namespaces, report, sender,
+    worst,
 };
 pub use sql::{Cell, Dialect, Sql};
 

@@ -1,9 +1,11 @@
 //! A page of a list as SQL. What a filter leaves open is asked as several questions with one value each, whose newest are
-//! merged: a database finds the newest of one value by an index, and sorts everything where it is asked for several.
+//! merged: a database finds the newest of one value by an index, and sorts everything where it is asked for several. Where a
+//! question has several filters, SQLite is asked by its index of words, which holds their values as well (`tags.rs`).
 
-use dualplane_incidents::{Dimension, Filter, folded};
+use dualplane_incidents::{Dimension, Filter, Time, folded};
 
 use super::sql::{Dialect, Sql};
+use super::tags::{TAGGED, tag};
 use super::{Page, Realm, Scope};
 
 /// Questions at most; values beyond are asked together.
@@ -42,6 +44,19 @@ fn is_several(d: Dimension) -> bool {
 struct Branch<'a> {
     realms: Vec<&'a Realm>,
     any: Vec<(Dimension, Vec<&'a str>)>,
+}
+
+impl Branch<'_> {
+    /// A class in a namespace, and nothing else that narrows: that is an index of its own.
+    fn is_indexed(&self) -> bool {
+        let one = |d| self.any.iter().any(|(a, v)| *a == d && v.len() == 1);
+        let mine = matches!(self.realms.as_slice(), [r] if r.namespace.is_some());
+        let beside =
+            |d: &Dimension| matches!(d, Dimension::Class | Dimension::Namespace | Dimension::Cluster);
+        one(Dimension::Class)
+            && (one(Dimension::Namespace) || mine)
+            && self.any.iter().all(|(d, _)| beside(d))
+    }
 }
 
 /// Cuts a page into questions.
@@ -107,38 +122,86 @@ fn grams(text: &str) -> Option<String> {
     let chars: Vec<char> = text.chars().collect();
     let all: Vec<String> = chars.windows(3).map(|w| w.iter().collect::<String>()).collect();
     let step = all.len().div_ceil(GRAMS).max(1);
-    let quoted = |g: &String| format!("\"{}\"", g.replace('"', "\"\""));
-    let some: Vec<String> = all.iter().step_by(step).map(quoted).collect();
+    let some: Vec<String> = all.iter().step_by(step).map(|g| quoted(g)).collect();
     (!some.is_empty()).then(|| some.join(" AND "))
+}
+
+fn quoted(word: &str) -> String {
+    format!("\"{}\"", word.replace('"', "\"\""))
+}
+
+/// One of these, as `words` is asked; `None` where that says nothing, or there are too many.
+fn either(mut ways: Vec<String>) -> Option<String> {
+    if ways.len() > BRANCHES || ways.iter().any(String::is_empty) {
+        return None;
+    }
+    match ways.len() {
+        0 | 1 => ways.pop(),
+        _ => Some(format!("({})", ways.join(" OR "))),
+    }
+}
+
+/// What `words` is asked for the values of a question, each part by itself: whatever fits them holds all parts.
+fn tagged(b: &Branch<'_>) -> Vec<String> {
+    let one = |d: Dimension, v: &str| quoted(&tag(d, v));
+    let mut out: Vec<String> = b
+        .any
+        .iter()
+        .filter(|(d, _)| TAGGED.contains(d))
+        .filter_map(|(d, values)| either(values.iter().map(|v| one(*d, v)).collect()))
+        .collect();
+    let realm = |r: &&Realm| {
+        let cluster = r.cluster.as_deref().map(|c| one(Dimension::Cluster, c));
+        let namespace = r.namespace.as_deref().map(|n| one(Dimension::Namespace, n));
+        let both: Vec<String> = cluster.into_iter().chain(namespace).collect();
+        if both.len() > 1 { format!("({})", both.join(" AND ")) } else { both.concat() }
+    };
+    out.extend(either(b.realms.iter().map(realm).collect()));
+    out
 }
 
 impl Sql {
     fn branch(&mut self, page: &Page, b: &Branch<'_>) {
-        // What has few deaths is read, and its texts are compared.
+        // What has few deaths is read, and the rest is compared.
         let few = page.filter.loop_key.is_some()
             || page.filter.cause_key.is_some()
-            || b.any
-                .iter()
-                .any(|(d, v)| v.len() == 1 && matches!(d, Dimension::Gpu | Dimension::Pod | Dimension::Node));
-        let words = page.filter.text.as_deref().map(folded).and_then(|t| grams(&t)).filter(|_| !few);
-        match (self.dialect(), words) {
-            (Dialect::Sqlite, Some(words)) => self.by_words(page, b, &words),
-            _ => self.by_rows(page, b),
+            || b.any.iter().any(|(d, v)| v.len() == 1 && matches!(d, Dimension::Gpu | Dimension::Pod));
+        if self.dialect() == Dialect::Postgres || few {
+            return self.by_rows(page, b);
+        }
+        let words = page.filter.text.as_deref().map(folded).and_then(|t| grams(&t));
+        let values = tagged(b);
+        // One filter alone is an index of its own; of causes, the latest deaths are few.
+        match words {
+            None if values.len() < 2 || page.filter.collapses() || b.is_indexed() => self.by_rows(page, b),
+            words => {
+                let all: Vec<String> = words.into_iter().chain(values).collect();
+                self.by_words(page, b, &all.join(" AND "));
+            }
         }
     }
 
-    /// The newest of the rows that hold these trigrams, by the order in which `words` keeps them. Its numbers are of seconds:
+    /// The newest of the rows that hold these words, by the order in which `words` keeps them. Its numbers are of seconds:
     /// the deaths of the last second are sorted among themselves.
     fn by_words(&mut self, page: &Page, b: &Branch<'_>, words: &str) {
+        let turns = super::sqlite::TURNS;
+        let second = |t: Time| t.ms().div_euclid(1000) * turns;
+        let until = [page.after.as_ref().map(|a| a.died_at), page.filter.until].into_iter().flatten().min();
         let from = "FROM words w CROSS JOIN incidents i ON i.place = w.rowid WHERE w.words MATCH ";
-        self.add(&format!("SELECT i.died, i.id {from}")).value(words);
-        self.rest(page, b, "i");
-        let second = super::sqlite::TURNS;
-        self.add(&format!(
-            " AND w.rowid >= (SELECT MIN(place) & -{second} FROM (SELECT w.rowid AS place {from}"
-        ))
-        .value(words);
-        self.rest(page, b, "i");
+        let asked = |sql: &mut Self, what: &str| {
+            sql.add(&format!("SELECT {what} {from}")).value(words);
+            if let Some(t) = until {
+                sql.add(" AND w.rowid < ").value(second(t) + turns);
+            }
+            if let Some(t) = page.filter.since {
+                sql.add(" AND w.rowid >= ").value(second(t));
+            }
+            sql.rest(page, b, "i");
+        };
+        asked(self, "i.died, i.id");
+        // Where there is none, nothing is read a second time.
+        self.add(&format!(" AND w.rowid >= (SELECT COALESCE(MIN(place) & -{turns}, {}) FROM (", i64::MAX));
+        asked(self, "w.rowid AS place");
         self.add(" ORDER BY w.rowid DESC LIMIT ").value(limit(page)).add("))");
         self.add(" ORDER BY i.died DESC, i.id DESC LIMIT ").value(limit(page));
     }

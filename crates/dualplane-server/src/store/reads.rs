@@ -111,31 +111,31 @@ pub struct Arrival {
     pub id: String,
 }
 
-/// What was received at this place or later, the oldest first. `None`: the latest alone.
+/// What was received at this place or later, the oldest first.
 ///
 /// # Errors
 ///
 /// Where the store does not answer.
-pub async fn arrivals(
-    store: &dyn Store,
-    from: Option<&Arrival>,
-    limit: i64,
-) -> Result<Vec<Incident>, StoreError> {
+pub async fn arrivals(store: &dyn Store, from: &Arrival, limit: i64) -> Result<Vec<Incident>, StoreError> {
     let mut sql = Sql::new(
         store.dialect(),
-        "SELECT i.body, c.occurrences FROM incidents i JOIN causes c ON c.cause_key = i.cause_key WHERE 1 = 1",
+        "SELECT i.body, c.occurrences FROM incidents i JOIN causes c ON c.cause_key = i.cause_key WHERE (i.received, i.id) >= (",
     );
-    match from {
-        None => {
-            sql.add(" ORDER BY i.received DESC, i.id DESC LIMIT 1");
-        }
-        Some(from) => {
-            sql.add(" AND (i.received, i.id) >= (").value(from.at.ms()).add(", ");
-            sql.value(from.id.as_str()).add(") ORDER BY i.received, i.id LIMIT ").value(limit);
-        }
-    }
+    sql.value(from.at.ms()).add(", ").value(from.id.as_str());
+    sql.add(") ORDER BY i.received, i.id LIMIT ").value(limit);
     let rows = store.ask(sql).await?;
     rows.iter().map(|r| incident(r)).collect()
+}
+
+/// When the latest was received, of those before this time.
+///
+/// # Errors
+///
+/// Where the store does not answer.
+pub async fn latest(store: &dyn Store, before: Time) -> Result<Option<Time>, StoreError> {
+    let mut sql = Sql::new(store.dialect(), "SELECT i.received FROM incidents i WHERE i.received < ");
+    sql.value(before.ms()).add(" ORDER BY i.received DESC LIMIT 1");
+    Ok(store.ask(sql).await?.first().map(|r| Time::from_ms(int(r, 0))))
 }
 
 /// Of what a fleet is asked.

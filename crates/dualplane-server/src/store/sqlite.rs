@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, ToSql, TransactionBehavior, params, params
 use tokio::sync::Semaphore;
 
 use super::days::Days;
-use super::delta::{COLUMNS, Delta, PUT_CAUSE, PUT_COUNT, PUT_DAY, PUT_GPU, PUT_XID, row, several};
+use super::delta::{COLUMNS, Delta, PUT_CAUSE, PUT_COUNT, PUT_DAY, PUT_GPU, PUT_XID, row, searched, several};
 use super::migrate;
 use super::sql::{Cell, Dialect, Sql};
 use super::{Answer, BundleRow, Death, Put, Store, StoreError};
@@ -174,8 +174,44 @@ fn migrate(c: &mut Connection) -> Result<(), StoreError> {
     for step in migrate::from(version, Dialect::Sqlite) {
         tx.execute_batch(&step)?;
     }
+    if version <= migrate::WITHOUT_TAGS {
+        index_all(&tx)?;
+    }
     tx.pragma_update(None, "user_version", migrate::newest())?;
     Ok(tx.commit()?)
+}
+
+/// Fills `words`, which holds no text that it could be made of again.
+fn index_all(tx: &Connection) -> Result<(), StoreError> {
+    let mut all = tx.prepare("SELECT place, searched, body FROM incidents ORDER BY place")?;
+    let mut rows = all.query([])?;
+    while let Some(r) = rows.next()? {
+        let i = read(&r.get::<_, String>(2)?)?;
+        words(tx, None, r.get(0)?, r.get(1)?, &i)?;
+    }
+    Ok(())
+}
+
+fn read(body: &str) -> Result<Incident, StoreError> {
+    serde_json::from_str(body).map_err(|e| StoreError::Content(e.to_string()))
+}
+
+/// Puts a death into the index of words, or takes it out by the command `delete`, which is told what was put in.
+fn words(
+    tx: &Connection,
+    command: Option<&str>,
+    place: i64,
+    searched: String,
+    i: &Incident,
+) -> Result<(), StoreError> {
+    let columns: Vec<&str> = super::tags::TAGGED.iter().map(|d| d.as_str()).collect();
+    let mut cells: Vec<Cell> = command.map(Cell::from).into_iter().collect();
+    cells.extend([Cell::Int(place), Cell::Text(searched)]);
+    cells.extend(super::tags::columns(i).into_iter().map(Cell::Text));
+    let first = if command.is_some() { "words, " } else { "" };
+    let sql = format!("INSERT INTO words ({first}rowid, searched, {}) VALUES", columns.join(", "));
+    tx.prepare_cached(&values(&sql, cells.len()))?.execute(params_from_iter(&cells))?;
+    Ok(())
 }
 
 fn rows(c: &Connection, sql: &Sql) -> Result<Vec<Vec<Cell>>, StoreError> {
@@ -226,10 +262,7 @@ fn put(c: &mut Connection, deaths: &[Death]) -> Result<Vec<Put>, StoreError> {
         }
         tx.prepare_cached("INSERT INTO reports (id, body) VALUES ($1, $2)")?
             .execute(params![i.id, d.report])?;
-        tx.prepare_cached(
-            "INSERT INTO words (rowid, searched) SELECT place, searched FROM incidents WHERE id = $1",
-        )?
-        .execute([&i.id])?;
+        words(&tx, None, place, searched(i), i)?;
         for [dimension, value, id] in several(i) {
             tx.prepare_cached("INSERT INTO several (dimension, value, died, id) VALUES ($1, $2, $3, $4)")?
                 .execute(params![dimension, value, i.died_at.ms(), id])?;
@@ -315,19 +348,16 @@ fn mark_latest(tx: &Connection, cause: &str) -> Result<(), StoreError> {
 fn forget(c: &mut Connection, before: Time, some: usize) -> Result<Vec<String>, StoreError> {
     let tx = c.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let some = i64::try_from(some).unwrap_or(i64::MAX);
-    let bodies: Vec<String> = tx
-        .prepare("SELECT body FROM incidents WHERE died < $1 AND received < $1 ORDER BY died LIMIT $2")?
-        .query_map(params![before.ms(), some], |r| r.get(0))?
+    let old: Vec<(String, i64, String)> = tx
+        .prepare("SELECT body, place, searched FROM incidents WHERE died < $1 AND received < $1 ORDER BY died LIMIT $2")?
+        .query_map(params![before.ms(), some], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?
         .collect::<Result<_, _>>()?;
     let mut delta = Delta::default();
     let mut ids = Vec::new();
     let mut causes = std::collections::BTreeSet::new();
-    for body in bodies {
-        let i: Incident = serde_json::from_str(&body).map_err(|e| StoreError::Content(e.to_string()))?;
-        tx.prepare_cached(
-            "INSERT INTO words (words, rowid, searched) SELECT 'delete', place, searched FROM incidents WHERE id = $1",
-        )?
-        .execute([&i.id])?;
+    for (body, place, searched) in old {
+        let i = read(&body)?;
+        words(&tx, Some("delete"), place, searched, &i)?;
         for table in ["incidents", "reports", "bundles", "several"] {
             tx.prepare_cached(&format!("DELETE FROM {table} WHERE id = $1"))?.execute([&i.id])?;
         }

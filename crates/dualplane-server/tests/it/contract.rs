@@ -78,6 +78,14 @@ const QUERIES: &[&str] = &[
     "gpu=GPU-1&gpu=GPU-2&namespace=a&namespace=b&class=xid_hardware&class=host_oom_killed",
     "driver=570.3&driver=570.4&gpu_name=H100",
     "gpu_name=H100&node=a&each=true",
+    "xid=79&namespace=a",
+    "xid=79&xid=31&namespace=a&class=xid_hardware",
+    "namespace=a&class=host_oom_killed&each=true",
+    "namespace=a&class=host_oom_killed&each=true&since=2026-11-24T03:00:00Z&until=2026-11-24T20:00:00Z",
+    "node=a&owner=b&namespace=c&each=true",
+    "q=kernel%20killed&namespace=a&node=b&driver=570.3",
+    "gpu_name=H100&plane=host&confidence=high&phase=traffic",
+    "q=%EE%80%80%EE%80%80%EE%80%80&namespace=a",
     "namespace=a&namespace=b&namespace=c&owner=a&owner=b&owner=c&class=xid_hardware&class=host_oom_killed&class=cuda_oom_runtime&node=a&node=b&node=c&gpu=GPU-1&gpu=GPU-2",
 ];
 
@@ -208,10 +216,11 @@ async fn one_by_one(store: &dyn Store) {
     store.put_bundle("a".into(), row.clone()).await.unwrap();
     store.put_bundle("a".into(), row.clone()).await.unwrap();
     assert_eq!(store::bundle(store, "a").await.unwrap(), Some(row));
-    let latest = store::arrivals(store, None, 1).await.unwrap();
-    assert_eq!(latest[0].id, "a");
+    let later = Time::from_ms(now().ms() + 1);
+    assert_eq!(store::latest(store, later).await.unwrap(), Some(now()));
+    assert_eq!(store::latest(store, now()).await.unwrap(), None, "of those before");
     let from = store::Arrival { at: now(), id: String::new() };
-    assert_eq!(store::arrivals(store, Some(&from), 10).await.unwrap().len(), 1);
+    assert_eq!(store::arrivals(store, &from, 10).await.unwrap()[0].id, "a");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! that goes away.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::harness::{Server, upload};
 
 /// Sends until it is told to stop; what was acknowledged, and how often an answer was missing.
-fn storm(server: &Server, stop: &AtomicBool, round: usize, senders: usize) -> BTreeSet<String> {
+pub(crate) fn storm(server: &Server, stop: &AtomicBool, round: usize, senders: usize) -> BTreeSet<String> {
     let acknowledged = Mutex::new(BTreeSet::new());
     std::thread::scope(|scope| {
         for sender in 0..senders {
@@ -38,7 +40,7 @@ fn storm(server: &Server, stop: &AtomicBool, round: usize, senders: usize) -> BT
 }
 
 /// Ends the senders also where the test fails.
-struct Stop<'a>(&'a AtomicBool);
+pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Stop<'_> {
     fn drop(&mut self) {
@@ -47,7 +49,7 @@ impl Drop for Stop<'_> {
 }
 
 /// What is listed, each once; the statistics say the same.
-fn held(s: &Server) -> BTreeSet<String> {
+pub(crate) fn held(s: &Server) -> BTreeSet<String> {
     let ids = s.ids();
     let set: BTreeSet<String> = ids.iter().cloned().collect();
     assert_eq!(ids.len(), set.len(), "each death once");
@@ -177,6 +179,83 @@ fn a_full_disk_is_said_and_what_was_acknowledged_stays() {
     if let Err(e) = result {
         std::panic::resume_unwind(e);
     }
+}
+
+/// The library that tells a program another time; `None` where this machine has none.
+fn faketime() -> Option<std::path::PathBuf> {
+    let dirs = std::fs::read_dir("/usr/lib").ok()?.filter_map(|e| Some(e.ok()?.path()));
+    dirs.map(|d| d.join("faketime/libfaketime.so.1")).find(|p| p.exists())
+}
+
+/// What is told to one who listens, until this is set.
+fn listen(address: &str, done: &AtomicBool) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    write!(stream, "GET /v1/events HTTP/1.1\r\nhost: {address}\r\n\r\n").unwrap();
+    let (mut got, mut buffer) = (Vec::new(), [0; 65536]);
+    while !done.load(Ordering::Relaxed) {
+        if let Ok(n) = stream.read(&mut buffer) {
+            assert!(n > 0, "the stream ended");
+            got.extend_from_slice(&buffer[..n]);
+        }
+    }
+    String::from_utf8_lossy(&got).into_owned()
+}
+
+/// Ahead by 200 days, right again, and back by 200 days while the server runs: what was acknowledged stays, each once, and whoever
+/// listens misses none.
+#[test]
+fn a_clock_that_jumps_loses_nothing() {
+    let Some(library) = faketime() else {
+        eprintln!("skipped: no libfaketime here (Debian's package faketime)");
+        return;
+    };
+    let home = tempfile::tempdir().unwrap();
+    let clock = home.path().join("clock");
+    // A rename is seen whole.
+    let jump = |by: &str| {
+        let next = home.path().join("next");
+        std::fs::write(&next, format!("{by}\n")).unwrap();
+        std::fs::rename(&next, &clock).unwrap();
+    };
+    jump("+0d");
+    let data = home.path().join("data");
+    let mut c = crate::harness::program();
+    c.args(["serve", "--listen", "127.0.0.1:0", "--keep-days", "30", "--data"]).arg(&data);
+    c.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", &clock).env("FAKETIME_NO_CACHE", "1");
+    c.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    let server = Server::of(c);
+    let (mut sent, mut months) = (BTreeSet::new(), BTreeSet::new());
+    let (address, done) = (server.url.trim_start_matches("http://").to_owned(), AtomicBool::new(false));
+    let heard = std::thread::scope(|scope| {
+        let listening = scope.spawn(|| listen(&address, &done));
+        let end = Stop(&done);
+        // A first look, so that whoever listens is there.
+        std::thread::sleep(Duration::from_millis(1500));
+        for (n, by) in ["+0d", "+200d", "+0d", "-200d", "+0d"].iter().enumerate() {
+            jump(by);
+            for k in 0..3 {
+                let id = format!("n{n}-{k}");
+                assert_eq!(server.put(&id, "serving").status, 201);
+                let received = server.get(&format!("/v1/incidents/{id}")).json()["received_at"].clone();
+                months.insert(received.as_str().unwrap().chars().take(7).collect::<String>());
+                sent.insert(id);
+            }
+            assert_eq!(held(&server), sent, "after {by}");
+            // Long enough that a look comes between two jumps.
+            std::thread::sleep(Duration::from_millis(1500));
+        }
+        drop(end);
+        listening.join().unwrap()
+    });
+    assert!(months.len() >= 2, "the clock did not jump: {months:?}");
+    for id in &sent {
+        let times = heard.matches(&format!("\"id\":\"{id}\"")).count();
+        assert_eq!(times, 1, "{id} was told {times} times");
+    }
+    drop(server);
+    let server = Server::start(&data, &[]);
+    assert_eq!(held(&server), sent);
 }
 
 #[test]

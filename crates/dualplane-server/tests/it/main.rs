@@ -16,6 +16,8 @@ mod contract;
 mod deaths;
 mod faults;
 mod harness;
+mod message;
+mod network;
 mod notify;
 mod pages;
 mod postgres;

@@ -77,6 +77,7 @@ fn a_death_is_told_until_it_is_taken_and_a_loop_once() {
         second.0
     );
     let body: Value = serde_json::from_str(&second.1).unwrap();
+    crate::message::follows(&body);
     assert_eq!(body["incident"]["class"], "cuda_oom_runtime");
     assert_eq!(body["link"], "https://dualplane.example.com/incidents/a");
     // The same cause again, before and behind a kill: the loop was told.

@@ -115,6 +115,7 @@ fn every_endpoint_answers_each_role_as_the_table_says() {
                 ),
                 ("GET", format!("/incidents/seed-{namespace}"), vec![], read),
                 ("GET", format!("/incidents/seed-{namespace}.md"), vec![], read),
+                ("GET", format!("/incidents/seed-{namespace}/rehearsal"), vec![], read),
                 ("GET", format!("/?namespace={namespace}"), vec![], if who.reads { 200 } else { 403 }),
                 ("GET", "/fleet".to_owned(), vec![], if who.reads { 200 } else { 403 }),
                 ("GET", "/gpus".to_owned(), vec![], if who.reads { 200 } else { 403 }),
@@ -185,7 +186,7 @@ fn every_endpoint_answers_each_role_as_the_table_says() {
             }
         }
     }
-    assert_eq!(rows, 6 * 2 * 18);
+    assert_eq!(rows, 6 * 2 * 19);
     for path in ["/v1/incidents", "/v1/incidents/seed-own", "/v1/fleet", "/v1/events", "/v1/nothing", "/"] {
         assert_eq!(s.get(path).status, 401, "{path}");
     }

@@ -23,7 +23,7 @@ pub(crate) struct GuardServeArgs {
     /// A server, without a configuration file: http://HOST:PORT; repeatable
     #[arg(long, value_name = "URL", conflicts_with = "config")]
     pub(crate) upstream: Vec<String>,
-    /// Address for requests [default: 127.0.0.1:8010]
+    /// Address for requests, or `stdin` for a listening socket there [default: 127.0.0.1:8010]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
     /// Address that serves /metrics, /status, /livez and /readyz, or `none` [default: 127.0.0.1:10981]

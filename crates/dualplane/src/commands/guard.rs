@@ -92,7 +92,7 @@ fn serve(args: &GuardServeArgs) -> Result<Code, Failure> {
         say: Arc::new(|line: &str| output::log(&format!("dualplane guard: {}", printable(line)))),
     };
     serve::run(checked, options).map_err(|e| match e {
-        ServeError::Bind { .. } | ServeError::Tls(_) => {
+        ServeError::Bind { .. } | ServeError::Inherit(_) | ServeError::Tls(_) => {
             Failure::Online { what: "guard".into(), why: e.to_string() }
         }
         ServeError::Log { path, source } => Failure::Unwritable { path, source },
@@ -128,7 +128,7 @@ fn summary(checked: &Checked) -> String {
     let _ = writeln!(
         out,
         "ok: listens on {}, {}{shadow}",
-        checked.listen,
+        checked.listen.map_or_else(|| "its standard input".to_owned(), |a| a.to_string()),
         counted(checked.targets.len(), "server")
     );
     for t in &checked.targets {

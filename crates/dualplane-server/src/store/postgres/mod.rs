@@ -29,6 +29,10 @@ const TRIES: usize = 4;
 /// The lock of migrations: no two replicas make tables at once.
 const LOCK: i64 = 0x6475_616c_706c_616e;
 
+/// Writes what waits for the index of words, where there is one (`0005_words_postgres.sql`).
+pub const SETTLED: &str =
+    "SELECT gin_clean_pending_list(c.oid) FROM pg_class c WHERE c.oid = to_regclass('incidents_words')";
+
 /// A database on a server.
 #[derive(Debug, Clone)]
 pub struct Postgres {

@@ -13,6 +13,7 @@ use serde_json::Value;
 struct Seen {
     heads: Mutex<Vec<String>>,
     posts: AtomicUsize,
+    connections: AtomicUsize,
     running: AtomicUsize,
     most: AtomicUsize,
     over: AtomicBool,
@@ -41,6 +42,7 @@ impl Backend {
                 if all.over.load(Ordering::Relaxed) {
                     return;
                 }
+                all.connections.fetch_add(1, Ordering::Relaxed);
                 let (seen, next, tell) = (Arc::clone(&all), Arc::clone(&next), tell.clone());
                 std::thread::spawn(move || serve(&stream.unwrap(), kv, &seen, &next, &tell));
             }
@@ -64,6 +66,10 @@ impl Backend {
 
     pub(super) fn posts(&self) -> usize {
         self.seen.posts.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn connections(&self) -> usize {
+        self.seen.connections.load(Ordering::Relaxed)
     }
 
     pub(super) fn most_at_a_time(&self) -> usize {
@@ -159,6 +165,28 @@ fn serve(stream: &TcpStream, kv: u64, seen: &Seen, next: &Mutex<Receiver<()>>, t
                 }
                 false
             }
+            ["flood", n, length] => {
+                let all = flood(&mut out, n.parse().unwrap(), length.parse().unwrap());
+                seen.running.fetch_sub(1, Ordering::Relaxed);
+                if !all {
+                    let _ = tell.send(Instant::now());
+                }
+                all
+            }
+            ["close"] => {
+                seen.running.fetch_sub(1, Ordering::Relaxed);
+                answer(&mut out, &usage);
+                false
+            }
+            ["chunks"] => {
+                seen.running.fetch_sub(1, Ordering::Relaxed);
+                let _ = write!(
+                    out,
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+                );
+                usage.as_bytes().chunks(7).all(|part| chunk(&mut out, std::str::from_utf8(part).unwrap()))
+                    && write!(out, "0\r\n\r\n").is_ok()
+            }
             ["die"] => false,
             _ => {
                 seen.running.fetch_sub(1, Ordering::Relaxed);
@@ -207,6 +235,17 @@ fn answer(out: &mut TcpStream, text: &str) {
 
 fn chunk(out: &mut TcpStream, text: &str) -> bool {
     write!(out, "{:x}\r\n{text}\r\n", text.len()).is_ok()
+}
+
+/// Writes events of so many bytes as fast as they are taken; `false` where the reader went away.
+fn flood(out: &mut TcpStream, n: usize, length: usize) -> bool {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    out.write_all(head.as_bytes()).is_ok()
+        && (0..n).all(|i| {
+            let letter = char::from(b'a' + u8::try_from(i % 26).unwrap());
+            chunk(out, &format!("data: {}\n\n", String::from(letter).repeat(length)))
+        })
+        && write!(out, "0\r\n\r\n").is_ok()
 }
 
 /// Writes an event for each step; `false` where the reader went away.

@@ -5,6 +5,7 @@ mod backend;
 mod client;
 mod random;
 mod renew;
+mod wire;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
@@ -36,14 +37,21 @@ impl Guard {
 
     /// With these variables.
     fn start_with(args: &[&str], env: &[(&str, &str)]) -> Self {
-        let mut child = dualplane()
-            .arg("guard")
-            .envs(env.iter().copied())
-            .args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
-            .args(args)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = dualplane();
+        command.arg("guard").envs(env.iter().copied()).args(["--listen", "127.0.0.1:0"]).args(args);
+        Self::of(command)
+    }
+
+    /// On this socket.
+    fn inheriting(listener: &std::net::TcpListener, args: &[&str]) -> Self {
+        let socket = std::os::fd::OwnedFd::from(listener.try_clone().unwrap());
+        let mut command = dualplane();
+        command.arg("guard").args(["--listen", "stdin"]).args(args).stdin(socket);
+        Self::of(command)
+    }
+
+    fn of(mut command: std::process::Command) -> Self {
+        let mut child = command.args(["--admin", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
         let (tell, lines) = channel();
         let err = BufReader::new(child.stderr.take().unwrap());
         std::thread::spawn(move || err.lines().map_while(Result::ok).for_each(|l| drop(tell.send(l))));
@@ -119,7 +127,7 @@ impl Drop for Guard {
 /// A request whose prompt has so many bytes, for a server that does `todo`.
 fn chat(todo: &str, prompt: usize, most: u64) -> Value {
     json!({"model": "m", "messages": [{"role": "user", "content": "x".repeat(prompt)}], "max_tokens": most, "user": todo,
-        "stream": todo.starts_with("stream")})
+        "stream": todo.starts_with("stream") || todo.starts_with("flood")})
 }
 
 fn error(answer: &Answer) -> (u16, String) {
@@ -136,7 +144,12 @@ fn requests_pass_and_what_they_take_is_told() {
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(String::from_utf8_lossy(&answer.body).contains("completion_tokens"));
     assert!(answer.header("x-request-id").is_some());
-    // What costs no memory passes, whatever it is.
+    let socket = "upgrade: websocket\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    let socket = send(&guard.address, "GET", "/v1/realtime", socket, b"");
+    assert_eq!(error(&socket), (501, "no_websocket".into()));
+    // What costs no memory passes, whatever it is; who offers HTTP/2 is answered in this one.
+    let h2c = send(&guard.address, "GET", "/v1/anything", "upgrade: h2c\r\n", b"");
+    assert_eq!(h2c.status, 200);
     let other = send(&guard.address, "GET", "/v1/anything?x=1", "", b"");
     assert_eq!((other.status, backend.last_path().as_str()), (200, "/v1/anything?x=1"));
     let sum = send(
@@ -162,6 +175,18 @@ fn requests_pass_and_what_they_take_is_told() {
         "{page}"
     );
     assert!(page.contains("dualplane_guard_server_kv_tokens{server="), "{page}");
+    // What the manual and the manifests of autoscalers name is there.
+    for file in ["docs/guard.md", "deploy/guard-keda.yaml", "deploy/guard-hpa.yaml"] {
+        let text = std::fs::read_to_string(crate::harness::root().join(file)).unwrap();
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let names: Vec<&str> = words.filter(|w| w.starts_with("dualplane_guard_")).collect();
+        assert!(names.len() > 2, "{file}");
+        // One is made by the rule beside it, and one is there in shadow mode alone.
+        let made = ["dualplane_guard_replicas_asked_for", "dualplane_guard_shadow_decisions_total"];
+        for name in names.into_iter().filter(|n| !made.contains(n)) {
+            assert!(page.contains(&format!("# TYPE {name} ")), "{file}: {name}");
+        }
+    }
     for line in page.lines().filter(|l| !l.starts_with('#')) {
         assert!(dualplane_base::metrics::sample(line).is_some(), "{line}");
     }

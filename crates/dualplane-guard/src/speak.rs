@@ -1,0 +1,229 @@
+//! A connection of a caller, from its first request to its end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::header::{CONNECTION, TE};
+use http::{Method, Request, Response, Version};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+
+use crate::answer::Answer;
+use crate::state::State;
+use crate::{forward, stream};
+
+/// Bytes of a head: OpenAI clients send some 1 KiB, gateways add tokens of several KiB.
+const HEAD_BYTES: usize = 64 << 10;
+/// Headers of a request.
+const HEADERS: usize = 128;
+/// Requests of one HTTP/2 connection at a time.
+const STREAMS: u32 = 256;
+
+/// Speaks HTTP/2. A head and an answer to a ping have so long.
+pub(crate) async fn http2<I>(state: Arc<State>, io: I, peer: SocketAddr, head: Duration)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let of_request = Arc::clone(&state);
+    let service =
+        service_fn(move |request| Box::pin(forward::handle(Arc::clone(&of_request), peer, request)));
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(u32::try_from(HEAD_BYTES).unwrap_or(u32::MAX))
+        .keep_alive_interval(head)
+        .serve_connection(TokioIo::new(io), service);
+    let mut connection = Box::pin(connection);
+    let mut drains = pin!(state.drains());
+    // An error is the caller's: it hung up, sent no HTTP, or was too slow.
+    tokio::select! {
+        biased;
+        _ = connection.as_mut() => return,
+        () = drains.as_mut() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+/// Speaks HTTP/1. A head has so long.
+pub(crate) async fn http1<I>(state: Arc<State>, io: I, peer: SocketAddr, head: Duration)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut io = Watched { io, before: Bytes::new(), flushes: Arc::default() };
+    loop {
+        let Some((mut own, mut taken)) = Box::pin(requests(&state, io, peer, head)).await else { return };
+        let mut ahead = Vec::new();
+        let (stays, trailers) = (taken.stays && !state.is_draining(), taken.trailers);
+        let response = std::mem::take(&mut taken.response);
+        drop(taken);
+        let Some(response) = response else { return };
+        let written = stream::write(&mut own.io, response, stays, trailers, &mut ahead).await;
+        if written.is_err() {
+            return;
+        }
+        if !stays || state.is_draining() {
+            let _ = own.io.shutdown().await;
+            return;
+        }
+        if !ahead.is_empty() {
+            own.before = [&own.before[..], &ahead[..]].concat().into();
+        }
+        io = own;
+    }
+}
+
+/// An answer that is written by us, and what its request said of the connection.
+#[derive(Default)]
+struct Taken {
+    response: Option<Response<Answer>>,
+    stays: bool,
+    trailers: bool,
+    /// What had been flushed when it began.
+    flushes: u64,
+}
+
+/// Answers requests until one is answered by events, and gives the connection back then; `None` at its end.
+async fn requests<I>(
+    state: &Arc<State>,
+    io: Watched<I>,
+    peer: SocketAddr,
+    head: Duration,
+) -> Option<(Watched<I>, Taken)>
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let taken: Arc<Mutex<Taken>> = Arc::default();
+    let flushes = Arc::clone(&io.flushes);
+    let service = {
+        let (state, taken, flushes) = (Arc::clone(state), Arc::clone(&taken), Arc::clone(&flushes));
+        // Its way is a large value, and a connection keeps room for one as long as it lives: boxed, it is there only until
+        // the answer begins.
+        service_fn(move |request: Request<Incoming>| {
+            let (state, taken, flushes) = (Arc::clone(&state), Arc::clone(&taken), Arc::clone(&flushes));
+            Box::pin(async move {
+                let may = request.version() == Version::HTTP_11 && request.method() != Method::HEAD;
+                let says = |name, word: &str| {
+                    let mut all = request
+                        .headers()
+                        .get_all(name)
+                        .iter()
+                        .flat_map(|v| v.as_bytes().split(|b| *b == b','));
+                    all.any(|w| w.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
+                };
+                let (stays, trailers) = (!says(CONNECTION, "close"), says(TE, "trailers"));
+                let response = forward::handle(state, peer, request).await?;
+                if !may || !response.body().is_stream() {
+                    return Ok(response);
+                }
+                let flushes = flushes.load(Ordering::Relaxed);
+                *lock(&taken) = Taken { response: Some(response), stays, trailers, flushes };
+                // Whoever polls the connection takes it apart now, and drops this.
+                std::future::pending::<Result<Response<Answer>, std::convert::Infallible>>().await
+            })
+        })
+    };
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(head)
+        .max_buf_size(HEAD_BYTES)
+        .max_headers(HEADERS)
+        .serve_connection(TokioIo::new(io), service);
+    let mut connection = Box::new(connection);
+    let mut drains = pin!(state.drains());
+    let (mut drained, mut again) = (false, true);
+    let ended = std::future::poll_fn(|cx| {
+        if !drained && drains.as_mut().poll(cx).is_ready() {
+            drained = true;
+            Pin::new(&mut *connection).graceful_shutdown();
+        }
+        // An error is the caller's: it hung up, sent no HTTP, or was too slow.
+        if Pin::new(&mut *connection).poll(cx).is_ready() {
+            return Poll::Ready(true);
+        }
+        // The library flushes the connection when it has nothing more to write: only then nothing of its own is lost.
+        let taken = lock(&taken);
+        if taken.response.is_some() {
+            if flushes.load(Ordering::Relaxed) > taken.flushes {
+                return Poll::Ready(false);
+            }
+            // It looked at the answer after its flush: once more is enough.
+            if std::mem::take(&mut again) {
+                cx.waker().wake_by_ref();
+            }
+        }
+        Poll::Pending
+    })
+    .await;
+    if ended {
+        return None;
+    }
+    let parts = connection.into_parts();
+    let mut io = parts.io.into_inner();
+    if !parts.read_buf.is_empty() {
+        io.before = [&parts.read_buf[..], &io.before[..]].concat().into();
+    }
+    let taken = std::mem::take(&mut *lock(&taken));
+    Some((io, taken))
+}
+
+fn lock(taken: &Mutex<Taken>) -> std::sync::MutexGuard<'_, Taken> {
+    taken.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A connection with what was read of it before, that counts how often it is flushed.
+struct Watched<I> {
+    io: I,
+    before: Bytes,
+    flushes: Arc<AtomicU64>,
+}
+
+impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.before.is_empty() {
+            return Pin::new(&mut this.io).poll_read(cx, into);
+        }
+        let n = this.before.len().min(into.remaining());
+        into.put_slice(&this.before.split_to(n));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().io).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.io).poll_flush(cx);
+        if matches!(flushed, Poll::Ready(Ok(()))) {
+            this.flushes.fetch_add(1, Ordering::Relaxed);
+        }
+        flushed
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().io).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+}
