@@ -238,6 +238,7 @@ fn behind_a_proxy_every_address_has_its_base() {
         again: &[],
         bundle: None,
         rehearsed: false,
+        away: None,
     };
     let page = dualplane_pages::incident::page(&frame, &death, false);
     for attribute in ["href=\"/", "src=\"/", "action=\"/"] {

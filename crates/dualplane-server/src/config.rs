@@ -3,6 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use crate::ingest::shelf::Place;
+
 /// Options of `serve`.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -12,6 +14,8 @@ pub struct Options {
     pub data: PathBuf,
     /// Postgres instead of SQLite in the folder.
     pub database_url: Option<String>,
+    /// A bucket for bundles, instead of the folder.
+    pub bundles: Option<Place>,
     /// Certificate and key.
     pub tls: Option<dualplane_guard::config::Tls>,
     /// A proxy before it speaks TLS.
@@ -92,6 +96,7 @@ mod tests {
             listen: listen.parse().unwrap(),
             data: "/tmp".into(),
             database_url: None,
+            bundles: None,
             tls: None,
             behind_proxy: false,
             tokens: None,

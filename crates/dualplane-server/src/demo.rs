@@ -39,7 +39,7 @@ pub async fn fill(app: &Arc<App>) -> Result<usize, ServeError> {
         part.append(&archive)?;
         let found = app.judge.judge(part.path().to_owned(), Where::default()).await.map_err(said)?;
         let row = BundleRow { size: archive.len() as u64, sha256: sha256(&archive) };
-        app.bundles.finish(&part, &id)?;
+        app.bundles.finish(&part, &id).await?;
         let step = i64::try_from(n).unwrap_or(0);
         let times = TIMES.get(n % TIMES.len()).copied().unwrap_or(1);
         let last = now().ms() - step * APART_MS - 7 * 60_000;

@@ -12,6 +12,7 @@ use dualplane_guard::config::Tls;
 use dualplane_server::app::Say;
 use dualplane_server::auth::sha256;
 use dualplane_server::config::{Kubernetes, Options};
+use dualplane_server::ingest::shelf::Place;
 use dualplane_server::notify::config::Config;
 use dualplane_server::serve::{ServeError, run};
 use dualplane_server::{api, demo, notify};
@@ -31,7 +32,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve until a signal ends it
-    Serve(Serve),
+    Serve(Box<Serve>),
     /// Serve recorded incidents on this machine, to look around
     Demo {
         /// Where to listen; only this machine can be given
@@ -82,6 +83,21 @@ struct Serve {
     /// Postgres instead of SQLite in the folder: postgres://USER:PASSWORD@HOST/NAME?sslmode=verify-full
     #[arg(long, value_name = "URL", env = "DUALPLANE_DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
+    /// Keep bundles in a bucket that speaks S3 instead of the folder; keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
+    #[arg(long, value_name = "s3://BUCKET/PREFIX")]
+    bundles: Option<String>,
+    /// Where the bucket is reached, for example https://minio.storage:9000 or https://storage.googleapis.com; without it Amazon
+    #[arg(long, value_name = "URL", requires = "bundles")]
+    bundles_endpoint: Option<String>,
+    /// Its region
+    #[arg(long, value_name = "REGION", default_value = "us-east-1", requires = "bundles")]
+    bundles_region: String,
+    /// Certificates that the bucket is known by, PEM, instead of the usual authorities
+    #[arg(long, value_name = "FILE", requires = "bundles")]
+    bundles_ca: Option<PathBuf>,
+    /// Let bundles cross the network to the bucket without TLS
+    #[arg(long, requires = "bundles")]
+    bundles_plain: bool,
     /// Certificates, PEM; read again when they change
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -124,7 +140,7 @@ fn say(line: &str) {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Serve(s) => serve(s),
+        Command::Serve(s) => serve(*s),
         Command::Demo { listen } => show(listen),
         Command::Token { name, role, namespace } => token(&name, role, &namespace),
         Command::Notify { file, dry_run } => sample(&file, dry_run),
@@ -157,6 +173,13 @@ fn serve(s: Serve) -> Result<(), ServeError> {
         listen: s.listen,
         data: s.data,
         database_url: s.database_url,
+        bundles: s.bundles.map(|url| Place {
+            url,
+            endpoint: s.bundles_endpoint,
+            region: s.bundles_region,
+            ca: s.bundles_ca,
+            plain: s.bundles_plain,
+        }),
         tls,
         behind_proxy: s.behind_proxy,
         tokens: s.tokens,
@@ -220,6 +243,7 @@ fn show(listen: SocketAddr) -> Result<(), ServeError> {
         listen,
         data: home.path().to_owned(),
         database_url: None,
+        bundles: None,
         tls: None,
         behind_proxy: false,
         tokens: None,

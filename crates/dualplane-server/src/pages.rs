@@ -178,8 +178,17 @@ async fn page(app: &App, caller: &Caller, id: &str, print: bool) -> Result<Strin
     let found = seen(app, caller, id).await?;
     let (report, verdict) = verdict(app, caller, id).await?;
     let bundle = store::bundle(&*app.store, id).await?;
+    let mut away = None;
     let scene = match &bundle {
-        Some(row) => app.judge.scene(app.bundles.path(id), &row.sha256, &report).await,
+        Some(row) => match app.bundles.here(id, &row.sha256).await {
+            Ok(path) => app.judge.scene(path, &row.sha256, &report).await,
+            Err(e) => {
+                away = Some(format!(
+                    "The pictures and the log of this incident are in its bundle, which cannot be had now: {e}."
+                ));
+                None
+            }
+        },
         None => None,
     };
     let same = Filter { loop_key: Some(found.loop_key.clone()), each: true, ..Filter::default() };
@@ -194,6 +203,7 @@ async fn page(app: &App, caller: &Caller, id: &str, print: bool) -> Result<Strin
         again: &again,
         bundle: bundle.is_some().then_some(address.as_str()),
         rehearsed: bundle.is_some() && !found.engine.is_empty(),
+        away: away.as_deref(),
     };
     Ok(incident::page(&frame(caller), &death, print))
 }
@@ -219,7 +229,10 @@ async fn rehearsal_of(app: &App, caller: &Caller, id: &str, query: &str) -> Resu
     let answer = match (refused, store::bundle(&*app.store, id).await?) {
         (Some(why), _) => Err(why),
         (None, None) => Err("a rehearsal needs the bundle of this incident, and none was sent".to_owned()),
-        (None, Some(row)) => app.rehearse.play(&app.bundles.path(id), &row.sha256, &asked).await,
+        (None, Some(row)) => match app.bundles.here(id, &row.sha256).await {
+            Ok(path) => app.rehearse.play(&path, &row.sha256, &asked).await,
+            Err(e) => Err(format!("the bundle of this incident cannot be had now: {e}")),
+        },
     };
     let answer = answer.as_ref().map(String::as_str).map_err(String::as_str);
     Ok(rehearsal::page(&frame(caller), &found, &asked, &rehearse::typed(&asked), answer))

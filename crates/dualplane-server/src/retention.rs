@@ -69,7 +69,9 @@ async fn once(app: &App, wall: Time) {
         match app.store.forget(before, SWEPT).await {
             Ok(ids) => {
                 for id in &ids {
-                    app.bundles.remove(id);
+                    if let Err(e) = app.bundles.remove(id).await {
+                        (app.say)(&format!("the bundle of {id} was not removed: {e}"));
+                    }
                 }
                 if ids.len() < SWEPT {
                     return;

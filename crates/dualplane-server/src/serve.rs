@@ -13,6 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use rusty_s3::Credentials;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
@@ -28,6 +29,7 @@ use crate::config::{ConfigError, Options};
 use crate::ingest::Ingest;
 use crate::ingest::bundle::Bundles;
 use crate::ingest::judge::Judge;
+use crate::ingest::shelf::{Folder, S3, Shelf};
 use crate::rehearse::Rehearse;
 use crate::retention;
 use crate::store::postgres::{Postgres, SETTLED};
@@ -96,7 +98,7 @@ pub async fn open(options: &Options, say: Say) -> Result<Arc<App>, ServeError> {
     let app = App {
         ingest: Ingest::start(&store),
         store,
-        bundles: Bundles::open(&options.data).map_err(data)?,
+        bundles: Bundles::open(&options.data, shelf(options, &say).await?).map_err(data)?,
         judge: Judge::new().map_err(ServeError::Said)?,
         rehearse: Rehearse::default(),
         auth: Auth::open(options.tokens.clone(), options.rate, cluster).map_err(ServeError::Said)?,
@@ -108,6 +110,23 @@ pub async fn open(options: &Options, say: Say) -> Result<Arc<App>, ServeError> {
         say,
     };
     Ok(Arc::new(app))
+}
+
+/// Where whole bundles go. A bucket that does not answer now may answer later; uploads of bundles are told so meanwhile.
+async fn shelf(options: &Options, say: &Say) -> Result<Arc<dyn Shelf>, ServeError> {
+    let Some(place) = &options.bundles else {
+        let folder = options.data.join("bundles");
+        return Ok(Arc::new(Folder::open(folder).map_err(|e| ServeError::Data(options.data.clone(), e))?));
+    };
+    let s3 =
+        S3::open(place, Credentials::from_env(), options.data.join("cache")).map_err(ServeError::Said)?;
+    let s3 = Arc::new(s3);
+    let asked = Arc::clone(&s3);
+    let probed = tokio::task::spawn_blocking(move || asked.probe()).await.map_err(io::Error::other)?;
+    if let Err(e) = probed {
+        say(&format!("{}: {e}; no bundle is kept until it answers", place.url));
+    }
+    Ok(s3)
 }
 
 /// Serves until a signal ends it. `ready` is told the address, and may fill the store.

@@ -34,6 +34,8 @@ pub struct Death<'a> {
     pub bundle: Option<&'a str>,
     /// Its fix may be rehearsed: there is a bundle, and an engine is known.
     pub rehearsed: bool,
+    /// Why what its bundle shows is not shown, where it has one.
+    pub away: Option<&'a str>,
 }
 
 /// A section: the word in its address, its heading, what stands in it.
@@ -64,6 +66,9 @@ pub fn page(frame: &Frame<'_>, death: &Death<'_>, print: bool) -> String {
         article class={ "incident " (head::plane_word(i)) } {
             (head::head(frame, death, v))
             @if let Err(why) = death.verdict {
+                p.notice role="note" { (T(why)) }
+            }
+            @if let Some(why) = death.away {
                 p.notice role="note" { (T(why)) }
             }
             nav.jump aria-label="On this page" {

@@ -81,6 +81,7 @@ pub(crate) fn page_of(k: &Kept, again: &[Incident], print: bool) -> String {
         again,
         bundle: Some("/v1/incidents/x/bundle"),
         rehearsed: true,
+        away: None,
     };
     page(&frame(), &death, print)
 }

@@ -185,7 +185,12 @@ pub async fn bundle(
     seen(&app, &caller, &id).await?;
     let none = || Problem::new(StatusCode::NOT_FOUND, "this incident came without a bundle");
     let row = store::bundle(&*app.store, &id).await?.ok_or_else(none)?;
-    let file = tokio::fs::File::open(app.bundles.path(&id)).await.map_err(|_| none())?;
+    let away = |e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::NotFound => none(),
+        _ => Problem::later(StatusCode::SERVICE_UNAVAILABLE, 30, e.to_string()),
+    };
+    let path = app.bundles.here(&id, &row.sha256).await.map_err(away)?;
+    let file = tokio::fs::File::open(path).await.map_err(away)?;
     let pieces = futures_util::stream::try_unfold(file, |mut file| async move {
         let mut buffer = vec![0; 64 << 10];
         let n = tokio::io::AsyncReadExt::read(&mut file, &mut buffer).await?;

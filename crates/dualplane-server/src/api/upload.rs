@@ -307,6 +307,10 @@ fn full(e: &std::io::Error) -> Problem {
     )
 }
 
+fn unkept(e: &std::io::Error) -> Problem {
+    Problem::later(StatusCode::SERVICE_UNAVAILABLE, 30, format!("the bundle cannot be kept now: {e}"))
+}
+
 /// Keeps a bundle, in one piece or in several (`Content-Range`). Where the incident is not known yet, the bundle is judged.
 #[utoipa::path(
     put,
@@ -391,7 +395,7 @@ pub async fn bundle(
     };
     // The first death has the bundle's name, or the one that this sender alone can have.
     name = ids.first().cloned().unwrap_or(name);
-    app.bundles.finish(&part, &name).map_err(|e| full(&e))?;
+    app.bundles.finish(&part, &name).await.map_err(|e| unkept(&e))?;
     app.store.put_bundle(name, BundleRow { size, sha256: sum }).await?;
     Ok(offset(receipt(ids, Put::Kept), size, true))
 }

@@ -1,4 +1,4 @@
-//! Bundles on the disk: they come in pieces, each is checked against what is there, and the whole against its SHA-256.
+//! Bundles: they come in pieces, each is checked against what is there, and the whole against its SHA-256; then they go onto a shelf.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::auth::{hex, sha256};
+use crate::ingest::shelf::Shelf;
 
 /// Pieces of an upload that nobody continues are removed after this.
 const STALE: Duration = Duration::from_secs(24 * 3600);
 
-/// Folders of bundles and of what is not whole.
+/// What is not whole, in a folder, and the shelf of what is.
 #[derive(Debug, Clone)]
 pub struct Bundles {
-    whole: PathBuf,
+    shelf: Arc<dyn Shelf>,
     parts: PathBuf,
     busy: Arc<Mutex<BTreeSet<String>>>,
 }
@@ -87,14 +88,13 @@ impl Part {
 }
 
 impl Bundles {
-    /// In this folder.
+    /// Parts lie in this folder, whole ones on the shelf.
     ///
     /// # Errors
     ///
-    /// Folders cannot be made.
-    pub fn open(data: &Path) -> io::Result<Self> {
-        let it = Self { whole: data.join("bundles"), parts: data.join("uploads"), busy: Arc::default() };
-        fs::create_dir_all(&it.whole)?;
+    /// The folder cannot be made.
+    pub fn open(data: &Path, shelf: Arc<dyn Shelf>) -> io::Result<Self> {
+        let it = Self { shelf, parts: data.join("uploads"), busy: Arc::default() };
         fs::create_dir_all(&it.parts)?;
         Ok(it)
     }
@@ -109,26 +109,42 @@ impl Bundles {
         free.then(|| Part { key, path, busy: Arc::clone(&self.busy) })
     }
 
-    /// Where the bundle of an incident lies. The name was checked: it is no path.
-    #[must_use]
-    pub fn path(&self, id: &str) -> PathBuf {
-        self.whole.join(format!("{id}.bundle"))
-    }
-
-    /// Makes it a bundle that survives the loss of power.
+    /// Where the bundle of an incident lies on this machine now; `sum` is its SHA-256.
     ///
     /// # Errors
     ///
-    /// The disk is full or broken.
-    pub fn finish(&self, part: &Part, id: &str) -> io::Result<()> {
-        File::open(&part.path)?.sync_all()?;
-        fs::rename(&part.path, self.path(id))?;
-        File::open(&self.whole)?.sync_all()
+    /// As [`Shelf::here`].
+    pub async fn here(&self, id: &str, sum: &str) -> io::Result<PathBuf> {
+        let (id, sum) = (id.to_owned(), sum.to_owned());
+        self.wait(move |shelf| shelf.here(&id, &sum)).await
+    }
+
+    /// Makes it a bundle that survives.
+    ///
+    /// # Errors
+    ///
+    /// As [`Shelf::keep`].
+    pub async fn finish(&self, part: &Part, id: &str) -> io::Result<()> {
+        let (path, id) = (part.path.clone(), id.to_owned());
+        self.wait(move |shelf| shelf.keep(&path, &id)).await
     }
 
     /// Removes a bundle.
-    pub fn remove(&self, id: &str) {
-        let _ = fs::remove_file(self.path(id));
+    ///
+    /// # Errors
+    ///
+    /// As [`Shelf::remove`].
+    pub async fn remove(&self, id: &str) -> io::Result<()> {
+        let id = id.to_owned();
+        self.wait(move |shelf| shelf.remove(&id)).await
+    }
+
+    async fn wait<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Shelf) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let shelf = Arc::clone(&self.shelf);
+        tokio::task::spawn_blocking(move || work(&*shelf)).await.map_err(io::Error::other)?
     }
 
     /// Removes pieces that nobody continues.
@@ -145,20 +161,24 @@ impl Bundles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ingest::shelf::Folder;
 
     #[test]
     fn a_part_belongs_to_one_caller_and_one_request() {
         let home = tempfile::tempdir().unwrap();
-        let bundles = Bundles::open(home.path()).unwrap();
+        let shelf = Arc::new(Folder::open(home.path().join("whole")).unwrap());
+        let bundles = Bundles::open(home.path(), shelf).unwrap();
         let part = bundles.part("a", "x").unwrap();
         assert!(bundles.part("a", "x").is_none());
         let other = bundles.part("b", "x").unwrap();
         part.append(b"abc").unwrap();
         assert_eq!((part.len(), other.len()), (3, 0));
         assert_eq!(part.sum().unwrap(), sha256(b"abc"));
-        bundles.finish(&part, "x").unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(bundles.finish(&part, "x")).unwrap();
         drop(part);
-        assert_eq!(fs::read(bundles.path("x")).unwrap(), b"abc");
+        let here = runtime.block_on(bundles.here("x", &sha256(b"abc"))).unwrap();
+        assert_eq!(fs::read(here).unwrap(), b"abc");
         assert!(bundles.part("a", "x").unwrap().is_empty());
     }
 }

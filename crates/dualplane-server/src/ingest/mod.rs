@@ -2,6 +2,7 @@
 
 pub mod bundle;
 pub mod judge;
+pub mod shelf;
 
 use std::sync::Arc;
 use std::time::Instant;

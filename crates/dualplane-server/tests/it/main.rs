@@ -11,6 +11,7 @@
 
 mod agent;
 mod api;
+mod bundles;
 mod cluster;
 mod contract;
 mod deaths;
