@@ -158,7 +158,7 @@ fn lfm2(cx: &Context<'_>, i: u64) -> Result<Layer, PlanError> {
 /// Two thirds of the width that the config says, in whole blocks (vLLM models/lfm2.py `Lfm2MLP`).
 fn adjusted(cx: &Context<'_>) -> Result<u64, PlanError> {
     let width =
-        cx.keys.u64(&["intermediate_size", "block_ff_dim"]).ok_or_else(|| missing("intermediate_size"))?;
+        cx.keys.u64(&["block_ff_dim", "intermediate_size"]).ok_or_else(|| missing("intermediate_size"))?;
     if cx.keys.bool("block_auto_adjust_ff_dim") == Some(false) || cx.keys.u64(decoder::EXPERTS).is_some() {
         return Ok(width);
     }

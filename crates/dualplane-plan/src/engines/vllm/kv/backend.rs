@@ -187,6 +187,13 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
         }
         Ok(b(name, 16, 16))
     };
+    // FlashAttention 3, which reads 8-bit caches, knows no slopes (v1/attention/backends/flash_attn.py).
+    if sm / 10 == 9 && quantised && model.architecture == "BloomForCausalLM" {
+        return Err(PlanError::contradiction(
+            "--kv-cache-dtype",
+            "FlashAttention does not support fp8 kv-cache on this device.",
+        ));
+    }
     match sm / 10 {
         9 | 10 if both_ways && !wide => triton("TRITON_ATTN"),
         9 if both_ways => Ok(b("TRITON_FLASH_ATTN", if tiles { 64 } else { 16 }, 16)),
