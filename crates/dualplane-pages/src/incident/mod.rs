@@ -49,7 +49,8 @@ pub fn page(frame: &Frame<'_>, death: &Death<'_>, print: bool) -> String {
     let v = death.verdict.unwrap_or(&empty);
     let sections: Vec<Section> = [
         log::section(v, death.scene, print),
-        picture::section(v, death.scene, print),
+        // Above stands why nothing of its bundle is shown.
+        picture::section(v, death.scene, print).filter(|_| death.away.is_none()),
         actions::section(v),
         causes::section(v, print),
         memory::section(v),

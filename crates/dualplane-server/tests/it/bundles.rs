@@ -217,6 +217,7 @@ fn bundles_in_a_bucket_are_those_of_all_replicas_and_wait_while_it_is_away() {
     assert!(away.status == 503 && !away.header("retry-after").is_empty(), "{}", away.text());
     let page = two.get("/incidents/b");
     assert!(page.status == 200 && page.text().contains("cannot be had now"), "{}", page.text());
+    assert!(!page.text().contains("No bundle was sent"), "there is one, only not now");
     assert_eq!(two.get("/v1/incidents/b/bundle").status, 503);
     // What was fetched before is here.
     assert_eq!(two.get("/v1/incidents/a/bundle").status, 200);
