@@ -48,7 +48,7 @@ pub(super) fn file(sifter: &Sifter, file: &File, size: u64, budget: usize) -> (S
         let lanes: Vec<_> = (0..threads)
             .map(|lane| {
                 let (send, receive) = sync_channel(1);
-                scope.spawn(move || {
+                let work = move || {
                     let mut buffer = Vec::new();
                     for block in (lane..blocks).step_by(threads as usize) {
                         let part = block_part(sifter, file, size, block, budget, &mut buffer);
@@ -57,12 +57,18 @@ pub(super) fn file(sifter: &Sifter, file: &File, size: u64, budget: usize) -> (S
                             return;
                         }
                     }
-                });
-                receive
+                };
+                // A container with few processes or little memory left may have no further thread: its blocks are read here.
+                thread::Builder::new().spawn_scoped(scope, work).ok().map(|_| receive)
             })
             .collect();
-        for lane in lanes.iter().cycle().take(usize::try_from(blocks).unwrap_or(usize::MAX)) {
-            match lane.recv() {
+        let mut buffer = Vec::new();
+        for (block, lane) in (0..blocks).zip(lanes.iter().cycle()) {
+            let part = match lane {
+                Some(lane) => lane.recv(),
+                None => Ok(block_part(sifter, file, size, block, budget, &mut buffer)),
+            };
+            match part {
                 Ok(Ok(part)) => merge.push(part),
                 Ok(Err(e)) => {
                     error = Some(e);
