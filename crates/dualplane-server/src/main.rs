@@ -86,7 +86,7 @@ struct Serve {
     /// Keep bundles in a bucket that speaks S3 instead of the folder; keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
     #[arg(long, value_name = "s3://BUCKET/PREFIX")]
     bundles: Option<String>,
-    /// Where the bucket is reached, for example https://minio.storage:9000 or https://storage.googleapis.com; without it Amazon
+    /// Where the bucket is reached, for example `https://minio.storage:9000` or `https://storage.googleapis.com`; without it Amazon
     #[arg(long, value_name = "URL", requires = "bundles")]
     bundles_endpoint: Option<String>,
     /// Its region
