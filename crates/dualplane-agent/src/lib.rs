@@ -8,7 +8,6 @@
 //! - [`incident`] is what a death leaves;
 //! - [`health`] is what is wrong with the agent itself;
 //! - [`publish`] hands both on: metrics, HTTP, sinks, Events;
-//! - [`client`] asks and sends over HTTP where the operator says.
 #![cfg_attr(
     test,
     allow(
@@ -20,7 +19,6 @@
     )
 )]
 
-pub mod client;
 pub mod dcgm;
 pub mod engine;
 mod figures;

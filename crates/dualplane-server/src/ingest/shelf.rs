@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use dualplane_agent::client;
+use dualplane_client as client;
 use rusty_s3::{Bucket, Credentials, S3Action, UrlStyle};
 use ureq::tls::TlsConfig;
 

@@ -4,9 +4,9 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use dualplane_agent::client;
 use dualplane_base::json::pretty;
 use dualplane_base::text::printable;
+use dualplane_client as client;
 use dualplane_kube::api::path::{segment, with_query};
 use serde_json::{Value, json};
 use ureq::tls::TlsConfig;

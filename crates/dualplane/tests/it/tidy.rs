@@ -87,7 +87,8 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
         .unwrap();
     let meta: serde_json::Value = serde_json::from_slice(&o.stdout).unwrap();
     let layer = |name: &str| match name {
-        "dualplane-base" | "dualplane-grams" | "dualplane-shape" | "dualplane-stats" | "dualplane-wire" => 0,
+        "dualplane-base" | "dualplane-client" | "dualplane-grams" | "dualplane-shape" | "dualplane-stats"
+        | "dualplane-wire" => 0,
         "dualplane-admission"
         | "dualplane-alerts"
         | "dualplane-engines"

@@ -13,9 +13,9 @@ use std::time::Duration;
 use ureq::tls::TlsConfig;
 
 use super::{Sink, SinkError};
-use crate::client;
 use crate::incident::{BUNDLE_SUFFIX, Summary};
 use crate::publish::stable_hash;
+use dualplane_client as client;
 
 /// For a connection.
 const CONNECT: Duration = Duration::from_secs(10);

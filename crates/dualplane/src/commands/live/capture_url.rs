@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use dualplane_agent::client;
+use dualplane_client as client;
 use dualplane_core::evidence::{Gap, RawFile};
 use dualplane_core::redact::Redactor;
 use dualplane_kube::bundle::manifest::{Manifest, SCHEMA};
