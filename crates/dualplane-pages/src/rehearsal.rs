@@ -3,6 +3,7 @@
 use crate::incident::{typed, workload};
 use crate::shell::{Frame, Room};
 use crate::text::T;
+use dualplane_base::Plane;
 use dualplane_incidents::Incident;
 use maud::{Markup, html};
 
@@ -38,6 +39,11 @@ pub fn page(
         p.soft {
             "The launch of this death and each fix that triage computes, played through the engine's scheduler with requests: "
             "what the KV cache would have held, who would have waited, who would have been preempted."
+        }
+        @if i.plane == Plane::Host {
+            p.notice role="note" {
+                "This death was of host RAM. Whether the KV cache and the queue hold says nothing of whether host RAM would have."
+            }
         }
         (form(frame, i, asked))
         @match answer {

@@ -74,6 +74,12 @@ fn a_fix_is_rehearsed_by_the_program_beside_it() {
         a.text()
     };
     assert!(s.get("/incidents/demo-live-matrix-kv").text().contains("/rehearsal\""));
+    // A cache that holds is no all-clear for the other plane.
+    let host = s.get("/incidents/demo-vllm-both-planes-to-the-kill/rehearsal").text();
+    assert!(
+        host.contains("This death was of host RAM") && !page("").contains("This death was of host RAM"),
+        "{host}"
+    );
     for (bad, says) in [
         ("?gpu=../x", "a card is named like"),
         ("?traffic=all", "of the bundle or one of"),

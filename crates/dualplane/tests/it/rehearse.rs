@@ -126,6 +126,14 @@ fn the_fix_of_an_incident_is_rehearsed_by_itself() {
     // A fix that no flag makes is named.
     let missing = v["missing"].to_string();
     assert!(missing.contains("it is not rehearsed: Or find 10.19 GiB more VRAM"), "{missing}");
+    // A cache that holds is no all-clear for the other plane.
+    let killed = root().join("testdata/incidents/vllm-both-planes-to-the-kill");
+    let v = json_of(&run(&[
+        &["rehearse", "--gpu", "H100-80GB", "--incident", killed.to_str().unwrap()],
+        &load[..],
+    ]
+    .concat()));
+    assert!(v["missing"].to_string().contains("\"this death was of host RAM"), "{}", v["missing"]);
 }
 
 /// One headline says all: requests that never fit are no load that holds, and what the assumptions decide is uncertain.

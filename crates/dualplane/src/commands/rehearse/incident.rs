@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use dualplane_base::Plane;
 use dualplane_core::change::Change;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_profile::{Options, Profiler};
@@ -61,6 +62,10 @@ pub(super) fn read(path: &Path) -> Result<Told, Failure> {
         }
     }
     let reports = report::triage_with(&name, files, gaps, &knowledge, None);
+    // Before what triage advises: a load that holds in the KV cache is no proof of the other plane.
+    if reports.iter().any(|r| r.verdict.class.plane() == Plane::Host) {
+        notes.insert(0, "this death was of host RAM: whether the KV cache and the queue hold says nothing of whether host RAM would have".to_owned());
+    }
     let (fixes, left) = fixes(reports.iter().flat_map(|r| &r.actions));
     notes.extend(left);
     let mut told = Told { shape: Err(String::new()), notes, statistics, fixes };
