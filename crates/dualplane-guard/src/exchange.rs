@@ -4,7 +4,6 @@
 //! connection, which is how the server learns that its caller went away.
 
 use std::future::poll_fn;
-use std::io::Write as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,6 +15,7 @@ use hyper::body::{Body, Bytes, Frame, SizeHint};
 
 use crate::answer::{Passing, Sent};
 use crate::clients::{Clients, Peer};
+use crate::form;
 
 /// A body of so many bytes goes in one write with its head.
 const ONE_WRITE: usize = 64 << 10;
@@ -166,23 +166,15 @@ impl Sending {
         head.extend_from_slice(b" ");
         head.extend_from_slice(path.as_bytes());
         head.extend_from_slice(b" HTTP/1.1\r\n");
-        let mut line = |name: &[u8], value: &[u8]| {
-            head.extend_from_slice(name);
-            head.extend_from_slice(b": ");
-            head.extend_from_slice(value);
-            head.extend_from_slice(b"\r\n");
-        };
         if !parts.headers.contains_key(HOST) {
-            line(b"host", to.name().as_bytes());
+            form::line(&mut head, "host", to.name().as_bytes());
         }
-        for (name, value) in &parts.headers {
-            line(name.as_str().as_bytes(), value.as_bytes());
-        }
+        form::lines(&mut head, &parts.headers);
         let empties = [Method::GET, Method::HEAD, Method::DELETE, Method::OPTIONS, Method::TRACE];
         match length {
-            None => line(b"transfer-encoding", b"chunked"),
+            None => form::line(&mut head, "transfer-encoding", b"chunked"),
             Some(0) if empties.contains(&parts.method) => {}
-            Some(n) => line(b"content-length", n.to_string().as_bytes()),
+            Some(n) => form::line(&mut head, "content-length", n.to_string().as_bytes()),
         }
         head.extend_from_slice(b"\r\n");
         let mut data = Bytes::new();
@@ -229,7 +221,7 @@ impl Sending {
                         return Poll::Ready(Err(Unsent::Body("it is shorter than it said".into())));
                     }
                     if self.chunked {
-                        self.head.extend_from_slice(b"0\r\n\r\n");
+                        self.head.extend_from_slice(form::LAST_CHUNK);
                     }
                 }
             }
@@ -245,10 +237,7 @@ impl Sending {
     /// The next part of a body.
     fn part(&mut self, data: Bytes) -> Result<(), Unsent> {
         if self.chunked {
-            // Cannot fail: it is written to memory.
-            let _ = write!(self.head, "{:x}\r\n", data.len());
-            self.head.extend_from_slice(&data);
-            self.head.extend_from_slice(b"\r\n");
+            form::chunk(&mut self.head, &data);
             return Ok(());
         }
         let n = data.len() as u64;

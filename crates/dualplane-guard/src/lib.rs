@@ -18,6 +18,7 @@ mod check;
 mod clients;
 pub mod config;
 pub mod exchange;
+mod form;
 pub mod forward;
 pub mod page;
 pub mod pool;

@@ -10,12 +10,13 @@ use std::io::{self, Write as _};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use http::Response;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{HeaderMap, Response};
 use hyper::body::{Body as _, Frame};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::answer::Answer;
+use crate::form;
 
 /// What a caller may send before its answer is whole; more of it waits in the kernel.
 const AHEAD: usize = 4 << 10;
@@ -42,10 +43,10 @@ pub(crate) async fn write<I: AsyncRead + AsyncWrite + Unpin>(
     let mut first = Vec::with_capacity(256);
     let reason = head.status.canonical_reason().unwrap_or_default();
     let _ = write!(first, "HTTP/1.1 {} {reason}\r\n", head.status.as_u16());
-    lines(&mut first, &head.headers);
-    first.extend_from_slice(b"transfer-encoding: chunked\r\n");
+    form::lines(&mut first, &head.headers);
+    form::line(&mut first, "transfer-encoding", b"chunked");
     if !stays {
-        first.extend_from_slice(b"connection: close\r\n");
+        form::line(&mut first, "connection", b"close");
     }
     first.extend_from_slice(b"\r\n");
     drop(head);
@@ -59,15 +60,6 @@ pub(crate) async fn write<I: AsyncRead + AsyncWrite + Unpin>(
         Poll::Pending
     })
     .await
-}
-
-fn lines(to: &mut Vec<u8>, headers: &HeaderMap) {
-    for (name, value) in headers {
-        to.extend_from_slice(name.as_str().as_bytes());
-        to.extend_from_slice(b": ");
-        to.extend_from_slice(value.as_bytes());
-        to.extend_from_slice(b"\r\n");
-    }
 }
 
 /// A caller that closes its side went away. One that already sends its next request is not heard of until that is read.
@@ -119,7 +111,7 @@ impl Stream {
                 Poll::Ready(Some(Ok(frame))) => self.frame(io, cx, &frame)?,
                 Poll::Ready(None) => {
                     self.over = true;
-                    self.out.extend_from_slice(b"0\r\n\r\n");
+                    self.out.extend_from_slice(form::LAST_CHUNK);
                 }
             }
         }
@@ -134,19 +126,17 @@ impl Stream {
         SCRATCH.with_borrow_mut(|scratch| {
             scratch.clear();
             if let Some(data) = frame.data_ref().filter(|d| !d.is_empty()) {
-                write!(scratch, "{:x}\r\n", data.len())?;
-                scratch.extend_from_slice(data);
-                scratch.extend_from_slice(b"\r\n");
+                form::chunk(scratch, data);
                 // What ends with its last part goes with it.
                 if self.body.is_end_stream() {
                     self.over = true;
-                    scratch.extend_from_slice(b"0\r\n\r\n");
+                    scratch.extend_from_slice(form::LAST_CHUNK);
                 }
             } else if let Some(trailers) = frame.trailers_ref() {
                 self.over = true;
                 scratch.extend_from_slice(b"0\r\n");
                 if self.trailers {
-                    lines(scratch, trailers);
+                    form::lines(scratch, trailers);
                 }
                 scratch.extend_from_slice(b"\r\n");
             }
