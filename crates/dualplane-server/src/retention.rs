@@ -7,6 +7,7 @@ use dualplane_incidents::Time;
 use tokio::time::sleep;
 
 use crate::app::{App, now};
+use crate::clock::Drift;
 
 /// Between two rounds, and deaths of one statement.
 const SWEEP: Duration = Duration::from_secs(600);
@@ -20,21 +21,19 @@ const DAY_MS: i64 = 86_400_000;
 /// Whether this machine's clock goes on as time does.
 #[derive(Debug)]
 struct Pace {
-    wall: Time,
-    at: Instant,
+    drift: Drift,
     /// Since when it has been ahead.
     ahead: Option<Instant>,
 }
 
 impl Pace {
     fn new(wall: Time, at: Instant) -> Self {
-        Self { wall, at, ahead: None }
+        Self { drift: Drift::new(wall, at), ahead: None }
     }
 
     /// `None` where it can be believed, else by how many milliseconds it has jumped ahead.
     fn jumped(&mut self, wall: Time, at: Instant) -> Option<i64> {
-        let went = i64::try_from(at.saturating_duration_since(self.at).as_millis()).unwrap_or(i64::MAX);
-        let jump = wall.ms().saturating_sub(self.wall.ms()).saturating_sub(went);
+        let jump = self.drift.ms(wall, at);
         let long_ago = self.ahead.is_some_and(|since| at.saturating_duration_since(since) >= BELIEVED);
         if jump <= JUMP_MS || long_ago {
             // Small steps, and what was set back, are followed: they make nothing old.
