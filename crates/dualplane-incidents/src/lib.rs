@@ -22,6 +22,6 @@ pub use fleet::{Fleet, GpuHealth, Share, Worst};
 pub use incident::{Clock, Gpu, Incident, Memory, Planned, Pressure, SCHEMA, Trigger, Vram, Xid};
 pub use keys::{id_of_sender, is_id, is_sent_id, workload_of_pod};
 pub use query::{decode, encode};
-pub use report::{ReportError, items, of_report};
+pub use report::{ReportError, fullest, items, of_report};
 pub use time::Time;
 pub use whereabouts::Where;

@@ -220,12 +220,12 @@ fn vram(report: &Value, place: &Where) -> Vram {
     let gpu = |key| planned(at(report, &["budget", "expected", "gpu", key]));
     // Of a server that lives, what its cards hold is a reading.
     let readings = at(report, &["pressure", "readings"]).and_then(Value::as_array);
-    let fullest = readings
+    let cards = readings
         .into_iter()
         .flatten()
         .filter(|r| text_at(r, &["plane"]) == Some("gpu"))
-        .filter_map(|r| Some((number_at(r, &["used_bytes"])?, number_at(r, &["limit_bytes"])?)))
-        .max_by(|a, b| share(*a).total_cmp(&share(*b)));
+        .filter_map(|r| Some((number_at(r, &["used_bytes"])?, number_at(r, &["limit_bytes"])?)));
+    let fullest = fullest(cards);
     let sum = |a: Planned, b: Planned| Planned {
         low: a.low.saturating_add(b.low),
         expected: a.expected.saturating_add(b.expected),
@@ -238,8 +238,11 @@ fn vram(report: &Value, place: &Where) -> Vram {
     }
 }
 
-fn share((used, limit): (u64, u64)) -> f64 {
-    used as f64 / limit.max(1) as f64
+/// Of cards, bytes in use and in all: the one with the least of its memory left.
+#[must_use]
+pub fn fullest(cards: impl Iterator<Item = (u64, u64)>) -> Option<(u64, u64)> {
+    let share = |(used, total): (u64, u64)| used as f64 / total.max(1) as f64;
+    cards.max_by(|a, b| share(*a).total_cmp(&share(*b)))
 }
 
 /// The rule that decides where nothing ended and a plane stands at its limit (`docs/rules.md`).

@@ -6,13 +6,12 @@ use crate::text::T;
 use dualplane_base::Class;
 use dualplane_base::text::counted;
 use dualplane_base::units::Bytes;
+use dualplane_core::verdict::pressure::VRAM_HIGH;
 use dualplane_incidents::{Fleet, Incident, Planned, Pressure};
 use maud::{Markup, html};
 
 /// A planned peak above this share of the limit leaves no room for what no plan knows.
 const TIGHT: f64 = 0.9;
-/// Of a card, whose memory engines reserve at their start, triage calls this share full.
-const FULL: f64 = 0.95;
 
 /// How the limit stands to the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +52,8 @@ impl Memory {
 
     /// By the figures alone.
     fn room(&self) -> Stand {
-        let share = if self.vram { FULL } else { TIGHT };
+        // Engines reserve a card at their start: what triage calls saturated is tight there.
+        let share = if self.vram { VRAM_HIGH } else { TIGHT };
         match self.need().zip(self.limit) {
             Some((need, limit)) if need > limit => Stand::Short,
             Some((need, limit)) if need as f64 > limit as f64 * share => Stand::Tight,

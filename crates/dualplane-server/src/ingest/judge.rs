@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dualplane_core::evidence::Bundle;
 use dualplane_core::knowledge::Knowledge;
 use dualplane_core::verdict::timeline::{Measure, timeline};
-use dualplane_incidents::{Gpu, Where};
+use dualplane_incidents::{Gpu, Where, fullest};
 use dualplane_input::{Incident, Sieve};
 use dualplane_pages::Scene;
 use dualplane_report::Report;
@@ -152,8 +152,7 @@ fn vram(r: &Report, place: &mut Where) {
     let said = r.verdict.trigger.as_ref().and_then(|t| vram_of_error(&t.text));
     // The error speaks of the moment, which samples may have missed.
     let all = full.map(|(used, total)| (used as u64, total as u64)).chain(said);
-    let share = |(used, total): (u64, u64)| used as f64 / total.max(1) as f64;
-    if let Some((used, total)) = all.max_by(|a, b| share(*a).total_cmp(&share(*b))) {
+    if let Some((used, total)) = fullest(all) {
         place.vram_held_bytes = place.vram_held_bytes.or(Some(used));
         place.vram_total_bytes = place.vram_total_bytes.or(Some(total));
     }

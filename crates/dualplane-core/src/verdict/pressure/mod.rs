@@ -14,6 +14,7 @@ use dualplane_base::order::Order as _;
 pub use growth::Growth;
 pub(super) use growth::of as growth_of;
 pub(super) use living::{Living, containers as living_containers};
+pub use thresholds::VRAM_HIGH;
 
 use super::{Plane, Subject};
 use crate::evidence::Bundle;

@@ -7,7 +7,7 @@ pub(in crate::verdict) const HOST_HIGH: f64 = 0.90;
 pub(super) const HOST_NEAR: f64 = 0.85;
 /// VRAM of this share is saturated, whoever reserved it: graphs, activations of a long step and the allocator's rounding
 /// need some percent that no pool provides.
-pub(super) const VRAM_HIGH: f64 = 0.95;
+pub const VRAM_HIGH: f64 = 0.95;
 /// VRAM of this share leaves room for no further request where memory is taken as it is needed. An engine that reserves its
 /// share at start always stands here, and is well.
 pub(super) const VRAM_NEAR: f64 = 0.80;
