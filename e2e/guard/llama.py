@@ -1,6 +1,6 @@
 """The real llama.cpp server behind `dualplane guard`; see `llama`."""
 import asyncio, json, os, random, re, signal, subprocess, sys, tempfile, time, urllib.request
-from load import WORDS, for_seconds, post, request
+from load import WORDS, for_seconds, post, request, until
 
 if sys.argv[1] == "serve":
     import xllamacpp
@@ -23,16 +23,6 @@ def check(name, holds, what):
 
 def get(port, path):
     with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer: return answer.read().decode()
-
-
-def until(seconds, is_so):
-    began = time.time()
-    while time.time() - began < seconds:
-        try:
-            if is_so(): return True
-        except OSError: pass
-        time.sleep(0.1)
-    return False
 
 
 def metric(name): return float(re.search(rf"^llamacpp:{name} ([0-9.e+]+)$", get(PORT, "/metrics"), re.M)[1])

@@ -7,6 +7,17 @@ WORDS = "the model server holds tokens of every request in its cache until it en
 def prompt(rng, tokens, per_word): return " ".join(rng.choice(WORDS) for _ in range(max(1, int(tokens / per_word))))
 
 
+def until(seconds, is_so):
+    """Whether it comes to be so within so many seconds; a server that does not answer is asked again."""
+    began = time.time()
+    while time.time() - began < seconds:
+        try:
+            if is_so(): return True
+        except OSError: pass
+        time.sleep(0.1)
+    return False
+
+
 def request(rng, per_word, most=7800, output=256):
     """A prompt of 10 to `most` tokens, as many short as long ones by order of magnitude."""
     tokens = math.exp(rng.uniform(math.log(10), math.log(most)))

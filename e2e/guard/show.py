@@ -1,6 +1,6 @@
 """Load on a real vLLM with a small KV cache, without and with `dualplane guard`; see `run`. Standard library only."""
 import asyncio, json, os, random, re, signal, ssl, subprocess, sys, tempfile, time, urllib.request
-from load import WORDS, all_of, for_seconds, post, request
+from load import WORDS, all_of, for_seconds, post, request, until
 
 ENGINE, GUARD, NAMES = sys.argv[1], sys.argv[2], sys.argv[3:]
 LONG = NAMES != ["short"]
@@ -38,16 +38,6 @@ def kills():
 def status(): return json.loads(get(ADMIN, "/status"))
 
 
-def until(what, seconds, is_so):
-    began = time.time()
-    while time.time() - began < seconds:
-        try:
-            if is_so(): return True
-        except OSError: pass
-        time.sleep(0.1)
-    return False
-
-
 def enter():
     with open(f"{GROUP}/cgroup.procs", "w") as f: f.write(str(os.getpid()))
 
@@ -65,7 +55,7 @@ class World:
         log = open(f"{self.work}/vllm.log", "w")
         began = time.time()
         self.engine = subprocess.Popen(command, env=env, stdout=log, stderr=log, cwd=self.work, start_new_session=True, preexec_fn=enter)
-        up = until("vLLM", float(os.environ.get("E2E_GUARD_START", "300")), lambda: self.engine.poll() is not None or get(PORT, "/health") is not None)
+        up = until(float(os.environ.get("E2E_GUARD_START", "300")), lambda: self.engine.poll() is not None or get(PORT, "/health") is not None)
         if not up or self.engine.poll() is not None: sys.exit("vLLM does not answer:\n" + open(f"{self.work}/vllm.log").read()[-3000:])
         say(phase="start", seconds=round(time.time() - began, 1))
 
@@ -77,7 +67,7 @@ class World:
     def start_guard(self):
         command = [GUARD, "guard", "--config", f"{self.work}/guard.toml"]
         self.guard = subprocess.Popen(command, stderr=open(f"{self.work}/guard.log", "a"))
-        if not until("guard", 30, lambda: status()["servers"][0]["kv_tokens"]): sys.exit("the guard does not see the KV cache:\n" + self.log())
+        if not until(30, lambda: status()["servers"][0]["kv_tokens"]): sys.exit("the guard does not see the KV cache:\n" + self.log())
 
     def want_guard(self):
         if not self.guard or self.guard.poll() is not None: self.start_guard()
@@ -88,7 +78,7 @@ class World:
 
     def log(self): return open(f"{self.work}/guard.log").read()
 
-    def said(self, words, before): return until(words, 20, lambda: self.log().count(words) > before)
+    def said(self, words, before): return until(20, lambda: self.log().count(words) > before)
 
     def reload(self):
         before = self.log().count("reloaded")
@@ -121,7 +111,7 @@ def phase(name, port, seconds, make, tenants):
     before = (metric("vllm:num_preemptions_total"), metric("vllm:generation_tokens_total") + metric("vllm:prompt_tokens_total"), kills())
     began = time.time()
     row = asyncio.run(for_seconds(port, seconds, make, tenants))
-    until("idle", 20, idle)
+    until(20, idle)
     took, words = time.time() - began, [w for t in row["by"].values() for w in t]
     row |= {"phase": name, "requests": sum(sum(t.values()) for t in row["by"].values()), "done": sum(t.get("done", 0) for t in row["by"].values()),
             "preemptions": metric("vllm:num_preemptions_total") - before[0], "kills": kills() - before[2], "seconds": round(took, 1),
@@ -180,9 +170,9 @@ def cancels(w):
     for storm in range(5 if LONG else 1):
         asyncio.run(cancelled(w.make, 40))
         began = time.time()
-        until("idle", 15, idle)
+        until(15, idle)
         took = round(time.time() - began, 2)
-        nothing_held = until("held", 5, lambda: status()["servers"][0]["kv_held"] == 0)
+        nothing_held = until(5, lambda: status()["servers"][0]["kv_held"] == 0)
         check("cancels", took < 15 and nothing_held, f"callers went away; after {took} s the server works on none")
 
 
@@ -210,13 +200,13 @@ def death(w):
         return [a.code for a in await asyncio.gather(*streams)]
     codes = asyncio.run(killed())
     check("streams of a dead server end with an answer", set(codes) <= {"server_died", "server_down"}, codes)
-    until("down", 5, lambda: not status()["servers"][0]["up"])
+    until(5, lambda: not status()["servers"][0]["up"])
     late = asyncio.run(post(FRONT, request(rng, w.per_word, 100)))
     check("a dead server is answered for", late.status == 503, late.word)
     if LONG:
         w.engine.wait()
         w.start_engine()
-        check("it comes back", until("up", 20, lambda: status()["servers"][0]["up"]), "")
+        check("it comes back", until(20, lambda: status()["servers"][0]["up"]), "")
         answers = [asyncio.run(post(FRONT, request(rng, w.per_word, 100))).word for _ in range(4)]
         check("and is asked again", set(answers) == {"done"}, answers)
 
@@ -226,7 +216,7 @@ def goodput(w):
     bodies = [w.make() for _ in range(max(24, int(SECONDS / 8)))]
     def by(callers, port, what):
         row = asyncio.run(all_of(port, bodies, callers))
-        until("idle", 20, idle)
+        until(20, idle)
         say(phase=what, **row)
         return row["tokens_per_second"]
     hand = {n: by(n, PORT, "a limit by hand") for n in (2, 4, 8, 16)}
@@ -250,7 +240,7 @@ def squeeze(w):
     grab = subprocess.Popen([sys.executable, "-c", f"import time; b = bytearray(b'x') * {left}; print('there', flush=True); time.sleep(60)"],
                             stdout=subprocess.PIPE, preexec_fn=enter)
     grab.stdout.readline()
-    until("seen", 5, lambda: status()["servers"][0]["host_free"] < (64 << 20))
+    until(5, lambda: status()["servers"][0]["host_free"] < (64 << 20))
     seen = status()["servers"][0]
     row = phase("squeezed", FRONT, 8, w.make, {"a": 10})
     grab.kill()
@@ -307,7 +297,7 @@ def bodies(w):
         os.killpg(w.engine.pid, signal.SIGKILL) if w.engine.poll() is None else None
         w.engine.wait()
         w.start_engine()
-        check("it comes back", until("up", 20, lambda: status()["servers"][0]["up"]), "")
+        check("it comes back", until(20, lambda: status()["servers"][0]["up"]), "")
 
 
 # Each needs a server and a guard and leaves both as they were, within the time of its own.
