@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use dualplane_node::gpu::Fake;
 use dualplane_runs::{Gather, Setup};
+use dualplane_stats::random::Random;
 
 use super::{State, Whose};
 
@@ -20,13 +21,10 @@ fn table(own: u32, leak: u64, neighbour: u64, seed: u64) -> String {
     let mut text = String::from(
         r#"{"devices":[{"uuid":"GPU-a","index":0,"name":"NVIDIA L40S","pci":"0000:4a:00"}],"steps":["#,
     );
-    let mut chance = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut chance = Random::new(seed);
     for i in 0..=1800 / STEP {
-        chance ^= chance << 13;
-        chance ^= chance >> 7;
-        chance ^= chance << 17;
         // The caching allocator takes and gives blocks of 2 MiB.
-        let noise = chance % 4 * 2 * MIB;
+        let noise = chance.bits() % 4 * 2 * MIB;
         let grown = |per_hour: u64| per_hour * MIB * i * STEP / 3600;
         let (mine, theirs) = (6144 * MIB + grown(leak) + noise, 1024 * MIB + grown(neighbour));
         let comma = if i == 0 { "" } else { "," };
