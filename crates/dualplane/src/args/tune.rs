@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use super::{ClusterArgs, Colour};
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct TuneArgs {
     /// Report of `measure`: which branch holds, and which lever to move
     #[arg(value_name = "REPORT", required_unless_present_any = ["run", "log", "live"], conflicts_with = "run")]

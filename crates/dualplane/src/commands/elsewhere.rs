@@ -44,33 +44,24 @@ pub(super) mod cluster {
     );
 
     pub(in crate::commands) mod workload {
-        use std::marker::PhantomData;
-
         use dualplane_tune::Proposal;
 
         use crate::args::TuneArgs;
         use crate::commands::Failure;
 
         /// No workload of a cluster can be tuned.
-        pub(in crate::commands) enum Workload<'a> {
-            #[expect(dead_code, reason = "nobody makes one: it holds the lifetime alone")]
-            None(std::convert::Infallible, PhantomData<&'a TuneArgs>),
-        }
-
-        impl<'a> Workload<'a> {
-            pub(in crate::commands) fn find(_: &'a TuneArgs, _: &str) -> Result<Self, Failure> {
-                Err(Failure::NotBuilt("access to a cluster"))
-            }
-        }
+        pub(in crate::commands) enum Workload {}
 
         macro_rules! never {
             ($($name:ident(&self $(, $arg:ident: $kind:ty)*) -> $out:ty;)*) => {
-                impl Workload<'_> {$(
-                    pub(in crate::commands) fn $name(&self $(, $arg: $kind)*) -> $out {
-                        let Self::None(never, _) = self;
-                        match *never {}
+                impl Workload {
+                    pub(in crate::commands) fn find(_: &TuneArgs, _: &str) -> Result<Self, Failure> {
+                        Err(Failure::NotBuilt("access to a cluster"))
                     }
-                )*}
+                    $(pub(in crate::commands) fn $name(&self $(, $arg: $kind)*) -> $out {
+                        match *self {}
+                    })*
+                }
             };
         }
 

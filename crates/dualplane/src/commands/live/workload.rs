@@ -25,8 +25,8 @@ use crate::output;
 const EVERY: Duration = Duration::from_secs(2);
 
 /// The workload that is tuned.
-pub(in crate::commands) struct Workload<'a> {
-    args: &'a TuneArgs,
+pub(in crate::commands) struct Workload {
+    args: TuneArgs,
     to: String,
     object: ObjectRef,
     /// Words of the command that starts the engine.
@@ -37,9 +37,9 @@ pub(in crate::commands) struct Workload<'a> {
     change: RefCell<Option<String>>,
 }
 
-impl<'a> Workload<'a> {
+impl Workload {
     /// Finds it, and the container that starts an engine.
-    pub(in crate::commands) fn find(args: &'a TuneArgs, to: &str) -> Result<Self, Failure> {
+    pub(in crate::commands) fn find(args: &TuneArgs, to: &str) -> Result<Self, Failure> {
         let flag = |why: String| Failure::Flag { flag: "--to", why };
         let named =
             Named::parse(to).filter(|n| ["Deployment", "StatefulSet", "DaemonSet"].contains(&n.kind.kind()));
@@ -51,7 +51,14 @@ impl<'a> Workload<'a> {
             Ok((ObjectRef { uid: str_at(&live, "/metadata/uid").to_owned(), ..object }, live))
         })?;
         let (engine, command) = server(&live, args.engine.as_deref()).map_err(flag)?;
-        Ok(Self { args, to: to.to_owned(), object, command, engine, change: RefCell::default() })
+        Ok(Self {
+            args: args.clone(),
+            to: to.to_owned(),
+            object,
+            command,
+            engine,
+            change: RefCell::default(),
+        })
     }
 
     /// Words of the command that starts the engine, now.

@@ -83,7 +83,7 @@ pub(super) fn run(args: &TuneArgs, path: &Path) -> Result<Log, Failure> {
 }
 
 /// The workload serves with the move, or as it is.
-fn up(w: &Workload<'_>, proposal: Option<&Proposal>) -> Result<bool, Failure> {
+fn up(w: &Workload, proposal: Option<&Proposal>) -> Result<bool, Failure> {
     match proposal {
         Some(p) => w.make(p),
         None => w.settles(),
@@ -113,7 +113,7 @@ fn same(path: &Path, log: &mut Log, name: Option<String>, begins: &[String]) -> 
 
 /// Brings a workload to where the log says that it is: the way back of the last move may not have been gone. What somebody
 /// else set meanwhile is an error: the numbers of the log do not hold for it.
-fn resume(w: &Workload<'_>, log: &Log) -> Result<(), Failure> {
+fn resume(w: &Workload, log: &Log) -> Result<(), Failure> {
     let Some(last) = log.steps.last() else { return Ok(()) };
     let best = log.best().map_or(&log.command, |s| &s.command);
     let open = last.decision.is_none();
