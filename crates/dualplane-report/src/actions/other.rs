@@ -85,6 +85,9 @@ fn settle(cx: &Context<'_>) -> Action {
     a
 }
 
+/// The largest models load for half an hour from a network file system; who lived longer was most likely up.
+const LONGEST_START_S: i64 = 1800;
+
 /// A probe gave up on a start that takes longer than it allows.
 fn probe(cx: &Context<'_>, startup: bool, out: &mut Vec<Action>) {
     let n = names(cx);
@@ -116,7 +119,7 @@ fn probe(cx: &Context<'_>, startup: bool, out: &mut Vec<Action>) {
     }
     let lived_text = lived.map_or_else(
         || "the evidence does not show how long a start takes".to_owned(),
-        |s| format!("the container ran for {s} s until the kill and was not ready by then"),
+        |s| format!("the container ran for {s} s until the kill"),
     );
     let allowed = spec.map(|p| p.initial_delay + p.period * p.failure_threshold);
     let serving = matches!(cx.verdict.phase, dualplane_base::Phase::Traffic | dualplane_base::Phase::Idle);
@@ -137,7 +140,9 @@ fn probe(cx: &Context<'_>, startup: bool, out: &mut Vec<Action>) {
                     t * period
                 ),
             )
-            .because(format!("{lived_text}; 2 × that ÷ {period} s, rounded up = {t}"))
+            .because(format!(
+                "{lived_text} and was not ready by then; 2 × that ÷ {period} s, rounded up = {t}"
+            ))
             .patch(&container_patch(
                 cx,
                 json!({ "startupProbe": { "failureThreshold": t, "periodSeconds": period } }),
