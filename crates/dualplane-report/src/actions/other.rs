@@ -123,9 +123,9 @@ fn probe(cx: &Context<'_>, startup: bool, out: &mut Vec<Action>) {
     );
     let allowed = spec.map(|p| p.initial_delay + p.period * p.failure_threshold);
     let serving = matches!(cx.verdict.phase, dualplane_base::Phase::Traffic | dualplane_base::Phase::Idle);
-    // A liveness probe fails at any time: without a log or times nothing says that it was a start.
-    let starting =
-        startup || !serving && (lived.is_some() || cx.verdict.phase != dualplane_base::Phase::Unknown);
+    // A liveness probe fails at any time: without a log nothing but a short life says that it was a start.
+    let brief = lived.is_some_and(|s| s < LONGEST_START_S);
+    let starting = startup || !serving && (brief || cx.verdict.phase != dualplane_base::Phase::Unknown);
     let mut a = if starting {
         // Twice what was not enough is a start for a measurement, not a promise.
         let period = spec.map_or(10, |p| p.period.max(1));
