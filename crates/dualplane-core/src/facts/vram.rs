@@ -213,7 +213,8 @@ mod tests {
         let whole = "CUDA out of memory. Tried to allocate 448.00 MiB. GPU 7 has a total capacity of 95.00 GiB of which 12.50 MiB is free. Process 88101 has 79.12 GiB memory in use. Of the allocated memory 71.57 GiB is allocated by PyTorch, with 39.77 MiB allocated in private pools (e.g., CUDA Graphs), and 611.60 MiB is reserved by PyTorch but unallocated.";
         let of = parse(whole).unwrap();
         for end in 0..whole.len() {
-            let Some(cut) = parse(&whole[..end]) else { continue };
+            let head = whole.get(..end).unwrap();
+            let Some(cut) = parse(head) else { continue };
             for (part, all) in [
                 (cut.requested, of.requested),
                 (cut.total, of.total),
@@ -221,9 +222,9 @@ mod tests {
                 (cut.allocated, of.allocated),
                 (cut.private_pools, of.private_pools),
             ] {
-                assert!(part.is_none() || part == all, "{}", &whole[..end]);
+                assert!(part.is_none() || part == all, "{head}");
             }
-            assert!(cut.processes.iter().all(|p| of.processes.contains(p)), "{}", &whole[..end]);
+            assert!(cut.processes.iter().all(|p| of.processes.contains(p)), "{head}");
         }
     }
 
