@@ -137,14 +137,13 @@ const PAGE: &str = "http://localhost:8377";
 
 fn serve(home: &Path, issuer: &Issuer) -> Server {
     let may = |name: &str, deeds: &[&str]| (name.to_owned(), deeds.iter().map(|d| (*d).to_owned()).collect());
-    let rules = Rules {
-        may: [
+    let rules = Rules::of(
+        [
             may("sre", &["get pods own", "create incidents own"]),
             may("oidc:root", &["get pods *", "create incidents *"]),
         ]
         .into(),
-        ..Rules::default()
-    };
+    );
     let secret = home.join("secret");
     std::fs::write(&secret, "s3cr&t\n").unwrap();
     let args = [
