@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use dualplane_base::{Class, Confidence, Plane};
 use dualplane_core::evidence::{Bundle, RawFile};
 use dualplane_core::facts::{Facts, extract};
-use dualplane_core::knowledge::{Examples, Knowledge, Mark, check, check_heads, document};
+use dualplane_core::knowledge::{Examples, Knowledge, Mark, Scope, Signature, check, check_heads, document};
 use dualplane_core::redact;
 use dualplane_core::verdict::{Verdict, judge};
 
@@ -345,6 +345,28 @@ fn what_others_print_too_names_no_engine() {
         k.signatures().iter().filter(|s| s.shared).map(|s| s.id.to_string()).collect();
     let wrong: Vec<_> = seen.symmetric_difference(&said).collect();
     assert!(wrong.is_empty(), "`shared` is missing, or said in vain: {wrong:#?}");
+}
+
+/// Engines name their functions alike (`capture`, `load_model`): a frame of one's traceback is no other's, whose flags would be
+/// advised.
+#[test]
+fn a_frame_of_one_engine_s_traceback_is_no_other_s() {
+    let k = Knowledge::embedded().unwrap();
+    let frame = |s: &Signature| s.scope == Scope::Frame && s.file.starts_with("engines/");
+    let mut told = 0;
+    for e in examples() {
+        let Some(own) = k.signatures().iter().find(|s| s.id == e.id.as_str()).filter(|s| frame(s)) else {
+            continue;
+        };
+        for line in e.hits.iter().flat_map(|x| x.lines()) {
+            for m in k.matches(line, |_| false) {
+                let s = k.signature(m.id).unwrap();
+                assert!(!frame(s) || s.file == own.file, "{} is {}'s, too: {line}", s.id, own.id);
+                told += 1;
+            }
+        }
+    }
+    assert!(told > 10);
 }
 
 /// An error of a runtime is an engine's where the line is framed as that engine frames its lines, and nobody's else.

@@ -318,7 +318,7 @@ fn is_metric_line(line: &str) -> bool {
 pub(super) fn is_kernel_line(line: &str) -> bool {
     let line = line.trim_start();
     let line = line.strip_prefix('<').and_then(|l| l.split_once('>')).map_or(line, |(_, l)| l);
-    if line.contains(" kernel: ") {
+    if line.contains(" kernel: ") || is_talos_line(line) {
         return true;
     }
     // dmesg -x: "kern  :warn  : [ 12.3] …"
@@ -329,6 +329,20 @@ pub(super) fn is_kernel_line(line: &str) -> bool {
     crate::time::parse_boot_prefix(body).is_some()
         || is_ctime_prefix(body)
         || crate::evidence::framing::parse_kmsg(line).is_some()
+}
+
+/// `talosctl dmesg`: `user: warning: [2026-01-12T20:27:31.913975631Z]: [talos] …`, `kern: info: [2026-…Z]: …`, also with the
+/// node's name before it.
+fn is_talos_line(line: &str) -> bool {
+    const FACILITIES: &[&str] = &["kern", "user", "daemon", "syslog"];
+    let Some((head, _)) = line.split_once("]: ") else { return false };
+    let Some((before, stamp)) = head.rsplit_once(": [") else { return false };
+    let Some((facility, level)) = before.rsplit_once(": ") else { return false };
+    let facility = facility.rsplit(": ").next().unwrap_or_default().trim();
+    FACILITIES.iter().any(|f| facility == *f || facility.ends_with(&format!(" {f}")))
+        && level.bytes().all(|b| b.is_ascii_lowercase())
+        && stamp.ends_with('Z')
+        && crate::time::find_stamp(stamp).is_some()
 }
 
 /// `[Thu Aug  6 11:20:38 2026] `

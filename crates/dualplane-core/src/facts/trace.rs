@@ -20,6 +20,9 @@ pub(crate) const HEADINGS: &[Opening] = &[
 #[derive(Debug, Default)]
 struct Trace {
     open: bool,
+    /// Its heading was cut off (`kubectl logs --tail`), and with it perhaps an error that it follows from: its frames tell a
+    /// phase, its end is no cause.
+    headless: bool,
     lines: u32,
     phase: Option<Phase>,
 }
@@ -47,7 +50,7 @@ impl Traces {
                 self.by_process.clear();
             }
             let trace = self.by_process.entry(process.clone()).or_default();
-            *trace = Trace { open: true, lines: 0, phase: None };
+            *trace = Trace { open: true, ..Trace::default() };
             self.last.clone_from(&process);
         } else if let Some(trace) = self.by_process.get_mut(&process) {
             trace.lines += 1;
@@ -65,6 +68,11 @@ impl Traces {
 
     /// A frame tells a phase. Loading and profiling outrank serving: `profile_run` calls `forward` too.
     pub(super) fn frame(&mut self, process: &str, phase: Phase) {
+        if !self.by_process.contains_key(process) && self.by_process.len() < MAX_PROCESSES {
+            let cut = Trace { open: true, headless: true, ..Trace::default() };
+            self.by_process.insert(process.to_owned(), cut);
+            process.clone_into(&mut self.last);
+        }
         if let Some(trace) = self.by_process.get_mut(process).filter(|t| t.open) {
             let rank = |p: Phase| match p {
                 Phase::Profile => 3,
@@ -85,7 +93,7 @@ impl Traces {
 
     /// Whether this message ends the process's traceback: the first line that is no frame.
     pub(super) fn ends(&self, process: &str, message: &str) -> bool {
-        self.by_process.get(process).is_some_and(|t| t.open && t.lines > 0)
+        self.by_process.get(process).is_some_and(|t| t.open && !t.headless && t.lines > 0)
             && exception_name(message).is_some()
     }
 }
@@ -163,6 +171,21 @@ mod tests {
             ("OSError", Some("OSError")),
         ] {
             assert_eq!(exception_name(message_of(line)), want, "{line}");
+        }
+    }
+
+    /// Wherever the head of a traceback is cut off, the frames that are left tell their phase, and no end of it is a cause.
+    #[test]
+    fn a_headless_traceback_tells_a_phase_and_no_cause() {
+        let lines = ["  File \"a.py\", line 1, in load_model", "    return f()", "ValueError: x"];
+        for tag in [None, Some("EngineCore pid=7")] {
+            let mut t = Traces::default();
+            let mut p = t.process(tag, lines[0]);
+            t.frame(&p, Phase::Load);
+            for line in &lines[1..] {
+                p = t.process(tag, line);
+            }
+            assert_eq!((t.phase(&p), t.ends(&p, lines[2])), (Some(Phase::Load), false));
         }
     }
 

@@ -161,14 +161,20 @@ fn size(text: &str) -> Option<Bytes> {
     let mut words = text.split([' ', ';', ')', '(', ',']);
     let number = words.next()?;
     let unit = words.next().unwrap_or_default().trim_end_matches(['.', '\'', '"']);
-    parse_memory(&format!("{number} {unit}"), None)
+    whole_unit(unit).then(|| parse_memory(&format!("{number} {unit}"), None))?
+}
+
+/// Allocators print a unit to each size. One that is missing, or that is no whole word of theirs, was cut off: `95.00` and
+/// `95.00 G` of `95.00 GiB` are no sizes.
+fn whole_unit(unit: &str) -> bool {
+    unit == "bytes" || unit.ends_with('B')
 }
 
 /// The size that ends directly before a phrase: `… of which 2.19 MiB is free`.
 fn before(text: &str, phrase: &str) -> Option<Bytes> {
     let head = text.get(..text.find(phrase)?)?;
     let mut words = head.rsplit(' ');
-    let unit = words.next()?;
+    let unit = words.next().filter(|u| whole_unit(u))?;
     let number = words.next()?.trim_start_matches(['(', '[']);
     parse_memory(&format!("{number} {unit}"), None)
 }
@@ -199,6 +205,26 @@ mod tests {
         let o = parse("CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 14.76 GiB total capacity; 4.37 GiB already allocated; 14.75 MiB free; 4.43 GiB reserved in total by PyTorch)").unwrap();
         assert_eq!(o.free.unwrap().0 / MIB, 14);
         assert!(o.others().unwrap() > gib(9.5), "{o:?}");
+    }
+
+    /// Wherever the message is cut, each size that is read is one that the whole message has.
+    #[test]
+    fn a_cut_message_has_no_size_that_the_whole_one_has_not() {
+        let whole = "CUDA out of memory. Tried to allocate 448.00 MiB. GPU 7 has a total capacity of 95.00 GiB of which 12.50 MiB is free. Process 88101 has 79.12 GiB memory in use. Of the allocated memory 71.57 GiB is allocated by PyTorch, with 39.77 MiB allocated in private pools (e.g., CUDA Graphs), and 611.60 MiB is reserved by PyTorch but unallocated.";
+        let of = parse(whole).unwrap();
+        for end in 0..whole.len() {
+            let Some(cut) = parse(&whole[..end]) else { continue };
+            for (part, all) in [
+                (cut.requested, of.requested),
+                (cut.total, of.total),
+                (cut.free, of.free),
+                (cut.allocated, of.allocated),
+                (cut.private_pools, of.private_pools),
+            ] {
+                assert!(part.is_none() || part == all, "{}", &whole[..end]);
+            }
+            assert!(cut.processes.iter().all(|p| of.processes.contains(p)), "{}", &whole[..end]);
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! The sentences are made where reports are rendered; code that must know what a citation proves asks for its [`Proof`].
 
-use super::proof::Proof;
+use super::proof::{Log, Proof};
 use crate::facts::{Hit, Place};
 
 /// A proof with the place that carries it.
@@ -32,6 +32,11 @@ impl Cited {
     #[must_use]
     pub fn plain(proof: impl Into<Proof>) -> Self {
         Self { proof: proof.into(), place: None }
+    }
+
+    /// What else may stand behind a line or an event, as its entry of knowledge says.
+    pub(super) fn is_doubt(&self) -> bool {
+        matches!(self.proof, Proof::Log(Log::Doubt(_)))
     }
 
     /// What a signature knows, as it is quoted.

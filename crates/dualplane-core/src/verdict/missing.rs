@@ -66,6 +66,8 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
         out.push(Gap { what: what.to_owned(), why: why.to_owned(), command: Some(command) });
     };
     let host = decided.class.plane() == Plane::Host;
+    // What would settle a doubt is what would settle no verdict at all.
+    let open = decided.class == Class::Unknown || decided.doubted();
     // What another node's kernel says is not what this node's would.
     let last = || facts.logs.iter().filter(|l| l.kernel).filter_map(|l| Some(&l.last_line.as_ref()?.1));
     let lines = || facts.ooms.iter().map(|o| &o.text).chain(facts.xids.iter().map(|x| &x.text)).chain(last());
@@ -74,9 +76,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
     let kernel = (facts.logs.iter().any(|l| l.kernel) || !facts.ooms.is_empty()) && !elsewhere;
     let container_log = facts.logs.iter().any(|l| !l.kernel && facts.is_log(l));
     let memory_metrics = bundle.metrics.iter().any(|s| s.name.starts_with("container_memory"));
-    if bundle.pods.is_empty()
-        && (host && decided.class != Class::HostAllocFailure || decided.class == Class::Unknown)
-    {
+    if bundle.pods.is_empty() && (host && decided.class != Class::HostAllocFailure || open) {
         add(
             "the pod's status",
             "exit code, reason (OOMKilled or not), limits and restarts distinguish a host RAM kill from \
@@ -91,7 +91,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
             format!("kubectl logs {} -n {} -c {} --previous > previous.log", n.pod, n.ns, n.container),
         );
     }
-    if !kernel && (host || decided.class == Class::Unknown || decided.class == Class::XidHardware) {
+    if !kernel && (host || open || decided.class == Class::XidHardware) {
         add(
             "the node's kernel log",
             match decided.class {
@@ -102,7 +102,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
         );
     }
     let no_events = bundle.events.is_empty();
-    if no_events && decided.class == Class::Unknown {
+    if no_events && open {
         add(
             "events of the pod and its node",
             "they show probe kills, evictions, preemption and SystemOOM, for about one hour",

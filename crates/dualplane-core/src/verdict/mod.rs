@@ -186,6 +186,14 @@ pub struct Verdict {
     pub others: Vec<Beside>,
 }
 
+impl Verdict {
+    /// Whether what decided leaves open what stands behind it: another class is not excluded.
+    #[must_use]
+    pub fn doubted(&self) -> bool {
+        self.causes.first().is_some_and(|c| !c.rejected && c.against.iter().any(Cited::is_doubt))
+    }
+}
+
 /// Judges one incident.
 #[must_use]
 pub fn judge(bundle: &Bundle, facts: &Facts, knowledge: &Knowledge) -> Verdict {
@@ -270,6 +278,13 @@ pub(crate) struct Decided {
     pub sequence: Vec<Step>,
     pub supports: Vec<Cited>,
     pub against: Vec<Cited>,
+}
+
+impl Decided {
+    /// Whether what decided leaves open what stands behind it.
+    fn doubted(&self) -> bool {
+        self.against.iter().any(Cited::is_doubt)
+    }
 }
 
 /// Wrappers and fallout by signature, most frequent first: what stands before the first error did not come of it.

@@ -24,14 +24,17 @@ pub(super) fn config(model: &str, facts: Option<&Value>, dirs: &[PathBuf]) -> Op
         return Some(whole(text, hf_quant_config, false));
     }
     let of = facts.and_then(|f| f.get("config_of")).and_then(Value::as_str);
-    if let Some((id, e)) =
-        [of, Some(model)].into_iter().flatten().find_map(|id| Some((id, catalogue::find(id)?)))
-    {
+    let found = [of, Some(model)].into_iter().flatten().find_map(|id| Some((id, catalogue::find(id)?)));
+    let named = match found {
+        Some((id, e)) => catalogue::as_named(id, e),
+        None => catalogue::sibling(model),
+    };
+    if let Some(s) = named {
+        return Some(whole(s.config, s.hf_quant_config.map(str::to_owned), true));
+    }
+    if let Some((id, e)) = found {
         let hf_quant_config = e.hf_quant_config().map(str::to_owned);
         return Some(whole(e.config().to_owned(), hf_quant_config, catalogue::is_copy(id, e)));
-    }
-    if let Some(s) = catalogue::sibling(model) {
-        return Some(whole(s.config, s.hf_quant_config.map(str::to_owned), true));
     }
     let text = of_caches(facts?.get("kv_layers")?.as_array()?)?;
     Some(Config { text, hf_quant_config: None, caches_only: true, named: false })

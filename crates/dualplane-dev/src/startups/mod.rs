@@ -38,6 +38,9 @@ pub struct StartupsArgs {
     /// Minimum percentage of rows with weights within 0.4 %, and of pools within their band
     #[arg(long, default_value_t = 90.0)]
     pub min_weights: f64,
+    /// Print each row as a line of a Markdown table: GiB of weights and tokens as printed and as planned
+    #[arg(long)]
+    pub each: bool,
 }
 
 pub(crate) fn run(args: &StartupsArgs) -> Result<Outcome, DevError> {
@@ -66,6 +69,9 @@ pub(crate) fn run(args: &StartupsArgs) -> Result<Outcome, DevError> {
     }
     let mut good = true;
     for figures in all.iter_mut().filter(|f| f.rows > 0) {
+        if args.each {
+            text.push_str(&figures.each());
+        }
         text.push_str(&figures.show());
         good &= figures.good(args);
     }
@@ -90,6 +96,8 @@ struct Figures {
     /// Rows whose layers were deduced from the numbers that they are compared with.
     deduced: usize,
     skipped: Vec<String>,
+    /// Lines of the table, one a row.
+    each: Vec<String>,
 }
 
 impl Figures {
@@ -98,8 +106,7 @@ impl Figures {
         let id = format!("{} {} {}", text(row, "id"), text(row, "engine_version"), text(row, "model"));
         let model = text(row, "model");
         let Some(config) = facts::config(model, facts.get(model), dirs) else {
-            self.skipped.push(format!("{id}: configuration not known"));
-            return;
+            return self.skip(row, &id, "configuration not known");
         };
         let files = ModelFiles {
             config: &config.text,
@@ -107,7 +114,7 @@ impl Figures {
             safetensors_index: None,
         };
         if let Some(why) = incomparable(row) {
-            return self.skipped.push(format!("{id}: {why}"));
+            return self.skip(row, &id, why);
         }
         let (launch, gpu) = launch(row, self.engine);
         let model = match Model::read(&files) {
@@ -117,7 +124,7 @@ impl Figures {
                 }
                 m
             }
-            Err(e) => return self.skipped.push(format!("{id}: {e}")),
+            Err(e) => return self.skip(row, &id, &e.to_string()),
         };
         self.deduced += usize::from(config.caches_only);
         let pool = num(row, "kv_cache_gib_per_gpu");
@@ -125,14 +132,27 @@ impl Figures {
             Launch { available_kv_bytes: pool.map(|g| (g * GIB as f64) as u64), ..launch.clone() };
         match (plan::plan(&model, &with_pool, &gpu), plan::plan(&model, &launch, &gpu)) {
             (Ok(given), Ok(alone)) => {
+                let weights = alone.gpu.weights_bytes;
+                let gib = |b: u64| format!("{:.2}", b as f64 / GIB as f64);
+                let mut planned = gib(weights.expected);
+                if weights.low < weights.high {
+                    let _ = write!(planned, " ({} to {})", gib(weights.low), gib(weights.high));
+                }
+                let tokens = pool.map(|_| given.gpu.kv_cache.tokens.expected.to_string());
+                self.each.push(line(row, &format!("{planned} | {}", tokens.unwrap_or_default())));
                 self.kv(row, &id, pool, &given);
                 self.started(row, &id, pool, &alone);
                 if !config.caches_only {
                     self.alone(row, &id, pool, &alone, &launch, &gpu, &model);
                 }
             }
-            (Err(e), _) | (_, Err(e)) => self.skipped.push(format!("{id}: {e}")),
+            (Err(e), _) | (_, Err(e)) => self.skip(row, &id, &e.to_string()),
         }
+    }
+
+    fn skip(&mut self, row: &Row, id: &str, why: &str) {
+        self.each.push(line(row, &format!("not planned: {why} | ")));
+        self.skipped.push(format!("{id}: {why}"));
     }
 
     /// With the pool that the log printed.
@@ -237,6 +257,13 @@ impl Figures {
         }
     }
 
+    fn each(&self) -> String {
+        format!(
+            "| start-up | GiB printed | tokens printed | GiB planned | tokens planned |\n|---|---|---|---|---|\n{}",
+            self.each.concat()
+        )
+    }
+
     fn show(&mut self) -> String {
         let mut out = String::new();
         let (after, apart) = calibrated::tables(&self.starts);
@@ -274,6 +301,13 @@ impl Figures {
         }
         out
     }
+}
+
+/// A line of the table: what was printed, and what was planned.
+fn line(row: &Row, planned: &str) -> String {
+    let [id, model, version] = ["id", "model", "engine_version"].map(|k| text(row, k));
+    let [weights, tokens] = ["weights_gib_per_gpu", "kv_cache_tokens"].map(|k| text(row, k));
+    format!("| {id} {model}, {version} | {weights} | {tokens} | {planned} |\n")
 }
 
 fn within(got: f64, want: f64, share: f64) -> bool {

@@ -7,8 +7,9 @@
 use dualplane_base::Version;
 use serde_json::Value;
 
+use super::family::ModelCode;
 use super::keys::number;
-use super::layer::{Attention, Layer};
+use super::layer::{Attention, FeedForward, Layer};
 use super::rotary::{kind, settings};
 use super::{Family, Model};
 use crate::outcome::PlanError;
@@ -61,7 +62,11 @@ const PHI3: &[&str] = &["default", "longrope", "su", "yarn"];
 /// Why vLLM rejects a configuration, where it does.
 pub(crate) fn rejected(model: &Model, version: Version, tp: u64) -> Option<PlanError> {
     let classes = (version >= CLASSES_CHECK).then(|| class(model)).flatten();
-    classes.or_else(|| rotary(model)).or_else(|| heads(model, tp)).or_else(|| compressed(model))
+    classes
+        .or_else(|| rotary(model))
+        .or_else(|| heads(model, tp))
+        .or_else(|| compressed(model))
+        .or_else(|| own_code(model))
 }
 
 fn bad(key: &str, why: impl Into<String>) -> Option<PlanError> {
@@ -72,18 +77,18 @@ fn bad(key: &str, why: impl Into<String>) -> Option<PlanError> {
 fn class(model: &Model) -> Option<PlanError> {
     let text = &model.text;
     let own = |keys: &[&str]| keys.iter().all(|k| !model.overridden.iter().any(|o| o == k));
-    let layers = text.get("num_hidden_layers").and_then(number);
-    for key in ["layer_types", "mlp_layer_types"] {
-        let listed = text.get(key).and_then(Value::as_array).map(|l| l.len() as u64);
-        if let (Some(n), Some(listed)) = (layers, listed)
-            && n != listed
-            && own(&[key, "num_hidden_layers"])
-        {
-            return bad(
-                key,
-                format!("`num_hidden_layers` ({n}) must be equal to the number of `{key}` ({listed})"),
-            );
-        }
+    // Each configuration in the configuration is looked at by a class of its own.
+    let towers = [&model.encoder, &model.sound].into_iter().flatten().map(|e| &e.raw);
+    let unequal = std::iter::once(text).chain(towers).find_map(|part| {
+        let layers = part.get("num_hidden_layers").and_then(number)?;
+        let count = |key: &'static str| Some((key, part.get(key)?.as_array()?.len() as u64));
+        let lists = ["layer_types", "mlp_layer_types"].into_iter().filter_map(count);
+        let mut unequal = lists.filter(|(key, n)| *n != layers && own(&[key, "num_hidden_layers"]));
+        unequal.next().map(|(key, n)| (key, n, layers))
+    });
+    if let Some((key, listed, n)) = unequal {
+        let why = format!("`num_hidden_layers` ({n}) must be equal to the number of `{key}` ({listed})");
+        return bad(key, why);
     }
     // vLLM config/model.py asks this of what overrides the file, too.
     let beyond = text.get("per_layer_config").and_then(Value::as_object).and_then(|single| {
@@ -180,6 +185,38 @@ fn compressed(model: &Model) -> Option<PlanError> {
         .flatten()
 }
 
+/// What the code of one architecture asks for (vLLM models/gpt_j.py, zamba2.py, lfm2_moe.py, whisper.py; torch's `Embedding`
+/// in transformers' code).
+fn own_code(model: &Model) -> Option<PlanError> {
+    let count = |k: &str| model.text.get(k).and_then(number);
+    let torch = model.traits.backend == ModelCode::Transformers || model.family == Family::Whisper;
+    if torch && count("pad_token_id").is_some_and(|pad| pad >= model.vocab_size) {
+        return bad("pad_token_id", "Padding_idx must be within num_embeddings");
+    }
+    match model.architecture.as_str() {
+        "GPTJForCausalLM" if model.tied => {
+            bad("tie_word_embeddings", "AssertionError: assert not config.tie_word_embeddings")
+        }
+        "GPTJForCausalLM" if count("rotary_dim").is_some_and(|d| !d.is_multiple_of(2)) => {
+            bad("rotary_dim", "AssertionError: assert config.rotary_dim % 2 == 0")
+        }
+        "Zamba2ForCausalLM" => {
+            let width = count("attention_hidden_size")?;
+            let (head, heads) = (count("attention_head_dim")?, model.heads);
+            let why = format!(
+                "attention_hidden_size must be divisible by num_attention_heads ({heads} heads of {head} are not its {width})"
+            );
+            (head.checked_mul(heads) != Some(width)).then(|| bad("attention_hidden_size", why)).flatten()
+        }
+        "Lfm2MoeForCausalLM" => {
+            let routes = |l: &Layer| matches!(l.feed_forward, FeedForward::Moe(_));
+            let why = "No Lfm2MoeSparseMoeBlock layer found in the model.layers.";
+            (!model.layers.iter().any(routes)).then(|| bad("num_dense_layers", why)).flatten()
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -240,5 +277,42 @@ mod tests {
             ends(&json!({"num_key_value_heads": 5}), &[]).is_some_and(|e| e.contains("num_kv_heads (5)"))
         );
         assert_eq!(ends(&json!({"num_key_value_heads": 1}), &[]), None);
+    }
+
+    /// Each as vLLM 0.33.0's own code was asked.
+    #[test]
+    fn the_code_of_an_architecture_asks_for_its_own() {
+        let said = |architecture: &str, model_type: &str, change: Value| {
+            let mut all = json!({"architectures": [architecture], "model_type": model_type});
+            all.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+            ends(&all, &[])
+        };
+        let gptj = |tied: bool, turned: u64| {
+            said("GPTJForCausalLM", "gptj", json!({"tie_word_embeddings": tied, "rotary_dim": turned}))
+        };
+        assert_eq!(gptj(false, 64), None);
+        assert!(gptj(true, 64).is_some_and(|e| e.contains("assert not config.tie_word_embeddings")));
+        assert!(gptj(false, 63).is_some_and(|e| e.contains("rotary_dim % 2")));
+        let pad = |architecture, model_type, pad: u64| {
+            said(architecture, model_type, json!({"pad_token_id": pad}))
+                .is_some_and(|e| e.contains("Padding_idx"))
+        };
+        assert!(pad("FlexOlmoForCausalLM", "flex_olmo", 32_007));
+        assert!(!pad("FlexOlmoForCausalLM", "flex_olmo", 31_999));
+        assert!(!pad("LlamaForCausalLM", "llama", 32_007));
+    }
+
+    #[test]
+    fn a_tower_lists_as_many_layers_as_it_has() {
+        let tower = |layers: u64| {
+            let vision = json!({"num_hidden_layers": layers, "hidden_size": 64, "layer_types": vec!["full_attention"; 4]});
+            ends(
+                &json!({"architectures": ["MuseGlimmerForConditionalGeneration"], "model_type": "muse_glimmer",
+                "vision_config": vision}),
+                &[],
+            )
+        };
+        assert_eq!(tower(4), None);
+        assert!(tower(6).is_some_and(|e| e.contains("`num_hidden_layers` (6)")));
     }
 }

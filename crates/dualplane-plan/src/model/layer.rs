@@ -52,6 +52,8 @@ pub struct Gqa {
     pub sinks: bool,
     /// The query projection also makes an output gate of the same width.
     pub output_gate: bool,
+    /// Outputs for each head of a projection of its own that makes a gate; 0: there is none.
+    pub gate_per_head: u64,
     /// Reads the KV of an earlier layer and stores none.
     pub shares_kv: bool,
     /// Has no projection of keys and values, though its cache may be its own.
@@ -245,6 +247,7 @@ impl Mla {
             qk_norm: QkNorm::None,
             sinks: false,
             output_gate: false,
+            gate_per_head: 0,
             shares_kv: false,
             query_only: false,
             k_is_v: false,

@@ -1,5 +1,7 @@
 //! Positions: how long a context the config allows, and the tables of rotary embeddings.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::family::{self, Family, ModelCode, Positions};
@@ -182,10 +184,16 @@ pub(super) fn tables(model: &Model) -> Vec<RotaryTable> {
                 model.layers.iter().any(|l| matches!(l.attention, Attention::Compressed(c) if c.ratio > 0));
             // Layers that compress rotate with `compress_rope_theta`, and they alone are scaled (vLLM
             // models/deepseek_v4/common/rope.py).
-            let both = [(None, plain), (first, packed)];
-            both.into_iter().filter(|(_, there)| *there).map(|(rope, _)| table(rope, width, 4, 1)).collect()
+            let named = ropes.iter().find(|(name, _)| *name == "compress").map(|(_, rope)| *rope);
+            let mut scaled = table(None, width, 4, 1);
+            scaled.positions = deepseek_positions(named.or(first)).unwrap_or(model.max_position);
+            let mut out = Vec::new();
+            out.extend(plain.then(|| table(None, width, 4, 1)));
+            out.extend(packed.then_some(scaled));
+            out
         }
         Family::Gemma4 | Family::Gemma | Family::Gemma3n => by_reach(model, &ropes, table),
+        _ if model.architecture == "LagunaForCausalLM" => by_reach(model, &ropes, table),
         Family::MimoV2 => {
             let slides = has(model, |r| matches!(r, Reach::Sliding(_)));
             let full = has(model, |r| r == Reach::Full);
@@ -222,16 +230,20 @@ fn deepseek(
     let mut made = table(rope, width, element, count);
     // Whatever kind of scaling the config names, the engine takes DeepSeek's own, whose table covers the scaled context
     // (vLLM models/deepseek_v2.py: `rope_type` that is not "default" becomes "deepseek_yarn").
-    if let (true, Family::Deepseek, Some(rope)) = (scaled, model.family, rope) {
-        let of = |key: &str| rope.get(key).and_then(Value::as_f64).filter(|n| n.is_finite() && *n > 0.0);
-        if let (Some(original), Some(factor)) = (of("original_max_position_embeddings"), of("factor")) {
-            made.positions = (original * factor).min(LONGEST as f64) as u64;
-        }
+    if let Some(positions) = deepseek_positions(rope).filter(|_| model.family == Family::Deepseek) {
+        made.positions = positions;
     }
     vec![made]
 }
 
-/// Gemma: one table for windows and one for full layers, each with its own setting.
+/// Positions of DeepSeek's own scaling, which stands for any that is not "default".
+fn deepseek_positions(rope: Option<&Value>) -> Option<u64> {
+    let rope = rope.filter(|r| kind(r) != "default")?;
+    let of = |key: &str| rope.get(key).and_then(Value::as_f64).filter(|n| n.is_finite() && *n > 0.0);
+    Some((of("original_max_position_embeddings")? * of("factor")?).min(LONGEST as f64) as u64)
+}
+
+/// Gemma: windows and full layers have a setting each, and each width of heads has a table of it.
 fn by_reach(
     model: &Model,
     ropes: &[(&str, &Value)],
@@ -239,15 +251,18 @@ fn by_reach(
 ) -> Vec<RotaryTable> {
     let mut out = Vec::new();
     for (name, slides) in [("full_attention", false), ("sliding_attention", true)] {
-        let head = model.layers.iter().find_map(|l| match l.attention {
-            Attention::Gqa(g) if matches!(g.reach, Reach::Sliding(_)) == slides => Some(g.head_dim),
-            _ => None,
-        });
-        let Some(head) = head else { continue };
+        let heads: BTreeSet<u64> = model
+            .layers
+            .iter()
+            .filter_map(|l| match l.attention {
+                Attention::Gqa(g) if matches!(g.reach, Reach::Sliding(_)) == slides => Some(g.head_dim),
+                _ => None,
+            })
+            .collect();
         let rope = ropes.iter().find(|(n, _)| *n == name).map(|(_, r)| *r);
         // Without settings of its own, a full layer takes the only one, and a window the default (Gemma 3).
         let rope = rope.or_else(|| ropes.first().filter(|(n, _)| n.is_empty() && !slides).map(|(_, r)| *r));
-        out.push(table(rope, rotated(model, rope, head), 0, 1));
+        out.extend(heads.into_iter().map(|head| table(rope, rotated(model, rope, head), 0, 1)));
     }
     if model.traits.name.starts_with("Gemma2") {
         out.truncate(1);

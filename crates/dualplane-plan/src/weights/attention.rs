@@ -54,6 +54,9 @@ fn gqa(t: &mut Tally<'_>, model: &Model, g: &Gqa) {
     t.linear(A, module, &[("o_proj", hidden)], mul([heads, g.v_head_dim]), g.o_bias);
     // What is fused on the way in may mismatch (vLLM layers/linear.py `_maybe_allow_fp8_block_shape_mismatch`).
     t.whole_tiles(module, "o_proj", Some(mul([heads, g.v_head_dim])), &[]);
+    if g.gate_per_head > 0 {
+        t.linear(A, module, &[("g_proj", mul([heads, g.gate_per_head]))], hidden, false);
+    }
     let element = t.rank.element;
     match g.qk_norm {
         QkNorm::None => {}

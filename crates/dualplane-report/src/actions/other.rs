@@ -5,6 +5,7 @@ use serde_json::json;
 use super::patch::container_patch;
 use super::{Action, Context, Stage, names, next, quotes};
 use dualplane_base::Class;
+use dualplane_core::verdict::Names;
 
 pub(super) fn advise(cx: &Context<'_>) -> Vec<Action> {
     if cx.verdict.class == Class::Unknown { unknown(cx) } else { not_memory(cx) }
@@ -63,9 +64,29 @@ fn not_memory(cx: &Context<'_>) -> Vec<Action> {
     if out.is_empty() {
         out.push(next::step(cx));
     }
-    out.push(Action::new(Stage::Avoid, "Do not change host RAM or VRAM settings for this"));
+    // A cause that is not shown may be memory after all.
+    let avoid = if cx.verdict.doubted() {
+        out.splice(0..0, [settle(cx)]);
+        "Do not change host RAM or VRAM settings before the evidence shows that one of them ran out"
+    } else {
+        "Do not change host RAM or VRAM settings for this"
+    };
+    out.push(Action::new(Stage::Avoid, avoid));
     out
 }
+
+/// Gets what would show the cause behind the end.
+fn settle(cx: &Context<'_>) -> Action {
+    let mut a = Action::new(
+        Stage::StopTheBleeding,
+        "Get what shows the cause behind it before the next restart erases it: memory is not excluded",
+    );
+    a.commands.extend(cx.verdict.missing.iter().filter_map(|gap| gap.command.clone()));
+    a
+}
+
+/// The largest models load for half an hour from a network file system; who lived longer was most likely up.
+const LONGEST_START_S: i64 = 1800;
 
 /// A probe gave up on a start that takes longer than it allows.
 fn probe(cx: &Context<'_>, startup: bool, out: &mut Vec<Action>) {
@@ -82,12 +103,30 @@ fn probe(cx: &Context<'_>, startup: bool, out: &mut Vec<Action>) {
         .and_then(|d| d.started.zip(d.finished))
         .and_then(|(a, b)| a.ms_until(b))
         .map(|ms| ms / 1000);
+    if let Some(code) = refused(cx) {
+        out.push(
+            Action::new(
+                Stage::Fix,
+                format!("Correct the probe's path, port or headers: the server answered it with {code}, so that it was alive"),
+            )
+            .run(format!(
+                "kubectl get pod {} -n {} -o jsonpath='{{.spec.containers[*].livenessProbe}} {{.spec.containers[*].startupProbe}}'",
+                n.pod, n.ns
+            )),
+        );
+        out.push(no_kill(&n));
+        return;
+    }
     let lived_text = lived.map_or_else(
         || "the evidence does not show how long a start takes".to_owned(),
-        |s| format!("the container ran for {s} s until the kill and was not ready by then"),
+        |s| format!("the container ran for {s} s until the kill"),
     );
     let allowed = spec.map(|p| p.initial_delay + p.period * p.failure_threshold);
-    let mut a = if startup || cx.verdict.phase != dualplane_base::Phase::Traffic {
+    let serving = matches!(cx.verdict.phase, dualplane_base::Phase::Traffic | dualplane_base::Phase::Idle);
+    // A liveness probe fails at any time: without a log nothing but a short life says that it was a start.
+    let brief = lived.is_some_and(|s| s < LONGEST_START_S);
+    let starting = startup || !serving && (brief || cx.verdict.phase != dualplane_base::Phase::Unknown);
+    let mut a = if starting {
         // Twice what was not enough is a start for a measurement, not a promise.
         let period = spec.map_or(10, |p| p.period.max(1));
         let want = lived.map(|s| (s.max(60) as u64 * 2).div_ceil(period));
@@ -101,7 +140,9 @@ fn probe(cx: &Context<'_>, startup: bool, out: &mut Vec<Action>) {
                     t * period
                 ),
             )
-            .because(format!("{lived_text}; 2 × that ÷ {period} s, rounded up = {t}"))
+            .because(format!(
+                "{lived_text} and was not ready by then; 2 × that ÷ {period} s, rounded up = {t}"
+            ))
             .patch(&container_patch(
                 cx,
                 json!({ "startupProbe": { "failureThreshold": t, "periodSeconds": period } }),
@@ -127,8 +168,21 @@ fn probe(cx: &Context<'_>, startup: bool, out: &mut Vec<Action>) {
         ));
     }
     out.push(a);
-    out.push(Action::new(Stage::Verify, "The pod becomes Ready without a Killing event").run(format!(
+    out.push(no_kill(&n));
+}
+
+fn no_kill(n: &Names) -> Action {
+    Action::new(Stage::Verify, "The pod becomes Ready without a Killing event").run(format!(
         "kubectl get events -n {} --field-selector involvedObject.name={},reason=Killing",
         n.ns, n.pod
-    )));
+    ))
+}
+
+/// The code with which a server that lives refused its probe: 404 for a path that it does not have, 401 or 403.
+fn refused(cx: &Context<'_>) -> Option<u16> {
+    let events = cx.bundle.events.iter().filter(|e| e.reason == "Unhealthy");
+    events
+        .filter(|e| cx.verdict.subject.concerned_by(e, cx.bundle))
+        .find_map(|e| e.message.rsplit_once("statuscode: ")?.1.get(..3)?.parse().ok())
+        .filter(|code| (400..500).contains(code))
 }

@@ -105,20 +105,25 @@ fn texts(id: &str, online: bool) -> Result<(Texts, String), Failure> {
     };
     // A GGUF that is not here may be of a model that is known: its name or repository tells.
     let (bare, _) = name_and_quant(id);
-    let Some(entry) = catalogue::find(id).or_else(|| catalogue::find(&bare)) else {
-        if let Some(s) = catalogue::sibling(id) {
-            let texts = Texts {
-                config: s.config,
-                hf_quant_config: s.hf_quant_config.map(Into::into),
-                named: true,
-                ..Texts::default()
-            };
-            let source = format!(
-                "{} of the catalogue, quantised as its name says: {}; its files were not read",
-                s.base.id, s.scheme
-            );
-            return Ok((texts, source));
-        }
+    let entry = catalogue::find(id).or_else(|| catalogue::find(&bare));
+    let named = match entry {
+        Some(entry) => catalogue::as_named(id, entry),
+        None => catalogue::sibling(id),
+    };
+    if let Some(s) = named {
+        let texts = Texts {
+            config: s.config,
+            hf_quant_config: s.hf_quant_config.map(Into::into),
+            named: true,
+            ..Texts::default()
+        };
+        let source = format!(
+            "{} of the catalogue, quantised as its name says: {}; its files were not read",
+            s.base.id, s.scheme
+        );
+        return Ok((texts, source));
+    }
+    let Some(entry) = entry else {
         return Err(Failure::NoModel { id: id.into(), near: catalogue::near(id, 4) });
     };
     let texts = Texts {

@@ -128,6 +128,9 @@ pub(in crate::evidence) fn looks_like(head: &[String]) -> bool {
     named.is_some_and(|n| n.contains("memory.") && known(n).is_some()) || bare_kind(&bare).is_some()
 }
 
+/// Keys of `memory.events` (Documentation/admin-guide/cgroup-v2.rst).
+const EVENTS: &[&str] = &["low", "high", "max", "oom", "oom_kill", "oom_group_kill", "sock_throttled"];
+
 /// Which file it is that has these keys first.
 fn bare_kind(lines: &[&str]) -> Option<&'static str> {
     let keys: Vec<&str> = lines
@@ -137,7 +140,12 @@ fn bare_kind(lines: &[&str]) -> Option<&'static str> {
         .map(|(k, _)| k)
         .collect();
     let begins = |want: &[&str]| keys.starts_with(want);
-    if begins(&["low", "high", "max", "oom"]) {
+    // Also what a grep left of it. `oom_kill` alone may be the node's /proc/vmstat.
+    let of_events = |k: &&str| EVENTS.contains(k);
+    let has = |key: &str| keys.contains(&key);
+    if keys.iter().all(of_events) && has("oom_kill") && (has("oom") || has("oom_group_kill"))
+        || begins(&["low", "high", "max", "oom"])
+    {
         Some("memory.events")
     } else if begins(&["oom_kill_disable", "under_oom"]) {
         Some("memory.oom_control")
@@ -245,6 +253,7 @@ mod tests {
             ("memory.max:1024\nmemory.events:max 7\nmemory.events:oom 1\nmemory.events:oom_kill 2\n", None),
             ("low 0\nhigh 0\nmax 7\noom 1\noom_kill 2\n", None),
             ("low 0\nhigh 0\nmax 7\noom 1\noom_kill 2\n", Some("cat memory.events")),
+            ("max 7\noom 1\noom_kill 2\noom_group_kill 0\n", None),
         ] {
             let (all, taken) = paste(text, command);
             assert_eq!(taken, text.lines().count(), "{text}");

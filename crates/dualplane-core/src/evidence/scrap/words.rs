@@ -28,6 +28,7 @@ const UNSURE: &[&str] = &[
     "neither",
     "nor",
     "none",
+    "false",
     "nicht",
     "kein",
     "keine",

@@ -29,6 +29,7 @@ impl Gguf {
                     qk_norm: QkNorm::None,
                     sinks: false,
                     output_gate: false,
+                    gate_per_head: 0,
                     shares_kv: false,
                     query_only: false,
                     k_is_v: false,

@@ -6,7 +6,7 @@ use crate::engines::vllm::kv::{self, Groups, Need, Setting};
 use crate::engines::vllm::pool::{self, Pool};
 use crate::gpu::Gpu;
 use crate::launch::{Launch, Settled};
-use crate::model::{Model, QuantMethod};
+use crate::model::{Attention, Family, Layer, Model, QuantMethod};
 use crate::outcome::PlanError;
 use crate::weights::{self, Stage};
 use dualplane_base::Version;
@@ -27,6 +27,11 @@ pub struct Prepared {
     /// Pipeline stage of each layer.
     pub(crate) stage_of: Vec<u64>,
     launch: Launch,
+}
+
+/// Whether a compressed layer selects for itself.
+const fn selects(layer: &Layer) -> bool {
+    matches!(layer.attention, Attention::Compressed(c) if c.ratio == 4)
 }
 
 impl Prepared {
@@ -58,7 +63,10 @@ impl Prepared {
             max_model_len: settled.max_model_len,
         };
         let (layers, block_size) = kv::specs(model, &setting)?;
-        let outermost = model.family == crate::model::Family::DeepseekV4;
+        // The selectors' kernel wants blocks one after the other; without one, each layer has a stretch of its own (0.33.0
+        // v1/attention/backends/mla/indexer.py `supported_kv_cache_layouts`). What 0.32 does there was not read.
+        let outermost = model.family == Family::DeepseekV4
+            && (launch.version < Version(0, 33, 0) || model.layers.iter().any(selects));
         // Off by itself for chunked attention in 0.12.0 and before, on in 0.16.0 (vLLM config/vllm.py).
         let chunked = layers.iter().any(|l| matches!(l.spec.kind, kv::Kind::Chunked { .. }));
         let unify = launch.disable_hybrid_kv_cache_manager || chunked && launch.version < Version(0, 14, 0);

@@ -114,6 +114,16 @@ pub(super) fn attention(cx: &Context<'_>, index: u64) -> Gqa {
             sinks = cx.keys.on("add_swa_attention_sink_bias");
         }
     }
+    let mut gate_per_head = 0;
+    if cx.architecture == "LagunaForCausalLM" {
+        heads = cx.per_layer("num_attention_heads_per_layer", index).unwrap_or(heads);
+        sinks = cx.keys.on("swa_attention_sink_enabled") && matches!(reach, Reach::Sliding(_));
+        gate_per_head = match (cx.keys.bool("gating"), cx.keys.str("gating")) {
+            (Some(false), _) => 0,
+            (_, Some(word)) if word != "per-head" => head_dim,
+            _ => 1,
+        };
+    }
     // GLM-4.5 and MiniMax-M2 say in the config whether they norm q and k.
     let qk_norm = match (cx.traits.qk_norm, cx.keys.bool("use_qk_norm"), cx.architecture) {
         (norm, Some(false), "MiniMaxM2ForCausalLM") => {
@@ -134,6 +144,7 @@ pub(super) fn attention(cx: &Context<'_>, index: u64) -> Gqa {
         qk_norm,
         sinks,
         output_gate: cx.output_gate(),
+        gate_per_head,
         shares_kv: false,
         query_only: false,
         k_is_v: false,
@@ -259,6 +270,7 @@ fn feed_forward(cx: &Context<'_>, index: u64) -> Result<FeedForward, PlanError> 
             moe.router_correction = true;
             moe.router_bytes = 4;
         }
+        "LagunaForCausalLM" => moe.router_correction = true,
         _ => {}
     }
     (moe.shared_intermediate, moe.shared_gate) = shared(cx, moe.intermediate);

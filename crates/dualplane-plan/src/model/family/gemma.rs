@@ -1,14 +1,32 @@
 //! Gemma: windows on most layers, four norms a layer; Gemma 4 with heads of another shape on the full layers.
 
 use super::{Context, Family, decoder};
+use crate::model::keys::number;
 use crate::model::layer::{Attention, FeedForward, Gqa, Layer, Reach};
 use crate::outcome::PlanError;
 
-/// The width of the heads of layer `index` where transformers wrote it layer by layer.
-fn own_head_dim(cx: &Context<'_>, index: u64) -> Option<u64> {
-    let layers = cx.keys.object("per_layer_config")?;
-    let own = [format!("{index:02}"), format!("{index}")].iter().find_map(|k| layers.get(k))?;
-    crate::model::keys::number(own.get("head_dim")?)
+/// Gives layer `index` the heads that transformers' class of Gemma 4 gives it (configuration_gemma4.py): where the config
+/// says them layer by layer, a layer that is not named has those of the config; where it does not, full layers have wider
+/// ones.
+fn own_heads(cx: &Context<'_>, index: u64, full: bool, gqa: &mut Gqa) {
+    gqa.k_is_v = full && cx.keys.on("attention_k_eq_v");
+    let (head_dim, kv_heads) = match cx.keys.object("per_layer_config") {
+        Some(layers) => {
+            // Numbers are padded with zeros to one width.
+            let named = |(key, _): &(&String, _)| key.parse() == Ok(index);
+            let own = layers.as_object().and_then(|l| l.iter().find(named)).map(|(_, v)| v);
+            let of = |key: &str| number(own?.get(key)?);
+            (of("head_dim"), of("num_key_value_heads"))
+        }
+        None if full => (
+            Some(cx.keys.u64(&["global_head_dim"]).unwrap_or(512)),
+            cx.keys.u64(&["num_global_key_value_heads"]).filter(|_| gqa.k_is_v),
+        ),
+        None => (None, None),
+    };
+    gqa.head_dim = head_dim.unwrap_or(gqa.head_dim);
+    gqa.v_head_dim = gqa.head_dim;
+    gqa.kv_heads = kv_heads.unwrap_or(gqa.kv_heads);
 }
 
 pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
@@ -39,17 +57,8 @@ pub(super) fn layers(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
             gqa.shares_kv = i >= first && first >= back;
             // Which layers project nothing but queries is counted without that (vLLM models/gemma3n.py).
             gqa.query_only = cx.architecture.starts_with("Gemma3n") && i.saturating_add(said) >= cx.layers;
-            let own = own_head_dim(cx, i);
-            if let Some(head_dim) = own {
-                (gqa.head_dim, gqa.v_head_dim) = (head_dim, head_dim);
-            }
-            if cx.traits.family == Family::Gemma4 && full && own.is_none() {
-                gqa.head_dim = cx.keys.u64(&["global_head_dim"]).unwrap_or(gqa.head_dim);
-                gqa.v_head_dim = gqa.head_dim;
-                if cx.keys.on("attention_k_eq_v") {
-                    gqa.k_is_v = true;
-                    gqa.kv_heads = cx.keys.u64(&["num_global_key_value_heads"]).unwrap_or(gqa.kv_heads);
-                }
+            if cx.traits.family == Family::Gemma4 {
+                own_heads(cx, i, full, &mut gqa);
             }
             let wide = if gqa.shares_kv && cx.keys.on("use_double_wide_mlp") { 2 } else { 1 };
             // Gemma 3n lists a width for each layer.

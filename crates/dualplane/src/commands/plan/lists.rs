@@ -15,7 +15,12 @@ pub(super) fn asked(args: &PlanArgs) -> Result<Option<String>, Failure> {
     if let Some(pattern) = &args.list_models {
         let found = catalogue::list(pattern);
         if found.is_empty() {
-            return Err(Failure::NoModel { id: pattern.clone(), near: catalogue::near(pattern, 4) });
+            return Err(none(
+                "--list-models",
+                "model of the catalogue",
+                pattern,
+                &catalogue::near(pattern, 4),
+            ));
         }
         return Ok(Some(report::models_text(&found, style)));
     }

@@ -9,7 +9,7 @@ use crate::facts::Hit;
 use crate::knowledge::Mark;
 use crate::verdict::candidates::volume;
 use crate::verdict::case::Case;
-use crate::verdict::proof::Status;
+use crate::verdict::proof::{Log, Status};
 use crate::verdict::{Cited, Class, Confidence};
 
 pub(in crate::verdict) const RULE: Rule = Rule {
@@ -56,7 +56,8 @@ fn judge(case: &Case<'_>) -> Judged {
     // A kill of several runs, and nothing tells which of them is the one at hand.
     let repeated = |e: &Event| matches!(e.reason.as_str(), "Killing" | "FailedPostStartHook") && e.count > 1;
     let any_run = case.death().is_none() && hit.event(case.bundle).is_some_and(repeated);
-    let confidence = if any_run { Confidence::Medium } else { Confidence::High };
+    let doubt = hit.doubt.as_ref().filter(|_| !case.has_own_log() && !answered(case));
+    let confidence = if any_run || doubt.is_some() { Confidence::Medium } else { Confidence::High };
     // The message leaves open where the volume lies; the pod does not.
     let summary = match full_disk(hit, case) {
         Some(volume) => format!(
@@ -64,7 +65,16 @@ fn judge(case: &Case<'_>) -> Judged {
         ),
         None => hit.meaning.clone(),
     };
-    Ok(decided(Class::NotMemory, phase, confidence, summary, supports))
+    let mut d = decided(Class::NotMemory, phase, confidence, summary, supports);
+    d.against.extend(doubt.map(|d| Cited::plain(Log::Doubt(d.clone()))));
+    Ok(d)
+}
+
+/// The server answered its probe with a refusal (a path that it does not have, a missing right): it was alive and well, and
+/// only the probe is wrong.
+fn answered(case: &Case<'_>) -> bool {
+    let refusal = |e: &Event| e.reason == "Unhealthy" && e.message.contains("statuscode: 4");
+    case.bundle.events.iter().any(|e| refusal(e) && case.subject.concerned_by(e, case.bundle))
 }
 
 /// The emptyDir that grew past its size limit, where the pod shows that it lies on a disk.
@@ -77,9 +87,29 @@ fn full_disk(hit: &Hit, case: &Case<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::verdict::rules::testing::{event, holds, near_miss, pod};
+    use crate::verdict::Confidence;
+    use crate::verdict::rules::testing::{File, event, holds, judged, log, near_miss, pod};
 
     const KILLING: &str = "Container vllm failed startup probe, will be restarted";
+
+    /// Why the probe failed stands in the server's log. Without it a dead engine may be behind it, but not where the server
+    /// itself refused the probe.
+    #[test]
+    fn a_failed_probe_alone_leaves_open_why() {
+        let dead = pod(137, "Error");
+        let unhealthy = |code: u16| {
+            event("Unhealthy", &format!("Liveness probe failed: HTTP probe failed with statuscode: {code}"))
+        };
+        let sure = |files: Vec<File>| judged(&files).confidence == Confidence::High;
+        assert!(!sure(vec![dead.clone(), event("Killing", KILLING)]));
+        assert!(!sure(vec![dead.clone(), event("Killing", KILLING), unhealthy(503)]));
+        assert!(sure(vec![dead.clone(), event("Killing", KILLING), unhealthy(404)]));
+        assert!(sure(vec![
+            dead,
+            event("Killing", KILLING),
+            log("INFO: Uvicorn running on http://0.0.0.0:8000\n")
+        ]));
+    }
 
     #[test]
     fn a_probe_kill_is_the_end() {

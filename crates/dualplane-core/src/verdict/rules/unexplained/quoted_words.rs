@@ -69,6 +69,7 @@ mod tests {
     fn a_denial_or_a_question_is_none() {
         for text in [
             "the pod was not OOMKilled\n",
+            "docker shows that OOMKilled is false, and the exit code is 137\n",
             "How do I avoid OOMKilled?\n",
             "OOMKilled or CUDA out of memory?\n",
         ] {

@@ -197,7 +197,7 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
     match sm / 10 {
         9 | 10 if both_ways && !wide => triton("TRITON_ATTN"),
         9 if both_ways => Ok(b("TRITON_FLASH_ATTN", if tiles { 64 } else { 16 }, 16)),
-        9 if quantised && model.head_size() == 512 => Ok(b("FLASH_ATTN", 64, 64)),
+        9 if tiles => Ok(b("FLASH_ATTN", 64, 64)),
         9 => Ok(b("FLASH_ATTN", 16, 16)),
         10 if both_ways => Ok(b("TRITON_FLASHINFER", 64, 64)),
         10 => Ok(b("FLASHINFER", 16, 16)),

@@ -150,8 +150,9 @@ fn unify_pages(all: &mut [LayerSpec]) -> Result<(), PlanError> {
                 s.page = largest;
             }
             Kind::Mla | Kind::SlidingMla { .. } => {
-                return Err(PlanError::unsupported(
-                    "latent attention pages that do not divide the largest page",
+                return Err(PlanError::contradiction(
+                    "config.json: layers",
+                    "page size is not divisible by the maximum page size and cannot be padded",
                 ));
             }
             _ => s.page = largest,

@@ -27,9 +27,10 @@ pub(crate) fn settle(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Settle
     let (max_model_len, fit_len) = length(model, launch)?;
     let (seqs, tokens) = batch(model, launch, gpu, max_model_len)?;
     let hybrid = model.layers.iter().any(|l| l.attention.is_state());
-    // Off for hybrids in 0.26.0, on in 0.28.0, off where there is no attention (vLLM engine/arg_utils.py, config/model.py).
-    let alone =
-        hybrid && model.layers.iter().all(|l| l.attention.is_state() && l.feed_forward == FeedForward::None);
+    // Off for hybrids in 0.26.0, on in 0.28.0, off for the classes that never attend (vLLM engine/arg_utils.py,
+    // config/model.py; `IsAttentionFree` of models/mamba.py and mamba2.py).
+    let alone = ["MambaForCausalLM", "FalconMambaForCausalLM", "Mamba2ForCausalLM"]
+        .contains(&model.architecture.as_str());
     let prefix_caching =
         launch.prefix_caching.unwrap_or(!hybrid || launch.version >= Version(0, 28, 0) && !alone);
     let ahead = launch.speculative.as_ref().map_or(0, |s| s.num_tokens);
