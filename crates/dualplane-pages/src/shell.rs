@@ -21,6 +21,8 @@ pub struct Frame<'a> {
     pub now_ms: i64,
     /// Where new incidents are announced (server-sent events), below the base; nothing is live without.
     pub events: Option<&'a str>,
+    /// Where whoever signed in signs out, below the base; nobody did without.
+    pub sign_out: Option<&'a str>,
 }
 
 /// A room of the navigation.
@@ -104,6 +106,9 @@ impl Frame<'_> {
                         }
                         @if let Some(viewer) = self.viewer {
                             span.viewer { span.off { "Signed in as " } (T(viewer)) }
+                        }
+                        @if let Some(out) = self.sign_out {
+                            form.out method="post" action=(T(&self.to(out))) { button { "Sign out" } }
                         }
                     }
                     main id="main" tabindex="-1" { (main) }

@@ -1,7 +1,8 @@
 //! Who asks, and what they may see. Tokens lie hashed in a file that is read again when it changes; those of a cluster are known
-//! by its API server ([`cluster`]).
+//! by its API server ([`cluster`]), and people by an issuer of OpenID Connect ([`oidc`]).
 
 pub mod cluster;
+pub mod oidc;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,6 +15,7 @@ use http::{HeaderMap, header};
 use serde::Deserialize;
 
 use self::cluster::Cluster;
+use self::oidc::Oidc;
 use crate::store::{Realm, Scope};
 
 /// Callers whose rate is remembered.
@@ -42,13 +44,15 @@ pub struct Caller {
     pub sees: Scope,
     /// Of where they may send.
     pub sends: Scope,
+    /// They signed in on the page.
+    pub by_session: bool,
 }
 
 impl Caller {
     /// Whoever asks on this machine, where there are no tokens.
     #[must_use]
     pub fn local() -> Self {
-        Self { name: "local".to_owned(), sees: Scope::All, sends: Scope::All }
+        Self { name: "local".to_owned(), sees: Scope::All, sends: Scope::All, by_session: false }
     }
 
     fn of(name: &str, role: Role, scope: &Scope) -> Self {
@@ -57,6 +61,7 @@ impl Caller {
             name: name.to_owned(),
             sees: where_it(role != Role::Upload),
             sends: where_it(role != Role::Read),
+            by_session: false,
         }
     }
 
@@ -156,6 +161,7 @@ pub struct Auth {
     buckets: Mutex<BTreeMap<String, Bucket>>,
     rate: u32,
     cluster: Option<Cluster>,
+    oidc: Option<Oidc>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -182,12 +188,17 @@ fn changed(path: &Path) -> Option<SystemTime> {
 }
 
 impl Auth {
-    /// Reads the tokens; without a file and a cluster everybody may do everything.
+    /// Reads the tokens; without a file and a cluster everybody may do everything. Of whom an issuer knows the cluster says what they may.
     ///
     /// # Errors
     ///
     /// A sentence: the file cannot be read.
-    pub fn open(file: Option<PathBuf>, rate: u32, cluster: Option<Cluster>) -> Result<Self, String> {
+    pub fn open(
+        file: Option<PathBuf>,
+        rate: u32,
+        cluster: Option<Cluster>,
+        oidc: Option<Oidc>,
+    ) -> Result<Self, String> {
         let auth = Self {
             tokens: RwLock::new(None),
             read_at: Mutex::new(None),
@@ -195,6 +206,7 @@ impl Auth {
             rate,
             file,
             cluster,
+            oidc,
         };
         auth.renew()?;
         Ok(auth)
@@ -242,21 +254,50 @@ impl Auth {
         if let Some(caller) = known {
             return self.within_rate(caller);
         }
-        let stranger = || self.take(&format!("a {from}"), STRANGERS);
-        let (Some(cluster), Some(token), Some(hash)) = (&self.cluster, token, hash) else {
-            return Err(if stranger() { Refusal::Unknown } else { Refusal::TooFast });
+        let stranger = || self.stranger(from);
+        let unknown = || if stranger() { Refusal::Unknown } else { Refusal::TooFast };
+        let Some(cluster) = &self.cluster else { return Err(unknown()) };
+        let of_issuer = match (&self.oidc, token.as_deref()) {
+            (Some(oidc), None) => oidc.session(headers).map(|user| (user, true)),
+            (Some(oidc), Some(token)) if oidc.claims(token) => {
+                let user = oidc.user(token).await.map_err(|_| Refusal::Away)?;
+                Some((user.ok_or_else(unknown)?, false))
+            }
+            _ => None,
         };
+        if let Some((user, by_session)) = of_issuer {
+            let seen = cluster::person(&user);
+            let caller = match cluster.remembered(&seen) {
+                Some(known) => known,
+                None if !stranger() => return Err(Refusal::TooFast),
+                None => cluster.known(&user, seen).await.map_err(|_| Refusal::Away)?,
+            };
+            let mut caller = caller.ok_or_else(unknown)?;
+            // A browser sends a cookie along with whatever a page of somebody else makes it ask: it changes nothing.
+            if by_session {
+                caller.sends = Scope::Some(Vec::new());
+                caller.by_session = true;
+            }
+            return self.within_rate(caller);
+        }
+        let (Some(token), Some(hash)) = (token, hash) else { return Err(unknown()) };
         let known = match cluster.remembered(&hash) {
             Some(known) => known,
             // Whoever it is: a cluster is not asked as often as somebody likes.
             None if !stranger() => return Err(Refusal::TooFast),
             None => cluster.ask(&token, hash).await.map_err(|_| Refusal::Away)?,
         };
-        match known {
-            Some(caller) => self.within_rate(caller),
-            None if stranger() => Err(Refusal::Unknown),
-            None => Err(Refusal::TooFast),
-        }
+        self.within_rate(known.ok_or_else(unknown)?)
+    }
+
+    /// Somebody who has not said who they are asks once more; `false`: too often.
+    pub(crate) fn stranger(&self, from: IpAddr) -> bool {
+        self.take(&format!("a {from}"), STRANGERS)
+    }
+
+    /// The issuer whose people are known.
+    pub(crate) fn oidc(&self) -> Option<&Oidc> {
+        self.oidc.as_ref()
     }
 
     fn within_rate(&self, caller: Caller) -> Result<Caller, Refusal> {
@@ -332,7 +373,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_asks_too_often_is_sent_away_alone() {
-        let auth = Auth::open(None, 5, None).unwrap();
+        let auth = Auth::open(None, 5, None, None).unwrap();
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, "localhost".parse().unwrap());
         let ip: IpAddr = [127, 0, 0, 1].into();

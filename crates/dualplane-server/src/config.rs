@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use crate::auth::oidc;
 use crate::ingest::shelf::Place;
 
 /// Options of `serve`.
@@ -24,6 +25,8 @@ pub struct Options {
     pub tokens: Option<PathBuf>,
     /// Callers whom a cluster knows.
     pub kubernetes: Option<Kubernetes>,
+    /// People whom an issuer knows; the cluster says what they may.
+    pub oidc: Option<oidc::Options>,
     /// Days after which a death is removed.
     pub keep_days: u32,
     /// Bytes of a bundle.
@@ -101,6 +104,7 @@ mod tests {
             behind_proxy: false,
             tokens: None,
             kubernetes: None,
+            oidc: None,
             keep_days: 90,
             max_bundle: 1,
             rate: 1,

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dualplane_guard::config::Tls;
 use dualplane_server::app::Say;
-use dualplane_server::auth::sha256;
+use dualplane_server::auth::{oidc, sha256};
 use dualplane_server::config::{Kubernetes, Options};
 use dualplane_server::ingest::shelf::Place;
 use dualplane_server::notify::config::Config;
@@ -119,6 +119,8 @@ struct Serve {
     /// With --kubernetes: for whom its tokens must be made
     #[arg(long, value_name = "AUDIENCE", default_value = "dualplane-server", requires = "kubernetes")]
     audience: String,
+    #[command(flatten)]
+    oidc: Oidc,
     /// Days after which a death is removed
     #[arg(long, value_name = "DAYS", default_value = "90", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     keep_days: u32,
@@ -131,6 +133,67 @@ struct Serve {
     /// Who is told of new deaths, TOML; `dualplane-server notify FILE --dry-run` shows what is sent. Of several replicas with it one sends
     #[arg(long, value_name = "FILE")]
     notify: Option<PathBuf>,
+}
+
+/// People whom an issuer knows. Flags that an API server has mean what they mean there.
+#[derive(Debug, Args)]
+struct Oidc {
+    /// With --kubernetes: know people by an issuer of OpenID Connect; SubjectAccessReview says what they may do
+    #[arg(long, value_name = "URL", requires_all = ["kubernetes", "oidc_client_id"])]
+    oidc_issuer_url: Option<String>,
+    /// For which client its tokens must be made
+    #[arg(long, value_name = "ID", requires = "oidc_issuer_url")]
+    oidc_client_id: Option<String>,
+    /// The secret of the client; without it a public one
+    #[arg(long, value_name = "FILE", requires = "oidc_url")]
+    oidc_client_secret: Option<PathBuf>,
+    /// Where people reach this server, https://HOST: they sign in on the page, and the issuer knows URL/login/callback
+    #[arg(long, value_name = "URL", requires = "oidc_issuer_url")]
+    oidc_url: Option<String>,
+    /// Claim that names the user
+    #[arg(long, value_name = "CLAIM", default_value = "sub", requires = "oidc_issuer_url")]
+    oidc_username_claim: String,
+    /// Stands before the user, `-` for nothing; without it ISSUER# before all claims but `email`
+    #[arg(long, value_name = "PREFIX", requires = "oidc_issuer_url")]
+    oidc_username_prefix: Option<String>,
+    /// Claim that names the groups
+    #[arg(long, value_name = "CLAIM", default_value = "groups", requires = "oidc_issuer_url")]
+    oidc_groups_claim: String,
+    /// Stands before each group
+    #[arg(long, value_name = "PREFIX", default_value = "", requires = "oidc_issuer_url")]
+    oidc_groups_prefix: String,
+    /// Certificates that the issuer is known by, PEM, instead of the usual authorities
+    #[arg(long, value_name = "FILE", requires = "oidc_issuer_url")]
+    oidc_ca_file: Option<PathBuf>,
+    /// The key that sessions are sealed by, which replicas share; made where there is none [default: DIR/session.key]
+    #[arg(long, value_name = "FILE", requires = "oidc_url")]
+    oidc_session_key: Option<PathBuf>,
+}
+
+impl Oidc {
+    fn options(self, data: &std::path::Path) -> Option<oidc::Options> {
+        let (issuer, client) = self.oidc_issuer_url.zip(self.oidc_client_id)?;
+        let username_prefix = match self.oidc_username_prefix {
+            Some(p) if p == "-" => String::new(),
+            Some(p) => p,
+            None if self.oidc_username_claim == "email" => String::new(),
+            None => format!("{issuer}#"),
+        };
+        Some(oidc::Options {
+            issuer,
+            client,
+            secret: self.oidc_client_secret,
+            ca: self.oidc_ca_file,
+            names: oidc::Names {
+                username_claim: self.oidc_username_claim,
+                username_prefix,
+                groups_claim: self.oidc_groups_claim,
+                groups_prefix: self.oidc_groups_prefix,
+            },
+            url: self.oidc_url,
+            session_key: self.oidc_session_key.unwrap_or_else(|| data.join("session.key")),
+        })
+    }
 }
 
 fn say(line: &str) {
@@ -169,6 +232,7 @@ fn telling() -> Say {
 fn serve(s: Serve) -> Result<(), ServeError> {
     let tls = s.tls_cert.zip(s.tls_key).map(|(certificate, key)| Tls { certificate, key });
     let scheme = if tls.is_some() { "https" } else { "http" };
+    let oidc = s.oidc.options(&s.data);
     let options = Options {
         listen: s.listen,
         data: s.data,
@@ -184,6 +248,7 @@ fn serve(s: Serve) -> Result<(), ServeError> {
         behind_proxy: s.behind_proxy,
         tokens: s.tokens,
         kubernetes: s.kubernetes.then_some(Kubernetes { cluster: s.cluster, audience: s.audience }),
+        oidc,
         keep_days: s.keep_days,
         max_bundle: s.max_bundle_mib << 20,
         rate: s.rate,
@@ -248,6 +313,7 @@ fn show(listen: SocketAddr) -> Result<(), ServeError> {
         behind_proxy: false,
         tokens: None,
         kubernetes: None,
+        oidc: None,
         keep_days: 90,
         max_bundle: 64 << 20,
         rate: 5000,

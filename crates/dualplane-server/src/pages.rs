@@ -63,7 +63,8 @@ async fn file(Path((sum, name)): Path<(String, String)>) -> Result<Response, Pro
 fn frame(caller: &Caller) -> Frame<'_> {
     // Without tokens there is nobody to name.
     let viewer = Some(caller.name.as_str()).filter(|n| *n != "local");
-    Frame { base: "", viewer, now_ms: now().ms(), events: Some("/v1/events") }
+    let sign_out = caller.by_session.then_some("/logout");
+    Frame { base: "", viewer, now_ms: now().ms(), events: Some("/v1/events"), sign_out }
 }
 
 /// A page, or its error as a page.

@@ -25,6 +25,7 @@ use crate::app::{App, Say, events, now};
 use crate::audit::Audit;
 use crate::auth::Auth;
 use crate::auth::cluster::{ApiServer, Cluster};
+use crate::auth::oidc::Oidc;
 use crate::config::{ConfigError, Options};
 use crate::ingest::Ingest;
 use crate::ingest::bundle::Bundles;
@@ -85,6 +86,7 @@ pub async fn open(options: &Options, say: Say) -> Result<Arc<App>, ServeError> {
         Some(url) => Arc::new(Postgres::connect(url).await?),
         None => Arc::new(Sqlite::open(&options.data.join("incidents.db"))?),
     };
+    let oidc = options.oidc.as_ref().map(Oidc::open).transpose().map_err(ServeError::Said)?;
     let cluster = match &options.kubernetes {
         Some(k) => {
             let api = Access::default().connect().await;
@@ -101,7 +103,7 @@ pub async fn open(options: &Options, say: Say) -> Result<Arc<App>, ServeError> {
         bundles: Bundles::open(&options.data, shelf(options, &say).await?).map_err(data)?,
         judge: Judge::new().map_err(ServeError::Said)?,
         rehearse: Rehearse::default(),
-        auth: Auth::open(options.tokens.clone(), options.rate, cluster).map_err(ServeError::Said)?,
+        auth: Auth::open(options.tokens.clone(), options.rate, cluster, oidc).map_err(ServeError::Said)?,
         audit: Some(audit),
         events: events(),
         max_bundle: options.max_bundle,

@@ -70,7 +70,13 @@ pub(crate) fn xid(code: u32, gpu: &str) -> Xid {
 }
 
 pub(crate) fn frame() -> Frame<'static> {
-    Frame { base: "", viewer: Some("anna@example.com"), now_ms: END + 600_000, events: Some("/v1/events") }
+    Frame {
+        base: "",
+        viewer: Some("anna@example.com"),
+        now_ms: END + 600_000,
+        events: Some("/v1/events"),
+        sign_out: Some("/logout"),
+    }
 }
 
 pub(crate) fn page_of(k: &Kept, again: &[Incident], print: bool) -> String {

@@ -78,7 +78,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/v1/openapi.json", get(openapi))
-        .merge(crate::pages::files());
+        .merge(crate::pages::files())
+        .merge(crate::login::router());
     open.merge(asked).layer(from_fn_with_state(Arc::clone(&app), harden)).with_state(app)
 }
 
@@ -139,6 +140,13 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
             request.extensions_mut().insert(caller);
             (who, if may { next.run(request).await } else { forbidden("read").into_response() })
         }
+        Err(Refusal::Unknown) => {
+            let response = match crate::login::instead(&app, &request) {
+                Some(sign_in) => return sign_in,
+                None => unknown(&app, &request),
+            };
+            ("-".to_owned(), response)
+        }
         Err(refusal) => ("-".to_owned(), refused(refusal)),
     };
     let status = response.status();
@@ -152,18 +160,24 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
     response
 }
 
+/// A browser asks for a password, unless there is a page to sign in at.
+fn unknown(app: &App, request: &Request) -> Response {
+    let signs_in = app.auth.oidc().is_some_and(crate::auth::oidc::Oidc::signs_in);
+    let page = signs_in && !request.headers().contains_key(header::AUTHORIZATION);
+    let how =
+        if page { "Bearer realm=\"dualplane\"" } else { "Basic realm=\"dualplane\", charset=\"UTF-8\"" };
+    let mut response = refused(Refusal::Unknown);
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(how));
+    response
+}
+
 fn refused(refusal: Refusal) -> Response {
     match refusal {
-        Refusal::Unknown => {
-            let problem = Problem::new(
-                StatusCode::UNAUTHORIZED,
-                "send a token: `Authorization: Bearer TOKEN`; a browser asks for it as a password, with any user name",
-            );
-            let mut response = problem.into_response();
-            let basic = HeaderValue::from_static("Basic realm=\"dualplane\", charset=\"UTF-8\"");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, basic);
-            response
-        }
+        Refusal::Unknown => Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "send a token: `Authorization: Bearer TOKEN`; a browser asks for it as a password, with any user name",
+        )
+        .into_response(),
         Refusal::TooFast => {
             Problem::later(StatusCode::TOO_MANY_REQUESTS, 1, "too many requests: ask again a little later")
                 .into_response()
@@ -171,7 +185,7 @@ fn refused(refusal: Refusal) -> Response {
         Refusal::Away => Problem::later(
             StatusCode::SERVICE_UNAVAILABLE,
             5,
-            "the cluster does not say whose token this is: send it again",
+            "the cluster or the issuer does not say whose token this is: send it again",
         )
         .into_response(),
         Refusal::ForeignHost => Problem::new(

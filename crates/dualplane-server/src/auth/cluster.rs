@@ -108,6 +108,18 @@ impl Cluster {
                 None => None,
             },
         };
+        self.remember(hash, &who);
+        Ok(who)
+    }
+
+    /// What somebody may whom an issuer named. `seen` is [`person`] of them.
+    pub(super) async fn known(&self, user: &User, seen: String) -> Result<Option<Caller>, String> {
+        let who = Some(self.caller(user).await?);
+        self.remember(seen, &who);
+        Ok(who)
+    }
+
+    fn remember(&self, hash: String, who: &Option<Caller>) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= MOST {
             seen.retain(|_, (at, _)| at.elapsed() < KEPT);
@@ -115,7 +127,6 @@ impl Cluster {
         if seen.len() < MOST {
             seen.insert(hash, (Instant::now(), who.clone()));
         }
-        Ok(who)
     }
 
     async fn caller(&self, user: &User) -> Result<Caller, String> {
@@ -123,6 +134,7 @@ impl Cluster {
             name: format!("{}{BEHIND}", user.username),
             sees: self.scope(user, READ).await?,
             sends: self.scope(user, SEND).await?,
+            by_session: false,
         })
     }
 
@@ -146,6 +158,14 @@ impl Cluster {
         realms.sort_by(|a, b| a.namespace.cmp(&b.namespace));
         Ok(Scope::Some(realms))
     }
+}
+
+/// What somebody is remembered by whom an issuer named: name and groups, with their lengths, or two could look the same. No hash
+/// of a token begins so.
+pub(super) fn person(user: &User) -> String {
+    let all = std::iter::once(&user.username).chain(&user.groups);
+    let text: String = all.map(|t| format!("{}:{t}", t.len())).collect();
+    format!("person {}", super::sha256(text.as_bytes()))
 }
 
 fn own_namespace(user: &str) -> Option<&str> {

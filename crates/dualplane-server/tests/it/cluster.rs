@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 
 use crate::harness::{Server, program, upload};
 
-/// Answers reviews: tokens by name of their user, and of each what they may: `verb resource namespace`, `*` for all namespaces.
+/// Answers reviews: tokens by name of their user, and of each user or group what they may: `verb resource namespace`, `*` for all namespaces.
 #[derive(Debug, Default)]
-struct Rules {
+pub(crate) struct Rules {
     users: BTreeMap<String, String>,
     may: BTreeMap<String, Vec<String>>,
     asked: AtomicUsize,
     away: Mutex<bool>,
 }
 
-fn api_server(rules: &Arc<Rules>) -> String {
+pub(crate) fn api_server(rules: &Arc<Rules>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let rules = Arc::clone(rules);
@@ -69,6 +69,11 @@ fn request(lines: &mut BufReader<std::net::TcpStream>) -> Option<(String, Value)
 }
 
 impl Rules {
+    /// Knows no tokens; of each user or group what they may.
+    pub(crate) fn of(may: BTreeMap<String, Vec<String>>) -> Self {
+        Self { may, ..Self::default() }
+    }
+
     fn answer(&self, path: &str, body: &Value) -> (&'static str, Value) {
         self.asked.fetch_add(1, Ordering::Relaxed);
         if *self.away.lock().unwrap() {
@@ -91,15 +96,20 @@ impl Rules {
         let namespace = of["namespace"].as_str().unwrap_or("*");
         let deed =
             format!("{} {} {namespace}", of["verb"].as_str().unwrap(), of["resource"].as_str().unwrap());
-        let may = self.may.get(spec["user"].as_str().unwrap());
-        let allowed = may.is_some_and(|all| {
-            all.iter().any(|d| *d == deed || d.strip_suffix('*').is_some_and(|d2| deed.starts_with(d2)))
+        let groups = spec["groups"].as_array().into_iter().flatten();
+        let mut whose = std::iter::once(&spec["user"]).chain(groups).filter_map(Value::as_str);
+        let allowed = whose.any(|who| {
+            self.may
+                .get(who)
+                .into_iter()
+                .flatten()
+                .any(|d| *d == deed || d.strip_suffix('*').is_some_and(|d2| deed.starts_with(d2)))
         });
         ("201 Created", json!({"kind": "SubjectAccessReview", "status": {"allowed": allowed}}))
     }
 }
 
-fn start(home: &Path, api: &str, args: &[&str]) -> Server {
+pub(crate) fn start(home: &Path, api: &str, args: &[&str]) -> Server {
     let config = home.join("kubeconfig");
     let text = format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: \"{api}\"}}}}]\n\

@@ -80,6 +80,9 @@ impl Server {
     ) -> Result<Answer, ureq::Error> {
         let agent: ureq::Agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
+            // What an answer says is looked at, not where it leads.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
             .timeout_global(Some(Duration::from_secs(30)))
             .build()
             .into();

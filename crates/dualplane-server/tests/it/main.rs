@@ -20,6 +20,7 @@ mod harness;
 mod message;
 mod network;
 mod notify;
+mod oidc;
 mod pages;
 mod postgres;
 mod rights;
