@@ -102,6 +102,8 @@ impl Login {
                 ));
             }
         };
+        // As browsers name an origin: without the port that goes without saying.
+        let url = url.strip_suffix(if tls { ":443" } else { ":80" }).unwrap_or(url);
         let of = format!("{}\n{}", options.issuer, options.client);
         Ok(Self { url: url.to_owned(), cookies: Cookies::open(&options.session_key, of, tls)? })
     }
@@ -220,6 +222,37 @@ impl Oidc {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Who signs out is known by the page's origin, in which browsers leave out the port that goes without saying.
+    #[test]
+    fn an_address_is_named_as_browsers_name_its_origin() {
+        let home = tempfile::tempdir().unwrap();
+        let names = super::super::Names {
+            username_claim: "sub".into(),
+            username_prefix: String::new(),
+            groups_claim: "groups".into(),
+            groups_prefix: String::new(),
+        };
+        let options = Options {
+            issuer: "https://issuer.example".into(),
+            client: "fleet".into(),
+            secret: None,
+            ca: None,
+            names,
+            url: None,
+            session_key: home.path().join("session.key"),
+        };
+        for (given, origin) in [
+            ("https://fleet.example/", "https://fleet.example"),
+            ("https://fleet.example:443", "https://fleet.example"),
+            ("https://fleet.example:8443", "https://fleet.example:8443"),
+            ("http://localhost:80", "http://localhost"),
+            ("http://localhost:8080", "http://localhost:8080"),
+        ] {
+            assert_eq!(Login::open(given, &options).unwrap().url, origin);
+        }
+        assert!(Login::open("http://fleet.example", &options).unwrap_err().contains("https"));
+    }
 
     #[test]
     fn one_goes_back_to_a_page_of_this_server_alone() {
