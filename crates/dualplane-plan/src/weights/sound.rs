@@ -24,9 +24,28 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
         "qwen3_omni_moe_audio_encoder" => qwen3(t, model, e, cuts),
         "moss_transcribe_diarize_audio" => moss(t, model, e, cuts),
         "phi4mm_audio" => phi4(t, model, e),
+        "gemma4_audio" => gemma4(t, model, e),
         "granite_speech_encoder" | "granite_speech_plus_encoder" => granite(t, model, e, cuts),
         _ => outline(t, model, e, cuts),
     }
+}
+
+/// Transformers' own module, which nothing cuts: on each layer two feed-forwards of four times the width, attention with a
+/// projection for relative places, and a gated convolution; before them two convolutions over 128 bands of the spectrum,
+/// each of which halves them (transformers models/gemma4/modeling_gemma4.py `Gemma4AudioModel`).
+fn gemma4(t: &mut Tally<'_>, model: &Model, e: &Encoder) {
+    let h = e.hidden_size;
+    let kernel = key(&e.raw, "conv_kernel_size", 5);
+    let vectors = mul([kernel.saturating_add(9), h]).saturating_add(floor_div(h, e.heads.max(1)));
+    let layers = mul([e.layers, mul([24, h, h]).saturating_add(vectors)]);
+    let channels = e.raw.get("subsampling_conv_channels").and_then(serde_json::Value::as_array);
+    let channel = |i: usize, default| channels.and_then(|c| number(c.get(i)?)).unwrap_or(default);
+    let (first, second) = (channel(0, 128), channel(1, 32));
+    let narrowed = mul([10, first]).saturating_add(mul([mul([9, first]).saturating_add(1), second]));
+    let entry = narrowed.saturating_add(mul([floor_div(128, 4), second, h]));
+    let out = key(&e.raw, "output_proj_dims", 1536);
+    let exit = mul([h.saturating_add(1), out]).saturating_add(mul([out, model.hidden_size]));
+    put(t, false, 0, layers.saturating_add(entry).saturating_add(exit));
 }
 
 /// What vLLM's code of a tower shares among ranks evenly or not at all: what Granite's spells out on the way

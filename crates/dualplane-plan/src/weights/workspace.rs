@@ -7,7 +7,7 @@ use crate::arith::{floor_div, mul, round_up};
 use crate::launch::{Settled, is_quantised};
 use crate::model::keys::number;
 use crate::model::{Attention, Model};
-use crate::outcome::TensorClass::{Other, Unattached};
+use crate::outcome::TensorClass::{Embeddings, Other, Unattached};
 use dualplane_base::Version;
 use dualplane_base::units::MIB;
 
@@ -40,12 +40,23 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, settled: &Settled, stage: u6
             t.add(Other, [mul([streams, tokens]), model.hidden_size, t.rank.element]);
         }
     }
+    inputs_of_layers(t, model, tokens, stage);
     // Features of the encoder that deep layers add (vLLM models/qwen3_vl.py `deepstack_input_embeds`).
     if stage == 0
         && let Some(e) = &model.encoder
     {
         let deep = e.raw.get("deepstack_visual_indexes").and_then(Value::as_array).map_or(0, Vec::len) as u64;
         t.add(Other, [mul([deep, tokens]), model.hidden_size, t.rank.element]);
+    }
+}
+
+/// What Gemma's wrappers keep of a step's embeddings for each layer, so that a captured graph finds it (vLLM
+/// models/gemma4_mm.py and gemma3n_mm.py `per_layer_embeddings`).
+fn inputs_of_layers(t: &mut Tally<'_>, model: &Model, tokens: u64, stage: u64) {
+    let width = model.text.get("hidden_size_per_layer_input").and_then(number).unwrap_or(0);
+    let wrapped = ["Gemma4ForConditionalGeneration", "Gemma3nForConditionalGeneration"];
+    if stage == 0 && wrapped.contains(&model.architecture.as_str()) {
+        t.add(Embeddings, [tokens, model.layers.len() as u64, width, t.rank.element]);
     }
 }
 
