@@ -86,7 +86,8 @@ pub struct Limits {
     pub rate: Largest,
     /// Of the length of their prompts.
     pub length: Largest,
-    /// The largest `--max-num-seqs` without a preemption at this load, where the set one has some.
+    /// The largest `--max-num-seqs` without a preemption at this load, where the set one has some; of slots that share a cache
+    /// the most at which no answer breaks off.
     pub sequences: Option<u32>,
     /// Requests that the search rehearsed each time.
     pub requests: u64,

@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use crate::request::Request;
+use crate::scheduling::Scheduling;
 use crate::settings::Settings;
-use crate::vllm::{Scheduler, Step};
+use crate::vllm::Step;
 use crate::watch::{Curve, Point};
 
 /// A time that was waited, at three points of its distribution, in seconds.
@@ -47,6 +48,10 @@ pub struct Outcome {
     pub stuck: u64,
     /// The first of them, by its place in the list.
     pub stuck_at: Option<u32>,
+    /// Those that ended with an error in the midst of their answers, because the cache had no cell left (llama.cpp).
+    pub broken_off: u64,
+    /// Those among the finished whose answers ended early, at the end of their slot's context (llama.cpp).
+    pub cut_short: u64,
     /// Seconds from the first request to the last token.
     pub seconds: f64,
     /// Steps of the engine.
@@ -122,6 +127,8 @@ pub(crate) struct Tally {
     preemptions: u64,
     pub(crate) rejected: u64,
     pub(crate) cancelled: u64,
+    pub(crate) broken_off: u64,
+    cut_short: u64,
     finished: u64,
     output: u64,
     computed: u64,
@@ -149,6 +156,8 @@ impl Tally {
             preemptions: 0,
             rejected: 0,
             cancelled: 0,
+            broken_off: 0,
+            cut_short: 0,
             finished: 0,
             output: 0,
             computed: 0,
@@ -172,7 +181,7 @@ impl Tally {
         }
     }
 
-    fn point(&self, now: f64, scheduler: &Scheduler<'_>, preempted: u32) -> (f64, Point) {
+    fn point(&self, now: f64, scheduler: &impl Scheduling, preempted: u32) -> (f64, Point) {
         let point = Point {
             blocks: scheduler.used(),
             running: scheduler.running(),
@@ -183,7 +192,7 @@ impl Tally {
     }
 
     /// After a step was scheduled: what is held now is held while it runs.
-    pub(crate) fn scheduled(&mut self, now: f64, step: &Step, scheduler: &Scheduler<'_>) {
+    pub(crate) fn scheduled(&mut self, now: f64, step: &Step, scheduler: &impl Scheduling) {
         let (at, point) = self.point(now, scheduler, step.preempted);
         self.curve.see(at, point);
         if point.blocks > self.peak.0 {
@@ -202,7 +211,7 @@ impl Tally {
     }
 
     /// After what a step brought was taken in.
-    pub(crate) fn updated(&mut self, now: f64, _: &Step, scheduler: &Scheduler<'_>) {
+    pub(crate) fn updated(&mut self, now: f64, _: &Step, scheduler: &impl Scheduling) {
         self.gauge = self.gauge.max(scheduler.used());
         let passed = (now - self.last).max(0.0);
         self.last = now;
@@ -219,33 +228,43 @@ impl Tally {
     }
 
     pub(crate) fn finished(&mut self, number: u32, now: f64, requests: &[Request]) {
+        self.ended(number, now, requests, u32::MAX);
+    }
+
+    /// It got an answer of so many tokens, and was to get more.
+    pub(crate) fn cut(&mut self, number: u32, now: f64, requests: &[Request], tokens: u32) {
+        self.ended(number, now, requests, tokens);
+        self.cut_short += 1;
+    }
+
+    fn ended(&mut self, number: u32, now: f64, requests: &[Request], most: u32) {
         let r = requests.get(number as usize).copied().unwrap_or_default();
         self.whole.push((now - r.at) as f32);
         self.finished += 1;
-        self.output += u64::from(r.output.max(1));
+        self.output += u64::from(r.output.max(1).min(most));
     }
 
     pub(crate) fn outcome(
         self,
         now: f64,
         settings: &Settings,
-        scheduler: &Scheduler<'_>,
-        stuck: u64,
-        head: Option<u32>,
+        scheduler: &impl Scheduling,
+        requests: usize,
     ) -> Outcome {
-        let (cached, _) = scheduler.prefix_hits();
         let again = scheduler.recomputed();
         let (half, last) = (self.halfway.unwrap_or(0), self.at_last.unwrap_or(0));
         // A few that wait come by chance; a queue that grows has a share of all that came.
-        let few = 4 + scheduler.states.len() as u32 / 50;
+        let few = 4 + requests as u32 / 50;
         let busy = self.busy_seconds.max(f64::MIN_POSITIVE);
         Outcome {
-            requests: scheduler.states.len() as u64,
+            requests: requests as u64,
             finished: self.finished,
             rejected: self.rejected,
             cancelled: self.cancelled,
-            stuck,
-            stuck_at: head,
+            stuck: scheduler.unanswered(),
+            stuck_at: scheduler.head(),
+            broken_off: self.broken_off,
+            cut_short: self.cut_short,
             seconds: (now - self.begin).max(0.0),
             steps: self.steps,
             pool_blocks: settings.usable(),
@@ -253,7 +272,7 @@ impl Tally {
             peak_gauge_blocks: self.gauge,
             peak_at: self.peak.1,
             preemptions: self.preemptions,
-            preempted_requests: scheduler.states.iter().filter(|s| s.preempted > 0).count() as u64,
+            preempted_requests: scheduler.preempted_requests(),
             recomputed_tokens: again,
             longest_queue: self.queue.0,
             longest_queue_at: self.queue.1,
@@ -263,7 +282,7 @@ impl Tally {
             most_running: self.running,
             output_tokens: self.output,
             computed_tokens: self.computed,
-            cached_tokens: cached,
+            cached_tokens: scheduler.cached(),
             waiting_share: self.waited_seconds / busy,
             mean_usage: self.usage_seconds / busy / f64::from(settings.usable().max(1)),
             first_token: Spread::of(self.first),

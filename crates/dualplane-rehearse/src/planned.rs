@@ -1,8 +1,10 @@
 //! Settings from a plan: what the engine makes of a launch, as far as its scheduler asks for it.
 
+use dualplane_plan::cli::CommandLine;
 use dualplane_plan::{EngineKind, KvGroup, Launch, Plan, PlanError, Version};
 
-use crate::settings::{Group, Keeps, Policy, Settings};
+use crate::settings::{Cells, Group, Keeps, Policy, Settings};
+use crate::slots;
 
 /// Scheduling is asynchronous from here on where nobody says otherwise (vllm/config/vllm.py; read in 0.13.0 and 0.14.0).
 const ASYNCHRONOUS: Version = Version(0, 14, 0);
@@ -22,6 +24,8 @@ pub struct Asked {
     pub long_prefill_token_threshold: u32,
     /// `--watermark`, a share of the blocks.
     pub watermark: f64,
+    /// `--context-shift` of llama.cpp.
+    pub context_shift: bool,
 }
 
 /// Settings, with what is not simulated.
@@ -43,10 +47,14 @@ pub struct Planned {
 ///
 /// # Errors
 /// [`PlanError::Unsupported`] for engines and models whose scheduling is not simulated.
-pub fn settings(plan: &Plan, launch: &Launch, asked: &Asked) -> Result<Planned, PlanError> {
+pub fn settings(plan: &Plan, line: &CommandLine, asked: &Asked) -> Result<Planned, PlanError> {
+    let launch = &line.launch;
+    if launch.engine == EngineKind::LlamaCpp {
+        return llama_cpp(plan, line, asked);
+    }
     if launch.engine != EngineKind::Vllm {
         return Err(PlanError::unsupported(format!(
-            "a rehearsal of {0}: only vLLM's scheduler is simulated, and {0} admits and takes back by other rules; `dualplane plan` \
+            "a rehearsal of {0}: the schedulers of vLLM and llama.cpp are simulated, and {0} admits and takes back by other rules; `dualplane plan` \
              says how many tokens its cache holds, `dualplane measure` what a load does to it",
             launch.engine
         )));
@@ -99,12 +107,67 @@ pub fn settings(plan: &Plan, launch: &Launch, asked: &Asked) -> Result<Planned, 
         unnamed_first: launch.version >= UNNAMED_FIRST,
         policy: if asked.by_priority { Policy::Priority } else { Policy::Fcfs },
         asynchronous: launch.async_scheduling.unwrap_or(launch.version >= ASYNCHRONOUS && launch.pp == 1),
+        cells: None,
     };
     Ok(Planned {
         settings,
         blocks: (small(kv.blocks.low), small(kv.blocks.high)),
         bytes_per_block: kv.bytes_per_block,
         replicas: small(launch.dp).max(1),
+        notes,
+    })
+}
+
+/// Of llama.cpp's server: slots, and the cells of one token that they share or have for themselves.
+fn llama_cpp(plan: &Plan, line: &CommandLine, asked: &Asked) -> Result<Planned, PlanError> {
+    let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    let (ask, kv) = (&line.llama_cpp, &plan.gpu.kv_cache);
+    if ask.ollama {
+        return Err(PlanError::unsupported(
+            "a rehearsal of Ollama: it puts a scheduler of its own before the model; rehearse the llama-server that it could be, or \
+             measure it with `dualplane measure`",
+        ));
+    }
+    if !kv.groups.iter().any(|g| g.kind == "full") {
+        return Err(PlanError::unsupported("a rehearsal of a model without a KV cache"));
+    }
+    let slots = small(plan.resolved.max_num_seqs);
+    if slots > slots::MOST {
+        return Err(PlanError::contradiction(
+            "--parallel",
+            format!("llama.cpp takes at most {} slots", slots::MOST),
+        ));
+    }
+    let (tokens, context) = (small(kv.tokens.expected), small(kv.max_model_len));
+    // As many streams as slots, or one: a cache for each slot is no larger than its context.
+    let cells = if tokens > context || slots == 1 { Cells::Own } else { Cells::Shared };
+    let mut notes = vec![
+        "each prompt is computed whole: what --cache-prompt and --cache-ram spare is not simulated, and first tokens come sooner with \
+         it; requests of llama.cpp never share cells"
+            .to_owned(),
+        "of what the queue holds in RAM its tokens are counted, four bytes each, and not the text of the requests".to_owned(),
+    ];
+    if asked.context_shift {
+        notes.push(
+            "--context-shift is not simulated: an answer is cut where its slot's context ends".to_owned(),
+        );
+    }
+    let blocks = tokens.saturating_add(1);
+    let settings = Settings {
+        max_num_seqs: slots,
+        // src/llama-context.cpp: no larger than the context; 2048 by common/common.h.
+        max_num_batched_tokens: small(ask.batch.unwrap_or(2048)).min(tokens).max(1),
+        max_model_len: context,
+        prefix_caching: false,
+        asynchronous: false,
+        cells: Some(cells),
+        ..Settings::plain(blocks, 1)
+    };
+    Ok(Planned {
+        settings,
+        blocks: (blocks, blocks),
+        bytes_per_block: kv.bytes_per_block,
+        replicas: 1,
         notes,
     })
 }

@@ -64,6 +64,7 @@ prop_compose! {
             unnamed_first: block_size != 8,
             policy: if priority { Policy::Priority } else { Policy::Fcfs },
             asynchronous,
+            cells: None,
         }
     }
 }

@@ -7,8 +7,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use crate::clock::StepTime;
 use crate::outcome::{Outcome, Tally};
 use crate::request::Request;
+use crate::scheduling::Scheduling;
 use crate::settings::Settings;
-use crate::vllm::{Brought, Phase, Scheduler, Step};
+use crate::slots::Slots;
+use crate::vllm::{Brought, Scheduler, Step};
 
 /// So often a request may start again from nothing, and nobody be finished, before it is said that this goes on for ever.
 const HOPELESS: u32 = 16;
@@ -49,7 +51,7 @@ impl Events<'_> {
         }
     }
 
-    fn arrive(&mut self, until: f64, scheduler: &mut Scheduler<'_>, tally: &mut Tally) {
+    fn arrive(&mut self, until: f64, scheduler: &mut impl Scheduling, tally: &mut Tally) {
         while let Some(r) = self.requests.get(self.next).filter(|r| r.at <= until) {
             let number = self.next as u32;
             if scheduler.arrive(number) {
@@ -63,7 +65,7 @@ impl Events<'_> {
         }
     }
 
-    fn hang_up(&mut self, until: f64, scheduler: &mut Scheduler<'_>, tally: &mut Tally) {
+    fn hang_up(&mut self, until: f64, scheduler: &mut impl Scheduling, tally: &mut Tally) {
         while let Some(Reverse((_, number))) = self.cancels.peek().copied().filter(|c| c.0.0.0 <= until) {
             self.cancels.pop();
             if scheduler.cancel(number) {
@@ -79,7 +81,7 @@ pub fn rehearse(
     settings: &Settings,
     requests: &[Request],
     time: &StepTime,
-    watch: impl FnMut(f64, &Step, &Scheduler<'_>),
+    watch: impl FnMut(f64, &Step, &dyn Scheduling),
 ) -> Outcome {
     rehearse_by(settings, requests, |_, step| time.of(step), watch)
 }
@@ -89,11 +91,23 @@ pub fn rehearse(
 pub fn rehearse_by(
     settings: &Settings,
     requests: &[Request],
+    seconds: impl FnMut(f64, &Step) -> f64,
+    watch: impl FnMut(f64, &Step, &dyn Scheduling),
+) -> Outcome {
+    match settings.cells {
+        None => play(Scheduler::new(settings.clone(), requests), settings, requests, seconds, watch),
+        Some(cells) => play(Slots::new(settings, cells, requests), settings, requests, seconds, watch),
+    }
+}
+
+fn play(
+    mut scheduler: impl Scheduling,
+    settings: &Settings,
+    requests: &[Request],
     mut seconds: impl FnMut(f64, &Step) -> f64,
-    mut watch: impl FnMut(f64, &Step, &Scheduler<'_>),
+    mut watch: impl FnMut(f64, &Step, &dyn Scheduling),
 ) -> Outcome {
     let depth = settings.in_flight() as usize;
-    let mut scheduler = Scheduler::new(settings.clone(), requests);
     let mut events = Events { requests, next: 0, cancels: BinaryHeap::new() };
     let mut tally = Tally::new(requests.len());
     let mut flying: VecDeque<(Step, f64)> = VecDeque::new();
@@ -131,10 +145,12 @@ pub fn rehearse_by(
         if let Some((step, end)) = flying.pop_front() {
             now = now.max(end);
             events.hang_up(now, &mut scheduler, &mut tally);
-            scheduler.update(&step, |brought| match brought {
+            scheduler.update(&step, &mut |brought| match brought {
                 Brought::First(n) => tally.first_token(n, now, requests),
                 Brought::Last(n) => tally.finished(n, now, requests),
                 Brought::Enough(n) => events.cancels.push(Reverse((At(now), n))),
+                Brought::Cut(n, tokens) => tally.cut(n, now, requests, tokens),
+                Brought::BrokenOff(_) => tally.broken_off += 1,
             });
             tally.updated(now, &step, &scheduler);
             spare.push(step);
@@ -146,9 +162,5 @@ pub fn rehearse_by(
             None => break,
         }
     }
-    let stuck = (0..requests.len() as u32)
-        .filter(|n| matches!(scheduler.phase(*n), Phase::Waiting | Phase::Preempted | Phase::Running))
-        .count() as u64;
-    let head = scheduler.head();
-    tally.outcome(now, settings, &scheduler, stuck, head)
+    tally.outcome(now, settings, &scheduler, requests.len())
 }

@@ -19,14 +19,19 @@ pub enum Unsafe {
     Preempted,
     /// More come than are answered: the queue grows as long as they come.
     QueueGrows,
+    /// Requests end with an error in the midst of their answers: the cache is full, and nothing waits for room.
+    BrokenOff,
+    /// Answers end early, at the end of their slot's context.
+    CutShort,
     /// Some are longer than the engine takes: nothing helps them but another limit.
     Refused,
 }
 
-/// What is wrong with this outcome of a whole load, if anything. A search asks [`unsafe_by`]: who is refused is so at any rate.
+/// What is wrong with this outcome of a whole load, if anything. A search asks [`unsafe_by`]: who is refused or cut short is so at any rate.
 #[must_use]
 pub fn wrong_by(o: &Outcome) -> Option<Unsafe> {
-    unsafe_by(o).or((o.rejected > 0).then_some(Unsafe::Refused))
+    let refused = (o.rejected > 0).then_some(Unsafe::Refused);
+    unsafe_by(o).or(refused).or((o.cut_short > 0).then_some(Unsafe::CutShort))
 }
 
 /// What is wrong with what the engine took, if anything.
@@ -34,6 +39,9 @@ pub fn wrong_by(o: &Outcome) -> Option<Unsafe> {
 pub fn unsafe_by(o: &Outcome) -> Option<Unsafe> {
     if o.stuck > 0 {
         return Some(Unsafe::Stuck);
+    }
+    if o.broken_off > 0 {
+        return Some(Unsafe::BrokenOff);
     }
     if o.preemptions > 0 {
         return Some(Unsafe::Preempted);
@@ -140,13 +148,13 @@ pub fn length(settings: &Settings, requests: &[Request], time: &StepTime) -> Lar
     })
 }
 
-/// The most requests at once (`--max-num-seqs`) at which nobody is preempted, up to what is set; `None`: not even one.
+/// The most requests at once (`--max-num-seqs`, slots) at which nobody is preempted or broken off, up to what is set; `None`: not even one.
 #[must_use]
 pub fn sequences(settings: &Settings, requests: &[Request], time: &StepTime) -> Option<u32> {
     let holds = |n: u32| {
         let s = Settings { max_num_seqs: n, ..settings.clone() };
         let o = rehearse(&s, requests, time, |_, _, _| {});
-        o.preemptions == 0 && o.stuck == 0
+        o.preemptions == 0 && o.broken_off == 0 && o.stuck == 0
     };
     let (mut low, mut high) = (0, settings.max_num_seqs.saturating_add(1));
     while high - low > 1 {

@@ -36,7 +36,17 @@ pub enum Policy {
     Priority,
 }
 
-/// Settings of vLLM's scheduler (V1).
+/// How the slots of llama.cpp's server share the cells of its KV cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cells {
+    /// One cache for all slots (`--kv-unified`).
+    Shared,
+    /// Each slot has its part of the context.
+    Own,
+}
+
+/// Settings of vLLM's scheduler (V1); with [`Settings::cells`] those of llama.cpp's server, whose blocks are cells of one token.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Settings {
     /// Block ids, the null block with them (`num_gpu_blocks`).
@@ -65,6 +75,10 @@ pub struct Settings {
     pub policy: Policy,
     /// The next step is scheduled while one runs (`--async-scheduling`).
     pub asynchronous: bool,
+    /// Of llama.cpp's server: then `max_num_seqs` are its slots, `max_num_batched_tokens` its `--batch-size`, and
+    /// `max_model_len` is the context of a slot. Nothing else of these settings is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cells: Option<Cells>,
 }
 
 impl Settings {
@@ -85,6 +99,7 @@ impl Settings {
             unnamed_first: true,
             policy: Policy::Fcfs,
             asynchronous: true,
+            cells: None,
         }
     }
 

@@ -45,6 +45,8 @@ fn title(w: &mut Writer, r: &Rehearsal) {
         (Holds::No, Some(Unsafe::Stuck)) => w.style.bad("HANGS"),
         (Holds::No, Some(Unsafe::Preempted)) => w.style.bad("PREEMPTS"),
         (Holds::No, Some(Unsafe::Refused)) => w.style.bad("REFUSES SOME"),
+        (Holds::No, Some(Unsafe::BrokenOff)) => w.style.bad("BREAKS OFF"),
+        (Holds::No, Some(Unsafe::CutShort)) => w.style.bad("CUTS SHORT"),
         (Holds::No, _) => w.style.bad("FALLS BEHIND"),
     };
     let model = w.style.bold(&printable(&r.model));
@@ -103,12 +105,14 @@ fn what_happened(w: &mut Writer, x: &Rehearsed) {
     w.heading("What happens");
     let size = s.groups.iter().find(|g| g.keeps == Keeps::All).map(|g| g.block_size);
     let tokens = match (size, s.groups.len()) {
+        _ if s.cells.is_some() => String::new(),
         (Some(size), 1) => format!(" of {size} tokens"),
         _ => String::new(),
     };
+    let blocks = if s.cells.is_some() { "cells" } else { "blocks" };
     w.wrapped(
         &format!(
-            "KV cache: at most {} of {} blocks{tokens} held ({}), at {}; {} on average",
+            "KV cache: at most {} of {} {blocks}{tokens} held ({}), at {}; {} on average",
             thousands(o.peak_blocks.into()),
             thousands(o.pool_blocks.into()),
             percent(o.peak_blocks, o.pool_blocks),
@@ -128,10 +132,13 @@ fn what_happened(w: &mut Writer, x: &Rehearsed) {
     } else {
         "no preemption".into()
     };
-    w.wrapped(&lost, "  ", "    ");
+    if s.cells.is_none() {
+        w.wrapped(&lost, "  ", "    ");
+    }
+    let limit = if s.cells.is_some() { "--parallel" } else { "--max-num-seqs" };
     let queue = if o.longest_queue > 0 {
         format!(
-            "queue: at most {}, at {}; requests wait {:.0} % of the time; at most {} run (--max-num-seqs {})",
+            "queue: at most {}, at {}; requests wait {:.0} % of the time; at most {} run ({limit} {})",
             many(o.longest_queue.into(), "request"),
             clock(o.longest_queue_at),
             o.waiting_share * 100.0,
@@ -139,7 +146,7 @@ fn what_happened(w: &mut Writer, x: &Rehearsed) {
             s.max_num_seqs
         )
     } else {
-        format!("queue: nobody waits; at most {} run (--max-num-seqs {})", o.most_running, s.max_num_seqs)
+        format!("queue: nobody waits; at most {} run ({limit} {})", o.most_running, s.max_num_seqs)
     };
     w.wrapped(&queue, "  ", "    ");
     w.wrapped(
@@ -167,8 +174,29 @@ fn what_happened(w: &mut Writer, x: &Rehearsed) {
     if o.rejected > 0 {
         let are = if o.rejected == 1 { "is" } else { "are" };
         let longest = thousands(s.max_model_len.into());
-        let text =
-            format!("{} {are} refused: longer than --max-model-len {longest}", many(o.rejected, "request"));
+        let than = match s.cells {
+            None => "than --max-model-len",
+            Some(_) => "than the context of a slot has room for,",
+        };
+        let text = format!("{} {are} refused: longer {than} {longest}", many(o.rejected, "request"));
+        w.wrapped(&text, "  ✗ ", "    ");
+    }
+    if o.broken_off > 0 {
+        let ends = if o.broken_off == 1 { "ends" } else { "end" };
+        let text = format!(
+            "{} {ends} with \"Context size has been exceeded\": the slots share one cache, and when it is full all that are being \
+             answered are broken off",
+            many(o.broken_off, "request")
+        );
+        w.wrapped(&text, "  ✗ ", "    ");
+    }
+    if o.cut_short > 0 {
+        let ends = if o.cut_short == 1 { "ends" } else { "end" };
+        let text = format!(
+            "{} {ends} early: the context of a slot, {} tokens, is full (finish_reason \"length\")",
+            many(o.cut_short, "answer"),
+            thousands(s.max_model_len.into())
+        );
         w.wrapped(&text, "  ✗ ", "    ");
     }
     if o.cancelled > 0 {
@@ -244,6 +272,8 @@ const fn says(u: Option<Unsafe>) -> &'static str {
         Some(Unsafe::Preempted) => "preempts",
         Some(Unsafe::QueueGrows) => "falls behind",
         Some(Unsafe::Refused) => "refuses some",
+        Some(Unsafe::BrokenOff) => "breaks answers off",
+        Some(Unsafe::CutShort) => "cuts answers short",
     }
 }
 
@@ -346,6 +376,15 @@ fn limits(w: &mut Writer, r: &Rehearsal) {
         )
     };
     w.wrapped(&bound("length", &l.length, at), "  ", "    ");
+    if r.launch.outcome.broken_off > 0 {
+        let text = match l.sequences {
+            Some(n) => format!(
+                "--parallel {n} with --kv-unified is the most at which this load breaks no answer off"
+            ),
+            None => "no --parallel keeps this load from breaking answers off".into(),
+        };
+        w.wrapped(&text, "  ", "    ");
+    }
     if r.launch.outcome.preemptions > 0 {
         let text = match l.sequences {
             Some(n) => format!("--max-num-seqs {n} is the most at which this load preempts nobody"),

@@ -133,6 +133,10 @@ pub enum Brought {
     Last(u32),
     /// As many as its client waits for.
     Enough(u32),
+    /// The last that the context has room for, after so many tokens of the answer.
+    Cut(u32, u32),
+    /// An error: the engine has no room for the next token of all its requests.
+    BrokenOff(u32),
 }
 
 /// The scheduler.

@@ -32,6 +32,7 @@ pub fn settings(v: &Value) -> Settings {
         unnamed_first: true,
         policy: if v["policy"] == "priority" { Policy::Priority } else { Policy::Fcfs },
         asynchronous: flag("asynchronous"),
+        cells: None,
     }
 }
 

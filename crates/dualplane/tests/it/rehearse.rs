@@ -201,3 +201,46 @@ fn what_cannot_be_rehearsed_says_why() {
     assert_eq!(code(&o), 2);
     assert!(stderr(&o).contains("line 2: missing field"), "{}", stderr(&o));
 }
+
+/// 4,096 cells: two prompts of 1,000 tokens fit with their answers of 1,000, four do not.
+#[test]
+fn slots_of_llama_cpp_share_a_cache_or_divide_it() {
+    let d = dir(&[(
+        "trace.jsonl",
+        &(0..4).map(|_| "{\"at\": 0, \"input\": 1000, \"output\": 1000}\n").collect::<String>().into_bytes(),
+    )]);
+    let path = d.path().join("trace.jsonl");
+    let of = |more: &[&str], with: &[&str]| {
+        let mut args =
+            vec!["rehearse", "--gpu", "L40S", "--trace", path.to_str().unwrap(), "--quant", "Q4_K_M"];
+        args.extend(["--step-time", "base=0.02,token=0.00002"]);
+        args.extend(more);
+        args.extend(["--", "llama-server", "-m", "Qwen/Qwen3-8B", "-c", "4096"]);
+        args.extend(with);
+        run(&args)
+    };
+    let text = |with: &[&str]| {
+        let o = of(&[], with);
+        assert_eq!(code(&o), 0, "{}", stderr(&o));
+        stdout(&o)
+    };
+    let shared = text(&["--parallel", "4", "--kv-unified"]);
+    assert!(shared.starts_with("BREAKS OFF") && shared.contains("4,096 of 4,096 cells held"), "{shared}");
+    assert!(shared.contains("4 requests end with \"Context size has been exceeded\""), "{shared}");
+    assert!(shared.contains("--parallel 2 with --kv-unified is the most"), "{shared}");
+    let two = text(&["--parallel", "2", "--kv-unified"]);
+    assert!(two.contains("3,998 of 4,096 cells held") && !two.contains("end with"), "{two}");
+    let own = text(&["--parallel", "4"]);
+    assert!(own.starts_with("CUTS SHORT") && own.contains("4 answers end early"), "{own}");
+    let o = of(&["-o", "json"], &["--parallel", "8"]);
+    let v = json_of(&o);
+    assert_eq!(
+        (v["launch"]["outcome"]["rejected"].as_u64(), &v["launch"]["settings"]["cells"]),
+        (Some(4), &json!("own"))
+    );
+    let schema = std::fs::read_to_string(root().join("docs/rehearsal.schema.json")).unwrap();
+    let validator = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    assert!(validator.is_valid(&v), "{v}");
+    let o = of(&["--with", "--max-num-seqs 8"], &[]);
+    assert!(code(&o) == 2 && stderr(&o).contains("only flags of vLLM"), "{}", stderr(&o));
+}

@@ -104,7 +104,8 @@ pub(super) fn asked(command: &[String]) -> Result<Asked, Failure> {
         None => 0.0,
     };
     let by_priority = value("--scheduling-policy").is_some_and(|v| v == "priority");
-    Ok(Asked { by_priority, long_prefill_token_threshold: long, watermark })
+    let context_shift = command.iter().any(|w| w == "--context-shift");
+    Ok(Asked { by_priority, long_prefill_token_threshold: long, watermark, context_shift })
 }
 
 /// `base=0.012,token=0.00002,request=0.0001,context=0`.

@@ -25,6 +25,8 @@ use crate::output;
 
 /// RAM of one token of a request that waits, in the API server and in the engine's process, in bytes (`docs/rehearse.md`).
 const WAITING_TOKEN: u64 = 95;
+/// The same of llama.cpp: a token of a task is a 32-bit number (`llama_token` in include/llama.h).
+const LLAMA_TOKEN: u64 = 4;
 /// A log that is read for its statistics.
 const MAX_LOG: u64 = 1 << 28;
 
@@ -67,6 +69,10 @@ pub(super) fn report(args: &RehearseArgs) -> Result<Rehearsal, Failure> {
     let mut here = rehearsed(&launched.planned, &shown(began.as_ref()), &drawn, &step, &mut bar)?;
     here.advice = began.map(|f| f.title);
     let mut proposals = Vec::new();
+    if !args.with.is_empty() && q.line.launch.engine != EngineKind::Vllm {
+        let why = "only flags of vLLM are replaced; give the command itself with the other flags".into();
+        return Err(Failure::Flag { flag: "--with", why });
+    }
     for with in &args.with {
         let words = flags::split(with)?;
         let mut line = q.line.clone();
@@ -86,16 +92,26 @@ pub(super) fn report(args: &RehearseArgs) -> Result<Rehearsal, Failure> {
     }
     let limits = (!args.no_search).then(|| {
         bar.line("looks for the largest safe load");
-        limits(&launched.planned.settings, &drawn, &step.time, here.outcome.preemptions > 0)
+        limits(
+            &launched.planned.settings,
+            &drawn,
+            &step.time,
+            here.outcome.preemptions > 0 || here.outcome.broken_off > 0,
+        )
     });
     bar.clear();
     let a = &launched.answer;
     let l = &a.line.launch;
-    let assumed = if l.version_known { "" } else { " (assumed)" };
+    let engine = match (l.version_known, l.engine) {
+        (true, _) => format!("{} {}", l.engine, l.version),
+        (false, EngineKind::Vllm) => format!("{} {} (assumed)", l.engine, l.version),
+        // llama.cpp counts builds, and nothing of a rehearsal follows from one.
+        (false, _) => l.engine.to_string(),
+    };
     let host = host(a, &here);
     Ok(Rehearsal {
         model: a.model.clone(),
-        engine: format!("{} {}{assumed}", l.engine, l.version),
+        engine,
         gpu: if a.gpus == 1 { a.gpu.name.clone() } else { format!("{} × {}", a.gpus, a.gpu.name) },
         replicas: launched.planned.replicas,
         load: Load::of(source, seed, &drawn),
@@ -138,7 +154,7 @@ fn launch(
         return Err(PlanError::unsupported(what).into());
     }
     let words = [args.launch.command.as_slice(), with].concat();
-    let planned = settings(plan, &q.line.launch, &flags::asked(&words)?)?;
+    let planned = settings(plan, &q.line, &flags::asked(&words)?)?;
     Ok(Launched { answer, planned })
 }
 
@@ -237,11 +253,13 @@ fn step_time(
     if let Some(time) = told.and_then(Told::step_time) {
         return Ok(Pace { source: PaceSource::Measured, time });
     }
-    missing.push(
-        "the time of a step is estimated; --step-time-from LOG takes it from the statistics of a server that runs this \
-         model (vLLM prints them each ten seconds)"
-            .into(),
-    );
+    let better = match a.line.launch.engine {
+        EngineKind::Vllm => {
+            "--step-time-from LOG takes it from the statistics of a server that runs this model (vLLM prints them each ten seconds)"
+        }
+        _ => "--step-time gives it",
+    };
+    missing.push(format!("the time of a step is estimated; {better}"));
     let plan: &Plan = a.plan.as_ref().map_err(|e| Failure::from(e.clone()))?;
     let kv = &plan.gpu.kv_cache;
     let per_token = kv.bytes_per_block / kv.block_size.max(1);
@@ -284,7 +302,10 @@ fn host(a: &Answer, x: &Rehearsed) -> HostBuffers {
     };
     HostBuffers {
         steady_bytes: Some(a.host.plan.steady_bytes.expected).filter(|b| *b > 0),
-        queue_bytes: x.outcome.queue_tokens.saturating_mul(WAITING_TOKEN),
+        queue_bytes: x.outcome.queue_tokens.saturating_mul(match a.line.launch.engine {
+            EngineKind::LlamaCpp => LLAMA_TOKEN,
+            _ => WAITING_TOKEN,
+        }),
         offload_bytes: offload,
         offload_filled_bytes: x.outcome.stored_blocks.saturating_mul(x.bytes_per_block).min(offload),
     }
