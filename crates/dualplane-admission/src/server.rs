@@ -175,7 +175,10 @@ impl Server {
     /// The most tokens that may ever be given out. Of one that is retired nothing is.
     #[must_use]
     pub fn cap(&self) -> Option<u64> {
-        self.limits.kv.filter(|_| !self.limits.unpaged && self.retired.is_none()).map(|kv| share(kv, self.limits.ceiling))
+        self.limits
+            .kv
+            .filter(|_| !self.limits.unpaged && self.retired.is_none())
+            .map(|kv| share(kv, self.limits.ceiling))
     }
 
     /// The most tokens that one request may hold.

@@ -449,19 +449,27 @@ fn a_server_that_died_gets_nothing_and_comes_back_slowly() {
 #[test]
 fn a_retired_server_counts_nowhere_and_its_place_is_used_again() {
     let mut w = World::new(Policy::default(), vec![server(9000), server(1000)]);
-    let Decision::Admit(first) = w.admission.offer(0, request("a", 800, Some(1))) else { panic!("not taken") };
+    let Decision::Admit(first) = w.admission.offer(0, request("a", 800, Some(1))) else {
+        panic!("not taken")
+    };
     w.admission.retire(0, 0);
     // An answer that was on its way when it left brings it back to nobody.
     w.admission.set_up(1, 0, true);
     let Decision::Refuse(r) = w.admission.offer(1, request("a", 5000, Some(1))) else { panic!("no 413") };
     assert_eq!((r.code, r.numbers.limit), (Code::KvNeverFits, 1000), "the largest that is left decides");
-    let Decision::Admit(second) = w.admission.offer(2, request("a", 100, Some(1))) else { panic!("not taken") };
+    let Decision::Admit(second) = w.admission.offer(2, request("a", 100, Some(1))) else {
+        panic!("not taken")
+    };
     assert_eq!((first.server, second.server), (0, 1));
     assert_eq!(w.admission.add_server(3_600_000, server(50)), 2, "it still works on a request");
     assert!(w.admission.release(3_600_000, first.ticket, Outcome::Done(Some(1))));
     assert_eq!(w.admission.add_server(3_600_001, server(60)), 0);
     w.admission.retire(3_600_001, 2);
-    assert_eq!(w.admission.add_server(3_600_002, server(70)), 3, "whoever watched it may still be about to learn that it left");
+    assert_eq!(
+        w.admission.add_server(3_600_002, server(70)),
+        3,
+        "whoever watched it may still be about to learn that it left"
+    );
     w.admission.bring_back(2);
     assert!(matches!(w.admission.servers()[2].health(), Health::Down), "it must answer first");
 }
