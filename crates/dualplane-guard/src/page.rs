@@ -396,11 +396,7 @@ fn servers(page: &mut Page<'_>, s: &Status) {
     }
 }
 
-/// What is known of Services: without one the families are not there.
 fn services(page: &mut Page<'_>, s: &Status) {
-    if s.services.is_empty() {
-        return;
-    }
     let name = "dualplane_guard_service_endpoints";
     page.family(
         name,
