@@ -156,10 +156,33 @@ impl Admission {
         &self.servers
     }
 
-    /// Adds a server; its number is the answer.
-    pub fn add_server(&mut self, server: Server) -> usize {
-        self.servers.push(server);
-        self.servers.len() - 1
+    /// Adds a server; its number is the answer: that of one that is retired and over, or the next. Servers of a cluster come and
+    /// go for months.
+    pub fn add_server(&mut self, now: Ms, server: Server) -> usize {
+        match self.servers.iter_mut().enumerate().find(|(_, s)| s.is_over(now)) {
+            Some((number, place)) => {
+                *place = server;
+                number
+            }
+            None => {
+                self.servers.push(server);
+                self.servers.len() - 1
+            }
+        }
+    }
+
+    /// A server is no longer one: it gets nothing more, counts in no sum, and what it works on is counted to its end.
+    pub fn retire(&mut self, now: Ms, server: usize) {
+        if let Some(s) = self.servers.get_mut(server) {
+            s.retire(now);
+        }
+    }
+
+    /// It is one again: down until it answers.
+    pub fn bring_back(&mut self, server: usize) {
+        if let Some(s) = self.servers.get_mut(server) {
+            s.bring_back();
+        }
     }
 
     /// One server, to be told what was read of it.
@@ -257,7 +280,7 @@ impl Admission {
 
     /// What a request counts in fairness and in the queue's model: tokens, at least one.
     pub(crate) fn weight(&self, tenant: &str, asked: &Asked) -> u64 {
-        let block = self.servers.first().map_or(1, |s| s.limits.block);
+        let block = self.servers.iter().find(|s| !s.is_retired()).map_or(1, |s| s.limits.block);
         self.cost(tenant, &asked.path, &asked.shape, block).kv.max(1)
     }
 

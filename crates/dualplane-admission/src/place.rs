@@ -4,7 +4,7 @@ use crate::Ms;
 use crate::admission::{Admission, Asked};
 use crate::arithmetic::share;
 use crate::decision::{Code, Numbers, Refusal};
-use crate::server::{Health, Lack, Taken};
+use crate::server::{Health, Lack, Server, Taken};
 
 impl Admission {
     /// The server that would take it now: the one that is least full with it. Else what the first lacks.
@@ -41,7 +41,8 @@ impl Admission {
     pub(crate) fn could_ever(&self, tenant: &str, asked: &Asked, pool: usize) -> Result<(), Refusal> {
         let share_of_pool = self.pool_share(pool);
         let mut worst: Option<(u64, Code, Numbers)> = None;
-        for (_, s) in self.servers.iter().enumerate().filter(|(i, _)| self.takes_pool(*i, pool)) {
+        let may = |(i, s): &(usize, &Server)| !s.is_retired() && self.takes_pool(*i, pool);
+        for (_, s) in self.servers.iter().enumerate().filter(may) {
             let cost = self.cost_on(s, tenant, asked);
             let (limit, code, numbers) = match s.could_ever(&cost, share_of_pool) {
                 Ok(()) => return Ok(()),

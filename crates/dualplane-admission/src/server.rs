@@ -11,6 +11,9 @@ use crate::unpaged::{Bucket, Need, Shapes};
 
 /// A server that came back takes this share at first.
 const FIRST_SHARE: f64 = 0.1;
+/// The place of a retired server is given to another after this time: whoever watched it, or passed it what costs no memory,
+/// has long ended.
+const OVER: Ms = 60_000;
 
 /// What is known of a server's room.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -133,6 +136,8 @@ pub struct Server {
     pub host: Host,
     throttle: Throttle,
     health: Health,
+    /// Since when it is no longer one of the servers; requests that it works on are counted to their end.
+    retired: Option<Ms>,
     /// A server that comes back takes everything again after this time.
     return_over: Ms,
     came_back: bool,
@@ -154,6 +159,7 @@ impl Server {
             host: Host::new(reserve),
             throttle: Throttle::default(),
             health: Health::Up(0),
+            retired: None,
             return_over,
             came_back: false,
             kv: 0,
@@ -166,10 +172,13 @@ impl Server {
         }
     }
 
-    /// The most tokens that may ever be given out.
+    /// The most tokens that may ever be given out. Of one that is retired nothing is.
     #[must_use]
     pub fn cap(&self) -> Option<u64> {
-        self.limits.kv.filter(|_| !self.limits.unpaged).map(|kv| share(kv, self.limits.ceiling))
+        self.limits
+            .kv
+            .filter(|_| !self.limits.unpaged && self.retired.is_none())
+            .map(|kv| share(kv, self.limits.ceiling))
     }
 
     /// The most tokens that one request may hold.
@@ -393,6 +402,10 @@ impl Server {
 
     /// It answers, or does not. One that comes back does so slowly.
     pub(crate) fn set_up(&mut self, now: Ms, up: bool) {
+        // Whoever looked after it may still have an answer on its way.
+        if self.retired.is_some() {
+            return;
+        }
         match (self.health, up) {
             (Health::Up(_), false) => self.health = Health::Down,
             (Health::Down, true) => {
@@ -404,6 +417,28 @@ impl Server {
             }
             _ => {}
         }
+    }
+
+    /// It is no longer one of the servers: it gets nothing more, and what it works on goes on.
+    pub(crate) fn retire(&mut self, now: Ms) {
+        self.health = Health::Down;
+        self.retired.get_or_insert(now);
+    }
+
+    /// It is one of the servers again, and gets something as soon as it answers.
+    pub(crate) fn bring_back(&mut self) {
+        self.retired = None;
+    }
+
+    /// Whether it is no longer one of the servers.
+    #[must_use]
+    pub fn is_retired(&self) -> bool {
+        self.retired.is_some()
+    }
+
+    /// Whether its place is free: nothing that was sent to it is on its way any more.
+    pub(crate) fn is_over(&self, now: Ms) -> bool {
+        self.running == 0 && self.retired.is_some_and(|since| now.saturating_sub(since) >= OVER)
     }
 
     /// Whether it answers.

@@ -8,10 +8,10 @@ use dualplane_admission::admission::Outcome;
 use dualplane_admission::cost::{Prefix, Range, Shape};
 use dualplane_admission::host::Reading;
 use dualplane_admission::policy::{Pool, TenantPolicy};
-use dualplane_admission::server::{Limits, Server};
+use dualplane_admission::server::{Health, Limits, Server};
 use dualplane_admission::throttle::Signals;
 use dualplane_admission::unpaged::Bucket;
-use dualplane_admission::{Admission, Decision, Event, Policy, Request, Ticket};
+use dualplane_admission::{Admission, Code, Decision, Event, Policy, Request, Ticket};
 use proptest::prelude::*;
 
 fn server(kv: u64) -> Server {
@@ -59,6 +59,9 @@ enum Step {
     Host(u64),
     Kv(u64),
     Up(usize, bool),
+    Retire(usize),
+    BringBack(usize),
+    Join(u64),
     Again(usize),
 }
 
@@ -90,6 +93,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => (0_u64..4000).prop_map(Step::Later),
         1 => (0.0..1.1_f64, 0_u8..4).prop_map(|(u, p)| Step::Hear(u, p)),
         1 => (0_u64..2000 << 10).prop_map(Step::Host),
+        1 => (0_usize..4).prop_map(Step::Retire),
+        1 => (0_usize..4).prop_map(Step::BringBack),
+        1 => (500_u64..9000).prop_map(Step::Join),
         1 => (500_u64..9000).prop_map(Step::Kv),
         1 => (0_usize..2, any::<bool>()).prop_map(|(i, up)| Step::Up(i, up)),
         1 => (0_usize..50).prop_map(Step::Again),
@@ -191,6 +197,15 @@ impl World {
             }
             Step::Kv(kv) => self.admission.server_mut(0).unwrap().limits.kv = Some(kv),
             Step::Up(i, up) => self.admission.set_up(self.now, i, up),
+            Step::Retire(i) => self.admission.retire(self.now, i),
+            Step::BringBack(i) => self.admission.bring_back(i),
+            Step::Join(kv) => {
+                let there = self.admission.servers().len();
+                // As many as stay are there at once; the rest are places that are used again.
+                if there < 6 || self.admission.servers().iter().any(|s| s.is_retired() && s.running() == 0) {
+                    self.admission.add_server(self.now, server(kv));
+                }
+            }
             Step::Again(i) => {
                 if let Some(t) = Self::nth(&self.running, i) {
                     assert!(!self.admission.cancel(t));
@@ -223,8 +238,8 @@ proptest! {
             for (i, s) in w.admission.servers().iter().enumerate() {
                 // Only outputs that are longer than expected, or a pool that became smaller, may stand above it; then
                 // nothing is added.
-                let cap = s.cap().unwrap();
-                prop_assert!(s.kv_held() <= cap.max(before[i]) || grows, "{} of {}", s.kv_held(), cap);
+                let (cap, held) = (s.cap().unwrap_or(0), before.get(i).copied().unwrap_or(0));
+                prop_assert!(s.kv_held() <= cap.max(held) || grows, "{} of {}", s.kv_held(), cap);
             }
             prop_assert_eq!(w.admission.running(), w.running.len());
             prop_assert_eq!(w.admission.waiting(), w.waiting.len());
@@ -236,7 +251,7 @@ proptest! {
         for t in std::mem::take(&mut w.waiting) {
             prop_assert!(w.admission.cancel(t));
         }
-        prop_assert_eq!(w.held(), vec![0, 0]);
+        prop_assert!(w.held().iter().all(|kv| *kv == 0));
         prop_assert!(w.admission.servers().iter().all(|s| s.running() == 0));
         prop_assert!(w.admission.tenants().all(|(_, u, n)| u.running == 0 && u.kv == 0 && n == 0));
     }
@@ -429,6 +444,34 @@ fn a_server_that_died_gets_nothing_and_comes_back_slowly() {
     a.set_up(99_000, 1, false);
     let Decision::Refuse(r) = a.offer(99_000, request("a", 10, None)) else { panic!() };
     assert_eq!(r.code.status(), 503);
+}
+
+#[test]
+fn a_retired_server_counts_nowhere_and_its_place_is_used_again() {
+    let mut w = World::new(Policy::default(), vec![server(9000), server(1000)]);
+    let Decision::Admit(first) = w.admission.offer(0, request("a", 800, Some(1))) else {
+        panic!("not taken")
+    };
+    w.admission.retire(0, 0);
+    // An answer that was on its way when it left brings it back to nobody.
+    w.admission.set_up(1, 0, true);
+    let Decision::Refuse(r) = w.admission.offer(1, request("a", 5000, Some(1))) else { panic!("no 413") };
+    assert_eq!((r.code, r.numbers.limit), (Code::KvNeverFits, 1000), "the largest that is left decides");
+    let Decision::Admit(second) = w.admission.offer(2, request("a", 100, Some(1))) else {
+        panic!("not taken")
+    };
+    assert_eq!((first.server, second.server), (0, 1));
+    assert_eq!(w.admission.add_server(3_600_000, server(50)), 2, "it still works on a request");
+    assert!(w.admission.release(3_600_000, first.ticket, Outcome::Done(Some(1))));
+    assert_eq!(w.admission.add_server(3_600_001, server(60)), 0);
+    w.admission.retire(3_600_001, 2);
+    assert_eq!(
+        w.admission.add_server(3_600_002, server(70)),
+        3,
+        "whoever watched it may still be about to learn that it left"
+    );
+    w.admission.bring_back(2);
+    assert!(matches!(w.admission.servers()[2].health(), Health::Down), "it must answer first");
 }
 
 #[test]

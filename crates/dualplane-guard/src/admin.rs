@@ -1,8 +1,9 @@
-//! The second port: `/metrics`, `/status`, `/livez`, `/readyz`. GET and HEAD only, a request a connection.
+//! The second port: `/metrics`, `/status`, `/livez`, `/readyz`, `/drained`. GET and HEAD only, a request a connection.
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use dualplane_admission::server::Health;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -25,10 +26,18 @@ const CONNECTIONS: usize = 64;
 const HEAD: Duration = Duration::from_secs(5);
 /// For a whole connection.
 const LIFETIME: Duration = Duration::from_secs(30);
+/// Of them, those that may wait for `/drained`.
+const WAITERS: usize = 4;
+/// Until a Service sends a pod nothing more.
+const UNHEARD: Duration = Duration::from_secs(5);
+/// … and then nothing is under way for so long.
+const QUIET: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Serves until it is dropped.
 pub async fn serve(listener: TcpListener, state: Arc<State>, labels: Arc<Labels>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let waiters = Arc::new(Semaphore::new(WAITERS));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Descriptors come back when connections end.
@@ -36,11 +45,26 @@ pub async fn serve(listener: TcpListener, state: Arc<State>, labels: Arc<Labels>
             continue;
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-        let (state, labels) = (Arc::clone(&state), Arc::clone(&labels));
+        let (state, labels, waiters) = (Arc::clone(&state), Arc::clone(&labels), Arc::clone(&waiters));
         tokio::spawn(async move {
+            // Of a connection that waits for `/drained`.
+            let waits_long = AtomicBool::new(false);
             let service = service_fn(|request| {
-                let answer = answer(&state, &labels, &request);
-                async move { Ok::<_, Infallible>(answer) }
+                let waits = *request.method() == Method::GET && request.uri().path() == "/drained";
+                let place = waits.then(|| waiters.try_acquire());
+                let at_once = if waits { None } else { Some(answer(&state, &labels, &request)) };
+                let patience = Duration::from_secs(state.config().config.drain_seconds);
+                if matches!(place, Some(Ok(_))) {
+                    waits_long.store(true, Ordering::Relaxed);
+                }
+                let state = &state;
+                async move {
+                    Ok::<_, Infallible>(match (at_once, place) {
+                        (Some(answer), _) => answer,
+                        (None, Some(Ok(_place))) => drained(state, patience).await,
+                        _ => text(StatusCode::SERVICE_UNAVAILABLE, "too many wait for it\n".into()),
+                    })
+                }
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -48,10 +72,38 @@ pub async fn serve(listener: TcpListener, state: Arc<State>, labels: Arc<Labels>
                 .max_buf_size(16 << 10)
                 .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), service);
-            let _ = timeout(LIFETIME, connection).await;
+            let mut connection = std::pin::pin!(connection);
+            if timeout(LIFETIME, &mut connection).await.is_err() && waits_long.load(Ordering::Relaxed) {
+                let patience = Duration::from_secs(state.config().config.drain_seconds);
+                let _ = timeout(patience, connection).await;
+            }
             drop(place);
         });
     }
+}
+
+/// Answers once nothing is under way: for the hook that Kubernetes runs before it ends the server of a pod. A sidecar ends
+/// after the server, and so cannot hold up its end by itself. Whoever asks changes nothing.
+async fn drained(state: &State, patience: Duration) -> Response<Full<Bytes>> {
+    let quiet = async {
+        // A pod that is about to end still gets requests until all have heard of it.
+        sleep(UNHEARD).await;
+        let mut since = None;
+        loop {
+            let idle = state.under_way.load(Ordering::Relaxed) == 0;
+            let now = Instant::now();
+            let from = *since.get_or_insert(now);
+            if !idle {
+                since = None;
+            } else if now.duration_since(from) >= QUIET {
+                return;
+            }
+            sleep(LOOK).await;
+        }
+    };
+    let left = timeout(patience, quiet).await.is_err();
+    let said = if left { "requests are still under way after drain_seconds\n" } else { "drained\n" };
+    text(StatusCode::OK, said.into())
 }
 
 fn answer(state: &State, labels: &Labels, request: &Request<Incoming>) -> Response<Full<Bytes>> {
@@ -80,7 +132,7 @@ fn answer(state: &State, labels: &Labels, request: &Request<Incoming>) -> Respon
                 (false, false) => text(StatusCode::SERVICE_UNAVAILABLE, "no server is up\n".into()),
             }
         }
-        _ => text(StatusCode::NOT_FOUND, "/metrics /status /livez /readyz\n".into()),
+        _ => text(StatusCode::NOT_FOUND, "/metrics /status /livez /readyz /drained\n".into()),
     }
 }
 

@@ -7,12 +7,15 @@ use dualplane_admission::Policy;
 use dualplane_admission::policy::{Pool, TenantPolicy};
 use http::Uri;
 
-use crate::config::{Checked, Config, ConfigError, Target, TenantConfig, bad};
+use crate::config::{Checked, Config, ConfigError, Service, Target, TenantConfig, bad};
+use crate::discover::{ApiServer, Wanted};
 use crate::pool::Rule;
 use crate::tenant::TenantBy;
 
 /// Name of the pool of all requests that no rule takes.
 const REST: &str = "all";
+/// Where a pod finds its own namespace.
+const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 impl Config {
     /// Checks every value.
@@ -26,13 +29,14 @@ impl Config {
         if admin.is_some_and(|a| listen == Some(a) && a.port() != 0) {
             return bad("admin", "is the same address as listen; requests and metrics need two ports");
         }
-        if self.server.is_empty() {
+        if self.server.is_empty() && self.service.is_empty() {
             return bad(
                 "server",
-                "no server; add [[server]] with url = \"http://HOST:PORT\", or use --upstream",
+                "no server; add [[server]] with url = \"http://HOST:PORT\", or [[service]] with name = \"NAMESPACE/NAME\", or use --upstream",
             );
         }
         let targets = self.targets()?;
+        let services = self.services()?;
         if listen.is_some_and(|l| targets.iter().any(|t| t.authority == l.to_string())) {
             return bad("listen", "is the address of a server; the guard would send requests to itself");
         }
@@ -61,11 +65,11 @@ impl Config {
         let by = TenantBy::parse(&self.tenants.by)
             .ok_or(())
             .or_else(|()| bad("tenants.by", "expected key, none, header:NAME or jwt:CLAIM"))?;
-        let (policy, rules) = self.policy(&targets)?;
+        let (policy, rules) = self.policy(&targets, &services)?;
         if let Some(tls) = &self.tls {
             crate::tls::load(tls).or_else(|why| bad("tls", why))?;
         }
-        Ok(Checked { listen, admin, targets, policy, rules, by, body, buffered, config: self })
+        Ok(Checked { listen, admin, targets, services, policy, rules, by, body, buffered, config: self })
     }
 
     fn targets(&self) -> Result<Vec<Target>, ConfigError> {
@@ -109,12 +113,67 @@ impl Config {
                 return bad(key("container"), "expected NAMESPACE/POD/CONTAINER");
             }
             let prefix = uri.path().trim_end_matches('/').to_owned();
-            out.push(Target { name, scheme, authority, prefix, said: said.clone() });
+            out.push(Target { name, scheme, authority, prefix, service: None, said: said.clone() });
         }
         Ok(out)
     }
 
-    fn policy(&self, targets: &[Target]) -> Result<(Policy, Vec<Rule>), ConfigError> {
+    fn services(&self) -> Result<Vec<Service>, ConfigError> {
+        let mut out: Vec<Service> = Vec::new();
+        if self.service.is_empty() {
+            return Ok(out);
+        }
+        let k = &self.kubernetes;
+        let api = ApiServer::of(k.api.as_deref(), k.token.as_deref(), k.ca.as_deref())
+            .or_else(|why| bad("kubernetes.api", why))?;
+        for (i, said) in self.service.iter().enumerate() {
+            let key = |field: &str| format!("service[{i}].{field}");
+            let own = || {
+                let file = || std::fs::read_to_string(OWN_NAMESPACE).ok().map(|t| t.trim().to_owned());
+                std::env::var("POD_NAMESPACE").ok().filter(|n| !n.is_empty()).or_else(file)
+            };
+            let (namespace, name) = match said.name.split_once('/') {
+                Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
+                None => match own() {
+                    Some(namespace) => (namespace, said.name.clone()),
+                    None => {
+                        return bad(
+                            key("name"),
+                            "expected NAMESPACE/NAME: this is no pod with a namespace of its own",
+                        );
+                    }
+                },
+            };
+            // They become part of a path.
+            if ![&namespace, &name].into_iter().all(|n| is_label(n)) {
+                return bad(key("name"), format!("{} is not NAME or NAMESPACE/NAME of a Service", said.name));
+            }
+            let full = format!("{namespace}/{name}");
+            if out.iter().any(|s| s.name == full) {
+                return bad(key("name"), format!("{full} stands here twice"));
+            }
+            if said.kv_tokens == Some(0) || said.block_tokens == Some(0) || said.requests == Some(0) {
+                return bad(
+                    key("kv_tokens"),
+                    "kv_tokens, block_tokens and requests are at least 1; leave them out where you do not know",
+                );
+            }
+            if said.agent.is_some() != said.container.is_some() {
+                return bad(
+                    key("agent"),
+                    "agent and container = \"{namespace}/{pod}/CONTAINER\" belong together",
+                );
+            }
+            if !(said.path.is_empty() || said.path.starts_with('/')) || said.path.contains(['?', '#', ' ']) {
+                return bad(key("path"), "is no path such as /v1");
+            }
+            let wanted = Wanted { api: api.clone(), namespace, name, port: said.port.clone() };
+            out.push(Service { name: full, wanted, said: said.clone() });
+        }
+        Ok(out)
+    }
+
+    fn policy(&self, targets: &[Target], services: &[Service]) -> Result<(Policy, Vec<Rule>), ConfigError> {
         let tenant = |key: &str, t: &TenantConfig| {
             if !(t.weight > 0.0 && t.weight <= 1e6) {
                 return bad(format!("{key}.weight"), "is not a number above 0");
@@ -145,7 +204,14 @@ impl Config {
             for name in &p.servers {
                 match targets.iter().position(|t| t.name == *name) {
                     Some(n) => servers.push(n),
-                    None => return bad(key("servers"), format!("{name} is the name of no server")),
+                    // Its pods get numbers when they are found.
+                    None if services.iter().any(|s| s.name == *name) => {}
+                    None => {
+                        return bad(
+                            key("servers"),
+                            format!("{name} is the name of no server and no service (NAMESPACE/NAME)"),
+                        );
+                    }
                 }
             }
             pools.push(Pool { name: p.name.clone(), share: p.share, servers });
@@ -172,6 +238,15 @@ impl Config {
         };
         Ok((policy, rules))
     }
+}
+
+/// A name as Kubernetes has them for namespaces and Services (RFC 1123).
+fn is_label(name: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    (1..=63).contains(&name.len())
+        && name.bytes().all(inner)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
 }
 
 fn address(key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
@@ -215,6 +290,9 @@ mod tests {
             (LISTEN, "127.0.0.1:8000")
         );
         let url = "[[server]]\nurl = \"http://a:1\"\n";
+        let api = "[kubernetes]\napi = \"http://127.0.0.1:8001\"\n";
+        let pool = "[[pool]]\nname = \"x\"\nservers = [\"s/llm\"]\n";
+        assert_eq!(check(&format!("{api}{pool}[[service]]\nname = \"s/llm\"")).unwrap().services.len(), 1);
         for (text, says) in [
             ("", "no server"),
             ("[[server]]\nurl = \"a:1\"", "http://"),
@@ -232,6 +310,14 @@ mod tests {
             (&format!("[tls]\ncertificate = \"/no\"\nkey = \"/no\"\n{url}"), "tls"),
             (&format!("[admission]\nkv_share = 1.5\n{url}"), "admission.kv_share"),
             (&format!("{url}agent = \"http://x\""), "belong together"),
+            (&format!("{api}[[service]]\nname = \"s/../llm\""), "service[0].name"),
+            (&format!("{api}[[service]]\nname = \"s/llm\"\n[[service]]\nname = \"s/llm\""), "twice"),
+            (&format!("{api}[[service]]\nname = \"s/llm\"\nagent = \"http://x\""), "belong together"),
+            ("[kubernetes]\napi = \"http://10.0.0.1\"\n[[service]]\nname = \"s/llm\"", "kubernetes.api"),
+            (
+                &format!("{api}[[pool]]\nname = \"x\"\nservers = [\"s/b\"]\n[[service]]\nname = \"s/llm\""),
+                "no service",
+            ),
         ] {
             let e = check(text).unwrap_err();
             assert!(e.contains(says), "{text}: {e}");

@@ -9,7 +9,9 @@ use dualplane_admission::server::{Limits, Server};
 use dualplane_base::units::parse_k8s_memory;
 use serde::Deserialize;
 
+use crate::discover::Wanted;
 use crate::pool::Rule;
+use crate::slices::Found;
 use crate::tenant::TenantBy;
 
 /// As an address: the socket on which to listen is open already, and is the standard input.
@@ -107,6 +109,10 @@ pub struct Config {
     pub pool: Vec<PoolConfig>,
     /// The servers.
     pub server: Vec<ServerConfig>,
+    /// Services of a cluster whose pods are servers.
+    pub service: Vec<ServiceConfig>,
+    /// How to ask for them.
+    pub kubernetes: Kubernetes,
 }
 
 impl Default for Config {
@@ -124,6 +130,8 @@ impl Default for Config {
             tenants: Tenants::default(),
             pool: Vec::new(),
             server: Vec::new(),
+            service: Vec::new(),
+            kubernetes: Kubernetes::default(),
         }
     }
 }
@@ -332,6 +340,99 @@ pub struct ServerConfig {
     pub tokenize: bool,
 }
 
+/// A Service of a cluster: what stands of each of its pods, as in `[[server]]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceConfig {
+    /// `NAME`, in the guard's own namespace, or `NAMESPACE/NAME`.
+    pub name: String,
+    /// Name or number of the pods' port; may be left out where there is one.
+    #[serde(default)]
+    pub port: String,
+    /// They speak TLS.
+    #[serde(default)]
+    pub tls: bool,
+    /// Path before every request's own.
+    #[serde(default)]
+    pub path: String,
+    /// As of a server.
+    pub kv_tokens: Option<u64>,
+    /// As of a server.
+    pub block_tokens: Option<u64>,
+    /// As of a server.
+    pub requests: Option<u64>,
+    /// The page of the agent of each pod's node: `http://{node}:10980/metrics`.
+    pub agent: Option<String>,
+    /// The server on that page: `{namespace}/{pod}/CONTAINER`.
+    pub container: Option<String>,
+    /// As of a server.
+    #[serde(default)]
+    pub unpaged: bool,
+    /// As of a server.
+    #[serde(default)]
+    pub prefix_cache: bool,
+    /// As of a server.
+    #[serde(default)]
+    pub tokenize: bool,
+}
+
+/// How to reach the API server; by default as any pod does.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Kubernetes {
+    /// `https://HOST:PORT`, or `http://` on this machine.
+    pub api: Option<String>,
+    /// File with a token.
+    pub token: Option<PathBuf>,
+    /// File with certificates.
+    pub ca: Option<PathBuf>,
+}
+
+/// A Service that was checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Service {
+    /// `NAMESPACE/NAME`.
+    pub name: String,
+    /// Whom to ask for it.
+    pub wanted: Wanted,
+    /// What was said of it.
+    pub said: ServiceConfig,
+}
+
+impl Service {
+    /// One of its pods as a server.
+    #[must_use]
+    pub fn target(&self, found: &Found) -> Target {
+        let said = &self.said;
+        let fill = |text: &Option<String>| {
+            let text = text.as_deref()?.replace("{node}", &found.node);
+            Some(text.replace("{namespace}", &found.namespace).replace("{pod}", &found.name))
+        };
+        let scheme = if said.tls { "https" } else { "http" };
+        let prefix = said.path.trim_end_matches('/').to_owned();
+        let url = format!("{scheme}://{}{prefix}", found.authority);
+        let server = ServerConfig {
+            kv_tokens: said.kv_tokens,
+            block_tokens: said.block_tokens,
+            requests: said.requests,
+            agent: fill(&said.agent),
+            container: fill(&said.container),
+            unpaged: said.unpaged,
+            prefix_cache: said.prefix_cache,
+            tokenize: said.tokenize,
+            ..ServerConfig::at(&url)
+        };
+        Target {
+            name: found.name.clone(),
+            scheme,
+            authority: found.authority.clone(),
+            prefix,
+            service: Some(self.name.clone()),
+            said: server,
+        }
+    }
+}
+
 impl ServerConfig {
     /// Of a URL alone.
     #[must_use]
@@ -364,6 +465,8 @@ pub struct Target {
     pub authority: String,
     /// Path before every request's own, without a slash at its end.
     pub prefix: String,
+    /// The Service that it stands behind.
+    pub service: Option<String>,
     /// What was said of it.
     pub said: ServerConfig,
 }
@@ -377,8 +480,10 @@ pub struct Checked {
     pub listen: Option<SocketAddr>,
     /// Where to tell.
     pub admin: Option<SocketAddr>,
-    /// Servers.
+    /// Servers: of the file, then those that were found.
     pub targets: Vec<Target>,
+    /// Services.
+    pub services: Vec<Service>,
     /// For admission.
     pub policy: Policy,
     /// Pools.

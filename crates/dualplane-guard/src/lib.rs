@@ -5,6 +5,7 @@
 //! - [`config`] is what the operator says, checked before a port is bound;
 //! - [`ask`] is what a request asks for, read from its body;
 //! - [`state`] is what all connections share, [`forward`] the way of one request, [`answer`] what is followed of its answer;
+//! - [`discover`] follows Services of a cluster, whose pods are servers, by their [`slices`];
 //! - [`watch`] reads the servers: their metrics, their cgroup, whether they live;
 //! - [`serve`] accepts connections and ends without dropping one, [`workers`] are the threads that serve them, [`admin`] tells
 //!   of it all.
@@ -17,13 +18,17 @@ pub mod ask;
 mod check;
 mod clients;
 pub mod config;
+pub mod discover;
 pub mod exchange;
+mod followers;
 mod form;
 pub mod forward;
 pub mod page;
 pub mod pool;
 pub mod refuse;
 pub mod serve;
+mod servers;
+pub mod slices;
 mod speak;
 pub mod state;
 mod stream;

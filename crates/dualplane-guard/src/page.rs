@@ -40,6 +40,9 @@ pub struct Status {
     pub buffered_bytes: u64,
     /// The servers.
     pub servers: Vec<ServerStatus>,
+    /// Services of a cluster whose pods are servers.
+    #[serde(default)]
+    pub services: Vec<ServiceStatus>,
     /// Who waits.
     pub pools: Vec<PoolStatus>,
     /// Tenants with something running or waiting.
@@ -85,6 +88,21 @@ pub struct ServerStatus {
     pub host_trouble: Option<String>,
 }
 
+/// Status of a Service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceStatus {
+    /// `NAMESPACE/NAME`.
+    pub name: String,
+    /// Endpoints that get requests; null while nothing was heard of it.
+    pub servers: Option<u64>,
+    /// Endpoints that get none now.
+    pub idle: u64,
+    /// Endpoints without the port that was asked for, or too many.
+    pub left_out: u64,
+    /// Why this may be out of date.
+    pub trouble: Option<String>,
+}
+
 /// Status of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolStatus {
@@ -115,6 +133,14 @@ pub struct TenantStatus {
 #[must_use]
 pub fn status(state: &State) -> Status {
     let now = state.now();
+    let services = state.services().into_iter().map(|(name, s)| ServiceStatus {
+        name,
+        servers: s.heard.then_some(s.behind.servers.len() as u64),
+        idle: s.behind.idle as u64,
+        left_out: s.behind.left_out as u64,
+        trouble: s.trouble,
+    });
+    let services = services.collect();
     let gate = state.gate();
     let servers = gate.current.iter().filter_map(|n| {
         let (s, t, seen) = (gate.admission.servers().get(*n)?, gate.targets.get(*n)?, gate.seen.get(*n)?);
@@ -163,6 +189,7 @@ pub fn status(state: &State) -> Status {
         under_way: state.under_way.load(Ordering::Relaxed),
         buffered_bytes: state.buffered(),
         servers: servers.collect(),
+        services,
         pools: pools.collect(),
         tenants: tenants.collect(),
         refused,
@@ -217,6 +244,7 @@ pub fn metrics(state: &State, labels: &Labels) -> String {
     let gate = state.gate();
     counters(&mut page, &gate.counters);
     servers(&mut page, &s);
+    services(&mut page, &s);
     page.family(
         "dualplane_guard_server_budget_steps_down_total",
         "counter",
@@ -365,6 +393,26 @@ fn servers(page: &mut Page<'_>, s: &Status) {
                 page.sample(name, &[("server", &server.name)], v);
             }
         }
+    }
+}
+
+fn services(page: &mut Page<'_>, s: &Status) {
+    let name = "dualplane_guard_service_endpoints";
+    page.family(
+        name,
+        "gauge",
+        "Endpoints of a Service: those that get requests, and those that get none now.",
+    );
+    for service in &s.services {
+        for (state, n) in [("used", service.servers.unwrap_or(0)), ("idle", service.idle)] {
+            page.sample(name, &[("service", &service.name), ("state", state)], real(n));
+        }
+    }
+    let name = "dualplane_guard_service_known";
+    page.family(name, "gauge", "1 while the API server tells of the Service; 0: what was known last stays.");
+    for service in &s.services {
+        let known = service.servers.is_some() && service.trouble.is_none();
+        page.sample(name, &[("service", &service.name)], f64::from(u8::from(known)));
     }
 }
 

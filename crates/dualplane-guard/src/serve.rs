@@ -17,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::access::AccessLog;
 use crate::config::{Checked, ConfigError, Tls};
+use crate::followers::Followers;
 use crate::page::Labels;
 use crate::state::State;
 use crate::workers::Workers;
@@ -148,8 +149,10 @@ async fn serve(
         tokio::spawn(admin::serve(admin, Arc::clone(&state), labels));
     }
     for server in state.gate().current.clone() {
-        tokio::spawn(watch::watch(Arc::clone(&state), server));
+        tokio::spawn(watch::watch(Arc::clone(&state), server, 0));
     }
+    let mut followers = Followers::new(&state, &options.say);
+    followers.follow()?;
     tokio::spawn(ticks(Arc::clone(&state)));
     if let Some(files) = tls_files.clone() {
         tokio::spawn(tls::renew(files, Arc::clone(&tls_config), Arc::clone(&options.say)));
@@ -181,7 +184,10 @@ async fn serve(
                 // Descriptors come back when connections end.
                 Err(_) => sleep(Duration::from_millis(20)).await,
             },
-            _ = hup.recv() => reload(&state, options.reload.as_deref(), &tls_files, &tls_config, &*options.say),
+            _ = hup.recv() => {
+                reload(&state, options.reload.as_deref(), &tls_files, &tls_config, &*options.say);
+                followers.follow()?;
+            }
             () = ended(&mut term, &mut int) => break,
         }
     }
@@ -217,7 +223,9 @@ async fn ended(term: &mut Signal, int: &mut Signal) {
 fn announce(state: &State, listener: &TcpListener, admin: Option<&TcpListener>, options: &Options) {
     let address = |l: &TcpListener| l.local_addr().map_or_else(|e| e.to_string(), |a| a.to_string());
     let config = state.config();
-    let servers: Vec<&str> = config.targets.iter().map(|t| t.name.as_str()).collect();
+    let of_file = config.targets.iter().map(|t| t.name.clone());
+    let servers: Vec<String> =
+        of_file.chain(config.services.iter().map(|s| format!("the pods of {}", s.name))).collect();
     let shadow = if config.config.shadow { " (shadow mode: counts only)" } else { "" };
     (options.say)(&format!("guard listens on {}, before {}{shadow}", address(listener), servers.join(", ")));
     if let Some(admin) = admin {
@@ -271,12 +279,8 @@ fn reload(
             if (new.listen, new.admin) != (old.listen, old.admin) {
                 say("listen and admin are read at the start alone; the rest is taken");
             }
-            let before: Vec<usize> = state.gate().current.clone();
-            state.reload(new);
-            for server in state.gate().current.clone() {
-                if !before.contains(&server) {
-                    tokio::spawn(watch::watch(Arc::clone(state), server));
-                }
+            for (server, term) in state.reload(new) {
+                tokio::spawn(watch::watch(Arc::clone(state), server, term));
             }
             say("reloaded");
         }

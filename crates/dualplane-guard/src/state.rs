@@ -16,6 +16,7 @@ use crate::ask::Api;
 use crate::clients::Clients;
 use crate::config::{Checked, Target};
 use crate::exchange::{self, Arriving, Failed};
+use crate::servers::Parts;
 
 /// Models whose tokens are learnt apart.
 const MAX_MODELS: usize = 64;
@@ -65,6 +66,8 @@ pub(crate) struct Gate {
     pub(crate) targets: Vec<Arc<Target>>,
     /// Servers of the configuration, by the same numbers.
     pub(crate) current: Vec<usize>,
+    /// Counts who had each number: its watch ends when another has it.
+    pub(crate) terms: Vec<u64>,
     /// What was last seen of each: why it is down, whether its memory is read.
     pub(crate) seen: Vec<Seen>,
     pub(crate) counters: Counters,
@@ -87,7 +90,9 @@ pub struct Seen {
 
 /// Shared by all connections.
 pub struct State {
-    config: RwLock<Arc<Checked>>,
+    pub(crate) config: RwLock<Arc<Checked>>,
+    /// The file, and what was found in the cluster, of which `config` is made.
+    pub(crate) parts: Mutex<Parts>,
     gate: Mutex<Gate>,
     start: Instant,
     clients: Arc<Clients>,
@@ -112,10 +117,12 @@ impl State {
             calibrations: BTreeMap::new(),
             targets: checked.targets.iter().cloned().map(Arc::new).collect(),
             current: (0..checked.targets.len()).collect(),
+            terms: vec![0; checked.targets.len()],
             seen: vec![Seen::default(); checked.targets.len()],
             counters: Counters { waits: vec![0; WAITS.len() + 1], ..Counters::default() },
         };
         Arc::new(Self {
+            parts: Mutex::new(Parts::of(checked.clone())),
             config: RwLock::new(Arc::new(checked)),
             gate: Mutex::new(gate),
             start: Instant::now(),
@@ -145,47 +152,6 @@ impl State {
     #[must_use]
     pub fn config(&self) -> Arc<Checked> {
         Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Takes on another configuration: servers are known by their names, what runs goes on.
-    pub fn reload(&self, checked: Checked) {
-        let now = self.now();
-        let mut gate = self.gate();
-        let mut current = Vec::new();
-        for target in &checked.targets {
-            let known =
-                gate.targets.iter().position(|t| t.name == target.name && t.authority == target.authority);
-            let number = known.unwrap_or_else(|| {
-                gate.targets.push(Arc::new(target.clone()));
-                gate.seen.push(Seen::default());
-                gate.admission.add_server(checked.server(target))
-            });
-            if let Some(t) = gate.targets.get_mut(number) {
-                *t = Arc::new(target.clone());
-            }
-            if let Some(s) = gate.admission.server_mut(number) {
-                // What the server said of itself stays where the file says nothing.
-                let said = s.limits;
-                let new = checked.limits(target);
-                s.limits = new;
-                s.limits.kv = new.kv.or(said.kv);
-                s.limits.one = said.one;
-                s.limits.block = target.said.block_tokens.unwrap_or(said.block);
-            }
-            current.push(number);
-        }
-        for gone in (0..gate.targets.len()).filter(|n| !current.contains(n)).collect::<Vec<_>>() {
-            gate.admission.set_up(now, gone, false);
-        }
-        let mut policy = checked.policy.clone();
-        for pool in &mut policy.pools {
-            pool.servers = pool.servers.iter().filter_map(|i| current.get(*i).copied()).collect();
-        }
-        gate.admission.set_policy(policy);
-        gate.current = current;
-        drop(gate);
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(checked);
-        self.pump();
     }
 
     /// Milliseconds since the start.

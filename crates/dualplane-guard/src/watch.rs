@@ -35,8 +35,8 @@ const FILE: usize = 16 << 10;
 /// Where groups are.
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// Watches one server until its name is gone from the configuration.
-pub async fn watch(state: Arc<State>, server: usize) {
+/// Watches one server until it is gone from the configuration, or its number is another's.
+pub async fn watch(state: Arc<State>, server: usize, term: u64) {
     let mut host = HostSource::default();
     let mut tick = tokio::time::interval(EACH);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -44,7 +44,7 @@ pub async fn watch(state: Arc<State>, server: usize) {
         tick.tick().await;
         let target = {
             let gate = state.gate();
-            if !gate.current.contains(&server) {
+            if gate.terms.get(server) != Some(&term) {
                 return;
             }
             let Some(target) = gate.targets.get(server) else { return };

@@ -180,7 +180,7 @@ live_down() {
     helm uninstall $RELEASE -n $NAMESPACE >/dev/null 2>&1
     kc -n default delete pods -l app.kubernetes.io/managed-by=kubectl-debug --wait=false >/dev/null 2>&1
     kc -n serving delete pod pid1-oom --wait=false --ignore-not-found >/dev/null 2>&1
-    kc delete namespace $NAMESPACE batch team-a team-b monitoring --wait=false --ignore-not-found >/dev/null 2>&1
+    kc delete namespace $NAMESPACE $GUARDED batch team-a team-b monitoring --wait=false --ignore-not-found >/dev/null 2>&1
     kc delete crd {podmonitors,prometheusrules}.monitoring.coreos.com --ignore-not-found >/dev/null 2>&1
     rm -rf "$HELM_HOME_DIR"
 }
@@ -198,9 +198,11 @@ live() {
     forbidden_first
     timed
     the_notes
+    guard_begins
     changes
     sinks
     the_server
+    guard_ends
     uninstalled
     taken_over
     removed_from_the_node

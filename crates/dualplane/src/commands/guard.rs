@@ -129,8 +129,17 @@ fn summary(checked: &Checked) -> String {
         out,
         "ok: listens on {}, {}{shadow}",
         checked.listen.map_or_else(|| "its standard input".to_owned(), |a| a.to_string()),
-        counted(checked.targets.len(), "server")
+        match (checked.targets.len(), checked.services.len()) {
+            (n, 0) => counted(n, "server"),
+            (0, m) => counted(m, "service"),
+            (n, m) => format!("{}, {}", counted(n, "server"), counted(m, "service")),
+        }
     );
+    for s in &checked.services {
+        let port = if s.wanted.port.is_empty() { "their only port" } else { &s.wanted.port };
+        let _ =
+            writeln!(out, "  {}: its pods at {port}, by the EndpointSlices at {}", s.name, s.wanted.api.url);
+    }
     for t in &checked.targets {
         let kv = match (t.said.unpaged, t.said.kv_tokens) {
             (true, _) => "memory learnt by the shape of requests".to_owned(),
@@ -242,6 +251,15 @@ fn table(s: &Status) -> String {
             let _ =
                 writeln!(out, "  budget     {:.0} % because of {}", server.share * 100.0, printable(cause));
         }
+    }
+    for service in &s.services {
+        let known = match service.servers {
+            None => "not heard of yet".to_owned(),
+            Some(n) => counted(n, "server"),
+        };
+        let idle = if service.idle > 0 { format!(", {} not ready", service.idle) } else { String::new() };
+        let trouble = service.trouble.as_deref().map_or(String::new(), |t| format!("; {}", printable(t)));
+        let _ = writeln!(out, "\nservice {}: {known}{idle}{trouble}", printable(&service.name));
     }
     for pool in s.pools.iter().filter(|p| p.waiting > 0) {
         let _ = writeln!(

@@ -8,8 +8,17 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- $all = concat $all (include "dualplane.checks.sinks" . | fromJsonArray) -}}
 {{- $all = concat $all (include "dualplane.checks.flags" . | fromJsonArray) -}}
 {{- end -}}
-{{- if and .Values.guard.enabled (not (contains "[[server]]" .Values.guard.config)) -}}
-{{- $all = append $all "guard.enabled: guard.config names no server. Add [[server]] with url = \"http://HOST:PORT\" to it." -}}
+{{- if and .Values.guard.enabled (not (contains "[[server]]" .Values.guard.config)) (not .Values.guard.services) -}}
+{{- $all = append $all "guard.enabled: guard.config names no server. Add [[server]] with url = \"http://HOST:PORT\" to it, or name a Service in guard.services." -}}
+{{- end -}}
+{{- if contains "[[service]]" .Values.guard.config -}}
+{{- $all = append $all "guard.config has a [[service]], which the guard would have no right to ask for. Name it in guard.services." -}}
+{{- end -}}
+{{- if and .Values.guard.sidecar.create (semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- $all = append $all (printf "guard.sidecar.create needs Kubernetes 1.36 with its MutatingAdmissionPolicy, and this is %s. Put the guard into your pods as in deploy/guard-sidecar.yaml." .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- if and .Values.guard.services (not .Values.guard.enabled) -}}
+{{- $all = append $all "guard.services are for the gateway. Set guard.enabled: true." -}}
 {{- end -}}
 {{- if .Values.server.enabled -}}
 {{- $all = concat $all (include "dualplane.checks.server" . | fromJsonArray) -}}

@@ -3,6 +3,7 @@
 
 mod backend;
 mod client;
+mod cluster;
 mod random;
 mod renew;
 mod wire;
@@ -134,6 +135,26 @@ fn error(answer: &Answer) -> (u16, String) {
     let v: Value = serde_json::from_slice(&answer.body).unwrap_or_else(|e| panic!("{e}: {answer:?}"));
     assert!(v["error"]["message"].is_string() && v["error"]["type"].is_string(), "{v}");
     (answer.status, v["error"]["code"].as_str().unwrap().to_owned())
+}
+
+/// Before Kubernetes ends a pod's server it may ask whether all were answered.
+#[test]
+fn drained_answers_when_nothing_is_under_way() {
+    let backend = Backend::start(10_000);
+    let guard = Guard::before(&backend);
+    let mut events = stream(&guard.address, "/v1/chat/completions", &chat("stream:2:done", 100, 10));
+    backend.step();
+    events.next_event();
+    let (tell, told) = channel();
+    let admin = guard.admin.clone();
+    std::thread::spawn(move || tell.send(send(&admin, "GET", "/drained", "", b"")).unwrap());
+    // It waits longer than for requests that have not heard of it, as long as one is under way.
+    assert!(told.recv_timeout(Duration::from_secs(8)).is_err(), "a stream is under way");
+    assert_eq!(guard.chat("answer", 100, 10).status, 200, "whoever asks changes nothing");
+    backend.step();
+    events.rest();
+    let answer = told.recv_timeout(LONG).unwrap();
+    assert_eq!((answer.status, answer.body.as_slice()), (200, b"drained\n".as_slice()));
 }
 
 #[test]

@@ -15,3 +15,15 @@ app.kubernetes.io/component: guard
 {{ include "dualplane.labels" . }}
 app.kubernetes.io/component: guard
 {{- end }}
+
+{{/* guard.toml: what the operator wrote, and a [[service]] for each Service. */}}
+{{- define "dualplane.guard.config" -}}
+{{- .Values.guard.config }}
+{{- range .Values.guard.services }}
+[[service]]
+name = {{ printf "%s/%s" (default $.Release.Namespace .namespace) .name | quote }}
+{{- range $key, $value := omit . "name" "namespace" }}
+{{ $key }} = {{ if kindIs "string" $value }}{{ $value | quote }}{{ else if kindIs "bool" $value }}{{ $value }}{{ else }}{{ int64 $value }}{{ end }}
+{{- end }}
+{{ end }}
+{{- end }}
