@@ -14,6 +14,7 @@ mod arithmetic;
 pub mod cost;
 pub mod decision;
 pub mod host;
+mod members;
 mod model;
 pub mod outputs;
 mod place;

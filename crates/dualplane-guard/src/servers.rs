@@ -1,6 +1,6 @@
 //! Which servers there are: those of the file, and the pods of its Services as they come and go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
 use crate::config::{Checked, Service, Target};
@@ -26,31 +26,54 @@ pub(crate) struct Followed {
 pub(crate) struct Parts {
     file: Checked,
     pub(crate) services: BTreeMap<String, Followed>,
+    /// How the pods that are there were named, by where they answer: one keeps its name when the pod goes for which it got a
+    /// longer one, and so stays the same server.
+    names: BTreeMap<String, String>,
 }
 
 impl Parts {
     pub(crate) fn of(file: Checked) -> Self {
         let services = file.services.iter().map(|s| (s.name.clone(), Followed::default())).collect();
-        Self { file, services }
+        Self { file, services, names: BTreeMap::new() }
     }
 
     /// The file with all that was found. A pod is one server, whichever Services it stands behind.
-    fn all(&self) -> Checked {
+    fn all(&mut self) -> Checked {
         let mut all = self.file.clone();
+        let mut names = BTreeMap::new();
+        let found =
+            |s: &Service| self.services.get(&s.name).map(|f| f.behind.servers.clone()).unwrap_or_default();
+        let there: BTreeSet<String> = self
+            .file
+            .services
+            .iter()
+            .flat_map(|s| found(s).into_iter().map(|f| s.target(&f).authority))
+            .collect();
         for service in &self.file.services {
-            let found =
-                self.services.get(&service.name).map(|f| f.behind.servers.as_slice()).unwrap_or_default();
-            for found in found {
+            for found in &found(service) {
                 let mut target = service.target(found);
                 if all.targets.iter().any(|t| t.authority == target.authority) {
                     continue;
                 }
-                if all.targets.iter().any(|t| t.name == target.name) {
-                    target.name = format!("{}-{}", target.name, target.authority);
+                // What another pod that is still there is called is taken before its turn.
+                let kept = |(of, n): (&String, &String), name: &str| {
+                    n == name && *of != target.authority && there.contains(of)
+                };
+                let taken = |name: &str| {
+                    all.targets.iter().any(|t| t.name == name) || self.names.iter().any(|k| kept(k, name))
+                };
+                match self.names.get(&target.authority).filter(|known| !taken(known)) {
+                    Some(known) => target.name.clone_from(known),
+                    None if taken(&target.name) => {
+                        target.name = format!("{}-{}", target.name, target.authority);
+                    }
+                    None => {}
                 }
+                names.insert(target.authority.clone(), target.name.clone());
                 all.targets.push(target);
             }
         }
+        self.names = names;
         all
     }
 }
@@ -64,6 +87,7 @@ impl State {
     pub(crate) fn reload(&self, file: Checked) -> New {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut new = Parts::of(file);
+        new.names = std::mem::take(&mut parts.names);
         for service in &new.file.services {
             // Asked in another way, it is another.
             let same = |s: &&Service| s.name == service.name && s.wanted == service.wanted;
@@ -232,6 +256,14 @@ mod tests {
             1
         );
         assert_eq!(names().last().unwrap(), "p1-10.0.0.7:80");
+        // Whoever comes with a name that one has, whichever Service is asked first, takes it from nobody.
+        let two = vec![found("p0", "10.0.0.8:80"), found("p0", "10.0.0.1:80"), found("p1", "10.0.0.2:80")];
+        assert_eq!(state.heard(&services[0], is(two)).len(), 1);
+        assert!(names().contains(&"p0-10.0.0.8:80".to_owned()), "{:?}", names());
+        assert_eq!(
+            state.heard(&services[0], is(vec![found("p0", "10.0.0.1:80"), found("p1", "10.0.0.2:80")])),
+            []
+        );
         // Nobody is left: the pool takes none, which is not any.
         assert_eq!(state.heard(&services[0], is(vec![])), [], "what the other Service has as well goes on");
         assert_eq!(pool(), [NONE]);
