@@ -1,7 +1,6 @@
 //! Callers whom a cluster knows, by the real program and client against an API server of a few lines. `e2e/helm live` asks a real one.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, program, upload};
+use crate::harness::{Server, answering, program, upload};
 
 /// Answers reviews: tokens by name of their user, and of each user or group what they may: `verb resource namespace`, `*` for all namespaces.
 #[derive(Debug, Default)]
@@ -24,48 +23,8 @@ pub(crate) fn api_server(rules: &Arc<Rules>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let rules = Arc::clone(rules);
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (rules, mut stream) = (Arc::clone(&rules), stream.unwrap());
-            std::thread::spawn(move || {
-                let mut lines = BufReader::new(stream.try_clone().unwrap());
-                while let Some((path, body)) = request(&mut lines) {
-                    let (status, answer) = rules.answer(&path, &body);
-                    let text = answer.to_string();
-                    let head = format!(
-                        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-                        text.len()
-                    );
-                    if stream.write_all(format!("{head}{text}").as_bytes()).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-    });
+    answering(listener, move |path, body| Some(rules.answer(path, &serde_json::from_str(body).ok()?)));
     address
-}
-
-fn request(lines: &mut BufReader<std::net::TcpStream>) -> Option<(String, Value)> {
-    let (mut path, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        if lines.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        if path.is_empty() {
-            path = line.split(' ').nth(1)?.to_owned();
-        }
-        if let Some(n) = line.to_lowercase().strip_prefix("content-length:") {
-            length = n.trim().parse().ok()?;
-        }
-        if line == "\r\n" {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    lines.read_exact(&mut body).ok()?;
-    Some((path, serde_json::from_slice(&body).ok()?))
 }
 
 impl Rules {

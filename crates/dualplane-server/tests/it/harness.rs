@@ -1,8 +1,10 @@
 //! The real program on a port of its own, and requests to it.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -34,6 +36,55 @@ impl Answer {
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |v| v.to_str().unwrap())
     }
+}
+
+/// Another party, of a few lines: answers each request by its path and body with a status and JSON; `None` ends the connection.
+pub(crate) fn answering(
+    listener: TcpListener,
+    answer: impl Fn(&str, &str) -> Option<(&'static str, Value)> + Send + Sync + 'static,
+) {
+    let answer = Arc::new(answer);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (answer, mut stream) = (Arc::clone(&answer), stream.unwrap());
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().unwrap());
+                while let Some((path, body)) = request(&mut lines) {
+                    let Some((status, said)) = answer(&path, &body) else { return };
+                    let text = said.to_string();
+                    let head = format!(
+                        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                        text.len()
+                    );
+                    if stream.write_all(format!("{head}{text}").as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+}
+
+fn request(lines: &mut BufReader<TcpStream>) -> Option<(String, String)> {
+    let (mut path, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if lines.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        if path.is_empty() {
+            path = line.split(' ').nth(1)?.to_owned();
+        }
+        if let Some(n) = line.to_lowercase().strip_prefix("content-length:") {
+            length = n.trim().parse().ok()?;
+        }
+        if line == "\r\n" {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    lines.read_exact(&mut body).ok()?;
+    Some((path, String::from_utf8(body).ok()?))
 }
 
 pub(crate) fn program() -> Command {

@@ -2,7 +2,6 @@
 //! real issuer.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -16,7 +15,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::{Value, json};
 
 use crate::cluster::{Rules, api_server, start};
-use crate::harness::{Answer, Server, upload};
+use crate::harness::{Answer, Server, answering, upload};
 
 /// A key that signs.
 struct Signer {
@@ -60,21 +59,7 @@ impl Issuer {
         let signer = Mutex::new(Signer::new("first"));
         let issuer = Arc::new(Self { url, signer, claims: Mutex::default(), asked: Mutex::default() });
         let own = Arc::clone(&issuer);
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let (mut stream, issuer) = (stream.unwrap(), Arc::clone(&own));
-                std::thread::spawn(move || {
-                    let mut lines = BufReader::new(stream.try_clone().unwrap());
-                    let Some((path, body)) = request(&mut lines) else { return };
-                    let text = issuer.answer(&path, &body).to_string();
-                    let head = format!(
-                        "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-                        text.len()
-                    );
-                    let _ = stream.write_all(format!("{head}{text}").as_bytes());
-                });
-            }
-        });
+        answering(listener, move |path, body| Some(("200 OK", own.answer(path, body))));
         issuer
     }
 
@@ -109,28 +94,6 @@ impl Issuer {
     fn count(&self, path: &str) -> usize {
         self.asked.lock().unwrap().iter().filter(|(p, _)| p == path).count()
     }
-}
-
-fn request(lines: &mut BufReader<std::net::TcpStream>) -> Option<(String, String)> {
-    let (mut path, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        if lines.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        if path.is_empty() {
-            path = line.split(' ').nth(1)?.to_owned();
-        }
-        if let Some(n) = line.to_lowercase().strip_prefix("content-length:") {
-            length = n.trim().parse().ok()?;
-        }
-        if line == "\r\n" {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    lines.read_exact(&mut body).ok()?;
-    Some((path, String::from_utf8(body).ok()?))
 }
 
 const PAGE: &str = "http://localhost:8377";

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use dualplane_client as client;
+use dualplane_incidents::encode;
 use http::Uri;
 use serde::Deserialize;
 use serde_json::Value;
@@ -56,7 +57,7 @@ pub(super) struct Issuer {
 }
 
 /// Nobody else reads what is sent there, and nobody else answers.
-fn safe(url: &str) -> Result<(), String> {
+pub(super) fn safe(url: &str) -> Result<(), String> {
     let uri: Uri = url.parse().map_err(|_| format!("{url:?} is no address"))?;
     let host = uri.host().ok_or_else(|| format!("{url:?} names no host"))?;
     match uri.scheme_str() {
@@ -146,7 +147,8 @@ impl Issuer {
             let ways = &provider.token_endpoint_auth_methods_supported;
             // Without a list it is `client_secret_basic` (Discovery, section 3).
             if ways.is_empty() || ways.iter().any(|w| w == "client_secret_basic") {
-                let pair = format!("{}:{}", encoded(&self.client), encoded(secret));
+                // As a form and RFC 6749, section 2.3.1, want it.
+                let pair = format!("{}:{}", encode(&self.client), encode(secret));
                 let pair = base64::engine::general_purpose::STANDARD.encode(pair);
                 request = request.header("authorization", format!("Basic {pair}"));
             } else {
@@ -157,9 +159,4 @@ impl Issuer {
         let token = answer.get("id_token").and_then(Value::as_str);
         token.map(ToOwned::to_owned).ok_or_else(|| format!("{url} answered no ID token"))
     }
-}
-
-/// As a form and RFC 6749, section 2.3.1, want it.
-pub(super) fn encoded(text: &str) -> String {
-    dualplane_incidents::encode(text)
 }

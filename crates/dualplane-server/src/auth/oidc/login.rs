@@ -9,7 +9,7 @@ use dualplane_kube::review::User;
 use http::{HeaderMap, Uri, header};
 use serde::{Deserialize, Serialize};
 
-use super::issuer::Code;
+use super::issuer::{Code, safe};
 use super::session::{Cookies, Use, random};
 use super::{Oidc, Options};
 
@@ -149,9 +149,7 @@ impl Oidc {
         let has = |s: &&str| known.provider.scopes_supported.iter().any(|k| k == s);
         let scopes: Vec<&str> = std::iter::once("openid").chain(SCOPES.into_iter().filter(has)).collect();
         let at = &known.provider.authorization_endpoint;
-        let usable = at.starts_with("https://")
-            || at.parse().is_ok_and(|u: Uri| u.host().is_some_and(client::is_here));
-        if !usable {
+        if safe(at).is_err() {
             return Err(LoginError::Away(format!("it names {at:?} as the page to sign in at")));
         }
         let mut to = format!("{at}{}response_type=code", if at.contains('?') { '&' } else { '?' });
