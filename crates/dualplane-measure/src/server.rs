@@ -118,6 +118,9 @@ fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
+/// The file of [`remains`] that holds what the kernel said, of the whole machine.
+pub const KERNEL_LOG: &str = "kernel.log";
+
 /// What is left of a server that died: the end of its log, and what the kernel said since so many microseconds after boot.
 #[must_use]
 pub fn remains(log: Option<&Path>, kmsg: &Path, since_us: u64) -> Remains {
@@ -126,7 +129,7 @@ pub fn remains(log: Option<&Path>, kmsg: &Path, since_us: u64) -> Remains {
         out.files.push(("previous.log".into(), text));
     }
     if let Some(text) = kernel(kmsg, since_us).filter(|t| !t.is_empty()) {
-        out.files.push(("kernel.log".into(), text.into_bytes()));
+        out.files.push((KERNEL_LOG.into(), text.into_bytes()));
     }
     out
 }

@@ -146,15 +146,15 @@ pub fn is_copy(id: &str, entry: &CatalogueEntry) -> bool {
     quantised && ids(entry).all(|i| org(i).as_ref() != Some(&asked))
 }
 
-/// The model and scheme that a copy's name says, where the entry would say more than that: which scheme each module has is
-/// its publisher's own choice, and says nothing of another's files.
+/// The model and scheme that a name says: of one that the catalogue has no entry for, and of a copy whose entry would say more
+/// than that. Which scheme each module has is its publisher's own choice, and says nothing of another's files.
 #[must_use]
-pub fn as_named(id: &str, entry: &CatalogueEntry) -> Option<Sibling> {
-    let by_module = [Some(entry.config()), entry.hf_quant_config()]
-        .into_iter()
-        .flatten()
-        .any(|text| text.contains("\"quantized_layers\""));
-    if by_module && is_copy(id, entry) { sibling(id) } else { None }
+pub fn as_named(id: &str, entry: Option<&CatalogueEntry>) -> Option<Sibling> {
+    let more = entry.is_none_or(|entry| {
+        let texts = [Some(entry.config()), entry.hf_quant_config()];
+        texts.into_iter().flatten().any(|text| text.contains("\"quantized_layers\"")) && is_copy(id, entry)
+    });
+    if more { sibling(id) } else { None }
 }
 
 /// Publishers of copies of others' models: what they changed is the quantisation, a template or a tokenizer.

@@ -369,6 +369,12 @@ impl Facts {
         self.logs.iter().any(|l| self.is_log(l))
     }
 
+    /// Whether what the server itself wrote is in the evidence.
+    #[must_use]
+    pub fn has_server_log(&self) -> bool {
+        self.logs.iter().any(|l| !l.kernel && self.is_log(l))
+    }
+
     /// Whether a text is a log: it is a kernel's, tells the time, or holds a line that is known.
     #[must_use]
     pub fn is_log(&self, log: &LogSummary) -> bool {

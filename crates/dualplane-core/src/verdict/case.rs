@@ -96,11 +96,6 @@ impl<'a> Case<'a> {
         hit.pid().is_some_and(|pid| listed.is_some_and(|l| l.pids.contains(&pid)))
     }
 
-    /// Whether what the server itself wrote is in the evidence.
-    pub(super) fn has_own_log(&self) -> bool {
-        self.facts.logs.iter().any(|l| !l.kernel && self.facts.is_log(l))
-    }
-
     /// The gravest error that the server went on after; of use where nothing fatal stands.
     pub(super) fn symptom(&self) -> Option<&Candidate> {
         symptoms::first(self)

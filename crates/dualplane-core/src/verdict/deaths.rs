@@ -87,6 +87,16 @@ impl Subject {
         before.is_none_or(|ms| ms <= SLACK_MS) && after.is_none_or(|ms| ms <= SLACK_MS)
     }
 
+    /// The code with which a server that lives refused its probe: 404 for a path that it does not have, 401 or 403. It was alive
+    /// and well then, and only the probe is wrong.
+    #[must_use]
+    pub fn refused_probe(&self, bundle: &Bundle) -> Option<u16> {
+        let failed = bundle.events.iter().filter(|e| e.reason == "Unhealthy" && self.concerned_by(e, bundle));
+        failed
+            .filter_map(|e| e.message.rsplit_once("statuscode: ")?.1.get(..3)?.parse().ok())
+            .find(|code| (400..500).contains(code))
+    }
+
     /// The pod ran, or an event says that it was given a node.
     fn found_a_node(&self, bundle: &Bundle) -> bool {
         self.death.is_some()

@@ -74,7 +74,6 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
     let elsewhere = lines().next().is_some()
         && lines().all(|line| super::identity::other_host(line, bundle, subject).is_some());
     let kernel = (facts.logs.iter().any(|l| l.kernel) || !facts.ooms.is_empty()) && !elsewhere;
-    let container_log = facts.logs.iter().any(|l| !l.kernel && facts.is_log(l));
     let memory_metrics = bundle.metrics.iter().any(|s| s.name.starts_with("container_memory"));
     if bundle.pods.is_empty() && (host && decided.class != Class::HostAllocFailure || open) {
         add(
@@ -84,7 +83,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
             format!("kubectl get pod {} -n {} -o json > pod.json", n.pod, n.ns),
         );
     }
-    if !container_log {
+    if !facts.has_server_log() {
         add(
             "the dead instance's log",
             "if the engine printed an error, it came before the kill",

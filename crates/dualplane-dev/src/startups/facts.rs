@@ -25,14 +25,11 @@ pub(super) fn config(model: &str, facts: Option<&Value>, dirs: &[PathBuf]) -> Op
     }
     let of = facts.and_then(|f| f.get("config_of")).and_then(Value::as_str);
     let found = [of, Some(model)].into_iter().flatten().find_map(|id| Some((id, catalogue::find(id)?)));
-    let named = match found {
-        Some((id, e)) => catalogue::as_named(id, e),
-        None => catalogue::sibling(model),
-    };
-    if let Some(s) = named {
+    let (id, entry) = found.map_or((model, None), |(id, e)| (id, Some(e)));
+    if let Some(s) = catalogue::as_named(id, entry) {
         return Some(whole(s.config, s.hf_quant_config.map(str::to_owned), true));
     }
-    if let Some((id, e)) = found {
+    if let Some(e) = entry {
         let hf_quant_config = e.hf_quant_config().map(str::to_owned);
         return Some(whole(e.config().to_owned(), hf_quant_config, catalogue::is_copy(id, e)));
     }

@@ -16,11 +16,7 @@ fn unknown(cx: &Context<'_>) -> Vec<Action> {
         Action::new(Stage::StopTheBleeding, "Get the decisive evidence before the next restart erases it");
     // Of a workload that is only named, its pods come first.
     a.commands.extend(super::scaling::pods(cx));
-    for gap in &cx.verdict.missing {
-        if let Some(c) = &gap.command {
-            a.commands.push(c.clone());
-        }
-    }
+    a.commands.extend(fetches(cx));
     vec![
         a,
         Action::new(
@@ -81,8 +77,13 @@ fn settle(cx: &Context<'_>) -> Action {
         Stage::StopTheBleeding,
         "Get what shows the cause behind it before the next restart erases it: memory is not excluded",
     );
-    a.commands.extend(cx.verdict.missing.iter().filter_map(|gap| gap.command.clone()));
+    a.commands.extend(fetches(cx));
     a
+}
+
+/// The commands that get what is missing.
+fn fetches(cx: &Context<'_>) -> impl Iterator<Item = String> {
+    cx.verdict.missing.iter().filter_map(|gap| gap.command.clone())
 }
 
 /// The largest models load for half an hour from a network file system; who lived longer was most likely up.
@@ -103,7 +104,7 @@ fn probe(cx: &Context<'_>, startup: bool, out: &mut Vec<Action>) {
         .and_then(|d| d.started.zip(d.finished))
         .and_then(|(a, b)| a.ms_until(b))
         .map(|ms| ms / 1000);
-    if let Some(code) = refused(cx) {
+    if let Some(code) = cx.verdict.subject.refused_probe(cx.bundle) {
         out.push(
             Action::new(
                 Stage::Fix,
@@ -176,13 +177,4 @@ fn no_kill(n: &Names) -> Action {
         "kubectl get events -n {} --field-selector involvedObject.name={},reason=Killing",
         n.ns, n.pod
     ))
-}
-
-/// The code with which a server that lives refused its probe: 404 for a path that it does not have, 401 or 403.
-fn refused(cx: &Context<'_>) -> Option<u16> {
-    let events = cx.bundle.events.iter().filter(|e| e.reason == "Unhealthy");
-    events
-        .filter(|e| cx.verdict.subject.concerned_by(e, cx.bundle))
-        .find_map(|e| e.message.rsplit_once("statuscode: ")?.1.get(..3)?.parse().ok())
-        .filter(|code| (400..500).contains(code))
 }

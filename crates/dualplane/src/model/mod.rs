@@ -106,11 +106,7 @@ fn texts(id: &str, online: bool) -> Result<(Texts, String), Failure> {
     // A GGUF that is not here may be of a model that is known: its name or repository tells.
     let (bare, _) = name_and_quant(id);
     let entry = catalogue::find(id).or_else(|| catalogue::find(&bare));
-    let named = match entry {
-        Some(entry) => catalogue::as_named(id, entry),
-        None => catalogue::sibling(id),
-    };
-    if let Some(s) = named {
+    if let Some(s) = catalogue::as_named(id, entry) {
         let texts = Texts {
             config: s.config,
             hf_quant_config: s.hf_quant_config.map(Into::into),

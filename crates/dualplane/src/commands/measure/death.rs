@@ -6,7 +6,7 @@ use std::time::Duration;
 use dualplane_core::evidence::{RawFile, UNIT_LABEL};
 use dualplane_gate::document::Restart;
 use dualplane_measure::Known;
-use dualplane_measure::server::{Server, remains};
+use dualplane_measure::server::{KERNEL_LOG, Server, remains};
 use dualplane_report as report;
 use jiff::Timestamp;
 use serde_json::json;
@@ -17,8 +17,6 @@ use crate::own_knowledge;
 
 /// The kernel writes a record of a kill in pieces, and a parent notices later.
 const SETTLE: Duration = Duration::from_secs(2);
-/// The file of the kernel's lines.
-const KERNEL: &str = "kernel.log";
 /// For the server to end once a part of it is gone.
 const END: Duration = Duration::from_secs(20);
 
@@ -31,15 +29,17 @@ pub(super) fn judge(bench: &mut Bench<'_>) -> Result<Restart, Failure> {
     }
     let knowledge = own_knowledge::load(bench.args.knowledge.as_deref())?;
     let left = remains(bench.log.as_deref(), Path::new("/dev/kmsg"), bench.boot_us);
-    let known = bench.reads.known();
-    let kept = |name: &str| name != KERNEL || tells_apart(&known);
+    let who = who(&bench.reads.known(), at);
+    // Of a server that ended before anything was read of it, or that is seen through a namespace, any record would be taken
+    // for its own.
+    let kept = |name: &str| name != KERNEL_LOG || !who.is_empty();
     let mut files: Vec<RawFile> = left
         .files
         .into_iter()
         .filter(|(n, _)| kept(n))
         .map(|(name, bytes)| RawFile::new(name, bytes))
         .collect();
-    files.extend(who(&known, at));
+    files.extend(who);
     let mut restart = Restart { at: Some(at.to_string()), exit_code, ..Restart::default() };
     let mut reports = report::triage_all("server", files, Vec::new(), &knowledge);
     if let Some(first) = reports.first_mut() {
@@ -50,13 +50,6 @@ pub(super) fn judge(bench: &mut Bench<'_>) -> Result<Restart, Failure> {
         restart.trigger = v.trigger.as_ref().map(|t| t.text.clone());
     }
     Ok(restart)
-}
-
-/// Whether the server's records can be told from those of others in the kernel's log, which is of the whole machine. Of a server
-/// that ended before anything was read of it, or that is seen through a namespace, any record would be taken for its own.
-fn tells_apart(known: &Known) -> bool {
-    let grouped = known.group.as_deref().is_some_and(|g| !g.trim_matches('/').is_empty());
-    known.of_machine && (grouped || !known.pids.is_empty())
 }
 
 /// Who died, in the forms in which the agent records it, so that triage tells the kernel's lines about the server from those
@@ -169,6 +162,7 @@ mod tests {
             more: false,
             of_machine,
         };
+        let tells_apart = |k: &Known| !who(k, Timestamp::UNIX_EPOCH).is_empty();
         assert!(!tells_apart(&known(None, &[], true)) && !tells_apart(&known(Some("/"), &[], true)));
         assert!(tells_apart(&known(Some("/a"), &[], true)) && tells_apart(&known(None, &[7], true)));
         assert!(!tells_apart(&known(Some("/a"), &[7], false)), "other names than the kernel's");

@@ -56,7 +56,10 @@ fn judge(case: &Case<'_>) -> Judged {
     // A kill of several runs, and nothing tells which of them is the one at hand.
     let repeated = |e: &Event| matches!(e.reason.as_str(), "Killing" | "FailedPostStartHook") && e.count > 1;
     let any_run = case.death().is_none() && hit.event(case.bundle).is_some_and(repeated);
-    let doubt = hit.doubt.as_ref().filter(|_| !case.has_own_log() && !answered(case));
+    let doubt = hit
+        .doubt
+        .as_ref()
+        .filter(|_| !case.facts.has_server_log() && case.subject.refused_probe(case.bundle).is_none());
     let confidence = if any_run || doubt.is_some() { Confidence::Medium } else { Confidence::High };
     // The message leaves open where the volume lies; the pod does not.
     let summary = match full_disk(hit, case) {
@@ -68,13 +71,6 @@ fn judge(case: &Case<'_>) -> Judged {
     let mut d = decided(Class::NotMemory, phase, confidence, summary, supports);
     d.against.extend(doubt.map(|d| Cited::plain(Log::Doubt(d.clone()))));
     Ok(d)
-}
-
-/// The server answered its probe with a refusal (a path that it does not have, a missing right): it was alive and well, and
-/// only the probe is wrong.
-fn answered(case: &Case<'_>) -> bool {
-    let refusal = |e: &Event| e.reason == "Unhealthy" && e.message.contains("statuscode: 4");
-    case.bundle.events.iter().any(|e| refusal(e) && case.subject.concerned_by(e, case.bundle))
 }
 
 /// The emptyDir that grew past its size limit, where the pod shows that it lies on a disk.
