@@ -7,15 +7,13 @@ use dualplane_admission::Policy;
 use dualplane_admission::policy::{Pool, TenantPolicy};
 use http::Uri;
 
-use crate::config::{Checked, Config, ConfigError, Service, Target, TenantConfig, bad};
-use crate::discover::{ApiServer, Wanted};
+use crate::config::{Checked, Config, ConfigError, Target, TenantConfig, bad};
 use crate::pool::Rule;
+use crate::service::Service;
 use crate::tenant::TenantBy;
 
 /// Name of the pool of all requests that no rule takes.
 const REST: &str = "all";
-/// Where a pod finds its own namespace.
-const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 impl Config {
     /// Checks every value.
@@ -95,18 +93,8 @@ impl Config {
             if out.iter().any(|t| t.name == name) {
                 return bad(key("name"), format!("{name} is the name of another server, too"));
             }
-            if said.kv_tokens == Some(0) || said.block_tokens == Some(0) || said.requests == Some(0) {
-                return bad(
-                    key("kv_tokens"),
-                    "kv_tokens, block_tokens and requests are at least 1; leave them out where you do not know",
-                );
-            }
-            if said.agent.is_some() != said.container.is_some() {
-                return bad(
-                    key("agent"),
-                    "agent and container = \"NAMESPACE/POD/CONTAINER\" belong together",
-                );
-            }
+            some_room(&key, [said.kv_tokens, said.block_tokens, said.requests])?;
+            together(&key, &said.agent, &said.container, "NAMESPACE/POD/CONTAINER")?;
             if let Some(c) = &said.container
                 && c.split('/').filter(|w| !w.is_empty()).count() != 3
             {
@@ -114,61 +102,6 @@ impl Config {
             }
             let prefix = uri.path().trim_end_matches('/').to_owned();
             out.push(Target { name, scheme, authority, prefix, service: None, said: said.clone() });
-        }
-        Ok(out)
-    }
-
-    fn services(&self) -> Result<Vec<Service>, ConfigError> {
-        let mut out: Vec<Service> = Vec::new();
-        if self.service.is_empty() {
-            return Ok(out);
-        }
-        let k = &self.kubernetes;
-        let api = ApiServer::of(k.api.as_deref(), k.token.as_deref(), k.ca.as_deref())
-            .or_else(|why| bad("kubernetes.api", why))?;
-        for (i, said) in self.service.iter().enumerate() {
-            let key = |field: &str| format!("service[{i}].{field}");
-            let own = || {
-                let file = || std::fs::read_to_string(OWN_NAMESPACE).ok().map(|t| t.trim().to_owned());
-                std::env::var("POD_NAMESPACE").ok().filter(|n| !n.is_empty()).or_else(file)
-            };
-            let (namespace, name) = match said.name.split_once('/') {
-                Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
-                None => match own() {
-                    Some(namespace) => (namespace, said.name.clone()),
-                    None => {
-                        return bad(
-                            key("name"),
-                            "expected NAMESPACE/NAME: this is no pod with a namespace of its own",
-                        );
-                    }
-                },
-            };
-            // They become part of a path.
-            if ![&namespace, &name].into_iter().all(|n| is_label(n)) {
-                return bad(key("name"), format!("{} is not NAME or NAMESPACE/NAME of a Service", said.name));
-            }
-            let full = format!("{namespace}/{name}");
-            if out.iter().any(|s| s.name == full) {
-                return bad(key("name"), format!("{full} stands here twice"));
-            }
-            if said.kv_tokens == Some(0) || said.block_tokens == Some(0) || said.requests == Some(0) {
-                return bad(
-                    key("kv_tokens"),
-                    "kv_tokens, block_tokens and requests are at least 1; leave them out where you do not know",
-                );
-            }
-            if said.agent.is_some() != said.container.is_some() {
-                return bad(
-                    key("agent"),
-                    "agent and container = \"{namespace}/{pod}/CONTAINER\" belong together",
-                );
-            }
-            if !(said.path.is_empty() || said.path.starts_with('/')) || said.path.contains(['?', '#', ' ']) {
-                return bad(key("path"), "is no path such as /v1");
-            }
-            let wanted = Wanted { api: api.clone(), namespace, name, port: said.port.clone() };
-            out.push(Service { name: full, wanted, said: said.clone() });
         }
         Ok(out)
     }
@@ -240,13 +173,28 @@ impl Config {
     }
 }
 
-/// A name as Kubernetes has them for namespaces and Services (RFC 1123).
-fn is_label(name: &str) -> bool {
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    (1..=63).contains(&name.len())
-        && name.bytes().all(inner)
-        && !name.starts_with('-')
-        && !name.ends_with('-')
+/// Room of a server, where it is said.
+pub(crate) fn some_room(key: &impl Fn(&str) -> String, said: [Option<u64>; 3]) -> Result<(), ConfigError> {
+    if said.contains(&Some(0)) {
+        return bad(
+            key("kv_tokens"),
+            "kv_tokens, block_tokens and requests are at least 1; leave them out where you do not know",
+        );
+    }
+    Ok(())
+}
+
+/// Where its host RAM is read, and whose it is there.
+pub(crate) fn together(
+    key: &impl Fn(&str) -> String,
+    agent: &Option<String>,
+    container: &Option<String>,
+    form: &str,
+) -> Result<(), ConfigError> {
+    if agent.is_some() != container.is_some() {
+        return bad(key("agent"), format!("agent and container = \"{form}\" belong together"));
+    }
+    Ok(())
 }
 
 fn address(key: &str, text: &str) -> Result<SocketAddr, ConfigError> {

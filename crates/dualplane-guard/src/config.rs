@@ -9,9 +9,8 @@ use dualplane_admission::server::{Limits, Server};
 use dualplane_base::units::parse_k8s_memory;
 use serde::Deserialize;
 
-use crate::discover::Wanted;
 use crate::pool::Rule;
-use crate::slices::Found;
+use crate::service::{Kubernetes, Service, ServiceConfig};
 use crate::tenant::TenantBy;
 
 /// As an address: the socket on which to listen is open already, and is the standard input.
@@ -338,99 +337,6 @@ pub struct ServerConfig {
     /// Asks its /tokenize for the tokens of each prompt.
     #[serde(default)]
     pub tokenize: bool,
-}
-
-/// A Service of a cluster: what stands of each of its pods, as in `[[server]]`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ServiceConfig {
-    /// `NAME`, in the guard's own namespace, or `NAMESPACE/NAME`.
-    pub name: String,
-    /// Name or number of the pods' port; may be left out where there is one.
-    #[serde(default)]
-    pub port: String,
-    /// They speak TLS.
-    #[serde(default)]
-    pub tls: bool,
-    /// Path before every request's own.
-    #[serde(default)]
-    pub path: String,
-    /// As of a server.
-    pub kv_tokens: Option<u64>,
-    /// As of a server.
-    pub block_tokens: Option<u64>,
-    /// As of a server.
-    pub requests: Option<u64>,
-    /// The page of the agent of each pod's node: `http://{node}:10980/metrics`.
-    pub agent: Option<String>,
-    /// The server on that page: `{namespace}/{pod}/CONTAINER`.
-    pub container: Option<String>,
-    /// As of a server.
-    #[serde(default)]
-    pub unpaged: bool,
-    /// As of a server.
-    #[serde(default)]
-    pub prefix_cache: bool,
-    /// As of a server.
-    #[serde(default)]
-    pub tokenize: bool,
-}
-
-/// How to reach the API server; by default as any pod does.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Kubernetes {
-    /// `https://HOST:PORT`, or `http://` on this machine.
-    pub api: Option<String>,
-    /// File with a token.
-    pub token: Option<PathBuf>,
-    /// File with certificates.
-    pub ca: Option<PathBuf>,
-}
-
-/// A Service that was checked.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Service {
-    /// `NAMESPACE/NAME`.
-    pub name: String,
-    /// Whom to ask for it.
-    pub wanted: Wanted,
-    /// What was said of it.
-    pub said: ServiceConfig,
-}
-
-impl Service {
-    /// One of its pods as a server.
-    #[must_use]
-    pub fn target(&self, found: &Found) -> Target {
-        let said = &self.said;
-        let fill = |text: &Option<String>| {
-            let text = text.as_deref()?.replace("{node}", &found.node);
-            Some(text.replace("{namespace}", &found.namespace).replace("{pod}", &found.name))
-        };
-        let scheme = if said.tls { "https" } else { "http" };
-        let prefix = said.path.trim_end_matches('/').to_owned();
-        let url = format!("{scheme}://{}{prefix}", found.authority);
-        let server = ServerConfig {
-            kv_tokens: said.kv_tokens,
-            block_tokens: said.block_tokens,
-            requests: said.requests,
-            agent: fill(&said.agent),
-            container: fill(&said.container),
-            unpaged: said.unpaged,
-            prefix_cache: said.prefix_cache,
-            tokenize: said.tokenize,
-            ..ServerConfig::at(&url)
-        };
-        Target {
-            name: found.name.clone(),
-            scheme,
-            authority: found.authority.clone(),
-            prefix,
-            service: Some(self.name.clone()),
-            said: server,
-        }
-    }
 }
 
 impl ServerConfig {

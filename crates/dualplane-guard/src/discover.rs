@@ -35,6 +35,13 @@ const MAX_SLICES: usize = 1000;
 /// Of what the server says of a refusal.
 const MAX_SAID: u64 = 4 << 10;
 
+/// The namespace of the pod that this runs in.
+pub(crate) fn own_namespace() -> Option<String> {
+    let file =
+        || std::fs::read_to_string(Path::new(ACCOUNT).join("namespace")).ok().map(|t| t.trim().to_owned());
+    std::env::var("POD_NAMESPACE").ok().filter(|n| !n.is_empty()).or_else(file)
+}
+
 /// How to reach the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiServer {

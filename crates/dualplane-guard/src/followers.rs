@@ -7,8 +7,8 @@ use std::sync::mpsc::{Sender, channel};
 use dualplane_base::text::counted;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::config::Service;
 use crate::discover::{self, News};
+use crate::service::Service;
 use crate::state::State;
 use crate::watch;
 
@@ -39,7 +39,7 @@ impl Followers {
     /// Follows the Services of the configuration of now, and no others.
     pub(crate) fn follow(&mut self) -> io::Result<()> {
         let services = self.state.config().services.clone();
-        self.running.retain(|(r, _)| services.iter().any(|s| s.name == r.name && s.wanted == r.wanted));
+        self.running.retain(|(r, _)| services.iter().any(|s| s.is(r)));
         for service in services {
             if self.running.iter().any(|(s, _)| s.name == service.name) {
                 continue;

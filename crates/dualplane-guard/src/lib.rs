@@ -28,6 +28,7 @@ pub mod pool;
 pub mod refuse;
 pub mod serve;
 mod servers;
+pub mod service;
 pub mod slices;
 mod speak;
 pub mod state;

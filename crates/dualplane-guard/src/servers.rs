@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
-use crate::config::{Checked, Service, Target};
+use crate::config::{Checked, Target};
 use crate::discover::News;
+use crate::service::Service;
 use crate::slices::Behind;
 use crate::state::{Seen, State};
 
@@ -89,9 +90,7 @@ impl State {
         let mut new = Parts::of(file);
         new.names = std::mem::take(&mut parts.names);
         for service in &new.file.services {
-            // Asked in another way, it is another.
-            let same = |s: &&Service| s.name == service.name && s.wanted == service.wanted;
-            if parts.file.services.iter().any(|s| same(&s))
+            if parts.file.services.iter().any(|s| s.is(service))
                 && let Some(known) = parts.services.remove(&service.name)
             {
                 new.services.insert(service.name.clone(), known);
@@ -104,7 +103,7 @@ impl State {
     /// Takes in what was heard of a Service.
     pub(crate) fn heard(&self, service: &Service, news: News) -> New {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        if !parts.file.services.iter().any(|s| s.name == service.name && s.wanted == service.wanted) {
+        if !parts.file.services.iter().any(|s| s.is(service)) {
             return New::new();
         }
         let known = parts.services.entry(service.name.clone()).or_default();
@@ -136,19 +135,13 @@ impl State {
                 Some(known) => known,
                 None => {
                     let number = gate.admission.add_server(now, all.server(target));
-                    let fresh = (Arc::new(target.clone()), Seen::default());
-                    match (gate.targets.get_mut(number), number) {
-                        (Some(place), n) => {
-                            *place = fresh.0;
-                            if let Some(seen) = gate.seen.get_mut(n) {
-                                *seen = fresh.1;
-                            }
-                        }
-                        (None, _) => {
-                            gate.targets.push(fresh.0);
-                            gate.seen.push(fresh.1);
-                            gate.terms.push(0);
-                        }
+                    // The place of one that is over, or the next.
+                    if let Some(seen) = gate.seen.get_mut(number) {
+                        *seen = Seen::default();
+                    } else {
+                        gate.targets.push(Arc::new(target.clone()));
+                        gate.seen.push(Seen::default());
+                        gate.terms.push(0);
                     }
                     number
                 }
