@@ -79,7 +79,7 @@ fn alone(s: &Settings, r: &Request) -> u32 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     /// The pool is never overdrawn, a step never overfilled, and nobody runs beyond the limit.
     #[test]
@@ -185,4 +185,34 @@ fn who_gives_way_first_stops_nobody() {
     };
     let o = play(&s, &[of(0.0, 12, 63, 0), of(0.364, 151, 26, -1)]);
     assert_eq!((o.finished, o.stuck, o.preemptions > 0), (2, 0, true));
+}
+
+/// Who never fits is named, though it is on its way again when the last of the others hangs up.
+#[test]
+fn who_starts_again_for_ever_is_named() {
+    let s = Settings {
+        max_num_seqs: 1,
+        max_num_batched_tokens: 21,
+        asynchronous: false,
+        ..Settings::plain(14, 16)
+    };
+    let of = |at: f64, input: u32, output: u32, cancel: Option<f64>| Request {
+        at,
+        input,
+        output,
+        cancel,
+        ..Request::default()
+    };
+    // 209 tokens need 14 blocks of 13; the third hangs up between two of its starts, at any time.
+    for wait in 0..40 {
+        let o = play(
+            &s,
+            &[
+                of(0.0, 185, 25, None),
+                of(0.3, 69, 60, None),
+                of(0.4, 50, 25, Some(8.0 + 0.02 * f64::from(wait))),
+            ],
+        );
+        assert_eq!((o.finished, o.cancelled, o.stuck, o.stuck_at), (0, 1, 2, Some(0)), "{wait}");
+    }
 }

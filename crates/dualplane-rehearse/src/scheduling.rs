@@ -24,7 +24,7 @@ pub trait Scheduling {
     fn waiting_tokens(&self) -> u64;
     /// Requests that run or wait and never end.
     fn unanswered(&self) -> u64;
-    /// The request that is admitted next.
+    /// Who holds up all others where nobody gets on any more, by its place in the list.
     fn head(&self) -> Option<u32>;
     /// How often a request started again from nothing since one was finished last.
     fn hopeless(&self) -> u32 {

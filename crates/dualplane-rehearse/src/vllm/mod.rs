@@ -165,6 +165,8 @@ pub struct Scheduler<'a> {
     waiting_tokens: u64,
     /// How often a request that had the whole pool needed more, since one was finished.
     hopeless: u32,
+    /// Which one it was last.
+    unfit: Option<u32>,
     /// Block lists of a request that is looked up, kept to save their memory.
     found: Vec<Vec<u32>>,
     skipped: Vec<u32>,
@@ -208,6 +210,7 @@ impl<'a> Scheduler<'a> {
             looked_up: 0,
             lost: 0,
             hopeless: 0,
+            unfit: None,
             stored: 0,
             waiting_tokens: 0,
             found: vec![Vec::new(); set.groups.len()],
@@ -323,9 +326,17 @@ impl<'a> Scheduler<'a> {
         self.states.get(number as usize).map_or(Phase::Away, |s| s.phase)
     }
 
-    /// The request that is admitted next.
+    /// It had the whole pool to itself and needs more, so it starts again from nothing.
+    fn had_the_whole_pool(&mut self, number: u32) {
+        self.hopeless += 1;
+        self.unfit = Some(number);
+    }
+
+    /// Who holds up all others where nobody gets on any more: the request that the whole pool was too small for, which may be
+    /// on its way again, or the one that would be admitted next.
     #[must_use]
     pub fn head(&self) -> Option<u32> {
-        self.waiting.peek(&self.states)
+        let there = |n: &u32| matches!(self.phase(*n), Phase::Waiting | Phase::Running | Phase::Preempted);
+        self.unfit.filter(there).or_else(|| self.waiting.peek(&self.states))
     }
 }

@@ -85,8 +85,9 @@ impl Scheduler<'_> {
                     self.preempt(victim);
                     step.preempted += 1;
                     if victim == number {
-                        // It had the whole pool and needs more.
-                        self.hopeless += u32::from(self.running.is_empty());
+                        if self.running.is_empty() {
+                            self.had_the_whole_pool(number);
+                        }
                         break 'all;
                     }
                 }
@@ -127,8 +128,9 @@ impl Scheduler<'_> {
                 self.preempt(victim);
                 step.preempted += 1;
                 if victim == number {
-                    // It had the whole pool and needs more.
-                    self.hopeless += u32::from(self.running.is_empty());
+                    if self.running.is_empty() {
+                        self.had_the_whole_pool(number);
+                    }
                     return;
                 }
                 got = self.allocate(number, more, 0);

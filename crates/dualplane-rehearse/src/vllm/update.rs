@@ -51,7 +51,7 @@ impl Scheduler<'_> {
                 }
             }
             if finished {
-                self.hopeless = 0;
+                (self.hopeless, self.unfit) = (0, None);
                 self.free(e.request);
                 tell(Brought::Last(e.request));
             }
