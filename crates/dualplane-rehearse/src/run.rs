@@ -127,8 +127,10 @@ fn play(
             tally.scheduled(now, &step, &scheduler);
             watch(now, &step, &scheduler);
             if step.is_empty() {
-                // Who gave way to nobody but itself leaves a step empty in which others were not asked: they are in the next.
-                let again = step.preempted > 0 && scheduler.running() > 0 && flying.is_empty();
+                // Who gave way to nobody but itself leaves a step empty in which those that wait were not asked, itself among
+                // them: they are in the next.
+                let goes_on = scheduler.running() > 0 || scheduler.hopeless() <= HOPELESS;
+                let again = step.preempted > 0 && goes_on && flying.is_empty();
                 spare.push(step);
                 if again {
                     continue;
