@@ -127,7 +127,9 @@ proptest! {
         prop_assert_eq!(o.output_tokens, output);
         // The last token of an answer is never computed: nothing follows it.
         let asked: u64 = requests.iter().filter(taken).map(|r| u64::from(r.total() - 1)).sum();
-        prop_assert!(o.computed_tokens + o.cached_tokens >= asked);
+        // As the engine does, what stands in the cache is counted for who comes the first time, so nothing is known of who was
+        // preempted and found there what another had computed meanwhile.
+        prop_assert!(o.computed_tokens + o.cached_tokens >= asked || (s.prefix_caching && o.preemptions > 0));
         if o.preemptions == 0 {
             prop_assert_eq!(o.computed_tokens + o.cached_tokens, asked);
         }
@@ -219,4 +221,7 @@ fn who_starts_again_for_ever_is_named() {
         );
         assert_eq!((o.finished, o.cancelled, o.stuck, o.stuck_at), (0, 2, 2, Some(0)), "{wait}");
     }
+    // Once it hangs up itself, the next one gets its answer.
+    let o = play(&s, &[of(0.0, 185, 25, Some(9.0)), of(0.3, 69, 60, None)]);
+    assert_eq!((o.finished, o.cancelled, o.stuck, o.stuck_at), (1, 1, 0, None));
 }

@@ -249,6 +249,9 @@ impl<'a> Scheduler<'a> {
         if let Some(s) = self.states.get_mut(number as usize) {
             s.phase = Phase::Cancelled;
         }
+        if self.unfit == Some(number) {
+            self.somebody_is_done();
+        }
         self.free(number);
         true
     }
@@ -330,6 +333,11 @@ impl<'a> Scheduler<'a> {
     fn had_the_whole_pool(&mut self, number: u32) {
         self.hopeless += 1;
         self.unfit = Some(number);
+    }
+
+    /// The others get on.
+    fn somebody_is_done(&mut self) {
+        (self.hopeless, self.unfit) = (0, None);
     }
 
     /// Who holds up all others where nobody gets on any more: the request that the whole pool was too small for, which may be

@@ -51,7 +51,7 @@ impl Scheduler<'_> {
                 }
             }
             if finished {
-                (self.hopeless, self.unfit) = (0, None);
+                self.somebody_is_done();
                 self.free(e.request);
                 tell(Brought::Last(e.request));
             }
