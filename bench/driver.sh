@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What the driver of `measure` costs: a server that computes nothing and whose delays are known is asked at a rate, and what the
-# driver says of them is held against what they are; beside it the driver's own memory and processor time.
+# What the driver of `measure` costs: a server that computes nothing is asked at a rate, and what the driver says of its delays is
+# held against what they were by the server's own clock, from a request that was read to tokens that were written; beside it the
+# driver's own memory and processor time.
 # Usage: bench/driver.sh [RATE=5000] [SECONDS=20] [FIRST_MS=200] [EACH_MS=50]. DRIVER and TRIVIAL name examples of dualplane-measure
 # that are built; DUALPLANE the whole program, which then drives instead.
 set -euo pipefail
@@ -24,8 +25,11 @@ if [ -n "${DUALPLANE:-}" ]; then
 else
   command=("$DRIVER" "$url" "$rate" "$seconds")
 fi
+kept() { curl -sf "$url/kept" >"$work/$1"; }
 "${command[@]}" >"$work/report.json" 2>"$work/notes" &
 driver=$!
+# What counts begins behind the warm-up.
+(sleep 3 && kept from) &
 most=0 ticks=0
 while [ -r /proc/$driver/status ]; do
   now=$(awk '/^VmHWM/ {print $2}' /proc/$driver/status 2>/dev/null || true)
@@ -35,17 +39,21 @@ while [ -r /proc/$driver/status ]; do
   sleep 0.2
 done
 wait $driver
-python3 - "$work/report.json" "$rate" "$first" "$each" "$most" "$ticks" <<'P'
+kept until
+python3 - "$work" "$rate" "$most" "$ticks" <<'P'
 import json, sys
-run = json.load(open(sys.argv[1]))["runs"][0]
-rate, first, each, most, ticks = map(float, sys.argv[2:])
+work = sys.argv[1]
+run = json.load(open(f"{work}/report.json"))["runs"][0]
+a, b = (json.load(open(f"{work}/{name}")) for name in ("from", "until"))
+rate, most, ticks = map(float, sys.argv[2:])
+mean = lambda n, sum_: (b[sum_] - a[sum_]) / (b[n] - a[n]) / 1e6
+first, each = mean("answers", "first_ns"), mean("of_several", "each_ns")
 r = run["requests"]
 got = r["succeeded"] / run["measured_seconds"]
 row = lambda name, want, is_: print(f"{name:<28}{want:>12.3f}{is_:>12.3f}{(is_ / want - 1) * 100:>+9.2f} %")
 print(f"{'':<28}{'is':>12}{'measured':>12}{'error':>11}")
 row("requests a second", rate, got)
 row("first token, ms, mean", first, run["ttft"]["mean"] * 1000)
-row("first token, ms, p50", first, run["ttft"]["p50"] * 1000)
 row("between tokens, ms, mean", each, run["itl"]["mean"] * 1000)
 print(f"failed {sum(f['count'] for f in r['failed'])}, memory of the driver {most / 1024:.1f} MiB, {ticks / 100:.1f} s of processor")
 P

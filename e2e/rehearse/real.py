@@ -1,10 +1,12 @@
 """Real runs of vLLM on the CPU: a real model, real steps, requests that come by the clock on the wall.
 
-    real.py MODEL [--runs N] [--first SEED] [--scale TIMES] [--seconds S] [--lock FILE] >runs.jsonl
+    real.py MODEL [--runs N] [--rounds N] [--first SEED] [--scale TIMES] [--seconds S] [--lock FILE] >runs.jsonl
 
 One engine is started, in this process. Each run gets a scheduler of its own, with a pool from starving to ample and limits of
 its own, as `--num-gpu-blocks-override`, `--max-num-seqs` and `--max-num-batched-tokens` would give it. Written are the
-requests, what the scheduler held at each step, and how long the step took; `thin.py` keeps what `held.py` needs of it.
+requests, what the scheduler held at each step, how long the step took, and before which step each request came; `thin.py` keeps
+what `held.py` needs of it. With --rounds all runs are made so many times, with the same requests at the same times: what then
+differs is the engine's own.
 """
 
 import argparse
@@ -105,7 +107,7 @@ def play(core, case):
     )
     core.scheduler = scheduler
     pool = scheduler.kv_cache_manager.block_pool
-    steps, live, seen = [], {}, {}
+    steps, live, seen, came = [], {}, {}, []
     schedule = scheduler.schedule
 
     def watched(*args):
@@ -135,6 +137,7 @@ def play(core, case):
             )
             live[request.request_id] = request
             core.add_request(request)
+            came.append(len(steps))
             nxt += 1
         if not scheduler.has_requests():
             time.sleep(max(0.0, requests[nxt]["at"] - clock()))
@@ -143,7 +146,7 @@ def play(core, case):
         core.step()
         if seen["step"][4]:
             steps.append([round(started, 6), round(clock(), 6), *seen["step"]])
-    return steps
+    return steps, came
 
 
 def main():
@@ -151,6 +154,7 @@ def main():
     p.add_argument("model")
     p.add_argument("--first", type=int, default=1)
     p.add_argument("--runs", type=int, default=12)
+    p.add_argument("--rounds", type=int, default=1)
     p.add_argument("--scale", type=int, default=1, help="times as many requests")
     p.add_argument("--seconds", type=float, default=540)
     p.add_argument("--lock", help="a file that whoever measures locks")
@@ -172,13 +176,14 @@ def main():
     warm["settings"] |= {"blocks": 400, "max_num_seqs": 8}
     play(core, warm)
     # The fastest of three: others may compute meanwhile.
-    pace = min(play(core, warm | {"seed": -n})[-1][1] for n in (1, 2, 3)) / 8
+    pace = min(play(core, warm | {"seed": -n})[0][-1][1] for n in (1, 2, 3)) / 8
     print("seconds of a request", pace, file=sys.stderr)
-    for seed in range(a.first, a.first + a.runs):
+    # In rounds: repeats of a run meet the machine at other times.
+    for seed in [*range(a.first, a.first + a.runs)] * a.rounds:
         if time.time() > stop:
             break
         case = draw(seed, pace, a.scale)
-        case["steps"] = play(core, case)
+        case["steps"], case["came"] = play(core, case)
         print(json.dumps(case, separators=(",", ":")), flush=True)
         print(seed, len(case["steps"]), case["steps"][-1], file=sys.stderr, flush=True)
 
