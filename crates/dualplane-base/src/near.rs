@@ -1,5 +1,6 @@
 //! Words near to one that names nothing, for the answer to a slip.
 
+use crate::order::Order as _;
 use std::cmp::Reverse;
 
 /// Letters of a word that are looked at: the work grows with their square.
@@ -30,7 +31,7 @@ pub fn near<'a>(word: &str, all: impl IntoIterator<Item = &'a str>) -> Vec<&'a s
         (shared > 0 || slip).then_some((Reverse(shared), nearest, far, name))
     };
     let mut found: Vec<_> = all.into_iter().filter_map(score).collect();
-    found.sort_unstable();
+    found.order();
     found.into_iter().take(3).map(|(.., name)| name).collect()
 }
 

@@ -9,6 +9,11 @@ use std::cmp::Ordering;
 
 /// Orders a slice as `sort_by` and `sort_by_key` do: what is equal keeps its order.
 pub trait Order<T> {
+    /// By their own order.
+    fn order(&mut self)
+    where
+        T: Ord;
+
     /// By a comparison.
     fn order_by(&mut self, compare: impl FnMut(&T, &T) -> Ordering);
 
@@ -17,6 +22,13 @@ pub trait Order<T> {
 }
 
 impl<T> Order<T> for [T] {
+    fn order(&mut self)
+    where
+        T: Ord,
+    {
+        self.order_by(T::cmp);
+    }
+
     fn order_by(&mut self, mut compare: impl FnMut(&T, &T) -> Ordering) {
         if self.len() < 2 {
             return;
@@ -68,6 +80,9 @@ mod tests {
             let (mut want, mut got) = (items.clone(), items.clone());
             want.sort_by_key(|i| i.0);
             got.order_by_key(|i| i.0);
+            prop_assert_eq!(&got, &want);
+            got.order();
+            want.sort();
             prop_assert_eq!(&got, &want);
             let (mut want, mut got) = (items.clone(), items);
             want.sort_by_key(|i| std::cmp::Reverse(i.0));

@@ -3,6 +3,7 @@
 //! A Service has several slices, by address family and by number; one pod may stand in two of them. It is one server, with
 //! one KV cache, whichever of its addresses is used.
 
+use dualplane_base::order::Order as _;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -114,7 +115,7 @@ pub fn behind<'s>(slices: impl Iterator<Item = &'s Slice>, port: &str) -> Behind
     let mut all: BTreeMap<(String, String), Found> = BTreeMap::new();
     let mut slices: Vec<&Slice> = slices.collect();
     // IPv4 before IPv6 before FQDN, then by name: the same slices give the same answer.
-    slices.sort_by(|a, b| {
+    slices.order_by(|a, b| {
         let rank = |s: &Slice| match s.address_type.as_str() {
             "IPv4" => 0,
             "IPv6" => 1,

@@ -8,6 +8,8 @@
 
 /// Batches that are remembered. A shape that was last seen so long ago is forgotten, so that one odd batch does not hold a
 /// server back for ever.
+use dualplane_base::order::Order as _;
+
 const REMEMBERED: usize = 64;
 
 /// A batch that is over.
@@ -91,7 +93,7 @@ fn ratio(of: u64, part: u64, whole: u64) -> u64 {
 /// The corners of the lowest line from nothing that lies above all of them, never falls and never grows steeper.
 fn above(seen: &[Seen]) -> Vec<Seen> {
     let mut sorted = seen.to_vec();
-    sorted.sort_unstable_by_key(|s| (s.items, s.rise));
+    sorted.order_by_key(|s| (s.items, s.rise));
     let mut line: Vec<Seen> = Vec::new();
     let mut highest = 0;
     for point in sorted {

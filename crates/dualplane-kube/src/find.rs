@@ -1,5 +1,6 @@
 //! From a target to its pods.
 
+use dualplane_base::order::Order as _;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -62,7 +63,7 @@ pub async fn find(api: &Api, target: &Target, everywhere: bool, which: PodFilter
     let inside = killed_inside::among(api, &living, everywhere).await;
     found.killed_inside = inside.iter().map(|p| text(p, "/metadata/uid")).collect();
     found.pods.extend(inside);
-    found.pods.sort_by_cached_key(|p| (text(p, "/metadata/namespace"), text(p, "/metadata/name")));
+    found.pods.order_by_key(|p| (text(p, "/metadata/namespace"), text(p, "/metadata/name")));
     Ok(found)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The new text is read again: where it does not hold exactly the one value changed, nothing is changed.
 
+use dualplane_base::order::Order as _;
 use std::ops::Range;
 
 use serde_json::{Map, Value};
@@ -44,7 +45,7 @@ fn together(text: &str, edits: &[Edit]) -> Option<String> {
         changes.push(change(text, &locator, edit)?);
         set(&mut want, &edit.pointer, &edit.value)?;
     }
-    changes.sort_by_key(|(at, _)| at.start);
+    changes.order_by_key(|(at, _)| at.start);
     let mut new = String::with_capacity(text.len() + changes.len() * 32);
     let mut from = 0;
     for (at, value) in changes {

@@ -1,5 +1,6 @@
 //! The load tool that a team has already: run it, and find the file that it wrote.
 
+use dualplane_base::order::Order as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ pub fn results(words: &[String], given: Option<&Path>, since: SystemTime) -> Opt
         let mut files = Vec::new();
         list(place, 0, &mut files);
         files.retain(|(when, _)| given.is_some() || *when >= since);
-        files.sort_by(|a, b| b.cmp(a));
+        files.order_by(|a, b| b.cmp(a));
         files.into_iter().find_map(|(_, path)| {
             let text = fs::read_to_string(&path).ok()?;
             read(&text).map(|r| (path, r))

@@ -1,5 +1,6 @@
 //! The shape of what was counted.
 
+use dualplane_base::order::Order as _;
 use std::collections::BTreeMap;
 
 use dualplane_shape::{Arrival, Cancelled, Long, MAX_TENANTS, Requests, Shape, Tenant};
@@ -155,7 +156,7 @@ impl Profiler {
         if all.len() < 2 {
             return Vec::new();
         }
-        all.sort_by_key(|s| (std::cmp::Reverse(s.n), s.input, s.output));
+        all.order_by_key(|s| (std::cmp::Reverse(s.n), s.input, s.output));
         let mut rest = t.other_tenants;
         for s in all.split_off(all.len().min(TENANTS.min(MAX_TENANTS))) {
             rest.add(s.n, s.input, s.output);

@@ -42,6 +42,7 @@ pub use text::text;
 
 use crate::actions::Action;
 use crate::budget::Budget;
+use dualplane_base::order::Order as _;
 use dualplane_core::evidence::{self, Bundle, Gap, RawFile};
 use dualplane_core::facts::{self, Facts, NodeLogs};
 use dualplane_core::knowledge::Knowledge;
@@ -108,7 +109,7 @@ pub fn triage_shared(
 fn by_pod(name: &str, files: Vec<RawFile>, gaps: Vec<Gap>) -> Vec<(String, Bundle)> {
     let mut bundle = Bundle::from_files(files);
     bundle.gaps.extend(gaps);
-    bundle.gaps.sort();
+    bundle.gaps.order();
     let named = |pod: Option<String>| pod.map_or_else(|| name.to_owned(), |p| format!("{name}: {p}"));
     evidence::by_pod(bundle).into_iter().map(|(pod, bundle)| (named(pod), bundle)).collect()
 }

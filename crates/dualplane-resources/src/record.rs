@@ -1,5 +1,6 @@
 //! Instances of containers: one for each start, with what was measured of it.
 
+use dualplane_base::order::Order as _;
 use std::collections::BTreeMap;
 
 use dualplane_base::text::printable;
@@ -163,7 +164,7 @@ fn container(owner: Owner, all: &[(&Series, Gauge, f64)]) -> Option<Container> {
             spans.extend(cut(&s.points, all, step));
         }
     }
-    spans.sort_unstable();
+    spans.order();
     // Two sources of the same container tell of the same start.
     let mut starts: Vec<(i64, i64)> = Vec::new();
     for (from, to) in spans {

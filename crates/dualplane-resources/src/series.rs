@@ -1,5 +1,6 @@
 //! Series as Prometheus' HTTP API answers them, and as `promtool query range -o json` prints them.
 
+use dualplane_base::order::Order as _;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -45,7 +46,7 @@ pub fn read(answer: &Value) -> Vec<Series> {
         let pairs = of.get("values").and_then(Value::as_array).into_iter().flatten().chain(of.get("value"));
         let mut points: Vec<(i64, f64)> = pairs.filter_map(point).take(left).collect();
         left -= points.len();
-        points.sort_by_key(|(at, _)| *at);
+        points.order_by_key(|(at, _)| *at);
         points.dedup_by_key(|(at, _)| *at);
         out.push(Series { name: name.to_owned(), labels, points });
     }
@@ -67,7 +68,7 @@ pub fn joined(answers: impl IntoIterator<Item = Vec<Series>>) -> Vec<Series> {
         all.entry((s.name, s.labels)).or_default().extend(s.points);
     }
     let one = |((name, labels), mut points): (Key, Vec<(i64, f64)>)| {
-        points.sort_by_key(|(at, _)| *at);
+        points.order_by_key(|(at, _)| *at);
         points.dedup_by_key(|(at, _)| *at);
         Series { name, labels, points }
     };

@@ -2,6 +2,7 @@
 
 mod later;
 
+use dualplane_base::order::Order as _;
 use std::collections::BTreeMap;
 
 use dualplane_gate::document::{
@@ -410,7 +411,7 @@ impl Gather {
             .iter()
             .map(|(reason, count)| Failed { reason: reason.clone(), count: *count })
             .collect();
-        failed.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.reason.cmp(&b.reason)));
+        failed.order_by(|a, b| b.count.cmp(&a.count).then_with(|| a.reason.cmp(&b.reason)));
         let ended = all.succeeded + all.cancelled + failed.iter().map(|f| f.count).sum::<u64>();
         // Who drives says how many there were, also where there were none.
         let any = self.sent > 0 || (self.from.is_some() && self.setup.load.drives());
@@ -547,7 +548,7 @@ impl Gather {
 
     fn largest(&self) -> Vec<ProcessMemory> {
         let mut all: Vec<&Process> = self.processes.values().collect();
-        all.sort_by_key(|p| (std::cmp::Reverse(p.resident), p.pid));
+        all.order_by_key(|p| (std::cmp::Reverse(p.resident), p.pid));
         let of = |p: &&Process| ProcessMemory {
             name: p.name.clone(),
             peak_bytes: p.resident,

@@ -1,6 +1,8 @@
 //! Leaves out points that say nothing new: a value that stays the same is told now and then, and where it ends.
 
 /// A point: milliseconds since 1970, value.
+use dualplane_base::order::Order as _;
+
 pub(super) type Point = (i64, f64);
 
 /// Between two points of a value that stays: Prometheus' usual interval.
@@ -23,7 +25,7 @@ pub(super) fn rows(rows: Vec<(i64, Vec<Option<f64>>)>, every: i64) -> Vec<Vec<Po
 }
 
 fn rows_of(mut rows: Vec<(i64, Vec<Option<f64>>)>, every: i64) -> Vec<(i64, Vec<Option<f64>>)> {
-    rows.sort_by_key(|(at, _)| *at);
+    rows.order_by_key(|(at, _)| *at);
     // Of several tellings of one time the last counts.
     rows.reverse();
     rows.dedup_by_key(|(at, _)| *at);

@@ -1,6 +1,7 @@
 //! The patch of changes, computed against the object that is to be changed.
 
 use dualplane_base::json::{list, str_at};
+use dualplane_base::order::Order as _;
 use dualplane_engines::Engines;
 use serde_json::{Map, Value, json};
 
@@ -63,7 +64,7 @@ pub fn config_maps(
     }
     let known = invocation(at.container);
     out.extend(of_container(changes, at.container, at.volumes, &known, engines).map(|f| f.map));
-    out.sort();
+    out.order();
     out.dedup();
     Ok(out)
 }

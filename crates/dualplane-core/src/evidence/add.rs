@@ -36,7 +36,7 @@ impl Bundle {
             bundle.files = texts;
         }
         bundle.files.sort();
-        bundle.gaps.sort();
+        bundle.gaps.order();
         bundle.gaps.dedup();
         bundle
     }

@@ -1,5 +1,6 @@
 //! Puts the parts of a log together, in its order, within a bound.
 
+use dualplane_base::order::Order as _;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::Sifted;
@@ -105,7 +106,7 @@ impl Merge {
         let mut text = Vec::with_capacity(self.held);
         let mut numbers = Vec::new();
         let mut passages: Vec<Held> = self.passages.into_values().collect();
-        passages.sort_by_key(|h| h.first);
+        passages.order_by_key(|h| h.first);
         for held in passages {
             for (i, line) in held.passage.text.split_inclusive(|b| *b == b'\n').enumerate() {
                 let number = held.first + i as u64 + 1;

@@ -1,5 +1,6 @@
 //! One region of a log: its finds, and what is kept around them.
 
+use dualplane_base::order::Order as _;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -123,7 +124,7 @@ impl Sifter {
 
     /// Passages around the kept finds, overlapping ones as one.
     fn passages(&self, region: &[u8], begin: usize, mut kept: Vec<Kept>) -> Vec<Passage> {
-        kept.sort_by_key(|(line, ..)| line.start);
+        kept.order_by_key(|(line, ..)| line.start);
         let mut spans: Vec<(Range<usize>, Vec<u32>, bool)> = Vec::new();
         for (line, after, words) in kept {
             let always = words.is_none();

@@ -4,6 +4,7 @@ use super::{Class, Decided, Plane, Subject};
 use crate::evidence::{Bundle, Gap};
 use crate::facts::Facts;
 use crate::text::LONGEST_NAME;
+use dualplane_base::order::Order as _;
 
 /// Names for commands, with placeholders where the evidence does not tell, or tells what no object can be called: commands
 /// are pasted into shells, and evidence may come from anybody.
@@ -151,7 +152,7 @@ pub(super) fn list(bundle: &Bundle, facts: &Facts, decided: &Decided, subject: &
         _ => {}
     }
     out.extend(super::ranks::missing(bundle, facts, decided, subject));
-    out.sort();
+    out.order();
     out.dedup();
     out
 }

@@ -1,6 +1,7 @@
 //! Both planes on one clock up to the end, for people who look before they read: lines of samples that are the
 //! subject's own, and the moments that the verdict speaks of.
 
+use dualplane_base::order::Order as _;
 use std::collections::BTreeMap;
 
 use super::series::{of_container, of_engine, of_pod, only_pod, vram_between};
@@ -174,7 +175,7 @@ fn cards(bundle: &Bundle, subject: &Subject) -> Vec<Line> {
     }
     let fullest = |c: &[BTreeMap<i64, f64>; 2]| c[0].values().copied().fold(0.0, f64::max);
     let mut cards: Vec<_> = by_card.into_iter().collect();
-    cards.sort_by(|(a, x), (b, y)| fullest(y).total_cmp(&fullest(x)).then_with(|| a.cmp(b)));
+    cards.order_by(|(a, x), (b, y)| fullest(y).total_cmp(&fullest(x)).then_with(|| a.cmp(b)));
     cards.truncate(MAX_CARDS);
     let lines = cards.into_iter().flat_map(|(gpu, [used, total])| {
         let line = |measure, at: BTreeMap<i64, f64>| Line {

@@ -98,7 +98,7 @@ pub async fn capture(
     {
         *why = cx.masked(why);
     }
-    out.gaps.sort();
+    out.gaps.order();
     out.gaps.dedup();
     out.files.order_by(|a, b| a.name.cmp(&b.name));
     out.redacted = cx.redacted();

@@ -1,5 +1,6 @@
 //! Asks engines who they are, through the API server: no port is opened and no shell is run.
 
+use dualplane_base::order::Order as _;
 use std::time::Duration;
 
 use dualplane_core::evidence::Gap;
@@ -45,7 +46,7 @@ pub async fn ask(api: &Api, pods: impl Iterator<Item = &Value>) -> (Vec<Answer>,
         };
         answers.push(Answer { namespace, pod, question, body });
     }
-    gaps.sort();
+    gaps.order();
     gaps.dedup_by(|a, b| a.what == b.what && a.why == b.why);
     (answers, gaps)
 }

@@ -1,6 +1,7 @@
 //! Ids that are near to one that is not known: by its letters, and by the size that it says.
 
 use dualplane_base::near::distance;
+use dualplane_base::order::Order as _;
 
 use super::{CATALOGUE, COPIERS, CatalogueEntry, bare, ids, name_of, normal};
 
@@ -75,7 +76,7 @@ pub fn near(id: &str, most: usize) -> Vec<&'static str> {
         })
         .collect();
     // What the name begins comes first. Of equal ones the shortest: copies have longer names than what they copy.
-    all.sort();
+    all.order();
     all.into_iter().take(most).map(|(.., i)| i).collect()
 }
 
@@ -106,7 +107,7 @@ fn of_size(wanted: u64, most: usize) -> Vec<&'static str> {
         .filter(|(far, _)| *far < std::f64::consts::LN_2)
         .map(|(far, id)| (far, models(id), release(id), id))
         .collect();
-    all.sort_by(|a, b| {
+    all.order_by(|a, b| {
         let names = || b.2.total_cmp(&a.2).then(a.3.len().cmp(&b.3.len())).then(a.3.cmp(b.3));
         a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1)).then_with(names)
     });

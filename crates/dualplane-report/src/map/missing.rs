@@ -3,6 +3,7 @@
 use super::model::{ContainerMap, Device, Map, NodeMap, PodMap};
 use dualplane_base::command::on_node;
 use dualplane_base::device_id as id;
+use dualplane_base::order::Order as _;
 use dualplane_base::units::Bytes;
 use dualplane_core::evidence::Gap;
 
@@ -29,7 +30,7 @@ pub(super) fn missing(map: &mut Map) {
     let has_devices = |n: &&NodeMap| map.devices.iter().any(|d| d.node.as_deref() == Some(&n.name));
     gaps.extend(map.nodes.iter().filter(has_devices).filter_map(driver));
     map.gaps.extend(gaps);
-    map.gaps.sort();
+    map.gaps.order();
     map.gaps.dedup();
 }
 

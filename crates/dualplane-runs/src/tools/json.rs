@@ -1,5 +1,6 @@
 //! Result files in JSON.
 
+use dualplane_base::order::Order as _;
 use dualplane_gate::document::{Distribution, Failed, Requests, Throughput};
 use serde_json::Value;
 
@@ -267,7 +268,7 @@ fn locust(v: &Value) -> Option<Results> {
             }
         }
     }
-    times.sort_by(|a, b| a.0.total_cmp(&b.0));
+    times.order_by(|a, b| a.0.total_cmp(&b.0));
     let at = |share: f64| {
         let wanted = (times.iter().map(|t| t.1).sum::<u64>() as f64 * share).ceil() as u64;
         let mut seen = 0;

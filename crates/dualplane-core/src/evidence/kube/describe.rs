@@ -9,6 +9,7 @@ use crate::evidence::kube_model::{Condition, Event, Node, Pod};
 use crate::evidence::status;
 use crate::time::Stamp;
 use crate::units::parse_k8s_memory;
+use dualplane_base::order::Order as _;
 
 /// Objects in one file; nobody pastes more.
 const MAX_OBJECTS: usize = 1000;
@@ -81,7 +82,7 @@ pub(in crate::evidence) fn read(
             taken.push((start, end));
         }
     }
-    taken.sort_unstable();
+    taken.order();
     taken
 }
 

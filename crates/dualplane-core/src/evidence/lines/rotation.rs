@@ -1,10 +1,11 @@
 //! Orders rotated files of one log: oldest first.
 
 use crate::evidence::LogSource;
+use dualplane_base::order::Order as _;
 
 /// Sorts logs by base name; within one base older rotations come first and the live file last.
 pub(in crate::evidence) fn order(logs: &mut [LogSource]) {
-    logs.sort_by_cached_key(|log| key(&log.name));
+    logs.order_by_key(|log| key(&log.name));
 }
 
 /// `server.log.2` is older than `server.log.1`, `0.log.20260703-224006` older than `0.log`.

@@ -1,6 +1,7 @@
 //! Answers of Prometheus' HTTP API: `/api/v1/query` (vector) and `/api/v1/query_range` (matrix), and the bare list that
 //! `promtool query instant|range … -o json` prints.
 
+use dualplane_base::order::Order as _;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -50,7 +51,7 @@ pub(in crate::evidence) fn read(value: &Value, text: &str, file: &str) -> Read {
             .filter(|(k, _)| *k != "__name__")
             .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
             .collect();
-        labels.sort();
+        labels.order();
         for pair in pairs {
             let (Some(time), Some(shown)) =
                 (pair.get(0).and_then(Value::as_f64), pair.get(1).and_then(Value::as_str))

@@ -217,7 +217,7 @@ impl<'a> Scan<'a> {
         }
         // Phases first, so that a heading's phase holds for the error in the same line; then, where several hold for one
         // line, the more specific: by context, then the engine's own.
-        matches.sort_by_key(|m| {
+        matches.order_by_key(|m| {
             let s = self.knowledge.signature(m.id);
             s.map_or((true, true, true), |s| {
                 (s.mark != Mark::Phase, !s.by_context(), s.file.starts_with("runtime/"))

@@ -5,6 +5,7 @@ use crate::evidence::{Bundle, Gap};
 use crate::facts::{Facts, Maker};
 use crate::verdict::missing::Names;
 use crate::verdict::{Plane, Subject};
+use dualplane_base::order::Order as _;
 
 /// Beside the gaps of the evidence itself.
 pub(in crate::verdict) fn list(
@@ -41,7 +42,7 @@ pub(in crate::verdict) fn list(
             ),
         );
     }
-    out.sort();
+    out.order();
     out.dedup();
     out
 }

@@ -1,6 +1,7 @@
 //! Reads files as streams of documents, has several threads look at them, and puts what they found into the order of the
 //! text. Memory does not grow with the input: batches, findings and remarks are bounded.
 
+use dualplane_base::order::Order as _;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -73,7 +74,7 @@ pub(super) fn scan(
     add(&mut report, linter.end(), &held);
     report.notes.extend(walked.notes);
     charts(&mut report, &walked.charts);
-    report.findings.sort_by(|a, b| {
+    report.findings.order_by(|a, b| {
         (&a.source.file, a.at, b.severity, &a.rule).cmp(&(&b.source.file, b.at, a.severity, &b.rule))
     });
     Ok(report)

@@ -3,6 +3,7 @@
 //! The samples are those that were scraped, with their own times: they are asked for when a run is over, once its last scrape
 //! is in, and put where they belong on the run's clock.
 
+use dualplane_base::order::Order as _;
 use std::time::Duration;
 
 use dualplane_gate::document::Restart;
@@ -175,7 +176,7 @@ impl Store {
             ..Sample::default()
         });
         let mut all: Vec<Sample> = host.chain(vram).collect();
-        all.sort_by(|a, b| a.at.total_cmp(&b.at));
+        all.order_by(|a, b| a.at.total_cmp(&b.at));
         all
     }
 }

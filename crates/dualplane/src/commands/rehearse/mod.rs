@@ -4,6 +4,7 @@ mod flags;
 mod incident;
 mod requests;
 
+use dualplane_base::order::Order as _;
 use std::fs;
 use std::path::Path;
 
@@ -229,7 +230,7 @@ fn rehearsed(
         running.into_iter().filter_map(|t| t.join().ok()).flatten().collect::<Vec<_>>()
     });
     let mut played = played;
-    played.sort_by_key(|(i, ..)| *i);
+    played.order_by_key(|(i, ..)| *i);
     let whole = played.len() == parts;
     let played = played.into_iter().map(|(_, o, v)| (v, o)).collect();
     answer(planned, flags, played)

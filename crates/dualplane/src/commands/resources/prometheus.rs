@@ -1,6 +1,7 @@
 //! The memory of a workload over weeks, from Prometheus.
 
 use dualplane_base::drawn::LETTERS;
+use dualplane_base::order::Order as _;
 use dualplane_kube::api::ApiError;
 use dualplane_kube::capture;
 use dualplane_resources::record::{Container, METRICS, Owner, containers};
@@ -170,7 +171,7 @@ fn together(all: Vec<Container>, namespace: &str, pods: &Pods) -> Vec<Container>
         }
     }
     for c in &mut out {
-        c.instances.sort_by_key(|i| i.from);
+        c.instances.order_by_key(|i| i.from);
     }
     out
 }
