@@ -19,6 +19,7 @@ mod check;
 mod clients;
 pub mod config;
 pub mod discover;
+mod ends;
 pub mod exchange;
 mod followers;
 mod form;

@@ -149,7 +149,7 @@ pub fn status(state: &State) -> Status {
             name: printable(&t.name).into_owned(),
             engine: seen.engine.map(str::to_owned),
             up: s.health() != Health::Down,
-            last_death: seen.death.map(str::to_owned),
+            last_death: seen.last_death().map(|c| c.as_str().to_owned()),
             running: s.running(),
             kv_tokens: s.limits.kv,
             kv_cap: s.cap_now(now),

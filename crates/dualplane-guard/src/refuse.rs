@@ -3,6 +3,7 @@
 use std::fmt;
 
 use dualplane_admission::Refusal;
+use dualplane_base::Class;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use hyper::body::Bytes;
@@ -32,21 +33,22 @@ impl Reply {
 
     /// A server ended while it worked on a request, or before it took it.
     #[must_use]
-    pub fn died(server: &str, death: Option<&'static str>, sent: bool) -> Self {
+    pub fn died(server: &str, death: Option<Class>, sent: bool) -> Self {
         let what = if sent { "ended before it answered" } else { "does not take connections" };
         Self::lost(server, what, death, sent)
     }
 
     /// A server broke off in the middle of its answer.
     #[must_use]
-    pub fn broke_off(server: &str, death: Option<&'static str>) -> Self {
+    pub fn broke_off(server: &str, death: Option<Class>) -> Self {
         Self::lost(server, "broke off in the middle of its answer", death, true)
     }
 
-    fn lost(server: &str, what: &str, death: Option<&'static str>, sent: bool) -> Self {
+    fn lost(server: &str, what: &str, death: Option<Class>, sent: bool) -> Self {
         let why = match death {
-            Some("host_oom_killed") => ": the kernel killed it for its host RAM (OOM killer)",
-            _ => "",
+            None | Some(Class::Unknown) => String::new(),
+            Some(Class::HostOomKilled) => ": the kernel killed it for its host RAM (OOM killer)".to_owned(),
+            Some(class) => format!(": {class} by its node's agent"),
         };
         let status = if sent { 502 } else { 503 };
         let code = if sent { "server_died" } else { "server_down" };

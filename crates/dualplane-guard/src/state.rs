@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use dualplane_admission::admission::Outcome;
 use dualplane_admission::tokens::Calibration;
 use dualplane_admission::{Admission, Code, Decision, Event, Grant, Ms, Refusal, Request, Ticket, Would};
+use dualplane_base::Class;
 use tokio::sync::{oneshot, watch};
 
 use crate::access::AccessLog;
@@ -15,6 +16,7 @@ use crate::answer::Sent;
 use crate::ask::Api;
 use crate::clients::Clients;
 use crate::config::{Checked, Target};
+use crate::ends::Ends;
 use crate::exchange::{self, Arriving, Failed};
 use crate::servers::Parts;
 
@@ -74,7 +76,7 @@ pub(crate) struct Gate {
 }
 
 /// What the watch saw of a server.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Seen {
     /// Engine by its metrics.
     pub engine: Option<&'static str>,
@@ -82,10 +84,15 @@ pub struct Seen {
     pub metrics: Option<String>,
     /// Why nothing is read of its host RAM.
     pub host_trouble: Option<String>,
-    /// OOM kills of its cgroup, as last read.
-    pub kills: Option<u64>,
-    /// What ended it last.
-    pub death: Option<&'static str>,
+    /// What its ends were. Its watch has it too, for an end that gets its name after the server left.
+    pub ends: Arc<Mutex<Ends>>,
+}
+
+impl Seen {
+    /// What ended it last, as far as it is known now.
+    pub fn last_death(&self) -> Option<Class> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner).last()
+    }
 }
 
 /// Shared by all connections.
@@ -118,7 +125,7 @@ impl State {
             targets: checked.targets.iter().cloned().map(Arc::new).collect(),
             current: (0..checked.targets.len()).collect(),
             terms: vec![0; checked.targets.len()],
-            seen: vec![Seen::default(); checked.targets.len()],
+            seen: std::iter::repeat_with(Seen::default).take(checked.targets.len()).collect(),
             counters: Counters { waits: vec![0; WAITS.len() + 1], ..Counters::default() },
         };
         Arc::new(Self {

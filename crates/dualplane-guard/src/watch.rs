@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dualplane_admission::Ms;
 use dualplane_admission::host::Reading;
 use dualplane_admission::server::{Health, Vram};
 use dualplane_admission::throttle::Signals;
+use dualplane_base::Class;
 use dualplane_base::metrics::sample;
 use dualplane_base::process::of_path;
 use dualplane_base::units::Bytes;
@@ -19,8 +20,9 @@ use http_body_util::{BodyExt as _, Limited};
 
 use crate::answer::Sent;
 use crate::config::Target;
+use crate::ends::Ends;
 use crate::exchange::Failed;
-use crate::state::State;
+use crate::state::{Gate, State};
 
 /// Between two looks.
 const EACH: Duration = Duration::from_secs(1);
@@ -40,21 +42,28 @@ pub async fn watch(state: Arc<State>, server: usize, term: u64) {
     let mut host = HostSource::default();
     let mut tick = tokio::time::interval(EACH);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut known: Option<(Arc<Target>, Arc<Mutex<Ends>>)> = None;
     loop {
         tick.tick().await;
-        let target = {
+        let still = {
             let gate = state.gate();
-            if gate.terms.get(server) != Some(&term) {
-                return;
-            }
-            let Some(target) = gate.targets.get(server) else { return };
-            Arc::clone(target)
+            let both =
+                || Some((Arc::clone(gate.targets.get(server)?), Arc::clone(&gate.seen.get(server)?.ends)));
+            (gate.terms.get(server) == Some(&term)).then(both).flatten()
         };
+        let Some((target, ends)) = still else {
+            // A pod that dies leaves the Service's list at once: its end is still to be named.
+            if let Some((target, ends)) = known {
+                name_end(&state, &target, &ends, &mut tick).await;
+            }
+            return;
+        };
+        known = Some((Arc::clone(&target), Arc::clone(&ends)));
         let up = is_up(&state, &target).await;
         if let Some(up) = up {
             set_up(&state, server, up);
         }
-        let reading = host.read(&state, server, &target).await;
+        let reading = host.read(&state, server, &target, &ends).await;
         let mut said =
             if up == Some(false) { Signals::default() } else { metrics(&state, server, &target).await };
         let now = state.now();
@@ -63,8 +72,37 @@ pub async fn watch(state: Arc<State>, server: usize, term: u64) {
             said.full_in = host.full_in(&state, server, &reading);
         }
         state.gate().admission.hear(now, server, said);
+        settle(&state, &target, &ends);
         state.pump();
     }
+}
+
+/// Asks the agent of a server that left, until its end has a name.
+async fn name_end(state: &State, target: &Target, ends: &Mutex<Ends>, tick: &mut tokio::time::Interval) {
+    while locked(ends).is_open() {
+        if let Some(Ok(page)) = agent_page(state, target).await {
+            hear_agent(state, target, ends, &page);
+        }
+        settle(state, target, ends);
+        tick.tick().await;
+    }
+}
+
+/// Counts an end whose class is known, or will not be.
+fn settle(state: &State, target: &Target, ends: &Mutex<Ends>) {
+    let class = locked(ends).settle(state.now(), target.said.agent.is_some());
+    if let Some(class) = class {
+        count_death(&mut state.gate(), target, class);
+    }
+}
+
+fn count_death(gate: &mut Gate, target: &Target, class: Class) {
+    let key = (target.name.clone(), class.as_str());
+    *gate.counters.deaths.entry(key).or_insert(0) += 1;
+}
+
+fn locked(ends: &Mutex<Ends>) -> MutexGuard<'_, Ends> {
+    ends.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a server answers; `None`: it takes connections and is too busy to say.
@@ -111,29 +149,31 @@ fn set_up(state: &State, server: usize, up: bool) {
 
 /// A server failed a request, or `refused` a connection: then it is down, and nothing more is sent to it. An answer that
 /// broke off is no death for sure; a kernel kill in its cgroup is. Says what is known of its end.
-pub fn look_after_death(state: &State, server: usize, refused: bool) -> Option<&'static str> {
-    let (target, before) = {
+pub fn look_after_death(state: &State, server: usize, refused: bool) -> Option<Class> {
+    let (target, ends) = {
         let gate = state.gate();
-        (gate.targets.get(server).cloned()?, gate.seen.get(server).and_then(|s| s.kills))
+        (gate.targets.get(server).cloned()?, Arc::clone(&gate.seen.get(server)?.ends))
     };
     let kills =
         target.said.cgroup.as_deref().and_then(|path| read_cgroup(path).ok()).and_then(|m| m.oom_kill);
-    let killed = kills.zip(before).is_some_and(|(n, before)| n > before);
     let now = state.now();
     let mut gate = state.gate();
     let was_up = gate.admission.servers().get(server).is_some_and(|s| s.health() != Health::Down);
-    let seen = gate.seen.get_mut(server)?;
-    if killed {
-        seen.kills = kills;
-        seen.death = Some("host_oom_killed");
-    } else if was_up && refused {
-        seen.death = Some("unknown");
+    let mut ends = locked(&ends);
+    if let Some(kills) = kills {
+        ends.hear_kills(now, kills);
     }
-    let death = seen.death.filter(|_| killed || !was_up || refused);
-    if was_up && (refused || killed) {
+    let over = refused || ends.just_killed(now);
+    if was_up && over {
         gate.admission.set_up(now, server, false);
-        *gate.counters.deaths.entry((target.name.clone(), death.unwrap_or("unknown"))).or_insert(0) += 1;
+        let before = ends.end(now);
+        let this = ends.settle(now, target.said.agent.is_some());
+        for class in before.into_iter().chain(this) {
+            count_death(&mut gate, &target, class);
+        }
     }
+    let death = ends.last().filter(|_| over || !was_up);
+    drop(ends);
     drop(gate);
     state.pump();
     death
@@ -229,13 +269,20 @@ struct HostSource {
 }
 
 impl HostSource {
-    async fn read(&mut self, state: &State, server: usize, target: &Target) -> Option<Reading> {
-        let memory = match (&target.said.cgroup, &target.said.agent, &target.said.container) {
+    async fn read(
+        &mut self,
+        state: &State,
+        server: usize,
+        target: &Target,
+        ends: &Mutex<Ends>,
+    ) -> Option<Reading> {
+        let page = agent_page(state, target).await;
+        if let Some(Ok(page)) = &page {
+            hear_agent(state, target, ends, page);
+        }
+        let memory = match (&target.said.cgroup, page, &target.said.container) {
             (Some(path), _, _) => read_cgroup(path),
-            (None, Some(url), Some(container)) => match get(state, url).await {
-                Ok((200, page)) => of_agent(&page, container),
-                _ => Err(format!("the agent does not answer at {url}")),
-            },
+            (None, Some(page), Some(container)) => page.and_then(|page| of_agent(&page, container)),
             _ => Err("no cgroup and no agent is named for it".into()),
         };
         let now = state.now();
@@ -259,10 +306,12 @@ impl HostSource {
         let mut gate = state.gate();
         if let Some(seen) = gate.seen.get_mut(server) {
             seen.host_trouble = None;
-            seen.kills = memory.oom_kill.or(seen.kills);
         }
         gate.admission.read_host(server, reading);
         drop(gate);
+        if let Some(kills) = memory.oom_kill {
+            locked(ends).hear_kills(now, kills);
+        }
         self.lately.push_back((now, reading.held));
         while self.lately.len() > READINGS {
             self.lately.pop_front();
@@ -309,10 +358,54 @@ fn read_cgroup(path: &str) -> Result<Memory, String> {
     Ok(memory)
 }
 
+/// The page of the agent that is named for a server.
+async fn agent_page(state: &State, target: &Target) -> Option<Result<String, String>> {
+    let (url, _) = (target.said.agent.as_ref()?, target.said.container.as_ref()?);
+    Some(match get(state, url).await {
+        Ok((200, page)) => Ok(page),
+        _ => Err(format!("the agent does not answer at {url}")),
+    })
+}
+
+/// Takes in what the agent's page says of the container's last end.
+fn hear_agent(state: &State, target: &Target, ends: &Mutex<Ends>, page: &str) {
+    if let Some(container) = target.said.container.as_deref() {
+        locked(ends).hear_agent(state.now(), last_incident(page, container));
+    }
+}
+
+/// Labels that say of whom a line of the agent's page is.
+fn who(container: &str) -> [(&'static str, Option<&str>); 3] {
+    let mut words = container.split('/').filter(|w| !w.is_empty());
+    [("namespace", words.next()), ("pod", words.next()), ("container", words.next())]
+}
+
+/// When a container last died by the agent's page (milliseconds since 1970), and its class once that is judged.
+fn last_incident(page: &str, container: &str) -> Option<(i64, Option<Class>)> {
+    let who = who(container);
+    let (mut at, mut class) = (None, None);
+    for line in page.lines().filter(|l| l.starts_with("dualplane_container_last_incident")) {
+        let Some((name, labels, value, _)) = sample(line) else { continue };
+        let label = |key: &str| labels.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
+        if !who.iter().all(|(key, value)| label(key) == *value) {
+            continue;
+        }
+        match name {
+            "dualplane_container_last_incident" => {
+                class = Class::ALL.iter().find(|c| label("class") == Some(c.as_str())).copied();
+            }
+            "dualplane_container_last_incident_timestamp_seconds" => {
+                at = whole(value * 1e3).and_then(|ms| i64::try_from(ms).ok());
+            }
+            _ => {}
+        }
+    }
+    Some((at?, class))
+}
+
 /// A container on the agent's page.
 fn of_agent(page: &str, container: &str) -> Result<Memory, String> {
-    let mut words = container.split('/').filter(|w| !w.is_empty());
-    let who = [("namespace", words.next()), ("pod", words.next()), ("container", words.next())];
+    let who = who(container);
     let mut memory = Memory::default();
     let mut found = false;
     for line in page.lines().filter(|l| l.starts_with("dualplane_container_")) {
@@ -354,6 +447,7 @@ mod tests {
         let m = of_agent(page, "s/p/c").unwrap();
         assert_eq!((held(&m), m.limit, m.oom_kill), (350, Some(Limit::At(Bytes(1000))), Some(2)));
         assert!(of_agent(page, "s/p/x").is_err());
+        assert_eq!(last_incident(page, "s/p/c"), None);
         assert!(of_agent("", "s/p/c").is_err());
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dualplane_base::Class;
+use dualplane_base::time::{Stamp, parse_rfc3339};
 
 use super::Cost;
 use crate::health::{Fault, Part};
@@ -51,15 +52,24 @@ pub struct Counts {
 }
 
 /// Class, plane and kind of an incident.
-type Verdict = (String, String, &'static str);
+pub type Verdict = (String, String, &'static str);
 
 /// Incidents by their verdicts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdicts {
     /// By class, plane and kind, since the agent started: they never go back.
     pub incidents: BTreeMap<Verdict, u64>,
-    /// The last verdict of each container, by namespace, pod and container.
-    pub last: BTreeMap<(String, String, String), Verdict>,
+    /// The last incident of each container, by namespace, pod and container.
+    pub last: BTreeMap<(String, String, String), Last>,
+}
+
+/// The last incident of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Last {
+    /// What it was.
+    pub verdict: Verdict,
+    /// When it died, milliseconds since 1970: two of one verdict are told apart by it.
+    pub died_ms: Option<i64>,
 }
 
 /// Follows the folder of incidents from look to look.
@@ -109,7 +119,11 @@ impl Tally {
             let verdict = verdict(s);
             if s.kind != Kind::End && last.len() < MAX_LAST {
                 let who = (s.namespace.clone(), s.pod.clone(), s.container.clone());
-                last.entry(who).or_insert_with(|| verdict.clone());
+                let died_ms = match parse_rfc3339(&s.died_at) {
+                    Some(Stamp::Wall { ms, .. }) => Some(ms),
+                    _ => None,
+                };
+                last.entry(who).or_insert_with(|| Last { verdict: verdict.clone(), died_ms });
             }
             let counted = before.contains(&s.id);
             if !counted && !is_settled(s) {
@@ -166,7 +180,7 @@ mod tests {
             summary(4, "b", Kind::Kill, State::Kept, None),
         ];
         let v = Tally::new([].into_iter()).look(all.iter().rev());
-        let last = |pod: &str| v.last.get(&("s".into(), pod.into(), "c".into())).cloned();
+        let last = |pod: &str| v.last.get(&("s".into(), pod.into(), "c".into())).map(|l| l.verdict.clone());
         assert_eq!(last("a"), Some(("shm_exhausted".into(), "host".into(), "death")));
         assert_eq!(last("b"), Some((UNJUDGED.into(), "none".into(), "kill")));
         assert_eq!(total(&v), 3, "the kill may yet be judged");

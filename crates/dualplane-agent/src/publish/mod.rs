@@ -11,7 +11,7 @@ pub mod metrics;
 mod sinks;
 
 pub use cost::Cost;
-pub use counts::{Counts, SinkCounts, Tally, Verdicts};
+pub use counts::{Counts, Last, SinkCounts, Tally, Verdict, Verdicts};
 pub use events::{EventSink, Outcome};
 pub use http::{Access, DEFAULT_PORT, Options, Server, Shared};
 pub use sinks::{

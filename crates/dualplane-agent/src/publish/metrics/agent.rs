@@ -16,6 +16,12 @@ const LAST: Family = gauge(
     "Always 1; the labels tell the last verdict of each container, also of one that is gone.",
 );
 
+const LAST_AT: Family = gauge(
+    "dualplane_container_last_incident_timestamp_seconds",
+    "namespace pod container",
+    "When each container's last incident was: it tells two of one verdict apart.",
+);
+
 /// A family and how its value is read.
 type AgentMetric = (Family, fn(&View, &Counts) -> Option<f64>);
 
@@ -152,7 +158,7 @@ const LEFT_OUT: Family =
     gauge("dualplane_agent_samples_left_out", "", "Containers, devices and samples omitted from this page.");
 
 pub(super) fn families() -> impl Iterator<Item = &'static Family> {
-    [&INCIDENTS, &LAST]
+    [&INCIDENTS, &LAST, &LAST_AT]
         .into_iter()
         .chain(AGENT.iter().map(|f| &f.0))
         .chain([&LOST, &READY, &FAULT, &FAULTS])
@@ -170,13 +176,19 @@ pub(super) fn render(view: &View, counts: &Counts, node: &Labels, page: &mut Pag
             (node.with("class", class).with("plane", plane).with("kind", kind), *n as f64)
         }),
     );
+    let last = || {
+        counts.verdicts.last.iter().map(|((namespace, pod, container), last)| {
+            (node.with("namespace", namespace).with("pod", pod).with("container", container), last)
+        })
+    };
     page.family(
         &LAST,
-        counts.verdicts.last.iter().map(|((namespace, pod, container), (class, plane, kind))| {
-            let l = node.with("namespace", namespace).with("pod", pod).with("container", container);
+        last().map(|(l, last)| {
+            let (class, plane, kind) = &last.verdict;
             (l.with("class", class).with("plane", plane).with("kind", kind), 1.0)
         }),
     );
+    page.family(&LAST_AT, last().filter_map(|(l, last)| Some((l, last.died_ms? as f64 / 1000.0))));
     both(AGENT, view, counts, node, page);
     page.family(&LOST, counts.lost.iter().map(|(what, n)| (node.with("what", what), *n as f64)));
     let ready = !counts.faults.iter().any(|f| f.part.is_needed());

@@ -19,7 +19,7 @@ use dualplane_node::sample::{Round, Scope};
 
 use super::*;
 use crate::health::{Fault, Part};
-use crate::publish::{Cost, SinkCounts, Verdicts};
+use crate::publish::{Cost, Last, SinkCounts, Verdicts};
 use crate::{AllocatedDevice, ContainerView, EngineSample, GpuView, Holder, XidTally};
 
 const SECOND: u64 = 1_000_000_000;
@@ -218,7 +218,10 @@ fn full() -> (View, Counts) {
             incidents: BTreeMap::from([(("host_oom_killed".into(), "host".into(), "death"), 2)]),
             last: BTreeMap::from([(
                 ("serving".into(), "llm-0".into(), "vllm".into()),
-                ("host_oom_killed".into(), "host".into(), "death"),
+                Last {
+                    verdict: ("host_oom_killed".into(), "host".into(), "death"),
+                    died_ms: Some(1_700_000_000_123),
+                },
             )]),
         }),
         ring_bytes: Some(1 << 20),

@@ -4,6 +4,7 @@
 mod backend;
 mod client;
 mod cluster;
+mod deaths;
 mod random;
 mod renew;
 mod wire;
