@@ -103,7 +103,7 @@ pub fn answer(
             };
             Ok(plan)
         }
-        Err(e @ PlanError::Unsupported { .. }) => Err(e),
+        Err(e @ (PlanError::Unsupported { .. } | PlanError::Missing { .. })) => Err(e),
         Err(e) => return Err(e),
     };
     let host = host(HostInput {

@@ -42,6 +42,14 @@ pub enum PlanError {
         /// What is not known.
         what: String,
     },
+    /// Its arithmetic is known, and the launch says too little for it.
+    #[error("{what}: {settle}")]
+    Missing {
+        /// What cannot be told.
+        what: String,
+        /// What to give.
+        settle: String,
+    },
     /// The model's files cannot be read as what they should be.
     #[error("{file}: {why}")]
     Unreadable {
@@ -53,18 +61,22 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// A contradiction.
     /// Two names that cannot both hold.
     #[must_use]
     pub fn contradiction(names: impl Into<String>, why: impl Into<String>) -> Self {
         Self::Contradiction { names: names.into(), why: why.into() }
     }
 
-    /// Something without known arithmetic.
     /// What has no arithmetic here.
     #[must_use]
     pub fn unsupported(what: impl Into<String>) -> Self {
         Self::Unsupported { what: what.into() }
+    }
+
+    /// What the launch does not say.
+    #[must_use]
+    pub fn missing(what: impl Into<String>, settle: impl Into<String>) -> Self {
+        Self::Missing { what: what.into(), settle: settle.into() }
     }
 }
 

@@ -329,7 +329,9 @@ impl Failure {
             | Self::NoObject { .. }
             | Self::Flag { .. }
             | Self::Plan(PlanError::Contradiction { .. }) => exit::USAGE,
-            Self::Plan(PlanError::Unsupported { .. }) | Self::NotPasted(_) => exit::UNSUPPORTED,
+            Self::Plan(PlanError::Unsupported { .. } | PlanError::Missing { .. }) | Self::NotPasted(_) => {
+                exit::UNSUPPORTED
+            }
             #[cfg(feature = "live")]
             Self::NotScaled(_) => exit::UNSUPPORTED,
             Self::NotChanged { .. } => exit::NOT_CHANGED,

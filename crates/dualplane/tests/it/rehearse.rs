@@ -244,3 +244,23 @@ fn slots_of_llama_cpp_share_a_cache_or_divide_it() {
     let o = of(&["--with", "--max-num-seqs 8"], &[]);
     assert!(code(&o) == 2 && stderr(&o).contains("only flags of vLLM"), "{}", stderr(&o));
 }
+
+/// What is missing is named, and that dualplane knew nothing of it is not said.
+#[test]
+fn a_launch_that_says_too_little_is_told_what_to_say() {
+    for command in ["rehearse", "plan"] {
+        let mut args = vec![command, "--gpu", "L40S", "--model", "Qwen/Qwen3-8B"];
+        if command == "rehearse" {
+            args.extend(["--traffic", "chat"]);
+        }
+        args.extend(["--", "llama-server", "-m", "model.gguf", "-c", "4096"]);
+        let o = run(&args);
+        let said = format!("{}{}", stdout(&o), stderr(&o)).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(code(&o), 6, "{said}");
+        assert!(said.contains("give the path of the .gguf file, or --quant Q4_K_M"), "{said}");
+        assert!(!said.contains("not supported") && !said.contains("does not know"), "{said}");
+        args.splice(5..5, ["--quant", "Q4_K_M"]);
+        let o = run(&args);
+        assert!([0, 1].contains(&code(&o)), "as told, it goes: {}", stderr(&o));
+    }
+}

@@ -152,11 +152,13 @@ impl Facts {
     /// From a configuration and the name of a quantisation.
     pub(super) fn of_config(model: &Model, quant: &str) -> Result<Self, PlanError> {
         if !matches!(model.family, Family::Decoder | Family::Gemma | Family::GptOss) {
-            return Err(PlanError::unsupported(format!(
-                "the tensors of a GGUF file for {}, derived from its configuration; give the path of the \
-                .gguf file",
-                model.architecture
-            )));
+            return Err(PlanError::missing(
+                format!(
+                    "the tensors of {} in a GGUF file are not derived from its configuration",
+                    model.architecture
+                ),
+                "give the path of the .gguf file",
+            ));
         }
         let recipe = recipe::Recipe::parse(quant).ok_or_else(|| {
             PlanError::contradiction(

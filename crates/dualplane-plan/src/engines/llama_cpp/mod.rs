@@ -124,9 +124,9 @@ fn settled(model: &Model, file: Option<&Gguf>, line: &CommandLine, gpu: &Gpu) ->
         (Some(g), _) => Facts::of_file(g)?,
         (None, Some(quant)) => Facts::of_config(model, quant)?,
         (None, None) => {
-            return Err(PlanError::unsupported(
-                "llama.cpp needs a .gguf file or a quantisation: give the path of the file, or --quant \
-                Q4_K_M",
+            return Err(PlanError::missing(
+                "how llama.cpp's weights are quantised is not said",
+                "give the path of the .gguf file, or --quant Q4_K_M",
             ));
         }
     };

@@ -100,7 +100,7 @@ fn paste(q: &Question, what: EmitWhat, known: Option<&Calibration>) -> Result<St
             Ok(report::emit(&found.answer, what))
         }
         // RAM is known where the GPU plane is not.
-        Err(PlanError::Unsupported { .. }) if host_only => {
+        Err(PlanError::Unsupported { .. } | PlanError::Missing { .. }) if host_only => {
             let a = answer(&q.named, &q.line, &q.placed, known)?;
             if a.plan.is_ok() {
                 return Err(pasteable(&q.named, &q.line, &q.placed, known)

@@ -121,7 +121,7 @@ impl Subject {
             Err(
                 f @ (Failure::NoModel { .. }
                 | Failure::Online { .. }
-                | Failure::Plan(PlanError::Unsupported { .. })),
+                | Failure::Plan(PlanError::Unsupported { .. } | PlanError::Missing { .. })),
             ) => {
                 return Ok(Self::Unclear { what: f.to_string(), settle: f.hint() });
             }
