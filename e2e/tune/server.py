@@ -15,6 +15,7 @@ P.add_argument("--max-num-seqs", type=int, default=256)
 P.add_argument("--num-gpu-blocks-override", type=int, default=512)
 P.add_argument("--weights", type=float, default=64, help="MiB")
 P.add_argument("--noise", type=float, default=1, help="MiB that differ from start to start")
+P.add_argument("--leak", type=float, default=0, help="MiB an hour that are never given back")
 P.add_argument("--step", type=float, default=0.02, help="seconds of a step")
 P.add_argument("--each", type=float, default=0.0004, help="seconds more for each sequence")
 a = P.parse_args()
@@ -110,10 +111,23 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"data: [DONE]\n\n")
 
 
+def leak():
+    """By the clock: a page at a time would be a system call each, so what is due is taken by the second."""
+    begun, taken, lost = time.monotonic(), 0, []
+    while True:
+        time.sleep(1)
+        due = int((time.monotonic() - begun) * a.leak * MIB / 3600) - taken
+        if due >= 4096:
+            lost.append(touched(due))
+            taken += due
+
+
 class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
 
 
 threading.Thread(target=steps, daemon=True).start()
+if a.leak:
+    threading.Thread(target=leak, daemon=True).start()
 Server((a.host, a.port), Handler).serve_forever()

@@ -74,7 +74,9 @@ pub fn list<'a>(cards: &'a [Card], pattern: &str) -> (Vec<&'a Card>, Vec<Known>)
 /// Reads a name as people write it.
 #[must_use]
 pub fn machine(name: &str) -> Machine {
+    // A resource of Kubernetes: its share is all that it says.
     let name = name.trim();
+    let name = name.strip_prefix("nvidia.com/mig-").unwrap_or(name);
     let (count, rest) = counted(name);
     // `H100:8`, as SkyPilot writes it; slices have a letter in their names.
     let (count, rest) = match rest.rsplit_once(':').map(|(card, n)| (card.trim(), n.trim().parse::<u64>())) {
@@ -194,6 +196,15 @@ fn named(cards: &[Card], name: &str, memory: Option<Bytes>, rocm: bool) -> Resul
     };
     let meant = machine(base).card;
     let Some(card) = find(cards, base).or_else(|| find(cards, &meant)) else {
+        // A profile is a share of a card, and not of the same size on each.
+        let cut: Vec<String> = cards
+            .iter()
+            .filter_map(|c| Some(format!("{}:{}", c.id, profile(c, base).ok()?.profile)))
+            .collect();
+        if !cut.is_empty() {
+            let why = format!("`{base}` is a share of a GPU; say of which: {}", cut.join(", "));
+            return Err(PlanError::contradiction("--gpu", why));
+        }
         return Err(PlanError::contradiction(
             "--gpu",
             format!("`{base}` is not in the catalogue{}", near(cards, base)),
@@ -271,7 +282,8 @@ fn capability(card: &Card, rocm: bool, unknown: &mut Vec<Unknown>) -> Result<(u3
 
 fn profile<'a>(card: &'a Card, name: &str) -> Result<&'a MigProfile, PlanError> {
     let lower = name.to_ascii_lowercase();
-    let wanted = lower.trim_start_matches("mig-").trim_start_matches("mig ");
+    let wanted =
+        lower.trim_start_matches("nvidia.com/").trim_start_matches("mig-").trim_start_matches("mig ");
     card.mig.iter().find(|p| p.profile.eq_ignore_ascii_case(wanted)).ok_or_else(|| {
         let all: Vec<&str> = card.mig.iter().map(|p| p.profile.as_str()).collect();
         let have = if all.is_empty() {
@@ -336,6 +348,24 @@ fn slice_bytes(card: &Card, profile: &MigProfile, unknown: &mut Vec<Unknown>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A profile alone, as a resource of Kubernetes names it, is a share of each card that has one of that name.
+    #[test]
+    fn a_share_without_its_card_is_told_whose_it_may_be() {
+        let cards = embedded().unwrap();
+        let mut seen = 0;
+        for (card, p) in cards.iter().flat_map(|c| c.mig.iter().map(move |p| (c, p))) {
+            let whole = format!("{}:{}", card.id, p.profile);
+            for name in [p.profile.clone(), format!("nvidia.com/mig-{}", p.profile)] {
+                let said = place(&cards, Some(&name), None).unwrap_err().to_string();
+                assert!(said.contains(&whole), "{name}: {said}");
+                seen += 1;
+            }
+            let placed = place(&cards, Some(&whole), None);
+            assert!(placed.map_or_else(|e| e.to_string().contains("size"), |_| true), "{whole}");
+        }
+        assert!(seen > 20);
+    }
 
     #[test]
     fn a_pattern_finds_cards_and_machines_by_a_part_of_their_names() {
