@@ -230,8 +230,8 @@ fn k6(v: &Value) -> Option<Results> {
         tool: "k6".into(),
         version: text(v, "/metadata/k6_version"),
         seconds,
-        // To the first byte of the answer: of a stream that is the first token or the head before it.
-        ttft: times("http_req_waiting", all),
+        // It waits for the first byte (`http_req_waiting`), and servers send the head of a stream before its first token.
+        ttft: None,
         // A refusal is quick, and says nothing of an answer's time.
         e2e: times("http_req_duration{expected_response:true}", all - bad)
             .or_else(|| times("http_req_duration", all))

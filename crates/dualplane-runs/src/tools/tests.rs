@@ -93,6 +93,7 @@ fn files_that_were_really_written_are_read() {
         (r.tool.as_str(), r.concurrency, r.requests.as_ref().unwrap().succeeded),
         ("k6", Some(4), 136)
     );
+    assert!(r.ttft.is_none(), "the first byte is the head's");
     // 36 refusals are quicker than no answer here, and are not among the answers' times.
     let e2e = r.e2e.unwrap();
     assert!(near(e2e.mean, 0.094434938) && near(e2e.p95, 0.100037078) && e2e.n == 136, "{e2e:?}");
