@@ -16,7 +16,8 @@ use serde::Deserialize;
 
 use self::cluster::Cluster;
 use self::oidc::Oidc;
-use crate::store::{Realm, Scope};
+use crate::ended;
+use crate::store::{Realm, Scope, Store};
 
 /// Callers whose rate is remembered.
 const MAX_CALLERS: usize = 10_000;
@@ -181,6 +182,8 @@ pub enum Refusal {
     ForeignHost,
     /// The cluster does not say who they are.
     Away,
+    /// The database does not say whether their session was ended.
+    Store,
 }
 
 fn changed(path: &Path) -> Option<SystemTime> {
@@ -237,7 +240,12 @@ impl Auth {
     /// # Errors
     ///
     /// Where they are not known, or ask too often.
-    pub async fn admit(&self, headers: &HeaderMap, from: IpAddr) -> Result<Caller, Refusal> {
+    pub async fn admit(
+        &self,
+        headers: &HeaderMap,
+        from: IpAddr,
+        store: &dyn Store,
+    ) -> Result<Caller, Refusal> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner).clone();
         if tokens.is_none() && self.cluster.is_none() {
             let host = headers.get(header::HOST).and_then(|h| h.to_str().ok());
@@ -258,14 +266,14 @@ impl Auth {
         let unknown = || if stranger() { Refusal::Unknown } else { Refusal::TooFast };
         let Some(cluster) = &self.cluster else { return Err(unknown()) };
         let of_issuer = match (&self.oidc, token.as_deref()) {
-            (Some(oidc), None) => oidc.session(headers).map(|user| (user, true)),
+            (Some(oidc), None) => oidc.session(headers).map(|(user, session)| (user, Some(session))),
             (Some(oidc), Some(token)) if oidc.claims(token) => {
                 let user = oidc.user(token).await.map_err(|_| Refusal::Away)?;
-                Some((user.ok_or_else(unknown)?, false))
+                Some((user.ok_or_else(unknown)?, None))
             }
             _ => None,
         };
-        if let Some((user, by_session)) = of_issuer {
+        if let Some((user, session)) = of_issuer {
             let seen = cluster::person(&user);
             let caller = match cluster.remembered(&seen) {
                 Some(known) => known,
@@ -274,7 +282,13 @@ impl Auth {
             };
             let mut caller = caller.ok_or_else(unknown)?;
             // A browser sends a cookie along with whatever a page of somebody else makes it ask: it changes nothing.
-            if by_session {
+            if let Some(session) = session {
+                // Asked for each request: it may have been ended a moment ago, at another replica.
+                match ended::is_ended(store, &session).await {
+                    Ok(false) => {}
+                    Ok(true) => return Err(unknown()),
+                    Err(_) => return Err(Refusal::Store),
+                }
                 caller.sends = Scope::Some(Vec::new());
                 caller.by_session = true;
             }
@@ -377,13 +391,15 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, "localhost".parse().unwrap());
         let ip: IpAddr = [127, 0, 0, 1].into();
+        let home = tempfile::tempdir().unwrap();
+        let store = crate::store::sqlite::Sqlite::open(&home.path().join("x.db")).unwrap();
         let mut admitted = 0;
         for _ in 0..50 {
-            admitted += usize::from(auth.admit(&headers, ip).await.is_ok());
+            admitted += usize::from(auth.admit(&headers, ip, &store).await.is_ok());
         }
         assert!((10..20).contains(&admitted), "{admitted}");
         assert!(auth.take("c somebody else", 5));
         headers.insert(header::HOST, "evil.example".parse().unwrap());
-        assert_eq!(auth.admit(&headers, ip).await.unwrap_err(), Refusal::ForeignHost);
+        assert_eq!(auth.admit(&headers, ip, &store).await.unwrap_err(), Refusal::ForeignHost);
     }
 }

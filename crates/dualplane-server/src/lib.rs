@@ -1,7 +1,8 @@
 //! Keeps the incidents of a fleet and shows them.
 //!
 //! - [`store`] keeps them, in SQLite or Postgres; [`ingest`] is the way in: what is acknowledged is on the disk;
-//! - [`api`] is version 1 of the API, [`auth`] says who may what, [`login`] lets people sign in, [`problem`] is how errors are answered;
+//! - [`api`] is version 1 of the API, [`auth`] says who may what, [`login`] lets people sign in, [`ended`] ends their sessions,
+//!   [`problem`] is how errors are answered;
 //! - [`notify`] tells channels of new deaths;
 //! - [`pages`] are for people, by `dualplane-pages`; [`mod@rehearse`] asks `dualplane` whether a fix would have held;
 //! - [`serve`] listens and ends in order, [`config`] refuses to serve the network without TLS and tokens;
@@ -16,6 +17,7 @@ pub mod auth;
 pub mod clock;
 pub mod config;
 pub mod demo;
+pub mod ended;
 pub mod ingest;
 pub mod lease;
 pub mod login;

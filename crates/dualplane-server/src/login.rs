@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use crate::api::From;
 use crate::app::{App, now};
 use crate::auth::oidc::LoginError;
+use crate::ended;
 use crate::problem::Problem;
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -134,7 +135,15 @@ async fn out(State(app): State<Arc<App>>, headers: HeaderMap, request: Request) 
         return refused;
     }
     let response = match app.auth.oidc().and_then(|o| o.sign_out(&headers)) {
-        Some(cookie) => {
+        Some((_, Some(session))) if ended::end(&*app.store, &session).await.is_err() => with(
+            page(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Not signed out",
+                "The database does not answer, so a copy of this session would go on: sign out again in a moment.",
+            ),
+            &[],
+        ),
+        Some((cookie, _)) => {
             let told = "You are signed out of this page. The issuer may still know you: sign out there, too, on a machine that is not yours.";
             with(page(StatusCode::OK, "Signed out", told), &[cookie])
         }

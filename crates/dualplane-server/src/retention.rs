@@ -8,6 +8,7 @@ use tokio::time::sleep;
 
 use crate::app::{App, now};
 use crate::clock::Drift;
+use crate::ended;
 
 /// Between two rounds, and deaths of one statement.
 const SWEEP: Duration = Duration::from_secs(600);
@@ -63,6 +64,8 @@ pub async fn sweep(app: Arc<App>) {
 }
 
 async fn once(app: &App, wall: Time) {
+    // A store that is away is swept the next time.
+    let _ = ended::forget(&*app.store, wall.ms() / 1000).await;
     let before = Time::from_ms(wall.ms() - i64::from(app.keep_days) * DAY_MS);
     loop {
         match app.store.forget(before, SWEPT).await {

@@ -132,7 +132,7 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
         request.headers_mut().insert(header::HOST, host);
     }
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let (who, response) = match app.auth.admit(request.headers(), from).await {
+    let (who, response) = match app.auth.admit(request.headers(), from, &*app.store).await {
         Ok(caller) => {
             let who = caller.name.clone();
             let reads = matches!(method, Method::GET | Method::HEAD);
@@ -186,6 +186,12 @@ fn refused(refusal: Refusal) -> Response {
             StatusCode::SERVICE_UNAVAILABLE,
             5,
             "the cluster or the issuer does not say whose token this is: send it again",
+        )
+        .into_response(),
+        Refusal::Store => Problem::later(
+            StatusCode::SERVICE_UNAVAILABLE,
+            5,
+            "the database does not say whether this session was ended: send it again",
         )
         .into_response(),
         Refusal::ForeignHost => Problem::new(

@@ -24,6 +24,7 @@ const STEPS: &[Step] = &[
         sqlite: include_str!("../migrations/0005_tags_sqlite.sql"),
         postgres: include_str!("../migrations/0005_words_postgres.sql"),
     },
+    Step { both: include_str!("../migrations/0006_ended.sql"), sqlite: "", postgres: "" },
 ];
 
 /// Up to this version the index of words in SQLite held no values: the program fills it anew.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use dualplane_incidents::{Cursor, Filter, Fleet, Incident, Time};
+use dualplane_server::ended;
 use dualplane_server::store::{
     self, BundleRow, Death, Page, Put, Realm, Scope, Span, Store, postgres::Postgres, sqlite::Sqlite,
 };
@@ -264,16 +265,33 @@ async fn two_see_the_same(one: &dyn Store, other: &dyn Store) {
     assert_eq!(store::fleet(other, &all).await.unwrap().incidents, 0);
 }
 
+/// A session that ended at one program has ended at the other, until it would be over by itself.
+async fn a_session_ends_at_both(one: &dyn Store, other: &dyn Store) {
+    let session = |mark: &str, over| ended::Session { mark: mark.into(), over };
+    let (a, b) = (session("aa", 100), session("bb", 200));
+    ended::end(one, &a).await.unwrap();
+    ended::end(one, &a).await.unwrap();
+    ended::end(other, &b).await.unwrap();
+    for store in [one, other] {
+        assert!(ended::is_ended(store, &a).await.unwrap() && ended::is_ended(store, &b).await.unwrap());
+        assert!(!ended::is_ended(store, &session("cc", 100)).await.unwrap());
+    }
+    assert_eq!((ended::forget(one, 100).await.unwrap(), ended::forget(other, 101).await.unwrap()), (0, 1));
+    assert!(!ended::is_ended(one, &a).await.unwrap() && ended::is_ended(one, &b).await.unwrap());
+}
+
 #[test]
 fn two_programs_on_one_database_tell_the_same() {
     let home = tempfile::tempdir().unwrap();
     let open = || Sqlite::open(&home.path().join("two.db")).unwrap();
     runtime().block_on(two_see_the_same(&open(), &open()));
+    runtime().block_on(a_session_ends_at_both(&open(), &open()));
     let Some(server) = crate::postgres::Postgres::start() else { return };
     runtime().block_on(async {
         let url = server.url("two");
         let open = async || Postgres::connect(&url).await.unwrap();
         two_see_the_same(&open().await, &open().await).await;
+        a_session_ends_at_both(&open().await, &open().await).await;
     });
 }
 

@@ -317,9 +317,16 @@ fn people_sign_in_on_the_page_and_out_again() {
         assert_eq!(mia.ask("POST", "/logout", origin).status, 403);
     }
     assert_eq!(mia.ask("GET", "/logout", &[]).status, 405);
+    let copied = format!("dualplane-session={}", mia.cookies["dualplane-session"]);
+    assert_eq!(s.ask("GET", "/v1/incidents", &[("cookie", &copied)], b"").status, 200);
     let out = mia.ask("POST", "/logout", &[("origin", PAGE)]);
     assert!(out.status == 200 && mia.cookies.is_empty(), "{}", out.text());
     assert_eq!(mia.ask("GET", "/", &[]).status, 303);
+    // Whoever copied the session is signed out as well, also behind a restart.
+    assert_eq!(s.ask("GET", "/v1/incidents", &[("cookie", &copied)], b"").status, 401);
+    drop(s);
+    let s = serve(home.path(), &issuer);
+    assert_eq!(s.ask("GET", "/v1/incidents", &[("cookie", &copied)], b"").status, 401);
     // Programs are told to send a token, and no browser asks for a password where there is a page to sign in at.
     let bare = s.get("/v1/incidents");
     assert_eq!((bare.status, bare.header("www-authenticate")), (401, "Bearer realm=\"dualplane\""));

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::issuer::{Code, safe};
 use super::session::{Cookies, Use, random};
 use super::{Oidc, Options};
+use crate::ended::Session;
 
 /// Seconds that somebody has to sign in at the issuer.
 const WHILE: i64 = 600;
@@ -112,9 +113,9 @@ impl Login {
         format!("{}/login/callback", self.url)
     }
 
-    pub(super) fn who(&self, headers: &HeaderMap) -> Option<User> {
-        let who: Who = self.cookies.get(Use::Session, headers)?;
-        Some(User { username: who.user, groups: who.groups, ..User::default() })
+    pub(super) fn who(&self, headers: &HeaderMap) -> Option<(User, Session)> {
+        let (who, session): (Who, _) = self.cookies.opened(Use::Session, headers)?;
+        Some((User { username: who.user, groups: who.groups, ..User::default() }, session))
     }
 }
 
@@ -208,12 +209,14 @@ impl Oidc {
         Ok(Signed { who: who.user, back: way.back, cookies: [session, login.cookies.end(Use::Login)] })
     }
 
-    /// A `Set-Cookie` that ends the session, where the page itself asks for it: no other site signs somebody out.
+    /// A `Set-Cookie` that ends the session, and the session that is to end, where the page itself asks for it: no other site signs
+    /// somebody out.
     #[must_use]
-    pub fn sign_out(&self, headers: &HeaderMap) -> Option<String> {
+    pub fn sign_out(&self, headers: &HeaderMap) -> Option<(String, Option<Session>)> {
         let login = self.login.as_ref()?;
         let origin = headers.get(header::ORIGIN).and_then(|o| o.to_str().ok());
-        (origin == Some(login.url.as_str())).then(|| login.cookies.end(Use::Session))
+        let session = || login.cookies.opened::<Who>(Use::Session, headers).map(|(_, session)| session);
+        (origin == Some(login.url.as_str())).then(|| (login.cookies.end(Use::Session), session()))
     }
 }
 

@@ -15,6 +15,8 @@ use dualplane_kube::review::User;
 use http::HeaderMap;
 use tokio::sync::Mutex;
 
+use crate::ended::Session;
+
 use self::crypto::Jwk;
 use self::issuer::{Issuer, Provider};
 use self::login::Login;
@@ -138,7 +140,7 @@ impl Oidc {
     }
 
     /// Who signed in on the page, by the cookie.
-    pub(super) fn session(&self, headers: &HeaderMap) -> Option<User> {
+    pub(super) fn session(&self, headers: &HeaderMap) -> Option<(User, Session)> {
         self.login.as_ref()?.who(headers)
     }
 

@@ -16,6 +16,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::app::now;
+use crate::auth::sha256;
+use crate::ended::Session;
 
 /// Bytes of a key.
 const KEY: usize = 32;
@@ -146,17 +148,23 @@ impl Cookies {
 
     /// What a browser sends, if it was sealed here for this and is not over.
     pub(super) fn get<T: DeserializeOwned>(&self, of: Use, headers: &HeaderMap) -> Option<T> {
+        self.opened(of, headers).map(|(what, _)| what)
+    }
+
+    /// The same, and how the database knows it.
+    pub(super) fn opened<T: DeserializeOwned>(&self, of: Use, headers: &HeaderMap) -> Option<(T, Session)> {
         let name = self.name(of);
         let all = headers.get_all(header::COOKIE).iter().filter_map(|v| v.to_str().ok());
         let mut found = all.flat_map(|v| v.split(';')).filter_map(|c| c.trim().split_once('='));
         let value = found.find(|(n, _)| *n == name).map(|(_, v)| v).filter(|v| v.len() <= LONGEST)?;
         let bytes = URL_SAFE_NO_PAD.decode(value).ok()?;
+        let mark = sha256(&bytes);
         let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
         let mut sealed = sealed.to_vec();
         let opened = self.key.open_in_place(nonce, self.sealed_for(of), &mut sealed).ok()?;
         let kept: Kept<T> = serde_json::from_slice(&crate::app::unpack(opened)?).ok()?;
-        (now().ms() / 1000 < kept.until).then_some(kept.what)
+        (now().ms() / 1000 < kept.until).then_some((kept.what, Session { mark, over: kept.until }))
     }
 }
 
