@@ -191,8 +191,25 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- if and $s.tlsSecret $s.behindProxy -}}
 {{- $all = append $all "server.tlsSecret and server.behindProxy: it speaks TLS itself, or a proxy does. Remove one of them." -}}
 {{- end -}}
+{{- $o := $s.oidc -}}
+{{- if $o.issuerUrl -}}
+{{- if not $s.kubernetes.enabled -}}
+{{- $all = append $all "server.oidc needs server.kubernetes.enabled: the issuer says who somebody is, and the cluster what they may." -}}
+{{- end -}}
+{{- if not $o.clientId -}}
+{{- $all = append $all "server.oidc.issuerUrl needs server.oidc.clientId: tokens for another client are not for this server." -}}
+{{- end -}}
+{{- if and $o.clientSecret.name (not $o.url) -}}
+{{- $all = append $all "server.oidc.clientSecret is for signing in on the page. Set server.oidc.url, or remove it." -}}
+{{- end -}}
+{{- else if or $o.clientId $o.clientSecret.name $o.url $o.caConfigMap.name -}}
+{{- $all = append $all "server.oidc says of an issuer and names none. Set server.oidc.issuerUrl." -}}
+{{- end -}}
 {{- range $s.extraArgs -}}
 {{- $flag := . | splitList "=" | first -}}
+{{- if and (hasPrefix "--oidc-" $flag) (ne $flag "--oidc-session-key") -}}
+{{- $all = append $all (printf "server.extraArgs: %s is set by server.oidc. Remove it there." $flag) -}}
+{{- end -}}
 {{- if has $flag (list "--listen" "--data" "--tokens" "--keep-days" "--tls-cert" "--tls-key" "--behind-proxy" "--database-url" "--kubernetes" "--cluster" "--audience") -}}
 {{- $all = append $all (printf "server.extraArgs: %s is set by the chart's own values. Remove it there." $flag) -}}
 {{- end -}}
