@@ -9,8 +9,9 @@ use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use dualplane_incidents::{Filter, Incident, Time};
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use http::{HeaderMap, HeaderValue, header};
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::reading;
@@ -26,6 +27,9 @@ const TICK: Duration = Duration::from_secs(1);
 const WINDOW_MS: i64 = 5_000;
 /// Between two signs of life.
 const ALIVE: Duration = Duration::from_secs(15);
+/// A stream ends after so long, and its reader comes back with the last id that it has: who may no longer read, or has signed out, is
+/// told nothing from then on.
+const LIFE: Duration = Duration::from_secs(60);
 /// Incidents of one look, and those that a caller who comes back is told.
 const SOME: i64 = 1_000;
 
@@ -69,6 +73,30 @@ fn place(headers: &HeaderMap) -> Option<Arrival> {
     Some(Arrival { at: Time::from_ms(ms.parse().ok()?), id: id.to_owned() })
 }
 
+/// What is told of `news`, for so long.
+fn later(
+    news: Receiver<Arc<Incident>>,
+    wanted: impl Fn(&Incident) -> bool,
+    life: Duration,
+) -> impl Stream<Item = Vec<u8>> {
+    let over = tokio::time::Instant::now() + life;
+    futures_util::stream::unfold((news, wanted), move |(mut news, wanted)| async move {
+        loop {
+            let now = tokio::time::Instant::now();
+            if now >= over {
+                return None;
+            }
+            match tokio::time::timeout_at(over.min(now + ALIVE), news.recv()).await {
+                Err(_) => return Some((b": alive\n\n".to_vec(), (news, wanted))),
+                Ok(Ok(i)) if wanted(&i) => return Some((event(&i), (news, wanted))),
+                Ok(Ok(_)) => {}
+                // Who reads too slowly begins anew: the browser comes back with the last id that it has.
+                Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => return None,
+            }
+        }
+    })
+}
+
 /// New incidents, one event each; with `Last-Event-ID` first those that came since. It takes the filter of the list.
 #[utoipa::path(
     get,
@@ -90,29 +118,35 @@ pub async fn events(
     let wanted =
         move |i: &Incident, scope: &Scope| filter.matches(i) && scope.allows(&i.cluster, &i.namespace);
     let news = app.events.subscribe();
-    let mut first = b": dualplane\n\n".to_vec();
-    if let Some(place) = place(&headers) {
+    let place = place(&headers);
+    // An id without data is no event, and a reader comes back with it.
+    let from = if place.is_none() { format!("id: {}~\n", now().ms()) } else { String::new() };
+    let mut first = format!("retry: 1000\n{from}: dualplane\n\n").into_bytes();
+    if let Some(place) = place {
         for i in arrivals(&*app.store, &place, SOME).await? {
             if i.id != place.id && wanted(&i, &scope) {
                 first.extend(event(&i));
             }
         }
     }
-    let later = futures_util::stream::unfold((news, wanted, scope), |(mut news, wanted, scope)| async move {
-        loop {
-            match tokio::time::timeout(ALIVE, news.recv()).await {
-                Err(_) => return Some((b": alive\n\n".to_vec(), (news, wanted, scope))),
-                Ok(Ok(i)) if wanted(&i, &scope) => return Some((event(&i), (news, wanted, scope))),
-                Ok(Ok(_)) => {}
-                // Who reads too slowly begins anew: the browser comes back with the last id that it has.
-                Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => return None,
-            }
-        }
-    });
+    let later = later(news, move |i| wanted(i, &scope), LIFE);
     let stream = futures_util::stream::once(std::future::ready(first)).chain(later);
     let mut response = Response::new(Body::from_stream(
         stream.map(|b| Ok::<_, std::convert::Infallible>(bytes::Bytes::from(b))),
     ));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stream_ends_though_nobody_closes_it() {
+        let (tell, news) = tokio::sync::broadcast::channel(4);
+        let told: Vec<_> = later(news, |_| true, Duration::from_millis(30)).collect().await;
+        assert_eq!(told, [b": alive\n\n".to_vec()]);
+        drop(tell);
+    }
 }
