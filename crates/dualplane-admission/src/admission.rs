@@ -99,7 +99,6 @@ pub struct Admission {
     uses: BTreeMap<String, Use>,
     outputs: Outputs,
     last_ticket: u64,
-    draining: bool,
     /// Tokens (or requests) that become free in a millisecond, and when the last did.
     pub(crate) pace: Option<f64>,
     pub(crate) last_end: Option<(Ms, u64)>,
@@ -120,7 +119,6 @@ impl Admission {
             uses: BTreeMap::new(),
             outputs: Outputs::default(),
             last_ticket: 0,
-            draining: false,
             pace: None,
             last_end: None,
             events: Vec::new(),
@@ -197,17 +195,6 @@ impl Admission {
         if let Some(s) = self.servers.get_mut(server) {
             s.set_up(now, up);
         }
-    }
-
-    /// Takes nothing more; those who run and wait go on.
-    pub fn drain(&mut self) {
-        self.draining = true;
-    }
-
-    /// Whether it takes nothing more.
-    #[must_use]
-    pub fn is_draining(&self) -> bool {
-        self.draining
     }
 
     pub(crate) fn tenant(&self, name: &str) -> TenantPolicy {
@@ -312,9 +299,6 @@ impl Admission {
         asked: &Asked,
         request: &Request,
     ) -> Result<Option<(usize, Taken)>, Refusal> {
-        if self.draining {
-            return Err(self.refusal(Code::Draining, Numbers::default(), Some(1)));
-        }
         let up = |(i, s): (usize, &Server)| s.health() != Health::Down && self.takes_pool(i, pool);
         if !self.servers.iter().enumerate().any(up) {
             return Err(self.refusal(Code::NoServer, Numbers::default(), Some(5)));

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use dualplane_admission::server::Health;
-use dualplane_admission::{Grant, Request as Asking};
+use dualplane_admission::{Code, Grant, Request as Asking};
 use dualplane_wire::Broken;
 use http::header::{
     CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE,
@@ -100,9 +100,9 @@ async fn asked(
     id: &HeaderValue,
     entry: &mut Option<Entry>,
 ) -> Result<Response<Answer>, Reply> {
-    if state.is_draining() {
-        let message = "this guard is about to end; send the request again";
-        return Err(Reply { retry_after: Some(1), ..Reply::new(503, "draining", message) });
+    if state.is_closed() {
+        let (code, message) = (Code::Draining, "this guard is about to end; send the request again");
+        return Err(Reply { retry_after: Some(1), ..Reply::new(code.status(), code.word(), message) });
     }
     let config = state.config();
     let tenant = config.by.of(request.headers());

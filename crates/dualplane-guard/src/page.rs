@@ -185,7 +185,7 @@ pub fn status(state: &State) -> Status {
         version: env!("CARGO_PKG_VERSION").into(),
         up_seconds: std::time::Duration::from_millis(now).as_secs_f64(),
         shadow: gate.admission.policy().shadow,
-        draining: gate.admission.is_draining(),
+        draining: state.is_draining(),
         under_way: state.under_way.load(Ordering::Relaxed),
         buffered_bytes: state.buffered(),
         servers: servers.collect(),

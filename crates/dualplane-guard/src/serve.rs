@@ -30,8 +30,6 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// Connections that the kernel may hold for us, and how soon one of them is at hand.
 const BACKLOG: usize = 4096;
 const AT_HAND: Duration = Duration::from_millis(5);
-/// For the first bytes of a connection when the guard is about to end.
-const QUIET: Duration = Duration::from_millis(500);
 /// For what still runs behind the end.
 const LEFT: Duration = Duration::from_millis(200);
 
@@ -200,6 +198,11 @@ async fn serve(
     // Whoever connects now is refused and goes elsewhere; what was accepted is answered.
     drop(listener);
     state.drain();
+    let closes = Arc::clone(&state);
+    tokio::spawn(async move {
+        closes.falls_quiet().await;
+        closes.close();
+    });
     let patience = Duration::from_secs(state.config().config.drain_seconds);
     let under_way = state.under_way.load(std::sync::atomic::Ordering::Relaxed);
     let under_way = counted(under_way, "request");
@@ -302,7 +305,8 @@ async fn connection(
             let first = async {
                 tokio::select! {
                     h2 = is_http2(&stream) => h2,
-                    () = drained(&state) => None,
+                    // Who connected and sends nothing must not hold up the guard's end.
+                    () = state.falls_quiet() => None,
                 }
             };
             let Ok(Some(h2)) = timeout(head, first).await else { return };
@@ -323,13 +327,6 @@ async fn connection(
             }
         }
     }
-}
-
-/// The guard takes nothing more, and a request that was on its way when it was told had time to arrive: who connected and
-/// sends nothing must not hold up its end.
-async fn drained(state: &State) {
-    state.drains().await;
-    sleep(QUIET).await;
 }
 
 /// Whether a connection begins as HTTP/2 does; `None`: it ended.

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::header::{CONNECTION, TE};
-use http::{Method, Request, Response, Version};
+use http::{HeaderValue, Method, Request, Response, Version};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -69,7 +69,7 @@ where
         if written.is_err() {
             return;
         }
-        if !stays || state.is_draining() {
+        if !stays {
             let _ = own.io.shutdown().await;
             return;
         }
@@ -119,8 +119,12 @@ where
                     all.any(|w| w.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
                 };
                 let (stays, trailers) = (!says(CONNECTION, "close"), says(TE, "trailers"));
-                let response = forward::handle(state, peer, request).await?;
+                let mut response = forward::handle(Arc::clone(&state), peer, request).await?;
                 if !may || !response.body().is_stream() {
+                    // Its next request finds another guard.
+                    if state.is_draining() {
+                        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                    }
                     return Ok(response);
                 }
                 let flushes = flushes.load(Ordering::Relaxed);
@@ -137,16 +141,18 @@ where
         .max_headers(HEADERS)
         .serve_connection(TokioIo::new(io), service);
     let mut connection = Box::new(connection);
-    let mut drains = pin!(state.drains());
-    let (mut drained, mut again) = (false, true);
+    let mut quiet = pin!(state.falls_quiet());
+    let (mut fell_quiet, mut again) = (false, true);
     let ended = std::future::poll_fn(|cx| {
-        if !drained && drains.as_mut().poll(cx).is_ready() {
-            drained = true;
-            Pin::new(&mut *connection).graceful_shutdown();
-        }
         // An error is the caller's: it hung up, sent no HTTP, or was too slow.
         if Pin::new(&mut *connection).poll(cx).is_ready() {
             return Poll::Ready(true);
+        }
+        // The library closes a connection of which it has read nothing, whatever waits there: it has read now.
+        if !fell_quiet && quiet.as_mut().poll(cx).is_ready() {
+            fell_quiet = true;
+            Pin::new(&mut *connection).graceful_shutdown();
+            cx.waker().wake_by_ref();
         }
         // The library flushes the connection when it has nothing more to write: only then nothing of its own is lost.
         let taken = lock(&taken);

@@ -1,7 +1,7 @@
 //! What all connections share: admission behind one lock, who waits for it, counters.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,8 @@ use crate::ends::Ends;
 use crate::exchange::{self, Arriving, Failed};
 use crate::servers::Parts;
 
+/// For what was on its way to the guard when it was told to end.
+const QUIET: Duration = Duration::from_millis(500);
 /// Models whose tokens are learnt apart.
 const MAX_MODELS: usize = 64;
 /// Upper ends of the times in the queue that are counted, milliseconds.
@@ -108,6 +110,7 @@ pub struct State {
     pub under_way: AtomicU64,
     number: AtomicU64,
     draining: watch::Sender<bool>,
+    closed: AtomicBool,
     /// One line a request.
     pub access: AccessLog,
 }
@@ -138,6 +141,7 @@ impl State {
             under_way: AtomicU64::new(0),
             number: AtomicU64::new(0),
             draining: watch::Sender::new(false),
+            closed: AtomicBool::new(false),
             access,
         })
     }
@@ -177,22 +181,38 @@ impl State {
         self.gate().targets.get(server).cloned()
     }
 
-    /// Takes nothing more.
+    /// Takes no more connections, and of those that it has one more request each.
     pub fn drain(&self) {
-        self.gate().admission.drain();
         self.draining.send_replace(true);
     }
 
-    /// Whether it takes nothing more.
+    /// Whether it is about to end.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         *self.draining.borrow()
     }
 
-    /// Ends when it takes nothing more.
+    /// Ends when it is about to end.
     pub async fn drains(&self) {
         // The sender lives as long as this.
         let _ = self.draining.subscribe().wait_for(|drains| *drains).await;
+    }
+
+    /// Ends when it is about to end, and what was on its way when this began has had time to arrive.
+    pub async fn falls_quiet(&self) {
+        self.drains().await;
+        tokio::time::sleep(QUIET).await;
+    }
+
+    /// Takes no more requests.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it takes no more requests.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// A number that no other request of this process has.

@@ -46,6 +46,37 @@ pub(super) fn send(address: &str, method: &str, path: &str, headers: &str, body:
     Answer { status, head, body }
 }
 
+/// A connection that is used again.
+pub(super) struct Kept(BufReader<TcpStream>);
+
+impl Kept {
+    pub(super) fn connect(address: &str) -> Self {
+        Self(BufReader::new(connect(address)))
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        // A guard that closed meanwhile gives no answer.
+        let _ = self.0.get_mut().write_all(bytes);
+    }
+
+    /// The next answer, whose length is said.
+    pub(super) fn answer(&mut self) -> Answer {
+        let head = head(&mut self.0);
+        let status =
+            head.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or_else(|| panic!("{head:?}"));
+        let mut answer = Answer { status, head, body: Vec::new() };
+        let length = answer.header("content-length").unwrap().parse().unwrap();
+        answer.body.resize(length, 0);
+        self.0.read_exact(&mut answer.body).unwrap();
+        answer
+    }
+
+    /// Whether nothing more comes.
+    pub(super) fn ended(&mut self) -> bool {
+        self.0.read(&mut [0]).unwrap() == 0
+    }
+}
+
 /// Bytes as they are, and all that comes back. `ends`: nothing more will come, and says so.
 pub(super) fn raw(address: &str, bytes: &[u8], ends: bool) -> String {
     let mut stream = connect(address);

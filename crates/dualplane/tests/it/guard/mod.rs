@@ -351,6 +351,59 @@ fn sigterm_answers_what_was_accepted_and_sighup_takes_a_new_file() {
     drop(silent);
 }
 
+/// A guard that is told to end answers what was on its way to it, however far that had come, and says that it goes.
+#[test]
+fn what_was_on_its_way_at_the_end_is_answered() {
+    let backend = Backend::start(10_000);
+    // It has half a second to arrive, which a busy machine may take from this test.
+    assert!((0..20).any(|_| all_arrives_and_is_answered(&backend)), "too slow 20 times");
+}
+
+/// False: it did not arrive in time.
+fn all_arrives_and_is_answered(backend: &Backend) -> bool {
+    let mut guard = Guard::before(backend);
+    let ask = chat("answer", 100, 10).to_string();
+    let post = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{ask}",
+        ask.len()
+    );
+    let get = "GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n".to_owned();
+    let mut callers = Vec::new();
+    for request in [&get, &post] {
+        let body = request.find("\r\n\r\n").unwrap() + 4;
+        for sent in [0, 1, 4, 20, body - 1, (body + request.len()) / 2, request.len()] {
+            // On a connection of its own, and on one that has served before.
+            for before in [0, 1] {
+                let mut caller = client::Kept::connect(&guard.address);
+                for _ in 0..before {
+                    caller.write(get.as_bytes());
+                    assert_eq!(caller.answer().status, 200);
+                }
+                caller.write(&request.as_bytes()[..sent]);
+                callers.push((caller, &request[sent..], format!("{before}, {sent} of {request}")));
+            }
+        }
+    }
+    let told = Instant::now();
+    guard.signal("-TERM");
+    guard.line("draining");
+    for (caller, rest, _) in &mut callers {
+        caller.write(rest.as_bytes());
+    }
+    if told.elapsed() > Duration::from_millis(300) {
+        return false;
+    }
+    for (mut caller, _, what) in callers {
+        let answer = caller.answer();
+        assert_eq!(answer.status, 200, "{what}: {answer:?}");
+        // One that was answered before the end was told is closed without a word.
+        assert!(answer.header("connection").is_none_or(|c| c == "close"), "{what}: {answer:?}");
+        assert!(caller.ended(), "{what}");
+    }
+    assert_eq!(guard.child.wait().unwrap().code(), Some(0));
+    true
+}
+
 #[test]
 fn hostile_requests_reach_nothing() {
     let backend = Backend::start(10_000);

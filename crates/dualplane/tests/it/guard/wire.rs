@@ -207,11 +207,18 @@ fn an_upgrade_drops_no_connection() {
     let over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|s| {
         let callers: Vec<_> = (0..4)
-            .map(|_| {
-                s.spawn(|| {
+            .map(|i| {
+                let (over, address) = (&over, &address);
+                let asks = chat("answer", 100, 10).to_string();
+                let (method, path, body) = match i % 2 {
+                    0 => ("GET", "/v1/models", ""),
+                    _ => ("POST", "/v1/chat/completions", asks.as_str()),
+                };
+                let body = body.to_owned();
+                s.spawn(move || {
                     let mut n = 0;
                     while !over.load(std::sync::atomic::Ordering::Relaxed) {
-                        let answer = client::send(&address, "GET", "/v1/models", "", b"");
+                        let answer = client::send(address, method, path, "", body.as_bytes());
                         assert_eq!(answer.status, 200, "{answer:?}");
                         n += 1;
                     }
