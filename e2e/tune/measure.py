@@ -96,6 +96,11 @@ def metrics():
             if line.startswith("vllm:"):
                 name = line.split("{")[0].split(" ")[0][5:]
                 out[name] = out.get(name, 0.0) + float(line.rsplit(" ", 1)[1])
+                if name == "cache_config_info":
+                    said = dict(pair.split("=", 1) for pair in line[line.index("{") + 1 : line.rindex("}")].split(",") if "=" in pair)
+                    blocks, size = (said.get(k, "").strip('"') for k in ("num_gpu_blocks", "block_size"))
+                    if blocks.isdigit() and size.isdigit():
+                        out["capacity_tokens"] = int(blocks) * int(size)
     return out
 
 
@@ -154,7 +159,7 @@ class Load:
                 if why:
                     self.failed[why] = self.failed.get(why, 0) + 1
                 else:
-                    self.done.append((began, ended, (first or ended) - began, (ended - (first or ended)) / max(tokens - 1, 1)))
+                    self.done.append((began, ended, (first or ended) - began, (ended - (first or ended)) / max(tokens - 1, 1), tokens))
             if why:
                 time.sleep(0.2)
 
@@ -235,11 +240,12 @@ def one_run(number, server, started, start_up):
         "start_seconds": started, "measured_seconds": measured, "cut_short": died,
         "host": {"start_up_bytes": min(total(start_up), max(hosts)), "steady_bytes": int(statistics.median(hosts)), "peak_bytes": max(hosts), "limit_bytes": limit, "without_page_cache": True} if hosts else None,
         "host_split": {"anon_bytes": most["anon"], "shmem_bytes": most["shmem"], "file_bytes": most["file"]} if most else None,
-        "kv": {"high_water_share": min(max(kv), 1.0), "mean_share": min(statistics.fmean(kv), 1.0), "preemptions": int(preempted)} if kv else None,
+        "kv": {"high_water_share": min(max(kv), 1.0), "mean_share": min(statistics.fmean(kv), 1.0), "preemptions": int(preempted), "capacity_tokens": last.get("capacity_tokens")} if kv else None,
         "queue": {"waiting_peak": max(waiting), "waiting_mean": statistics.fmean(waiting), "running_peak": max(running), "running_mean": statistics.fmean(running)} if waiting and running else None,
         "ttft": distribution([d[2] for d in done]), "itl": distribution([d[3] for d in done]), "e2e": distribution([d[1] - d[0] for d in done]),
         "requests": {"sent": len(done) + sum(failed.values()), "succeeded": len(done), "good": n_good, "failed": [{"reason": k, "count": v} for k, v in failed.items()]},
-        "throughput": {"requests_per_second": len(done) / measured, "good_requests_per_second": n_good / measured},
+        "throughput": {"requests_per_second": len(done) / measured, "good_requests_per_second": n_good / measured,
+                       "input_tokens_per_second": len(done) * a.input_tokens / measured, "output_tokens_per_second": sum(d[4] for d in done) / measured},
         "use": {"cpu_cores": max(cpu, 0) / measured}, "restarts": [{"exit_code": server.returncode}] if died else [], "windows": windows,
     }
 

@@ -34,6 +34,9 @@ pub struct Numbers {
     pub kv_share: Option<f64>,
     /// Tokens that it holds.
     pub kv_tokens: Option<u64>,
+    /// Tokens of a request at its end, mean, without those that the prefix cache had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_of_each: Option<f64>,
     /// Requests that lost their place.
     pub preemptions: Option<u64>,
     /// Restarts and deaths.
@@ -102,6 +105,12 @@ impl Numbers {
             vram_share: most(&|r| share(r.vram.as_ref()?.peak_bytes, r.vram.as_ref()?.limit_bytes)),
             kv_share: most(&|r| r.kv.as_ref()?.high_water_share),
             kv_tokens: m.runs.iter().filter_map(|r| r.kv.as_ref()?.capacity_tokens).max(),
+            tokens_of_each: mean(&|r| {
+                let t = r.throughput.as_ref()?;
+                let shared = r.kv.as_ref().and_then(|kv| kv.prefix_hit_share).unwrap_or_default();
+                let own = t.input_tokens_per_second? * (1.0 - shared) + t.output_tokens_per_second?;
+                Some(own / t.requests_per_second.filter(|n| *n > 0.0)?)
+            }),
             preemptions: total(&|r| r.kv.as_ref()?.preemptions),
             restarts: total(&|r| Some(r.restarts.as_ref()?.len() as u64)),
             ttft_p99: most(&|r| Some(r.ttft.as_ref()?.p99)),

@@ -225,7 +225,15 @@ fn larger_pool(n: &Numbers, levers: &Levers, command: &[String]) -> Option<Propo
         return None;
     }
     let (running, waiting) = (n.running_peak.unwrap_or(1.0).max(1.0), n.waiting_peak.unwrap_or_default());
-    let factor = ((running + waiting) / running / KV_FILL).clamp(2.0, POOL_STEP);
+    let wanted = running + waiting;
+    // What ran when most ran had not all come to its end: where a request's tokens are known, its last counts. It takes whole
+    // pages.
+    let at_their_end = n.kv_tokens.filter(|t| *t > 0).zip(n.tokens_of_each).map(|(holds, each)| {
+        let page = holds.div_ceil(now) as f64;
+        wanted * (each / page).ceil() * page / holds as f64
+    });
+    let factor = at_their_end.unwrap_or_default().max(wanted / running) / KV_FILL;
+    let factor = factor.clamp(2.0, POOL_STEP);
     let to = (now as f64 * factor).ceil() as u64;
     let lost = n.preemptions.unwrap_or_default();
     with(

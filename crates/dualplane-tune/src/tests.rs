@@ -106,6 +106,31 @@ fn a_bad_start_reaches_nine_tenths_of_a_sweep_in_eight_steps() {
     }
 }
 
+/// A real vLLM on the CPU ran 12 requests of 192 tokens at once in 17 blocks of 128, none of them at its end: 32 clients need
+/// two blocks each, not 32/12 of what there is.
+#[test]
+fn a_pool_is_made_for_requests_at_their_end() {
+    let n = |running, blocks: u64, tokens| Numbers {
+        running: Some(9.0),
+        running_peak: Some(running),
+        waiting_peak: Some(32.0 - running),
+        kv_share: Some(1.0),
+        kv_tokens: Some(blocks * 128),
+        tokens_of_each: tokens,
+        preemptions: Some(64),
+        ..Numbers::default()
+    };
+    let to = |n: &Numbers, blocks: u64| -> u64 {
+        let command = words(&format!("vllm serve m --num-gpu-blocks-override {blocks} --max-num-seqs 64"));
+        proposals(n, &flow(n), &levers(), &command).first().unwrap().to.parse().unwrap()
+    };
+    assert_eq!(to(&n(12.0, 17, None), 17), 51);
+    assert_eq!(to(&n(12.0, 17, Some(192.0)), 17), 4 * 17, "no more at once");
+    assert_eq!(to(&n(20.0, 24, Some(192.0)), 24), 72, "64 blocks are nine tenths");
+    // One that fits into a page takes all of it.
+    assert_eq!(to(&n(14.0, 14, Some(1.0)), 14), 36, "32 blocks are nine tenths");
+}
+
 /// A search that was broken off anywhere goes on as if it had not been.
 #[test]
 fn a_log_is_resumed() {
