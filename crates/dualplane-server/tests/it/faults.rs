@@ -130,7 +130,7 @@ fn killed_while_it_takes_uploads_it_loses_nothing_with_postgres_which_is_killed_
 }
 
 /// A small file system in memory; `None` where this machine lets nobody mount one.
-fn small(at: &Path, size: &str) -> Option<()> {
+pub(crate) fn small(at: &Path, size: &str) -> Option<()> {
     std::fs::create_dir_all(at).unwrap();
     let done =
         Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(at).output();
@@ -179,6 +179,49 @@ fn a_full_disk_is_said_and_what_was_acknowledged_stays() {
     if let Err(e) = result {
         std::panic::resume_unwind(e);
     }
+}
+
+/// Postgres may end on a full disk, and comes back only with room. Uploads and pages are answered meanwhile.
+#[test]
+fn a_full_disk_of_postgres_is_said_and_what_was_acknowledged_stays() {
+    let Some(mut database) = crate::postgres::Postgres::small("160m") else { return };
+    let home = tempfile::tempdir().unwrap();
+    let server = Server::start(home.path(), &["--database-url", &database.url("brim")]);
+    let (mut acknowledged, mut refused, mut n) = (BTreeSet::new(), 0, 0);
+    while refused < 5 {
+        if n == 20 {
+            database.fill(true);
+        }
+        let id = format!("n{n}");
+        let a = server.put(&id, "serving");
+        match a.status {
+            201 => drop(acknowledged.insert(id)),
+            503 => {
+                assert!(!a.header("retry-after").is_empty(), "{}", a.text());
+                refused += 1;
+            }
+            other => panic!("{other}: {}", a.text()),
+        }
+        for path in ["/", "/v1/incidents", "/v1/fleet"] {
+            let a = server.get(path);
+            assert!(matches!(a.status, 200 | 503), "{path}: {}: {}", a.status, a.text());
+        }
+        n += 1;
+        assert!(n < 20_000, "the disk is never full");
+    }
+    assert!(acknowledged.len() >= 20);
+    database.fill(false);
+    if database.has_ended() {
+        database.go();
+    }
+    let began = Instant::now();
+    while server.put("later", "serving").status == 503 {
+        assert!(began.elapsed() < Duration::from_secs(60), "it does not go on with room again");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let held = held(&server);
+    let lost: Vec<&String> = acknowledged.difference(&held).collect();
+    assert!(lost.is_empty() && held.contains("later"), "lost of {}: {lost:?}", acknowledged.len());
 }
 
 /// The library that tells a program another time; `None` where this machine has none.

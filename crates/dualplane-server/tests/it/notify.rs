@@ -189,6 +189,56 @@ fn two_programs_on_one_database_tell_each_cause_once() {
     two_tell_once(home.path(), &["--database-url", &database.url("tell")]);
 }
 
+/// Whoever tells stands still (a stopped program, a machine that is moved): another tells after a while, and what the first wakes up
+/// with is not told again.
+#[test]
+fn one_that_hangs_is_followed_and_wakes_up_to_tell_nothing_twice() {
+    let Some(database) = crate::postgres::Postgres::start() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let (address, told) = service(&["200 OK"]);
+    let url = database.url("hangs");
+    let start = |name: &str| {
+        let folder = home.path().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = config(&folder, &address, "webhook");
+        Server::start(&folder, &["--notify", &file, "--database-url", &url])
+    };
+    let heard = |within: Duration| -> String {
+        let body: Value = serde_json::from_str(&told.recv_timeout(within).unwrap().1).unwrap();
+        body["incident"]["id"].as_str().unwrap().to_owned()
+    };
+    let first = start("a");
+    assert_eq!(first.put("n0", "ns0").status, 201);
+    assert_eq!(heard(SOON), "n0", "the first tells");
+    let second = start("b");
+    let tell = |signal: &str| {
+        let pid = first.child.id().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    };
+    // What was sent is noted.
+    std::thread::sleep(Duration::from_secs(1));
+    tell("-STOP");
+    let wakes = Wakes(tell);
+    assert_eq!(second.put("n1", "ns1").status, 201);
+    assert_eq!(heard(Duration::from_secs(120)), "n1");
+    drop(wakes);
+    for (n, server) in [&first, &second].into_iter().enumerate() {
+        let id = format!("later{n}");
+        assert_eq!(server.put(&id, &id).status, 201);
+        assert_eq!(heard(SOON), id);
+    }
+    assert!(told.recv_timeout(Duration::from_secs(5)).is_err(), "nothing twice");
+}
+
+/// A stopped program does not end.
+struct Wakes<F: Fn(&str)>(F);
+
+impl<F: Fn(&str)> Drop for Wakes<F> {
+    fn drop(&mut self) {
+        (self.0)("-CONT");
+    }
+}
+
 /// A clock that was set back, here that of a replica that goes ahead: what comes later is told all the same.
 #[test]
 fn a_death_behind_one_from_the_future_is_told() {

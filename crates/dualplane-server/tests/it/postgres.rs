@@ -12,6 +12,8 @@ pub(crate) struct Postgres {
     server: Option<Child>,
     /// Settings beyond ours.
     extra: Vec<String>,
+    /// Its folder is a file system of its own.
+    mounted: bool,
 }
 
 /// Newest of Debian's folders, else where the shell finds it.
@@ -41,8 +43,38 @@ impl Postgres {
         Self::with(|_| Vec::new())
     }
 
+    /// On a disk of this size, in memory; `None` also where nothing can be mounted.
+    pub(crate) fn small(size: &str) -> Option<Self> {
+        // What it writes ahead grows to a gigabyte by default.
+        let settings = ["max_wal_size=32MB", "min_wal_size=32MB"].map(str::to_owned);
+        Self::made(Some(size), |_| settings.to_vec())
+    }
+
+    /// The disk is full, or has room again.
+    pub(crate) fn fill(&self, full: bool) {
+        let file = self.folder().join("somebody");
+        if full {
+            let mut file = std::fs::File::create(file).unwrap();
+            while std::io::Write::write_all(&mut file, &[0; 4096]).is_ok() {}
+        } else {
+            std::fs::remove_file(file).unwrap();
+        }
+    }
+
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        if self.server.as_mut().is_some_and(|s| s.try_wait().unwrap().is_some()) {
+            self.server = None;
+        }
+        self.server.is_none()
+    }
+
     /// With these settings, which may name files of the folder that is handed over.
     pub(crate) fn with(extra: impl FnOnce(&Path) -> Vec<String>) -> Option<Self> {
+        Self::made(None, extra)
+    }
+
+    fn made(size: Option<&str>, extra: impl FnOnce(&Path) -> Vec<String>) -> Option<Self> {
         let Some(bin) = bin() else {
             assert!(
                 std::env::var_os("DUALPLANE_POSTGRES").is_none(),
@@ -52,6 +84,10 @@ impl Postgres {
             return None;
         };
         let home = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap();
+        if size.is_some_and(|size| crate::faults::small(home.path(), size).is_none()) {
+            eprintln!("skipped: no file system can be mounted here");
+            return None;
+        }
         if std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0) {
             std::os::unix::fs::chown(home.path(), Some(65_534), Some(65_534)).unwrap();
         }
@@ -63,7 +99,7 @@ impl Postgres {
             .unwrap();
         assert!(made.success(), "initdb");
         let extra = extra(home.path());
-        let mut it = Self { bin, home, server: None, extra };
+        let mut it = Self { bin, home, server: None, extra, mounted: size.is_some() };
         it.go();
         Some(it)
     }
@@ -130,5 +166,8 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         self.kill();
+        if self.mounted {
+            let _ = Command::new("umount").arg(self.folder()).status();
+        }
     }
 }
