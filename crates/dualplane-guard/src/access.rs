@@ -4,14 +4,17 @@
 
 use std::io::Write;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::state::State;
+use crate::traces::{Place, Span};
 
 /// Lines that may wait for the disk.
 const QUEUE: usize = 4096;
+/// Of a path that is none of ours.
+const OTHER: &str = "other";
 /// Longest path that is written. It has no query: that may hold a key.
 const PATH: usize = 200;
 
@@ -25,6 +28,7 @@ pub struct AccessLog {
 #[derive(Debug, Clone)]
 pub struct Entry {
     began: Instant,
+    place: Option<Place>,
     id: String,
     method: String,
     path: String,
@@ -35,6 +39,7 @@ pub struct Entry {
     code: &'static str,
     waited: u64,
     kv: u64,
+    admitted: Option<Instant>,
     prompt: Option<u64>,
     output: Option<u64>,
 }
@@ -42,19 +47,21 @@ pub struct Entry {
 impl Entry {
     /// Of a request that came.
     #[must_use]
-    pub fn new(id: &str, method: &str, path: &str) -> Self {
+    pub fn new(id: &str, method: &str, path: &str, place: Option<Place>) -> Self {
         Self {
             began: Instant::now(),
+            place,
             id: id.to_owned(),
             method: method.chars().take(16).collect(),
             path: path.chars().take(PATH).collect(),
             tenant: String::new(),
-            api: "other",
+            api: OTHER,
             server: None,
             status: 0,
             code: "",
             waited: 0,
             kv: 0,
+            admitted: None,
             prompt: None,
             output: None,
         }
@@ -70,6 +77,7 @@ impl Entry {
     pub fn admitted(&mut self, kv: u64, waited: u64) {
         self.kv = kv;
         self.waited = waited;
+        self.admitted = Some(Instant::now());
     }
 
     /// Who answers, and how.
@@ -99,10 +107,64 @@ impl Entry {
             "time": now(), "id": self.id, "method": self.method, "path": self.path, "api": self.api,
             "tenant": self.tenant, "server": self.server, "status": self.status, "code": self.code,
             "seconds": (seconds * 1e4).round() / 1e4, "waited_ms": self.waited, "kv_tokens": self.kv,
-            "prompt_tokens": self.prompt, "output_tokens": self.output,
+            "prompt_tokens": self.prompt, "output_tokens": self.output, "trace": self.place.map(|p| p.trace()),
         })
         .to_string()
     }
+
+    /// The span of a request that ended now; `None` where its trace is not kept.
+    pub(crate) fn span(&self) -> Option<Span> {
+        let place = self.place.filter(Place::is_kept)?;
+        let took = ns(self.began.elapsed());
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        // A path that is none of ours is anybody's choice: too many names.
+        let name = if self.api == OTHER { String::new() } else { format!(" {}", self.path) };
+        let mut known = vec![
+            ("http.request.method", self.method.as_str().into()),
+            ("url.path", self.path.as_str().into()),
+            ("http.response.status_code", self.status.into()),
+            ("dualplane.request_id", self.id.as_str().into()),
+            ("dualplane.api", self.api.into()),
+        ];
+        let mut tell = |name, value: Value| known.push((name, value));
+        if !self.tenant.is_empty() {
+            tell("dualplane.tenant", self.tenant.as_str().into());
+        }
+        if let Some(server) = &self.server {
+            tell("dualplane.server", server.as_str().into());
+        }
+        if !self.code.is_empty() {
+            tell("dualplane.code", self.code.into());
+        }
+        if self.kv > 0 {
+            tell("dualplane.kv_tokens", self.kv.into());
+            tell("dualplane.waited_ms", self.waited.into());
+        }
+        for (name, tokens) in
+            [("gen_ai.usage.input_tokens", self.prompt), ("gen_ai.usage.output_tokens", self.output)]
+        {
+            if let Some(tokens) = tokens {
+                tell(name, tokens.into());
+            }
+        }
+        Some(Span {
+            place,
+            name: format!("{}{name}", self.method),
+            began: ns(since).saturating_sub(took),
+            took,
+            admitted: self.admitted.map(|at| ns(at.saturating_duration_since(self.began))),
+            // Who is told to come again, or went away, is no failure of the guard.
+            error: (self.status >= 500 || self.code == "server_died").then_some(match self.code {
+                "" => "the server failed",
+                code => code,
+            }),
+            known,
+        })
+    }
+}
+
+fn ns(d: Duration) -> u64 {
+    u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Seconds since 1970.

@@ -254,7 +254,7 @@ impl Followed {
             gate.counters.tokens.1 = gate.counters.tokens.1.saturating_add(output.unwrap_or(0));
         }
         if let Some(entry) = self.entry.take() {
-            self.state.access.write(&self.state, &entry.tokens(self.usage.prompt, output));
+            self.state.record(&entry.tokens(self.usage.prompt, output));
         }
     }
 
@@ -266,7 +266,7 @@ impl Followed {
         drop(self.permit.take());
         let death = watch::look_after_death(&self.state, self.server, false);
         if let Some(entry) = self.entry.take() {
-            self.state.access.write(&self.state, &entry.code("server_died"));
+            self.state.record(&entry.code("server_died"));
         }
         if !self.streams {
             return Some(Err(e.into()));
@@ -341,7 +341,7 @@ impl Drop for Followed {
         self.over = true;
         self.state.gate().counters.cancelled += 1;
         if let Some(entry) = self.entry.take() {
-            self.state.access.write(&self.state, &entry.code("cancelled"));
+            self.state.record(&entry.code("cancelled"));
         }
     }
 }

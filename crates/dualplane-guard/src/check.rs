@@ -67,6 +67,9 @@ impl Config {
         if let Some(tls) = &self.tls {
             crate::tls::load(tls).or_else(|why| bad("tls", why))?;
         }
+        if let Some(traces) = &self.traces {
+            crate::traces::Collector::of(traces).or_else(|(key, why)| bad(key, why))?;
+        }
         Ok(Checked { listen, admin, targets, services, policy, rules, by, body, buffered, config: self })
     }
 

@@ -96,6 +96,8 @@ pub struct Config {
     pub drain_seconds: u64,
     /// TLS for requests.
     pub tls: Option<Tls>,
+    /// OpenTelemetry.
+    pub traces: Option<TracesConfig>,
     /// Bounds of connections and bodies.
     pub limits: Bounds,
     /// Who waits, and how long.
@@ -123,6 +125,7 @@ impl Default for Config {
             access_log: "none".into(),
             drain_seconds: 300,
             tls: None,
+            traces: None,
             limits: Bounds::default(),
             queue: QueueConfig::default(),
             admission: AdmissionConfig::default(),
@@ -143,6 +146,19 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// Private key.
     pub key: PathBuf,
+}
+
+/// Spans of requests, for a collector of OpenTelemetry.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TracesConfig {
+    /// Of OTLP over HTTP, such as `http://otel-collector:4318`.
+    pub endpoint: String,
+    /// Share of the traces that begin here. Where a caller's trace goes on, the caller has chosen.
+    #[serde(default = "whole")]
+    pub share: f64,
+    /// File with a bearer token.
+    pub token: Option<PathBuf>,
 }
 
 /// Bounds of what comes in.

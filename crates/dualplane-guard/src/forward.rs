@@ -24,6 +24,7 @@ use crate::exchange::{Arriving, Failed, is_stream};
 use crate::pool;
 use crate::refuse::Reply;
 use crate::state::{Permit, State};
+use crate::traces::Place;
 use crate::watch;
 
 /// Headers that belong to one connection (RFC 9110, 7.6.1).
@@ -40,7 +41,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub async fn handle(
     state: Arc<State>,
     peer: SocketAddr,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Result<Response<Answer>, Infallible> {
     let under_way = UnderWay::new(&state);
     let api = Api::of(request.method(), request.uri().path());
@@ -49,9 +50,13 @@ pub async fn handle(
         HeaderValue::try_from(format!("dualplane-{:x}-{:x}", std::process::id(), state.number()))
             .unwrap_or_else(|_| HeaderValue::from_static("dualplane"))
     });
-    let log = state.access.is_on();
+    let place = state.traces.as_ref().map(|t| Place::of(request.headers(), t.share));
+    let told = state.access.is_on() || place.is_some_and(|p| p.is_kept());
     let words = id.to_str().unwrap_or_default();
-    let mut entry = log.then(|| Entry::new(words, request.method().as_str(), request.uri().path()));
+    let mut entry = told.then(|| Entry::new(words, request.method().as_str(), request.uri().path(), place));
+    if let Some(place) = place {
+        place.tell(request.headers_mut());
+    }
     let answer = match api {
         Some(api) => asked(&state, peer, request, api, &id, &mut entry).await,
         None => passes(&state, peer, request, &id, &mut entry).await,
@@ -65,7 +70,7 @@ pub async fn handle(
             state.count(api, reply.status, reply.code);
             if let Some(mut entry) = entry.take() {
                 entry.answered(None, reply.status);
-                state.access.write(&state, &entry.code(reply.code));
+                state.record(&entry.code(reply.code));
             }
             reply.answer()
         }

@@ -7,9 +7,19 @@
 //! - [`state`] is what all connections share, [`forward`] the way of one request, [`answer`] what is followed of its answer;
 //! - [`discover`] follows Services of a cluster, whose pods are servers, by their [`slices`];
 //! - [`watch`] reads the servers: their metrics, their cgroup, whether they live;
+//! - [`access`] and [`traces`] tell of each request, without anything of its prompt;
 //! - [`serve`] accepts connections and ends without dropping one, [`workers`] are the threads that serve them, [`admin`] tells
 //!   of it all.
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::string_slice
+    )
+)]
 
 pub mod access;
 pub mod admin;
@@ -36,5 +46,6 @@ pub mod state;
 mod stream;
 pub mod tenant;
 pub mod tls;
+pub mod traces;
 pub mod watch;
 pub mod workers;

@@ -242,7 +242,7 @@ pub fn metrics(state: &State, labels: &Labels) -> String {
     let (now, s) = (state.now(), status(state));
     let mut page = Page { out: String::with_capacity(8 << 10), labels };
     let gate = state.gate();
-    counters(&mut page, &gate.counters);
+    counters(&mut page, &gate.counters, state.traces.as_ref().map_or(0, crate::traces::Traces::lost));
     servers(&mut page, &s);
     services(&mut page, &s);
     page.family(
@@ -297,7 +297,7 @@ pub fn metrics(state: &State, labels: &Labels) -> String {
     page.out
 }
 
-fn counters(page: &mut Page<'_>, c: &Counters) {
+fn counters(page: &mut Page<'_>, c: &Counters, spans_lost: u64) {
     let name = "dualplane_guard_requests_total";
     page.family(name, "counter", "Requests by what they asked for and the status of their answer; code is empty where a server answered.");
     for (e, n) in &c.endings {
@@ -347,6 +347,12 @@ fn counters(page: &mut Page<'_>, c: &Counters) {
         "counter",
         "Lines that the access log could not take.",
         real(c.log_lost),
+    );
+    page.one(
+        "dualplane_guard_spans_lost_total",
+        "counter",
+        "Spans that no collector took.",
+        real(spans_lost),
     );
     let name = "dualplane_guard_tokens_total";
     page.family(name, "counter", "Tokens as servers counted them.");

@@ -20,6 +20,7 @@ use crate::config::{Checked, ConfigError, Tls};
 use crate::followers::Followers;
 use crate::page::Labels;
 use crate::state::State;
+use crate::traces::{Collector, Traces};
 use crate::workers::Workers;
 use crate::{admin, speak, tls, watch};
 
@@ -32,6 +33,8 @@ const BACKLOG: usize = 4096;
 const AT_HAND: Duration = Duration::from_millis(5);
 /// For what still runs behind the end.
 const LEFT: Duration = Duration::from_millis(200);
+/// For spans that are not sent yet.
+const LAST_SPANS: Duration = Duration::from_secs(3);
 
 /// What the command gives.
 pub struct Options {
@@ -81,12 +84,25 @@ pub enum ServeError {
 /// A port cannot be had, a file cannot be opened, or no thread can be started.
 pub fn run(checked: Checked, options: Options) -> Result<(), ServeError> {
     let access = access_log(&checked.config.access_log)?;
+    let (traces, sending) = match &checked.config.traces {
+        None => (None, None),
+        Some(said) => {
+            let collector = Collector::of(said)
+                .map_err(|(key, why)| ServeError::Start(io::Error::other(format!("{key}: {why}"))))?;
+            let (traces, sending) =
+                Traces::start(collector, said.share, &options.labels, Arc::clone(&options.say))?;
+            (Some(traces), Some(sending))
+        }
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut workers = Workers::start(LEFT)?;
-    let answer = runtime.block_on(serve(checked, access, options, &mut workers));
+    let answer = runtime.block_on(serve(checked, (access, traces), options, &mut workers));
     // Connections that are left after the drain are cut.
     workers.end();
     runtime.shutdown_timeout(LEFT);
+    if let Some(sending) = sending {
+        sending.wait(LAST_SPANS);
+    }
     answer
 }
 
@@ -119,7 +135,7 @@ fn inherited() -> Result<TcpListener, ServeError> {
 
 async fn serve(
     checked: Checked,
-    access: AccessLog,
+    (access, traces): (AccessLog, Option<Traces>),
     options: Options,
     workers: &mut Workers,
 ) -> Result<(), ServeError> {
@@ -138,7 +154,7 @@ async fn serve(
         let loaded = tls::load(files).map_err(ServeError::Tls)?;
         tls::take(&tls_config, loaded);
     }
-    let state = State::new(checked, access);
+    let state = State::new(checked, access, traces);
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut hup = signal(SignalKind::hangup())?;
     announce(&state, &listener, admin.as_ref(), &options);

@@ -206,7 +206,7 @@ mod tests {
 
     fn state(text: &str) -> Arc<State> {
         let config: Config = toml::from_str(text).unwrap();
-        State::new(config.check().unwrap(), AccessLog::none())
+        State::new(config.check().unwrap(), AccessLog::none(), None)
     }
 
     fn found(name: &str, authority: &str) -> Found {

@@ -11,7 +11,7 @@ use dualplane_admission::{Admission, Code, Decision, Event, Grant, Ms, Refusal, 
 use dualplane_base::Class;
 use tokio::sync::{oneshot, watch};
 
-use crate::access::AccessLog;
+use crate::access::{AccessLog, Entry};
 use crate::answer::Sent;
 use crate::ask::Api;
 use crate::clients::Clients;
@@ -19,6 +19,7 @@ use crate::config::{Checked, Target};
 use crate::ends::Ends;
 use crate::exchange::{self, Arriving, Failed};
 use crate::servers::Parts;
+use crate::traces::Traces;
 
 /// For what was on its way to the guard when it was told to end.
 const QUIET: Duration = Duration::from_millis(500);
@@ -113,12 +114,14 @@ pub struct State {
     closed: AtomicBool,
     /// One line a request.
     pub access: AccessLog,
+    /// One span a request.
+    pub traces: Option<Traces>,
 }
 
 impl State {
     /// Begins with nothing running.
     #[must_use]
-    pub fn new(checked: Checked, access: AccessLog) -> Arc<Self> {
+    pub fn new(checked: Checked, access: AccessLog, traces: Option<Traces>) -> Arc<Self> {
         let clients = Clients::new(Duration::from_secs(checked.config.limits.connect_seconds));
         let servers = checked.targets.iter().map(|t| checked.server(t)).collect();
         let gate = Gate {
@@ -143,7 +146,18 @@ impl State {
             draining: watch::Sender::new(false),
             closed: AtomicBool::new(false),
             access,
+            traces,
         })
+    }
+
+    /// Tells of a request that ended.
+    pub(crate) fn record(&self, entry: &Entry) {
+        self.access.write(self, entry);
+        if let Some(traces) = &self.traces
+            && let Some(span) = entry.span()
+        {
+            traces.take(span);
+        }
     }
 
     /// Sends a request to the server that its URL names; the head of its answer.

@@ -7,6 +7,7 @@ mod cluster;
 mod deaths;
 mod random;
 mod renew;
+mod traces;
 mod wire;
 
 use std::io::{BufRead as _, BufReader};
