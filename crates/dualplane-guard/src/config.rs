@@ -161,6 +161,14 @@ pub struct TracesConfig {
     pub token: Option<PathBuf>,
 }
 
+impl TracesConfig {
+    /// All traces, to this endpoint.
+    #[must_use]
+    pub fn to(endpoint: &str) -> Self {
+        Self { endpoint: endpoint.to_owned(), share: whole(), token: None }
+    }
+}
+
 /// Bounds of what comes in.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

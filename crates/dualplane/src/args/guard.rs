@@ -44,6 +44,9 @@ pub(crate) struct GuardServeArgs {
     /// One JSON line per request, without its prompt, to `stdout` or a file
     #[arg(long, value_name = "FILE")]
     pub(crate) access_log: Option<String>,
+    /// One OpenTelemetry span per request, for a collector of OTLP over HTTP: http://HOST:4318
+    #[arg(long, value_name = "URL")]
+    pub(crate) traces: Option<String>,
     /// Node name, a label of every metric
     #[arg(long, value_name = "NAME", env = "NODE_NAME", hide_short_help = true)]
     pub(crate) node: Option<String>,

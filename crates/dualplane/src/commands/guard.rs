@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dualplane_base::text::{counted, printable};
 use dualplane_base::units::Bytes;
-use dualplane_guard::config::{Checked, Config, ConfigError, ServerConfig};
+use dualplane_guard::config::{Checked, Config, ConfigError, ServerConfig, TracesConfig};
 use dualplane_guard::page::{Labels, SCHEMA, Status};
 use dualplane_guard::serve::{self, Options, ServeError};
 
@@ -68,6 +68,12 @@ fn configured(args: &GuardServeArgs) -> Result<Checked, ConfigError> {
     if let Some(log) = &args.access_log {
         config.access_log.clone_from(log);
     }
+    if let Some(endpoint) = &args.traces {
+        config.traces = Some(match config.traces.take() {
+            Some(said) => TracesConfig { endpoint: endpoint.clone(), ..said },
+            None => TracesConfig::to(endpoint),
+        });
+    }
     config.shadow |= args.shadow;
     config.check()
 }
@@ -78,7 +84,12 @@ fn serve(args: &GuardServeArgs) -> Result<Code, Failure> {
     let path = args.config.clone().unwrap_or_default();
     let checked = configured(args).map_err(|e| match args.config {
         Some(_) => failure(&path, e),
-        None => Failure::Flag { flag: "--upstream", why: e.to_string() },
+        None => match e {
+            ConfigError::Value { key, why } if key.starts_with("traces") => {
+                Failure::Flag { flag: "--traces", why }
+            }
+            e => Failure::Flag { flag: "--upstream", why: e.to_string() },
+        },
     })?;
     let labels = [("node", &args.node), ("namespace", &args.namespace), ("pod", &args.pod)];
     let labels = labels.into_iter().filter_map(|(k, v)| Some((k, v.clone()?))).collect();
@@ -114,6 +125,7 @@ impl GuardServeArgs {
             agent: None,
             container: None,
             access_log: self.access_log.clone(),
+            traces: self.traces.clone(),
             node: None,
             namespace: None,
             pod: None,

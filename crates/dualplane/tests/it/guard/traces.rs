@@ -112,7 +112,8 @@ fn a_caller_s_trace_goes_through_the_guard_to_the_server() {
 fn what_the_guard_refuses_has_a_span_that_says_why() {
     let backend = Backend::start(1000);
     let (url, told) = collector(&[]);
-    let (mut guard, _d) = begin(&url, &backend);
+    let mut guard = Guard::start(&["--upstream", &backend.url(), "--traces", &url]);
+    guard.until(|s| s["servers"][0]["kv_tokens"].is_u64());
     let kept = format!("00-{TRACE}-00f067aa0ba902b7-01");
     assert_eq!(ask(&guard, &kept, &chat("answer", 100, 100_000)).status, 413);
     // What is told at the very end arrives as well.
@@ -145,6 +146,12 @@ fn a_collector_that_is_away_holds_up_nobody() {
     guard.signal("-TERM");
     assert_eq!(guard.child.wait().unwrap().code(), Some(0));
     // What cannot be is said before a port is bound.
+    let o = run(&["guard", "--upstream", &backend.url(), "--traces", "grpc://c:4317"]);
+    assert!(
+        code(&o) != 0 && stderr(&o).contains("--traces") && !stderr(&o).contains("--upstream"),
+        "{}",
+        stderr(&o)
+    );
     let text = std::fs::read_to_string(d.path().join("g.toml")).unwrap();
     for (from, to, key) in [
         (refuses, "grpc://c:4317", "traces.endpoint"),
