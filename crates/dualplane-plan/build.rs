@@ -57,15 +57,17 @@ fn main() {
     fs::write(out.join("machines.rs"), text).expect("OUT_DIR is writable");
 
     let list = read(&root.join("architectures.toml"));
-    for (name, place) in
-        [("both_ways", "/pictures/both_ways"), ("heads_divide_width", "/transformers/heads_divide_width")]
-    {
+    for (name, place) in [
+        ("both_ways", "/pictures/both_ways"),
+        ("encoders", "/encoders/names"),
+        ("heads_divide_width", "/transformers/heads_divide_width"),
+    ] {
         let types: Vec<&str> = list
             .pointer(place)
             .and_then(Value::as_array)
-            .expect("a list of model types")
+            .expect("a list of names")
             .iter()
-            .map(|m| m.as_str().expect("a model_type"))
+            .map(|m| m.as_str().expect("a name"))
             .collect();
         fs::write(out.join(format!("{name}.rs")), format!("&{types:?}\n")).expect("OUT_DIR is writable");
     }

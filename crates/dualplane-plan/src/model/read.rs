@@ -1,11 +1,12 @@
 //! From a model's files to its facts.
 
+use dualplane_base::units::Bytes;
 use serde_json::Value;
 
 use super::family::{self, Context};
 use super::keys::Keys;
 use super::{Dtype, Encoder, Model, ModelFiles, encoder, quant_read, rotary, tie};
-use crate::arith::floor_div;
+use crate::arith::{floor_div, mul};
 use crate::outcome::PlanError;
 
 /// No model has more; a config that says so is broken or hostile.
@@ -148,6 +149,9 @@ impl Model {
             .and_then(Value::as_str)
             .ok_or_else(|| unreadable("architectures is missing"))?
             .to_owned();
+        if family::is_encoder(&architecture) {
+            return Err(encoder_only(&architecture, &top));
+        }
         let flat = flattened(config);
         let nested = language_model(config);
         let text = nested.or(flat.as_ref()).unwrap_or(config);
@@ -271,6 +275,29 @@ impl Model {
         let get = |k: &str| self.text.get(k).and_then(super::keys::number);
         get("head_dim").filter(|d| *d > 0).unwrap_or_else(|| floor_div(self.hidden_size, self.heads.max(1)))
     }
+}
+
+/// There is no pool to plan; what it takes is its weights, which its sizes bound. Source: the modules of transformers'
+/// `BertLayer`; gated feed-forwards, as in ModernBERT, have a third matrix.
+fn encoder_only(architecture: &str, keys: &Keys<'_>) -> PlanError {
+    let what =
+        format!("{architecture} reads a text at once and keeps no KV cache, so there is no pool to plan");
+    let bytes = |matrices: u64| {
+        let hidden = keys.u64(&["hidden_size", "n_embd"])?;
+        let layers = keys.u64(&["num_hidden_layers", "n_layer"])?;
+        let width = keys.u64(&["intermediate_size", "n_inner"]).unwrap_or_else(|| mul([4, hidden]));
+        let words = keys.u64(&["vocab_size"])?;
+        let layer = mul([4, hidden, hidden]).saturating_add(mul([matrices, hidden, width]));
+        Some(mul([2, mul([words, hidden]).saturating_add(mul([layers, layer]))]))
+    };
+    PlanError::unsupported(match (bytes(2), bytes(3)) {
+        (Some(least), Some(most)) => format!(
+            "{what}: in 16 bits its weights take {} to {} by its config, and a step's activations come on top; `dualplane measure --serve` shows both planes",
+            Bytes(least),
+            Bytes(most)
+        ),
+        _ => what,
+    })
 }
 
 /// Falcon, GPT-BigCode and ChatGLM say by switches whether all heads share one of keys and values.

@@ -276,6 +276,14 @@ const TABLE: &[Architecture] = include!(concat!(env!("OUT_DIR"), "/architectures
 /// `model_type`s of wrappers whose image tokens see each other in both directions.
 const BOTH_WAYS: &[&str] = include!(concat!(env!("OUT_DIR"), "/both_ways.rs"));
 
+/// Architectures that read a text at once and keep nothing of it.
+const ENCODERS: &[&str] = include!(concat!(env!("OUT_DIR"), "/encoders.rs"));
+
+/// Whether the engine makes no KV cache for this architecture.
+pub(crate) fn is_encoder(architecture: &str) -> bool {
+    ENCODERS.contains(&architecture)
+}
+
 /// Wrappers whose `version` says which architecture their language model has.
 const VERSIONS: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/versions.rs"));
 
