@@ -1,6 +1,6 @@
 //! A model that is named as people name it: before the flags, with nothing else or with flags alone.
 
-use crate::harness::{code, run, stderr, stdout};
+use crate::harness::{code, dir, run, stderr, stdout};
 
 fn plan(args: &[&str]) -> String {
     let o = run(&[&["plan", "--gpu", "H100", "--engine-version", "0.33.0", "-o", "json"], args].concat());
@@ -85,4 +85,19 @@ fn what_an_override_lacks_ends_the_start_and_what_the_file_had_to_say_does_not()
         let o = asked(good);
         assert_eq!(code(&o), 0, "{good}: {}", stderr(&o));
     }
+}
+
+/// Its weights are told: bge-m3 is published with 568 million parameters.
+#[test]
+fn a_model_that_reads_a_text_at_once_has_no_pool() {
+    let config = r#"{"architectures": ["XLMRobertaModel"], "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
+        "num_attention_heads": 16, "vocab_size": 250002, "max_position_embeddings": 8194, "torch_dtype": "float32"}"#;
+    let d = dir(&[("config.json", config.as_bytes())]);
+    let o = run(&["plan", "--gpu", "L4", "--", "vllm", "serve", d.path().to_str().unwrap()]);
+    let said = format!("{}{}", stdout(&o), stderr(&o)).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(code(&o), 6, "{said}");
+    assert!(
+        said.contains("keeps no KV cache") && said.contains("1.04 GiB to 1.23 GiB") && !said.contains("FITS"),
+        "{said}"
+    );
 }
