@@ -12,6 +12,7 @@ pub mod device_id;
 pub mod drawn;
 pub mod gpu;
 pub mod hash;
+pub mod incident_id;
 pub mod json;
 pub mod junit;
 pub mod metrics;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::auth::oidc;
 use crate::ingest::shelf::Place;
+use crate::watch::Watch;
 
 /// Options of `serve`.
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub struct Options {
     pub tokens: Option<PathBuf>,
     /// Callers whom a cluster knows.
     pub kubernetes: Option<Kubernetes>,
+    /// A cluster whose pods are watched.
+    pub watch: Option<Watch>,
     /// People whom an issuer knows; the cluster says what they may.
     pub oidc: Option<oidc::Options>,
     /// Days after which a death is removed.
@@ -104,6 +107,7 @@ mod tests {
             behind_proxy: false,
             tokens: None,
             kubernetes: None,
+            watch: None,
             oidc: None,
             keep_days: 90,
             max_bundle: 1,

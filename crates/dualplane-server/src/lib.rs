@@ -3,6 +3,7 @@
 //! - [`store`] keeps them, in SQLite or Postgres; [`ingest`] is the way in: what is acknowledged is on the disk;
 //! - [`api`] is version 1 of the API, [`auth`] says who may what, [`login`] lets people sign in, [`ended`] ends their sessions,
 //!   [`problem`] is how errors are answered;
+//! - [`watch`] captures what dies in a cluster where no agent does;
 //! - [`notify`] tells channels of new deaths;
 //! - [`pages`] are for people, by `dualplane-pages`; [`mod@rehearse`] asks `dualplane` whether a fix would have held;
 //! - [`serve`] listens and ends in order, [`config`] refuses to serve the network without TLS and tokens;
@@ -28,3 +29,4 @@ pub mod rehearse;
 pub mod retention;
 pub mod serve;
 pub mod store;
+pub mod watch;

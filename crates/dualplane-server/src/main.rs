@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -15,6 +16,7 @@ use dualplane_server::config::{Kubernetes, Options};
 use dualplane_server::ingest::shelf::Place;
 use dualplane_server::notify::config::Config;
 use dualplane_server::serve::{ServeError, run};
+use dualplane_server::watch::Watch;
 use dualplane_server::{api, demo, notify};
 use ring::rand::SecureRandom;
 
@@ -111,10 +113,19 @@ struct Serve {
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
     /// Let the API server of the cluster say whose other tokens are (TokenReview) and what these may do (SubjectAccessReview)
-    #[arg(long)]
+    #[arg(long, group = "of_cluster")]
     kubernetes: bool,
-    /// With --kubernetes: what deaths of this cluster name as their `cluster`
-    #[arg(long, value_name = "NAME", default_value = "", requires = "kubernetes")]
+    /// Watch the pods of the cluster, and capture what dies of model servers and of pods with GPUs where no agent sends it
+    #[arg(long, group = "of_cluster")]
+    watch: bool,
+    /// With --watch: in this namespace and no other; may be repeated
+    #[arg(long, value_name = "NAMESPACE", requires = "watch")]
+    watch_namespace: Vec<String>,
+    /// With --watch: seconds for which an agent's report of the same death, which knows more, is waited for
+    #[arg(long, value_name = "SECONDS", default_value = "30", requires = "watch", value_parser = clap::value_parser!(u64).range(0..=3600))]
+    watch_agents_first: u64,
+    /// With --kubernetes or --watch: what deaths of this cluster name as their `cluster`
+    #[arg(long, value_name = "NAME", default_value = "", requires = "of_cluster")]
     cluster: String,
     /// With --kubernetes: for whom its tokens must be made
     #[arg(long, value_name = "AUDIENCE", default_value = "dualplane-server", requires = "kubernetes")]
@@ -247,6 +258,11 @@ fn serve(s: Serve) -> Result<(), ServeError> {
         tls,
         behind_proxy: s.behind_proxy,
         tokens: s.tokens,
+        watch: s.watch.then(|| Watch {
+            cluster: s.cluster.clone(),
+            namespaces: s.watch_namespace.into_iter().collect(),
+            agents_first: Duration::from_secs(s.watch_agents_first),
+        }),
         kubernetes: s.kubernetes.then_some(Kubernetes { cluster: s.cluster, audience: s.audience }),
         oidc,
         keep_days: s.keep_days,
@@ -313,6 +329,7 @@ fn show(listen: SocketAddr) -> Result<(), ServeError> {
         behind_proxy: false,
         tokens: None,
         kubernetes: None,
+        watch: None,
         oidc: None,
         keep_days: 90,
         max_bundle: 64 << 20,

@@ -159,6 +159,10 @@ pub fn run(
         tokio::spawn(settle(Arc::clone(&app)));
         tokio::spawn(api::events::watch(Arc::clone(&app)));
         ready(Arc::clone(&app), address).await?;
+        if let Some(what) = &options.watch {
+            let started = crate::watch::start(Arc::clone(&app), what.clone(), options.data.clone()).await;
+            started.map_err(|e| ServeError::Said(format!("--watch: {e}")))?;
+        }
         accept(&app, listener, &tls_config).await
     });
     runtime.shutdown_timeout(Duration::from_millis(200));

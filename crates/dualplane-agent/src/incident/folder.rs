@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::id::is_id;
 use super::summary::Summary;
+use dualplane_base::incident_id::is_id;
 
 /// Behind the id in the name of a bundle.
 pub const BUNDLE_SUFFIX: &str = ".tar.zst";

@@ -11,9 +11,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::folder::{BUNDLE_SUFFIX, list};
-use super::id::is_id;
 use super::summary::{Kind, LoopKey, State, Summary};
 use super::whole::{write_renamed, write_whole};
+use dualplane_base::incident_id::is_id;
 
 /// Summaries that are kept, of dropped bundles as well.
 const MAX_SUMMARIES: usize = 4096;

@@ -13,6 +13,17 @@ const MAX_PAGES: usize = 200;
 /// Bytes of the objects that are kept, as they came; in memory they take some times more. 5,000 whole pods are 50 MiB.
 const MAX_KEPT: usize = 128 << 20;
 
+/// A page of a list.
+pub(crate) struct Page {
+    /// Objects, each with its kind.
+    pub(crate) items: Vec<Value>,
+    /// Where the next one begins; empty: this is the last.
+    pub(crate) next: String,
+    /// Of the list, from which a watch goes on.
+    pub(crate) version: String,
+    bytes: usize,
+}
+
 /// A list, or its first part.
 #[derive(Debug, Default)]
 pub struct Listed {
@@ -43,8 +54,8 @@ impl Api {
                 all.push(("continue", &next));
             }
             let path = path::with_query(base, &all);
-            let body = match self.get(&path).await {
-                Ok(body) => body,
+            let page = match self.page(&path).await {
+                Ok(page) => page,
                 // What was read so far is true of the moment at which it was read.
                 Err(ApiError::Expired(_)) if !next.is_empty() => {
                     listed.cut = true;
@@ -52,18 +63,10 @@ impl Api {
                 }
                 Err(e) => return Err(e),
             };
-            let mut page = parse(&path, &body)?;
-            let (kind, version) = (item_kind(&page), text(&page, "/apiVersion"));
-            if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
-                let items = items.into_iter().map(|mut item| {
-                    name_kind(&mut item, &kind, &version);
-                    item
-                });
-                let (before, all) = (listed.items.len(), items.len());
-                listed.items.extend(items.filter_map(&mut keep));
-                kept += body.len() / all.max(1) * (listed.items.len() - before);
-            }
-            next = text(&page, "/metadata/continue");
+            let (before, all) = (listed.items.len(), page.items.len());
+            listed.items.extend(page.items.into_iter().filter_map(&mut keep));
+            kept += page.bytes / all.max(1) * (listed.items.len() - before);
+            next = page.next;
             if next.is_empty() {
                 return Ok(listed);
             }
@@ -73,6 +76,21 @@ impl Api {
         }
         listed.cut = true;
         Ok(listed)
+    }
+
+    /// One page, whose path says which.
+    pub(crate) async fn page(&self, path: &str) -> Result<Page, ApiError> {
+        let body = self.get(path).await?;
+        let mut page = parse(path, &body)?;
+        let (kind, version) = (item_kind(&page), text(&page, "/apiVersion"));
+        let mut items = match page.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        };
+        items.iter_mut().for_each(|item| name_kind(item, &kind, &version));
+        let at = |pointer| text(&page, pointer);
+        let (next, version) = (at("/metadata/continue"), at("/metadata/resourceVersion"));
+        Ok(Page { items, next, version, bytes: body.len() })
     }
 }
 

@@ -15,6 +15,7 @@ use super::series::Access;
 use super::shared::Shared;
 use super::source::{Source, SourceResult, State};
 use crate::api::{Api, path};
+use crate::ends;
 use crate::find::{statuses, text};
 use crate::target::is_name;
 
@@ -57,7 +58,7 @@ impl<'a> Context<'a> {
         let namespace = text(&pod, "/metadata/namespace");
         let pod_name = text(&pod, "/metadata/name");
         let node = text(&pod, "/spec/nodeName");
-        let died_at = died_at(&pod);
+        let died_at = ends::last(&pod).and_then(|e| e.at);
         let redactor = RefCell::new(Redactor::new(knowledge));
         Self { api, options, pod, namespace, pod_name, node, died_at, sifter, shared, redactor }
     }
@@ -115,25 +116,4 @@ impl<'a> Context<'a> {
     pub(super) fn runs(&self) -> bool {
         self.statuses().any(|s| s.pointer("/state/running").is_some())
     }
-}
-
-fn died_at(pod: &Value) -> Option<Timestamp> {
-    let statuses = ["initContainerStatuses", "containerStatuses"];
-    let ended = |s: &Value| {
-        ["/state/terminated", "/lastState/terminated"]
-            .iter()
-            // The main process may end well after the kernel took its worker.
-            .filter(|p| {
-                s.pointer(&format!("{p}/exitCode")).and_then(Value::as_i64) != Some(0)
-                    || text(s, &format!("{p}/reason")) == "OOMKilled"
-            })
-            .filter_map(|p| text(s, &format!("{p}/finishedAt")).parse::<Timestamp>().ok())
-            .max()
-    };
-    statuses
-        .iter()
-        .filter_map(|s| pod.pointer(&format!("/status/{s}"))?.as_array())
-        .flatten()
-        .filter_map(ended)
-        .max()
 }

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use dualplane_core::knowledge::Engines;
+use dualplane_report::map::asks_for_gpu;
 use serde_json::Value;
 
 use super::SHORT;
@@ -89,16 +90,6 @@ fn usual_ports(pod: &Value) -> Vec<u64> {
     let mut seen = BTreeSet::new();
     ports.retain(|p| seen.insert(*p));
     ports.into_iter().map(u64::from).collect()
-}
-
-fn asks_for_gpu(pod: &Value) -> bool {
-    let containers = pod.pointer("/spec/containers").and_then(Value::as_array).into_iter().flatten();
-    let claims = pod.pointer("/spec/resourceClaims").and_then(Value::as_array).is_some_and(|c| !c.is_empty());
-    claims
-        || containers
-            .filter_map(|c| c.pointer("/resources/limits")?.as_object())
-            .flat_map(|l| l.keys())
-            .any(|k| k.contains("gpu") || k.contains("nvidia.com/"))
 }
 
 async fn metrics(cx: &Context<'_>, port: u64) -> Result<SourceData, ApiError> {

@@ -84,6 +84,14 @@ pub(super) fn of_spec(container: &Value) -> Option<Spec> {
     Some(Spec { head, attributes: a, models: models.into_iter().collect() })
 }
 
+/// Whether a container of a pod is a model server, by its command or its image.
+#[must_use]
+pub fn has_engine(pod: &Value) -> bool {
+    pods::containers(pod).any(|c| {
+        by_command(&words(c), &[]).is_some() || Engines::embedded().by_image(str_at(c, "/image")).is_some()
+    })
+}
+
 fn by_command(words: &[String], env: &[(String, String)]) -> Option<&'static Descriptor> {
     let commands = cmd::split(words, env);
     commands.iter().find_map(|c| Some(Engines::embedded().by_command(c)?.0))

@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use self::assembly::Assembly;
-pub use self::engine::{Answer, Question, questions};
+pub use self::engine::{Answer, Question, has_engine, questions};
 pub use self::exporter::Exporter;
 pub use self::link::{Attribute, Attributes, Link};
 pub use self::model::{ContainerMap, Contradiction, Device, End, Holder, Map, Model, NodeMap, PodMap};

@@ -343,7 +343,7 @@ pub async fn bundle(
     id_is_good(&id)?;
     let place = place(query.as_deref())?;
     let wanted = wanted_sum(&headers)?;
-    let (mut name, known) = mine(&app, &caller, &id).await?;
+    let (name, known) = mine(&app, &caller, &id).await?;
     if let Some(i) = &known {
         here(&caller, i)?;
         if let Some(row) = store::bundle(&*app.store, &name).await? {
@@ -389,15 +389,49 @@ pub async fn bundle(
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why));
     }
     let size = part.len();
+    let ids = take(&app, &caller, &id, &part, (name, known.is_some()), place, sum).await?;
+    Ok(offset(receipt(ids, Put::Kept), size, true))
+}
+
+/// A whole bundle: judged where its incident is not known yet, and put onto the shelf.
+async fn take(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    part: &Part,
+    (name, known): (String, bool),
+    place: Where,
+    sum: String,
+) -> Result<Vec<String>, Problem> {
+    let size = part.len();
     let ids = match known {
-        Some(_) => vec![name.clone()],
-        None => judged(&app, &caller, &id, &part, place, &sum).await?,
+        true => vec![name.clone()],
+        false => judged(app, caller, id, part, place, &sum).await?,
     };
     // The first death has the bundle's name, or the one that this sender alone can have.
-    name = ids.first().cloned().unwrap_or(name);
-    app.bundles.finish(&part, &name).await.map_err(|e| unkept(&e))?;
+    let name = ids.first().cloned().unwrap_or(name);
+    app.bundles.finish(part, &name).await.map_err(|e| unkept(&e))?;
     app.store.put_bundle(name, BundleRow { size, sha256: sum }).await?;
-    Ok(offset(receipt(ids, Put::Kept), size, true))
+    Ok(ids)
+}
+
+/// Whether this caller's death and its bundle are kept.
+pub(crate) async fn is_kept(app: &App, caller: &Caller, id: &str) -> Result<bool, Problem> {
+    let (name, known) = mine(app, caller, id).await?;
+    Ok(known.is_some() && store::bundle(&*app.store, &name).await?.is_some())
+}
+
+/// Keeps what was captured here, as if this caller had sent it.
+pub(crate) async fn captured(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    part: &Part,
+    place: Where,
+) -> Result<Vec<String>, Problem> {
+    let (name, known) = mine(app, caller, id).await?;
+    let sum = part.sum().map_err(|e| full(&e))?;
+    take(app, caller, id, part, (name, known.is_some()), place, sum).await
 }
 
 fn too_large(app: &App) -> Problem {

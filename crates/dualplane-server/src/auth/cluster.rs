@@ -29,7 +29,7 @@ const AT_ONCE: usize = 6;
 const TOKEN: usize = 16 << 10;
 
 /// Behind each name. No name of the file of tokens ends so: nobody there passes for somebody of the cluster.
-pub(super) const BEHIND: &str = "@kubernetes";
+pub(crate) const BEHIND: &str = "@kubernetes";
 
 /// What is asked of an API server.
 pub trait Reviews: Send + Sync + fmt::Debug {

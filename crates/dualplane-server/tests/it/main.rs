@@ -26,3 +26,4 @@ mod postgres;
 mod rights;
 mod tls;
 mod unit;
+mod watch;
