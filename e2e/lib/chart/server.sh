@@ -1,7 +1,7 @@
 # The server of a fleet by the chart: who has a token sends a death and reads it, and it outlives the pod.
 # shellcheck shell=bash disable=SC2154
 
-SERVER_VALUES=server.enabled=true,server.behindProxy=true,server.tokensSecret.name=fleet-tokens,server.storage.existingClaim=fleet,server.kubernetes.enabled=true,server.kubernetes.cluster=e2e
+SERVER_VALUES=server.enabled=true,server.behindProxy=true,server.tokensSecret.name=fleet-tokens,server.storage.existingClaim=fleet,server.kubernetes.enabled=true,server.kubernetes.cluster=e2e,server.kubernetes.watch.enabled=true
 
 # A volume of the node, as no provisioner is here.
 server_volume() {
@@ -94,6 +94,28 @@ the_cluster_knows() {
     [ "$(as fleet-reader https://kubernetes.default.svc.cluster.local /v1/incidents)" = 401 ]
 }
 
+# A model server whose kills nobody sends: it has no agent's rights, and what it may not read must not keep a death out.
+dies() {
+    kc apply -f - <<YAML
+apiVersion: v1
+kind: Pod
+metadata: {name: watched, namespace: fleet-other}
+spec:
+  containers:
+  - name: server
+    image: registry.local/busybox:1
+    imagePullPolicy: Never
+    command: [sh, -c, "vllm serve /m 2>/dev/null || tail /dev/zero"]
+    resources: {limits: {memory: 48Mi}}
+YAML
+}
+keeps_what_dies() { grep -q host_oom_killed < <(asks "/v1/incidents?cluster=e2e&pod=watched"); }
+its_bundle_has() {
+    local id
+    id=$(asks "/v1/incidents?cluster=e2e&pod=watched" | jq -r '.items[0].id') || return
+    asks "/v1/incidents/$id/bundle" -o "$WORK/watched.tar.zst" && zstd -dc "$WORK/watched.tar.zst" | tar t | grep -q "$1"
+}
+
 the_server() {
     local binary=${DUALPLANE:-$E2E/../target/release/dualplane} server
     server=$(dirname "$binary")/dualplane-server
@@ -111,6 +133,9 @@ the_server() {
     expect "it refuses who has no token" refuses_strangers
     expect "service accounts and roles" people
     expect "the cluster says who its callers are, and what they may" the_cluster_knows
+    expect "a model server dies beside it" dies
+    expect "it keeps the death that nobody sent" until_true 90 "the watch" keeps_what_dies
+    expect "with the pod's events" its_bundle_has events
     server_forward_down
     k delete pod -l app.kubernetes.io/component=server --wait >/dev/null
     expect "a new pod comes" k rollout status deployment/dualplane-server --timeout 90s

@@ -30,3 +30,4 @@ mod templates;
 mod tune;
 mod verdicts;
 mod vllm_deaths;
+mod watched;

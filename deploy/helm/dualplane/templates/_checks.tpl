@@ -191,6 +191,12 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- if and $s.tlsSecret $s.behindProxy -}}
 {{- $all = append $all "server.tlsSecret and server.behindProxy: it speaks TLS itself, or a proxy does. Remove one of them." -}}
 {{- end -}}
+{{- if and $s.kubernetes.watch.enabled (not $s.kubernetes.enabled) -}}
+{{- $all = append $all "server.kubernetes.watch needs server.kubernetes.enabled: the server has no account of its own without." -}}
+{{- end -}}
+{{- if and $s.kubernetes.watch.namespaces (not $s.kubernetes.watch.enabled) -}}
+{{- $all = append $all "server.kubernetes.watch.namespaces are for watching. Set server.kubernetes.watch.enabled: true." -}}
+{{- end -}}
 {{- $o := $s.oidc -}}
 {{- if $o.issuerUrl -}}
 {{- if not $s.kubernetes.enabled -}}
@@ -210,7 +216,7 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- if and (hasPrefix "--oidc-" $flag) (ne $flag "--oidc-session-key") -}}
 {{- $all = append $all (printf "server.extraArgs: %s is set by server.oidc. Remove it there." $flag) -}}
 {{- end -}}
-{{- if has $flag (list "--listen" "--data" "--tokens" "--keep-days" "--tls-cert" "--tls-key" "--behind-proxy" "--database-url" "--kubernetes" "--cluster" "--audience") -}}
+{{- if has $flag (list "--listen" "--data" "--tokens" "--keep-days" "--tls-cert" "--tls-key" "--behind-proxy" "--database-url" "--kubernetes" "--cluster" "--audience" "--watch" "--watch-namespace") -}}
 {{- $all = append $all (printf "server.extraArgs: %s is set by the chart's own values. Remove it there." $flag) -}}
 {{- end -}}
 {{- end -}}
