@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use dualplane_guard::config::Tls;
 use dualplane_server::app::Say;
 use dualplane_server::auth::{oidc, sha256};
@@ -75,6 +75,7 @@ enum Role {
 }
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("of_cluster").multiple(true))]
 struct Serve {
     /// Where to listen; beyond this machine only with tokens and TLS
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8377")]
@@ -367,4 +368,19 @@ fn token(name: &str, role: Role, namespaces: &[String]) -> Result<(), ServeError
         lines.push_str(&format!("\nnamespaces = [{}]", all.join(", ")));
     }
     print(&lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_asked_and_watched_by_one_server() {
+        let parses =
+            |more: &[&str]| Cli::try_parse_from(["dualplane-server", "serve"].iter().chain(more)).is_ok();
+        assert!(parses(&["--kubernetes", "--watch", "--cluster", "k", "--watch-namespace", "a"]));
+        assert!(parses(&["--kubernetes", "--cluster", "k"]) && parses(&["--watch", "--cluster", "k"]));
+        assert!(!parses(&["--cluster", "k"]) && !parses(&["--kubernetes", "--watch-namespace", "a"]));
+        assert!(!parses(&["--watch", "--audience", "a"]));
+    }
 }

@@ -8,7 +8,6 @@
 mod pods;
 mod queue;
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -86,10 +85,11 @@ pub async fn start(app: Arc<App>, what: Watch, folder: PathBuf) -> Result<(), St
             Err(e) => return drop(tell.send(Err(e.to_string()))),
         };
         runtime.block_on(async {
-            match Watcher::new(app, what, &folder).await {
-                Ok(watcher) => {
+            let lease = Lease::new("watch", &folder);
+            match Watcher::new(app, what).await.and_then(|w| Ok((w, lease?))) {
+                Ok((watcher, lease)) => {
                     let _ = tell.send(Ok(()));
-                    watcher.run(ending).await;
+                    watcher.run(lease, ending).await;
                 }
                 Err(e) => drop(tell.send(Err(e))),
             }
@@ -121,14 +121,21 @@ impl Failed {
     }
 }
 
+/// A list of pods. Each has connections of its own: one that is watched is never free.
+struct Followed {
+    api: Api,
+    list: String,
+    /// For people.
+    name: String,
+}
+
 struct Watcher {
     app: Arc<App>,
     what: Watch,
     caller: Caller,
-    api: Api,
+    followed: Vec<Followed>,
     knowledge: Knowledge,
     sifter: Option<Arc<Sifter>>,
-    lease: RefCell<Option<Lease>>,
     /// Whether this program is the one that watches.
     leads: watch::Sender<bool>,
     waiting: Queue<Death>,
@@ -150,68 +157,76 @@ fn told(e: &ApiError) -> String {
     }
 }
 
+/// The pod as it is now, if this death still is its last one: logs are asked for by name and must fit its state.
+async fn as_it_is(api: &Api, death: &Death) -> Value {
+    let of = path::named(&path::namespaced("v1", &death.namespace, "pods"), &death.name);
+    match timeout(LOOK, api.object(&of)).await {
+        Ok(Ok(now)) if death.is_last_of(&now) => now,
+        _ => death.pod.clone(),
+    }
+}
+
 impl Watcher {
-    async fn new(app: Arc<App>, what: Watch, folder: &std::path::Path) -> Result<Self, String> {
-        let api = Access::default().connect().await.map_err(|e| e.to_string())?;
+    async fn new(app: Arc<App>, what: Watch) -> Result<Self, String> {
+        let mut lists: Vec<(String, String)> =
+            what.namespaces.iter().map(|n| (n.clone(), path::namespaced("v1", n, "pods"))).collect();
+        if lists.is_empty() {
+            lists.push(("all namespaces".to_owned(), path::cluster("v1", "pods")));
+        }
+        let mut followed = Vec::new();
+        for (name, list) in lists {
+            let api = Access::default().connect().await.map_err(|e| e.to_string())?;
+            followed.push(Followed { api, list, name });
+        }
         let knowledge = Knowledge::embedded().map_err(|e| e.to_string())?;
         Ok(Self {
             sifter: Sifter::new(&knowledge).ok().map(Arc::new),
             knowledge,
-            lease: RefCell::new(Some(Lease::new("watch", folder)?)),
             leads: watch::Sender::new(false),
             waiting: Queue::new(SETTLE, WAITING),
             captured: Queue::new(what.agents_first, CAPTURED),
             caller: itself(),
+            followed,
             app,
             what,
-            api,
         })
     }
 
-    async fn run(self, mut ending: watch::Receiver<bool>) {
-        let lists: Vec<(String, String)> = match self.what.namespaces.is_empty() {
-            true => vec![("all namespaces".to_owned(), path::cluster("v1", "pods"))],
-            false => {
-                self.what.namespaces.iter().map(|n| (n.clone(), path::namespaced("v1", n, "pods"))).collect()
-            }
-        };
-        let follow = join_all(lists.iter().map(|(name, list)| self.follow(name, list)));
-        let capture = join_all((0..CAPTURES).map(|_| self.capture()));
+    /// What is not kept when the server ends is found again by whoever watches next.
+    async fn run(self, lease: Lease, ending: watch::Receiver<bool>) {
         tokio::select! {
-            _ = ending.wait_for(|ends| *ends) => {}
-            _ = follow => {}
-            _ = capture => {}
+            _ = join_all(self.followed.iter().map(|f| self.follow(f))) => {}
+            _ = join_all((0..CAPTURES).map(|_| self.capture())) => {}
             () = self.keep() => {}
-            () = self.lead() => {}
-        }
-        // What is not kept yet is found again by whoever watches next.
-        let lease = self.lease.take();
-        if let Some(mut lease) = lease {
-            let _ = lease.release(&*self.app.store).await;
+            () = self.lead(lease, ending) => {}
         }
     }
 
-    /// Holds the lease, or waits for it.
-    async fn lead(&self) {
-        let Some(mut lease) = self.lease.take() else { return };
-        loop {
+    /// Holds the lease, or waits for it, until the server ends.
+    async fn lead(&self, mut lease: Lease, mut ending: watch::Receiver<bool>) {
+        while !*ending.borrow() {
             // A store that is away is asked again; who holds the lease stops meanwhile by itself.
             let _ = lease.tick(&*self.app.store, Instant::now()).await;
             let leads = lease.holds(Instant::now()).is_some();
             self.leads.send_if_modified(|was| std::mem::replace(was, leads) != leads);
-            sleep(BEAT).await;
+            tokio::select! {
+                () = sleep(BEAT) => {}
+                _ = ending.changed() => {}
+            }
         }
+        let _ = lease.release(&*self.app.store).await;
     }
 
     /// Tells deaths from what the cluster says of a list of pods, as long as this program leads.
-    async fn follow(&self, name: &str, list: &str) {
+    async fn follow(&self, followed: &Followed) {
+        let Followed { api, list, name } = followed;
         let (mut leads, mut wait, mut trouble) = (self.leads.subscribe(), FIRST, String::new());
         loop {
             if leads.wait_for(|l| *l).await.is_err() {
                 return;
             }
-            (self.app.say)(&format!("watching the pods of {name} at {}", self.api.server()));
-            let (mut follower, mut pods) = (Follower::new(&self.api, list.to_owned()), Pods::default());
+            (self.app.say)(&format!("watching the pods of {name} at {}", api.server()));
+            let (mut follower, mut pods) = (Follower::new(api, list.clone()), Pods::default());
             while *leads.borrow() {
                 let begun = Instant::now();
                 let ended = tokio::select! {
@@ -285,9 +300,9 @@ impl Watcher {
         let (folder, mut tries) = (format!("{}/{}", death.namespace, death.name), 0);
         let files = loop {
             tries += 1;
-            let pod = self.as_it_is(death).await;
-            // A connection of its own: what was read of a node for another death is not asked for again on the same.
+            // Anew for each: what one has read of a node it does not ask for again.
             let api = Access::default().connect().await.map_err(|e| Failed::now(e.to_string()))?;
+            let pod = as_it_is(&api, death).await;
             let options = Options { now: Timestamp::now(), prometheus: None, loki: None };
             let shared = Shared::of(std::slice::from_ref(&pod));
             let got =
@@ -315,15 +330,6 @@ impl Watcher {
         match self.captured.push(captured) {
             true => Ok(()),
             false => Err(Failed::now(format!("{CAPTURED} others wait for the database"))),
-        }
-    }
-
-    /// The pod as it is now, if this death still is its last one: logs are asked for by name and must fit its state.
-    async fn as_it_is(&self, death: &Death) -> Value {
-        let of = path::named(&path::namespaced("v1", &death.namespace, "pods"), &death.name);
-        match timeout(LOOK, self.api.object(&of)).await {
-            Ok(Ok(now)) if death.is_last_of(&now) => now,
-            _ => death.pod.clone(),
         }
     }
 

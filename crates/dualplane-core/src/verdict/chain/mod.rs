@@ -11,9 +11,10 @@ use super::server_runs::{
     before_it_ran, before_the_start, before_this_run, lived_between, of_an_earlier_life,
 };
 use super::{Class, Subject};
-use crate::facts::Facts;
+use crate::facts::{Facts, Place};
 use dualplane_base::order::Order as _;
 use key::Links;
+use std::collections::BTreeMap;
 
 /// Two errors further apart than this did not cause one another.
 pub(super) const LINKED_MS: i64 = 15 * 60 * 1000;
@@ -37,7 +38,7 @@ pub(super) fn causal(all: &[Candidate], facts: &Facts, subject: &Subject) -> Vec
     }
     let mut out: Vec<Candidate> = firsts.into_iter().cloned().collect();
     // Other classes that the same logs show later (a rank with another first error, KV pressure before the end).
-    for c in all.iter().filter(|c| c.weight <= Weight::Degraded).filter(worked) {
+    for c in read_once(all).filter(|c| c.weight <= Weight::Degraded).filter(worked) {
         if !out.iter().any(|o| o.class == c.class) {
             // What ended a life before this one is told, and followed of nothing.
             out.push(Candidate { untied: c.untied || !of_this_life(&c), ..c.clone() });
@@ -48,6 +49,22 @@ pub(super) fn causal(all: &[Candidate], facts: &Facts, subject: &Subject) -> Vec
     }
     merge_same_class(&mut out);
     out
+}
+
+/// Several signatures may know one line of a log. Only one of them reads it, the strongest and then the first: a failed pin of host RAM,
+/// in the words of the GPU's own memory, is no error of the GPU that followed.
+fn read_once(all: &[Candidate]) -> impl Iterator<Item = &Candidate> {
+    let line = |c: &'_ Candidate| c.from == Source::Log && c.place.as_ref().is_some_and(|p| p.line.is_some());
+    let mut readers: BTreeMap<&Place, (Weight, usize)> = BTreeMap::new();
+    for (n, c) in all.iter().enumerate().filter(|(_, c)| line(c)) {
+        let Some(place) = &c.place else { continue };
+        let reader = readers.entry(place).or_insert((c.weight, n));
+        *reader = (*reader).min((c.weight, n));
+    }
+    let reads = move |n: usize, c: &Candidate| {
+        c.place.as_ref().and_then(|p| readers.get(p)).is_none_or(|(_, reader)| *reader == n)
+    };
+    all.iter().enumerate().filter(move |(n, c)| !line(c) || reads(*n, c)).map(|(_, c)| c)
 }
 
 /// One representative a kind of source: the first of it in time or print order.
