@@ -96,6 +96,18 @@ impl ApiError {
         matches!(self, Self::Access(_) | Self::Unauthorized(_) | Self::Unreachable { .. })
     }
 
+    /// Whether the same request may be answered later: nobody refused it.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Busy { .. } | Self::Unreachable { .. } | Self::Interrupted { .. } | Self::TimedOut(_) => {
+                true
+            }
+            Self::Status { status, .. } => *status >= 500,
+            _ => false,
+        }
+    }
+
     pub(super) fn of_client(server: &str, path: &str, e: &kube_client::Error) -> Self {
         match e {
             kube_client::Error::Auth(e) => Self::Access(chain(e)),

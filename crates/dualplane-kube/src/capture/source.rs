@@ -40,11 +40,14 @@ pub struct Source {
     /// Why it is not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// It failed, and may not when it is read again.
+    #[serde(skip)]
+    pub may_pass: bool,
 }
 
 impl Source {
     pub(super) fn new(name: &str, state: State, bytes: u64) -> Self {
-        Self { name: name.to_owned(), state, bytes, ms: 0, why: None }
+        Self { name: name.to_owned(), state, bytes, ms: 0, why: None, may_pass: false }
     }
 }
 
@@ -136,6 +139,7 @@ fn end(name: String, missing: Missing, result: Result<SourceData, ApiError>) -> 
             };
             let mut source = Source::new(&name, state, 0);
             source.why = Some(fault.to_string());
+            source.may_pass = fault.may_pass();
             let gaps = if state == State::Absent && !missing.wanted {
                 Vec::new()
             } else {

@@ -19,7 +19,7 @@ use dualplane_incidents::{Dimension, Filter, Time, Where};
 use dualplane_kube::access::Access;
 use dualplane_kube::api::{Api, ApiError, path};
 use dualplane_kube::bundle::pack;
-use dualplane_kube::capture::{Options, Shared, State, capture};
+use dualplane_kube::capture::{Options, Shared, capture};
 use dualplane_kube::follow::Follower;
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -221,6 +221,7 @@ impl Watcher {
     async fn follow(&self, followed: &Followed) {
         let Followed { api, list, name } = followed;
         let (mut leads, mut wait, mut trouble) = (self.leads.subscribe(), FIRST, String::new());
+        let mut room = self.waiting.room();
         loop {
             if leads.wait_for(|l| *l).await.is_err() {
                 return;
@@ -238,10 +239,12 @@ impl Watcher {
                         }
                     }) => ended,
                     _ = leads.wait_for(|l| !l) => break,
+                    // Those for which there was no room are told of again.
+                    _ = room.changed() => {
+                        follower.forget();
+                        Ok(())
+                    }
                 };
-                if self.waiting.may_take_again() {
-                    follower.forget();
-                }
                 match ended.as_ref().map_err(told) {
                     Ok(()) => (wait, trouble) = (FIRST, String::new()),
                     Err(e) => {
@@ -308,7 +311,7 @@ impl Watcher {
             let got =
                 capture(&api, pod, &options, &self.knowledge, self.sifter.as_ref(), &shared, &|_, _, _| {})
                     .await;
-            let lost = got.sources.iter().any(|s| s.state == State::Failed && s.name.starts_with("logs/"));
+            let lost = got.sources.iter().any(|s| s.may_pass && s.name.starts_with("logs/"));
             if !lost || tries == TRIES {
                 break got.files;
             }

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 
 /// A queue of one thread, whose items are due so long after they came.
@@ -15,12 +15,20 @@ pub(super) struct Queue<T> {
     after: Duration,
     most: usize,
     refused: Cell<bool>,
+    room: watch::Sender<()>,
 }
 
 impl<T> Queue<T> {
     /// For `most` items, each due `after` it came.
     pub(super) fn new(after: Duration, most: usize) -> Self {
-        Self { items: RefCell::default(), new: Notify::new(), after, most, refused: Cell::new(false) }
+        Self {
+            items: RefCell::default(),
+            new: Notify::new(),
+            after,
+            most,
+            refused: Cell::new(false),
+            room: watch::Sender::new(()),
+        }
     }
 
     /// Whether there was room for it.
@@ -35,9 +43,9 @@ impl<T> Queue<T> {
         true
     }
 
-    /// Something was refused, and there is room again. Told once.
-    pub(super) fn may_take_again(&self) -> bool {
-        self.items.borrow().len() <= self.most / 2 && self.refused.replace(false)
+    /// Changes when something was refused and there is room again.
+    pub(super) fn room(&self) -> watch::Receiver<()> {
+        self.room.subscribe()
     }
 
     /// The next item, when it is due.
@@ -46,9 +54,13 @@ impl<T> Queue<T> {
             let first = self.items.borrow().front().map(|(due, _)| *due);
             match first {
                 Some(due) if due <= Instant::now() => {
-                    if let Some((_, item)) = self.items.borrow_mut().pop_front() {
+                    let taken = self.items.borrow_mut().pop_front();
+                    if let Some((_, item)) = taken {
                         // Others wait for the one behind it.
                         self.new.notify_one();
+                        if self.items.borrow().len() <= self.most / 2 && self.refused.replace(false) {
+                            self.room.send_replace(());
+                        }
                         return item;
                     }
                 }
@@ -74,15 +86,17 @@ mod tests {
                 taken.borrow_mut().push((item, began.elapsed().as_secs()));
             }
         };
+        let room = queue.room();
         let feed = async {
             for n in 0..3 {
                 assert!(queue.push(n));
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
             tokio::time::sleep(Duration::from_secs(10)).await;
-            assert!((3..7).all(|n| queue.push(n)) && !queue.push(7) && !queue.may_take_again());
+            assert!(!room.has_changed().unwrap(), "nothing was refused");
+            assert!((3..7).all(|n| queue.push(n)) && !queue.push(7) && !room.has_changed().unwrap());
             tokio::time::sleep(Duration::from_secs(10)).await;
-            assert!(queue.may_take_again() && !queue.may_take_again());
+            assert!(room.has_changed().unwrap());
         };
         tokio::select! { () = feed => {}, () = worker() => {}, () = worker() => {} }
         let (items, times): (Vec<_>, Vec<_>) = taken.into_inner().into_iter().unzip();
