@@ -48,7 +48,7 @@ const GIVE_BACK: Duration = Duration::from_secs(2);
 /// Between two looks at the tokens.
 const LOOK: Duration = Duration::from_secs(5);
 /// Words that wait for their index in Postgres.
-const SETTLE: Duration = Duration::from_secs(2);
+const SETTLE: Duration = Duration::from_millis(500);
 
 /// Why it does not serve.
 #[derive(Debug, thiserror::Error)]
