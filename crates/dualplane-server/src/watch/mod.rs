@@ -293,9 +293,12 @@ impl Watcher {
         }
     }
 
+    /// Captures a death onto the disk, unless it is kept already.
     async fn one(&self, death: &Death) -> Result<(), Failed> {
         let kept = upload::is_kept(&self.app, &self.caller, &death.id).await;
-        if kept.is_ok_and(|kept| kept) {
+        let told = self.is_told_of(&death.namespace, &death.name, death.at).await;
+        // A store that is away is asked again later; the evidence does not wait.
+        if kept.is_ok_and(|kept| kept) || told.is_ok_and(|told| told) {
             return Ok(());
         }
         // Another is at it: the pod was told of again meanwhile.
@@ -345,7 +348,8 @@ impl Watcher {
     }
 
     async fn try_to_keep(&self, one: &Captured) -> Result<(), Failed> {
-        if self.is_told_of(one).await.map_err(|e| Failed::now(e.to_string()))? {
+        let told = self.is_told_of(&one.namespace, &one.pod, one.at).await;
+        if told.map_err(|e| Failed::now(e.to_string()))? {
             one.part.discard();
             return Ok(());
         }
@@ -361,11 +365,16 @@ impl Watcher {
     }
 
     /// An agent, or a person, has sent this death.
-    async fn is_told_of(&self, one: &Captured) -> Result<bool, StoreError> {
-        let Some(at) = one.at else { return Ok(false) };
+    async fn is_told_of(
+        &self,
+        namespace: &str,
+        pod: &str,
+        at: Option<Timestamp>,
+    ) -> Result<bool, StoreError> {
+        let Some(at) = at else { return Ok(false) };
         let around = |ms| Some(Time::from_ms(at.as_millisecond().saturating_add(ms)));
         let is = |d, value: &str| (d, BTreeSet::from([value.to_owned()]));
-        let mut any = vec![is(Dimension::Namespace, &one.namespace), is(Dimension::Pod, &one.pod)];
+        let mut any = vec![is(Dimension::Namespace, namespace), is(Dimension::Pod, pod)];
         if !self.what.cluster.is_empty() {
             any.push(is(Dimension::Cluster, &self.what.cluster));
         }

@@ -329,4 +329,12 @@ fn an_agent_comes_first_and_what_is_deleted_is_told_with_what_is_left() {
         .collect();
     let wanted = [("by-agent", "cuda_oom_runtime"), ("gone", "host_oom_killed")];
     assert_eq!(kept, wanted.map(|(p, c)| (p.to_owned(), c.to_owned())).into());
+    // Whoever starts anew captures nothing again: neither what it has itself nor what the agent sent.
+    let asked = cluster.logs_asked_beside("later");
+    drop(s);
+    let s = watching(home.path(), &api, "0");
+    let (later, log) = death("later");
+    cluster.is(&later, &log);
+    until("the later one is kept", || s.ids().len() > 2);
+    assert_eq!((s.ids().len(), cluster.logs_asked_beside("later")), (3, asked));
 }
