@@ -1,4 +1,5 @@
-//! What an agent on a node asks for: a pod that died on it, and the events of that pod. No more than it needs.
+//! What an agent on a node asks for: a pod that died on it, and the events of that pod. No more than it needs. A server that
+//! watches asks for the pod, too.
 
 use std::time::Duration;
 

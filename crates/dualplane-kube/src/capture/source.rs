@@ -46,7 +46,9 @@ pub struct Source {
 }
 
 impl Source {
-    pub(super) fn new(name: &str, state: State, bytes: u64) -> Self {
+    /// In this state.
+    #[must_use]
+    pub fn new(name: &str, state: State, bytes: u64) -> Self {
         Self { name: name.to_owned(), state, bytes, ms: 0, why: None, may_pass: false }
     }
 }

@@ -21,11 +21,12 @@ use dualplane_kube::api::{Api, ApiError, path};
 use dualplane_kube::bundle::pack;
 use dualplane_kube::capture::{Options, Shared, capture};
 use dualplane_kube::follow::Follower;
+use dualplane_kube::node_pods;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use self::pods::{Death, Pods};
 use self::queue::Queue;
@@ -39,7 +40,7 @@ use crate::store::{self, Page, Scope, StoreError};
 
 /// Between a death and its capture: containers of one pod die one after another, and the kubelet tells of it in pieces.
 const SETTLE: Duration = Duration::from_secs(2);
-/// Deaths that wait to be captured, some ten KiB each. Those beyond are found again by the next list.
+/// Deaths that wait to be captured, some 40 KiB each in memory. Those beyond are found again by the next list.
 const WAITING: usize = 1000;
 /// Captures at a time, as for a command: each holds some MiB of logs.
 const CAPTURES: usize = 4;
@@ -159,9 +160,8 @@ fn told(e: &ApiError) -> String {
 
 /// The pod as it is now, if this death still is its last one: logs are asked for by name and must fit its state.
 async fn as_it_is(api: &Api, death: &Death) -> Value {
-    let of = path::named(&path::namespaced("v1", &death.namespace, "pods"), &death.name);
-    match timeout(LOOK, api.object(&of)).await {
-        Ok(Ok(now)) if death.is_last_of(&now) => now,
+    match node_pods::pod(api, &death.namespace, &death.name, LOOK).await {
+        Ok(now) if death.is_last_of(&now) => now,
         _ => death.pod.clone(),
     }
 }
@@ -295,10 +295,10 @@ impl Watcher {
 
     /// Captures a death onto the disk, unless it is kept already.
     async fn one(&self, death: &Death) -> Result<(), Failed> {
-        let kept = upload::is_kept(&self.app, &self.caller, &death.id).await;
-        let told = self.is_told_of(&death.namespace, &death.name, death.at).await;
         // A store that is away is asked again later; the evidence does not wait.
-        if kept.is_ok_and(|kept| kept) || told.is_ok_and(|told| told) {
+        if upload::is_kept(&self.app, &self.caller, &death.id).await.is_ok_and(|kept| kept)
+            || self.is_told_of(&death.namespace, &death.name, death.at).await.is_ok_and(|told| told)
+        {
             return Ok(());
         }
         // Another is at it: the pod was told of again meanwhile.

@@ -33,15 +33,20 @@ impl Death {
     fn of(pod: Value, end: &End) -> Self {
         let of = |at: &str| str_at(&pod, at).to_owned();
         let (uid, namespace, name) = (of("/metadata/uid"), of("/metadata/namespace"), of("/metadata/name"));
-        let at = end.at.map_or_else(|| of("/metadata/creationTimestamp"), |at| at.to_string());
-        let id = id_of(&at, &[&format!("{:016x}", sum(&uid, end)), &namespace, &name, &end.container]);
-        Self { id, uid, namespace, name, at: end.at, pod }
+        Self { id: id(&pod, end), uid, namespace, name, at: end.at, pod }
     }
 
-    /// The same pod as it is now, where this end is still its last one.
+    /// This is the same pod as it is now, and this end is still its last one.
     pub(super) fn is_last_of(&self, pod: &Value) -> bool {
-        ends::last(pod).is_some_and(|end| Self::of(pod.clone(), &end).id == self.id)
+        ends::last(pod).is_some_and(|end| id(pod, &end) == self.id)
     }
+}
+
+fn id(pod: &Value, end: &End) -> String {
+    let of = |at| str_at(pod, at);
+    let at = end.at.map_or_else(|| of("/metadata/creationTimestamp").to_owned(), |at| at.to_string());
+    let sum = format!("{:016x}", sum(of("/metadata/uid"), end));
+    id_of(&at, &[&sum, of("/metadata/namespace"), of("/metadata/name"), &end.container])
 }
 
 /// What tells an end from each other one.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, answering, program, upload};
+use crate::harness::{Server, answering, kubeconfig, program, upload};
 
 /// Answers reviews: tokens by name of their user, and of each user or group what they may: `verb resource namespace`, `*` for all namespaces.
 #[derive(Debug, Default)]
@@ -69,17 +69,11 @@ impl Rules {
 }
 
 pub(crate) fn start(home: &Path, api: &str, args: &[&str]) -> Server {
-    let config = home.join("kubeconfig");
-    let text = format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: \"{api}\"}}}}]\n\
-         users: [{{name: u, user: {{}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
-    );
-    std::fs::write(&config, text).unwrap();
     let mut c = program();
     c.args(["serve", "--listen", "127.0.0.1:0", "--kubernetes", "--cluster", "k", "--data"])
         .arg(home)
         .args(args);
-    c.env("KUBECONFIG", config);
+    c.env("KUBECONFIG", kubeconfig(home, api));
     Server::of(c)
 }
 

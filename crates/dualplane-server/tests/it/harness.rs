@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +65,8 @@ pub(crate) fn answering(
     });
 }
 
-fn request(lines: &mut BufReader<TcpStream>) -> Option<(String, String)> {
+/// The next request of a connection: its path and body.
+pub(crate) fn request(lines: &mut BufReader<TcpStream>) -> Option<(String, String)> {
     let (mut path, mut length) = (String::new(), 0);
     loop {
         let mut line = String::new();
@@ -85,6 +86,17 @@ fn request(lines: &mut BufReader<TcpStream>) -> Option<(String, String)> {
     let mut body = vec![0; length];
     lines.read_exact(&mut body).ok()?;
     Some((path, String::from_utf8(body).ok()?))
+}
+
+/// A file that leads to this API server, in the clear and as nobody.
+pub(crate) fn kubeconfig(home: &Path, api: &str) -> PathBuf {
+    let config = home.join("kubeconfig");
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: \"{api}\"}}}}]\n\
+         users: [{{name: u, user: {{}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    config
 }
 
 pub(crate) fn program() -> Command {

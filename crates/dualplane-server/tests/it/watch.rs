@@ -1,8 +1,8 @@
 //! Pods that are watched, by the real program and client against an API server of a few lines that plays recorded deaths. `e2e/helm live`
-//! and `e2e/watch` have a real one.
+//! and `e2e/run test watched` have a real one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use dualplane_kube::ends;
 use serde_json::{Value, json};
 
-use crate::harness::{Server, program, upload};
+use crate::harness::{Server, kubeconfig, program, request, upload};
 
 /// A cluster of pods, each with the log of the container that died.
 #[derive(Default)]
@@ -48,19 +48,7 @@ impl Cluster {
         let mut lines = BufReader::new(stream.try_clone().unwrap());
         let mut out = stream;
         loop {
-            let mut path = String::new();
-            loop {
-                let mut line = String::new();
-                if lines.read_line(&mut line).ok()? == 0 {
-                    return None;
-                }
-                if path.is_empty() {
-                    path = line.split(' ').nth(1)?.to_owned();
-                }
-                if line == "\r\n" {
-                    break;
-                }
-            }
+            let (path, _) = request(&mut lines)?;
             self.state.lock().unwrap().asked.push(path.clone());
             if path.contains("watch=true") {
                 return self.watched(&path, &mut out);
@@ -160,12 +148,6 @@ fn died(pod: &Value) -> String {
 }
 
 fn watching(home: &Path, api: &str, agents_first: &str) -> Server {
-    let config = home.join("kubeconfig");
-    let text = format!(
-        "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: \"{api}\"}}}}]\n\
-         users: [{{name: u, user: {{}}}}]\ncontexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
-    );
-    std::fs::write(&config, text).unwrap();
     let mut c = program();
     c.args([
         "serve",
@@ -180,7 +162,7 @@ fn watching(home: &Path, api: &str, agents_first: &str) -> Server {
     ])
     .arg(home);
     c.args(["--watch-agents-first", agents_first]);
-    c.env("KUBECONFIG", config);
+    c.env("KUBECONFIG", kubeconfig(home, api));
     Server::of(c)
 }
 

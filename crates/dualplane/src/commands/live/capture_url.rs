@@ -71,14 +71,7 @@ pub(super) fn read(url: &str, now: Timestamp) -> Result<Captured, Failure> {
     let mut lock = None;
     for (page, file) in PAGES {
         let began = Instant::now();
-        let mut source = Source {
-            name: format!("/{page}"),
-            state: State::Ok,
-            bytes: 0,
-            ms: 0,
-            why: None,
-            may_pass: false,
-        };
+        let mut source = Source::new(&format!("/{page}"), State::Ok, 0);
         match get(&agent, &format!("{base}/{page}"), token.as_deref()) {
             Ok((200, body)) if !is_page(&body) => {
                 source.bytes = body.len() as u64;
