@@ -3,6 +3,7 @@
 pub mod events;
 pub mod fleet;
 pub mod incidents;
+mod rest;
 pub mod upload;
 
 use std::net::IpAddr;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -80,7 +81,10 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/v1/openapi.json", get(openapi))
         .merge(crate::pages::files())
         .merge(crate::login::router());
-    open.merge(asked).layer(from_fn_with_state(Arc::clone(&app), harden)).with_state(app)
+    open.merge(asked)
+        .layer(from_fn_with_state(Arc::clone(&app), harden))
+        .layer(from_fn(rest::pass_by))
+        .with_state(app)
 }
 
 async fn missing() -> Problem {

@@ -117,6 +117,34 @@ fn a_bundle_comes_in_pieces_and_is_judged_here() {
     assert_eq!(refused.status, 413, "{}", refused.text());
 }
 
+/// Whatever is refused, and wherever in its body: a sender that goes on sending reads the answer, and no reset.
+#[test]
+fn whoever_is_refused_while_it_still_sends_reads_why() {
+    let home = tempfile::tempdir().unwrap();
+    let s = Server::start(home.path(), &["--max-bundle-mib", "1"]);
+    let address = s.url.strip_prefix("http://").unwrap();
+    let piece = vec![b'x'; 256 << 10];
+    for (path, host, status) in [
+        ("/v1/incidents/y/bundle", address, "413"),
+        ("/v1/incidents/y", address, "413"),
+        ("/v1/nothing", address, "404"),
+        ("/v1/incidents/-", address, "400"),
+        ("/v1/incidents/y", "evil.example", "421"),
+    ] {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        let whole = 12 << 20;
+        write!(stream, "PUT {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {whole}\r\n\r\n").unwrap();
+        for _ in 0..whole / piece.len() {
+            stream.write_all(&piece).unwrap_or_else(|e| panic!("{path}: {e}"));
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let mut first = String::new();
+        BufReader::new(stream).read_line(&mut first).unwrap_or_else(|e| panic!("{path}: {e}"));
+        assert!(first.starts_with(&format!("HTTP/1.1 {status}")), "{path}: {first}");
+    }
+}
+
 #[test]
 fn events_tell_of_new_incidents_and_of_those_that_were_missed() {
     let home = tempfile::tempdir().unwrap();
