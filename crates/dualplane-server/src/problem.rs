@@ -5,6 +5,8 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 
+use crate::ingest::IngestError;
+use crate::ingest::keep::KeepError;
 use crate::store::StoreError;
 
 /// An error as it is answered.
@@ -48,6 +50,13 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "there is no such incident, or it is not yours to see")
     }
 
+    /// Who may not do this.
+    #[must_use]
+    pub fn forbidden(what: &str) -> Self {
+        let detail = format!("this token may not {what} here: ask for another role or namespace");
+        Self::new(StatusCode::FORBIDDEN, detail)
+    }
+
     /// Bad input.
     #[must_use]
     pub fn bad(detail: impl Into<String>) -> Self {
@@ -73,6 +82,22 @@ impl From<StoreError> for Problem {
             StoreError::Away(_) => Self::later(StatusCode::SERVICE_UNAVAILABLE, 5, e.to_string()),
             StoreError::Refused(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, e.to_string()),
             StoreError::Content(_) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()),
+        }
+    }
+}
+
+impl From<KeepError> for Problem {
+    fn from(e: KeepError) -> Self {
+        let later = |seconds, detail| Self::later(StatusCode::SERVICE_UNAVAILABLE, seconds, detail);
+        match e {
+            KeepError::Forbidden => Self::forbidden("send incidents of this namespace"),
+            KeepError::Taken => Self::new(StatusCode::CONFLICT, e.to_string()),
+            KeepError::Report(_) | KeepError::Unjudged(_) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, e.to_string())
+            }
+            KeepError::Disk(_) | KeepError::Shelf(_) => later(30, e.to_string()),
+            KeepError::Ingest(IngestError::Busy) => later(1, format!("{e}: send it again")),
+            KeepError::Ingest(IngestError::Store(e)) => e.into(),
         }
     }
 }

@@ -142,7 +142,7 @@ async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
             let reads = matches!(method, Method::GET | Method::HEAD);
             let may = if reads && !path.ends_with("/bundle") { caller.reads() } else { true };
             request.extensions_mut().insert(caller);
-            (who, if may { next.run(request).await } else { forbidden("read").into_response() })
+            (who, if may { next.run(request).await } else { Problem::forbidden("read").into_response() })
         }
         Err(Refusal::Unknown) => {
             let response = match crate::login::instead(&app, &request) {
@@ -206,17 +206,9 @@ fn refused(refusal: Refusal) -> Response {
     }
 }
 
-/// Who may not do this.
-pub(crate) fn forbidden(what: &str) -> Problem {
-    Problem::new(
-        StatusCode::FORBIDDEN,
-        format!("this token may not {what} here: ask for another role or namespace"),
-    )
-}
-
 /// The caller's namespaces, where it may read.
 pub(crate) fn reading(caller: &Caller) -> Result<Scope, Problem> {
-    if caller.reads() { Ok(caller.sees.clone()) } else { Err(forbidden("read")) }
+    if caller.reads() { Ok(caller.sees.clone()) } else { Err(Problem::forbidden("read")) }
 }
 
 /// JSON with an `ETag`; `304` where the caller has the same.

@@ -8,27 +8,23 @@ use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
-use dualplane_incidents::{Dimension, Filter, Incident, Where, id_of_sender, is_sent_id, of_report};
+use dualplane_incidents::{Dimension, Filter, Where, is_sent_id};
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::forbidden;
-use crate::app::{App, now, pack};
+use crate::app::App;
 use crate::auth::{Caller, hex, sha256};
-use crate::ingest::IngestError;
 use crate::ingest::bundle::Part;
-use crate::ingest::judge::vram_of_error;
+use crate::ingest::keep::{self, KeepError, Sent, Whole};
 use crate::problem::Problem;
-use crate::store::{self, BundleRow, Death, Put};
+use crate::store::{self, Put};
 
 /// Bytes of a report with its place.
 const BODY: usize = 8 << 20;
 /// For the next piece of a body.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Deaths of one bundle.
-const DEATHS: usize = 64;
 
 /// What a sender sends: a report of `triage -o json`, and what it knows of the place.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -64,38 +60,12 @@ fn receipt(ids: Vec<String>, put: Put) -> Response {
 }
 
 fn sending(caller: &Caller) -> Result<(), Problem> {
-    if caller.uploads() { Ok(()) } else { Err(forbidden("send incidents")) }
+    if caller.uploads() { Ok(()) } else { Err(Problem::forbidden("send incidents")) }
 }
 
 fn id_is_good(id: &str) -> Result<(), Problem> {
     let rule = "the incident's id may have 1 to 180 letters, digits, '-', '.' and '_' and begins with a letter or digit";
     if is_sent_id(id) { Ok(()) } else { Err(Problem::bad(rule)) }
-}
-
-fn here(caller: &Caller, i: &Incident) -> Result<(), Problem> {
-    if caller.sends.allows(&i.cluster, &i.namespace) {
-        Ok(())
-    } else {
-        Err(forbidden("send incidents of this namespace"))
-    }
-}
-
-impl From<IngestError> for Problem {
-    fn from(e: IngestError) -> Self {
-        match e {
-            IngestError::Busy => {
-                Self::later(StatusCode::SERVICE_UNAVAILABLE, 1, format!("{e}: send it again"))
-            }
-            IngestError::Store(e) => e.into(),
-        }
-    }
-}
-
-fn taken() -> Problem {
-    Problem::new(
-        StatusCode::CONFLICT,
-        "another incident has this id: an id stands for one death, whatever its content",
-    )
 }
 
 async fn whole(body: Body) -> Result<Vec<u8>, Problem> {
@@ -160,68 +130,6 @@ pub async fn incident(
     Ok(receipt(vec![id], put))
 }
 
-/// A death as it was sent.
-struct Sent<'a> {
-    report: &'a Value,
-    place: &'a Where,
-    digest: String,
-}
-
-impl Sent<'_> {
-    fn death(&self, caller: &Caller, id: &str) -> Result<Death, Problem> {
-        let death = death(id, self.report, self.place, self.digest.clone(), &caller.name)?;
-        here(caller, &death.incident)?;
-        Ok(death)
-    }
-
-    /// Keeps it under this name; where another sender has taken the name, under one that only this sender can have: whoever
-    /// guesses the names of others must not keep their deaths out.
-    async fn keep(&self, app: &App, caller: &Caller, id: &str) -> Result<(String, Put), Problem> {
-        for name in [id.to_owned(), own(caller, id)] {
-            match app.ingest.keep(self.death(caller, &name)?).await? {
-                Put::Foreign => {}
-                Put::Taken => return Err(taken()),
-                put => return Ok((name, put)),
-            }
-        }
-        Err(taken())
-    }
-}
-
-fn own(caller: &Caller, id: &str) -> String {
-    id_of_sender(id, &sha256(caller.name.as_bytes()))
-}
-
-/// The death that this caller sent under this name: the name it is kept under, and the death where it is kept.
-async fn mine(app: &App, caller: &Caller, id: &str) -> Result<(String, Option<Incident>), Problem> {
-    let own = own(caller, id);
-    if let Some(i) = store::get(&*app.store, &own).await? {
-        return Ok((own, Some(i)));
-    }
-    match store::sender(&*app.store, id).await? {
-        None => Ok((id.to_owned(), None)),
-        // Of deaths that an older version kept nobody knows the sender.
-        Some(by) if by == caller.name || by.is_empty() => {
-            Ok((id.to_owned(), store::get(&*app.store, id).await?))
-        }
-        Some(_) => Ok((own, None)),
-    }
-}
-
-fn death(id: &str, report: &Value, place: &Where, digest: String, sender: &str) -> Result<Death, Problem> {
-    let refused =
-        |e: dualplane_incidents::ReportError| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, e.to_string());
-    let mut place = place.clone();
-    // A report without its bundle: what the first error says of its card.
-    let error = report.pointer("/trigger/text").and_then(Value::as_str).and_then(vram_of_error);
-    if let (None, None, Some((used, total))) = (place.vram_held_bytes, place.vram_total_bytes, error) {
-        (place.vram_held_bytes, place.vram_total_bytes) = (Some(used), Some(total));
-    }
-    let incident = of_report(id, report, &place, now()).map_err(refused)?;
-    let report = pack(&serde_json::to_vec(report).unwrap_or_default());
-    Ok(Death { incident, report, digest, sender: sender.to_owned() })
-}
-
 /// Where a piece begins, and how long the whole is: `bytes 0-99/1000`.
 fn range(headers: &HeaderMap) -> Result<Option<(u64, u64)>, Problem> {
     let Some(value) = headers.get(header::CONTENT_RANGE) else { return Ok(None) };
@@ -276,8 +184,8 @@ pub async fn bundle_state(
     let known = match caller.uploads() {
         true => {
             id_is_good(&id)?;
-            let (name, sent) = mine(&app, &caller, &id).await?;
-            sent.filter(|i| caller.sends.allows(&i.cluster, &i.namespace)).map(|_| name)
+            let mine = keep::mine(&app, &caller, &id).await?;
+            mine.death.filter(|i| keep::may_send(&caller, i).is_ok()).map(|_| mine.name)
         }
         false => super::incidents::seen(&app, &caller, &id).await.ok().map(|i| i.id),
     };
@@ -297,18 +205,6 @@ fn busy() -> Problem {
         1,
         "another request is sending this bundle: ask again when it has ended",
     )
-}
-
-fn full(e: &std::io::Error) -> Problem {
-    Problem::later(
-        StatusCode::SERVICE_UNAVAILABLE,
-        30,
-        format!("the disk of the server does not take it: {e}"),
-    )
-}
-
-fn unkept(e: &std::io::Error) -> Problem {
-    Problem::later(StatusCode::SERVICE_UNAVAILABLE, 30, format!("the bundle cannot be kept now: {e}"))
 }
 
 /// Keeps a bundle, in one piece or in several (`Content-Range`). Where the incident is not known yet, the bundle is judged.
@@ -343,15 +239,15 @@ pub async fn bundle(
     id_is_good(&id)?;
     let place = place(query.as_deref())?;
     let wanted = wanted_sum(&headers)?;
-    let (name, known) = mine(&app, &caller, &id).await?;
-    if let Some(i) = &known {
-        here(&caller, i)?;
-        if let Some(row) = store::bundle(&*app.store, &name).await? {
+    let mine = keep::mine(&app, &caller, &id).await?;
+    if let Some(i) = &mine.death {
+        keep::may_send(&caller, i)?;
+        if let Some(row) = store::bundle(&*app.store, &mine.name).await? {
             let same = wanted.as_ref().is_none_or(|s| *s == row.sha256);
             return if same {
-                Ok(offset(receipt(vec![name], Put::Known), row.size, true))
+                Ok(offset(receipt(vec![mine.name], Put::Known), row.size, true))
             } else {
-                Err(taken())
+                Err(KeepError::Taken.into())
             };
         }
     }
@@ -382,56 +278,15 @@ pub async fn bundle(
             "the bundle is empty: send the .tar.gz that `dualplane capture` or the agent wrote",
         ));
     }
-    let sum = part.sum().map_err(|e| full(&e))?;
+    let sum = part.sum().map_err(KeepError::Disk)?;
     if wanted.is_some_and(|w| w != sum) {
         part.discard();
         let why = "the SHA-256 of what arrived is not that of Repr-Digest: send it again from the start";
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why));
     }
     let size = part.len();
-    let ids = take(&app, &caller, &id, &part, (name, known.is_some()), place, sum).await?;
+    let ids = keep::bundle(&app, &caller, &id, mine, Whole { part: &part, sum, place }).await?;
     Ok(offset(receipt(ids, Put::Kept), size, true))
-}
-
-/// A whole bundle: judged where its incident is not known yet, and put onto the shelf.
-async fn take(
-    app: &App,
-    caller: &Caller,
-    id: &str,
-    part: &Part,
-    (name, known): (String, bool),
-    place: Where,
-    sum: String,
-) -> Result<Vec<String>, Problem> {
-    let size = part.len();
-    let ids = match known {
-        true => vec![name.clone()],
-        false => judged(app, caller, id, part, place, &sum).await?,
-    };
-    // The first death has the bundle's name, or the one that this sender alone can have.
-    let name = ids.first().cloned().unwrap_or(name);
-    app.bundles.finish(part, &name).await.map_err(|e| unkept(&e))?;
-    app.store.put_bundle(name, BundleRow { size, sha256: sum }).await?;
-    Ok(ids)
-}
-
-/// Whether this caller's death and its bundle are kept.
-pub(crate) async fn is_kept(app: &App, caller: &Caller, id: &str) -> Result<bool, Problem> {
-    let (name, known) = mine(app, caller, id).await?;
-    Ok(known.is_some() && store::bundle(&*app.store, &name).await?.is_some())
-}
-
-/// Keeps what was captured here, as if this caller had sent it.
-pub(crate) async fn captured(
-    app: &App,
-    caller: &Caller,
-    id: &str,
-    part: &Part,
-    place: Where,
-) -> Result<Vec<String>, Problem> {
-    let (name, known) = mine(app, caller, id).await?;
-    let sum = part.sum().map_err(|e| full(&e))?;
-    take(app, caller, id, part, (name, known.is_some()), place, sum).await
 }
 
 fn too_large(app: &App) -> Problem {
@@ -449,7 +304,7 @@ async fn receive(app: &App, part: &Part, body: Body, most: u64) -> Result<(), Pr
             part.discard();
             return Err(too_large(app));
         }
-        part.append(&piece).map_err(|e| full(&e))?;
+        part.append(&piece).map_err(KeepError::Disk)?;
     }
     Ok(())
 }
@@ -458,36 +313,6 @@ fn place(query: Option<&str>) -> Result<Where, Problem> {
     let filter = Filter::parse(query.unwrap_or("")).map_err(|e| Problem::bad(e.to_string()))?;
     let one = |d| filter.any.get(&d).and_then(|v| v.first().cloned());
     Ok(Where { cluster: one(Dimension::Cluster), namespace: one(Dimension::Namespace), ..Where::default() })
-}
-
-/// Judges a bundle and keeps each death in it: the first under the name that was given, others with a number.
-async fn judged(
-    app: &App,
-    caller: &Caller,
-    id: &str,
-    part: &Part,
-    place: Where,
-    sum: &str,
-) -> Result<Vec<String>, Problem> {
-    let refused = |e: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, e);
-    let found = app.judge.judge(part.path().to_owned(), place).await.map_err(|e| {
-        part.discard();
-        refused(e)
-    })?;
-    let mut all = Vec::new();
-    for (n, j) in found.iter().take(DEATHS).enumerate() {
-        let name = if n == 0 { id.to_owned() } else { format!("{id}.{}", n + 1) };
-        all.push((name, Sent { report: &j.report, place: &j.place, digest: format!("{sum}.{n}") }));
-    }
-    // All or none may be sent.
-    for (name, sent) in &all {
-        sent.death(caller, name)?;
-    }
-    let mut ids = Vec::new();
-    for (name, sent) in &all {
-        ids.push(sent.keep(app, caller, name).await?.0);
-    }
-    Ok(ids)
 }
 
 /// What an agent's `--send-to URL/v1/agent` sends: `ID.tar.zst`, the bundle, which is judged here, and then `ID.json`, its own

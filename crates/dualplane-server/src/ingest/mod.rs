@@ -2,6 +2,7 @@
 
 pub mod bundle;
 pub mod judge;
+pub mod keep;
 pub mod shelf;
 
 use std::sync::Arc;

@@ -30,11 +30,11 @@ use tokio::time::sleep;
 
 use self::pods::{Death, Pods};
 use self::queue::Queue;
-use crate::api::upload;
 use crate::app::{App, now};
 use crate::auth::Caller;
 use crate::auth::cluster::BEHIND;
 use crate::ingest::bundle::Part;
+use crate::ingest::keep::{self, KeepError, Whole};
 use crate::lease::Lease;
 use crate::store::{self, Page, Scope, StoreError};
 
@@ -296,7 +296,7 @@ impl Watcher {
     /// Captures a death onto the disk, unless it is kept already.
     async fn one(&self, death: &Death) -> Result<(), Failed> {
         // A store that is away is asked again later; the evidence does not wait.
-        if upload::is_kept(&self.app, &self.caller, &death.id).await.is_ok_and(|kept| kept)
+        if keep::is_kept(&self.app, &self.caller, &death.id).await.is_ok_and(|kept| kept)
             || self.is_told_of(&death.namespace, &death.name, death.at).await.is_ok_and(|told| told)
         {
             return Ok(());
@@ -360,8 +360,16 @@ impl Watcher {
             died_at: one.at.map(|at| Time::from_ms(at.as_millisecond())),
             ..Where::default()
         };
-        let kept = upload::captured(&self.app, &self.caller, &one.id, &one.part, place).await;
-        kept.map(drop).map_err(|e| Failed { why: e.detail().to_owned(), for_good: e.status() < 500 })
+        let failed = |e: KeepError| Failed { why: e.to_string(), for_good: e.is_for_good() };
+        self.sent(one, place).await.map_err(failed)
+    }
+
+    /// As if a caller had sent it.
+    async fn sent(&self, one: &Captured, place: Where) -> Result<(), KeepError> {
+        let mine = keep::mine(&self.app, &self.caller, &one.id).await?;
+        let sum = one.part.sum().map_err(KeepError::Disk)?;
+        let whole = Whole { part: &one.part, sum, place };
+        keep::bundle(&self.app, &self.caller, &one.id, mine, whole).await.map(drop)
     }
 
     /// An agent, or a person, has sent this death.
