@@ -1,7 +1,7 @@
 //! One line for whatever changes something or is refused: who, what, outcome. Without bodies, queries and tokens.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -21,15 +21,20 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Appends to this file.
+    /// Appends to this file; `-` is standard output, as for an API server.
     ///
     /// # Errors
     ///
     /// Where it cannot be opened.
     pub fn open(path: PathBuf) -> std::io::Result<Self> {
-        let file = append(&path)?;
         let (lines, queue) = sync_channel(QUEUE);
-        std::thread::Builder::new().name("audit".into()).spawn(move || write(&queue, file, &path))?;
+        let thread = std::thread::Builder::new().name("audit".into());
+        if path == Path::new("-") {
+            thread.spawn(move || print(&queue))?;
+        } else {
+            let file = append(&path)?;
+            thread.spawn(move || write(&queue, file, &path))?;
+        }
         Ok(Self { lines })
     }
 
@@ -44,6 +49,12 @@ impl Audit {
 
 fn append(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
+}
+
+fn print(queue: &Receiver<String>) {
+    while let Ok(line) = queue.recv() {
+        let _ = stdout().write_all(line.as_bytes());
+    }
 }
 
 fn write(queue: &Receiver<String>, mut file: File, path: &Path) {

@@ -16,6 +16,8 @@ pub struct Options {
     pub data: PathBuf,
     /// Postgres instead of SQLite in the folder.
     pub database_url: Option<String>,
+    /// The audit log, where it is not in the folder; `-`: standard output.
+    pub audit_log: Option<PathBuf>,
     /// A bucket for bundles, instead of the folder.
     pub bundles: Option<Place>,
     /// Certificate and key.
@@ -102,6 +104,7 @@ mod tests {
             listen: listen.parse().unwrap(),
             data: "/tmp".into(),
             database_url: None,
+            audit_log: None,
             bundles: None,
             tls: None,
             behind_proxy: false,

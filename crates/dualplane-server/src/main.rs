@@ -86,16 +86,21 @@ struct Serve {
     /// Postgres instead of SQLite in the folder: postgres://USER:PASSWORD@HOST/NAME?sslmode=verify-full
     #[arg(long, value_name = "URL", env = "DUALPLANE_DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
-    /// Keep bundles in a bucket that speaks S3 instead of the folder; keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
-    #[arg(long, value_name = "s3://BUCKET/PREFIX")]
+    /// The audit log, instead of audit.jsonl in the folder; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    audit_log_path: Option<PathBuf>,
+    /// Keep bundles in a bucket instead of the folder: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or
+    /// `https://ACCOUNT.blob.core.windows.net/CONTAINER/PREFIX`; keys are those of the environment, or the role of the machine or
+    /// service account
+    #[arg(long, value_name = "URL")]
     bundles: Option<String>,
-    /// Where the bucket is reached, for example `https://minio.storage:9000` or `https://storage.googleapis.com`; without it Amazon
+    /// Where the bucket is reached, where it is not its cloud's: for example `https://minio.storage:9000` for s3://
     #[arg(long, value_name = "URL", requires = "bundles")]
     bundles_endpoint: Option<String>,
-    /// Its region
-    #[arg(long, value_name = "REGION", default_value = "us-east-1", requires = "bundles")]
-    bundles_region: String,
-    /// Certificates that the bucket is known by, PEM, instead of the usual authorities
+    /// Its region; without it $AWS_REGION, or us-east-1
+    #[arg(long, value_name = "REGION", requires = "bundles")]
+    bundles_region: Option<String>,
+    /// Certificates that the bucket is known by, PEM, beside the usual authorities
     #[arg(long, value_name = "FILE", requires = "bundles")]
     bundles_ca: Option<PathBuf>,
     /// Let bundles cross the network to the bucket without TLS
@@ -249,6 +254,7 @@ fn serve(s: Serve) -> Result<(), ServeError> {
         listen: s.listen,
         data: s.data,
         database_url: s.database_url,
+        audit_log: s.audit_log_path,
         bundles: s.bundles.map(|url| Place {
             url,
             endpoint: s.bundles_endpoint,
@@ -325,6 +331,7 @@ fn show(listen: SocketAddr) -> Result<(), ServeError> {
         listen,
         data: home.path().to_owned(),
         database_url: None,
+        audit_log: None,
         bundles: None,
         tls: None,
         behind_proxy: false,

@@ -13,7 +13,6 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
-use rusty_s3::Credentials;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
@@ -30,7 +29,7 @@ use crate::config::{ConfigError, Options};
 use crate::ingest::Ingest;
 use crate::ingest::bundle::Bundles;
 use crate::ingest::judge::Judge;
-use crate::ingest::shelf::{Folder, S3, Shelf};
+use crate::ingest::shelf::{Bucket, Folder, Shelf};
 use crate::rehearse::Rehearse;
 use crate::retention;
 use crate::store::postgres::{Postgres, SETTLED};
@@ -96,7 +95,8 @@ pub async fn open(options: &Options, say: Say) -> Result<Arc<App>, ServeError> {
         }
         None => None,
     };
-    let audit = Audit::open(options.data.join("audit.jsonl")).map_err(data)?;
+    let log = options.audit_log.clone().unwrap_or_else(|| options.data.join("audit.jsonl"));
+    let audit = Audit::open(log.clone()).map_err(|e| ServeError::Data(log, e))?;
     let app = App {
         ingest: Ingest::start(&store),
         store,
@@ -120,15 +120,13 @@ async fn shelf(options: &Options, say: &Say) -> Result<Arc<dyn Shelf>, ServeErro
         let folder = options.data.join("bundles");
         return Ok(Arc::new(Folder::open(folder).map_err(|e| ServeError::Data(options.data.clone(), e))?));
     };
-    let s3 =
-        S3::open(place, Credentials::from_env(), options.data.join("cache")).map_err(ServeError::Said)?;
-    let s3 = Arc::new(s3);
-    let asked = Arc::clone(&s3);
-    let probed = tokio::task::spawn_blocking(move || asked.probe()).await.map_err(io::Error::other)?;
-    if let Err(e) = probed {
+    let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+    let env: Vec<_> = env.collect();
+    let bucket = Bucket::open(place, &env, options.data.join("cache")).map_err(ServeError::Said)?;
+    if let Err(e) = bucket.probe().await {
         say(&format!("{}: {e}; no bundle is kept until it answers", place.url));
     }
-    Ok(s3)
+    Ok(Arc::new(bucket))
 }
 
 /// Serves until a signal ends it. `ready` is told the address, and may fill the store.

@@ -115,8 +115,7 @@ impl Bundles {
     ///
     /// As [`Shelf::here`].
     pub async fn here(&self, id: &str, sum: &str) -> io::Result<PathBuf> {
-        let (id, sum) = (id.to_owned(), sum.to_owned());
-        self.wait(move |shelf| shelf.here(&id, &sum)).await
+        self.shelf.here(id, sum).await
     }
 
     /// Makes it a bundle that survives.
@@ -125,8 +124,7 @@ impl Bundles {
     ///
     /// As [`Shelf::keep`].
     pub async fn finish(&self, part: &Part, id: &str) -> io::Result<()> {
-        let (path, id) = (part.path.clone(), id.to_owned());
-        self.wait(move |shelf| shelf.keep(&path, &id)).await
+        self.shelf.keep(&part.path, id).await
     }
 
     /// Removes a bundle.
@@ -135,16 +133,7 @@ impl Bundles {
     ///
     /// As [`Shelf::remove`].
     pub async fn remove(&self, id: &str) -> io::Result<()> {
-        let id = id.to_owned();
-        self.wait(move |shelf| shelf.remove(&id)).await
-    }
-
-    async fn wait<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&dyn Shelf) -> io::Result<T> + Send + 'static,
-    ) -> io::Result<T> {
-        let shelf = Arc::clone(&self.shelf);
-        tokio::task::spawn_blocking(move || work(&*shelf)).await.map_err(io::Error::other)?
+        self.shelf.remove(id).await
     }
 
     /// Removes pieces that nobody continues.

@@ -146,6 +146,41 @@ fn whoever_is_refused_while_it_still_sends_reads_why() {
 }
 
 #[test]
+fn the_audit_log_goes_where_it_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("elsewhere");
+    let line = "\"method\":\"PUT\",\"path\":\"/v1/incidents/a\"";
+    let s = Server::start(home.path(), &["--audit-log-path", file.to_str().unwrap()]);
+    assert_eq!(s.put("a", "x").status, 201);
+    // It is written after the answer.
+    let written = || std::fs::read_to_string(&file).unwrap().contains(line);
+    assert!((0..500).any(|_| written() || {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        false
+    }));
+    drop(s);
+    assert!(!home.path().join("audit.jsonl").exists());
+    let mut c = program();
+    c.args(["serve", "--listen", "127.0.0.1:0", "--audit-log-path", "-", "--data"]).arg(home.path());
+    c.stdout(std::process::Stdio::piped());
+    let mut s = Server::of(c);
+    assert_eq!(s.put("a", "x").status, 200);
+    let mut said = String::new();
+    BufReader::new(s.child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.contains(line), "{said}");
+    let nowhere = home.path().join("none/audit");
+    let refused = program()
+        .args(["serve", "--listen", "127.0.0.1:0", "--audit-log-path"])
+        .arg(&nowhere)
+        .arg("--data")
+        .arg(home.path())
+        .output()
+        .unwrap();
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && why.contains("none/audit"), "{why}");
+}
+
+#[test]
 fn events_tell_of_new_incidents_and_of_those_that_were_missed() {
     let home = tempfile::tempdir().unwrap();
     let s = Server::start(home.path(), &[]);

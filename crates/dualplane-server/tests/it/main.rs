@@ -24,6 +24,7 @@ mod oidc;
 mod pages;
 mod postgres;
 mod rights;
+mod roles;
 mod tls;
 mod unit;
 mod watch;
