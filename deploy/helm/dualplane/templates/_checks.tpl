@@ -197,6 +197,15 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- if and $s.kubernetes.watch.namespaces (not $s.kubernetes.watch.enabled) -}}
 {{- $all = append $all "server.kubernetes.watch.namespaces are for watching. Set server.kubernetes.watch.enabled: true." -}}
 {{- end -}}
+{{- if and (gt (int $s.replicas) 1) (not (and $s.databaseSecret.name $s.bundles.url)) -}}
+{{- $all = append $all "server.replicas above 1 needs server.databaseSecret.name and server.bundles.url: SQLite and the volume are those of one pod." -}}
+{{- end -}}
+{{- if and (gt (int $s.replicas) 1) $s.storage.existingClaim -}}
+{{- $all = append $all "server.storage.existingClaim is for one pod: with server.replicas above 1 nothing is kept on a volume. Remove it." -}}
+{{- end -}}
+{{- if and $s.bundles.keysSecret (not $s.bundles.url) -}}
+{{- $all = append $all "server.bundles.keysSecret is for a bucket. Set server.bundles.url." -}}
+{{- end -}}
 {{- $o := $s.oidc -}}
 {{- if $o.issuerUrl -}}
 {{- if not $s.kubernetes.enabled -}}
@@ -208,15 +217,21 @@ Values that are well-formed and still cannot work. Each complaint says what to d
 {{- if and $o.clientSecret.name (not $o.url) -}}
 {{- $all = append $all "server.oidc.clientSecret is for signing in on the page. Set server.oidc.url, or remove it." -}}
 {{- end -}}
-{{- else if or $o.clientId $o.clientSecret.name $o.url $o.caConfigMap.name -}}
+{{- if and $o.sessionKeySecret.name (not $o.url) -}}
+{{- $all = append $all "server.oidc.sessionKeySecret is for signing in on the page. Set server.oidc.url, or remove it." -}}
+{{- end -}}
+{{- if and $o.url (gt (int $s.replicas) 1) (not $o.sessionKeySecret.name) -}}
+{{- $all = append $all "server.oidc.sessionKeySecret: who signs in at one of several replicas must be known to all. Name a Secret with the key." -}}
+{{- end -}}
+{{- else if or $o.clientId $o.clientSecret.name $o.sessionKeySecret.name $o.url $o.caConfigMap.name -}}
 {{- $all = append $all "server.oidc says of an issuer and names none. Set server.oidc.issuerUrl." -}}
 {{- end -}}
 {{- range $s.extraArgs -}}
 {{- $flag := . | splitList "=" | first -}}
-{{- if and (hasPrefix "--oidc-" $flag) (ne $flag "--oidc-session-key") -}}
+{{- if hasPrefix "--oidc-" $flag -}}
 {{- $all = append $all (printf "server.extraArgs: %s is set by server.oidc. Remove it there." $flag) -}}
 {{- end -}}
-{{- if has $flag (list "--listen" "--data" "--tokens" "--keep-days" "--tls-cert" "--tls-key" "--behind-proxy" "--database-url" "--kubernetes" "--cluster" "--audience" "--watch" "--watch-namespace") -}}
+{{- if has $flag (list "--listen" "--data" "--tokens" "--keep-days" "--tls-cert" "--tls-key" "--behind-proxy" "--database-url" "--bundles" "--bundles-endpoint" "--bundles-region" "--bundles-plain" "--kubernetes" "--cluster" "--audience" "--watch" "--watch-namespace") -}}
 {{- $all = append $all (printf "server.extraArgs: %s is set by the chart's own values. Remove it there." $flag) -}}
 {{- end -}}
 {{- end -}}

@@ -212,4 +212,20 @@ mod tests {
         fs::write(&file, "short").unwrap();
         assert!(Cookies::open(&file, String::new(), true).unwrap_err().contains("remove it"));
     }
+
+    /// What values.yaml of the chart says about replicas, as a shell runs it.
+    #[test]
+    fn the_charts_command_makes_a_key() {
+        let home = tempfile::tempdir().unwrap();
+        let values =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/helm/dualplane/values.yaml");
+        let values = fs::read_to_string(values).unwrap();
+        let (_, rest) = values.split_once("session.key=\"$(").unwrap();
+        let (command, _) = rest.split_once(")\"").unwrap();
+        let said = std::process::Command::new("sh").args(["-c", command]).output().unwrap();
+        assert!(said.status.success(), "{said:?}");
+        let file = home.path().join("session.key");
+        fs::write(&file, &said.stdout).unwrap();
+        assert!(Cookies::open(&file, String::new(), true).is_ok());
+    }
 }

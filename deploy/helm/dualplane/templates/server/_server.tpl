@@ -20,3 +20,10 @@ app.kubernetes.io/component: server
 {{- define "dualplane.server.claim" -}}
 {{ default (include "dualplane.server.fullname" .) .Values.server.storage.existingClaim }}
 {{- end }}
+
+{{/* Not empty: it has an account of its own, for the API server or for the roles of a cloud. */}}
+{{- define "dualplane.server.account" -}}
+{{- if and .Values.server.enabled (or .Values.server.kubernetes.enabled .Values.server.serviceAccount.annotations) -}}
+own
+{{- end -}}
+{{- end }}
