@@ -4,6 +4,7 @@ import { readFile, readdir } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { LOOKS, ROOMS, fileName } from "./rooms.mjs";
 import { serve } from "./serve.mjs";
 
 const { CHROMIUM, PAGES, SHOTS, TOOLS } = process.env;
@@ -15,11 +16,6 @@ const shell = await readFile(new URL("../../crates/dualplane-pages/src/shell.rs"
 const policy = shell.match(/POLICY: &str = "([^"]*)"/)[1].replace(/\\\n\s*/g, "");
 assert.match(policy, /default-src 'none'/);
 
-const LOOKS = {
-  light: { viewport: { width: 1280, height: 900 } },
-  dark: { viewport: { width: 1280, height: 900 }, colorScheme: "dark" },
-  phone: { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true },
-};
 let browser, site, bare;
 
 before(async () => {
@@ -45,7 +41,6 @@ async function open(path, options = LOOKS.light, from = site) {
 }
 
 const incidents = (await readdir(join(PAGES, "incidents"))).filter((f) => f.endsWith(".html") && !f.includes(".print")).map((f) => `/incidents/${f.slice(0, -5)}`);
-const rooms = ["/", "/?plane=gpu", "/list/empty.html", "/list/refused.html", "/list/nothing.html", "/fleet", "/fleet-empty", "/gpus", "/gpus-empty", "/card", "/capacity", "/capacity-empty", "/incidents/both-planes?print"];
 
 for (const [name, look] of Object.entries(LOOKS)) {
   test(`every page, ${name}: no error, nothing wider than the screen, WCAG AA`, { timeout: 180_000 }, async () => {
@@ -53,7 +48,7 @@ for (const [name, look] of Object.entries(LOOKS)) {
     // The recorded incidents differ in what they have; each has its turn with one look, the full one with all.
     const turn = Object.keys(LOOKS).indexOf(name);
     const mine = incidents.filter((p, i) => p.endsWith("both-planes") || i % 3 === turn);
-    for (const path of [...rooms, ...mine]) {
+    for (const path of [...ROOMS, ...mine]) {
       await page.goto(site.url + path, { waitUntil: "load" });
       await page.waitForTimeout(100);
       const wider = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
@@ -62,7 +57,7 @@ for (const [name, look] of Object.entries(LOOKS)) {
       const found = await page.evaluate(() => axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
       const told = found.violations.map((v) => `${v.id}: ${v.help} (${v.nodes.map((n) => n.target.join(" ")).slice(0, 3).join("; ")})`);
       assert.deepEqual(told, [], path);
-      if (SHOTS) await page.screenshot({ path: join(SHOTS, `${name}${path.replace(/[^a-z0-9-]+/gi, "_")}.png`), fullPage: true });
+      if (SHOTS) await page.screenshot({ path: join(SHOTS, `${name}${fileName(path)}.png`), fullPage: true });
     }
     assert.deepEqual(errors, []);
     await close();
