@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use dualplane_wire::tls::Encrypted;
 use dualplane_wire::{Unreached, Wire};
 use http::Uri;
-use http::uri::Authority;
 
+use crate::config::Target;
 use crate::workers;
 
 /// Connections to a server that wait for the next request. uvicorn closes an idle one after 5 s: we do before.
@@ -23,27 +23,35 @@ const MAX_IDLE: usize = 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Peer {
     encrypts: bool,
-    authority: Authority,
+    /// `HOST` or `HOST:PORT`.
+    authority: Arc<str>,
 }
 
 impl Peer {
+    /// A server that was configured.
+    pub(crate) fn new(target: &Target) -> Self {
+        Self { encrypts: target.scheme == "https", authority: target.authority.as_str().into() }
+    }
+
     /// Of a whole URL; `None` where it names no host.
     pub(crate) fn of(uri: &Uri) -> Option<Self> {
-        let authority = uri.authority()?.clone();
-        Some(Self { encrypts: uri.scheme_str() == Some("https"), authority })
+        let (host, port) = (uri.host()?, uri.port().map_or_else(String::new, |p| format!(":{p}")));
+        Some(Self { encrypts: uri.scheme_str() == Some("https"), authority: format!("{host}{port}").into() })
     }
 
-    fn host(&self) -> &str {
-        self.authority.host().trim_matches(['[', ']'])
-    }
-
-    fn port(&self) -> u16 {
-        self.authority.port_u16().unwrap_or(if self.encrypts { 443 } else { 80 })
+    /// Host and port; a colon within brackets is one of an address.
+    fn parts(&self) -> (&str, u16) {
+        let own = if self.encrypts { 443 } else { 80 };
+        let (host, port) = match self.authority.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => (host, port.parse().unwrap_or(own)),
+            _ => (&*self.authority, own),
+        };
+        (host.trim_matches(['[', ']']), port)
     }
 
     /// As the header `Host` has it.
     pub(crate) fn name(&self) -> &str {
-        self.authority.as_str()
+        &self.authority
     }
 }
 
@@ -95,11 +103,12 @@ impl Clients {
         }
         // Making one takes much room, and is rare.
         Box::pin(async {
+            let (host, port) = to.parts();
             let encrypted = match to.encrypts {
-                true => Some(Encrypted::to(to.host()).ok_or(Unreached::Unencrypted("its host is no name"))?),
+                true => Some(Encrypted::to(host).ok_or(Unreached::Unencrypted("its host is no name"))?),
                 false => None,
             };
-            Wire::connect(to.host(), to.port(), encrypted.as_ref(), self.time).await
+            Wire::connect(host, port, encrypted.as_ref(), self.time).await
         })
         .await
     }
@@ -122,6 +131,24 @@ impl Clients {
                 all.retain(|idle| idle.since.elapsed() < IDLE);
                 !all.is_empty()
             });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_and_port_of_a_server() {
+        for (url, host, port) in [
+            ("http://127.0.0.1:8000/v1", "127.0.0.1", 8000),
+            ("http://llm.serving", "llm.serving", 80),
+            ("https://llm.serving", "llm.serving", 443),
+            ("http://[fd00::1]:8000", "fd00::1", 8000),
+            ("http://[fd00::1]", "fd00::1", 80),
+        ] {
+            assert_eq!(Peer::of(&url.parse().unwrap()).unwrap().parts(), (host, port), "{url}");
         }
     }
 }

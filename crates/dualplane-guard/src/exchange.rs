@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use dualplane_wire::{Answer, Broken, Sink, Unreached, Wire};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
 use crate::answer::{Passing, Sent};
@@ -34,15 +34,43 @@ pub enum Failed {
     Broken(#[from] Broken),
 }
 
-/// Sends a request to the server that its URL names, and waits for the head of the answer.
-pub(crate) async fn send(
-    clients: &Arc<Clients>,
-    request: Request<Sent>,
-) -> Result<Response<Arriving>, Failed> {
-    let to = Peer::of(request.uri()).ok_or(Unreached::Failed)?;
+/// A request as it is written.
+pub struct Outgoing {
+    to: Peer,
+    method: Method,
+    /// As far as it does not depend on the body.
+    head: Vec<u8>,
+    body: Sent,
+}
+
+impl Outgoing {
+    /// One without headers. `path` is that of the server and the caller's own, which were both checked.
+    pub(crate) fn new(to: Peer, method: &Method, path: [&str; 2], body: Sent) -> Self {
+        let mut head = Vec::with_capacity(512);
+        for word in [method.as_str(), " ", path[0], path[1], " HTTP/1.1\r\n"] {
+            head.extend_from_slice(word.as_bytes());
+        }
+        Self { to, method: method.clone(), head, body }
+    }
+
+    /// A header.
+    pub(crate) fn line(&mut self, name: &str, value: &[u8]) {
+        form::line(&mut self.head, name, value);
+    }
+
+    /// Where it goes, as `Host` has it.
+    pub(crate) fn with_own_host(mut self) -> Self {
+        form::line(&mut self.head, "host", self.to.name().as_bytes());
+        self
+    }
+}
+
+/// Sends a request, and waits for the head of the answer.
+pub(crate) async fn send(clients: &Arc<Clients>, request: Outgoing) -> Result<Response<Arriving>, Failed> {
+    let Outgoing { to, method, head, body } = request;
     let mut wire = clients.connection(&to).await?;
-    let mut answer = if request.method() == Method::HEAD { Answer::to_head() } else { Answer::default() };
-    let mut sending = Some(Sending::new(request, &to));
+    let mut answer = if method == Method::HEAD { Answer::to_head() } else { Answer::default() };
+    let mut sending = Some(Sending::new(&method, head, body));
     let mut heard = Heard::default();
     let mut sent = true;
     poll_fn(|cx| {
@@ -157,23 +185,12 @@ struct Sending {
 }
 
 impl Sending {
-    fn new(request: Request<Sent>, to: &Peer) -> Self {
-        let (parts, body) = request.into_parts();
+    fn new(method: &Method, mut head: Vec<u8>, body: Sent) -> Self {
         let length = body.length();
-        let mut head = Vec::with_capacity(512);
-        let path = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-        head.extend_from_slice(parts.method.as_str().as_bytes());
-        head.extend_from_slice(b" ");
-        head.extend_from_slice(path.as_bytes());
-        head.extend_from_slice(b" HTTP/1.1\r\n");
-        if !parts.headers.contains_key(HOST) {
-            form::line(&mut head, "host", to.name().as_bytes());
-        }
-        form::lines(&mut head, &parts.headers);
         let empties = [Method::GET, Method::HEAD, Method::DELETE, Method::OPTIONS, Method::TRACE];
         match length {
             None => form::line(&mut head, "transfer-encoding", b"chunked"),
-            Some(0) if empties.contains(&parts.method) => {}
+            Some(0) if empties.contains(method) => {}
             Some(n) => form::line(&mut head, "content-length", n.to_string().as_bytes()),
         }
         head.extend_from_slice(b"\r\n");

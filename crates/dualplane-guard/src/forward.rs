@@ -12,15 +12,16 @@ use dualplane_wire::Broken;
 use http::header::{
     CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Version};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
 
 use crate::access::Entry;
 use crate::answer::{Answer, Asked, Sent, Unread, read_whole};
 use crate::ask::{Api, Ask, read};
+use crate::clients::Peer;
 use crate::config::Target;
-use crate::exchange::{Arriving, Failed, is_stream};
+use crate::exchange::{Arriving, Failed, Outgoing, is_stream};
 use crate::pool;
 use crate::refuse::Reply;
 use crate::state::{Permit, State};
@@ -47,8 +48,7 @@ pub async fn handle(
     let api = Api::of(request.method(), request.uri().path());
     let given = request.headers().get(REQUEST_ID).filter(|v| v.len() <= 128).cloned();
     let id = given.unwrap_or_else(|| {
-        HeaderValue::try_from(format!("dualplane-{:x}-{:x}", std::process::id(), state.number()))
-            .unwrap_or_else(|_| HeaderValue::from_static("dualplane"))
+        HeaderValue::try_from(state.next_id()).unwrap_or_else(|_| HeaderValue::from_static("dualplane"))
     });
     let place = state.traces.as_ref().map(|t| Place::of(request.headers(), t.share));
     let told = state.access.is_on() || place.is_some_and(|p| p.is_kept());
@@ -192,11 +192,10 @@ fn header(headers: &HeaderMap, name: &str) -> Option<u64> {
 async fn count(state: &Arc<State>, body: &Bytes) -> Option<u64> {
     let config = state.config();
     let target = config.targets.iter().find(|t| t.said.tokenize)?;
-    let uri = format!("{}://{}{}/tokenize", target.scheme, target.authority, target.prefix);
-    let mut request = Request::new(Sent::Whole(body.clone()));
-    *request.method_mut() = Method::POST;
-    *request.uri_mut() = uri.parse().ok()?;
-    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let path = [target.prefix.as_str(), "/tokenize"];
+    let body = Sent::Whole(body.clone());
+    let mut request = Outgoing::new(Peer::new(target), &Method::POST, path, body).with_own_host();
+    request.line(CONTENT_TYPE.as_str(), b"application/json");
     let answer = tokio::time::timeout(TOKENIZE, async {
         let response = state.send(request).await.ok()?;
         if !response.status().is_success() {
@@ -249,31 +248,27 @@ fn towards(
     peer: SocketAddr,
     id: &HeaderValue,
     body: Sent,
-) -> Result<Request<Sent>, Reply> {
+) -> Result<Outgoing, Reply> {
     let path = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
     if !path.starts_with('/') {
         return Err(Reply::new(400, "no_path", "the target of the request is no path"));
     }
-    let uri: Uri = format!("{}://{}{}{path}", target.scheme, target.authority, target.prefix)
-        .parse()
-        .map_err(|_| Reply::new(400, "no_path", "the target of the request is no path"))?;
-    let mut request = Request::new(body);
-    *request.method_mut() = head.method.clone();
-    *request.uri_mut() = uri;
-    *request.version_mut() = Version::HTTP_11;
-    *request.headers_mut() = head.headers.clone();
-    let headers = request.headers_mut();
-    if !headers.contains_key(HOST)
-        && let Some(host) = head.uri.authority().and_then(|a| HeaderValue::from_str(a.as_str()).ok())
-    {
-        // HTTP/2 has it in the target.
-        headers.insert(HOST, host);
+    let mut request = Outgoing::new(Peer::new(target), &head.method, [&target.prefix, path], body);
+    if !head.headers.contains_key(HOST) {
+        request = match head.uri.authority() {
+            // HTTP/2 has it in the target.
+            Some(host) => {
+                request.line(HOST.as_str(), host.as_str().as_bytes());
+                request
+            }
+            None => request.with_own_host(),
+        };
     }
-    headers.insert(REQUEST_ID, id.clone());
-    let from = HeaderValue::from_str(&peer.ip().to_canonical().to_string());
-    if let Ok(from) = from {
-        headers.append("x-forwarded-for", from);
+    for (name, value) in head.headers.iter().filter(|(name, _)| **name != REQUEST_ID) {
+        request.line(name.as_str(), value.as_bytes());
     }
+    request.line(REQUEST_ID.as_str(), id.as_bytes());
+    request.line("x-forwarded-for", peer.ip().to_canonical().to_string().as_bytes());
     Ok(request)
 }
 

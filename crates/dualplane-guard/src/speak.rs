@@ -22,8 +22,6 @@ use crate::{forward, stream};
 
 /// Bytes of a head: OpenAI clients send some 1 KiB, gateways add tokens of several KiB.
 const HEAD_BYTES: usize = 64 << 10;
-/// Headers of a request.
-const HEADERS: usize = 128;
 /// Requests of one HTTP/2 connection at a time.
 const STREAMS: u32 = 256;
 
@@ -137,8 +135,8 @@ where
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(head)
+        // Of headers the library takes 100, and keeps room for them on its stack: any other number costs two allocations.
         .max_buf_size(HEAD_BYTES)
-        .max_headers(HEADERS)
         .serve_connection(TokioIo::new(io), service);
     let mut connection = Box::new(connection);
     let mut quiet = pin!(state.falls_quiet());

@@ -12,12 +12,11 @@ use dualplane_base::Class;
 use tokio::sync::{oneshot, watch};
 
 use crate::access::{AccessLog, Entry};
-use crate::answer::Sent;
 use crate::ask::Api;
 use crate::clients::Clients;
 use crate::config::{Checked, Target};
 use crate::ends::Ends;
-use crate::exchange::{self, Arriving, Failed};
+use crate::exchange::{self, Arriving, Failed, Outgoing};
 use crate::servers::Parts;
 use crate::traces::Traces;
 
@@ -110,6 +109,8 @@ pub struct State {
     /// Requests that are under way, passing ones included.
     pub under_way: AtomicU64,
     number: AtomicU64,
+    /// Its own number, for which the kernel is asked once.
+    process: u32,
     draining: watch::Sender<bool>,
     closed: AtomicBool,
     /// One line a request.
@@ -143,6 +144,7 @@ impl State {
             buffered: AtomicU64::new(0),
             under_way: AtomicU64::new(0),
             number: AtomicU64::new(0),
+            process: std::process::id(),
             draining: watch::Sender::new(false),
             closed: AtomicBool::new(false),
             access,
@@ -164,7 +166,7 @@ impl State {
     ///
     /// # Errors
     /// Nobody takes it, the caller's body broke off, or the server did.
-    pub async fn send(&self, request: http::Request<Sent>) -> Result<http::Response<Arriving>, Failed> {
+    pub async fn send(&self, request: Outgoing) -> Result<http::Response<Arriving>, Failed> {
         exchange::send(&self.clients, request).await
     }
 
@@ -229,10 +231,10 @@ impl State {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// A number that no other request of this process has.
+    /// A name that no other request has: of this process, by its number.
     #[must_use]
-    pub fn number(&self) -> u64 {
-        self.number.fetch_add(1, Ordering::Relaxed)
+    pub fn next_id(&self) -> String {
+        format!("dualplane-{:x}-{:x}", self.process, self.number.fetch_add(1, Ordering::Relaxed))
     }
 
     /// A place for so many bytes of bodies; `None` where all are taken.

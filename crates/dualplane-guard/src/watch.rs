@@ -15,13 +15,14 @@ use dualplane_base::process::of_path;
 use dualplane_base::units::Bytes;
 use dualplane_engines::metrics::engines;
 use dualplane_node::cgroup::{Depth, Group, Hierarchy, Kind, Limit, Memory, Reader, Version};
-use http::Request;
+use http::{Method, Uri};
 use http_body_util::{BodyExt as _, Limited};
 
 use crate::answer::Sent;
+use crate::clients::Peer;
 use crate::config::Target;
 use crate::ends::Ends;
-use crate::exchange::Failed;
+use crate::exchange::{Failed, Outgoing};
 use crate::state::{Gate, State};
 
 /// Between two looks.
@@ -122,8 +123,11 @@ enum Unanswered {
 }
 
 async fn get(state: &State, uri: &str) -> Result<(u16, String), Unanswered> {
-    let mut request = Request::new(Sent::Whole(hyper::body::Bytes::new()));
-    *request.uri_mut() = uri.parse().map_err(|_| Unanswered::Refused)?;
+    let uri: Uri = uri.parse().map_err(|_| Unanswered::Refused)?;
+    let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    let to = Peer::of(&uri).ok_or(Unanswered::Refused)?;
+    let nothing = Sent::Whole(hyper::body::Bytes::new());
+    let request = Outgoing::new(to, &Method::GET, ["", path], nothing).with_own_host();
     let answer = tokio::time::timeout(WITHIN, async {
         let response = state.send(request).await.map_err(|e| {
             if matches!(e, Failed::Unreached(_)) { Unanswered::Refused } else { Unanswered::Late }

@@ -37,9 +37,12 @@ impl Api {
             return None;
         }
         // Servers take more than one slash for one, and a last one for none.
-        let words: Vec<&str> = path.split('/').filter(|w| !w.is_empty()).collect();
+        let words = || path.split('/').filter(|w| !w.is_empty());
         // A prefix such as /openai or /api stands before it: the end decides.
-        let ends = |tail: &[&str]| words.ends_with(tail);
+        let ends = |tail: &[&str]| {
+            let mut from_behind = words().rev();
+            tail.iter().rev().all(|t| from_behind.next() == Some(*t))
+        };
         let all: &[(&[&str], Self)] = &[
             (&["chat", "completions"], Self::Chat),
             (&["completions"], Self::Completions),
@@ -70,11 +73,11 @@ impl Api {
             (&["images", "edits"], Self::Audio),
         ];
         let known = all.iter().find(|(tail, _)| ends(tail)).map(|(_, api)| *api);
-        let torchserve = words.first() == Some(&"predictions") && words.len() >= 2;
+        let torchserve = words().next() == Some("predictions") && words().nth(1).is_some();
         // TGI answers at its root.
         known
             .or_else(|| torchserve.then_some(Self::Infer))
-            .or_else(|| words.is_empty().then_some(Self::Generate))
+            .or_else(|| words().next().is_none().then_some(Self::Generate))
     }
 
     /// As metrics and the access log say it.
