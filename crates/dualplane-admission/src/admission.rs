@@ -164,7 +164,7 @@ impl Admission {
         if let Some(s) = self.servers.get_mut(server) {
             s.hear(now, said);
         }
-        self.watch(now, server);
+        self.watch(now, server, false);
     }
 
     /// Takes in a reading of a server's cgroup.
@@ -172,7 +172,7 @@ impl Admission {
         if let Some(s) = self.servers.get_mut(server) {
             s.read_host(reading);
         }
-        self.watch(reading.at, server);
+        self.watch(reading.at, server, false);
     }
 
     /// Takes in a reading of the VRAM that a server uses.
@@ -180,13 +180,13 @@ impl Admission {
         if let Some(s) = self.servers.get_mut(server) {
             s.read_vram(vram);
         }
-        self.watch(now, server);
+        self.watch(now, server, true);
     }
 
-    fn watch(&mut self, now: Ms, server: usize) {
+    fn watch(&mut self, now: Ms, server: usize, of_vram: bool) {
         let Some(s) = self.servers.get(server).filter(|s| s.limits.unpaged) else { return };
         for runs in self.running.values_mut().filter(|r| r.server == server) {
-            s.watch(now, &mut runs.held);
+            s.watch(now, &mut runs.held, of_vram);
         }
     }
 
@@ -415,7 +415,7 @@ impl Admission {
         let runs = Runs { server, tenant: tenant.to_owned(), path, sequences, asked, held, produced: 0 };
         let kv = runs.held.kv;
         self.running.insert(ticket, runs);
-        self.watch(now, server);
+        self.watch(now, server, false);
         kv
     }
 
@@ -521,6 +521,7 @@ impl Admission {
         let mut at = None;
         // The tenant of a head is not known to `fits`: it is the one that was asked for last.
         let asked_for = std::cell::RefCell::new(String::new());
+        let passed = std::cell::OnceCell::new();
         let found = queue.next(
             now,
             |tenant| {
@@ -531,12 +532,46 @@ impl Admission {
                 at = self.place(now, &asked_for.borrow(), &head.what, pool, not).ok();
                 at.is_some()
             },
+            |of, waits, other| {
+                let passed = passed.get_or_init(|| self.passed(waits.ticket));
+                self.has_room_beside(now, (of, &waits.what), (&asked_for.borrow(), &other.what), pool, passed)
+            },
         );
+        let stuck = queue.stuck().map(|(_, head, _)| head.ticket);
         if let Some(place) = self.queues.get_mut(pool) {
             *place = queue;
         }
         let ((tenant, waiting), (server, taken)) = found.zip(at)?;
-        Some((tenant, waiting, server, taken))
+        Some((tenant, waiting, server, Taken { passes: stuck, ..taken }))
+    }
+
+    /// What passed one that waits and still runs, by server: tokens of KV cache, and how many.
+    fn passed(&self, waits: Ticket) -> Vec<(u64, u64)> {
+        let mut all = vec![(0_u64, 0_u64); self.servers.len()];
+        for runs in self.running.values().filter(|r| r.held.passes == Some(waits)) {
+            if let Some((kv, n)) = all.get_mut(runs.server) {
+                (*kv, *n) = (kv.saturating_add(runs.held.kv), *n + 1);
+            }
+        }
+        all
+    }
+
+    /// Whether another can go before one that waits and not hold it up, wherever either goes.
+    fn has_room_beside(
+        &self,
+        now: Ms,
+        (of, waits): (&str, &Asked),
+        (tenant, other): (&str, &Asked),
+        pool: usize,
+        passed: &[(u64, u64)],
+    ) -> bool {
+        let share = self.pool_share(pool);
+        let servers = self.servers.iter().enumerate().filter(|(i, _)| self.takes_pool(*i, pool));
+        { servers }.all(|(i, s)| {
+            let (waits, other) = (self.cost_on(s, of, waits), self.cost_on(s, tenant, other));
+            let passed = passed.get(i).copied().unwrap_or_default();
+            s.could_ever(&waits, share).is_err() || s.has_room_beside(now, &waits, &other, passed, share)
+        })
     }
 
     /// When [`Self::poll`] has something to do even if nothing changes.

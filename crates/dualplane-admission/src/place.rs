@@ -23,7 +23,8 @@ impl Admission {
                 continue;
             }
             let cost = self.cost_on(s, tenant, asked);
-            let taken = Taken { pool, cost, bucket: asked.bucket, prompt: asked.shape.prompt.high };
+            let taken =
+                Taken { pool, cost, bucket: asked.bucket, prompt: asked.shape.prompt.high, passes: None };
             match s.can_take(now, &taken, self.pool_share(pool)) {
                 Err(l) => lack = if lack == Lack::Server { l } else { lack },
                 Ok(()) => {
@@ -86,6 +87,6 @@ impl Admission {
             .filter(|(i, s)| s.health() != Health::Down && self.takes_pool(*i, pool));
         let (i, s) = up.min_by(|(_, a), (_, b)| a.load(now, 0).total_cmp(&b.load(now, 0)))?;
         let cost = self.cost_on(s, tenant, asked);
-        Some((i, Taken { pool, cost, bucket: asked.bucket, prompt: asked.shape.prompt.high }))
+        Some((i, Taken { pool, cost, bucket: asked.bucket, prompt: asked.shape.prompt.high, passes: None }))
     }
 }

@@ -15,6 +15,9 @@ use crate::decision::Ticket;
 /// use the room that a long one cannot.
 pub const PATIENCE: Ms = 500;
 
+/// Of a tenant whose next does not fit, so many behind it are looked at for one that can go beside it.
+const LOOK: usize = 32;
+
 /// One that waits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waiting<T> {
@@ -222,12 +225,14 @@ impl<T> Queue<T> {
         self.remove(newest)
     }
 
-    /// Takes out the next that can go, as `fits` says; `may_go` says whether a tenant may send at all now.
+    /// Takes out the next that can go, as `fits` says; `may_go` says whether a tenant may send at all now. `beside`: whether another can
+    /// go before one of this tenant that does not fit, and not hold it up: it takes room that this one will not need.
     pub fn next(
         &mut self,
         now: Ms,
         mut may_go: impl FnMut(&str) -> bool,
         mut fits: impl FnMut(&Waiting<T>) -> bool,
+        mut beside: impl FnMut(&str, &Waiting<T>, &Waiting<T>) -> bool,
     ) -> Option<(String, Waiting<T>)> {
         let active = self.lanes.iter().filter(|(_, l)| !l.waiting.is_empty());
         let mut order: Vec<(f64, Ms, &str)> = active
@@ -242,6 +247,7 @@ impl<T> Queue<T> {
         let mut first = true;
         let mut furthest = f64::INFINITY;
         let mut chosen = None;
+        let mut waited_for: Option<(&str, &Waiting<T>)> = None;
         for (at, _, tenant) in order {
             let Some(lane) = self.lanes.get(tenant) else { continue };
             let Some(head) = lane.waiting.values().next() else { continue };
@@ -249,10 +255,10 @@ impl<T> Queue<T> {
             if !may_go(tenant) {
                 continue;
             }
-            if at > furthest {
+            if waited_for.is_none() && at > furthest {
                 break;
             }
-            if fits(head) {
+            if waited_for.is_none_or(|(of, w)| beside(of, w, head)) && fits(head) {
                 chosen = Some(head.ticket);
                 break;
             }
@@ -265,8 +271,13 @@ impl<T> Queue<T> {
                 };
                 self.blocked = Some((head.ticket, since));
                 self.stuck = Some(head.ticket);
-                if now.saturating_sub(since) >= PATIENCE {
+                let behind = lane.waiting.values().skip(1).take(LOOK);
+                chosen = { behind }.find(|w| beside(tenant, head, w) && fits(w)).map(|w| w.ticket);
+                if chosen.is_some() {
                     break;
+                }
+                if now.saturating_sub(since) >= PATIENCE {
+                    waited_for = Some((tenant, head));
                 }
             }
         }
@@ -310,7 +321,7 @@ mod tests {
 
     fn order(q: &mut Queue<()>, weights: &[(&str, f64)]) -> Vec<u64> {
         std::iter::from_fn(|| {
-            let (tenant, w) = q.next(0, |_| true, |_| true)?;
+            let (tenant, w) = q.next(0, |_| true, |_| true, |_, _, _| false)?;
             let weight = weights.iter().find(|(t, _)| *t == tenant).map_or(1.0, |(_, w)| *w);
             q.charge(&tenant, weight, w.weight, |_| 0);
             Some(w.ticket.0)
@@ -333,11 +344,11 @@ mod tests {
         q.push("long", 1.0, waiting(1, 1000, 0));
         (2..9).for_each(|i| q.push("short", 1.0, waiting(i, 1, 0)));
         let small = |w: &Waiting<()>| w.weight < 10;
-        assert_eq!(q.next(0, |_| true, small).unwrap().1.ticket, Ticket(2));
-        assert_eq!(q.next(PATIENCE - 1, |_| true, small).unwrap().1.ticket, Ticket(3));
-        assert!(q.next(PATIENCE, |_| true, small).is_none());
-        assert_eq!(q.next(PATIENCE, |_| true, |_| true).unwrap().1.ticket, Ticket(1));
-        assert_eq!(q.next(PATIENCE, |_| true, small).unwrap().1.ticket, Ticket(4));
+        assert_eq!(q.next(0, |_| true, small, |_, _, _| false).unwrap().1.ticket, Ticket(2));
+        assert_eq!(q.next(PATIENCE - 1, |_| true, small, |_, _, _| false).unwrap().1.ticket, Ticket(3));
+        assert!(q.next(PATIENCE, |_| true, small, |_, _, _| false).is_none());
+        assert_eq!(q.next(PATIENCE, |_| true, |_| true, |_, _, _| false).unwrap().1.ticket, Ticket(1));
+        assert_eq!(q.next(PATIENCE, |_| true, small, |_, _, _| false).unwrap().1.ticket, Ticket(4));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::Ms;
 use crate::arithmetic::{real, share, whole_blocks};
 use crate::cost::Cost;
+use crate::decision::Ticket;
 use crate::host::{Host, Reading};
 use crate::throttle::{Signals, Throttle};
 use crate::unpaged::{Bucket, Need, Shapes};
@@ -103,7 +104,19 @@ pub(crate) struct Held {
     pub(crate) bucket: Bucket,
     /// It ran alone since it was admitted.
     alone: bool,
-    /// VRAM and host RAM before it, and the most since.
+    /// What a server that does not page gives it; `None`: nobody knows, so nothing joins it.
+    given: Option<Need>,
+    /// What was read of both planes before it, and the most since.
+    before: Need,
+    most: Need,
+    /// The one that it passed, which still waits for room.
+    pub(crate) passes: Option<Ticket>,
+}
+
+/// What a request took that ran alone and is over, until VRAM is read once more: caching allocators keep what it had.
+#[derive(Debug, Clone, Copy)]
+struct Lesson {
+    bucket: Bucket,
     before: Need,
     most: Need,
 }
@@ -116,6 +129,8 @@ pub(crate) struct Taken {
     pub(crate) bucket: Bucket,
     /// The most tokens that its prompt may be.
     pub(crate) prompt: u64,
+    /// The one that it passes, which still waits for room.
+    pub(crate) passes: Option<Ticket>,
 }
 
 /// VRAM of a server that does not page it.
@@ -147,6 +162,18 @@ pub struct Server {
     prefixes: BTreeMap<u64, (u64, u64)>,
     shapes: Shapes,
     vram: Option<Vram>,
+    /// What the server takes without any request, where that is known: it was read before the first, or after some gave back what
+    /// they had. An allocator that keeps what it had shows it never: then all that is in use counts as that of each request.
+    vram_base: Option<u64>,
+    /// The most that was read while requests ran.
+    vram_high: u64,
+    /// It came up, and no request was sent to it since.
+    fresh: bool,
+    /// VRAM that those that run are given: a reading tells of it late, or not yet at its most.
+    vram_given: u64,
+    /// Of them, those of shapes that nobody knows.
+    unmeasured: u64,
+    lesson: Option<Lesson>,
     said: Signals,
 }
 
@@ -168,6 +195,12 @@ impl Server {
             prefixes: BTreeMap::new(),
             shapes: Shapes::default(),
             vram: None,
+            vram_base: None,
+            vram_high: 0,
+            fresh: false,
+            vram_given: 0,
+            unmeasured: 0,
+            lesson: None,
             said: Signals::default(),
         }
     }
@@ -275,16 +308,46 @@ impl Server {
                 return Err(Lack::Kv);
             }
         }
-        if self.host.free(now).is_some_and(|free| cost.host > free) {
+        let need = self.need(asked);
+        if self.host.free(now).is_some_and(|free| host_of(cost, need) > free) {
             return Err(Lack::Host);
         }
         if self.limits.unpaged && self.running > 0 {
-            let Some(need) = self.shapes.need(&asked.bucket) else { return Err(Lack::Vram) };
-            if self.vram.is_none_or(|v| need.vram > v.limit.saturating_sub(v.used)) {
+            let room = self.vram_free().filter(|_| self.unmeasured == 0);
+            if need.zip(room).is_none_or(|(need, room)| need.vram > room) {
                 return Err(Lack::Vram);
             }
         }
         Ok(())
+    }
+
+    /// What was learnt of its shape, where VRAM is not paged.
+    fn need(&self, asked: &Taken) -> Option<Need> {
+        if self.limits.unpaged { self.shapes.need(&asked.bucket) } else { None }
+    }
+
+    /// VRAM that nobody uses and nobody was given.
+    fn vram_free(&self) -> Option<u64> {
+        let v = self.vram?;
+        Some(v.limit.saturating_sub(v.used.max(self.vram_base.unwrap_or(0).saturating_add(self.vram_given))))
+    }
+
+    /// Whether another can go before one that waits for room here, and hold nothing up: there is room for it beside that one, and
+    /// beside all that passed it before (tokens of KV cache, and how many).
+    pub(crate) fn has_room_beside(
+        &self,
+        now: Ms,
+        waits: &Cost,
+        other: &Cost,
+        passed: (u64, u64),
+        pool_share: f64,
+    ) -> bool {
+        let Some(cap) = self.cap_now(now).map(|cap| share(cap, pool_share)) else { return false };
+        let all = [waits.kv, other.kv, passed.0].into_iter().fold(0, u64::saturating_add);
+        let host = waits.host.saturating_add(other.host);
+        all <= cap
+            && self.host.free(now).is_none_or(|free| host <= free)
+            && self.requests_now(now).is_none_or(|n| passed.1.saturating_add(2) <= n)
     }
 
     /// Takes a request, whether or not it fits: in shadow mode it is not asked.
@@ -306,9 +369,18 @@ impl Server {
         let kv = whole - shared;
         self.kv = self.kv.saturating_add(kv);
         self.of_pool(taken.pool, |n| n.saturating_add(kv));
+        if self.running == 0 {
+            self.learn(0);
+        }
+        self.fresh = false;
         self.running += 1;
-        self.host.admit(now, cost.host);
-        let before = self.level(now);
+        let given = self.need(taken);
+        match given {
+            Some(need) => self.vram_given = self.vram_given.saturating_add(need.vram),
+            None if self.limits.unpaged => self.unmeasured += 1,
+            None => {}
+        }
+        self.host.admit(now, host_of(&cost, given));
         Held {
             pool: taken.pool,
             cost,
@@ -317,13 +389,16 @@ impl Server {
             prompt: taken.prompt,
             bucket: taken.bucket,
             alone: self.running == 1,
-            before,
-            most: before,
+            given,
+            // Above what nobody read nothing is known to have grown.
+            before: Need { vram: self.vram.map_or(u64::MAX, |v| v.used), host: self.host_held(now) },
+            most: Need::default(),
+            passes: taken.passes,
         }
     }
 
-    fn level(&self, now: Ms) -> Need {
-        Need { vram: self.vram.map_or(0, |v| v.used), host: self.host.reading(now).map_or(0, |r| r.held) }
+    fn host_held(&self, now: Ms) -> u64 {
+        self.host.reading(now).map_or(0, |r| r.held)
     }
 
     /// A request that runs has generated so many tokens in all its sequences: it is counted with what it holds.
@@ -343,6 +418,11 @@ impl Server {
         self.kv = self.kv.saturating_sub(held.kv);
         self.of_pool(held.pool, |n| n.saturating_sub(held.kv));
         self.running = self.running.saturating_sub(1);
+        match held.given {
+            Some(need) => self.vram_given = self.vram_given.saturating_sub(need.vram),
+            None if self.limits.unpaged => self.unmeasured = self.unmeasured.saturating_sub(1),
+            None => {}
+        }
         if let Some(p) = held.cost.prefix
             && let Some(entry) = self.prefixes.get_mut(&p.hash)
         {
@@ -352,18 +432,30 @@ impl Server {
                 self.prefixes.remove(&p.hash);
             }
         }
-        if self.limits.unpaged && learn && self.vram.is_some() {
-            let now_at = self.level(now);
-            let took = Need {
-                vram: held.most.vram.max(now_at.vram).saturating_sub(held.before.vram),
-                host: held.most.host.max(now_at.host).saturating_sub(held.before.host),
-            };
-            if held.alone {
-                self.shapes.alone(held.bucket, took);
-            } else if !others.is_empty() {
-                let all: Vec<Bucket> = others.iter().copied().chain([held.bucket]).collect();
-                self.shapes.together(&all, took);
-            }
+        if !self.limits.unpaged || !learn {
+            return;
+        }
+        let Held { bucket, before, .. } = *held;
+        let most = Need { host: held.most.host.max(self.host_held(now)), ..held.most };
+        if held.alone {
+            self.lesson = Some(Lesson { bucket, before, most });
+        } else if most.vram > 0 && !others.is_empty() {
+            let all: Vec<Bucket> = others.iter().copied().chain([bucket]).collect();
+            self.shapes.together(&all, self.took(most, before.host));
+        }
+    }
+
+    fn took(&self, most: Need, host_before: u64) -> Need {
+        most.above(Need { vram: self.vram_base.unwrap_or(0), host: host_before })
+    }
+
+    /// What ran alone is over, and `read` is VRAM that was read since. Of one that was too short to be read and left nothing behind
+    /// nobody knows what it took: the next of its shape runs alone, too.
+    fn learn(&mut self, read: u64) {
+        let Some(Lesson { bucket, before, most }) = self.lesson.take() else { return };
+        if most.vram > 0 || read > before.vram {
+            let most = Need { vram: most.vram.max(read), ..most };
+            self.shapes.alone(bucket, self.took(most, before.host));
         }
     }
 
@@ -376,12 +468,13 @@ impl Server {
         }
     }
 
-    /// Marks what runs beside another, and the high-water of both planes.
-    pub(crate) fn watch(&self, now: Ms, held: &mut Held) {
-        let level = self.level(now);
+    /// Marks what runs beside another, and the high-water of both planes; `of_vram`: that was read.
+    pub(crate) fn watch(&self, now: Ms, held: &mut Held, of_vram: bool) {
         held.alone &= self.running <= 1;
-        held.most.vram = held.most.vram.max(level.vram);
-        held.most.host = held.most.host.max(level.host);
+        if of_vram {
+            held.most.vram = held.most.vram.max(self.vram.map_or(0, |v| v.used));
+        }
+        held.most.host = held.most.host.max(self.host_held(now));
     }
 
     /// It was heard.
@@ -398,6 +491,15 @@ impl Server {
     /// Its VRAM was read.
     pub(crate) fn read_vram(&mut self, vram: Option<Vram>) {
         self.vram = vram;
+        let Some(used) = vram.map(|v| v.used) else { return };
+        if self.running > 0 {
+            self.vram_high = self.vram_high.max(used);
+            return;
+        }
+        if self.fresh || used < self.vram_high {
+            self.vram_base = Some(self.vram_base.map_or(used, |base| base.min(used)));
+        }
+        self.learn(used);
     }
 
     /// It answers, or does not. One that comes back does so slowly.
@@ -411,6 +513,7 @@ impl Server {
             (Health::Down, true) => {
                 self.health = Health::Up(now);
                 self.came_back = true;
+                (self.vram_base, self.vram_high, self.fresh) = (None, 0, self.running == 0);
                 // A new process knows nothing of what the old one was told.
                 self.throttle = Throttle::default();
                 self.said = Signals::default();
@@ -476,4 +579,9 @@ impl Server {
     pub fn is_blind(&self) -> bool {
         self.limits.kv.is_none() && !self.limits.unpaged
     }
+}
+
+/// Host RAM of a request: what it costs whatever it asks of the engine, or what its shape was seen to take.
+fn host_of(cost: &Cost, need: Option<Need>) -> u64 {
+    need.map_or(cost.host, |need| need.host.max(cost.host))
 }

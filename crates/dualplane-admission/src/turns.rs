@@ -43,7 +43,8 @@ impl Admission {
         let asked = &head.what;
         let waits = |(i, s): &(usize, &Server)| {
             let cost = self.cost_on(s, tenant, asked);
-            let taken = Taken { pool, cost, bucket: asked.bucket, prompt: asked.shape.prompt.high };
+            let taken =
+                Taken { pool, cost, bucket: asked.bucket, prompt: asked.shape.prompt.high, passes: None };
             let lack = s.can_take(now, &taken, self.pool_share(pool)).err();
             // A pool that has its share waits for itself.
             self.takes_pool(*i, pool) && lack.is_some_and(|l| l != Lack::Server && l != Lack::Pool)

@@ -54,6 +54,13 @@ pub struct Need {
     pub host: u64,
 }
 
+impl Need {
+    /// What is there above what was there before.
+    pub(crate) fn above(self, before: Self) -> Self {
+        Self { vram: self.vram.saturating_sub(before.vram), host: self.host.saturating_sub(before.host) }
+    }
+}
+
 /// What was learnt of each shape.
 #[derive(Debug, Clone, Default)]
 pub struct Shapes {
@@ -90,8 +97,12 @@ impl Shapes {
             host: a.host.saturating_add(n.host),
         });
         let more = |known: u64, took: u64, given: u64| {
-            if took <= given || given == 0 {
+            if took <= given {
                 return known;
+            }
+            // Whoever was thought to take nothing may have taken all of it.
+            if given == 0 {
+                return took;
             }
             let scaled = u128::from(known) * u128::from(took) / u128::from(given);
             u64::try_from(scaled).unwrap_or(u64::MAX)
