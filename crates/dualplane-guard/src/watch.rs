@@ -1,6 +1,6 @@
 //! Reads the servers once a second: whether they live, what they say of themselves, what their cgroup holds.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -259,6 +259,32 @@ fn vram_of(page: &str) -> Option<Vram> {
     pairs.min_by_key(|(u, t)| t.saturating_sub(*u)).map(|(used, limit)| Vram { limit, used })
 }
 
+/// VRAM of a container's cards on the agent's page: the fullest of them, with whatever else is on it.
+fn vram_of_agent(page: &str, container: &str) -> Option<Vram> {
+    let who = who(container);
+    let label = |labels: &[(String, String)], key: &str| {
+        labels.iter().find(|(k, _)| k == key).map(|(_, v)| v.clone()).filter(|v| !v.is_empty())
+    };
+    let (mut own, mut sizes, mut free) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+    for line in page.lines().filter(|l| l.starts_with("dualplane_") && l.contains("gpu")) {
+        let Some((name, labels, value, _)) = sample(line) else { continue };
+        let Some(card) = label(&labels, "UUID") else { continue };
+        match name {
+            "dualplane_container_gpu_memory_used_bytes" | "dualplane_container_gpu_given"
+                if who.iter().all(|(key, value)| label(&labels, key).as_deref() == *value) =>
+            {
+                own.insert(card);
+            }
+            "dualplane_gpu_memory_size_bytes" => drop(whole(value).map(|n| sizes.insert(card, n))),
+            "dualplane_gpu_memory_free_bytes" => drop(whole(value).map(|n| free.insert(card, n))),
+            _ => {}
+        }
+    }
+    let of = |card| Some((*free.get(card)?, *sizes.get(card)?));
+    let (free, limit) = own.iter().filter_map(of).min()?;
+    Some(Vram { limit, used: limit.saturating_sub(free) })
+}
+
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be a count")]
 fn whole(n: f64) -> Option<u64> {
     (n.is_finite() && n >= 0.0).then_some(n as u64)
@@ -283,6 +309,13 @@ impl HostSource {
         let page = agent_page(state, target).await;
         if let Some(Ok(page)) = &page {
             hear_agent(state, target, ends, page);
+            if target.said.unpaged
+                && let Some(container) = &target.said.container
+                && let Some(vram) = vram_of_agent(page, container)
+            {
+                let now = state.now();
+                state.gate().admission.read_vram(now, server, Some(vram));
+            }
         }
         let memory = match (&target.said.cgroup, page, &target.said.container) {
             (Some(path), _, _) => read_cgroup(path),
@@ -453,6 +486,36 @@ mod tests {
         assert!(of_agent(page, "s/p/x").is_err());
         assert_eq!(last_incident(page, "s/p/c"), None);
         assert!(of_agent("", "s/p/c").is_err());
+    }
+
+    #[test]
+    fn the_fullest_of_a_containers_cards_on_the_agents_page() {
+        let of = |pod: &str, card: &str| {
+            format!(
+                "dualplane_container_gpu_memory_used_bytes{{node=\"n\",namespace=\"s\",pod=\"{pod}\",container=\"c\",gpu=\"0\",UUID=\"{card}\"}} 1\n"
+            )
+        };
+        let card = |card: &str, size: u64, free: u64| {
+            format!(
+                "dualplane_gpu_memory_size_bytes{{node=\"n\",gpu=\"0\",UUID=\"{card}\",model=\"m\",GPU_I_ID=\"\"}} {size}\n\
+                 dualplane_gpu_memory_free_bytes{{node=\"n\",gpu=\"0\",UUID=\"{card}\",model=\"m\",GPU_I_ID=\"\"}} {free}\n"
+            )
+        };
+        let page = [
+            of("p", "GPU-a"),
+            of("p", "GPU-b"),
+            of("other", "GPU-c"),
+            card("GPU-a", 100, 60),
+            card("GPU-b", 80, 30),
+            card("GPU-c", 100, 1),
+        ]
+        .concat();
+        assert_eq!(vram_of_agent(&page, "s/p/c"), Some(Vram { limit: 80, used: 50 }));
+        assert_eq!(vram_of_agent(&page, "s/other/c"), Some(Vram { limit: 100, used: 99 }));
+        assert_eq!(vram_of_agent(&page, "s/none/c"), None);
+        // Given by the kubelet, and nothing runs on it yet.
+        let given = of("new", "GPU-a").replace("gpu_memory_used_bytes", "gpu_given");
+        assert_eq!(vram_of_agent(&(page + &given), "s/new/c"), Some(Vram { limit: 100, used: 40 }));
     }
 
     #[test]
