@@ -15,7 +15,7 @@ use crate::decision::Ticket;
 /// use the room that a long one cannot.
 pub const PATIENCE: Ms = 500;
 
-/// Of a tenant whose next does not fit, so many behind it are looked at for one that can go beside it.
+/// Of each tenant so many are looked at for one that can go beside the one that is waited for.
 const LOOK: usize = 32;
 
 /// One that waits.
@@ -35,6 +35,16 @@ pub struct Waiting<T> {
     pub bytes: u64,
     /// What the caller needs to send it.
     pub what: T,
+}
+
+/// The first in order that does not fit.
+struct Stuck<'a, T> {
+    of: &'a str,
+    waits: &'a Waiting<T>,
+    /// Other tenants may pass it while they are not further ahead than by its size …
+    furthest: f64,
+    /// … and when it was passed long enough, no longer but beside it.
+    over: bool,
 }
 
 /// Order within a tenant.
@@ -241,13 +251,18 @@ impl<T> Queue<T> {
                 (l.virtual_time, since, t.as_str())
             })
             .collect();
-        // Of tenants that are equal the one that has waited longest goes first, whatever their names are.
-        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        // Who is waited for goes first, whatever its tenant was sent meanwhile: else the short ones that pass a long one would take its
+        // turn. Of tenants that are equal the one that has waited longest goes first, whatever their names are.
+        let waits = self.blocked.and_then(|(ticket, _)| {
+            let (tenant, key) = self.places.get(&ticket)?;
+            let (first, _) = self.lanes.get(tenant)?.waiting.first_key_value()?;
+            (first == key).then_some(tenant.as_str())
+        });
+        let after = |tenant: &str| waits != Some(tenant);
+        order.sort_by(|a, b| after(a.2).cmp(&after(b.2)).then(a.0.total_cmp(&b.0)).then(a.1.cmp(&b.1)));
         self.stuck = None;
-        let mut first = true;
-        let mut furthest = f64::INFINITY;
+        let mut stuck: Option<Stuck<'_, T>> = None;
         let mut chosen = None;
-        let mut waited_for: Option<(&str, &Waiting<T>)> = None;
         for (at, _, tenant) in order {
             let Some(lane) = self.lanes.get(tenant) else { continue };
             let Some(head) = lane.waiting.values().next() else { continue };
@@ -255,30 +270,27 @@ impl<T> Queue<T> {
             if !may_go(tenant) {
                 continue;
             }
-            if waited_for.is_none() && at > furthest {
+            if stuck.as_ref().is_some_and(|s| at > s.furthest) {
                 break;
             }
-            if waited_for.is_none_or(|(of, w)| beside(of, w, head)) && fits(head) {
+            if stuck.as_ref().is_none_or(|s| !s.over) && fits(head) {
                 chosen = Some(head.ticket);
                 break;
             }
-            if first {
-                first = false;
-                furthest = at + real(head.weight) / lane.weight;
+            let stuck = stuck.get_or_insert_with(|| {
                 let since = match self.blocked {
                     Some((ticket, since)) if ticket == head.ticket => since,
                     _ => now,
                 };
                 self.blocked = Some((head.ticket, since));
                 self.stuck = Some(head.ticket);
-                let behind = lane.waiting.values().skip(1).take(LOOK);
-                chosen = { behind }.find(|w| beside(tenant, head, w) && fits(w)).map(|w| w.ticket);
-                if chosen.is_some() {
-                    break;
-                }
-                if now.saturating_sub(since) >= PATIENCE {
-                    waited_for = Some((tenant, head));
-                }
+                let furthest = at + real(head.weight) / lane.weight;
+                Stuck { of: tenant, waits: head, furthest, over: now.saturating_sub(since) >= PATIENCE }
+            });
+            let others = lane.waiting.values().take(LOOK).filter(|w| w.ticket != stuck.waits.ticket);
+            chosen = { others }.find(|w| beside(stuck.of, stuck.waits, w) && fits(w)).map(|w| w.ticket);
+            if chosen.is_some() {
+                break;
             }
         }
         let ticket = chosen?;
@@ -371,5 +383,25 @@ mod tests {
         assert!(q.push_out("flood", 1.0, 10).is_none());
         assert!(q.expired(999).is_none());
         assert_eq!(q.expired(1000).unwrap().1.ticket, Ticket(0));
+    }
+
+    /// Short ones of either tenant pass the long one that is waited for, and are counted as their tenant's; its turn stays its own.
+    #[test]
+    fn who_is_waited_for_stays_first_until_it_goes() {
+        let mut q = Queue::default();
+        for (n, tenant) in ["a", "b"].into_iter().enumerate() {
+            let first = n as u64 * 100;
+            q.push(tenant, 1.0, waiting(first, 900, 0));
+            (1..50).for_each(|i| q.push(tenant, 1.0, waiting(first + i, 10, 0)));
+        }
+        for now in 0..80 {
+            let passes =
+                q.next(now, |_| true, |w| w.weight == 10, |_, long, w| long.weight + w.weight <= 1000);
+            let (tenant, w) = passes.unwrap();
+            q.charge(&tenant, 1.0, w.weight, |_| 0);
+            assert_eq!(q.stuck().map(|(_, w, _)| w.ticket), Some(Ticket(0)), "{now}");
+        }
+        let goes = q.next(80, |_| true, |_| true, |_, _, _| false).unwrap();
+        assert_eq!(goes.1.ticket, Ticket(0));
     }
 }
