@@ -15,8 +15,8 @@ use crate::decision::Ticket;
 /// use the room that a long one cannot.
 pub const PATIENCE: Ms = 500;
 
-/// Of each tenant so many are looked at for one that can go beside the one that is waited for.
-const LOOK: usize = 32;
+/// So many are looked at for one that can go beside the one that is waited for.
+const LOOK: usize = 64;
 
 /// One that waits.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,9 +41,7 @@ pub struct Waiting<T> {
 struct Stuck<'a, T> {
     of: &'a str,
     waits: &'a Waiting<T>,
-    /// Other tenants may pass it while they are not further ahead than by its size …
-    furthest: f64,
-    /// … and when it was passed long enough, no longer but beside it.
+    /// It was passed long enough: others go beside it, or not.
     over: bool,
 }
 
@@ -251,46 +249,58 @@ impl<T> Queue<T> {
                 (l.virtual_time, since, t.as_str())
             })
             .collect();
-        // Who is waited for goes first, whatever its tenant was sent meanwhile: else the short ones that pass a long one would take its
-        // turn. Of tenants that are equal the one that has waited longest goes first, whatever their names are.
-        let waits = self.blocked.and_then(|(ticket, _)| {
-            let (tenant, key) = self.places.get(&ticket)?;
-            let (first, _) = self.lanes.get(tenant)?.waiting.first_key_value()?;
-            (first == key).then_some(tenant.as_str())
-        });
-        let after = |tenant: &str| waits != Some(tenant);
-        order.sort_by(|a, b| after(a.2).cmp(&after(b.2)).then(a.0.total_cmp(&b.0)).then(a.1.cmp(&b.1)));
+        // Of tenants that are equal the one that has waited longest goes first, whatever their names are.
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         self.stuck = None;
         let mut stuck: Option<Stuck<'_, T>> = None;
         let mut chosen = None;
+        // Who is waited for goes as soon as it can, whatever its tenant was sent meanwhile: else the short ones that pass a long one
+        // would take its turn.
+        let waits = self.blocked.and_then(|(ticket, since)| {
+            let (tenant, key) = self.places.get(&ticket)?;
+            let (first, head) = self.lanes.get(tenant)?.waiting.first_key_value()?;
+            (first == key && may_go(tenant)).then_some((tenant.as_str(), head, since))
+        });
+        if let Some((of, head, since)) = waits {
+            if fits(head) {
+                chosen = Some(head.ticket);
+            }
+            stuck = Some(Stuck { of, waits: head, over: now.saturating_sub(since) >= PATIENCE });
+        }
+        let mut looks = LOOK;
+        let mut furthest = f64::INFINITY;
         for (at, _, tenant) in order {
+            if chosen.is_some() || at > furthest {
+                break;
+            }
             let Some(lane) = self.lanes.get(tenant) else { continue };
             let Some(head) = lane.waiting.values().next() else { continue };
             // A tenant at its own limit holds up nobody else.
             if !may_go(tenant) {
                 continue;
             }
-            if stuck.as_ref().is_some_and(|s| at > s.furthest) {
-                break;
-            }
-            if stuck.as_ref().is_none_or(|s| !s.over) && fits(head) {
+            let has_turn = stuck.as_ref().is_none_or(|s| !s.over && s.waits.ticket != head.ticket);
+            if has_turn && fits(head) {
                 chosen = Some(head.ticket);
                 break;
             }
-            let stuck = stuck.get_or_insert_with(|| {
-                let since = match self.blocked {
-                    Some((ticket, since)) if ticket == head.ticket => since,
-                    _ => now,
-                };
-                self.blocked = Some((head.ticket, since));
-                self.stuck = Some(head.ticket);
-                let furthest = at + real(head.weight) / lane.weight;
-                Stuck { of: tenant, waits: head, furthest, over: now.saturating_sub(since) >= PATIENCE }
-            });
-            let others = lane.waiting.values().take(LOOK).filter(|w| w.ticket != stuck.waits.ticket);
-            chosen = { others }.find(|w| beside(stuck.of, stuck.waits, w) && fits(w)).map(|w| w.ticket);
-            if chosen.is_some() {
-                break;
+            let stuck = stuck.get_or_insert(Stuck { of: tenant, waits: head, over: false });
+            let mut others = lane.waiting.values().filter(|w| w.ticket != stuck.waits.ticket);
+            while let Some((w, left)) = others.next().zip(looks.checked_sub(1)) {
+                looks = left;
+                if beside(stuck.of, stuck.waits, w) && fits(w) {
+                    chosen = Some(w.ticket);
+                    break;
+                }
+            }
+            // Others may pass a tenant while they are not further ahead than by the size of what it waits with.
+            furthest = furthest.min(at + real(head.weight) / lane.weight);
+        }
+        if let Some(stuck) = stuck.filter(|s| chosen != Some(s.waits.ticket)) {
+            let ticket = stuck.waits.ticket;
+            self.stuck = Some(ticket);
+            if self.blocked.is_none_or(|(blocked, _)| blocked != ticket) {
+                self.blocked = Some((ticket, now));
             }
         }
         let ticket = chosen?;

@@ -167,7 +167,9 @@ pub struct Server {
     vram_base: Option<u64>,
     /// The most that was read while requests ran.
     vram_high: u64,
-    /// It came up, and no request was sent to it since.
+    /// No request was sent to it yet …
+    untouched: bool,
+    /// … when it came up, nor since. Later one that answers again may be the same process, with all that it kept.
     fresh: bool,
     /// VRAM that those that run are given: a reading tells of it late, or not yet at its most.
     vram_given: u64,
@@ -197,6 +199,7 @@ impl Server {
             vram: None,
             vram_base: None,
             vram_high: 0,
+            untouched: true,
             fresh: false,
             vram_given: 0,
             unmeasured: 0,
@@ -372,7 +375,7 @@ impl Server {
         if self.running == 0 {
             self.learn(0);
         }
-        self.fresh = false;
+        (self.untouched, self.fresh) = (false, false);
         self.running += 1;
         let given = self.need(taken);
         match given {
@@ -513,7 +516,9 @@ impl Server {
             (Health::Down, true) => {
                 self.health = Health::Up(now);
                 self.came_back = true;
-                (self.vram_base, self.vram_high, self.fresh) = (None, 0, self.running == 0);
+                // What requests take is told above what the process takes without any, and this may be another.
+                (self.vram_base, self.fresh) = (None, self.untouched);
+                (self.shapes, self.lesson) = (Shapes::default(), None);
                 // A new process knows nothing of what the old one was told.
                 self.throttle = Throttle::default();
                 self.said = Signals::default();

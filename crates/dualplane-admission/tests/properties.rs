@@ -538,6 +538,8 @@ proptest! {
         mut takes in proptest::array::uniform4(100..6_000_u64),
         base in 0..5_000_u64,
         keeps in any::<bool>(),
+        // It comes up before the first request, and answers again after this many happenings without having ended.
+        flaps in proptest::option::of(0..100_usize),
         all in proptest::collection::vec(doing(), 1..300),
     ) {
         use dualplane_admission::server::Vram;
@@ -550,8 +552,16 @@ proptest! {
         // What it held at most, and what was seen of each shape while it ran alone.
         let (mut most, mut measured) = (0, BTreeSet::new());
         let mut now = 0;
-        for what in all {
+        if flaps.is_some() {
+            a.set_up(0, 0, false);
+            a.set_up(0, 0, true);
+        }
+        for (n, what) in all.into_iter().enumerate() {
             now += 100;
+            if Some(n) == flaps {
+                a.set_up(now, 0, false);
+                a.set_up(now, 0, true);
+            }
             let held = |running: &Requests| running.iter().map(|(_, s)| takes[*s]).sum::<u64>();
             match what {
                 Doing::Comes(shape) => match a.offer(now, request("a", 10 << (4 * shape), None)) {
