@@ -59,13 +59,13 @@ pub(crate) struct Asked {
 
 /// A request that runs.
 #[derive(Debug, Clone)]
-struct Runs {
-    server: usize,
+pub(crate) struct Runs {
+    pub(crate) server: usize,
     tenant: String,
     path: String,
     sequences: u64,
     asked: Asked,
-    held: Held,
+    pub(crate) held: Held,
     produced: u64,
 }
 
@@ -95,7 +95,7 @@ pub struct Admission {
     pub(crate) queues: Vec<Queue<Asked>>,
     /// What was sent of each pool over its share, while another waited: the one that is furthest behind is next.
     pub(crate) turns: Vec<f64>,
-    running: BTreeMap<Ticket, Runs>,
+    pub(crate) running: BTreeMap<Ticket, Runs>,
     uses: BTreeMap<String, Use>,
     outputs: Outputs,
     last_ticket: u64,
@@ -543,35 +543,6 @@ impl Admission {
         }
         let ((tenant, waiting), (server, taken)) = found.zip(at)?;
         Some((tenant, waiting, server, Taken { passes: stuck, ..taken }))
-    }
-
-    /// What passed one that waits and still runs, by server: tokens of KV cache, and how many.
-    fn passed(&self, waits: Ticket) -> Vec<(u64, u64)> {
-        let mut all = vec![(0_u64, 0_u64); self.servers.len()];
-        for runs in self.running.values().filter(|r| r.held.passes == Some(waits)) {
-            if let Some((kv, n)) = all.get_mut(runs.server) {
-                (*kv, *n) = (kv.saturating_add(runs.held.kv), *n + 1);
-            }
-        }
-        all
-    }
-
-    /// Whether another can go before one that waits and not hold it up, wherever either goes.
-    fn has_room_beside(
-        &self,
-        now: Ms,
-        (of, waits): (&str, &Asked),
-        (tenant, other): (&str, &Asked),
-        pool: usize,
-        passed: &[(u64, u64)],
-    ) -> bool {
-        let share = self.pool_share(pool);
-        let servers = self.servers.iter().enumerate().filter(|(i, _)| self.takes_pool(*i, pool));
-        { servers }.all(|(i, s)| {
-            let (waits, other) = (self.cost_on(s, of, waits), self.cost_on(s, tenant, other));
-            let passed = passed.get(i).copied().unwrap_or_default();
-            s.could_ever(&waits, share).is_err() || s.has_room_beside(now, &waits, &other, passed, share)
-        })
     }
 
     /// When [`Self::poll`] has something to do even if nothing changes.

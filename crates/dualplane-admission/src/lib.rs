@@ -11,6 +11,7 @@
 
 pub mod admission;
 mod arithmetic;
+mod beside;
 pub mod cost;
 pub mod decision;
 pub mod host;
