@@ -2,41 +2,19 @@
 //! room never refuses more.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod common;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use common::{request, server};
 use dualplane_admission::admission::Outcome;
-use dualplane_admission::cost::{Prefix, Range, Shape};
+use dualplane_admission::cost::Prefix;
 use dualplane_admission::host::Reading;
 use dualplane_admission::policy::{Pool, TenantPolicy};
-use dualplane_admission::server::{Health, Limits, Server};
+use dualplane_admission::server::{Health, Server};
 use dualplane_admission::throttle::Signals;
-use dualplane_admission::unpaged::Bucket;
-use dualplane_admission::{Admission, Code, Decision, Event, Policy, Request, Ticket};
+use dualplane_admission::{Admission, Code, Decision, Event, Policy, Ticket};
 use proptest::prelude::*;
-
-fn server(kv: u64) -> Server {
-    Server::new(Limits { kv: Some(kv), ceiling: 1.0, ..Limits::default() }, 0.1, 10_000)
-}
-
-fn request(tenant: &str, prompt: u64, most: Option<u64>) -> Request {
-    Request {
-        tenant: tenant.into(),
-        path: "chat".into(),
-        shape: Shape {
-            prompt: Range::exact(prompt),
-            max_output: most,
-            generates: true,
-            sequences: 1,
-            body_bytes: prompt * 4,
-            ..Shape::default()
-        },
-        bucket: Bucket::of(prompt, 0, 1, 0, prompt * 4),
-        pool: 0,
-        priority: 0,
-        max_wait: None,
-        bytes: prompt * 4,
-    }
-}
 
 /// Something that happens.
 #[derive(Debug, Clone)]
@@ -487,185 +465,6 @@ fn host_ram_alone_holds_a_request_back() {
     large.shape.pixels = 4 << 20;
     let Decision::Refuse(r) = a.offer(0, large) else { panic!() };
     assert_eq!(r.code.word(), "host_never_fits");
-}
-
-#[test]
-fn a_server_that_does_not_page_runs_a_new_shape_alone_and_then_what_fits() {
-    use dualplane_admission::server::Vram;
-    let limits = Limits { unpaged: true, ..Limits::default() };
-    let mut a = Admission::new(Policy::default(), vec![Server::new(limits, 0.1, 0)]);
-    let vram = |used| Some(Vram { limit: 10_000, used });
-    a.read_vram(0, 0, vram(2000));
-    let Decision::Admit(first) = a.offer(0, request("a", 100, None)) else { panic!() };
-    let Decision::Queue(_) = a.offer(0, request("a", 100, None)) else { panic!("a shape that nobody saw") };
-    a.read_vram(1000, 0, vram(5000));
-    a.release(2000, first.ticket, Outcome::Done(None));
-    a.read_vram(2000, 0, vram(2000));
-    assert_eq!(a.poll(2000).len(), 1);
-    // 3,300 bytes each: another one fits beside what is used, and not a third.
-    a.read_vram(3000, 0, vram(5000));
-    assert!(matches!(a.offer(3000, request("a", 100, None)), Decision::Admit(_)));
-    a.read_vram(4000, 0, vram(8000));
-    assert!(matches!(a.offer(4000, request("a", 100, None)), Decision::Queue(_)));
-}
-
-#[derive(Debug, Clone)]
-enum Doing {
-    /// A request of this shape comes.
-    Comes(usize),
-    /// One of those that run ends.
-    Ends(usize),
-    /// VRAM is read.
-    Reads,
-}
-
-/// Requests with their shapes.
-type Requests = Vec<(Ticket, usize)>;
-
-fn doing() -> impl Strategy<Value = Doing> {
-    prop_oneof![
-        4 => (0..4_usize).prop_map(Doing::Comes),
-        3 => (0..64_usize).prop_map(Doing::Ends),
-        2 => Just(Doing::Reads),
-    ]
-}
-
-proptest! {
-    /// Whatever comes and ends between two readings, and whether the server keeps what it had or gives it back: requests that run
-    /// together never take more VRAM than there is, and a shape that nobody has measured runs alone.
-    #[test]
-    fn what_runs_together_fits_the_vram_of_a_server_that_does_not_page(
-        mut takes in proptest::array::uniform4(100..6_000_u64),
-        base in 0..5_000_u64,
-        keeps in any::<bool>(),
-        // It comes up before the first request, and answers again after this many happenings without having ended.
-        flaps in proptest::option::of(0..100_usize),
-        all in proptest::collection::vec(doing(), 1..300),
-    ) {
-        use dualplane_admission::server::Vram;
-        const LIMIT: u64 = 10_000;
-        // Larger shapes take more.
-        takes.sort_unstable();
-        let limits = Limits { unpaged: true, ..Limits::default() };
-        let mut a = Admission::new(Policy::default(), vec![Server::new(limits, 0.1, 0)]);
-        let (mut running, mut waiting) = (Requests::new(), Requests::new());
-        // What it held at most, and what was seen of each shape while it ran alone.
-        let (mut most, mut measured) = (0, BTreeSet::new());
-        let mut now = 0;
-        if flaps.is_some() {
-            a.set_up(0, 0, false);
-            a.set_up(0, 0, true);
-        }
-        for (n, what) in all.into_iter().enumerate() {
-            now += 100;
-            if Some(n) == flaps {
-                a.set_up(now, 0, false);
-                a.set_up(now, 0, true);
-            }
-            let held = |running: &Requests| running.iter().map(|(_, s)| takes[*s]).sum::<u64>();
-            match what {
-                Doing::Comes(shape) => match a.offer(now, request("a", 10 << (4 * shape), None)) {
-                    Decision::Admit(g) => running.push((g.ticket, shape)),
-                    Decision::Queue(p) => waiting.push((p.ticket, shape)),
-                    Decision::Refuse(_) => {}
-                },
-                Doing::Ends(_) if running.is_empty() => {}
-                Doing::Ends(i) => {
-                    let (ticket, _) = running.swap_remove(i % running.len());
-                    a.release(now, ticket, Outcome::Done(None));
-                }
-                Doing::Reads => {
-                    let used = base + if keeps { most } else { held(&running) };
-                    a.read_vram(now, 0, Some(Vram { limit: LIMIT, used: used.min(LIMIT) }));
-                }
-            }
-            for event in a.poll(now) {
-                let (ticket, runs) = match event {
-                    Event::Granted(g) => (g.ticket, true),
-                    Event::Refused(ticket, _) => (ticket, false),
-                };
-                let one = waiting.swap_remove(waiting.iter().position(|(t, _)| *t == ticket).unwrap());
-                if runs {
-                    running.push(one);
-                }
-            }
-            if let [(_, alone)] = running[..] {
-                measured.insert(alone);
-            }
-            most = most.max(held(&running));
-            if running.len() > 1 {
-                prop_assert!(base + held(&running) <= LIMIT, "{running:?} of {takes:?} beside {base}");
-                let known = |s: &usize| measured.iter().any(|m| m >= s);
-                prop_assert!(running.iter().all(|(_, s)| known(s)), "{running:?}, seen {measured:?}");
-            }
-        }
-    }
-}
-
-proptest! {
-    /// A request that waits for room is passed by smaller ones, and none of them holds it up: once those have ended that ran when it came
-    /// to be first, it goes, whoever passed it meanwhile.
-    #[test]
-    fn whoever_passes_a_request_that_waits_does_not_hold_it_up(
-        all in proptest::collection::vec((any::<bool>(), 10..9_000_u64, 0..64_usize), 1..120),
-    ) {
-        let mut a = Admission::new(Policy::default(), vec![server(9_216)]);
-        let (mut running, mut waiting): (Vec<Ticket>, Vec<Ticket>) = (Vec::new(), Vec::new());
-        let mut first: Option<(Ticket, BTreeSet<Ticket>)> = None;
-        for (n, (comes, prompt, i)) in all.into_iter().enumerate() {
-            let now = n as u64 * 50;
-            if comes || running.is_empty() {
-                match a.offer(now, request("a", prompt, Some(1))) {
-                    Decision::Admit(g) => running.push(g.ticket),
-                    Decision::Queue(p) => waiting.push(p.ticket),
-                    Decision::Refuse(_) => {}
-                }
-            } else {
-                let ended = running.swap_remove(i % running.len());
-                a.release(now, ended, Outcome::Done(Some(1)));
-            }
-            for event in a.poll(now) {
-                match event {
-                    Event::Granted(g) => {
-                        waiting.retain(|t| *t != g.ticket);
-                        running.push(g.ticket);
-                    }
-                    Event::Refused(ticket, _) => waiting.retain(|t| *t != ticket),
-                }
-            }
-            let head = waiting.first().copied();
-            if first.as_ref().map(|(t, _)| *t) != head {
-                first = head.map(|t| (t, running.iter().copied().collect()));
-            }
-            if let Some((head, before)) = &first {
-                prop_assert!(
-                    running.iter().any(|t| before.contains(t)),
-                    "{head:?} waits, though of {before:?} none runs: {running:?}"
-                );
-            }
-        }
-    }
-}
-
-/// A server of 9,216 tokens holds 7,800 of one request, and the next needs most of it: short ones use what neither can.
-#[test]
-fn short_requests_use_the_room_that_a_long_one_leaves() {
-    let mut a = Admission::new(Policy::default(), vec![server(9_216)]);
-    let mut ask = |prompt| a.offer(0, request("a", prompt, Some(1)));
-    assert!(matches!(ask(7_000), Decision::Admit(_)));
-    assert!(matches!(ask(6_000), Decision::Queue(_)));
-    let Decision::Queue(short) = ask(500) else { panic!() };
-    let Decision::Queue(long) = ask(1_500) else { panic!() };
-    let Decision::Queue(too_long) = ask(1_600) else { panic!() };
-    let granted: Vec<Ticket> = a
-        .poll(0)
-        .iter()
-        .filter_map(|e| match e {
-            Event::Granted(g) => Some(g.ticket),
-            _ => None,
-        })
-        .collect();
-    assert!(granted.contains(&short.ticket) && !granted.contains(&too_long.ticket), "{granted:?} {long:?}");
 }
 
 #[test]
