@@ -306,7 +306,7 @@ def bodies(w):
 # Each needs a server and a guard and leaves both as they were, within the time of its own.
 PHASES = {"contrast": contrast, "flood": flood, "squeeze": squeeze, "goodput": goodput, "tls": tls, "bodies": bodies, "cancels": cancels, "reload": reload, "death": death}
 SHORT = ["contrast", "flood", "cancels", "reload", "death"]
-MOST = 900
+MOST = 600
 
 
 def too_long(*_): raise TimeoutError(f"a phase took more than {MOST} s")

@@ -234,7 +234,7 @@ impl<T> Queue<T> {
     }
 
     /// Takes out the next that can go, as `fits` says; `may_go` says whether a tenant may send at all now. `beside`: whether another can
-    /// go before one of this tenant that does not fit, and not hold it up: it takes room that this one will not need.
+    /// go before one of this tenant that is waited for, and not hold it up: it takes room that this one will not need.
     pub fn next(
         &mut self,
         now: Ms,

@@ -369,8 +369,9 @@ pub async fn read_whole(
     read
 }
 
-/// Lets the rest of a body that is refused pass by while it flows: whoever still sends hears of a closed connection and not why.
-async fn drain(mut body: Incoming, most: u64) {
+/// Lets the rest of a body that is refused pass by while it flows, up to so many bytes: whoever still sends hears of a closed
+/// connection and not why.
+pub async fn drain<B: Body<Data = Bytes> + Unpin>(mut body: B, most: u64) {
     let (mut left, until) = (most, Instant::now() + LINGER);
     while let Ok(Some(Ok(frame))) = tokio::time::timeout(FLOWS, body.frame()).await {
         match left.checked_sub(frame.data_ref().map_or(0, |d| d.len() as u64)) {

@@ -5,20 +5,14 @@
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::Response;
+use dualplane_guard::answer::drain;
 use http::{Version, header};
-use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
-use tokio::time::{Instant, timeout, timeout_at};
-
-/// For all of it, and between two parts.
-const LINGER: Duration = Duration::from_secs(2);
-const FLOWS: Duration = Duration::from_millis(100);
 
 /// A body on loan: what is left of it comes back when the handler lets go of it.
 struct Lent {
@@ -66,12 +60,7 @@ pub(super) async fn pass_by(request: Request, next: Next) -> Response {
     let response = next.run(request.map(|body| Body::new(Lent { body, back: Arc::clone(&back) }))).await;
     let rest = back.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(rest) = rest {
-        flow(rest).await;
+        drain(rest, u64::MAX).await;
     }
     response
-}
-
-async fn flow(mut body: Body) {
-    let until = Instant::now() + LINGER;
-    while let Ok(Ok(Some(Ok(_)))) = timeout_at(until, timeout(FLOWS, body.frame())).await {}
 }

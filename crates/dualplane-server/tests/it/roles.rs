@@ -6,6 +6,9 @@ use std::path::Path;
 use crate::bundles::Store;
 use crate::harness::{Server, program};
 
+/// As Google and Azure give it.
+const TOKEN: &str = r#"{"access_token": "of-a-role", "expires_in": 3600, "token_type": "Bearer"}"#;
+
 fn kept(store: &Store, home: &Path, args: &[&str], env: &[(&str, String)]) {
     let mut c = program();
     c.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(home.join("data")).args(args);
@@ -50,11 +53,8 @@ fn amazons_pod_identity() {
 #[test]
 fn googles_metadata_of_the_machine() {
     let home = tempfile::tempdir().unwrap();
-    let given = &[(
-        "/computeMetadata/v1/instance/service-accounts/default/token",
-        "metadata-flavor: google",
-        r#"{"access_token": "of-a-role", "expires_in": 3600, "token_type": "Bearer"}"#,
-    )];
+    let given =
+        &[("/computeMetadata/v1/instance/service-accounts/default/token", "metadata-flavor: google", TOKEN)];
     let store = Store::that("authorization: bearer of-a-role", given);
     let at = store.start();
     let env = [("GCE_METADATA_HOST", at.replace("http://", "")), ("HOME", home.path().display().to_string())];
@@ -64,11 +64,7 @@ fn googles_metadata_of_the_machine() {
 #[test]
 fn azures_workload_identity() {
     let home = tempfile::tempdir().unwrap();
-    let given = &[(
-        "/tenant/oauth2/v2.0/token",
-        "content-type: application/x-www-form-urlencoded",
-        r#"{"access_token": "of-a-role", "expires_in": 3600, "token_type": "Bearer"}"#,
-    )];
+    let given = &[("/tenant/oauth2/v2.0/token", "content-type: application/x-www-form-urlencoded", TOKEN)];
     let store = Store::that("authorization: bearer of-a-role", given);
     let at = store.start();
     let token = home.path().join("token");

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,12 +105,8 @@ impl Place {
 
     fn amazon(&self, bucket: &str, env: Variables<'_>) -> Result<AmazonS3Builder, String> {
         let mut b = AmazonS3Builder::new();
-        for (key, value) in of(env, "aws_") {
-            match key.parse() {
-                // How it connects is said by flags.
-                Ok(AmazonS3ConfigKey::Client(_)) | Err(_) => {}
-                Ok(key) => b = b.with_config(key, value),
-            }
+        for (key, value) in said(env, "aws_", |key| matches!(key, AmazonS3ConfigKey::Client(_))) {
+            b = b.with_config(key, value);
         }
         let endpoint = self.endpoint.clone().or_else(|| b.get_config_value(&AmazonS3ConfigKey::Endpoint));
         let region = self.region.clone().or_else(|| b.get_config_value(&AmazonS3ConfigKey::Region));
@@ -125,11 +122,8 @@ impl Place {
 
     fn google(&self, bucket: &str, env: Variables<'_>) -> Result<GoogleCloudStorageBuilder, String> {
         let mut b = GoogleCloudStorageBuilder::new();
-        for (key, value) in of(env, "google_") {
-            match key.parse() {
-                Ok(GoogleConfigKey::Client(_)) | Err(_) => {}
-                Ok(key) => b = b.with_config(key, value),
-            }
+        for (key, value) in said(env, "google_", |key| matches!(key, GoogleConfigKey::Client(_))) {
+            b = b.with_config(key, value);
         }
         let endpoint = self.endpoint.clone().or_else(|| b.get_config_value(&GoogleConfigKey::BaseUrl));
         if let Some(endpoint) = &endpoint {
@@ -146,11 +140,8 @@ impl Place {
         env: Variables<'_>,
     ) -> Result<MicrosoftAzureBuilder, String> {
         let mut b = MicrosoftAzureBuilder::new();
-        for (key, value) in of(env, "azure_") {
-            match key.parse() {
-                Ok(AzureConfigKey::Client(_)) | Err(_) => {}
-                Ok(key) => b = b.with_config(key, value),
-            }
+        for (key, value) in said(env, "azure_", |key| matches!(key, AzureConfigKey::Client(_))) {
+            b = b.with_config(key, value);
         }
         // Where an identity of App Service or Azure ML is asked for.
         if let Some((_, at)) = env.iter().find(|(key, _)| key == "IDENTITY_ENDPOINT") {
@@ -218,9 +209,15 @@ fn patience() -> RetryConfig {
     RetryConfig { backoff, max_retries: 3, retry_timeout: Duration::from_secs(20) }
 }
 
-fn of<'a>(env: Variables<'a>, prefix: &'a str) -> impl Iterator<Item = (String, &'a str)> {
+/// What the environment says to a store, but for how it is connected to (`connects`): that is said by flags.
+fn said<'a, K: FromStr>(
+    env: Variables<'a>,
+    prefix: &'a str,
+    connects: impl Fn(&K) -> bool + 'a,
+) -> impl Iterator<Item = (K, &'a str)> {
     let all = env.iter().map(|(key, value)| (key.to_ascii_lowercase(), value.as_str()));
-    all.filter(move |(key, _)| key.starts_with(prefix))
+    let own = all.filter(move |(key, _)| key.starts_with(prefix));
+    own.filter_map(|(key, value)| Some((key.parse().ok()?, value))).filter(move |(key, _)| !connects(key))
 }
 
 #[cfg(test)]
