@@ -2,8 +2,8 @@
 //!
 //! Pure: what happens and when is passed in, what to do comes back. [`Admission`] holds it together:
 //!
-//! - [`cost`] is what a request may take of both planes, [`tokens`] how many tokens its bytes may be, [`outputs`] how many
-//!   it will generate, [`unpaged`] what it takes of a server that does not page its memory;
+//! - [`cost`] is what a request may take of both planes, [`tokens`] how many tokens its bytes may be, [`template`] what a
+//!   server puts around texts that were counted, [`outputs`] how many it will generate, [`unpaged`] what it takes of a server that does not page its memory;
 //! - [`server`] is what one server has and holds, with [`throttle`] as its closed loop and [`host`] as its host RAM;
 //! - [`queue`] is who waits, in which order;
 //! - [`decision`] is what a caller is told, with the numbers.
@@ -22,6 +22,7 @@ mod place;
 pub mod policy;
 pub mod queue;
 pub mod server;
+pub mod template;
 pub mod throttle;
 pub mod tokens;
 mod turns;

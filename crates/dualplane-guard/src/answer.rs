@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use dualplane_admission::template::Texts;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use memchr::memmem;
@@ -122,10 +123,21 @@ pub struct Asked {
     pub api: Api,
     /// Model, for what is learnt of its tokens.
     pub model: String,
-    /// Bytes of its text and its messages; `None` where more than text went into its prompt.
-    pub text: Option<(u64, u64)>,
+    /// Its text; `None` where more than text went into its prompt.
+    pub text: Option<Told>,
     /// The answer is asked for in parts.
     pub stream: bool,
+}
+
+/// The text of a prompt, to learn from what the server counts of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Told {
+    /// Bytes.
+    pub bytes: u64,
+    /// Messages.
+    pub messages: u64,
+    /// As a tokenizer counted it.
+    pub texts: Option<Texts>,
 }
 
 /// Tokens as the server counted them.
@@ -246,8 +258,8 @@ impl Followed {
             permit.done(output);
         }
         if let (Some(asked), Some(prompt), true) = (&self.asked, self.usage.prompt, self.ok) {
-            if let Some((bytes, messages)) = asked.text {
-                self.state.learn_tokens(&asked.model, bytes, messages, prompt);
+            if let Some(told) = &asked.text {
+                self.state.learn_tokens(&asked.model, told, prompt);
             }
             let mut gate = self.state.gate();
             gate.counters.tokens.0 = gate.counters.tokens.0.saturating_add(prompt);

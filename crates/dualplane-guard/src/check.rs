@@ -11,6 +11,7 @@ use crate::config::{Checked, Config, ConfigError, Target, TenantConfig, bad};
 use crate::pool::Rule;
 use crate::service::Service;
 use crate::tenant::TenantBy;
+use crate::tokenizer::Tokenizers;
 
 /// Name of the pool of all requests that no rule takes.
 const REST: &str = "all";
@@ -70,7 +71,20 @@ impl Config {
         if let Some(traces) = &self.traces {
             crate::traces::Collector::of(traces).or_else(|(key, why)| bad(key, why))?;
         }
-        Ok(Checked { listen, admin, targets, services, policy, rules, by, body, buffered, config: self })
+        let tokenizers = Tokenizers::load(&self.tokenizer).or_else(|(key, why)| bad(key, why))?;
+        Ok(Checked {
+            listen,
+            admin,
+            targets,
+            services,
+            policy,
+            rules,
+            by,
+            tokenizers,
+            body,
+            buffered,
+            config: self,
+        })
     }
 
     fn targets(&self) -> Result<Vec<Target>, ConfigError> {

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::pool::Rule;
 use crate::service::{Kubernetes, Service, ServiceConfig};
 use crate::tenant::TenantBy;
+use crate::tokenizer::{TokenizerConfig, Tokenizers};
 
 /// As an address: the socket on which to listen is open already, and is the standard input.
 pub const STDIN: &str = "stdin";
@@ -110,6 +111,8 @@ pub struct Config {
     pub pool: Vec<PoolConfig>,
     /// The servers.
     pub server: Vec<ServerConfig>,
+    /// Tokenizers of models.
+    pub tokenizer: Vec<TokenizerConfig>,
     /// Services of a cluster whose pods are servers.
     pub service: Vec<ServiceConfig>,
     /// How to ask for them.
@@ -132,6 +135,7 @@ impl Default for Config {
             tenants: Tenants::default(),
             pool: Vec::new(),
             server: Vec::new(),
+            tokenizer: Vec::new(),
             service: Vec::new(),
             kubernetes: Kubernetes::default(),
         }
@@ -420,6 +424,8 @@ pub struct Checked {
     pub rules: Vec<Rule>,
     /// Tenants.
     pub by: TenantBy,
+    /// Tokenizers, read.
+    pub tokenizers: Tokenizers,
     /// Longest body.
     pub body: u64,
     /// Bodies at a time.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use dualplane_admission::cost::Range;
 use dualplane_admission::server::Health;
+use dualplane_admission::template::Texts;
 use dualplane_admission::{Code, Grant, Request as Asking};
 use dualplane_wire::Broken;
 use http::header::{
@@ -17,14 +19,14 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
 
 use crate::access::Entry;
-use crate::answer::{Answer, Asked, Sent, Unread, read_whole};
+use crate::answer::{Answer, Asked, Sent, Told, Unread, read_whole};
 use crate::ask::{Api, Ask, read};
 use crate::clients::Peer;
 use crate::config::Target;
 use crate::exchange::{Arriving, Failed, Outgoing, is_stream};
 use crate::pool;
 use crate::refuse::Reply;
-use crate::state::{Permit, State};
+use crate::state::{By, Permit, State};
 use crate::traces::Place;
 use crate::watch;
 
@@ -140,7 +142,8 @@ async fn asked(
         }
         let ask = Ask { media_bytes: bytes, ..Ask::default() };
         // Nothing of it is held here.
-        let asking = Asking { bytes: 0, ..asking(&ask, bytes, &state.calibration(""), Some(0)) };
+        let asking =
+            Asking { bytes: 0, ..asking(&ask, bytes, &state.calibration(""), Some(Range::default())) };
         let (permit, grant) = state.admit(asking).await.map_err(Reply::from)?;
         note(entry, grant);
         let idle = Duration::from_secs(config.config.limits.body_idle_seconds);
@@ -159,18 +162,19 @@ async fn asked(
     };
     let ask = read(api, &bytes).map_err(|e| Reply::new(400, "body_not_read", e))?;
     let model = ask.model.clone().unwrap_or_default();
-    let counted = match api {
-        Api::Chat | Api::Completions if ask.images + ask.media_bytes == 0 => count(state, &bytes).await,
-        _ => None,
-    };
+    let (counted, texts) = tokens_of(state, api, &ask, &bytes).await;
     let length = bytes.len() as u64;
     let mut asking = asking(&ask, length, &state.calibration(&model), counted);
     let shares = config.targets.iter().all(|t| t.said.prefix_cache);
     asking.shape.prefix = asking.shape.prefix.filter(|_| shares);
     let (permit, grant) = state.admit(asking).await.map_err(Reply::from)?;
     note(entry, grant);
-    let text = (ask.images + ask.media_bytes + ask.numbers == 0 && ask.batch <= 1)
-        .then_some((ask.text_bytes, ask.messages.max(1)));
+    // What else went into a prompt, the server's count would be taken for that of its text.
+    let text = (ask.images + ask.media_bytes + ask.numbers == 0 && ask.batch <= 1).then_some(Told {
+        bytes: ask.text_bytes,
+        messages: ask.messages.max(1),
+        texts: texts.filter(|_| !ask.tools),
+    });
     strip(&mut head.headers);
     let asked = Asked { api, model, text, stream: ask.stream };
     let answer = send_whole(state, peer, &head, bytes, permit, id, entry, asked).await;
@@ -186,6 +190,25 @@ fn note(entry: &mut Option<Entry>, grant: Grant) {
 
 fn header(headers: &HeaderMap, name: &str) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
+}
+
+/// The tokens of a prompt: the server's own count, else by the model's tokenizer, with the texts that were counted.
+async fn tokens_of(state: &Arc<State>, api: Api, ask: &Ask, body: &Bytes) -> (Option<Range>, Option<Texts>) {
+    let by_server = matches!(api, Api::Chat | Api::Completions) && ask.images + ask.media_bytes == 0;
+    let counted = if by_server { count(state, body).await } else { None };
+    if let Some(n) = counted {
+        state.note_counted(By::Server);
+        return (Some(Range::exact(n)), None);
+    }
+    let model = ask.model.as_deref().unwrap_or_default();
+    let texts = match state.config().tokenizers.of(model) {
+        Some(tokenizer) => tokenizer.texts(api, ask, body).await,
+        None => None,
+    };
+    // A tokenizer that is not believed counts on, so that it may be believed again.
+    let range = texts.as_ref().and_then(|texts| state.by_template(model, texts));
+    state.note_counted(if range.is_some() { By::Tokenizer } else { By::Bytes });
+    (range.map(|r| r.plus(Range::exact(ask.numbers))), texts)
 }
 
 /// Asks a server that is configured so for the tokens of a prompt.

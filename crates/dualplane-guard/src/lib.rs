@@ -5,8 +5,9 @@
 //! - [`config`] is what the operator says, checked before a port is bound;
 //! - [`ask`] is what a request asks for, read from its body;
 //! - [`state`] is what all connections share, [`forward`] the way of one request, [`answer`] what is followed of its answer;
+//! - [`tokenizer`] counts prompts as their model does;
 //! - [`discover`] follows Services of a cluster, whose pods are servers, by their [`slices`];
-//! - [`watch`] reads the servers: their metrics, their cgroup, whether they live;
+//! - [`watch`] reads the servers: their metrics, their cgroup, whether they live; `told` reads the pages of others;
 //! - [`access`] and [`traces`] tell of each request, without anything of its prompt;
 //! - [`serve`] accepts connections and ends without dropping one, [`workers`] are the threads that serve them, [`admin`] tells
 //!   of it all.
@@ -46,6 +47,8 @@ pub mod state;
 mod stream;
 pub mod tenant;
 pub mod tls;
+pub mod tokenizer;
+mod told;
 pub mod traces;
 pub mod watch;
 pub mod workers;

@@ -10,7 +10,7 @@ use dualplane_base::metrics::push_label;
 use dualplane_base::text::printable;
 use serde::{Deserialize, Serialize};
 
-use crate::state::{Counters, State, WAITS};
+use crate::state::{By, Counters, State, WAITS};
 
 /// Schema of the status.
 pub const SCHEMA: &str = "dualplane.guard/v1";
@@ -51,6 +51,9 @@ pub struct Status {
     pub refused: std::collections::BTreeMap<String, u64>,
     /// In shadow mode: what would have become of requests.
     pub would: std::collections::BTreeMap<String, u64>,
+    /// Models whose servers count prompts otherwise than the tokenizer that was given.
+    #[serde(default)]
+    pub other_tokenizer: Vec<String>,
 }
 
 /// Status of a server.
@@ -180,6 +183,7 @@ pub fn status(state: &State) -> Status {
         *refused.entry(e.code.to_owned()).or_insert(0) += n;
     }
     let would = gate.counters.would.iter().map(|(w, n)| ((*w).to_owned(), *n)).collect();
+    let other_tokenizer = gate.mistrusted().map(|m| printable(m).into_owned()).collect();
     Status {
         schema: SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -194,6 +198,7 @@ pub fn status(state: &State) -> Status {
         tenants: tenants.collect(),
         refused,
         would,
+        other_tokenizer,
     }
 }
 
@@ -354,6 +359,11 @@ fn counters(page: &mut Page<'_>, c: &Counters, spans_lost: u64) {
         "Spans that no collector took.",
         real(spans_lost),
     );
+    let name = "dualplane_guard_prompts_total";
+    page.family(name, "counter", "Prompts by what told their tokens before they were sent.");
+    for by in By::ALL {
+        page.sample(name, &[("counted_by", by.word())], real(c.counted.get(&by).copied().unwrap_or(0)));
+    }
     let name = "dualplane_guard_tokens_total";
     page.family(name, "counter", "Tokens as servers counted them.");
     page.sample(name, &[("kind", "prompt")], real(c.tokens.0));

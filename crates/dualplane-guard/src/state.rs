@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use dualplane_admission::admission::Outcome;
+use dualplane_admission::cost::Range;
+use dualplane_admission::template::{Template, Texts};
 use dualplane_admission::tokens::Calibration;
 use dualplane_admission::{Admission, Code, Decision, Event, Grant, Ms, Refusal, Request, Ticket, Would};
 use dualplane_base::Class;
 use tokio::sync::{oneshot, watch};
 
 use crate::access::{AccessLog, Entry};
+use crate::answer::Told;
 use crate::ask::Api;
 use crate::clients::Clients;
 use crate::config::{Checked, Target};
@@ -57,15 +60,50 @@ pub struct Counters {
     pub deaths: BTreeMap<(String, &'static str), u64>,
     /// Tokens of prompts and of outputs, as servers counted them.
     pub tokens: (u64, u64),
+    /// Prompts by how their tokens were counted before they were sent.
+    pub counted: BTreeMap<By, u64>,
     /// Lines that the access log had no room for.
     pub log_lost: u64,
+}
+
+/// What told the tokens of a prompt before it was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum By {
+    /// The server, when asked.
+    Server,
+    /// The model's tokenizer.
+    Tokenizer,
+    /// Its bytes, by what servers counted of others.
+    Bytes,
+}
+
+impl By {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Server, Self::Tokenizer, Self::Bytes];
+
+    /// As metrics say it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Tokenizer => "tokenizer",
+            Self::Bytes => "bytes",
+        }
+    }
+}
+
+/// What was learnt of how a model counts.
+#[derive(Debug, Clone, Default)]
+struct Learnt {
+    bytes: Calibration,
+    template: Template,
 }
 
 /// What the lock holds.
 pub(crate) struct Gate {
     pub(crate) admission: Admission,
     waiters: HashMap<Ticket, oneshot::Sender<Result<Grant, Refusal>>>,
-    calibrations: BTreeMap<String, Calibration>,
+    learnt: BTreeMap<String, Learnt>,
     /// Servers by their number in admission; it never changes.
     pub(crate) targets: Vec<Arc<Target>>,
     /// Servers of the configuration, by the same numbers.
@@ -75,6 +113,13 @@ pub(crate) struct Gate {
     /// What was last seen of each: why it is down, whether its memory is read.
     pub(crate) seen: Vec<Seen>,
     pub(crate) counters: Counters,
+}
+
+impl Gate {
+    /// Models whose servers count otherwise than the tokenizer that was given.
+    pub(crate) fn mistrusted(&self) -> impl Iterator<Item = &str> {
+        self.learnt.iter().filter(|(_, l)| !l.template.is_believed()).map(|(model, _)| model.as_str())
+    }
 }
 
 /// What the watch saw of a server.
@@ -128,7 +173,7 @@ impl State {
         let gate = Gate {
             admission: Admission::new(checked.policy.clone(), servers),
             waiters: HashMap::new(),
-            calibrations: BTreeMap::new(),
+            learnt: BTreeMap::new(),
             targets: checked.targets.iter().cloned().map(Arc::new).collect(),
             current: (0..checked.targets.len()).collect(),
             terms: vec![0; checked.targets.len()],
@@ -253,16 +298,35 @@ impl State {
     /// What was learnt of a model's tokens.
     #[must_use]
     pub fn calibration(&self, model: &str) -> Calibration {
-        self.gate().calibrations.get(model).cloned().unwrap_or_default()
+        self.gate().learnt.get(model).map(|l| l.bytes.clone()).unwrap_or_default()
+    }
+
+    /// The tokens of a prompt whose texts its tokenizer counted; `None` where the server was found to count otherwise.
+    #[must_use]
+    pub fn by_template(&self, model: &str, texts: &Texts) -> Option<Range> {
+        let gate = self.gate();
+        match gate.learnt.get(model) {
+            Some(l) => l.template.is_believed().then(|| l.template.tokens(texts)),
+            None => Some(Template::default().tokens(texts)),
+        }
+    }
+
+    /// Notes how a prompt was counted.
+    pub fn note_counted(&self, by: By) {
+        *self.gate().counters.counted.entry(by).or_default() += 1;
     }
 
     /// Takes in what a server counted of a prompt.
-    pub fn learn_tokens(&self, model: &str, bytes: u64, messages: u64, counted: u64) {
+    pub fn learn_tokens(&self, model: &str, told: &Told, counted: u64) {
         let mut gate = self.gate();
         // Names come from callers: only so many are kept, the rest share one.
-        let full = gate.calibrations.len() >= MAX_MODELS && !gate.calibrations.contains_key(model);
+        let full = gate.learnt.len() >= MAX_MODELS && !gate.learnt.contains_key(model);
         let key = if full { String::new() } else { model.to_owned() };
-        gate.calibrations.entry(key).or_default().learn(bytes, messages, counted);
+        let learnt = gate.learnt.entry(key).or_default();
+        learnt.bytes.learn(told.bytes, told.messages, counted);
+        if let Some(texts) = &told.texts {
+            learnt.template.learn(texts, counted);
+        }
     }
 
     /// Asks for leave and waits for it. Whoever drops this while it waits gives its place back.

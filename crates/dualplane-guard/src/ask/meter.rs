@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use dualplane_admission::template::Texts;
 use dualplane_base::hash::fnv1a;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
@@ -45,8 +46,12 @@ pub struct Ask {
     pub adapter: bool,
     /// Steps of a diffusion.
     pub steps: u64,
+    /// It has tools, or functions.
+    pub tools: bool,
     /// Its first long text: hash and bytes.
     pub prefix: Option<(u64, u64)>,
+    /// Its texts, counted with a tokenizer; nothing where there is none.
+    pub texts: Texts,
 }
 
 /// Why a body is not read.
@@ -60,11 +65,22 @@ pub enum NotRead {
     NoObject,
 }
 
+/// Tokens of a text.
+pub type Count<'c> = &'c dyn Fn(&str) -> u64;
+
 /// Reads a body.
 ///
 /// # Errors
 /// It is no JSON object, or deeper than servers read.
 pub fn read(api: Api, body: &[u8]) -> Result<Ask, NotRead> {
+    read_counting(api, body, &|_| 0)
+}
+
+/// Reads a body and counts the tokens of each text that becomes a prompt.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_counting(api: Api, body: &[u8], count: Count<'_>) -> Result<Ask, NotRead> {
     let first = body.iter().find(|b| !b.is_ascii_whitespace());
     if !matches!(first, Some(b'{')) {
         // Say what is wrong with it, and not with our visitor.
@@ -73,7 +89,7 @@ pub fn read(api: Api, body: &[u8]) -> Result<Ask, NotRead> {
             Err(e) => Err(NotRead::Json(e.to_string())),
         };
     }
-    let mut found = Found::default();
+    let mut found = Found { api, ask: Ask::default(), bounds: BTreeMap::new(), width: 0, height: 0, count };
     let mut json = serde_json::Deserializer::from_slice(body);
     Fields { found: &mut found, free: api.names_are_free(), nested: false }
         .deserialize(&mut json)
@@ -82,34 +98,37 @@ pub fn read(api: Api, body: &[u8]) -> Result<Ask, NotRead> {
     Ok(found.ask())
 }
 
-#[derive(Debug, Default)]
-struct Found {
+struct Found<'c> {
+    api: Api,
     ask: Ask,
     /// Bounds of the output by key; a key that stands twice keeps the larger, and none is the largest.
     bounds: BTreeMap<&'static str, Option<u64>>,
     width: u64,
     height: u64,
-    tools: bool,
+    count: Count<'c>,
 }
 
-impl Found {
+impl Found<'_> {
     fn ask(mut self) -> Ask {
         self.ask.max_output = self.bounds.values().copied().flatten().max();
         self.ask.pixels = self.ask.pixels.saturating_add(self.width.saturating_mul(self.height));
         // Tools stand before the first message in most templates, so it is no beginning any more.
-        if self.tools {
+        if self.ask.tools {
             self.ask.prefix = None;
         }
         if let (Some((hash, _)), Some(model)) = (&mut self.ask.prefix, &self.ask.model) {
             *hash ^= fnv1a(model.bytes());
         }
+        // One prompt of these is a conversation, too.
+        let least = u64::from(matches!(self.api, Api::Chat | Api::Responses | Api::Messages));
+        self.ask.texts.messages = self.ask.messages.max(least);
         self.ask
     }
 }
 
 /// Fields of the body, or of an object of parameters in it.
-struct Fields<'f> {
-    found: &'f mut Found,
+struct Fields<'f, 'c> {
+    found: &'f mut Found<'c>,
     /// Unknown names may hold text.
     free: bool,
     nested: bool,
@@ -158,7 +177,7 @@ const TEXTS: &[&str] = &[
     "images",
 ];
 
-impl<'de> DeserializeSeed<'de> for Fields<'_> {
+impl<'de> DeserializeSeed<'de> for Fields<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<(), D::Error> {
@@ -166,7 +185,7 @@ impl<'de> DeserializeSeed<'de> for Fields<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Fields<'_> {
+impl<'de> Visitor<'de> for Fields<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -211,7 +230,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
                     map.next_value_seed(Fields { found, free: false, nested: true })?;
                 }
                 _ if TEXTS.contains(&key) || self.free => {
-                    found.tools |= matches!(key, "tools" | "functions");
+                    found.ask.tools |= matches!(key, "tools" | "functions");
                     let batch = matches!(
                         key,
                         "prompt"
@@ -224,8 +243,17 @@ impl<'de> Visitor<'de> for Fields<'_> {
                             | "input_ids"
                     );
                     let picture = matches!(key, "image_data" | "image" | "images");
-                    let meter =
-                        Meter { ask: &mut found.ask, top: true, batch, messages: key == "messages", picture };
+                    let turns = key == "messages" || (key == "input" && found.api == Api::Responses);
+                    let meter = Meter {
+                        ask: &mut found.ask,
+                        count: found.count,
+                        top: true,
+                        batch,
+                        messages: turns,
+                        picture,
+                        // In a conversation the template says whose turn it is; of anything else the names are told.
+                        named: !turns,
+                    };
                     map.next_value_seed(meter)?;
                 }
                 _ => {
@@ -270,6 +298,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
 /// Counts what stands in a value.
 struct Meter<'a> {
     ask: &'a mut Ask,
+    count: Count<'a>,
     /// The value of a field, and not something in it.
     top: bool,
     /// Strings and lists at the top are prompts of their own.
@@ -277,6 +306,8 @@ struct Meter<'a> {
     messages: bool,
     /// A string is a picture: an address, a data URL or base64.
     picture: bool,
+    /// Names of what stands in it are part of the prompt.
+    named: bool,
 }
 
 impl Meter<'_> {
@@ -293,11 +324,18 @@ impl Meter<'_> {
             }
             None => {
                 self.ask.text_bytes = self.ask.text_bytes.saturating_add(len);
+                self.counted(text);
                 if self.ask.prefix.is_none() && self.ask.text_bytes == len && bytes.len() >= LEAST_PREFIX {
                     self.ask.prefix = Some((fnv1a(bytes.iter().copied()), len));
                 }
             }
         }
+    }
+
+    fn counted(&mut self, text: &str) {
+        let t = &mut self.ask.texts;
+        t.tokens = t.tokens.saturating_add((self.count)(text));
+        t.texts = t.texts.saturating_add(1);
     }
 
     fn image(&mut self, pixels: Option<u64>) {
@@ -310,7 +348,8 @@ impl Meter<'_> {
     }
 
     fn inner(&mut self, picture: bool) -> Meter<'_> {
-        Meter { ask: &mut *self.ask, top: false, batch: false, messages: false, picture }
+        let (count, named) = (self.count, self.named);
+        Meter { ask: &mut *self.ask, count, top: false, batch: false, messages: false, picture, named }
     }
 }
 
@@ -399,7 +438,13 @@ impl<'de> Visitor<'de> for Meter<'_> {
                 key => {
                     // Names stand in the prompt where an object is a tool.
                     self.ask.text_bytes = self.ask.text_bytes.saturating_add(key.len() as u64);
-                    map.next_value_seed(self.inner(false))?;
+                    let calls = matches!(key, "tool_calls" | "function_call" | "tool_use");
+                    if self.named {
+                        self.ask.texts.names = self.ask.texts.names.saturating_add(1);
+                        self.counted(key);
+                    }
+                    let inner = self.inner(false);
+                    map.next_value_seed(Meter { named: inner.named || calls, ..inner })?;
                 }
             }
         }

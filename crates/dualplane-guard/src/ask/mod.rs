@@ -13,7 +13,7 @@ use dualplane_admission::tokens::Calibration;
 use dualplane_admission::unpaged::Bucket;
 
 pub use api::Api;
-pub use meter::{Ask, NotRead, read};
+pub use meter::{Ask, Count, NotRead, read, read_counting};
 
 /// Tokens of a picture at least: the smallest that a vision encoder makes of one.
 const IMAGE_LOW: u64 = 64;
@@ -27,11 +27,18 @@ const IMAGE_MOST: u64 = 16_384;
 const SOUND_BYTES: (u64, u64) = (2_000, 300);
 
 impl Ask {
-    /// Its cost's input, with the bytes of text as tokens by what was learnt of this model.
+    /// Its cost's input: `counted` are the tokens of all but pictures and sound; without it the bytes of text are tokens by what was
+    /// learnt of this model.
     #[must_use]
-    pub fn shape(&self, api: Api, body_bytes: u64, calibration: &Calibration, counted: Option<u64>) -> Shape {
+    pub fn shape(
+        &self,
+        api: Api,
+        body_bytes: u64,
+        calibration: &Calibration,
+        counted: Option<Range>,
+    ) -> Shape {
         let text = match counted {
-            Some(n) => Range::exact(n),
+            Some(range) => range,
             None => calibration.tokens(self.text_bytes, self.messages.max(1)),
         };
         let images = Range {

@@ -32,6 +32,12 @@ pub(crate) struct GuardServeArgs {
     /// Send every request and only count what would have been queued or refused
     #[arg(long)]
     pub(crate) shadow: bool,
+    /// The model's tokenizer.json, to count the tokens of each prompt before it is sent
+    #[arg(long, value_name = "FILE", requires = "upstream")]
+    pub(crate) tokenizer: Option<PathBuf>,
+    /// Ask the server's /tokenize for the tokens of each prompt
+    #[arg(long, requires = "upstream", conflicts_with = "tokenizer")]
+    pub(crate) tokenize: bool,
     /// The server's cgroup below /sys/fs/cgroup, for its host RAM
     #[arg(long, value_name = "PATH", requires = "upstream")]
     pub(crate) cgroup: Option<String>,

@@ -10,6 +10,7 @@ use dualplane_base::units::Bytes;
 use dualplane_guard::config::{Checked, Config, ConfigError, ServerConfig, TracesConfig};
 use dualplane_guard::page::{Labels, SCHEMA, Status};
 use dualplane_guard::serve::{self, Options, ServeError};
+use dualplane_guard::tokenizer::TokenizerConfig;
 
 use super::Failure;
 use crate::args::{GuardArgs, GuardCommand, GuardFormat, GuardServeArgs};
@@ -52,8 +53,14 @@ fn configured(args: &GuardServeArgs) -> Result<Checked, ConfigError> {
                     cgroup: args.cgroup.clone(),
                     agent: args.agent.clone(),
                     container: args.container.clone(),
+                    tokenize: args.tokenize,
                     ..ServerConfig::at(url)
                 })
+                .collect(),
+            tokenizer: args
+                .tokenizer
+                .iter()
+                .map(|file| TokenizerConfig { file: file.clone(), models: Vec::new() })
                 .collect(),
             ..Config::default()
         },
@@ -88,6 +95,9 @@ fn serve(args: &GuardServeArgs) -> Result<Code, Failure> {
             ConfigError::Value { key, why } if key.starts_with("traces") => {
                 Failure::Flag { flag: "--traces", why }
             }
+            ConfigError::Value { key, why } if key.starts_with("tokenizer") => {
+                Failure::Flag { flag: "--tokenizer", why }
+            }
             e => Failure::Flag { flag: "--upstream", why: e.to_string() },
         },
     })?;
@@ -121,6 +131,8 @@ impl GuardServeArgs {
             listen: self.listen.clone(),
             admin: self.admin.clone(),
             shadow: self.shadow,
+            tokenizer: None,
+            tokenize: false,
             cgroup: None,
             agent: None,
             container: None,
@@ -170,6 +182,10 @@ fn summary(checked: &Checked) -> String {
             (None, None) => "host RAM not watched".to_owned(),
         };
         let _ = writeln!(out, "  {}: {kv}; {host}", printable(&t.name));
+    }
+    for t in &checked.config.tokenizer {
+        let whose = if t.models.is_empty() { "all models".into() } else { t.models.join(", ") };
+        let _ = writeln!(out, "  prompts of {}: counted by {}", printable(&whose), t.file.display());
     }
     out
 }
@@ -294,6 +310,13 @@ fn table(s: &Status) -> String {
                 t.kv_held
             );
         }
+    }
+    for model in &s.other_tokenizer {
+        let _ = writeln!(
+            out,
+            "\ntokenizer of {}: not used, as its server counts otherwise; give the tokenizer.json of that model",
+            if model.is_empty() { "requests without a model".into() } else { printable(model) }
+        );
     }
     for (title, all) in [("refused", &s.refused), ("would have", &s.would)] {
         if !all.is_empty() {

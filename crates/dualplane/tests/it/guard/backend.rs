@@ -173,6 +173,11 @@ fn serve(stream: &TcpStream, kv: u64, seen: &Seen, next: &Mutex<Receiver<()>>, t
                 }
                 all
             }
+            ["counts", n] => {
+                seen.running.fetch_sub(1, Ordering::Relaxed);
+                answer(&mut out, &format!("{{\"usage\":{{\"prompt_tokens\":{n},\"completion_tokens\":5}}}}"));
+                true
+            }
             ["close"] => {
                 seen.running.fetch_sub(1, Ordering::Relaxed);
                 answer(&mut out, &usage);

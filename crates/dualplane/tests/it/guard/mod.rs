@@ -7,6 +7,7 @@ mod cluster;
 mod deaths;
 mod random;
 mod renew;
+mod tokenizer;
 mod traces;
 mod wire;
 
