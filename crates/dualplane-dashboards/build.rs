@@ -1,4 +1,4 @@
-//! Embeds `knowledge/dashboards/*.toml`, one board a file, in the order of their numbers.
+//! Embeds `knowledge/dashboards/*.toml`, one board a file, in the order of their numbers, packed: few runs print one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 // The bans of clippy.toml keep the crate pure; its build script reads files and talks to cargo by nature.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
@@ -24,5 +24,10 @@ fn main() {
     let mut boards: Vec<Value> = files.iter().map(read).collect();
     boards.sort_by_key(|b| b["place"].as_i64());
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    fs::write(out.join("boards.json"), Value::Array(boards).to_string()).expect("OUT_DIR is writable");
+    let text = Value::Array(boards).to_string();
+    let packed = miniz_oxide::deflate::compress_to_vec(text.as_bytes(), 10);
+    let file = out.join("boards.packed");
+    fs::write(&file, packed).expect("OUT_DIR is writable");
+    let block = format!("Block::new(include_bytes!({file:?}), {})\n", text.len());
+    fs::write(out.join("boards.rs"), block).expect("OUT_DIR is writable");
 }

@@ -191,6 +191,37 @@ def reload(w):
     w.reload()
 
 
+def tokens(w):
+    """The model's own tokenizer.json beside the guard: what is paid for a prompt, beside what the server counts of it."""
+    w.write(server=f'[[tokenizer]]\nfile = "{ENGINE}/tiny/tokenizer.json"\n')
+    if not w.reload():
+        say(phase="tokens", skipped=w.log().splitlines()[-1:])
+        return w.write()
+    before = len(open(f"{w.work}/access.log").readlines())
+    def send(path, body):
+        ask = urllib.request.Request(f"http://127.0.0.1:{FRONT}{path}", json.dumps(body | {"model": "m", "max_tokens": 1}).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(ask, timeout=120) as answer: return json.load(answer)["usage"]["prompt_tokens"]
+    for _ in range(40):
+        text = request(rng, w.per_word, 6000)["prompt"] + rng.choice(["", " \u00e4\u4f60\U0001f600", "\n\n  x = {'a': 1}"])
+        send("/v1/completions", {"prompt": text})
+        words = text.split(" ")
+        turns = [{"role": rng.choice(["user", "assistant"]), "content": " ".join(words[i::4])} for i in range(4)]
+        send("/v1/chat/completions", {"messages": turns + [{"role": "user", "content": "end"}]})
+    until(10, lambda: len(open(f"{w.work}/access.log").readlines()) >= before + 80)
+    rows = [json.loads(line) for line in open(f"{w.work}/access.log").readlines()[before:]]
+    # Blocks of 128 tokens are paid whole, and one token is generated.
+    least = [-(-(r["prompt_tokens"] + 1) // 128) * 128 for r in rows]
+    over = [r["kv_tokens"] - n for r, n in zip(rows, least)]
+    page = get(ADMIN, "/metrics")
+    counted = {by: int(n) for by, n in re.findall(r'prompts_total\{counted_by="(\w+)"\} (\d+)', page)}
+    say(phase="tokens", prompts=len(rows), counted_by=counted, exact=over.count(0), blocks_over=sum(over) // 128)
+    check("prompts are counted by the tokenizer", counted["tokenizer"] >= 80 and not status()["other_tokenizer"], counted)
+    check("nobody pays less than the server counts", min(over) >= 0, min(over))
+    check("nobody pays two blocks too much", max(over) <= 128, max(over))
+    w.write()
+    w.reload()
+
+
 def death(w):
     """kill -9 of the server in the middle of streams; then it comes back."""
     async def killed():
@@ -304,8 +335,8 @@ def bodies(w):
 
 
 # Each needs a server and a guard and leaves both as they were, within the time of its own.
-PHASES = {"contrast": contrast, "flood": flood, "squeeze": squeeze, "goodput": goodput, "tls": tls, "bodies": bodies, "cancels": cancels, "reload": reload, "death": death}
-SHORT = ["contrast", "flood", "cancels", "reload", "death"]
+PHASES = {"contrast": contrast, "flood": flood, "squeeze": squeeze, "goodput": goodput, "tls": tls, "bodies": bodies, "cancels": cancels, "reload": reload, "tokens": tokens, "death": death}
+SHORT = ["contrast", "flood", "cancels", "reload", "tokens", "death"]
 MOST = 600
 
 

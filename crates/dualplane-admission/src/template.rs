@@ -20,7 +20,7 @@ const STRAY: u32 = 4;
 pub struct Texts {
     /// Tokens of all of them.
     pub tokens: u64,
-    /// How many there are: each may melt into what stands beside it.
+    /// In how many pieces they were counted: each may melt into what stands beside it.
     pub texts: u64,
     /// Names of a schema among them.
     pub names: u64,

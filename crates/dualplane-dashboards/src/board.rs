@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use dualplane_alerts::Fault;
+use dualplane_base::packed::Block;
 use serde::Deserialize;
 
 /// What a person chooses on top of a board.
@@ -214,13 +215,13 @@ impl Board {
     }
 }
 
+pub(crate) static TEXT: Block = include!(concat!(env!("OUT_DIR"), "/boards.rs"));
+
 /// All boards; none only if the data do not parse, which the tests of this crate exclude.
 #[must_use]
 pub fn boards() -> &'static [Board] {
     static ALL: OnceLock<Vec<Board>> = OnceLock::new();
-    ALL.get_or_init(|| {
-        serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/boards.json"))).unwrap_or_default()
-    })
+    ALL.get_or_init(|| serde_json::from_str(&TEXT.text()).unwrap_or_default())
 }
 
 /// A board by its name or its uid.

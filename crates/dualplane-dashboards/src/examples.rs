@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use dualplane_alerts::{Options, Rules, Selection, select};
 use serde_json::{Value, json};
 
-use crate::board::{Board, Kind, boards, find};
+use crate::board::{Board, Kind, TEXT, boards, find};
 use crate::grid::COLUMNS;
 use crate::query::records;
 use crate::{Ready, emit, ready};
@@ -21,8 +21,8 @@ fn all() -> Vec<Ready> {
 
 #[test]
 fn the_data_are_read_and_every_board_is_whole() {
-    let read: Vec<Board> =
-        serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/boards.json"))).unwrap();
+    assert!(TEXT.is_whole());
+    let read: Vec<Board> = serde_json::from_str(&TEXT.text()).unwrap();
     assert_eq!(read.len(), 6);
     let (mut names, mut titles, mut places) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for b in &read {

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use dualplane_admission::template::Texts;
 use hyper::body::Bytes;
-use kitoken::convert::convert_tokenizers;
-use kitoken::{Kitoken, Processing};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use crate::ask::{Api, Ask, read_counting};
+use crate::vocabulary::Vocabulary;
 
 /// Longer texts are not counted but estimated by what was learnt: a second of a processor for each would be an attack.
 const MOST: u64 = 1 << 20;
@@ -32,7 +31,7 @@ pub struct TokenizerConfig {
 /// A tokenizer that was read.
 pub struct Tokenizer {
     said: TokenizerConfig,
-    inner: Arc<Kitoken>,
+    words: Arc<Vocabulary>,
     /// As many count at a time as there are processors. Who finds none free is estimated and does not wait.
     free: Arc<Semaphore>,
 }
@@ -46,16 +45,10 @@ impl Tokenizer {
         let path = &said.file;
         let at = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
         let bytes = read(path).map_err(|e| at(&e))?;
-        let unusable = |e: &dyn fmt::Display| at(&format!("is no tokenizer.json that can be used: {e}"));
-        let mut known = convert_tokenizers(&bytes).map_err(|e| unusable(&e))?;
-        // Embedding models bring a length to cut at or to fill up to; a server says itself what it does with a long prompt.
-        known
-            .config
-            .processing
-            .retain(|p| !matches!(p, Processing::Pad { .. } | Processing::Truncate { .. }));
-        let inner = Kitoken::try_from(known).map_err(|e| unusable(&e))?;
+        let words = Vocabulary::read(&bytes)
+            .map_err(|e| at(&format!("is no tokenizer.json that can be used: {e}")))?;
         let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Ok(Self { said: said.clone(), inner: Arc::new(inner), free: Arc::new(Semaphore::new(most)) })
+        Ok(Self { said: said.clone(), words: Arc::new(words), free: Arc::new(Semaphore::new(most)) })
     }
 
     /// Counts the texts of a request, on another thread: a long prompt takes some milliseconds, in which streams go on.
@@ -64,10 +57,10 @@ impl Tokenizer {
             return None;
         }
         let permit = Arc::clone(&self.free).try_acquire_owned().ok()?;
-        let (inner, body) = (Arc::clone(&self.inner), body.clone());
+        let (words, body) = (Arc::clone(&self.words), body.clone());
         let counted = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            count(&inner, api, &body)
+            count(&words, api, &body)
         });
         counted.await.ok().flatten()
     }
@@ -84,15 +77,13 @@ fn read(path: &Path) -> Result<Vec<u8>, std::io::Error> {
 }
 
 /// The texts of a body; `None` where one of them cannot be split, which says nothing of the others.
-fn count(tokenizer: &Kitoken, api: Api, body: &[u8]) -> Option<Texts> {
+fn count(words: &Vocabulary, api: Api, body: &[u8]) -> Option<Texts> {
     let whole = std::cell::Cell::new(true);
-    // What a text calls a special token is one for servers, too.
-    let of = |text: &str| match tokenizer.encode(text, true) {
-        Ok(tokens) => tokens.len() as u64,
-        Err(_) => {
+    let of = |text: &str| {
+        words.count(text).unwrap_or_else(|| {
             whole.set(false);
-            0
-        }
+            (0, 0)
+        })
     };
     let texts = read_counting(api, body, &of).ok()?.texts;
     whole.get().then_some(texts)
@@ -152,7 +143,7 @@ impl Tokenizers {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tokenizer"))]
 mod tests {
     use dualplane_admission::template::Template;
     use proptest::prelude::*;
@@ -171,7 +162,7 @@ mod tests {
     }
 
     fn count_of(t: &Tokenizer, api: Api, body: &serde_json::Value) -> Texts {
-        count(&t.inner, api, body.to_string().as_bytes()).unwrap()
+        count(&t.words, api, body.to_string().as_bytes()).unwrap()
     }
 
     #[test]
@@ -241,7 +232,7 @@ mod tests {
                 })
                 .collect();
             let whole = format!("<s>{}<s>", written.concat());
-            let server = t.inner.encode(whole.as_str(), true).unwrap().len() as u64;
+            let server = t.words.count(&whole).unwrap().0;
             let range = Template::default().tokens(&counted);
             prop_assert!(range.low <= server && server <= range.high, "{:?} {}", range, server);
         }
@@ -252,7 +243,7 @@ mod tests {
             let t = tokenizer();
             let bodies = [body.clone(), format!("{{\"prompt\":{}}}", json!(body))];
             for b in &bodies {
-                if let Some(texts) = count(&t.inner, Api::Completions, b.as_bytes()) {
+                if let Some(texts) = count(&t.words, Api::Completions, b.as_bytes()) {
                     prop_assert!(texts.tokens <= b.len() as u64);
                 }
             }

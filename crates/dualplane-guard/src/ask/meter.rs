@@ -65,15 +65,15 @@ pub enum NotRead {
     NoObject,
 }
 
-/// Tokens of a text.
-pub type Count<'c> = &'c dyn Fn(&str) -> u64;
+/// Tokens of a text, and the pieces in which they were counted.
+pub type Count<'c> = &'c dyn Fn(&str) -> (u64, u64);
 
 /// Reads a body.
 ///
 /// # Errors
 /// It is no JSON object, or deeper than servers read.
 pub fn read(api: Api, body: &[u8]) -> Result<Ask, NotRead> {
-    read_counting(api, body, &|_| 0)
+    read_counting(api, body, &|_| (0, 1))
 }
 
 /// Reads a body and counts the tokens of each text that becomes a prompt.
@@ -334,8 +334,9 @@ impl Meter<'_> {
 
     fn counted(&mut self, text: &str) {
         let t = &mut self.ask.texts;
-        t.tokens = t.tokens.saturating_add((self.count)(text));
-        t.texts = t.texts.saturating_add(1);
+        let (tokens, pieces) = (self.count)(text);
+        t.tokens = t.tokens.saturating_add(tokens);
+        t.texts = t.texts.saturating_add(pieces);
     }
 
     fn image(&mut self, pixels: Option<u64>) {

@@ -1,0 +1,117 @@
+//! What a `tokenizer.json` counts. Built with the feature `tokenizer`; without it every file is refused, with what to do instead.
+
+#[cfg(feature = "tokenizer")]
+pub(crate) use with::Vocabulary;
+#[cfg(not(feature = "tokenizer"))]
+pub(crate) use without::Vocabulary;
+
+#[cfg(feature = "tokenizer")]
+mod with {
+    use kitoken::convert::convert_tokenizers;
+    use kitoken::{Kitoken, Processing};
+
+    /// Texts are counted in pieces of so many bytes at most: what splits them remembers each place in a run of spaces, and some models
+    /// take a time that grows by the square of a word. A cut makes a token or two more, of some two thousand.
+    pub(super) const PIECE: usize = 8 << 10;
+    /// A cut is before a space where there is one near: words of their own are counted the same.
+    const NEAR: usize = 256;
+
+    /// The first piece of a text, and the rest.
+    pub(super) fn cut(text: &str) -> (&str, &str) {
+        if text.len() <= PIECE {
+            return (text, "");
+        }
+        let end = text.floor_char_boundary(PIECE);
+        let near = text.floor_char_boundary(end - NEAR);
+        let space = text.get(near..end).and_then(|t| t.rfind(' ')).map(|at| near + at);
+        text.split_at_checked(space.filter(|at| *at > 0).unwrap_or(end)).unwrap_or((text, ""))
+    }
+
+    /// The words of a model.
+    pub(crate) struct Vocabulary(Kitoken);
+
+    impl Vocabulary {
+        /// Reads a file's bytes.
+        ///
+        /// # Errors
+        /// They are no tokenizer, or one of a kind that is not known.
+        pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
+            let mut known = convert_tokenizers(bytes).map_err(|e| e.to_string())?;
+            // Embedding models bring a length to cut at or to fill up to; a server says itself what it does with a long prompt.
+            let all = |p: &Processing| !matches!(p, Processing::Pad { .. } | Processing::Truncate { .. });
+            known.config.processing.retain(all);
+            Kitoken::try_from(known).map(Self).map_err(|e| e.to_string())
+        }
+
+        /// Tokens of a text, and the pieces in which they were counted; `None` where it cannot be split.
+        pub(crate) fn count(&self, text: &str) -> Option<(u64, u64)> {
+            let (mut rest, mut tokens, mut pieces) = (text, 0, 0);
+            loop {
+                let (piece, behind) = cut(rest);
+                // What a text calls a special token is one for servers, too.
+                tokens += self.0.encode(piece, true).ok()?.len() as u64;
+                (rest, pieces) = (behind, pieces + 1);
+                if rest.is_empty() {
+                    return Some((tokens, pieces));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(not(feature = "tokenizer"))]
+mod without {
+    /// There is none.
+    pub(crate) enum Vocabulary {}
+
+    impl Vocabulary {
+        pub(crate) fn read(_: &[u8]) -> Result<Self, String> {
+            Err("this program was built without tokenizers; ask the server (--tokenize, tokenize = true), or build it with \
+                 cargo build --release -p dualplane"
+                .into())
+        }
+
+        pub(crate) fn count(&self, _: &str) -> Option<(u64, u64)> {
+            match *self {}
+        }
+    }
+}
+
+#[cfg(all(test, feature = "tokenizer"))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Vocabulary;
+    use super::with::{PIECE, cut};
+
+    fn vocabulary() -> Vocabulary {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/guard/tokenizer.json");
+        Vocabulary::read(&std::fs::read(file).unwrap()).unwrap()
+    }
+
+    /// A run of a million spaces, or of one word, once ended the search for words in a panic, or took minutes.
+    #[test]
+    fn long_runs_are_counted() {
+        let v = vocabulary();
+        for run in [" ", "a", "\n ", "\u{4f60}", "'", "1 ", "\u{301}"] {
+            let text = run.repeat((1 << 20) / run.len());
+            let (tokens, pieces) = v.count(&text).unwrap();
+            assert!(tokens > 1000 && pieces >= 128, "{run:?} {tokens} {pieces}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_are_the_text(words in proptest::collection::vec("[a-z\u{e4}\u{4f60}\u{1f600}]{0,9}( |\n|)", 0..6000)) {
+            let text = words.concat();
+            let (mut rest, mut all) = (text.as_str(), String::new());
+            while !rest.is_empty() {
+                let (piece, behind) = cut(rest);
+                prop_assert!(!piece.is_empty() && piece.len() <= PIECE);
+                all.push_str(piece);
+                rest = behind;
+            }
+            prop_assert_eq!(all, text);
+        }
+    }
+}
