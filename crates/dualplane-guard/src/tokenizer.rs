@@ -145,6 +145,8 @@ impl Tokenizers {
 
 #[cfg(all(test, feature = "tokenizer"))]
 mod tests {
+    use std::sync::LazyLock;
+
     use dualplane_admission::template::Template;
     use proptest::prelude::*;
     use serde_json::json;
@@ -157,8 +159,9 @@ mod tests {
         TokenizerConfig { file: file.into(), models: models.iter().map(|m| (*m).to_owned()).collect() }
     }
 
-    fn tokenizer() -> Tokenizer {
-        Tokenizer::load(&config(FILE, &[])).unwrap()
+    fn tokenizer() -> &'static Tokenizer {
+        static READ: LazyLock<Tokenizer> = LazyLock::new(|| Tokenizer::load(&config(FILE, &[])).unwrap());
+        &READ
     }
 
     fn count_of(t: &Tokenizer, api: Api, body: &serde_json::Value) -> Texts {
@@ -189,28 +192,28 @@ mod tests {
     #[test]
     fn neither_cuts_nor_fills_up() {
         let t = tokenizer();
-        let texts = count_of(&t, Api::Completions, &json!({ "prompt": "a" }));
+        let texts = count_of(t, Api::Completions, &json!({ "prompt": "a" }));
         assert_eq!((texts.tokens, texts.texts, texts.messages), (1, 1, 0));
-        assert!(count_of(&t, Api::Completions, &json!({ "prompt": "q ".repeat(500) })).tokens > 400);
+        assert!(count_of(t, Api::Completions, &json!({ "prompt": "q ".repeat(500) })).tokens > 400);
     }
 
     #[test]
     fn names_are_part_of_a_tools_schema_and_not_of_a_message() {
         let t = tokenizer();
         let plain = json!({ "messages": [{ "role": "user", "content": "abc" }] });
-        let a = count_of(&t, Api::Chat, &plain);
+        let a = count_of(t, Api::Chat, &plain);
         assert_eq!((a.texts, a.names, a.messages), (1, 0, 1));
         let mut tools = plain;
         tools["tools"] =
             json!([{ "type": "function", "function": { "name": "f", "parameters": { "x": {} } } }]);
-        let b = count_of(&t, Api::Chat, &tools);
+        let b = count_of(t, Api::Chat, &tools);
         assert_eq!((b.texts, b.names, b.messages), (6, 4, 1));
         assert!(b.tokens > a.tokens);
         // One text of a conversation is a message, too, where a template stands around it.
-        assert_eq!(count_of(&t, Api::Responses, &json!({ "input": "abc" })).messages, 1);
+        assert_eq!(count_of(t, Api::Responses, &json!({ "input": "abc" })).messages, 1);
         let turns =
             json!({ "input": [{ "role": "user", "content": "a" }, { "role": "user", "content": "b" }] });
-        assert_eq!(count_of(&t, Api::Responses, &turns).messages, 2);
+        assert_eq!(count_of(t, Api::Responses, &turns).messages, 2);
     }
 
     proptest! {
@@ -222,7 +225,7 @@ mod tests {
             template in 0_usize..3) {
             let t = tokenizer();
             let messages: Vec<_> = texts.iter().map(|c| json!({ "role": "user", "content": c })).collect();
-            let counted = count_of(&t, Api::Chat, &json!({ "messages": messages }));
+            let counted = count_of(t, Api::Chat, &json!({ "messages": messages }));
             let written: Vec<String> = texts
                 .iter()
                 .map(|c| match template {

@@ -94,15 +94,17 @@ mod tests {
     fn long_runs_are_counted() {
         let v = vocabulary();
         for run in [" ", "a", "\n ", "\u{4f60}", "'", "1 ", "\u{301}"] {
-            let text = run.repeat((1 << 20) / run.len());
+            let text = run.repeat((1 << 18) / run.len());
             let (tokens, pieces) = v.count(&text).unwrap();
-            assert!(tokens > 1000 && pieces >= 128, "{run:?} {tokens} {pieces}");
+            assert!(tokens > 1000 && pieces >= 32, "{run:?} {tokens} {pieces}");
         }
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
         #[test]
-        fn pieces_are_the_text(words in proptest::collection::vec("[a-z\u{e4}\u{4f60}\u{1f600}]{0,9}( |\n|)", 0..6000)) {
+        fn pieces_are_the_text(words in proptest::collection::vec("[a-z\u{e4}\u{4f60}\u{1f600}]{0,90}( |\n|)", 0..400)) {
             let text = words.concat();
             let (mut rest, mut all) = (text.as_str(), String::new());
             while !rest.is_empty() {

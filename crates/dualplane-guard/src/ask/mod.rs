@@ -1,10 +1,11 @@
 //! What a request asks for, read from its path and its body within bounds.
 //!
-//! `api.rs` knows paths, `meter.rs` walks JSON once and keeps numbers alone, `image.rs` reads the size of a picture from its
+//! `api.rs` knows paths, `meter.rs` walks JSON once and keeps numbers alone, `media.rs` what is encoded in it, `image.rs` reads the size of a picture from its
 //! first bytes. Where servers read a body differently (a key that stands twice), the larger reading counts.
 
 mod api;
 mod image;
+mod media;
 mod meter;
 mod scalar;
 
