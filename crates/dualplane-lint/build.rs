@@ -32,7 +32,12 @@ fn main() {
     }
     all.insert("rule".to_owned(), rules.into());
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    fs::write(out.join("lint.json"), Value::Object(all).to_string()).expect("OUT_DIR is writable");
+    let text = Value::Object(all).to_string();
+    let packed = miniz_oxide::deflate::compress_to_vec(text.as_bytes(), 10);
+    let file = out.join("lint.packed");
+    fs::write(&file, packed).expect("OUT_DIR is writable");
+    let block = format!("Block::new(include_bytes!({file:?}), {})\n", text.len());
+    fs::write(out.join("lint.rs"), block).expect("OUT_DIR is writable");
 }
 
 fn without_examples(mut rule: Value) -> Value {

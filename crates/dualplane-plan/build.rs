@@ -30,7 +30,11 @@ fn main() {
 
     let cards = read(&root.join("gpus.toml"));
     let cards = cards.get("gpu").expect("cards").to_string();
-    fs::write(out.join("gpus.json"), cards).expect("OUT_DIR is writable");
+    let packed = miniz_oxide::deflate::compress_to_vec(cards.as_bytes(), 10);
+    let file = out.join("gpus.packed");
+    fs::write(&file, packed).expect("OUT_DIR is writable");
+    let block = format!("Block::new(include_bytes!({file:?}), {})\n", cards.len());
+    fs::write(out.join("gpus.rs"), block).expect("OUT_DIR is writable");
 
     let machines = read(&root.join("instances.toml"));
     let rows = |list: &Value, source: &str| -> String {

@@ -221,7 +221,7 @@ pub(crate) static TEXT: Block = include!(concat!(env!("OUT_DIR"), "/boards.rs"))
 #[must_use]
 pub fn boards() -> &'static [Board] {
     static ALL: OnceLock<Vec<Board>> = OnceLock::new();
-    ALL.get_or_init(|| serde_json::from_str(&TEXT.text()).unwrap_or_default())
+    ALL.get_or_init(|| serde_json::from_str(TEXT.text()).unwrap_or_default())
 }
 
 /// A board by its name or its uid.

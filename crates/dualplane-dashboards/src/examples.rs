@@ -22,7 +22,7 @@ fn all() -> Vec<Ready> {
 #[test]
 fn the_data_are_read_and_every_board_is_whole() {
     assert!(TEXT.is_whole());
-    let read: Vec<Board> = serde_json::from_str(&TEXT.text()).unwrap();
+    let read: Vec<Board> = serde_json::from_str(TEXT.text()).unwrap();
     assert_eq!(read.len(), 6);
     let (mut names, mut titles, mut places) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for b in &read {

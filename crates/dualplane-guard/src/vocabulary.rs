@@ -21,8 +21,9 @@ mod with {
         if text.len() <= PIECE {
             return (text, "");
         }
-        let end = text.floor_char_boundary(PIECE);
-        let near = text.floor_char_boundary(end - NEAR);
+        let boundary = |at: usize| (0..=at).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
+        let end = boundary(PIECE);
+        let near = boundary(end - NEAR);
         let space = text.get(near..end).and_then(|t| t.rfind(' ')).map(|at| near + at);
         text.split_at_checked(space.filter(|at| *at > 0).unwrap_or(end)).unwrap_or((text, ""))
     }

@@ -205,6 +205,7 @@ fn fixes_keep_comments_and_order() {
 
 #[test]
 fn rules_are_complete() {
+    assert!(crate::rule::TEXT.is_whole());
     let rules = Rules::embedded().list();
     assert!(rules.len() >= 50, "{}", rules.len());
     let mut ids = BTreeSet::new();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use dualplane_base::near::near;
+use dualplane_base::packed::Block;
 use serde::Deserialize;
 
 use crate::finding::Severity;
@@ -111,14 +112,14 @@ pub struct Rules {
     pub(crate) servers: Servers,
 }
 
+pub(crate) static TEXT: Block = include!(concat!(env!("OUT_DIR"), "/lint.rs"));
+
 impl Rules {
     /// The embedded rules; none only if the text does not parse, which the tests of this crate exclude.
     #[must_use]
     pub fn embedded() -> &'static Self {
         static ALL: OnceLock<Rules> = OnceLock::new();
-        ALL.get_or_init(|| {
-            serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/lint.json"))).unwrap_or_default()
-        })
+        ALL.get_or_init(|| serde_json::from_str(TEXT.text()).unwrap_or_default())
     }
 
     /// All, in their order.

@@ -4,6 +4,7 @@ use super::gpu::Gpu;
 use super::outcome::PlanError;
 use super::quantity::{Quantity, Unknown};
 use dualplane_base::gpu::{Gpu as Card, MigProfile, find};
+use dualplane_base::packed::Block;
 use dualplane_base::units::{Bytes, GIB};
 
 /// Where only a size is given, the attention kernels of the commonest server cards are taken.
@@ -21,12 +22,14 @@ pub struct Placed {
     pub unknown: Vec<Unknown>,
 }
 
+static TEXT: Block = include!(concat!(env!("OUT_DIR"), "/gpus.rs"));
+
 /// The embedded cards.
 ///
 /// # Errors
 /// When the embedded text does not parse, which the tests of this crate exclude.
 pub fn embedded() -> Result<Vec<Card>, serde_json::Error> {
-    serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/gpus.json")))
+    serde_json::from_str(TEXT.text())
 }
 
 /// Machines of clouds and short names of cards: name, card, how many, and where that is written; 0 and nothing for what
@@ -352,6 +355,7 @@ mod tests {
     /// A profile alone, as a resource of Kubernetes names it, is a share of each card that has one of that name.
     #[test]
     fn a_share_without_its_card_is_told_whose_it_may_be() {
+        assert!(TEXT.is_whole());
         let cards = embedded().unwrap();
         let mut seen = 0;
         for (card, p) in cards.iter().flat_map(|c| c.mig.iter().map(move |p| (c, p))) {
