@@ -45,8 +45,7 @@ impl Tokenizer {
         let path = &said.file;
         let at = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
         let bytes = read(path).map_err(|e| at(&e))?;
-        let words = Vocabulary::read(&bytes)
-            .map_err(|e| at(&format!("is no tokenizer.json that can be used: {e}")))?;
+        let words = Vocabulary::read(&bytes).map_err(|e| at(&e))?;
         let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Ok(Self { said: said.clone(), words: Arc::new(words), free: Arc::new(Semaphore::new(most)) })
     }

@@ -7,6 +7,8 @@ pub(crate) use without::Vocabulary;
 
 #[cfg(feature = "tokenizer")]
 mod with {
+    use std::fmt::Display;
+
     use kitoken::convert::convert_tokenizers;
     use kitoken::{Kitoken, Processing};
 
@@ -37,11 +39,12 @@ mod with {
         /// # Errors
         /// They are no tokenizer, or one of a kind that is not known.
         pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
-            let mut known = convert_tokenizers(bytes).map_err(|e| e.to_string())?;
+            let unusable = |e: &dyn Display| format!("is no tokenizer.json that can be used: {e}");
+            let mut known = convert_tokenizers(bytes).map_err(|e| unusable(&e))?;
             // Embedding models bring a length to cut at or to fill up to; a server says itself what it does with a long prompt.
             let all = |p: &Processing| !matches!(p, Processing::Pad { .. } | Processing::Truncate { .. });
             known.config.processing.retain(all);
-            Kitoken::try_from(known).map(Self).map_err(|e| e.to_string())
+            Kitoken::try_from(known).map(Self).map_err(|e| unusable(&e))
         }
 
         /// Tokens of a text, and the pieces in which they were counted; `None` where it cannot be split.
@@ -67,7 +70,7 @@ mod without {
 
     impl Vocabulary {
         pub(crate) fn read(_: &[u8]) -> Result<Self, String> {
-            Err("this program was built without tokenizers; ask the server (--tokenize, tokenize = true), or build it with \
+            Err("this program was built without tokenizers and cannot read it; ask the server (--tokenize, tokenize = true), or build it with \
                  cargo build --release -p dualplane"
                 .into())
         }
