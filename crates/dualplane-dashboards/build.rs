@@ -8,6 +8,9 @@ use std::{env, fs};
 
 use serde_json::Value;
 
+#[path = "../dualplane-base/packer.rs"]
+mod packer;
+
 fn main() {
     let root =
         Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../knowledge/dashboards");
@@ -25,9 +28,5 @@ fn main() {
     boards.sort_by_key(|b| b["place"].as_i64());
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     let text = Value::Array(boards).to_string();
-    let packed = miniz_oxide::deflate::compress_to_vec(text.as_bytes(), 10);
-    let file = out.join("boards.packed");
-    fs::write(&file, packed).expect("OUT_DIR is writable");
-    let block = format!("Block::new(include_bytes!({file:?}), {})\n", text.len());
-    fs::write(out.join("boards.rs"), block).expect("OUT_DIR is writable");
+    fs::write(out.join("boards.rs"), packer::block(&out, "boards", &text)).expect("OUT_DIR is writable");
 }

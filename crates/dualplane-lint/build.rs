@@ -8,6 +8,9 @@ use std::{env, fs};
 
 use serde_json::{Map, Value};
 
+#[path = "../dualplane-base/packer.rs"]
+mod packer;
+
 fn main() {
     let root =
         Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../knowledge/lint");
@@ -33,11 +36,7 @@ fn main() {
     all.insert("rule".to_owned(), rules.into());
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     let text = Value::Object(all).to_string();
-    let packed = miniz_oxide::deflate::compress_to_vec(text.as_bytes(), 10);
-    let file = out.join("lint.packed");
-    fs::write(&file, packed).expect("OUT_DIR is writable");
-    let block = format!("Block::new(include_bytes!({file:?}), {})\n", text.len());
-    fs::write(out.join("lint.rs"), block).expect("OUT_DIR is writable");
+    fs::write(out.join("lint.rs"), packer::block(&out, "lint", &text)).expect("OUT_DIR is writable");
 }
 
 fn without_examples(mut rule: Value) -> Value {

@@ -24,17 +24,16 @@ const SGLANG: [&str; 12] = [
     "triton_on_blackwell",
 ];
 
+#[path = "../dualplane-base/packer.rs"]
+mod packer;
+
 fn main() {
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../knowledge");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
 
     let cards = read(&root.join("gpus.toml"));
     let cards = cards.get("gpu").expect("cards").to_string();
-    let packed = miniz_oxide::deflate::compress_to_vec(cards.as_bytes(), 10);
-    let file = out.join("gpus.packed");
-    fs::write(&file, packed).expect("OUT_DIR is writable");
-    let block = format!("Block::new(include_bytes!({file:?}), {})\n", cards.len());
-    fs::write(out.join("gpus.rs"), block).expect("OUT_DIR is writable");
+    fs::write(out.join("gpus.rs"), packer::block(&out, "gpus", &cards)).expect("OUT_DIR is writable");
 
     let machines = read(&root.join("instances.toml"));
     let rows = |list: &Value, source: &str| -> String {
@@ -264,10 +263,7 @@ impl Packer {
     fn write(&self, out: &Path) {
         let mut list = String::new();
         for (number, text) in self.blocks.iter().enumerate() {
-            let file = out.join(format!("models.{number}"));
-            fs::write(&file, miniz_oxide::deflate::compress_to_vec(text.as_bytes(), 10))
-                .expect("OUT_DIR is writable");
-            list += &format!("Block::new(include_bytes!({file:?}), {}),\n", text.len());
+            list += &(packer::block(out, &format!("models.{number}"), text) + ",");
         }
         let list = format!("[Block; {}] = [\n{list}];\n", self.blocks.len());
         fs::write(out.join("blocks.rs"), format!("static BLOCKS: {list}")).expect("OUT_DIR is writable");

@@ -22,7 +22,7 @@ use crate::access::Entry;
 use crate::answer::{Answer, Asked, Sent, Told, Unread, read_whole};
 use crate::ask::{Api, Ask, read};
 use crate::clients::Peer;
-use crate::config::Target;
+use crate::config::{Checked, Target};
 use crate::exchange::{Arriving, Failed, Outgoing, is_stream};
 use crate::pool;
 use crate::refuse::Reply;
@@ -162,7 +162,7 @@ async fn asked(
     };
     let ask = read(api, &bytes).map_err(|e| Reply::new(400, "body_not_read", e))?;
     let model = ask.model.clone().unwrap_or_default();
-    let (counted, texts) = tokens_of(state, api, &ask, &bytes).await;
+    let (counted, texts) = tokens_of(state, &config, api, &ask, &bytes).await;
     let length = bytes.len() as u64;
     let mut asking = asking(&ask, length, &state.calibration(&model), counted);
     let shares = config.targets.iter().all(|t| t.said.prefix_cache);
@@ -193,15 +193,21 @@ fn header(headers: &HeaderMap, name: &str) -> Option<u64> {
 }
 
 /// The tokens of a prompt: the server's own count, else by the model's tokenizer, with the texts that were counted.
-async fn tokens_of(state: &Arc<State>, api: Api, ask: &Ask, body: &Bytes) -> (Option<Range>, Option<Texts>) {
+async fn tokens_of(
+    state: &Arc<State>,
+    config: &Checked,
+    api: Api,
+    ask: &Ask,
+    body: &Bytes,
+) -> (Option<Range>, Option<Texts>) {
     let by_server = matches!(api, Api::Chat | Api::Completions) && ask.images + ask.media_bytes == 0;
-    let counted = if by_server { count(state, body).await } else { None };
+    let counted = if by_server { count(state, config, body).await } else { None };
     if let Some(n) = counted {
         state.note_counted(By::Server);
         return (Some(Range::exact(n)), None);
     }
     let model = ask.model.as_deref().unwrap_or_default();
-    let texts = match state.config().tokenizers.of(model) {
+    let texts = match config.tokenizers.of(model) {
         Some(tokenizer) => tokenizer.texts(api, ask, body).await,
         None => None,
     };
@@ -212,8 +218,7 @@ async fn tokens_of(state: &Arc<State>, api: Api, ask: &Ask, body: &Bytes) -> (Op
 }
 
 /// Asks a server that is configured so for the tokens of a prompt.
-async fn count(state: &Arc<State>, body: &Bytes) -> Option<u64> {
-    let config = state.config();
+async fn count(state: &Arc<State>, config: &Checked, body: &Bytes) -> Option<u64> {
     let target = config.targets.iter().find(|t| t.said.tokenize)?;
     let path = [target.prefix.as_str(), "/tokenize"];
     let body = Sent::Whole(body.clone());

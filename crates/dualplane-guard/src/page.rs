@@ -247,6 +247,11 @@ pub fn metrics(state: &State, labels: &Labels) -> String {
     let (now, s) = (state.now(), status(state));
     let mut page = Page { out: String::with_capacity(8 << 10), labels };
     let gate = state.gate();
+    let name = "dualplane_guard_prompts_total";
+    page.family(name, "counter", "Prompts by what told their tokens before they were sent.");
+    for by in By::ALL {
+        page.sample(name, &[("counted_by", by.word())], real(state.counted(by)));
+    }
     counters(&mut page, &gate.counters, state.traces.as_ref().map_or(0, crate::traces::Traces::lost));
     servers(&mut page, &s);
     services(&mut page, &s);
@@ -359,11 +364,6 @@ fn counters(page: &mut Page<'_>, c: &Counters, spans_lost: u64) {
         "Spans that no collector took.",
         real(spans_lost),
     );
-    let name = "dualplane_guard_prompts_total";
-    page.family(name, "counter", "Prompts by what told their tokens before they were sent.");
-    for by in By::ALL {
-        page.sample(name, &[("counted_by", by.word())], real(c.counted.get(&by).copied().unwrap_or(0)));
-    }
     let name = "dualplane_guard_tokens_total";
     page.family(name, "counter", "Tokens as servers counted them.");
     page.sample(name, &[("kind", "prompt")], real(c.tokens.0));

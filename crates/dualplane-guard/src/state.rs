@@ -60,14 +60,12 @@ pub struct Counters {
     pub deaths: BTreeMap<(String, &'static str), u64>,
     /// Tokens of prompts and of outputs, as servers counted them.
     pub tokens: (u64, u64),
-    /// Prompts by how their tokens were counted before they were sent.
-    pub counted: BTreeMap<By, u64>,
     /// Lines that the access log had no room for.
     pub log_lost: u64,
 }
 
 /// What told the tokens of a prompt before it was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// The server, when asked.
     Server,
@@ -88,6 +86,24 @@ impl By {
             Self::Server => "server",
             Self::Tokenizer => "tokenizer",
             Self::Bytes => "bytes",
+        }
+    }
+}
+
+/// Prompts by how their tokens were counted before they were sent: beside the lock, because each request counts here.
+#[derive(Debug, Default)]
+struct Prompts {
+    server: AtomicU64,
+    tokenizer: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Prompts {
+    fn of(&self, by: By) -> &AtomicU64 {
+        match by {
+            By::Server => &self.server,
+            By::Tokenizer => &self.tokenizer,
+            By::Bytes => &self.bytes,
         }
     }
 }
@@ -153,6 +169,7 @@ pub struct State {
     buffered: AtomicU64,
     /// Requests that are under way, passing ones included.
     pub under_way: AtomicU64,
+    counted: Prompts,
     number: AtomicU64,
     /// Its own number, for which the kernel is asked once.
     process: u32,
@@ -188,6 +205,7 @@ impl State {
             clients,
             buffered: AtomicU64::new(0),
             under_way: AtomicU64::new(0),
+            counted: Prompts::default(),
             number: AtomicU64::new(0),
             process: std::process::id(),
             draining: watch::Sender::new(false),
@@ -313,7 +331,13 @@ impl State {
 
     /// Notes how a prompt was counted.
     pub fn note_counted(&self, by: By) {
-        *self.gate().counters.counted.entry(by).or_default() += 1;
+        self.counted.of(by).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Prompts that were counted so.
+    #[must_use]
+    pub fn counted(&self, by: By) -> u64 {
+        self.counted.of(by).load(Ordering::Relaxed)
     }
 
     /// Takes in what a server counted of a prompt.

@@ -128,18 +128,6 @@ impl Tokenizers {
         let named = |t: &&Tokenizer| t.said.models.iter().any(|m| m == model);
         self.0.iter().find(named).or_else(|| self.0.iter().find(|t| t.said.models.is_empty()))
     }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 #[cfg(all(test, feature = "tokenizer"))]
