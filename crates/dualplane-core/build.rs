@@ -1,5 +1,5 @@
-//! Embeds `knowledge/`, without examples, which are tests: signatures as packed text, which takes a start a fraction of
-//! a millisecond to read, and all else as one JSON text.
+//! Embeds `knowledge/`, without examples, which are tests: signatures as packed text, which takes a start a
+//! millisecond to read, and all else as one JSON text. Both are compressed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 // The bans of clippy.toml keep the crate pure; its build script reads files and talks to cargo by nature.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::disallowed_macros)]
@@ -20,6 +20,9 @@ mod document;
 #[path = "src/knowledge/packing.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the library reads what is written here")]
 mod packing;
+
+#[path = "../dualplane-base/packer.rs"]
+mod packer;
 
 fn main() {
     let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../knowledge");
@@ -54,8 +57,12 @@ fn main() {
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     let signatures = all.remove("signature").unwrap_or_default();
     let signatures: Vec<String> = signatures.as_array().expect("entries").iter().map(packed).collect();
-    fs::write(out.join("signatures.txt"), join(&signatures, packing::RECORD)).expect("OUT_DIR is writable");
-    fs::write(out.join("knowledge.json"), Value::Object(all).to_string()).expect("OUT_DIR is writable");
+    for (name, text) in
+        [("signatures", join(&signatures, packing::RECORD)), ("knowledge", Value::Object(all).to_string())]
+    {
+        fs::write(out.join(name).with_extension("rs"), packer::block(&out, name, &text))
+            .expect("OUT_DIR is writable");
+    }
 }
 
 fn collect(dir: &Path, files: &mut Vec<PathBuf>) {

@@ -107,7 +107,7 @@ fn main() {
         files.iter().filter_map(|f| f.get("model").and_then(Value::as_array)).flatten().cloned().collect();
     let mut texts = Packer::default();
     let models: String = all.iter().map(|entry| model(entry, &all, &mut texts)).collect();
-    fs::write(out.join("models.rs"), format!("&[\n{models}]\n")).expect("OUT_DIR is writable");
+    fs::write(out.join("models.rs"), packer::block(&out, "models", &models)).expect("OUT_DIR is writable");
     texts.write(&out);
     let typed: String = files
         .iter()
@@ -248,7 +248,7 @@ struct Packer {
 }
 
 impl Packer {
-    /// Adds a text; where it lies, as Rust.
+    /// Adds a text; where it lies, as block and bytes.
     fn add(&mut self, text: &str) -> String {
         if self.blocks.last().is_none_or(|b| b.len() + text.len() > BLOCK) {
             self.blocks.push(String::new());
@@ -257,7 +257,7 @@ impl Packer {
         let into = self.blocks.last_mut().expect("one was added");
         let from = into.len();
         *into += text;
-        format!("Place {{ block: {block}, from: {from}, to: {} }}", into.len())
+        format!("{block} {from} {}", into.len())
     }
 
     fn write(&self, out: &Path) {
@@ -270,7 +270,7 @@ impl Packer {
     }
 }
 
-/// One entry of `knowledge/models/` as Rust text. A quantised sibling names its `base` and what it sets.
+/// One entry of `knowledge/models/` as a line of tabbed fields, which `catalogue/texts.rs` reads. A quantised sibling names its `base` and what it sets.
 fn model(entry: &Value, all: &[Value], texts: &mut Packer) -> String {
     let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::trim);
     let id = text("id").expect("a model has an id");
@@ -295,10 +295,10 @@ fn model(entry: &Value, all: &[Value], texts: &mut Packer) -> String {
         None => text("config").unwrap_or_else(|| panic!("{id}: no config")).to_owned(),
     };
     let config = texts.add(&config);
-    let quant =
-        text("hf_quant_config").map_or_else(|| "None".to_owned(), |t| format!("Some({})", texts.add(t)));
-    format!(
-        "CatalogueEntry {{ id: {id:?}, aliases: &{aliases:?}, source: {:?}, config: {config}, hf_quant_config: {quant} }},\n",
-        text("source").unwrap_or_else(|| panic!("{id}: no source")),
-    )
+    let quant = text("hf_quant_config").map_or_else(String::new, |t| texts.add(t));
+    let source = text("source").unwrap_or_else(|| panic!("{id}: no source"));
+    let fields = [id, &aliases.join(" "), source, &config, &quant];
+    assert!(fields.iter().all(|f| !f.contains(['\t', '\n'])), "{id}: a field has several lines");
+    assert!(aliases.iter().all(|a| !a.contains(' ')), "{id}: an id has a space");
+    fields.join("\t") + "\n"
 }

@@ -28,7 +28,7 @@ build_one() {
     echo "$build/$plain/dist"
 }
 
-CLI=(-p dualplane --no-default-features --features live)
+CLI=(-p dualplane --no-default-features --features live,tokenizer)
 SERVER=(-p dualplane-server)
 
 # What fits on an on-call engineer's connection, and in a node's image pull; as .tar.xz holds it.

@@ -12,7 +12,7 @@ sum_of() {
 # Crates in the program, with versions, licences and sums (CycloneDX 1.5).
 sbom() {
     cargo_tool cargo-cyclonedx "$CARGO_CYCLONEDX"
-    sbom_of dualplane --no-default-features --features live
+    sbom_of dualplane --no-default-features --features live,tokenizer
     sbom_of dualplane-server
 }
 

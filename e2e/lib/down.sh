@@ -35,7 +35,7 @@ remove_cgroups() {
 stop_shims() {
     local file
     for file in /proc/[0-9]*/cmdline; do
-        if { tr '\0' ' ' <"$file"; } 2>/dev/null | grep -q "^[^ ]*containerd-shim-runc-v2 .*$STATE/run/containerd.sock"; then
+        if { tr '\0' ' ' <"$file"; } 2>/dev/null | grep "^[^ ]*containerd-shim-runc-v2 .*$STATE/run/containerd.sock" >/dev/null; then
             kill -KILL "$(basename "$(dirname "$file")")" 2>/dev/null
         fi
     done

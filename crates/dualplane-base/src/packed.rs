@@ -3,6 +3,8 @@
 
 use std::sync::OnceLock;
 
+use miniz_oxide::inflate::decompress_slice_iter_to_slice;
+
 /// A text that is packed: a raw stream of DEFLATE (RFC 1951).
 #[derive(Debug)]
 pub struct Block {
@@ -21,8 +23,10 @@ impl Block {
     /// The text; empty where these bytes are none, which a test of each crate that has blocks excludes by [`Block::is_whole`].
     pub fn text(&self) -> &str {
         self.text.get_or_init(|| {
-            let bytes = miniz_oxide::inflate::decompress_to_vec_with_limit(self.packed, self.len);
-            String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
+            let mut bytes = vec![0; self.len];
+            let read = decompress_slice_iter_to_slice(&mut bytes, std::iter::once(self.packed), false, true);
+            bytes.truncate(read.unwrap_or_default());
+            String::from_utf8(bytes).unwrap_or_default()
         })
     }
 

@@ -50,6 +50,6 @@ pub mod tls;
 pub mod tokenizer;
 mod told;
 pub mod traces;
-mod vocabulary;
+pub mod vocabulary;
 pub mod watch;
 pub mod workers;

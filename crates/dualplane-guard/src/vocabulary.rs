@@ -1,9 +1,9 @@
 //! What a `tokenizer.json` counts. Built with the feature `tokenizer`; without it every file is refused, with what to do instead.
 
 #[cfg(feature = "tokenizer")]
-pub(crate) use with::Vocabulary;
+pub use with::Vocabulary;
 #[cfg(not(feature = "tokenizer"))]
-pub(crate) use without::Vocabulary;
+pub use without::Vocabulary;
 
 #[cfg(feature = "tokenizer")]
 mod with {
@@ -31,14 +31,20 @@ mod with {
     }
 
     /// The words of a model.
-    pub(crate) struct Vocabulary(Kitoken);
+    pub struct Vocabulary(Kitoken);
+
+    impl std::fmt::Debug for Vocabulary {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.debug_tuple("Vocabulary").finish_non_exhaustive()
+        }
+    }
 
     impl Vocabulary {
         /// Reads a file's bytes.
         ///
         /// # Errors
         /// They are no tokenizer, or one of a kind that is not known.
-        pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
+        pub fn read(bytes: &[u8]) -> Result<Self, String> {
             let unusable = |e: &dyn Display| format!("is no tokenizer.json that can be used: {e}");
             let mut known = convert_tokenizers(bytes).map_err(|e| unusable(&e))?;
             // Embedding models bring a length to cut at or to fill up to; a server says itself what it does with a long prompt.
@@ -48,7 +54,8 @@ mod with {
         }
 
         /// Tokens of a text, and the pieces in which they were counted; `None` where it cannot be split.
-        pub(crate) fn count(&self, text: &str) -> Option<(u64, u64)> {
+        #[must_use]
+        pub fn count(&self, text: &str) -> Option<(u64, u64)> {
             let (mut rest, mut tokens, mut pieces) = (text, 0, 0);
             loop {
                 let (piece, behind) = cut(rest);
@@ -66,16 +73,23 @@ mod with {
 #[cfg(not(feature = "tokenizer"))]
 mod without {
     /// There is none.
-    pub(crate) enum Vocabulary {}
+    #[derive(Debug)]
+    pub enum Vocabulary {}
 
     impl Vocabulary {
-        pub(crate) fn read(_: &[u8]) -> Result<Self, String> {
+        /// Refuses each file.
+        ///
+        /// # Errors
+        /// Always.
+        pub fn read(_: &[u8]) -> Result<Self, String> {
             Err("this program was built without tokenizers and cannot read it; ask the server (--tokenize, tokenize = true), or build it with \
                  cargo build --release -p dualplane"
                 .into())
         }
 
-        pub(crate) fn count(&self, _: &str) -> Option<(u64, u64)> {
+        /// Never asked.
+        #[must_use]
+        pub fn count(&self, _: &str) -> Option<(u64, u64)> {
             match *self {}
         }
     }

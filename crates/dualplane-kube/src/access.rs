@@ -118,11 +118,14 @@ fn discreet(e: &(dyn Error + 'static)) -> Option<String> {
     let mut next = Some(e);
     while let Some(e) = next {
         match e.downcast_ref::<AuthError>() {
-            Some(AuthError::AuthExecRun { status, out, .. }) => {
+            Some(AuthError::AuthExecRun { out, .. }) => {
                 let said: String =
                     String::from_utf8_lossy(&out.stderr).trim().chars().take(MAX_SAID).collect();
                 let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-                return Some(format!("the credential plug-in of the kubeconfig failed ({status}){said}"));
+                return Some(format!(
+                    "the credential plug-in of the kubeconfig failed ({}){said}",
+                    out.status
+                ));
             }
             Some(AuthError::AuthExecParse(_)) => {
                 return Some("the credential plug-in of the kubeconfig printed no ExecCredential".into());

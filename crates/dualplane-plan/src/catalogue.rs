@@ -7,17 +7,19 @@ mod texts;
 pub use near::{near, parameters};
 pub use sibling::{Sibling, sibling};
 
+use std::sync::LazyLock;
+
 use dualplane_base::order::Order as _;
 
 use texts::Place;
 
 /// The facts of one model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogueEntry {
     /// Hugging Face id.
     pub id: &'static str,
     /// Ids of models with the same configuration.
-    pub aliases: &'static [&'static str],
+    pub aliases: Vec<&'static str>,
     /// Where the facts come from.
     pub source: &'static str,
     config: Place,
@@ -39,7 +41,7 @@ impl CatalogueEntry {
 }
 
 /// All models, in the order of their files. The texts are parsed only when one is asked for.
-pub const CATALOGUE: &[CatalogueEntry] = include!(concat!(env!("OUT_DIR"), "/models.rs"));
+pub static CATALOGUE: LazyLock<Vec<CatalogueEntry>> = LazyLock::new(texts::entries);
 
 /// Names of Ollama's library that are not the model's own.
 const TYPED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/typed.rs"));
@@ -85,7 +87,7 @@ fn bare(name: &str) -> &str {
     name
 }
 
-fn ids(e: &CatalogueEntry) -> impl Iterator<Item = &'static str> + use<> {
+fn ids(e: &CatalogueEntry) -> impl Iterator<Item = &'static str> + use<'_> {
     std::iter::once(e.id).chain(e.aliases.iter().copied())
 }
 
@@ -244,7 +246,7 @@ mod tests {
     fn every_entry_is_a_model_with_a_source() {
         let mut ids = BTreeSet::new();
         let mut bad = Vec::new();
-        for e in CATALOGUE {
+        for e in CATALOGUE.iter() {
             let files = ModelFiles {
                 config: e.config(),
                 hf_quant_config: e.hf_quant_config(),
@@ -255,7 +257,7 @@ mod tests {
                 bad.push(format!("{}: {why}", e.id));
             }
             assert!(e.source.len() > 10, "{}", e.id);
-            for id in std::iter::once(&e.id).chain(e.aliases) {
+            for id in std::iter::once(&e.id).chain(&e.aliases) {
                 assert!(ids.insert(normal(id)), "{id} stands twice");
                 assert_eq!(find(id).map(|f| f.id), Some(e.id));
             }

@@ -84,8 +84,8 @@ timed() {
 
 the_notes() {
     expect "notes: pods are ready" run_note "rollout status"
-    expect "notes: metrics" bash -c "$(note /metrics) | grep -q '^dualplane_agent_info'"
-    expect "notes: incidents" bash -c "$(note /incidents) | grep -q pid1-oom"
+    expect "notes: metrics" bash -c "$(note /metrics) | grep '^dualplane_agent_info' >/dev/null"
+    expect "notes: incidents" bash -c "$(note /incidents) | grep pid1-oom >/dev/null"
 }
 
 # $1: what was done. The incidents from before are still there.

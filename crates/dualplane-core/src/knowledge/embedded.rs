@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::str::Split;
 use std::sync::LazyLock;
 
+use dualplane_base::packed::Block;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error;
@@ -17,14 +18,14 @@ use super::pattern::Pattern;
 use super::signature::{Signature, Text, Texts};
 
 /// All but signatures.
-pub(super) const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/knowledge.json"));
+pub(super) static DOCUMENT: Block = include!(concat!(env!("OUT_DIR"), "/knowledge.rs"));
 
-const PACKED: &str = include_str!(concat!(env!("OUT_DIR"), "/signatures.txt"));
+static PACKED: Block = include!(concat!(env!("OUT_DIR"), "/signatures.rs"));
 
 /// In the order of their files.
 pub(super) fn signatures() -> &'static [Signature] {
     static SIGNATURES: LazyLock<Vec<Signature>> = LazyLock::new(|| {
-        PACKED.split(RECORD).filter_map(|record| Fields(record.split(FIELD)).signature()).collect()
+        PACKED.text().split(RECORD).filter_map(|record| Fields(record.split(FIELD)).signature()).collect()
     });
     &SIGNATURES
 }
@@ -104,7 +105,8 @@ mod tests {
     /// Nothing is dropped in silence: what could not be read would be no signature.
     #[test]
     fn every_packed_signature_is_one() {
-        let records: Vec<&str> = PACKED.split(RECORD).collect();
+        assert!(DOCUMENT.is_whole() && PACKED.is_whole());
+        let records: Vec<&str> = PACKED.text().split(RECORD).collect();
         assert!(records.iter().all(|r| r.split(FIELD).count() == FIELDS.len()));
         assert_eq!(signatures().len(), records.len());
         assert!(records.len() > 1000);

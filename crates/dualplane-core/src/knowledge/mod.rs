@@ -88,7 +88,7 @@ impl Knowledge {
     // A function of its own, so that `bench/knowledge.sh` can count what it costs.
     #[inline(never)]
     pub fn embedded() -> Result<Self, KnowledgeError> {
-        let doc = serde_json::from_str(embedded::DOCUMENT)?;
+        let doc = serde_json::from_str(embedded::DOCUMENT.text())?;
         Ok(Self::from_document(doc, Cow::Borrowed(embedded::signatures())))
     }
 
@@ -111,7 +111,7 @@ impl Knowledge {
     /// # Errors
     /// When the text does not follow the schema.
     pub fn extended(text: &str) -> Result<Self, KnowledgeError> {
-        let mut all: Document = serde_json::from_str(embedded::DOCUMENT)?;
+        let mut all: Document = serde_json::from_str(embedded::DOCUMENT.text())?;
         let own: Document = serde_json::from_str(text)?;
         let known = embedded::signatures().iter().filter(|s| own.signature.iter().all(|o| o.id != s.id));
         let mut signatures: Vec<Signature> = known.cloned().collect();

@@ -122,6 +122,41 @@ fn crates_use_lower_layers_only_and_the_core_stays_pure() {
     }
 }
 
+/// Scripts for bash, with their text.
+fn scripts(dir: &Path, out: &mut Vec<(PathBuf, String)>) {
+    for e in std::fs::read_dir(dir).unwrap() {
+        let p = e.unwrap().path();
+        if p.is_dir() {
+            if !["node_modules", "target", ".venv"].iter().any(|skipped| p.ends_with(skipped)) {
+                scripts(&p, out);
+            }
+        } else if let Ok(text) = std::fs::read_to_string(&p)
+            && (text.starts_with("#!/usr/bin/env bash") || text.contains("shellcheck shell=bash"))
+        {
+            out.push((p, text));
+        }
+    }
+}
+
+/// `grep -q` ends at the first match, and what still writes to it is killed by SIGPIPE: with `pipefail` a check that holds fails
+/// now and then. `grep … >/dev/null` reads to the end.
+#[test]
+fn no_script_ends_what_it_reads_from() {
+    let mut files = Vec::new();
+    for folder in [".ci", "bench", "dist", "e2e", "python"] {
+        scripts(&root().join(folder), &mut files);
+    }
+    let quiet = regex::Regex::new(r"\|\s*grep\s+(-\w+\s+)*-\w*q").unwrap();
+    let bad: Vec<String> = files
+        .iter()
+        .flat_map(|(name, text)| text.lines().map(move |l| (name, l)))
+        .filter(|(_, line)| quiet.is_match(line))
+        .map(|(name, line)| format!("{}: {}", name.display(), line.trim()))
+        .collect();
+    assert!(files.len() > 30, "only {} scripts", files.len());
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+}
+
 #[test]
 fn all_pure_crates_have_the_same_bans() {
     let bans =
