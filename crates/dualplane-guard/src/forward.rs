@@ -26,7 +26,8 @@ use crate::config::{Checked, Target};
 use crate::exchange::{Arriving, Failed, Outgoing, is_stream};
 use crate::pool;
 use crate::refuse::Reply;
-use crate::state::{By, Permit, State};
+use crate::prompts::By;
+use crate::state::{Permit, State};
 use crate::traces::Place;
 use crate::watch;
 

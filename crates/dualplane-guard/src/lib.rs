@@ -37,6 +37,7 @@ mod form;
 pub mod forward;
 pub mod page;
 pub mod pool;
+pub mod prompts;
 pub mod refuse;
 pub mod serve;
 mod servers;

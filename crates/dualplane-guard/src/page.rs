@@ -10,7 +10,8 @@ use dualplane_base::metrics::push_label;
 use dualplane_base::text::printable;
 use serde::{Deserialize, Serialize};
 
-use crate::state::{By, Counters, State, WAITS};
+use crate::prompts::By;
+use crate::state::{Counters, State, WAITS};
 
 /// Schema of the status.
 pub const SCHEMA: &str = "dualplane.guard/v1";

@@ -20,6 +20,7 @@ use crate::clients::Clients;
 use crate::config::{Checked, Target};
 use crate::ends::Ends;
 use crate::exchange::{self, Arriving, Failed, Outgoing};
+use crate::prompts::{By, Learnt, Prompts};
 use crate::servers::Parts;
 use crate::traces::Traces;
 
@@ -64,57 +65,6 @@ pub struct Counters {
     pub log_lost: u64,
 }
 
-/// What told the tokens of a prompt before it was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    /// The server, when asked.
-    Server,
-    /// The model's tokenizer.
-    Tokenizer,
-    /// Its bytes, by what servers counted of others.
-    Bytes,
-}
-
-impl By {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Server, Self::Tokenizer, Self::Bytes];
-
-    /// As metrics say it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Server => "server",
-            Self::Tokenizer => "tokenizer",
-            Self::Bytes => "bytes",
-        }
-    }
-}
-
-/// Prompts by how their tokens were counted before they were sent: beside the lock, because each request counts here.
-#[derive(Debug, Default)]
-struct Prompts {
-    server: AtomicU64,
-    tokenizer: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl Prompts {
-    fn of(&self, by: By) -> &AtomicU64 {
-        match by {
-            By::Server => &self.server,
-            By::Tokenizer => &self.tokenizer,
-            By::Bytes => &self.bytes,
-        }
-    }
-}
-
-/// What was learnt of how a model counts.
-#[derive(Debug, Clone, Default)]
-struct Learnt {
-    bytes: Calibration,
-    template: Template,
-}
-
 /// What the lock holds.
 pub(crate) struct Gate {
     pub(crate) admission: Admission,
@@ -132,6 +82,16 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
+    /// Under which name a model is learnt of. Names come from callers: only so many are kept, the rest share one.
+    fn learnt_as<'a>(&self, model: &'a str) -> &'a str {
+        let full = self.learnt.len() >= MAX_MODELS && !self.learnt.contains_key(model);
+        if full { "" } else { model }
+    }
+
+    fn learnt_of(&self, model: &str) -> Option<&Learnt> {
+        self.learnt.get(self.learnt_as(model))
+    }
+
     /// Models whose servers count otherwise than the tokenizer that was given.
     pub(crate) fn mistrusted(&self) -> impl Iterator<Item = &str> {
         self.learnt.iter().filter(|(_, l)| !l.template.is_believed()).map(|(model, _)| model.as_str())
@@ -316,14 +276,14 @@ impl State {
     /// What was learnt of a model's tokens.
     #[must_use]
     pub fn calibration(&self, model: &str) -> Calibration {
-        self.gate().learnt.get(model).map(|l| l.bytes.clone()).unwrap_or_default()
+        self.gate().learnt_of(model).map(|l| l.bytes.clone()).unwrap_or_default()
     }
 
     /// The tokens of a prompt whose texts its tokenizer counted; `None` where the server was found to count otherwise.
     #[must_use]
     pub fn by_template(&self, model: &str, texts: &Texts) -> Option<Range> {
         let gate = self.gate();
-        match gate.learnt.get(model) {
+        match gate.learnt_of(model) {
             Some(l) => l.template.is_believed().then(|| l.template.tokens(texts)),
             None => Some(Template::default().tokens(texts)),
         }
@@ -343,9 +303,7 @@ impl State {
     /// Takes in what a server counted of a prompt.
     pub fn learn_tokens(&self, model: &str, told: &Told, counted: u64) {
         let mut gate = self.gate();
-        // Names come from callers: only so many are kept, the rest share one.
-        let full = gate.learnt.len() >= MAX_MODELS && !gate.learnt.contains_key(model);
-        let key = if full { String::new() } else { model.to_owned() };
+        let key = gate.learnt_as(model).to_owned();
         let learnt = gate.learnt.entry(key).or_default();
         learnt.bytes.learn(told.bytes, told.messages, counted);
         if let Some(texts) = &told.texts {

@@ -8,7 +8,11 @@ guarded_pod() {
     cat <<YAML
 apiVersion: v1
 kind: Pod
-metadata: {name: llm, namespace: $GUARDED, labels: {dualplane.dev/guard: sidecar, app: llm}}
+metadata:
+  name: llm
+  namespace: $GUARDED
+  labels: {dualplane.dev/guard: sidecar, app: llm}
+  annotations: {dualplane.dev/guard-tokenizer: /models/tiny/tokenizer.json}
 spec:
   hostPID: true
   restartPolicy: Never
@@ -28,8 +32,8 @@ spec:
     - {name: HF_HUB_OFFLINE, value: "1"}
     - {name: PATH, value: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
     resources: {limits: {memory: 6Gi}, requests: {memory: 64Mi}}
-    volumeMounts: [{name: host, mountPath: /host}]
-  volumes: [{name: host, hostPath: {path: /}}]
+    volumeMounts: [{name: host, mountPath: /host}, {name: models, mountPath: /models}]
+  volumes: [{name: host, hostPath: {path: /}}, {name: models, hostPath: {path: $WORK/models}}]
 YAML
 }
 guarded_service() {
@@ -40,7 +44,13 @@ metadata: {name: llm, namespace: $GUARDED}
 spec: {selector: {app: llm}, ports: [{name: http, port: 80, targetPort: guard}]}
 YAML
 }
-gets_a_guard() { grep -qw dualplane-guard < <(guarded_pod | kc create --dry-run=server -f - -o 'jsonpath={.spec.initContainers[*].name}'); }
+# Of the server's volumes it has the one with the tokenizer, and cannot write there.
+gets_a_guard() {
+    local has
+    has=$(guarded_pod | kc create --dry-run=server -f - -o json |
+        jq -c '.spec.initContainers[0] | [.name, (.volumeMounts[] | select(.name | startswith("kube-api-access") | not) | .name, .mountPath, .readOnly)]') || return
+    [ "$has" = '["dualplane-guard","models","/models",true]' ] || { echo "$has"; return 1; }
+}
 guarded() { kc -n $GUARDED get pod llm -o "jsonpath=$1"; }
 guarded_ready() { [ "$(guarded '{.status.conditions[?(@.type=="Ready")].status}')" = True ]; }
 # $1: port and path; the rest: options of curl.
@@ -52,6 +62,8 @@ guard_begins() {
     GUARDED_ENGINE=$(engine_dir)
     [ -x "$GUARDED_ENGINE/venv/bin/vllm" ] || { good "no real vLLM is built: no guard beside one"; GUARDED_ENGINE=; return; }
     kc create namespace $GUARDED >/dev/null
+    # A user of the guard's reads it.
+    install -D -m 644 "$GUARDED_ENGINE/tiny/tokenizer.json" "$WORK/models/tiny/tokenizer.json" && chmod 755 "$WORK/models" "$WORK/models/tiny"
     rolled_out >/dev/null
     # Services lead nowhere here, without a kube-proxy.
     local agent
@@ -80,6 +92,7 @@ completes() { guard_says 8010/v1/completions -H 'content-type: application/json'
 # The KV cache by the engine's own metrics, and host RAM by the limit of the container, as the node's agent tells it.
 counts_kv() { guard_says 10981/status | jq -e '.servers[0] | .engine == "vllm" and .kv_tokens > 0'; }
 counts_host() { guard_says 10981/status | jq -e '.servers[0] | .host_limit == 6442450944 and .host_held > 0'; }
+counts_by_tokenizer() { guard_says 10981/metrics | grep '^dualplane_guard_prompts_total{.*counted_by="tokenizer".*} [1-9]' >/dev/null; }
 # Nobody is told that it ends before its stream has.
 ends_after_its_stream() {
     local out=$WORK/stream sent began=$SECONDS
@@ -100,6 +113,7 @@ guard_ends() {
     expect "the guarded vLLM is ready" until_true 180 "vLLM" guarded_ready ||
         { kc -n $GUARDED logs llm -c vllm --tail 20; kc -n $GUARDED logs llm -c dualplane-guard --tail 20; } >&2
     expect "it answers through its guard" completes
+    expect "it counted the prompt by the tokenizer of the server's volume" counts_by_tokenizer
     expect "the guard counts its KV cache" until_true 20 "KV cache" counts_kv
     gateway_begins
     expect "the pod ends after its stream" ends_after_its_stream
