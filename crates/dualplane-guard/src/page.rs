@@ -184,7 +184,7 @@ pub fn status(state: &State) -> Status {
         *refused.entry(e.code.to_owned()).or_insert(0) += n;
     }
     let would = gate.counters.would.iter().map(|(w, n)| ((*w).to_owned(), *n)).collect();
-    let other_tokenizer = gate.mistrusted().map(|m| printable(m).into_owned()).collect();
+    let other_tokenizer = gate.learnt.mistrusted().map(|m| printable(m).into_owned()).collect();
     Status {
         schema: SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),

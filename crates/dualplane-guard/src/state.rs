@@ -20,14 +20,12 @@ use crate::clients::Clients;
 use crate::config::{Checked, Target};
 use crate::ends::Ends;
 use crate::exchange::{self, Arriving, Failed, Outgoing};
-use crate::prompts::{By, Learnt, Prompts};
+use crate::prompts::{By, Models, Prompts};
 use crate::servers::Parts;
 use crate::traces::Traces;
 
 /// For what was on its way to the guard when it was told to end.
 const QUIET: Duration = Duration::from_millis(500);
-/// Models whose tokens are learnt apart.
-const MAX_MODELS: usize = 64;
 /// Upper ends of the times in the queue that are counted, milliseconds.
 pub const WAITS: &[u64] = &[10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000];
 
@@ -69,7 +67,7 @@ pub struct Counters {
 pub(crate) struct Gate {
     pub(crate) admission: Admission,
     waiters: HashMap<Ticket, oneshot::Sender<Result<Grant, Refusal>>>,
-    learnt: BTreeMap<String, Learnt>,
+    pub(crate) learnt: Models,
     /// Servers by their number in admission; it never changes.
     pub(crate) targets: Vec<Arc<Target>>,
     /// Servers of the configuration, by the same numbers.
@@ -79,23 +77,6 @@ pub(crate) struct Gate {
     /// What was last seen of each: why it is down, whether its memory is read.
     pub(crate) seen: Vec<Seen>,
     pub(crate) counters: Counters,
-}
-
-impl Gate {
-    /// Under which name a model is learnt of. Names come from callers: only so many are kept, the rest share one.
-    fn learnt_as<'a>(&self, model: &'a str) -> &'a str {
-        let full = self.learnt.len() >= MAX_MODELS && !self.learnt.contains_key(model);
-        if full { "" } else { model }
-    }
-
-    fn learnt_of(&self, model: &str) -> Option<&Learnt> {
-        self.learnt.get(self.learnt_as(model))
-    }
-
-    /// Models whose servers count otherwise than the tokenizer that was given.
-    pub(crate) fn mistrusted(&self) -> impl Iterator<Item = &str> {
-        self.learnt.iter().filter(|(_, l)| !l.template.is_believed()).map(|(model, _)| model.as_str())
-    }
 }
 
 /// What the watch saw of a server.
@@ -150,7 +131,7 @@ impl State {
         let gate = Gate {
             admission: Admission::new(checked.policy.clone(), servers),
             waiters: HashMap::new(),
-            learnt: BTreeMap::new(),
+            learnt: Models::default(),
             targets: checked.targets.iter().cloned().map(Arc::new).collect(),
             current: (0..checked.targets.len()).collect(),
             terms: vec![0; checked.targets.len()],
@@ -276,14 +257,14 @@ impl State {
     /// What was learnt of a model's tokens.
     #[must_use]
     pub fn calibration(&self, model: &str) -> Calibration {
-        self.gate().learnt_of(model).map(|l| l.bytes.clone()).unwrap_or_default()
+        self.gate().learnt.of(model).map(|l| l.bytes.clone()).unwrap_or_default()
     }
 
     /// The tokens of a prompt whose texts its tokenizer counted; `None` where the server was found to count otherwise.
     #[must_use]
     pub fn by_template(&self, model: &str, texts: &Texts) -> Option<Range> {
         let gate = self.gate();
-        match gate.learnt_of(model) {
+        match gate.learnt.of(model) {
             Some(l) => l.template.is_believed().then(|| l.template.tokens(texts)),
             None => Some(Template::default().tokens(texts)),
         }
@@ -303,8 +284,7 @@ impl State {
     /// Takes in what a server counted of a prompt.
     pub fn learn_tokens(&self, model: &str, told: &Told, counted: u64) {
         let mut gate = self.gate();
-        let key = gate.learnt_as(model).to_owned();
-        let learnt = gate.learnt.entry(key).or_default();
+        let learnt = gate.learnt.of_mut(model);
         learnt.bytes.learn(told.bytes, told.messages, counted);
         if let Some(texts) = &told.texts {
             learnt.template.learn(texts, counted);
