@@ -118,7 +118,7 @@ fn answer(state: &State, labels: &Labels, request: &Request<Incoming>) -> Respon
             r
         }
         "/status" => {
-            let body = serde_json::to_string(&page::status(state)).unwrap_or_default();
+            let body = serde_json::to_string(&crate::status::status(state)).unwrap_or_default();
             let mut r = text(StatusCode::OK, body);
             r.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             r

@@ -16,8 +16,9 @@ use crate::access::Entry;
 use crate::ask::Api;
 use crate::exchange::{Arriving, Failed};
 use crate::forward::UnderWay;
+use crate::held::{Permit, Room};
 use crate::refuse::Reply;
-use crate::state::{Permit, State};
+use crate::state::State;
 use crate::watch;
 
 /// Any error of a body.
@@ -370,10 +371,7 @@ pub enum Unread {
 ///
 /// # Errors
 /// It is too large, too slow, there is no room, or its caller went away.
-pub async fn read_whole(
-    state: &Arc<State>,
-    mut body: Incoming,
-) -> Result<(Bytes, crate::state::Room), Unread> {
+pub async fn read_whole(state: &Arc<State>, mut body: Incoming) -> Result<(Bytes, Room), Unread> {
     let read = read_within(state, &mut body).await;
     if let Err(Unread::Reply(_)) = &read {
         drain(body, state.config().body).await;
@@ -393,7 +391,7 @@ pub async fn drain<B: Body<Data = Bytes> + Unpin>(mut body: B, most: u64) {
     }
 }
 
-async fn read_within(state: &Arc<State>, body: &mut Incoming) -> Result<(Bytes, crate::state::Room), Unread> {
+async fn read_within(state: &Arc<State>, body: &mut Incoming) -> Result<(Bytes, Room), Unread> {
     let config = state.config();
     let limits = &config.config.limits;
     let too_large = |n: u64| {

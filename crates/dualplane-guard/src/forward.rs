@@ -24,10 +24,11 @@ use crate::ask::{Api, Ask, read};
 use crate::clients::Peer;
 use crate::config::{Checked, Target};
 use crate::exchange::{Arriving, Failed, Outgoing, is_stream};
+use crate::held::Permit;
 use crate::pool;
 use crate::prompts::By;
 use crate::refuse::Reply;
-use crate::state::{Permit, State};
+use crate::state::State;
 use crate::traces::Place;
 use crate::watch;
 

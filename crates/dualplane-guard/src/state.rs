@@ -20,6 +20,7 @@ use crate::clients::Clients;
 use crate::config::{Checked, Target};
 use crate::ends::Ends;
 use crate::exchange::{self, Arriving, Failed, Outgoing};
+use crate::held::{Permit, Room, Waiting};
 use crate::prompts::{By, Models, Prompts};
 use crate::servers::Parts;
 use crate::traces::Traces;
@@ -66,7 +67,7 @@ pub struct Counters {
 /// What the lock holds.
 pub(crate) struct Gate {
     pub(crate) admission: Admission,
-    waiters: HashMap<Ticket, oneshot::Sender<Result<Grant, Refusal>>>,
+    pub(crate) waiters: HashMap<Ticket, oneshot::Sender<Result<Grant, Refusal>>>,
     pub(crate) learnt: Models,
     /// Servers by their number in admission; it never changes.
     pub(crate) targets: Vec<Arc<Target>>,
@@ -107,7 +108,7 @@ pub struct State {
     gate: Mutex<Gate>,
     start: Instant,
     clients: Arc<Clients>,
-    buffered: AtomicU64,
+    pub(crate) buffered: AtomicU64,
     /// Requests that are under way, passing ones included.
     pub under_way: AtomicU64,
     counted: Prompts,
@@ -379,121 +380,5 @@ impl Counters {
             *n += 1;
         }
         self.waited = self.waited.saturating_add(ms);
-    }
-}
-
-/// A place among the bodies that are held; given back when it is dropped.
-pub struct Room {
-    state: Arc<State>,
-    bytes: u64,
-}
-
-impl Room {
-    /// Makes it so large; `false`, and as it was, where there is no room.
-    pub fn grow(&mut self, to: u64) -> bool {
-        let more = to.saturating_sub(self.bytes);
-        let most = self.state.config().buffered;
-        let taken = self.state.buffered.fetch_add(more, Ordering::Relaxed);
-        if taken.saturating_add(more) > most {
-            self.state.buffered.fetch_sub(more, Ordering::Relaxed);
-            return false;
-        }
-        self.bytes += more;
-        true
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.state.buffered.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-/// One that waits for leave.
-struct Waiting {
-    state: Arc<State>,
-    ticket: Ticket,
-    told: oneshot::Receiver<Result<Grant, Refusal>>,
-    over: bool,
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if self.over {
-            return;
-        }
-        // Its caller went away.
-        let now = self.state.now();
-        let mut gate = self.state.gate();
-        gate.counters.cancelled += 1;
-        if gate.waiters.remove(&self.ticket).is_some() {
-            gate.admission.cancel(self.ticket);
-        } else if let Ok(Ok(grant)) = self.told.try_recv() {
-            gate.admission.release(now, grant.ticket, Outcome::Broken);
-        }
-        drop(gate);
-        self.state.pump();
-    }
-}
-
-/// Leave to send one request; what it holds is given back when this ends, once.
-pub struct Permit {
-    state: Arc<State>,
-    ticket: Ticket,
-    server: usize,
-    over: bool,
-}
-
-impl Permit {
-    fn new(state: &Arc<State>, grant: Grant) -> Self {
-        Self { state: Arc::clone(state), ticket: grant.ticket, server: grant.server, over: false }
-    }
-
-    /// To which server.
-    #[must_use]
-    pub fn server(&self) -> usize {
-        self.server
-    }
-
-    /// The server did not get it: another, where one can take it now.
-    pub fn move_on(&mut self) -> bool {
-        let mut gate = self.state.gate();
-        match gate.admission.move_on(self.state.now(), self.ticket) {
-            Some(server) => {
-                gate.counters.moved += 1;
-                self.server = server;
-                true
-            }
-            None => {
-                self.over = true;
-                drop(gate);
-                self.state.pump();
-                false
-            }
-        }
-    }
-
-    /// It has generated so many tokens so far.
-    pub fn progress(&self, tokens: u64) {
-        self.state.gate().admission.progress(self.ticket, tokens);
-    }
-
-    /// It is answered.
-    pub fn done(mut self, tokens: Option<u64>) {
-        self.end(Outcome::Done(tokens));
-    }
-
-    fn end(&mut self, outcome: Outcome) {
-        if !self.over {
-            self.over = true;
-            self.state.gate().admission.release(self.state.now(), self.ticket, outcome);
-            self.state.pump();
-        }
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        self.end(Outcome::Broken);
     }
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 use dualplane_base::text::{counted, printable};
 use dualplane_base::units::Bytes;
 use dualplane_guard::config::{Checked, Config, ConfigError, ServerConfig, TracesConfig};
-use dualplane_guard::page::{Labels, SCHEMA, Status};
+use dualplane_guard::page::Labels;
 use dualplane_guard::serve::{self, Options, ServeError};
+use dualplane_guard::status::{SCHEMA, Status};
 use dualplane_guard::tokenizer::TokenizerConfig;
 
 use super::Failure;
