@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use dualplane_alerts::{Alerting, Selection, duration};
 use dualplane_base::yaml::manifest;
@@ -34,7 +35,10 @@ pub(super) fn draws_alike() -> bool {
     alike
 }
 
+/// One at a time: each takes half a GiB of disk for a block before it knows that it needs a few KiB.
 pub(crate) fn promtool(dir: &Path, args: &[&str]) {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let o = Command::new("promtool").args(args).current_dir(dir).output().unwrap();
     assert!(o.status.success(), "promtool {args:?}\n{}{}", stdout(&o), stderr(&o));
 }
