@@ -1,6 +1,7 @@
 //! All servers and all who wait: what becomes of a request, when it comes and whenever something changes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::Ms;
 use crate::arithmetic::share;
@@ -23,9 +24,9 @@ pub const OTHERS: &str = "other";
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Whose it is.
-    pub tenant: String,
+    pub tenant: Arc<str>,
     /// Path by which outputs are learnt.
-    pub path: String,
+    pub path: &'static str,
     /// What it asks.
     pub shape: Shape,
     /// What it is like, for a server that does not page its memory.
@@ -52,7 +53,7 @@ pub enum Event {
 /// A request that waits.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    pub(crate) path: String,
+    pub(crate) path: &'static str,
     pub(crate) shape: Shape,
     pub(crate) bucket: Bucket,
 }
@@ -61,9 +62,7 @@ pub(crate) struct Asked {
 #[derive(Debug, Clone)]
 pub(crate) struct Runs {
     pub(crate) server: usize,
-    tenant: String,
-    path: String,
-    sequences: u64,
+    tenant: Arc<str>,
     asked: Asked,
     pub(crate) held: Held,
     produced: u64,
@@ -96,7 +95,7 @@ pub struct Admission {
     /// What was sent of each pool over its share, while another waited: the one that is furthest behind is next.
     pub(crate) turns: Vec<f64>,
     pub(crate) running: BTreeMap<Ticket, Runs>,
-    uses: BTreeMap<String, Use>,
+    uses: BTreeMap<Arc<str>, Use>,
     outputs: Outputs,
     last_ticket: u64,
     /// Tokens (or requests) that become free in a millisecond, and when the last did.
@@ -220,7 +219,7 @@ impl Admission {
     }
 
     pub(crate) fn cost_on(&self, server: &Server, tenant: &str, asked: &Asked) -> Cost {
-        self.cost(tenant, &asked.path, &asked.shape, server.limits.block)
+        self.cost(tenant, asked.path, &asked.shape, server.limits.block)
     }
 
     pub(crate) fn pool_share(&self, pool: usize) -> f64 {
@@ -239,13 +238,13 @@ impl Admission {
     /// What a request counts in fairness and in the queue's model: tokens, at least one.
     pub(crate) fn weight(&self, tenant: &str, asked: &Asked) -> u64 {
         let block = self.servers.iter().find(|s| !s.is_retired()).map_or(1, |s| s.limits.block);
-        self.cost(tenant, &asked.path, &asked.shape, block).kv.max(1)
+        self.cost(tenant, asked.path, &asked.shape, block).kv.max(1)
     }
 
     /// The name under which a tenant is counted.
-    fn known(&self, tenant: String) -> String {
-        let known = self.uses.contains_key(&tenant) || self.policy.tenants.contains_key(&tenant);
-        if known || self.uses.len() < MAX_TENANTS { tenant } else { OTHERS.to_owned() }
+    fn known(&self, tenant: &Arc<str>) -> Arc<str> {
+        let known = self.uses.contains_key(tenant) || self.policy.tenants.contains_key(&**tenant);
+        if known || self.uses.len() < MAX_TENANTS { Arc::clone(tenant) } else { OTHERS.into() }
     }
 
     fn tenant_may_go(&self, tenant: &str) -> bool {
@@ -260,9 +259,9 @@ impl Admission {
 
     /// A request came.
     pub fn offer(&mut self, now: Ms, request: Request) -> Decision {
-        let tenant = self.known(request.tenant.clone());
+        let tenant = self.known(&request.tenant);
         let pool = request.pool.min(self.policy.pools.len().saturating_sub(1));
-        let asked = Asked { path: request.path.clone(), shape: request.shape, bucket: request.bucket };
+        let asked = Asked { path: request.path, shape: request.shape, bucket: request.bucket };
         let decision = self.decide(now, &tenant, pool, &asked, &request);
         if !self.policy.shadow {
             return match decision {
@@ -334,7 +333,14 @@ impl Admission {
         self.queues.iter().map(Queue::bytes).fold(0, u64::saturating_add)
     }
 
-    fn enqueue(&mut self, now: Ms, tenant: String, pool: usize, asked: Asked, request: &Request) -> Decision {
+    fn enqueue(
+        &mut self,
+        now: Ms,
+        tenant: Arc<str>,
+        pool: usize,
+        asked: Asked,
+        request: &Request,
+    ) -> Decision {
         let policy = self.tenant(&tenant);
         let weight = self.weight(&tenant, &asked);
         let retry = Some(self.retry_after(&tenant, pool, weight));
@@ -357,7 +363,7 @@ impl Admission {
         };
         let uses = &self.uses;
         queue.forgive(|t| uses.get(t).map_or(0, |u| u.kv.max(u.running)));
-        self.uses.entry(tenant.clone()).or_default();
+        self.uses.entry(Arc::clone(&tenant)).or_default();
         let waiting = Waiting {
             ticket,
             priority: request.priority,
@@ -375,7 +381,7 @@ impl Admission {
     fn take(
         &mut self,
         now: Ms,
-        tenant: &str,
+        tenant: &Arc<str>,
         asked: Asked,
         server: usize,
         taken: &Taken,
@@ -392,7 +398,7 @@ impl Admission {
         &mut self,
         now: Ms,
         ticket: Ticket,
-        tenant: &str,
+        tenant: &Arc<str>,
         asked: Asked,
         server: usize,
         taken: &Taken,
@@ -400,7 +406,10 @@ impl Admission {
         let share_of_pool = self.pool_share(taken.pool);
         let Some(s) = self.servers.get_mut(server) else { return 0 };
         let held = s.take(now, taken, share_of_pool);
-        let used = self.uses.entry(tenant.to_owned()).or_default();
+        let used = match self.uses.get_mut(tenant) {
+            Some(used) => used,
+            None => self.uses.entry(Arc::clone(tenant)).or_default(),
+        };
         used.running += 1;
         used.kv = used.kv.saturating_add(held.kv);
         let weight = self.tenant(tenant).weight;
@@ -411,8 +420,7 @@ impl Admission {
             });
         }
         self.turn(taken.pool, taken.cost.kv.max(1));
-        let (path, sequences) = (asked.path.clone(), asked.shape.sequences.max(1));
-        let runs = Runs { server, tenant: tenant.to_owned(), path, sequences, asked, held, produced: 0 };
+        let runs = Runs { server, tenant: Arc::clone(tenant), asked, held, produced: 0 };
         let kv = runs.held.kv;
         self.running.insert(ticket, runs);
         self.watch(now, server, false);
@@ -443,7 +451,8 @@ impl Admission {
             Outcome::Broken => None,
         };
         if let Some(n) = tokens.filter(|_| runs.asked.shape.generates) {
-            self.outputs.learn(now, &runs.tenant, &runs.path, n.div_ceil(runs.sequences));
+            let sequences = runs.asked.shape.sequences.max(1);
+            self.outputs.learn(now, &runs.tenant, runs.asked.path, n.div_ceil(sequences));
         }
         true
     }
@@ -493,7 +502,7 @@ impl Admission {
         }
         while let Some((tenant, waiting, server, taken)) = self.next_of_all(now) {
             let waited = now.saturating_sub(waiting.since);
-            let kv = self.begin(now, waiting.ticket, &tenant, waiting.what, server, &taken);
+            let kv = self.begin(now, waiting.ticket, &tenant.into(), waiting.what, server, &taken);
             let grant = Grant { ticket: waiting.ticket, server, waited, kv, would: Would::Queue };
             self.events.push(Event::Granted(grant));
         }
@@ -564,7 +573,7 @@ impl Admission {
 
     /// What each tenant uses and how many of its requests wait.
     pub fn tenants(&self) -> impl Iterator<Item = (&str, Use, usize)> {
-        self.uses.iter().map(|(t, u)| (t.as_str(), *u, self.queues.iter().map(|q| q.of(t).0).sum()))
+        self.uses.iter().map(|(t, u)| (&**t, *u, self.queues.iter().map(|q| q.of(t).0).sum()))
     }
 
     /// Requests, bytes and tokens that wait, by pool.

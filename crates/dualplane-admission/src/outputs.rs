@@ -21,8 +21,13 @@ const MAX_KEYS: usize = 2048;
 /// Output lengths, by tenant and path.
 #[derive(Debug, Clone, Default)]
 pub struct Outputs {
-    own: BTreeMap<(String, String), Lengths>,
-    all: BTreeMap<String, Lengths>,
+    paths: BTreeMap<String, OfPath>,
+}
+
+#[derive(Debug, Clone)]
+struct OfPath {
+    all: Lengths,
+    tenants: BTreeMap<String, Lengths>,
 }
 
 #[derive(Debug, Clone)]
@@ -78,22 +83,42 @@ impl Outputs {
     /// What is expected of one sequence; `None` where nothing is known yet.
     #[must_use]
     pub fn expected(&self, tenant: &str, path: &str) -> Option<u64> {
-        let key = (tenant.to_owned(), path.to_owned());
-        let own = self.own.get(&key).and_then(Lengths::quantile);
-        own.or_else(|| self.all.get(path).and_then(Lengths::quantile))
+        let of = self.paths.get(path)?;
+        of.tenants.get(tenant).and_then(Lengths::quantile).or_else(|| of.all.quantile())
     }
 
     /// Takes in what one sequence generated.
     pub fn learn(&mut self, now: Ms, tenant: &str, path: &str, tokens: u64) {
-        let key = (tenant.to_owned(), path.to_owned());
-        if self.own.len() >= MAX_KEYS && !self.own.contains_key(&key) {
-            let oldest = self.own.iter().min_by_key(|(_, l)| l.last).map(|(k, _)| k.clone());
-            oldest.and_then(|k| self.own.remove(&k));
-        }
-        self.own.entry(key).or_insert_with(|| Lengths::new(now)).learn(now, tokens);
         // Paths are those that the caller knows, a dozen.
-        if self.all.len() < MAX_KEYS || self.all.contains_key(path) {
-            self.all.entry(path.to_owned()).or_insert_with(|| Lengths::new(now)).learn(now, tokens);
+        if !self.paths.contains_key(path) && self.paths.len() < MAX_KEYS {
+            let none = OfPath { all: Lengths::new(now), tenants: BTreeMap::new() };
+            self.paths.insert(path.to_owned(), none);
+        }
+        let Some(of) = self.paths.get_mut(path) else { return };
+        of.all.learn(now, tokens);
+        if let Some(own) = of.tenants.get_mut(tenant) {
+            return own.learn(now, tokens);
+        }
+        let mut own = Lengths::new(now);
+        own.learn(now, tokens);
+        of.tenants.insert(tenant.to_owned(), own);
+        if self.len() > MAX_KEYS {
+            self.forget_oldest();
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.paths.values().map(|of| of.tenants.len()).sum()
+    }
+
+    fn forget_oldest(&mut self) {
+        let oldest = |of: &OfPath| {
+            let (tenant, lengths) = of.tenants.iter().min_by_key(|(_, l)| l.last)?;
+            Some((lengths.last, tenant.clone()))
+        };
+        let found = self.paths.values_mut().filter_map(|of| Some((oldest(of)?, of)));
+        if let Some(((_, tenant), of)) = found.min_by_key(|((last, _), _)| *last) {
+            of.tenants.remove(&tenant);
         }
     }
 }
@@ -129,6 +154,6 @@ mod tests {
         for i in 0..MAX_KEYS as u64 + 10 {
             o.learn(1000 + i, &i.to_string(), "chat", 10);
         }
-        assert_eq!(o.own.len(), MAX_KEYS);
+        assert_eq!(o.len(), MAX_KEYS);
     }
 }

@@ -137,7 +137,7 @@ impl<T> Queue<T> {
     /// Adds one that waits.
     pub fn push(&mut self, tenant: &str, weight: f64, waiting: Waiting<T>) {
         let begin = self.virtual_time;
-        let lane = self.lane(tenant, weight);
+        let Some(lane) = self.lane(tenant, weight) else { return };
         if lane.waiting.is_empty() {
             lane.virtual_time = lane.virtual_time.max(begin);
         }
@@ -153,24 +153,22 @@ impl<T> Queue<T> {
         }
     }
 
-    fn lane(&mut self, tenant: &str, weight: f64) -> &mut Lane<T> {
+    fn lane(&mut self, tenant: &str, weight: f64) -> Option<&mut Lane<T>> {
         let begin = self.virtual_time;
-        let lane = self.lanes.entry(tenant.to_owned()).or_insert_with(|| Lane {
-            weight,
-            virtual_time: begin,
-            waiting: BTreeMap::new(),
-            bytes: 0,
-            sum: 0,
-        });
+        if !self.lanes.contains_key(tenant) {
+            let (waiting, bytes, sum) = (BTreeMap::new(), 0, 0);
+            self.lanes.insert(tenant.to_owned(), Lane { weight, virtual_time: begin, waiting, bytes, sum });
+        }
+        let lane = self.lanes.get_mut(tenant)?;
         lane.weight = if weight > 0.0 { weight } else { 1.0 };
-        lane
+        Some(lane)
     }
 
     /// Counts what was sent of a tenant, whether or not it waited. `holds` says what a tenant holds of the servers now, this
     /// included.
     pub fn charge(&mut self, tenant: &str, weight: f64, sent: u64, holds: impl Fn(&str) -> u64) {
         let begin = self.virtual_time;
-        let lane = self.lane(tenant, weight);
+        let Some(lane) = self.lane(tenant, weight) else { return };
         lane.virtual_time = lane.virtual_time.max(begin) + real(sent) / lane.weight;
         let active = self.lanes.values().filter(|l| !l.waiting.is_empty()).map(|l| l.virtual_time);
         // Those who wait are never behind the time at which others begin.

@@ -50,8 +50,8 @@ fn request(tenant: usize, prompt: u64, priority: u8, pool: usize) -> Request {
         ..Shape::default()
     };
     Request {
-        tenant: tenant.to_string(),
-        path: "chat".into(),
+        tenant: tenant.to_string().into(),
+        path: "chat",
         shape,
         bucket: Bucket::of(prompt, 0, 1, 0, prompt * 4),
         pool,

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use tokio::time::Sleep;
 
 use crate::access::Entry;
 use crate::ask::Api;
+use crate::config::Checked;
 use crate::exchange::{Arriving, Failed};
 use crate::forward::UnderWay;
 use crate::held::{Permit, Room};
@@ -141,6 +142,13 @@ pub struct Told {
     pub texts: Option<Texts>,
 }
 
+/// What all names of such counts have, and what stands around it in those of a prompt and of an output. Bodies are searched
+/// once, and a chunk of a stream that counts nothing costs that search alone.
+const WORD: &str = "tokens";
+const PROMPT: [(&str, &str); 3] = [("\"prompt_", ""), ("\"input_", ""), ("\"", "_evaluated")];
+const OUTPUT: [(&str, &str); 3] = [("\"completion_", ""), ("\"output_", ""), ("\"", "_predicted")];
+static TOKENS: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(WORD));
+
 /// Tokens as the server counted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Usage {
@@ -149,22 +157,26 @@ struct Usage {
 }
 
 impl Usage {
+    /// The last number of each stands: a stream counts up.
     fn look(&mut self, text: &[u8]) {
-        for (names, field) in [
-            (&["\"prompt_tokens\"", "\"input_tokens\"", "\"tokens_evaluated\""], &mut self.prompt),
-            (&["\"completion_tokens\"", "\"output_tokens\"", "\"tokens_predicted\""], &mut self.output),
-        ] {
-            if let Some(n) = names.iter().find_map(|name| number_behind(text, name.as_bytes())) {
-                *field = Some(n);
+        for at in TOKENS.find_iter(text) {
+            let (before, behind) = text.split_at(at);
+            let named = |(begin, end): &(&str, &str)| {
+                let behind = behind.strip_prefix(WORD.as_bytes())?.strip_prefix(end.as_bytes())?;
+                number(behind.strip_prefix(b"\"")?).filter(|_| before.ends_with(begin.as_bytes()))
+            };
+            if let Some(n) = PROMPT.iter().find_map(named) {
+                self.prompt = Some(n);
+            } else if let Some(n) = OUTPUT.iter().find_map(named) {
+                self.output = Some(n);
             }
         }
     }
 }
 
-/// The number behind the last time that a key stands in a text.
-fn number_behind(text: &[u8], key: &[u8]) -> Option<u64> {
-    let at = memmem::rfind(text, key)?;
-    let rest = text.get(at + key.len()..)?.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+/// The number behind a key.
+fn number(text: &[u8]) -> Option<u64> {
+    let rest = text.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
     let digits: Vec<u8> = rest.iter().copied().take_while(u8::is_ascii_digit).take(12).collect();
     std::str::from_utf8(&digits).ok()?.parse().ok()
 }
@@ -255,16 +267,16 @@ impl Followed {
         let events = self.events.checked_sub(1).filter(|_| self.streams);
         let output = self.usage.output.or(events).filter(|_| self.ok);
         // What failed is given back without a lesson, when it is dropped.
-        if let Some(permit) = self.permit.take().filter(|_| self.ok) {
-            permit.done(output);
-        }
-        if let (Some(asked), Some(prompt), true) = (&self.asked, self.usage.prompt, self.ok) {
-            if let Some(told) = &asked.text {
-                self.state.learn_tokens(&asked.model, told, prompt);
-            }
+        let permit = self.permit.take();
+        if self.ok {
+            let now = self.state.now();
             let mut gate = self.state.gate();
-            gate.counters.tokens.0 = gate.counters.tokens.0.saturating_add(prompt);
-            gate.counters.tokens.1 = gate.counters.tokens.1.saturating_add(output.unwrap_or(0));
+            if let Some(permit) = permit {
+                permit.done(&mut gate, now, output);
+            }
+            if let (Some(asked), Some(prompt)) = (&self.asked, self.usage.prompt) {
+                gate.counted(&asked.model, asked.text.as_ref(), prompt, output.unwrap_or(0));
+            }
         }
         if let Some(entry) = self.entry.take() {
             self.state.record(&entry.tokens(self.usage.prompt, output));
@@ -371,10 +383,14 @@ pub enum Unread {
 ///
 /// # Errors
 /// It is too large, too slow, there is no room, or its caller went away.
-pub async fn read_whole(state: &Arc<State>, mut body: Incoming) -> Result<(Bytes, Room), Unread> {
-    let read = read_within(state, &mut body).await;
+pub async fn read_whole(
+    state: &Arc<State>,
+    config: &Checked,
+    mut body: Incoming,
+) -> Result<(Bytes, Room), Unread> {
+    let read = read_within(state, config, &mut body).await;
     if let Err(Unread::Reply(_)) = &read {
-        drain(body, state.config().body).await;
+        Box::pin(drain(body, config.body)).await;
     }
     read
 }
@@ -391,8 +407,11 @@ pub async fn drain<B: Body<Data = Bytes> + Unpin>(mut body: B, most: u64) {
     }
 }
 
-async fn read_within(state: &Arc<State>, body: &mut Incoming) -> Result<(Bytes, Room), Unread> {
-    let config = state.config();
+async fn read_within(
+    state: &Arc<State>,
+    config: &Checked,
+    body: &mut Incoming,
+) -> Result<(Bytes, Room), Unread> {
     let limits = &config.config.limits;
     let too_large = |n: u64| {
         let message = format!("the body has {n} bytes, and limits.body allows {}", config.body);
@@ -407,7 +426,7 @@ async fn read_within(state: &Arc<State>, body: &mut Incoming) -> Result<(Bytes, 
         return Err(too_large(n));
     }
     // What is declared is believed when it is there: a thousand callers that send nothing must not fill the room.
-    let mut room = state.room(0).ok_or_else(no_room)?;
+    let mut room = state.room(config.buffered);
     let mut all: Vec<u8> = Vec::new();
     let mut first: Option<Bytes> = None;
     let until = Instant::now() + Duration::from_secs(limits.body_seconds);
@@ -457,5 +476,15 @@ mod tests {
         let mut u = Usage::default();
         u.look(br#"{"usage":{"input_tokens":4,"output_tokens":"x"}}"#);
         assert_eq!(u, Usage { prompt: Some(4), output: None });
+        // Details of a count are no count, and the last of a stream stands.
+        for part in [
+            r#"data: {"usage":{"input_tokens":25,"output_tokens":1,"prompt_tokens_details":{"cached_tokens":9}}}"#,
+            r#"data: {"delta":"tokens","output_tokens": 15,"completion_tokens_details":3,"total_tokens":40}"#,
+        ] {
+            u.look(part.as_bytes());
+        }
+        assert_eq!(u, Usage { prompt: Some(25), output: Some(15) });
+        u.look(br#"{"tokens_evaluated" : 8, "tokens_predicted":3,"tokens_cached":1}"#);
+        assert_eq!(u, Usage { prompt: Some(8), output: Some(3) });
     }
 }

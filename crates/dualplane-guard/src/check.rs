@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 
 use dualplane_admission::Policy;
 use dualplane_admission::policy::{Pool, TenantPolicy};
-use http::Uri;
+use http::{HeaderName, Uri};
 
+use crate::clients::Peer;
 use crate::config::{Checked, Config, ConfigError, Target, TenantConfig, bad};
 use crate::pool::Rule;
 use crate::service::Service;
@@ -64,6 +65,8 @@ impl Config {
         let by = TenantBy::parse(&self.tenants.by)
             .ok_or(())
             .or_else(|()| bad("tenants.by", "expected key, none, header:NAME or jwt:CLAIM"))?;
+        let priority = header("queue.priority_header", &self.queue.priority_header)?;
+        let max_wait = header("queue.wait_header", &self.queue.wait_header)?;
         let (policy, rules) = self.policy(&targets, &services)?;
         if let Some(tls) = &self.tls {
             crate::tls::load(tls).or_else(|why| bad("tls", why))?;
@@ -80,6 +83,8 @@ impl Config {
             policy,
             rules,
             by,
+            priority,
+            max_wait,
             tokenizers,
             body,
             buffered,
@@ -118,7 +123,8 @@ impl Config {
                 return bad(key("container"), "expected NAMESPACE/POD/CONTAINER");
             }
             let prefix = uri.path().trim_end_matches('/').to_owned();
-            out.push(Target { name, scheme, authority, prefix, service: None, said: said.clone() });
+            let peer = Peer::new(scheme, &authority);
+            out.push(Target { name, scheme, authority, peer, prefix, service: None, said: said.clone() });
         }
         Ok(out)
     }
@@ -220,6 +226,10 @@ fn address(key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
         .or_else(|_| bad(key, format!("{text} is no address and port, such as 0.0.0.0:8010 or :8010")))
 }
 
+fn header(key: &str, name: &str) -> Result<HeaderName, ConfigError> {
+    name.parse().or_else(|_| bad(key, format!("{name:?} is no name of a header, such as x-priority")))
+}
+
 fn at_least_one(key: &str, n: u64) -> Result<(), ConfigError> {
     if n == 0 { bad(key, "must be at least 1") } else { Ok(()) }
 }
@@ -268,6 +278,8 @@ mod tests {
             (&format!("[limits]\nbody = \"1Ti\"\n{url}"), "limits.buffered"),
             (&format!("[limits]\nbody = \"many\"\n{url}"), "limits.body"),
             (&format!("[tenants]\nby = \"jwt:\"\n{url}"), "tenants.by"),
+            (&format!("[queue]\npriority_header = \"x prio\"\n{url}"), "queue.priority_header"),
+            (&format!("[queue]\nwait_header = \"\"\n{url}"), "queue.wait_header"),
             (&format!("[tenants.named.a]\nweight = 0\n{url}"), "tenants.named.a.weight"),
             (&format!("[[pool]]\nname = \"x\"\nservers = [\"b\"]\n{url}"), "no server"),
             (&format!("[[pool]]\nname = \"all\"\n{url}"), "pool[0].name"),

@@ -8,7 +8,6 @@ use dualplane_wire::tls::Encrypted;
 use dualplane_wire::{Unreached, Wire};
 use http::Uri;
 
-use crate::config::Target;
 use crate::workers;
 
 /// Connections to a server that wait for the next request. uvicorn closes an idle one after 5 s: we do before.
@@ -29,8 +28,8 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// A server that was configured.
-    pub(crate) fn new(target: &Target) -> Self {
-        Self { encrypts: target.scheme == "https", authority: target.authority.as_str().into() }
+    pub(crate) fn new(scheme: &str, authority: &str) -> Self {
+        Self { encrypts: scheme == "https", authority: authority.into() }
     }
 
     /// Of a whole URL; `None` where it names no host.

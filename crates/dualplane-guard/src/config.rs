@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use dualplane_admission::Policy;
 use dualplane_admission::server::{Limits, Server};
 use dualplane_base::units::parse_k8s_memory;
+use http::HeaderName;
 use serde::Deserialize;
 
+use crate::clients::Peer;
 use crate::pool::Rule;
 use crate::service::{Kubernetes, Service, ServiceConfig};
 use crate::tenant::TenantBy;
@@ -397,6 +399,8 @@ pub struct Target {
     pub scheme: &'static str,
     /// `HOST:PORT`.
     pub authority: String,
+    /// Both, as connections to it are told apart.
+    pub(crate) peer: Peer,
     /// Path before every request's own, without a slash at its end.
     pub prefix: String,
     /// The Service that it stands behind.
@@ -424,6 +428,10 @@ pub struct Checked {
     pub rules: Vec<Rule>,
     /// Tenants.
     pub by: TenantBy,
+    /// In which callers say how urgent a request is.
+    pub priority: HeaderName,
+    /// In which they say how long it may wait.
+    pub max_wait: HeaderName,
     /// Tokenizers, read.
     pub tokenizers: Tokenizers,
     /// Longest body.

@@ -141,7 +141,7 @@ impl Heard {
 impl Sink for Heard {
     fn head(&mut self, head: &httparse::Response<'_, '_>) -> Result<(), Broken> {
         let status = StatusCode::from_u16(head.code.unwrap_or(0)).map_err(|_| Broken::NoHttp)?;
-        let mut headers = HeaderMap::with_capacity(head.headers.len() + 2);
+        let mut headers = HeaderMap::with_capacity(head.headers.len() + 1);
         for h in head.headers.iter() {
             let name = HeaderName::from_bytes(h.name.as_bytes()).map_err(|_| Broken::NoHttp)?;
             let value = HeaderValue::from_bytes(h.value).map_err(|_| Broken::NoHttp)?;

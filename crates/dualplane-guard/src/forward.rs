@@ -1,7 +1,6 @@
 //! The way of one request: read, priced, admitted, sent, followed.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,9 +10,8 @@ use dualplane_admission::server::Health;
 use dualplane_admission::template::Texts;
 use dualplane_admission::{Code, Grant, Request as Asking};
 use dualplane_wire::Broken;
-use http::header::{
-    CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, UPGRADE};
+use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Version};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
@@ -21,7 +19,6 @@ use hyper::body::{Body as _, Bytes, Incoming};
 use crate::access::Entry;
 use crate::answer::{Answer, Asked, Sent, Told, Unread, read_whole};
 use crate::ask::{Api, Ask, read};
-use crate::clients::Peer;
 use crate::config::{Checked, Target};
 use crate::exchange::{Arriving, Failed, Outgoing, is_stream};
 use crate::held::Permit;
@@ -32,56 +29,58 @@ use crate::state::State;
 use crate::traces::Place;
 use crate::watch;
 
-/// Headers that belong to one connection (RFC 9110, 7.6.1).
-const HOP: [&str; 4] = ["keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"];
 /// For a count of tokens by the server itself; without it, the estimate is taken.
 const TOKENIZE: Duration = Duration::from_secs(2);
 /// The id of a request, taken from the caller where it sends one.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Answers one request.
+/// Answers one request; `caller` is its address.
 ///
 /// # Errors
 /// None: what goes wrong is an answer.
-pub async fn handle(
+pub fn handle(
     state: Arc<State>,
-    peer: SocketAddr,
-    mut request: Request<Incoming>,
-) -> Result<Response<Answer>, Infallible> {
-    let under_way = UnderWay::new(&state);
-    let api = Api::of(request.method(), request.uri().path());
-    let given = request.headers().get(REQUEST_ID).filter(|v| v.len() <= 128).cloned();
-    let id = given.unwrap_or_else(|| {
-        HeaderValue::try_from(state.next_id()).unwrap_or_else(|_| HeaderValue::from_static("dualplane"))
-    });
-    let place = state.traces.as_ref().map(|t| Place::of(request.headers(), t.share));
-    let told = state.access.is_on() || place.is_some_and(|p| p.is_kept());
-    let words = id.to_str().unwrap_or_default();
-    let mut entry = told.then(|| Entry::new(words, request.method().as_str(), request.uri().path(), place));
-    if let Some(place) = place {
-        place.tell(request.headers_mut());
-    }
-    let answer = match api {
-        Some(api) => asked(&state, peer, request, api, &id, &mut entry).await,
-        None => passes(&state, peer, request, &id, &mut entry).await,
-    };
-    let mut response = match answer {
-        Ok(response) => {
-            state.count(api, response.status().as_u16(), "");
-            response
+    caller: Arc<str>,
+    request: Request<Incoming>,
+) -> impl Future<Output = Result<Response<Answer>, Infallible>> + Send {
+    // A block holds each of these once; a function's own arguments would stand in it twice.
+    let (mut head, body) = request.into_parts();
+    async move {
+        let under_way = UnderWay::new(&state);
+        let api = Api::of(&head.method, head.uri.path());
+        let given = head.headers.get(REQUEST_ID).filter(|v| v.len() <= 128).cloned();
+        let id = given.unwrap_or_else(|| {
+            HeaderValue::try_from(state.next_id()).unwrap_or_else(|_| HeaderValue::from_static("dualplane"))
+        });
+        let place = state.traces.as_ref().map(|t| Place::of(&head.headers, t.share));
+        let told = state.access.is_on() || place.is_some_and(|p| p.is_kept());
+        let words = id.to_str().unwrap_or_default();
+        let mut entry = told.then(|| Entry::new(words, head.method.as_str(), head.uri.path(), place));
+        if let Some(place) = place {
+            place.tell(&mut head.headers);
         }
-        Err(reply) => {
-            state.count(api, reply.status, reply.code);
-            if let Some(mut entry) = entry.take() {
-                entry.answered(None, reply.status);
-                state.record(&entry.code(reply.code));
+        let answer = match api {
+            Some(api) => asked(&state, &caller, &mut head, body, api, &id, &mut entry).await,
+            None => Box::pin(passes(&state, &caller, &mut head, body, &id, &mut entry)).await,
+        };
+        let mut response = match answer {
+            Ok(response) => {
+                state.count(api, response.status().as_u16(), "");
+                response
             }
-            reply.answer()
-        }
-    };
-    response.headers_mut().entry(REQUEST_ID).or_insert(id);
-    response.body_mut().until_its_end(under_way);
-    Ok(response)
+            Err(reply) => {
+                state.count(api, reply.status, reply.code);
+                if let Some(mut entry) = entry.take() {
+                    entry.answered(None, reply.status);
+                    state.record(&entry.code(reply.code));
+                }
+                reply.answer()
+            }
+        };
+        response.headers_mut().entry(REQUEST_ID).or_insert(id);
+        response.body_mut().until_its_end(under_way);
+        Ok(response)
+    }
 }
 
 /// A request that is under way: until the last byte of its answer is on its way, or its caller went.
@@ -103,8 +102,9 @@ impl Drop for UnderWay {
 /// A request that costs memory.
 async fn asked(
     state: &Arc<State>,
-    peer: SocketAddr,
-    request: Request<Incoming>,
+    caller: &str,
+    head: &mut Parts,
+    body: Incoming,
     api: Api,
     id: &HeaderValue,
     entry: &mut Option<Entry>,
@@ -114,19 +114,18 @@ async fn asked(
         return Err(Reply { retry_after: Some(1), ..Reply::new(code.status(), code.word(), message) });
     }
     let config = state.config();
-    let tenant = config.by.of(request.headers());
+    let tenant = config.by.of(&head.headers);
     if let Some(e) = entry {
         e.asked(&tenant, api.word());
     }
-    let (mut head, body) = request.into_parts();
-    let priority = header(&head.headers, &config.config.queue.priority_header).unwrap_or(0).min(9);
-    let max_wait = header(&head.headers, &config.config.queue.wait_header);
+    let priority = header(&head.headers, &config.priority).unwrap_or(0).min(9);
+    let max_wait = header(&head.headers, &config.max_wait);
     let asking = |ask: &Ask, bytes: u64, calibration: &_, counted| {
         let shape = ask.shape(api, bytes, calibration, counted);
         let pool = pool::of(&config.rules, ask, shape.prompt.high);
         Asking {
             tenant: tenant.clone(),
-            path: api.word().to_owned(),
+            path: api.word(),
             bucket: ask.bucket(bytes),
             shape,
             pool,
@@ -146,18 +145,14 @@ async fn asked(
         // Nothing of it is held here.
         let asking =
             Asking { bytes: 0, ..asking(&ask, bytes, &state.calibration(""), Some(Range::default())) };
-        let (permit, grant) = state.admit(asking).await.map_err(Reply::from)?;
-        note(entry, grant);
-        let idle = Duration::from_secs(config.config.limits.body_idle_seconds);
-        let sent = Sent::passing(body, config.body, idle);
-        strip(&mut head.headers);
-        return send_once(state, peer, head, sent, permit, id, entry, api).await;
+        // Its way takes much room, and is rare.
+        return Box::pin(send_once(state, caller, head, body, asking, id, entry, api)).await;
     }
     if head.headers.get(CONTENT_ENCODING).is_some_and(|e| e != "identity") {
         let message = "the body is compressed, so its cost cannot be read; send it as it is";
         return Err(Reply::new(415, "compressed_body", message));
     }
-    let (bytes, room) = match read_whole(state, body).await {
+    let (bytes, room) = match read_whole(state, &config, body).await {
         Ok(all) => all,
         Err(Unread::Reply(reply)) => return Err(reply),
         Err(Unread::Gone) => return Err(Reply::new(400, "body_broken", "the body ended before its end")),
@@ -177,9 +172,9 @@ async fn asked(
         messages: ask.messages.max(1),
         texts: texts.filter(|_| !ask.tools),
     });
-    strip(&mut head.headers);
+    strip_request(&mut head.headers);
     let asked = Asked { api, model, text, stream: ask.stream };
-    let answer = send_whole(state, peer, &head, bytes, permit, id, entry, asked).await;
+    let answer = send_whole(state, caller, head, bytes, permit, id, entry, asked).await;
     drop(room);
     answer
 }
@@ -190,7 +185,7 @@ fn note(entry: &mut Option<Entry>, grant: Grant) {
     }
 }
 
-fn header(headers: &HeaderMap, name: &str) -> Option<u64> {
+fn header(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
@@ -224,7 +219,7 @@ async fn count(state: &Arc<State>, config: &Checked, body: &Bytes) -> Option<u64
     let target = config.targets.iter().find(|t| t.said.tokenize)?;
     let path = [target.prefix.as_str(), "/tokenize"];
     let body = Sent::Whole(body.clone());
-    let mut request = Outgoing::new(Peer::new(target), &Method::POST, path, body).with_own_host();
+    let mut request = Outgoing::new(target.peer.clone(), &Method::POST, path, body).with_own_host();
     request.line(CONTENT_TYPE.as_str(), b"application/json");
     let answer = tokio::time::timeout(TOKENIZE, async {
         let response = state.send(request).await.ok()?;
@@ -241,29 +236,40 @@ async fn count(state: &Arc<State>, config: &Checked, body: &Bytes) -> Option<u64
     answer.await.ok().flatten()
 }
 
+/// Headers that belong to one connection (RFC 9110, 7.6.1).
+fn is_hop(name: &str) -> bool {
+    matches!(
+        name,
+        "connection"
+            | "upgrade"
+            | "transfer-encoding"
+            | "te"
+            | "keep-alive"
+            | "proxy-connection"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+    )
+}
+
 /// What is left of a head for the next connection.
 fn strip(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|v| v.to_str().ok())
-        .flat_map(|v| v.split(','))
-        .filter_map(|n| n.trim().parse().ok())
-        .collect();
-    for name in named {
-        // A caller must not make the guard drop what servers judge by.
-        if name != HOST && name != CONTENT_TYPE {
-            headers.remove(name);
-        }
-    }
-    for name in HOP {
+    // Most heads have one or two of these: what is not there is not looked for.
+    let there: Vec<HeaderName> = headers.keys().filter(|name| is_hop(name.as_str())).cloned().collect();
+    let named: Vec<HeaderName> = if there.contains(&CONNECTION) {
+        let words = headers.get_all(CONNECTION).iter().filter_map(|v| v.to_str().ok());
+        words.flat_map(|v| v.split(',')).filter_map(|n| n.trim().parse().ok()).collect()
+    } else {
+        Vec::new()
+    };
+    let trailers = there.contains(&TE)
+        && headers
+            .get(TE)
+            .is_some_and(|te| te.as_bytes().windows(8).any(|w| w.eq_ignore_ascii_case(b"trailers")));
+    // A caller must not make the guard drop what servers judge by, nor how long an answer is.
+    for name in named.iter().filter(|n| ![HOST, CONTENT_TYPE, CONTENT_LENGTH].contains(n)) {
         headers.remove(name);
     }
-    let trailers = headers
-        .get(TE)
-        .is_some_and(|te| te.as_bytes().windows(8).any(|w| w.eq_ignore_ascii_case(b"trailers")));
-    // The length is that of what is sent, which the client below writes itself: two lengths are how requests are smuggled.
-    for name in [CONNECTION, UPGRADE, TRANSFER_ENCODING, CONTENT_LENGTH, TE] {
+    for name in there {
         headers.remove(name);
     }
     if trailers {
@@ -271,11 +277,18 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
+/// What is left of the head of a request. Its length is that of what is sent, which is written with it: two lengths are how
+/// requests are smuggled.
+fn strip_request(headers: &mut HeaderMap) {
+    strip(headers);
+    headers.remove(CONTENT_LENGTH);
+}
+
 /// The request as it goes to a server.
 fn towards(
     target: &Target,
-    head: &http::request::Parts,
-    peer: SocketAddr,
+    head: &Parts,
+    caller: &str,
     id: &HeaderValue,
     body: Sent,
 ) -> Result<Outgoing, Reply> {
@@ -283,7 +296,7 @@ fn towards(
     if !path.starts_with('/') {
         return Err(Reply::new(400, "no_path", "the target of the request is no path"));
     }
-    let mut request = Outgoing::new(Peer::new(target), &head.method, [&target.prefix, path], body);
+    let mut request = Outgoing::new(target.peer.clone(), &head.method, [&target.prefix, path], body);
     if !head.headers.contains_key(HOST) {
         request = match head.uri.authority() {
             // HTTP/2 has it in the target.
@@ -298,7 +311,7 @@ fn towards(
         request.line(name.as_str(), value.as_bytes());
     }
     request.line(REQUEST_ID.as_str(), id.as_bytes());
-    request.line("x-forwarded-for", peer.ip().to_canonical().to_string().as_bytes());
+    request.line("x-forwarded-for", caller.as_bytes());
     Ok(request)
 }
 
@@ -306,8 +319,8 @@ fn towards(
 #[expect(clippy::too_many_arguments, reason = "all of it belongs to one request")]
 async fn send_whole(
     state: &Arc<State>,
-    peer: SocketAddr,
-    head: &http::request::Parts,
+    caller: &str,
+    head: &Parts,
     bytes: Bytes,
     mut permit: Permit,
     id: &HeaderValue,
@@ -315,9 +328,8 @@ async fn send_whole(
     asked: Asked,
 ) -> Result<Response<Answer>, Reply> {
     loop {
-        let server = permit.server();
-        let target = state.target(server).ok_or_else(|| Reply::new(503, "no_server", "no server is up"))?;
-        let request = towards(&target, head, peer, id, Sent::Whole(bytes.clone()))?;
+        let (server, target) = permit.at()?;
+        let request = towards(&target, head, caller, id, Sent::Whole(bytes.clone()))?;
         match state.send(request).await {
             Ok(response) => {
                 return Ok(followed(state, response, Some(permit), server, &target, entry, Some(asked)));
@@ -333,21 +345,26 @@ async fn send_whole(
     }
 }
 
-/// Sends a request whose body passes: it can be sent once.
+/// Admits and sends a request whose body passes: it can be sent once.
 #[expect(clippy::too_many_arguments, reason = "all of it belongs to one request")]
 async fn send_once(
     state: &Arc<State>,
-    peer: SocketAddr,
-    head: http::request::Parts,
-    sent: Sent,
-    permit: Permit,
+    caller: &str,
+    head: &mut Parts,
+    body: Incoming,
+    asking: Asking,
     id: &HeaderValue,
     entry: &mut Option<Entry>,
     api: Api,
 ) -> Result<Response<Answer>, Reply> {
-    let server = permit.server();
-    let target = state.target(server).ok_or_else(|| Reply::new(503, "no_server", "no server is up"))?;
-    let request = towards(&target, &head, peer, id, sent)?;
+    let (permit, grant) = state.admit(asking).await.map_err(Reply::from)?;
+    note(entry, grant);
+    strip_request(&mut head.headers);
+    let config = state.config();
+    let idle = Duration::from_secs(config.config.limits.body_idle_seconds);
+    let sent = Sent::passing(body, config.body, idle);
+    let (server, target) = permit.at()?;
+    let request = towards(&target, head, caller, id, sent)?;
     match state.send(request).await {
         Ok(response) => {
             let asked = Asked { api, model: String::new(), text: None, stream: false };
@@ -376,12 +393,12 @@ fn failed(state: &State, server: usize, target: &Target, e: Failed) -> Reply {
 /// A request that costs no memory that we know of.
 async fn passes(
     state: &Arc<State>,
-    peer: SocketAddr,
-    request: Request<Incoming>,
+    caller: &str,
+    head: &mut Parts,
+    body: Incoming,
     id: &HeaderValue,
     entry: &mut Option<Entry>,
 ) -> Result<Response<Answer>, Reply> {
-    let (mut head, body) = request.into_parts();
     if head.method == Method::CONNECT {
         return Err(Reply::new(405, "no_tunnel", "the guard opens no tunnels"));
     }
@@ -394,11 +411,11 @@ async fn passes(
     let config = state.config();
     let (server, target) = least_busy(state)
         .ok_or_else(|| Reply { retry_after: Some(5), ..Reply::new(503, "no_server", "no server is up") })?;
-    strip(&mut head.headers);
+    strip_request(&mut head.headers);
     let idle = Duration::from_secs(config.config.limits.body_idle_seconds);
     let sent =
         if body.is_end_stream() { Sent::Whole(Bytes::new()) } else { Sent::passing(body, config.body, idle) };
-    let request = towards(&target, &head, peer, id, sent)?;
+    let request = towards(&target, head, caller, id, sent)?;
     match state.send(request).await {
         Ok(response) => Ok(followed(state, response, None, server, &target, entry, None)),
         Err(e) => Err(failed(state, server, &target, e)),
@@ -426,12 +443,8 @@ fn followed(
     asked: Option<Asked>,
 ) -> Response<Answer> {
     let (mut head, body) = response.into_parts();
-    let length = head.headers.get(CONTENT_LENGTH).cloned();
+    // Its length stays: of an answer to HEAD and of one whole body it is right; a chunked one has none.
     strip(&mut head.headers);
-    // Of an answer to HEAD and of one whole body it is right; a chunked one has none.
-    if let Some(length) = length {
-        head.headers.insert(CONTENT_LENGTH, length);
-    }
     head.version = Version::HTTP_11;
     let streams = is_stream(&head.headers);
     let mut entry = entry.take();
@@ -440,4 +453,41 @@ fn followed(
     }
     let ok = head.status.is_success();
     Response::from_parts(head, Answer::followed(body, state, permit, server, entry, asked, (streams, ok)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_one_connection_ends_there() {
+        let mut h = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, X-Mine, Content-Type"),
+            ("connection", "content-length"),
+            ("keep-alive", "timeout=5"),
+            ("proxy-connection", "keep-alive"),
+            ("upgrade", "h2c"),
+            ("te", "gzip, trailers"),
+            ("transfer-encoding", "chunked"),
+            ("x-mine", "1"),
+            ("x-yours", "2"),
+            ("host", "a"),
+            ("content-type", "application/json"),
+            ("content-length", "7"),
+        ] {
+            h.append(name, HeaderValue::from_static(value));
+        }
+        let names = |h: &HeaderMap| {
+            let mut all: Vec<_> = h.iter().map(|(n, v)| format!("{n}: {}", v.to_str().unwrap())).collect();
+            all.sort();
+            all
+        };
+        strip(&mut h);
+        let left =
+            ["content-length: 7", "content-type: application/json", "host: a", "te: trailers", "x-yours: 2"];
+        assert_eq!(names(&h), left);
+        strip_request(&mut h);
+        assert_eq!(names(&h), left[1..]);
+    }
 }

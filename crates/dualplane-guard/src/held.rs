@@ -4,24 +4,27 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use dualplane_admission::admission::Outcome;
-use dualplane_admission::{Grant, Refusal, Ticket};
+use dualplane_admission::{Grant, Ms, Refusal, Ticket};
 use tokio::sync::oneshot;
 
-use crate::state::State;
+use crate::config::Target;
+use crate::refuse::Reply;
+use crate::state::{Gate, State};
 
 /// A place among the bodies that are held; given back when it is dropped.
 pub struct Room {
     pub(crate) state: Arc<State>,
     pub(crate) bytes: u64,
+    /// Of all bodies together.
+    pub(crate) most: u64,
 }
 
 impl Room {
     /// Makes it so large; `false`, and as it was, where there is no room.
     pub fn grow(&mut self, to: u64) -> bool {
         let more = to.saturating_sub(self.bytes);
-        let most = self.state.config().buffered;
         let taken = self.state.buffered.fetch_add(more, Ordering::Relaxed);
-        if taken.saturating_add(more) > most {
+        if taken.saturating_add(more) > self.most {
             self.state.buffered.fetch_sub(more, Ordering::Relaxed);
             return false;
         }
@@ -68,18 +71,21 @@ pub struct Permit {
     state: Arc<State>,
     ticket: Ticket,
     server: usize,
+    target: Option<Arc<Target>>,
     over: bool,
 }
 
 impl Permit {
-    pub(crate) fn new(state: &Arc<State>, grant: Grant) -> Self {
-        Self { state: Arc::clone(state), ticket: grant.ticket, server: grant.server, over: false }
+    pub(crate) fn new(state: &Arc<State>, gate: &Gate, grant: Grant) -> Self {
+        let (ticket, server) = (grant.ticket, grant.server);
+        let target = gate.targets.get(server).cloned();
+        Self { state: Arc::clone(state), ticket, server, target, over: false }
     }
 
     /// To which server.
-    #[must_use]
-    pub fn server(&self) -> usize {
-        self.server
+    pub(crate) fn at(&self) -> Result<(usize, Arc<Target>), Reply> {
+        let target = self.target.clone().ok_or_else(|| Reply::new(503, "no_server", "no server is up"))?;
+        Ok((self.server, target))
     }
 
     /// The server did not get it: another, where one can take it now.
@@ -89,6 +95,7 @@ impl Permit {
             Some(server) => {
                 gate.counters.moved += 1;
                 self.server = server;
+                self.target = gate.targets.get(server).cloned();
                 true
             }
             None => {
@@ -105,16 +112,17 @@ impl Permit {
         self.state.gate().admission.progress(self.ticket, tokens);
     }
 
-    /// It is answered.
-    pub fn done(mut self, tokens: Option<u64>) {
-        self.end(Outcome::Done(tokens));
+    /// It is answered, with so many tokens; under the lock that somebody has.
+    pub(crate) fn done(mut self, gate: &mut Gate, now: Ms, tokens: Option<u64>) {
+        self.over = true;
+        gate.release(now, self.ticket, Outcome::Done(tokens));
     }
 
     fn end(&mut self, outcome: Outcome) {
         if !self.over {
             self.over = true;
-            self.state.gate().admission.release(self.state.now(), self.ticket, outcome);
-            self.state.pump();
+            let now = self.state.now();
+            self.state.gate().release(now, self.ticket, outcome);
         }
     }
 }

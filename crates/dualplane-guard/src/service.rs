@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use crate::check::{some_room, together};
+use crate::clients::Peer;
 use crate::config::{Config, ConfigError, ServerConfig, Target, bad};
 use crate::discover::{ApiServer, Wanted, own_namespace};
 use crate::slices::Found;
@@ -101,6 +102,7 @@ impl Service {
             name: found.name.clone(),
             scheme,
             authority: found.authority.clone(),
+            peer: Peer::new(scheme, &found.authority),
             prefix,
             service: Some(self.name.clone()),
             said: server,

@@ -30,9 +30,10 @@ pub(crate) async fn http2<I>(state: Arc<State>, io: I, peer: SocketAddr, head: D
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let of_request = Arc::clone(&state);
-    let service =
-        service_fn(move |request| Box::pin(forward::handle(Arc::clone(&of_request), peer, request)));
+    let (of_request, caller) = (Arc::clone(&state), address(peer));
+    let service = service_fn(move |request| {
+        Box::pin(forward::handle(Arc::clone(&of_request), Arc::clone(&caller), request))
+    });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
@@ -50,14 +51,20 @@ where
     let _ = connection.await;
 }
 
+/// As servers are told it.
+fn address(peer: SocketAddr) -> Arc<str> {
+    peer.ip().to_canonical().to_string().into()
+}
+
 /// Speaks HTTP/1. A head has so long.
 pub(crate) async fn http1<I>(state: Arc<State>, io: I, peer: SocketAddr, head: Duration)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let caller = address(peer);
     let mut io = Watched { io, before: Bytes::new(), flushes: Arc::default() };
     loop {
-        let Some((mut own, mut taken)) = Box::pin(requests(&state, io, peer, head)).await else { return };
+        let Some((mut own, mut taken)) = Box::pin(requests(&state, io, &caller, head)).await else { return };
         let mut ahead = Vec::new();
         let (stays, trailers) = (taken.stays && !state.is_draining(), taken.trailers);
         let response = std::mem::take(&mut taken.response);
@@ -92,7 +99,7 @@ struct Taken {
 async fn requests<I>(
     state: &Arc<State>,
     io: Watched<I>,
-    peer: SocketAddr,
+    caller: &Arc<str>,
     head: Duration,
 ) -> Option<(Watched<I>, Taken)>
 where
@@ -101,11 +108,13 @@ where
     let taken: Arc<Mutex<Taken>> = Arc::default();
     let flushes = Arc::clone(&io.flushes);
     let service = {
-        let (state, taken, flushes) = (Arc::clone(state), Arc::clone(&taken), Arc::clone(&flushes));
+        let (state, caller) = (Arc::clone(state), Arc::clone(caller));
+        let (taken, flushes) = (Arc::clone(&taken), Arc::clone(&flushes));
         // Its way is a large value, and a connection keeps room for one as long as it lives: boxed, it is there only until
         // the answer begins.
         service_fn(move |request: Request<Incoming>| {
-            let (state, taken, flushes) = (Arc::clone(&state), Arc::clone(&taken), Arc::clone(&flushes));
+            let (state, caller) = (Arc::clone(&state), Arc::clone(&caller));
+            let (taken, flushes) = (Arc::clone(&taken), Arc::clone(&flushes));
             Box::pin(async move {
                 let may = request.version() == Version::HTTP_11 && request.method() != Method::HEAD;
                 let says = |name, word: &str| {
@@ -117,7 +126,7 @@ where
                     all.any(|w| w.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
                 };
                 let (stays, trailers) = (!says(CONNECTION, "close"), says(TE, "trailers"));
-                let mut response = forward::handle(Arc::clone(&state), peer, request).await?;
+                let mut response = forward::handle(Arc::clone(&state), caller, request).await?;
                 if !may || !response.body().is_stream() {
                     // Its next request finds another guard.
                     if state.is_draining() {
@@ -140,14 +149,16 @@ where
         .serve_connection(TokioIo::new(io), service);
     let mut connection = Box::new(connection);
     let mut quiet = pin!(state.falls_quiet());
-    let (mut fell_quiet, mut again) = (false, true);
+    let (mut fell_quiet, mut first, mut again) = (false, true, true);
     let ended = std::future::poll_fn(|cx| {
         // An error is the caller's: it hung up, sent no HTTP, or was too slow.
         if Pin::new(&mut *connection).poll(cx).is_ready() {
             return Poll::Ready(true);
         }
         // The library closes a connection of which it has read nothing, whatever waits there: it has read now.
-        if !fell_quiet && quiet.as_mut().poll(cx).is_ready() {
+        // Once it waits for the end it is woken then: asking again takes a lock that all connections share.
+        let asks = std::mem::take(&mut first) || state.is_draining();
+        if asks && !fell_quiet && quiet.as_mut().poll(cx).is_ready() {
             fell_quiet = true;
             Pin::new(&mut *connection).graceful_shutdown();
             cx.waker().wake_by_ref();

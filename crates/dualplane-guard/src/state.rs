@@ -113,9 +113,11 @@ pub struct State {
     pub under_way: AtomicU64,
     counted: Prompts,
     number: AtomicU64,
-    /// Its own number, for which the kernel is asked once.
-    process: u32,
+    /// How the names of its requests begin.
+    name: String,
+    /// Tells those who wait for it; `drains` is for those who only look, with each request and on each processor.
     draining: watch::Sender<bool>,
+    drains: AtomicBool,
     closed: AtomicBool,
     /// One line a request.
     pub access: AccessLog,
@@ -149,8 +151,9 @@ impl State {
             under_way: AtomicU64::new(0),
             counted: Prompts::default(),
             number: AtomicU64::new(0),
-            process: std::process::id(),
+            name: format!("dualplane-{:x}-", std::process::id()),
             draining: watch::Sender::new(false),
+            drains: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             access,
             traces,
@@ -204,13 +207,14 @@ impl State {
 
     /// Takes no more connections, and of those that it has one more request each.
     pub fn drain(&self) {
+        self.drains.store(true, Ordering::Release);
         self.draining.send_replace(true);
     }
 
     /// Whether it is about to end.
     #[must_use]
     pub fn is_draining(&self) -> bool {
-        *self.draining.borrow()
+        self.drains.load(Ordering::Acquire)
     }
 
     /// Ends when it is about to end.
@@ -239,14 +243,16 @@ impl State {
     /// A name that no other request has: of this process, by its number.
     #[must_use]
     pub fn next_id(&self) -> String {
-        format!("dualplane-{:x}-{:x}", self.process, self.number.fetch_add(1, Ordering::Relaxed))
+        let n = self.number.fetch_add(1, Ordering::Relaxed);
+        let digits = n.checked_ilog2().unwrap_or(0) / 4;
+        let hex = |at: u32| char::from_digit(u32::try_from(n >> (4 * at) & 15).unwrap_or(0), 16);
+        self.name.chars().chain((0..=digits).rev().filter_map(hex)).collect()
     }
 
-    /// A place for so many bytes of bodies; `None` where all are taken.
+    /// A place for a body, of no bytes yet, among so many of all that are held.
     #[must_use]
-    pub fn room(self: &Arc<Self>, bytes: u64) -> Option<Room> {
-        let mut room = Room { state: Arc::clone(self), bytes: 0 };
-        room.grow(bytes).then_some(room)
+    pub fn room(self: &Arc<Self>, most: u64) -> Room {
+        Room { state: Arc::clone(self), bytes: 0, most }
     }
 
     /// Bytes of bodies that are held.
@@ -282,16 +288,6 @@ impl State {
         self.counted.of(by).load(Ordering::Relaxed)
     }
 
-    /// Takes in what a server counted of a prompt.
-    pub fn learn_tokens(&self, model: &str, told: &Told, counted: u64) {
-        let mut gate = self.gate();
-        let learnt = gate.learnt.of_mut(model);
-        learnt.bytes.learn(told.bytes, told.messages, counted);
-        if let Some(texts) = &told.texts {
-            learnt.template.learn(texts, counted);
-        }
-    }
-
     /// Asks for leave and waits for it. Whoever drops this while it waits gives its place back.
     ///
     /// # Errors
@@ -310,8 +306,7 @@ impl State {
                         *gate.counters.would.entry(word).or_insert(0) += 1;
                     }
                     gate.counters.wait(0);
-                    drop(gate);
-                    return Ok((Permit::new(self, grant), grant));
+                    return Ok((Permit::new(self, &gate, grant), grant));
                 }
                 Decision::Refuse(refusal) => return Err(refusal),
                 Decision::Queue(place) => {
@@ -327,8 +322,9 @@ impl State {
         waiting.over = true;
         match answer {
             Ok(Ok(grant)) => {
-                self.gate().counters.wait(grant.waited);
-                Ok((Permit::new(self, grant), grant))
+                let mut gate = self.gate();
+                gate.counters.wait(grant.waited);
+                Ok((Permit::new(self, &gate, grant), grant))
             }
             Ok(Err(refusal)) => Err(refusal),
             // The other end is only ever dropped with the state.
@@ -340,24 +336,40 @@ impl State {
 
     /// Tells those who waited what became of them.
     pub fn pump(&self) {
-        let now = self.now();
-        let mut gate = self.gate();
+        self.gate().pump(self.now());
+    }
+
+    /// Counts a request that ended.
+    pub fn count(&self, api: Option<Api>, status: u16, code: &'static str) {
+        let ending = Ending { api: api.map_or("other", Api::word), status, code };
+        *self.gate().counters.endings.entry(ending).or_insert(0) += 1;
+    }
+}
+
+impl Gate {
+    /// Gives back what a request held, to those who wait.
+    pub(crate) fn release(&mut self, now: Ms, ticket: Ticket, outcome: Outcome) {
+        self.admission.release(now, ticket, outcome);
+        self.pump(now);
+    }
+
+    fn pump(&mut self, now: Ms) {
         loop {
-            let events = gate.admission.poll(now);
+            let events = self.admission.poll(now);
             if events.is_empty() {
                 break;
             }
             for event in events {
                 match event {
                     Event::Granted(grant) => {
-                        let tell = gate.waiters.remove(&grant.ticket);
+                        let tell = self.waiters.remove(&grant.ticket);
                         // Whoever went away between two steps gives it back at once.
                         if tell.is_none_or(|t| t.send(Ok(grant)).is_err()) {
-                            gate.admission.release(now, grant.ticket, Outcome::Broken);
+                            self.admission.release(now, grant.ticket, Outcome::Broken);
                         }
                     }
                     Event::Refused(ticket, refusal) => {
-                        if let Some(tell) = gate.waiters.remove(&ticket) {
+                        if let Some(tell) = self.waiters.remove(&ticket) {
                             let _ = tell.send(Err(refusal));
                         }
                     }
@@ -366,10 +378,18 @@ impl State {
         }
     }
 
-    /// Counts a request that ended.
-    pub fn count(&self, api: Option<Api>, status: u16, code: &'static str) {
-        let ending = Ending { api: api.map_or("other", Api::word), status, code };
-        *self.gate().counters.endings.entry(ending).or_insert(0) += 1;
+    /// Takes in what a server counted of a prompt, and of its output where it did.
+    pub(crate) fn counted(&mut self, model: &str, told: Option<&Told>, prompt: u64, output: u64) {
+        if let Some(told) = told {
+            let learnt = self.learnt.of_mut(model);
+            learnt.bytes.learn(told.bytes, told.messages, prompt);
+            if let Some(texts) = &told.texts {
+                learnt.template.learn(texts, prompt);
+            }
+        }
+        let (prompts, outputs) = &mut self.counters.tokens;
+        *prompts = prompts.saturating_add(prompt);
+        *outputs = outputs.saturating_add(output);
     }
 }
 

@@ -1,11 +1,14 @@
 //! Whose a request is: by a header, its key, or a claim of its token.
 
+use std::sync::Arc;
+
 use dualplane_base::hash::fnv1a;
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName};
 
 /// Longest name that is told apart.
 const LONGEST: usize = 64;
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// Whose a request is that says nothing.
 pub const NOBODY: &str = "anonymous";
 
@@ -41,23 +44,23 @@ impl TenantBy {
 
     /// Whose a request with these headers is.
     #[must_use]
-    pub fn of(&self, headers: &HeaderMap) -> String {
+    pub fn of(&self, headers: &HeaderMap) -> Arc<str> {
         let found = match self {
             Self::None => None,
             Self::Key => key(headers).map(|k| format!("key-{:08x}", hash(k.as_bytes()))),
             Self::Header(name) => headers.get(name.as_str()).and_then(|v| v.to_str().ok()).map(str::to_owned),
             Self::Jwt(claim) => key(headers).and_then(|k| claim_of(k, claim)),
         };
-        let name: String =
-            found.unwrap_or_default().trim().chars().filter(|c| !c.is_control()).take(LONGEST).collect();
-        if name.is_empty() { NOBODY.to_owned() } else { name }
+        let Some(found) = found else { return NOBODY.into() };
+        let name: String = found.trim().chars().filter(|c| !c.is_control()).take(LONGEST).collect();
+        if name.is_empty() { NOBODY.into() } else { name.into() }
     }
 }
 
 fn key(headers: &HeaderMap) -> Option<&str> {
     let bearer = headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok());
     let bearer = bearer.and_then(|v| v.split_once(' ')).map(|(_, k)| k.trim());
-    bearer.or_else(|| headers.get("x-api-key")?.to_str().ok()).filter(|k| !k.is_empty())
+    bearer.or_else(|| headers.get(API_KEY)?.to_str().ok()).filter(|k| !k.is_empty())
 }
 
 /// A hash, folded: a name for a key that does not tell the key.
@@ -105,18 +108,18 @@ mod tests {
     #[test]
     fn by_key_header_and_claim() {
         let mut h = HeaderMap::new();
-        assert_eq!(TenantBy::Key.of(&h), NOBODY);
+        assert_eq!(&*TenantBy::Key.of(&h), NOBODY);
         // {"sub":"team-a"}
         h.insert(AUTHORIZATION, "Bearer e30.eyJzdWIiOiJ0ZWFtLWEifQ.x".parse().unwrap());
         h.insert("x-team", "b".parse().unwrap());
-        assert_eq!(TenantBy::parse("jwt:sub").unwrap().of(&h), "team-a");
-        assert_eq!(TenantBy::parse("header:X-Team").unwrap().of(&h), "b");
+        assert_eq!(&*TenantBy::parse("jwt:sub").unwrap().of(&h), "team-a");
+        assert_eq!(&*TenantBy::parse("header:X-Team").unwrap().of(&h), "b");
         let name = TenantBy::Key.of(&h);
         assert!(name.starts_with("key-") && name.len() == 12, "{name}");
         for bad in ["jwt", "jwt:", "header:", "header:a b", "user", ""] {
             assert_eq!(TenantBy::parse(bad), None, "{bad}");
         }
         h.insert(AUTHORIZATION, "Bearer a.!.c".parse().unwrap());
-        assert_eq!(TenantBy::Jwt("sub".into()).of(&h), NOBODY);
+        assert_eq!(&*TenantBy::Jwt("sub".into()).of(&h), NOBODY);
     }
 }

@@ -7,7 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
@@ -126,12 +127,12 @@ impl Wire {
 
     /// Whether a connection that nobody used for a while can be used again: the server neither closed it nor said anything.
     pub fn is_idle(&mut self) -> bool {
+        let mut byte = [0];
         if let Self::Plain(s) = self {
             // The kernel is asked: what the runtime knows may be a moment old.
-            let mut fds = [PollFd::new(s, PollFlags::IN)];
-            return matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0));
+            let seen = recv(&*s, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT);
+            return matches!(seen, Err(Errno::AGAIN));
         }
-        let mut byte = [0];
         let mut cx = Context::from_waker(Waker::noop());
         self.poll_read(&mut cx, &mut ReadBuf::new(&mut byte)).is_pending()
     }

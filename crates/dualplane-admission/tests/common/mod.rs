@@ -13,7 +13,7 @@ pub(crate) fn server(kv: u64) -> Server {
 pub(crate) fn request(tenant: &str, prompt: u64, most: Option<u64>) -> Request {
     Request {
         tenant: tenant.into(),
-        path: "chat".into(),
+        path: "chat",
         shape: Shape {
             prompt: Range::exact(prompt),
             max_output: most,

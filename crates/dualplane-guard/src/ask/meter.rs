@@ -6,6 +6,7 @@ use std::fmt;
 
 use dualplane_admission::template::Texts;
 use dualplane_base::hash::fnv1a;
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Api;
@@ -135,6 +136,10 @@ struct Fields<'f, 'c> {
     nested: bool,
 }
 
+/// A name, as it stands in the body unless it is escaped: serde copies each that is read as a plain `Cow`.
+#[derive(Deserialize)]
+struct Key<'b>(#[serde(borrow)] Cow<'b, str>);
+
 /// Names of the bound of an output.
 const BOUNDS: &[&str] = &[
     "max_tokens",
@@ -194,9 +199,9 @@ impl<'de> Visitor<'de> for Fields<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+        while let Some(key) = map.next_key::<Key<'de>>()? {
             let found = &mut *self.found;
-            let key: &str = &key;
+            let key: &str = &key.0;
             if let Some(name) = BOUNDS.iter().find(|b| **b == key) {
                 let bound = map.next_value_seed(One)?.count;
                 let known = found.bounds.entry(name).or_insert(bound);
@@ -421,8 +426,8 @@ impl<'de> Visitor<'de> for Meter<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Kind, A::Error> {
-        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-            match &*key {
+        while let Some(key) = map.next_key::<Key<'de>>()? {
+            match &*key.0 {
                 // An object of a picture has its address in `url`.
                 "image_url" | "image" | "input_image" => {
                     map.next_value_seed(self.inner(true))?;
