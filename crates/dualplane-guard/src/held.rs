@@ -61,8 +61,7 @@ impl Drop for Waiting {
         } else if let Ok(Ok(grant)) = self.told.try_recv() {
             gate.admission.release(now, grant.ticket, Outcome::Broken);
         }
-        drop(gate);
-        self.state.pump();
+        gate.pump(now);
     }
 }
 
@@ -90,8 +89,9 @@ impl Permit {
 
     /// The server did not get it: another, where one can take it now.
     pub fn move_on(&mut self) -> bool {
+        let now = self.state.now();
         let mut gate = self.state.gate();
-        match gate.admission.move_on(self.state.now(), self.ticket) {
+        match gate.admission.move_on(now, self.ticket) {
             Some(server) => {
                 gate.counters.moved += 1;
                 self.server = server;
@@ -100,8 +100,7 @@ impl Permit {
             }
             None => {
                 self.over = true;
-                drop(gate);
-                self.state.pump();
+                gate.pump(now);
                 false
             }
         }

@@ -353,7 +353,8 @@ impl Gate {
         self.pump(now);
     }
 
-    fn pump(&mut self, now: Ms) {
+    /// Tells those who waited what became of them.
+    pub(crate) fn pump(&mut self, now: Ms) {
         loop {
             let events = self.admission.poll(now);
             if events.is_empty() {
