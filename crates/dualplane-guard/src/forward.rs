@@ -10,7 +10,7 @@ use dualplane_admission::server::Health;
 use dualplane_admission::template::Texts;
 use dualplane_admission::{Code, Grant, Request as Asking};
 use dualplane_wire::Broken;
-use http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, UPGRADE};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Version};
 use http_body_util::{BodyExt as _, Limited};
@@ -21,6 +21,7 @@ use crate::answer::{Answer, Asked, Sent, Told, Unread, read_whole};
 use crate::ask::{Api, Ask, read};
 use crate::config::{Checked, Target};
 use crate::exchange::{Arriving, Failed, Outgoing, is_stream};
+use crate::heads::{REQUEST_ID, strip, strip_request, towards};
 use crate::held::Permit;
 use crate::pool;
 use crate::prompts::By;
@@ -31,8 +32,6 @@ use crate::watch;
 
 /// For a count of tokens by the server itself; without it, the estimate is taken.
 const TOKENIZE: Duration = Duration::from_secs(2);
-/// The id of a request, taken from the caller where it sends one.
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Answers one request; `caller` is its address.
 ///
@@ -236,85 +235,6 @@ async fn count(state: &Arc<State>, config: &Checked, body: &Bytes) -> Option<u64
     answer.await.ok().flatten()
 }
 
-/// Headers that belong to one connection (RFC 9110, 7.6.1).
-fn is_hop(name: &str) -> bool {
-    matches!(
-        name,
-        "connection"
-            | "upgrade"
-            | "transfer-encoding"
-            | "te"
-            | "keep-alive"
-            | "proxy-connection"
-            | "proxy-authenticate"
-            | "proxy-authorization"
-    )
-}
-
-/// What is left of a head for the next connection.
-fn strip(headers: &mut HeaderMap) {
-    // Most heads have one or two of these: what is not there is not looked for.
-    let there: Vec<HeaderName> = headers.keys().filter(|name| is_hop(name.as_str())).cloned().collect();
-    let named: Vec<HeaderName> = if there.contains(&CONNECTION) {
-        let words = headers.get_all(CONNECTION).iter().filter_map(|v| v.to_str().ok());
-        words.flat_map(|v| v.split(',')).filter_map(|n| n.trim().parse().ok()).collect()
-    } else {
-        Vec::new()
-    };
-    let trailers = there.contains(&TE)
-        && headers
-            .get(TE)
-            .is_some_and(|te| te.as_bytes().windows(8).any(|w| w.eq_ignore_ascii_case(b"trailers")));
-    // A caller must not make the guard drop what servers judge by, nor how long an answer is.
-    for name in named.iter().filter(|n| ![HOST, CONTENT_TYPE, CONTENT_LENGTH].contains(n)) {
-        headers.remove(name);
-    }
-    for name in there {
-        headers.remove(name);
-    }
-    if trailers {
-        headers.insert(TE, HeaderValue::from_static("trailers"));
-    }
-}
-
-/// What is left of the head of a request. Its length is that of what is sent, which is written with it: two lengths are how
-/// requests are smuggled.
-fn strip_request(headers: &mut HeaderMap) {
-    strip(headers);
-    headers.remove(CONTENT_LENGTH);
-}
-
-/// The request as it goes to a server.
-fn towards(
-    target: &Target,
-    head: &Parts,
-    caller: &str,
-    id: &HeaderValue,
-    body: Sent,
-) -> Result<Outgoing, Reply> {
-    let path = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-    if !path.starts_with('/') {
-        return Err(Reply::new(400, "no_path", "the target of the request is no path"));
-    }
-    let mut request = Outgoing::new(target.peer.clone(), &head.method, [&target.prefix, path], body);
-    if !head.headers.contains_key(HOST) {
-        request = match head.uri.authority() {
-            // HTTP/2 has it in the target.
-            Some(host) => {
-                request.line(HOST.as_str(), host.as_str().as_bytes());
-                request
-            }
-            None => request.with_own_host(),
-        };
-    }
-    for (name, value) in head.headers.iter().filter(|(name, _)| **name != REQUEST_ID) {
-        request.line(name.as_str(), value.as_bytes());
-    }
-    request.line(REQUEST_ID.as_str(), id.as_bytes());
-    request.line("x-forwarded-for", caller.as_bytes());
-    Ok(request)
-}
-
 /// Sends a request whose body was read: to another server where one does not take the connection, as nothing was sent then.
 #[expect(clippy::too_many_arguments, reason = "all of it belongs to one request")]
 async fn send_whole(
@@ -453,41 +373,4 @@ fn followed(
     }
     let ok = head.status.is_success();
     Response::from_parts(head, Answer::followed(body, state, permit, server, entry, asked, (streams, ok)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_belongs_to_one_connection_ends_there() {
-        let mut h = HeaderMap::new();
-        for (name, value) in [
-            ("connection", "close, X-Mine, Content-Type"),
-            ("connection", "content-length"),
-            ("keep-alive", "timeout=5"),
-            ("proxy-connection", "keep-alive"),
-            ("upgrade", "h2c"),
-            ("te", "gzip, trailers"),
-            ("transfer-encoding", "chunked"),
-            ("x-mine", "1"),
-            ("x-yours", "2"),
-            ("host", "a"),
-            ("content-type", "application/json"),
-            ("content-length", "7"),
-        ] {
-            h.append(name, HeaderValue::from_static(value));
-        }
-        let names = |h: &HeaderMap| {
-            let mut all: Vec<_> = h.iter().map(|(n, v)| format!("{n}: {}", v.to_str().unwrap())).collect();
-            all.sort();
-            all
-        };
-        strip(&mut h);
-        let left =
-            ["content-length: 7", "content-type: application/json", "host: a", "te: trailers", "x-yours: 2"];
-        assert_eq!(names(&h), left);
-        strip_request(&mut h);
-        assert_eq!(names(&h), left[1..]);
-    }
 }

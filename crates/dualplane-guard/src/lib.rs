@@ -35,6 +35,7 @@ pub mod exchange;
 mod followers;
 mod form;
 pub mod forward;
+mod heads;
 pub mod held;
 pub mod page;
 pub mod pool;
