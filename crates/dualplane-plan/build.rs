@@ -43,7 +43,7 @@ fn main() {
             .map(|m| {
                 let text = |key: &str| m.get(key).and_then(Value::as_str).expect("a text");
                 let count = m.get("count").and_then(Value::as_u64).unwrap_or(0);
-                format!("({:?}, {:?}, {count}, {source:?}),\n", text("name"), text("gpu"))
+                line(&[text("name"), text("gpu"), &count.to_string(), source])
             })
             .collect()
     };
@@ -55,9 +55,14 @@ fn main() {
             rows(t.get("instance").expect("machines"), source)
         })
         .collect();
-    let short = rows(machines.get("short").expect("short names"), "");
-    let text = format!("&[\n{all}{short}]\n");
-    fs::write(out.join("machines.rs"), text).expect("OUT_DIR is writable");
+    let text = all + &rows(machines.get("short").expect("short names"), "");
+    fs::write(out.join("machines.rs"), packer::block(&out, "machines", &text)).expect("OUT_DIR is writable");
+
+    let flags = root.join("flags/sglang-0.5.23.txt");
+    println!("cargo:rerun-if-changed={}", flags.display());
+    let flags = fs::read_to_string(&flags).expect("flags of SGLang");
+    fs::write(out.join("sglang_flags.rs"), packer::block(&out, "sglang_flags", &flags))
+        .expect("OUT_DIR is writable");
 
     let list = read(&root.join("architectures.toml"));
     for (name, place) in [
@@ -298,7 +303,12 @@ fn model(entry: &Value, all: &[Value], texts: &mut Packer) -> String {
     let quant = text("hf_quant_config").map_or_else(String::new, |t| texts.add(t));
     let source = text("source").unwrap_or_else(|| panic!("{id}: no source"));
     let fields = [id, &aliases.join(" "), source, &config, &quant];
-    assert!(fields.iter().all(|f| !f.contains(['\t', '\n'])), "{id}: a field has several lines");
     assert!(aliases.iter().all(|a| !a.contains(' ')), "{id}: an id has a space");
+    line(&fields)
+}
+
+/// A line of tabbed fields.
+fn line(fields: &[&str]) -> String {
+    assert!(fields.iter().all(|f| !f.contains(['\t', '\n'])), "{fields:?}: a field has several lines");
     fields.join("\t") + "\n"
 }

@@ -32,9 +32,17 @@ pub fn embedded() -> Result<Vec<Card>, serde_json::Error> {
     serde_json::from_str(TEXT.text())
 }
 
-/// Machines of clouds and short names of cards: name, card, how many, and where that is written; 0 and nothing for what
-/// is only a name of a card.
-const MACHINES: &[(&str, &str, u64, &str)] = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
+/// Machines of clouds and short names of cards, a line each: name, card, how many, and where that is written; 0 and nothing
+/// for what is only a name of a card.
+static MACHINES: Block = include!(concat!(env!("OUT_DIR"), "/machines.rs"));
+
+/// What the lines say.
+fn all_machines() -> impl Iterator<Item = Known> {
+    MACHINES.text().lines().filter_map(|line| {
+        let mut fields = line.split('\t');
+        Some((fields.next()?, fields.next()?, fields.next()?.parse().ok()?, fields.next()?))
+    })
+}
 
 /// What a name means: `2xA100-80GB`, `p4d.24xlarge` and `h100-sxm` are cards, and some say how many.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,8 +54,8 @@ pub struct Machine {
 }
 
 /// Names of machines that are known, with their cards and the documentation that lists them.
-pub fn machines() -> impl Iterator<Item = (&'static str, &'static str, u64, &'static str)> {
-    MACHINES.iter().copied().filter(|(_, _, n, _)| *n > 0)
+pub fn machines() -> impl Iterator<Item = Known> {
+    all_machines().filter(|(_, _, n, _)| *n > 0)
 }
 
 /// A machine as [`machines`] gives it.
@@ -101,10 +109,10 @@ pub fn machine(name: &str) -> Machine {
     let bare = bare.strip_prefix("ml.").unwrap_or(bare);
     // Azure's sizes are said without their first word too.
     let azure = |n: &str| n.strip_prefix("Standard_").is_some_and(|n| same(n, bare));
-    match MACHINES.iter().find(|(n, ..)| same(n, bare) || same(n, base) || azure(n)) {
+    match all_machines().find(|(n, ..)| same(n, bare) || same(n, base) || azure(n)) {
         Some((_, card, n, _)) => Machine {
-            card: slice.map_or_else(|| (*card).to_owned(), |s| format!("{card}:{s}")),
-            count: if *n > 0 { Some(n.saturating_mul(count.unwrap_or(1))) } else { count },
+            card: slice.map_or_else(|| card.to_owned(), |s| format!("{card}:{s}")),
+            count: if n > 0 { Some(n.saturating_mul(count.unwrap_or(1))) } else { count },
         },
         None => Machine { card: slice.map_or_else(|| rest.to_owned(), |s| format!("{base}:{s}")), count },
     }
@@ -355,7 +363,7 @@ mod tests {
     /// A profile alone, as a resource of Kubernetes names it, is a share of each card that has one of that name.
     #[test]
     fn a_share_without_its_card_is_told_whose_it_may_be() {
-        assert!(TEXT.is_whole());
+        assert!(TEXT.is_whole() && MACHINES.is_whole());
         let cards = embedded().unwrap();
         let mut seen = 0;
         for (card, p) in cards.iter().flat_map(|c| c.mig.iter().map(move |p| (c, p))) {
@@ -438,7 +446,8 @@ mod tests {
             assert_eq!(of(name), (card.to_owned(), count), "{name}");
         }
         let cards = embedded().unwrap();
-        for (name, card, ..) in MACHINES {
+        assert_eq!(all_machines().count(), MACHINES.text().lines().count());
+        for (name, card, ..) in all_machines() {
             assert!(find(&cards, card).is_some(), "{name}: {card}");
         }
         for (name, _, _, source) in machines() {

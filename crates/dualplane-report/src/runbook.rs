@@ -2,27 +2,22 @@
 //! way out to the internet.
 
 use dualplane_base::Class;
+use dualplane_base::packed::Block;
 
 /// Where the manual of this version lies.
 const MANUAL: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/v", env!("CARGO_PKG_VERSION"), "/docs");
 
+/// What `build.rs` writes between two pages.
+const BETWEEN: char = '\u{1e}';
+
+/// All pages, one behind the other.
+static PAGES: Block = include!(concat!(env!("OUT_DIR"), "/runbooks.rs"));
+
 /// The page of a class, in Markdown.
 #[must_use]
 pub fn page(class: Class) -> &'static str {
-    match class {
-        Class::HostOomKilled => include_str!("../../../docs/runbooks/host_oom_killed.md"),
-        Class::HostNodeOom => include_str!("../../../docs/runbooks/host_node_oom.md"),
-        Class::HostAllocFailure => include_str!("../../../docs/runbooks/host_alloc_failure.md"),
-        Class::CudaOomLoad => include_str!("../../../docs/runbooks/cuda_oom_load.md"),
-        Class::CudaOomRuntime => include_str!("../../../docs/runbooks/cuda_oom_runtime.md"),
-        Class::KvCacheCapacity => include_str!("../../../docs/runbooks/kv_cache_capacity.md"),
-        Class::Fragmentation => include_str!("../../../docs/runbooks/fragmentation.md"),
-        Class::GpuCapacityConflict => include_str!("../../../docs/runbooks/gpu_capacity_conflict.md"),
-        Class::MigSliceTooSmall => include_str!("../../../docs/runbooks/mig_slice_too_small.md"),
-        Class::XidHardware => include_str!("../../../docs/runbooks/xid_hardware.md"),
-        Class::NotMemory => include_str!("../../../docs/runbooks/not_memory.md"),
-        Class::Unknown => include_str!("../../../docs/runbooks/unknown.md"),
-    }
+    let head = format!("# {class}:");
+    PAGES.text().split(BETWEEN).find(|page| page.starts_with(&head)).unwrap_or_default()
 }
 
 /// Where the same page can be read with a browser, as it was in this version.
@@ -41,9 +36,11 @@ pub fn command(class: Class) -> String {
 mod tests {
     use super::*;
 
-    /// A row that includes another class' page would tell the other plane's fix.
+    /// Another class' page would tell the other plane's fix.
     #[test]
     fn each_class_has_its_own_page() {
+        assert!(PAGES.is_whole());
+        assert_eq!(PAGES.text().split(BETWEEN).count(), Class::ALL.len(), "a page of no class");
         for class in Class::ALL {
             assert!(page(*class).starts_with(&format!("# {class}:")), "{class}");
             assert!(link(*class).ends_with(&format!("docs/runbooks/{class}.md")));

@@ -16,6 +16,7 @@ use super::outcome::PlanError;
 use super::version::EngineKind;
 use dualplane_base::Version;
 use dualplane_base::near::{distance, near};
+use dualplane_base::packed::Block;
 use dualplane_engines::Engines;
 pub(crate) use dualplane_engines::command_line as words;
 use dualplane_engines::command_line::{assignment, split};
@@ -108,7 +109,7 @@ fn exported(commands: &[Vec<String>]) -> Vec<(String, String)> {
 }
 
 /// Every flag of a release of SGLang, most of which change no memory that is followed here.
-const OF_SGLANG: &str = include_str!("../../../../knowledge/flags/sglang-0.5.23.txt");
+static OF_SGLANG: Block = include!(concat!(env!("OUT_DIR"), "/sglang_flags.rs"));
 
 /// The flag of an engine that is nearest to one that it does not have, where a slip of a few letters explains it.
 #[must_use]
@@ -116,7 +117,7 @@ pub fn nearest(engine: EngineKind, flag: &str) -> Option<String> {
     let name = words::plain(flag);
     let table = flags(engine);
     // A flag that the table lacks and the engine has is no slip.
-    if engine == EngineKind::Sglang && OF_SGLANG.lines().any(|l| l.trim_start_matches('-') == name) {
+    if engine == EngineKind::Sglang && OF_SGLANG.text().lines().any(|l| l.trim_start_matches('-') == name) {
         return None;
     }
     names(table)
