@@ -21,7 +21,9 @@ WINDOW = MISTRAL7 | {"sliding_window": 4096}
 # What the publisher of each counts, in billions, where its name rounds or is silent; None: the shapes are not counted here.
 COUNTS = {"Qwen3-VL-4B": 4.44, "Qwen3-Coder-Next": 80.0, "gemma-1.1-7b": 8.54, "gemma-1.1-2b": 2.51, "DeepSeek-V3.2": 671.0, "DeepSeek-R1-Zero": 671.0, "DeepSeek-R1T-Chimera": 671.0,
           "command-a-translate": 111.0, "guardian-3.1-2b": 2.53, "Super-49B": None, "Kimi-K2-Base": 1026.0, "MiMo-V2-Flash": 309.0, "SFR-Embedding-Mistral": 7.11, "Linq-Embed-Mistral": 7.11,
-          "Llama-Guard-3-1B": 1.24, "Llama3.2-1B": 1.24, "Mistral-Small-Instruct-2409": 22.2, "StableBeluga2": 69.0, "8x7b": 46.7, "8x22b": 140.6, "WizardLM-2-8x22B": 140.6, "7b-gemma": 8.54}
+          "Llama-Guard-3-1B": 1.24, "Llama3.2-1B": 1.24, "Mistral-Small-Instruct-2409": 22.2, "StableBeluga2": 69.0, "8x7b": 46.7, "8x22b": 140.6, "WizardLM-2-8x22B": 140.6, "7b-gemma": 8.54,
+          "Athene-V2": 72.7, "K2-Think": 32.8, "Marco-o1": 7.62, "DeepScaleR-1.5B": 1.78, "DeepCoder-1.5B": 1.78, "Reasoning-Qwen-1.5B": 1.78, "Jan-v1-2509": 4.02, "Fara-7B": 8.29, "Holo1-7B": 8.29,
+          "Holo1.5-7B": 8.29, "RoboBrain2.0-7B": 8.29, "Nanonets-OCR": 3.75, "Holo1-3B": 3.75, "UI-TARS-7B": 8.29, "UGround-V1-7B": 8.29, "sarvam-translate": 4.3, "NuExtract-v1.5": 3.82, "gorilla-openfunctions-v2": 6.91}
 
 TUNED = [
     # The same in another edition.
@@ -134,4 +136,56 @@ TUNED = [
     of("01-ai/Yi-34B", ["NousResearch/Nous-Hermes-2-Yi-34B"]),
     of("bigcode/starcoder2-15b", ["HuggingFaceH4/starchat2-15b-v0.1"]),
     of("google/gemma-7b", ["HuggingFaceH4/zephyr-7b-gemma-v0.1"]),
+]
+
+QWEN25 = {s: f"Qwen/Qwen2.5-{s}-Instruct" for s in ("0.5B", "1.5B", "3B", "7B", "14B", "32B", "72B")}
+def qwen25(size, ids): return of(QWEN25[size], ids, q2(size, 32768))
+TUNED += [
+    # Qwen 2.5 and 2.
+    qwen25("0.5B", ["cognitivecomputations/Dolphin3.0-Qwen2.5-0.5B"]),
+    qwen25("1.5B", ["katanemo/Arch-Function-1.5B"]),
+    qwen25("3B", ["katanemo/Arch-Function-3B", "Salesforce/xLAM-2-3b-fc-r", "simplescaling/s1.1-3B"]),
+    qwen25("7B", ["katanemo/Arch-Function-7B", "simplescaling/s1.1-7B", "nvidia/OpenCodeReasoning-Nemotron-7B"]),
+    qwen25("14B", ["simplescaling/s1.1-14B", "nvidia/OpenCodeReasoning-Nemotron-14B"]),
+    qwen25("32B", ["NovaSky-AI/Sky-T1-32B-Flash", "GAIR/LIMO", "nvidia/OpenCodeReasoning-Nemotron-32B-IOI", "elyza/ELYZA-Shortcut-1.0-Qwen-32B"]),
+    qwen25("72B", ["Nexusflow/Athene-V2-Chat", "Nexusflow/Athene-V2-Agent", "huihui-ai/Qwen2.5-72B-Instruct-abliterated", "abacusai/Dracarys2-72B-Instruct"]),
+    of("Qwen/Qwen2.5-32B", ["LLM360/K2-Think", "nvidia/OpenMath-Nemotron-32B"]),
+    of("Qwen/Qwen2.5-14B", ["nvidia/OpenMath-Nemotron-14B", "nvidia/OpenMath-Nemotron-14B-Kaggle"]),
+    of("Qwen/Qwen2.5-Math-7B", ["nvidia/AceMath-7B-Instruct"]),
+    of("Qwen/Qwen2.5-Math-72B", ["nvidia/AceMath-72B-Instruct"]),
+    of("Qwen/Qwen2.5-Coder-32B-Instruct", ["SWE-bench/SWE-agent-LM-32B", "Skywork/Skywork-SWE-32B", "microsoft/NextCoder-32B", "open-r1/OlympicCoder-32B"]),
+    of("Qwen/Qwen2.5-Coder-14B-Instruct", ["microsoft/NextCoder-14B"]),
+    of("Qwen/Qwen2.5-Coder-7B-Instruct", ["microsoft/NextCoder-7B", "open-r1/OlympicCoder-7B", "SWE-bench/SWE-agent-LM-7B", "seeklhy/OmniSQL-7B"]),
+    of("Qwen/Qwen2-7B-Instruct", ["AIDC-AI/Marco-o1"]),
+    of("Qwen/Qwen2-72B-Instruct", ["anthracite-org/magnum-v2-72b"]),
+    of("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", ["agentica-org/DeepScaleR-1.5B-Preview", "agentica-org/DeepCoder-1.5B-Preview", "nvidia/Nemotron-Research-Reasoning-Qwen-1.5B"]),
+    of("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", ["huihui-ai/DeepSeek-R1-Distill-Qwen-32B-abliterated", "qihoo360/TinyR1-32B-Preview"]),
+    of("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", ["arcee-ai/Arcee-Maestro-7B-Preview"]),
+    of("deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", ["qihoo360/Light-R1-14B-DS"]),
+    of("Qwen/QwQ-32B", ["huihui-ai/QwQ-32B-abliterated", "ArliAI/QwQ-32B-ArliAI-RpR-v4"]),
+    # Qwen 3.
+    of("Qwen/Qwen3-8B", ["nvidia/Nemotron-Orchestrator-8B", "Goekdeniz-Guelmez/Josiefied-Qwen3-8B-abliterated-v1", "Goedel-LM/Goedel-Prover-V2-8B", "Intelligent-Internet/II-Medical-8B"]),
+    of("Qwen/Qwen3-14B", ["NousResearch/Hermes-4-14B", "NousResearch/NousCoder-14B", "OpenPipe/Qwen3-14B-Instruct", "Tesslate/UIGEN-T3-14B-Preview"]),
+    of("Qwen/Qwen3-32B", ["nvidia/Qwen3-Nemotron-32B-RLBFF", "Goedel-LM/Goedel-Prover-V2-32B", "aisingapore/Qwen-SEA-LION-v4-32B-IT", "inclusionAI/AReaL-boba-2-32B"]),
+    of("Qwen/Qwen3-4B-Instruct-2507", ["Tesslate/WEBGEN-4B-Preview"]),
+    of("Qwen/Qwen3-4B-Thinking-2507", ["janhq/Jan-v1-2509"]),
+    of("Qwen/Qwen3-VL-8B-Instruct", ["nvidia/Cosmos-Reason2-8B", "datalab-to/chandra"]),
+    of("Qwen/Qwen3-VL-2B-Instruct", ["nvidia/Cosmos-Reason2-2B"]),
+    # Qwen 2.5 VL and 2 VL.
+    of("Qwen/Qwen2.5-VL-7B-Instruct", ["microsoft/Fara-7B", "Hcompany/Holo1-7B", "Hcompany/Holo1.5-7B", "BAAI/RoboBrain2.0-7B"]),
+    of("Qwen/Qwen2.5-VL-3B-Instruct", ["nanonets/Nanonets-OCR-s", "nanonets/Nanonets-OCR2-3B", "numind/NuExtract-2.0-4B", "Hcompany/Holo1-3B"]),
+    of("Qwen/Qwen2-VL-7B-Instruct", ["ByteDance-Seed/UI-TARS-7B-DPO", "ByteDance-Seed/UI-TARS-7B-SFT", "osunlp/UGround-V1-7B", "allenai/olmOCR-7B-0225-preview"]),
+    of("Qwen/Qwen2-VL-72B-Instruct", ["ByteDance-Seed/UI-TARS-72B-DPO", "ByteDance-Seed/UI-TARS-72B-SFT", "osunlp/UGround-V1-72B"]),
+    of("Qwen/Qwen2-VL-2B-Instruct", ["ByteDance-Seed/UI-TARS-2B-SFT", "osunlp/UGround-V1-2B", "numind/NuExtract-2.0-2B"]),
+    # Gemma 2 and 3.
+    of("google/gemma-2-9b", ["aisingapore/Gemma-SEA-LION-v3-9B-IT", "INSAIT-Institute/BgGPT-Gemma-2-9B-IT-v1.0", "silma-ai/SILMA-9B-Instruct-v1.0", "princeton-nlp/gemma-2-9b-it-SimPO", "UCLA-AGI/Gemma-2-9B-It-SPPO-Iter3",
+        "Unbabel/Tower-Plus-9B", "tokyotech-llm/Gemma-2-Llama-Swallow-9b-it-v0.1", "anthracite-org/magnum-v4-9b"]),
+    of("google/gemma-2-27b", ["INSAIT-Institute/BgGPT-Gemma-2-27B-IT-v1.0", "anthracite-org/magnum-v4-27b"]),
+    of("google/gemma-3-27b-it", ["aisingapore/Gemma-SEA-LION-v4-27B-IT", "mlabonne/gemma-3-27b-it-abliterated"]),
+    of("google/gemma-3-4b-it", ["sarvamai/sarvam-translate"]),
+    # Phi, DeepSeek, others.
+    of("microsoft/Phi-3.5-mini-instruct", ["numind/NuExtract-v1.5", "flowaicom/Flow-Judge-v0.1"]),
+    of("deepseek-ai/deepseek-coder-6.7b-instruct", ["m-a-p/OpenCodeInterpreter-DS-6.7B"]),
+    of("deepseek-ai/deepseek-math-7b-base", ["AI-MO/NuminaMath-7B-TIR"]),
+    of("deepseek-ai/deepseek-coder-7b-instruct-v1.5", ["gorilla-llm/gorilla-openfunctions-v2"]),
 ]
