@@ -284,6 +284,15 @@ def siblings():
     for n in ("Qwen3-4B-Instruct-2507", "Qwen3-4B-Thinking-2507", "Qwen3-30B-A3B-Instruct-2507", "Qwen3-30B-A3B-Thinking-2507",
               "Qwen3-235B-A22B-Instruct-2507", "Qwen3-235B-A22B-Thinking-2507", "Qwen3-Coder-30B-A3B-Instruct"):
         yield f"Qwen/{n}-FP8", f"Qwen/{n}", "fp8"
+    for n in ("Qwen3-Coder-480B-A35B-Instruct", "Qwen3-Next-80B-A3B-Instruct", "Qwen3-Next-80B-A3B-Thinking", "Qwen3-Coder-Next", "Qwen3.5-27B", "Qwen3.5-35B-A3B", "Qwen3.5-122B-A10B", "Qwen3.5-397B-A17B",
+              "Qwen3.6-27B", "Qwen3.6-35B-A3B", *(f"Qwen3-VL-{s}-{e}" for s in ("2B", "4B", "8B", "30B-A3B", "32B", "235B-A22B") for e in ("Instruct", "Thinking"))):
+        yield f"Qwen/{n}-FP8", f"Qwen/{n}", "fp8"
+    for n in ("Qwen2-0.5B-Instruct", "Qwen2-1.5B-Instruct", "Qwen2-7B-Instruct", "Qwen2-VL-2B-Instruct", "Qwen2-VL-7B-Instruct", "Qwen1.5-7B-Chat", "Qwen1.5-14B-Chat"):
+        yield from ((f"Qwen/{n}-{q}", f"Qwen/{n}", k) for q, k in (("AWQ", "awq"), ("GPTQ-Int4", "int4"), ("GPTQ-Int8", "int8")))
+    for n in ("DeepSeek-R1", "DeepSeek-R1-0528", "DeepSeek-V3", "DeepSeek-V3-0324"):
+        yield f"cognitivecomputations/{n}-AWQ", f"deepseek-ai/{n}", "awq"
+    for n in ("3.5-2.4B-Instruct", "3.5-7.8B-Instruct", "3.5-32B-Instruct", "Deep-2.4B", "Deep-7.8B", "Deep-32B"):
+        yield f"LGAI-EXAONE/EXAONE-{n}-AWQ", f"LGAI-EXAONE/EXAONE-{n}", "awq"
     yield "Qwen/Qwen3-30B-A3B-GPTQ-Int4", "Qwen/Qwen3-30B-A3B", "int4"
     yield "Qwen/QwQ-32B-AWQ", "Qwen/QwQ-32B", "awq"
     for s in ("8B", "70B", "405B"):

@@ -1,5 +1,5 @@
 """Models whose config.json, or a copy of it, was read, for harvest.py: (ids, the configuration, where it is from), as in more.py."""
-from more import PIXTRAL, dense, exaone, lfm2, sees, text_of
+from more import PIXTRAL, dense, exaone, granite, lfm2, sees, text_of, whisper
 
 YARN16 = {"rope_type": "yarn", "type": "yarn", "rope_theta": 1000000.0, "factor": 16.0, "original_max_position_embeddings": 16384, "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
           "llama_4_scaling_beta": 0.1}
@@ -28,6 +28,9 @@ OPENED = [
     (["01-ai/Yi-6B-200K"], yi(32, 4096, 11008, 32, 4, 200000), "config.json of 01-ai/Yi-6B-200K 76effa2"),
     (["infly/OpenCoder-8B-Instruct", "infly/OpenCoder-8B-Base"], dense("LlamaForCausalLM", 32, 4096, 14336, 32, 8, 96640, 8192), "config.json of AIFunOver/OpenCoder-8B-Instruct-openvino-4bit, made of it"),
     (["zai-org/glm-4-9b-chat-1m", "THUDM/glm-4-9b-chat-1m"], {"architectures": ["ChatGLMModel"], "model_type": "chatglm", "num_layers": 40, "hidden_size": 4096, "ffn_hidden_size": 13696, "num_attention_heads": 32, "kv_channels": 128, "multi_query_attention": True, "multi_query_group_num": 4, "padded_vocab_size": 151552, "seq_length": 1048576, "add_bias_linear": False, "add_qkv_bias": True, "rmsnorm": True, "post_layer_norm": True, "original_rope": True, "tie_word_embeddings": False, "torch_dtype": "bfloat16"}, "config.json of THUDM/glm-4-9b-chat-1m 3a69124"),
+    (["zai-org/GLM-4-32B-0414", "zai-org/GLM-4-32B-Base-0414", "zai-org/GLM-Z1-32B-0414", "THUDM/GLM-4-32B-0414", "THUDM/GLM-Z1-32B-0414"], dense("Glm4ForCausalLM", 61, 6144, 23040, 48, 2, 151552, 32768, head_dim=128, attention_bias=False, partial_rotary_factor=0.5, model_type="glm4"), "config.json of Edens-Gate/GLM-v2-lora, tuned from GLM-4-32B-0414"),
+    (["distil-whisper/distil-large-v3", "distil-whisper/distil-large-v3.5"], whisper(32, 2, 1280, 20, 128, 51866), "config.json of ek9624/whisper-distil-large-v3-ealb, tuned from distil-large-v3"),
+    (["ibm-granite/granite-3.1-3b-a800m-instruct", "ibm-granite/granite-3.1-3b-a800m-base"], granite(32, 1536, 40) | {"max_position_embeddings": 131072}, "config.json of ibm-granite/granite-3.1-3b-a800m-instruct 0f46c0f"),
     (["upstage/solar-pro-preview-instruct"], dense("SolarForCausalLM", 64, 5120, 17920, 40, 10, 32128, 4096, model_type="solar", sliding_window=2047, bskcn_1=[12, 20, 32, 44], bskcn_2=[20, 32], bskcn_3=[16, 24, 36, 48], bskcn_4=[28, 40], bskcn_tv=[0.9, 0.8]), "config.json of upstage/solar-pro-preview-instruct"),
     (["openbmb/MiniCPM-V-2_6"], dense("MiniCPMV", 28, 3584, 18944, 28, 4, 151666, 32768, model_type="minicpmv", version=2.6, query_num=64, drop_vision_last_layer=False, image_size=448, patch_size=14, slice_mode=True, slice_config={"max_slice_nums": 9, "patch_size": 14},
       vision_config={"model_type": "siglip", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 980, "patch_size": 14}), "config.json of CTW-g123/MiniCPM, tuned from it"),
@@ -47,11 +50,12 @@ OPENED = [
     (["JetBrains/Mellum-4b-base", "JetBrains/Mellum-4b-sft-python", "JetBrains/Mellum-4b-sft-all", "JetBrains/Mellum-4b-sft-kotlin"], dense("LlamaForCausalLM", 30, 3072, 8256, 24, 24, 98304, 8192, head_dim=128), "metadata and size of lazarevtill/Mellum-4b-sft-python, converted from it"),
     (["mistralai/Ministral-3-3B-Reasoning-2512", "mistralai/Ministral-3-3B-Base-2512"], ministral3(*M3), "mlc-ai/mlc-llm 79d603f python/mlc_llm/model/model_preset.py, ministral3_3b_2512"),
     (["mistralai/Ministral-3-8B-Reasoning-2512", "mistralai/Ministral-3-8B-Base-2512"], ministral3(*M8), "Ministral3Config of transformers' documentation, whose defaults are this model's; encoder as Ministral-3-3B"),
-    (["mistralai/Ministral-3-14B-Reasoning-2512", "mistralai/Ministral-3-14B-Base-2512"], ministral3(*M14), "NVIDIA-NeMo/Megatron-Bridge docs/models/vlm/ministral3.md: 40 layers of 5,120; their width is what the size of its files leaves; encoder as Ministral-3-3B"),
+    (["mistralai/Ministral-3-14B-Reasoning-2512", "mistralai/Ministral-3-14B-Base-2512"], ministral3(*M14), "NVIDIA-NeMo/Megatron-Bridge 067f987 docs/models/mistral/ministral3.md: 40 layers of 5,120; their width is what the size of its files leaves; encoder as Ministral-3-3B"),
     (["mistralai/Ministral-3-3B-Instruct-2512"], ministral3(*M3, quantization_config=FP8_TEXT), "shapes as Ministral-3-3B-Base-2512; " + RECIPE),
     (["mistralai/Ministral-3-8B-Instruct-2512"], ministral3(*M8, quantization_config=FP8_TEXT), "shapes as Ministral-3-8B-Base-2512; " + RECIPE),
     (["mistralai/Ministral-3-14B-Instruct-2512"], ministral3(*M14, quantization_config=FP8_TEXT), "shapes as Ministral-3-14B-Base-2512; " + RECIPE),
 ]
 # What the publisher of each counts, in billions, where its name rounds or is silent.
-COUNTED = {"CodeQwen1.5-7B": 7.25, "glm-4-9b-chat-1m": 9.48, "solar-pro-preview": 22.1, "MiniCPM-V-2_6": 8.1, "granite-4.0-micro": 3.4, "granite-4.0-h-micro": 3.19, "granite-4.0-h-350m": 0.34, "openchat_3.5": 7.24,
+COUNTED = {"Minitron-4B-Depth": 4.54, "Nemotron-Nano-4B": 4.51, "AI21-Jamba-1.5-Large": 398.0, "AI21-Jamba-Large": 398.0, "distil-large": None, "granite-3b-code": 3.48, "granite-3.1-3b-a800m": 3.3, "phi-1": 1.42,
+           "InternVL2_5-2B": 2.21, "InternVL2-2B": 2.21, "CodeQwen1.5-7B": 7.25, "glm-4-9b-chat-1m": 9.48, "solar-pro-preview": 22.1, "MiniCPM-V-2_6": 8.1, "granite-4.0-micro": 3.4, "granite-4.0-h-micro": 3.19, "granite-4.0-h-350m": 0.34, "openchat_3.5": 7.24,
            "Llama-3.1-Minitron-4B-Width": 4.51, "starcoderbase-1b": 1.14, "starcoderbase-3b": 3.04, "starcoderbase-7b": 7.3, "Ministral-3-3B": 3.85, "Ministral-3-8B": 8.9, "Ministral-3-14B": 13.9}

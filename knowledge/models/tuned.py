@@ -30,6 +30,8 @@ TUNED = [
     same("Qwen/Qwen3-VL-2B-Instruct", ["Qwen/Qwen3-VL-2B-Thinking"], "Qwen3-VL's card names both editions"),
     same("Qwen/Qwen3-VL-4B-Instruct", ["Qwen/Qwen3-VL-4B-Thinking"], "Qwen3-VL's card names both editions"),
     same("Qwen/Qwen3-VL-8B-Instruct", ["Qwen/Qwen3-VL-8B-Thinking"], "Qwen3-VL's card names both editions"),
+    same("Qwen/Qwen3-VL-2B-Instruct", ["Qwen/Qwen3-VL-Embedding-2B", "Qwen/Qwen3-VL-Reranker-2B"], "trained from it (their cards)"),
+    same("Qwen/Qwen3-VL-8B-Instruct", ["Qwen/Qwen3-VL-Embedding-8B", "Qwen/Qwen3-VL-Reranker-8B"], "trained from it (their cards)"),
     same("Qwen/Qwen3-VL-30B-A3B-Instruct", ["Qwen/Qwen3-VL-30B-A3B-Thinking"], "Qwen3-VL's card names both editions"),
     same("Qwen/Qwen3-VL-235B-A22B-Instruct", ["Qwen/Qwen3-VL-235B-A22B-Thinking"], "Qwen3-VL's card names both editions"),
     same("Qwen/Qwen3-Next-80B-A3B-Instruct", ["Qwen/Qwen3-Coder-Next", "Qwen/Qwen3-Coder-Next-Base"], "config.json of mlx-community/Qwen3-Coder-Next-nvfp4"),
