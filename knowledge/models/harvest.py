@@ -162,10 +162,23 @@ def recurrent(c):
         layer = h * (3 * inner + 2 * c["n_groups"] * state + c["num_heads"])
     return (c["num_hidden_layers"] * layer + c["vocab_size"] * h * (1 if c["tie_word_embeddings"] else 2)) / 1e9
 
+def blocks(c):
+    """Blocks that a search chose one by one; their widths are rounded up to 256."""
+    h, heads = c["hidden_size"], c["num_attention_heads"]
+    total = 2 * c["vocab_size"] * h
+    for b in c["block_configs"]:
+        if not b["attention"]["no_op"]:
+            total += 2 * h * h * (1 + 1 / b["attention"]["n_heads_in_group"])
+        if not b["ffn"]["no_op"]:
+            total += 3 * h * -(-int(2 * b["ffn"]["ffn_mult"] * h / 3) // 256) * 256
+    return total / 1e9
+
 def parameters(config):
     """Billions, from shapes: embeddings, attention, state space, feed-forward; norms and biases are less than the tolerance."""
     if "state_size" in config:
         return recurrent(config)
+    if "block_configs" in config:
+        return blocks(config)
     t, arch = shapes(config), config["architectures"][0]
     h, layers, experts = t["hidden_size"], t["num_hidden_layers"], t["num_experts"]
     matrices = 2 if arch in UNGATED else 3

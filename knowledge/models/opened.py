@@ -18,6 +18,7 @@ def bigcode(layers, hidden, heads):
     return {"architectures": ["GPTBigCodeForCausalLM"], "model_type": "gpt_bigcode", "n_embd": hidden, "n_layer": layers, "n_head": heads, "n_inner": 4 * hidden, "multi_query": True, "vocab_size": 49152,
             "n_positions": 8192, "tie_word_embeddings": True, "torch_dtype": "float32"}
 def yi(layers, hidden, inter, heads, kv, positions): return dense("LlamaForCausalLM", layers, hidden, inter, heads, kv, 64000, positions)
+OLMO1 = dense("OlmoForCausalLM", 16, 2048, 8192, 16, 16, 50304, 2048, tied=True, model_type="olmo", clip_qkv=None)
 LFM26 = [2, 5, 9, 13, 17, 21, 24, 27]
 
 OPENED = [
@@ -34,6 +35,10 @@ OPENED = [
     (["upstage/solar-pro-preview-instruct"], dense("SolarForCausalLM", 64, 5120, 17920, 40, 10, 32128, 4096, model_type="solar", sliding_window=2047, bskcn_1=[12, 20, 32, 44], bskcn_2=[20, 32], bskcn_3=[16, 24, 36, 48], bskcn_4=[28, 40], bskcn_tv=[0.9, 0.8]), "config.json of upstage/solar-pro-preview-instruct"),
     (["openbmb/MiniCPM-V-2_6"], dense("MiniCPMV", 28, 3584, 18944, 28, 4, 151666, 32768, model_type="minicpmv", version=2.6, query_num=64, drop_vision_last_layer=False, image_size=448, patch_size=14, slice_mode=True, slice_config={"max_slice_nums": 9, "patch_size": 14},
       vision_config={"model_type": "siglip", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 980, "patch_size": 14}), "config.json of CTW-g123/MiniCPM, tuned from it"),
+    (["openbmb/MiniCPM-Llama3-V-2_5"], dense("MiniCPMV", 32, 4096, 14336, 32, 8, 128256, 8192, model_type="minicpmv", query_num=96, drop_vision_last_layer=False, image_size=448, patch_size=14, slice_mode=True, slice_config={"max_slice_nums": 9, "patch_size": 14},
+      vision_config={"model_type": "idefics2", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 980, "patch_size": 14}), "config.json of openbmb/MiniCPM-Llama3-V-2_5 refs/pr/10"),
+    (["allenai/OLMo-1B-hf"], OLMO1, "config.json of onnx-community/OLMo-1B-hf, made of it"),
+    (["amd/AMD-OLMo-1B-SFT", "amd/AMD-OLMo-1B", "amd/AMD-OLMo-1B-SFT-DPO"], OLMO1, "config.json of amd/AMD-OLMo-1B-SFT 3c518a9"),
     (["ibm-granite/granite-4.0-micro", "ibm-granite/granite-4.0-micro-base"], granite4(40, 2560, 8192, 40, 8, range(40), 131072, mamba_n_heads=128, mamba_d_head=40, mamba_d_state=256), "config.json of NexaAI/Granite-4-Micro-ANE, made of it; its card, table of the architecture"),
     (["ibm-granite/granite-4.0-h-micro", "ibm-granite/granite-4.0-h-micro-base"], granite4(40, 2048, 8192, 32, 8, (5, 15, 25, 35), 131072, mamba_n_heads=64, mamba_d_head=64, mamba_d_state=128, position_embedding_type="nope"), "config.json of anuj6316/granite, tuned from it; its card, table of the architecture"),
     (["ibm-granite/granite-4.0-h-350m", "ibm-granite/granite-4.0-h-350m-base"], granite4(32, 768, 2048, 12, 4, (10, 13, 17, 27), 32768, mamba_n_heads=48, mamba_d_head=32, mamba_d_state=128, position_embedding_type="nope"), "config.json of Org-Exp/SSM-350m, tuned from it; its card: 340 million parameters"),
@@ -55,7 +60,7 @@ OPENED = [
     (["mistralai/Ministral-3-8B-Instruct-2512"], ministral3(*M8, quantization_config=FP8_TEXT), "shapes as Ministral-3-8B-Base-2512; " + RECIPE),
     (["mistralai/Ministral-3-14B-Instruct-2512"], ministral3(*M14, quantization_config=FP8_TEXT), "shapes as Ministral-3-14B-Base-2512; " + RECIPE),
 ]
-# What the publisher of each counts, in billions, where its name rounds or is silent.
-COUNTED = {"Minitron-4B-Depth": 4.54, "Nemotron-Nano-4B": 4.51, "AI21-Jamba-1.5-Large": 398.0, "AI21-Jamba-Large": 398.0, "distil-large": None, "granite-3b-code": 3.48, "granite-3.1-3b-a800m": 3.3, "phi-1": 1.42,
+# What the publisher of each counts, in billions, where its name rounds or is silent; None: shapes of Whisper are not counted here.
+COUNTED = {"MiniCPM-Llama3-V-2_5": 8.5, "OLMo-1B": 1.18, "Minitron-4B-Depth": 4.54, "Nemotron-Nano-4B": 4.51, "AI21-Jamba-1.5-Large": 398.0, "AI21-Jamba-Large": 398.0, "distil-large": None, "granite-3b-code": 3.48, "granite-3.1-3b-a800m": 3.3, "phi-1": 1.42,
            "InternVL2_5-2B": 2.21, "InternVL2-2B": 2.21, "CodeQwen1.5-7B": 7.25, "glm-4-9b-chat-1m": 9.48, "solar-pro-preview": 22.1, "MiniCPM-V-2_6": 8.1, "granite-4.0-micro": 3.4, "granite-4.0-h-micro": 3.19, "granite-4.0-h-350m": 0.34, "openchat_3.5": 7.24,
            "Llama-3.1-Minitron-4B-Width": 4.51, "starcoderbase-1b": 1.14, "starcoderbase-3b": 3.04, "starcoderbase-7b": 7.3, "Ministral-3-3B": 3.85, "Ministral-3-8B": 8.9, "Ministral-3-14B": 13.9}

@@ -18,9 +18,9 @@ def llama2(size, vocab=32000, positions=4096, **more): return dense("LlamaForCau
 GPU_POOR = "RahulSChand/gpu_poor ad2fc0e public/all_configs.json"
 WINDOW = MISTRAL7 | {"sliding_window": 4096}
 
-# What the publisher of each counts, in billions, where its name rounds or is silent; None: the shapes are not counted here.
+# What the publisher of each counts, in billions, where its name rounds or is silent.
 COUNTS = {"Qwen3-VL-4B": 4.44, "Qwen3-Coder-Next": 80.0, "gemma-1.1-7b": 8.54, "gemma-1.1-2b": 2.51, "DeepSeek-V3.2": 671.0, "DeepSeek-R1-Zero": 671.0, "DeepSeek-R1T-Chimera": 671.0,
-          "command-a-translate": 111.0, "guardian-3.1-2b": 2.53, "Super-49B": None, "Kimi-K2-Base": 1026.0, "MiMo-V2-Flash": 309.0, "SFR-Embedding-Mistral": 7.11, "Linq-Embed-Mistral": 7.11,
+          "command-a-translate": 111.0, "guardian-3.1-2b": 2.53, "Kimi-K2-Base": 1026.0, "MiMo-V2-Flash": 309.0, "SFR-Embedding-Mistral": 7.11, "Linq-Embed-Mistral": 7.11,
           "Llama-Guard-3-1B": 1.24, "Llama3.2-1B": 1.24, "Mistral-Small-Instruct-2409": 22.2, "StableBeluga2": 69.0, "8x7b": 46.7, "8x22b": 140.6, "WizardLM-2-8x22B": 140.6, "7b-gemma": 8.54,
           "Athene-V2": 72.7, "K2-Think": 32.8, "Marco-o1": 7.62, "DeepScaleR-1.5B": 1.78, "DeepCoder-1.5B": 1.78, "Reasoning-Qwen-1.5B": 1.78, "Jan-v1-2509": 4.02, "Fara-7B": 8.29, "Holo1-7B": 8.29,
           "Holo1.5-7B": 8.29, "RoboBrain2.0-7B": 8.29, "Nanonets-OCR": 3.75, "Holo1-3B": 3.75, "UI-TARS-7B": 8.29, "UGround-V1-7B": 8.29, "sarvam-translate": 4.3, "NuExtract-v1.5": 3.82, "gorilla-openfunctions-v2": 6.91}
