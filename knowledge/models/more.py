@@ -255,7 +255,7 @@ def next_llava(text, model_type):
 def q3(layers, hidden, inter, heads, kv, tied): return dense("Qwen3ForCausalLM", layers, hidden, inter, heads, kv, 151936, 40960, tied=tied, head_dim=128)
 def internvl35(text):
     c = internvl(text, 151936)
-    return c | {"llm_config": c["llm_config"] | {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}}
+    return c | {"llm_config": c["llm_config"] | {"model_type": text.get("model_type", "qwen3"), "architectures": text["architectures"]}}
 SIGLIP_SO = {"model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 224, "patch_size": 14}
 def paligemma(image):
     text = text_of(dense("", 18, 2048, 16384, 8, 1, 257216, 8192, tied=True, head_dim=256), "gemma")
@@ -384,6 +384,9 @@ def internvl2(text, vision=None):
 def paligemma2(layers, hidden, inter, heads, kv, image, head_dim=256):
     text = text_of(dense("", layers, hidden, inter, heads, kv, 257216, 8192, tied=True, head_dim=head_dim, sliding_window=4096, layer_types=pattern([SLIDE, FULL], layers)), "gemma2")
     return sees("PaliGemmaForConditionalGeneration", "paligemma", text, SIGLIP_SO | {"image_size": image}, projection_dim=hidden, image_token_index=257152)
+def q3moe(layers, hidden, inter, heads, kv, width):
+    return dense("Qwen3MoeForCausalLM", layers, hidden, inter, heads, kv, 151936, 40960, head_dim=128, model_type="qwen3_moe", num_experts=128, num_experts_per_tok=8, moe_intermediate_size=width, decoder_sparse_step=1, mlp_only_layers=[])
+STARCODER = {"architectures": ["GPTBigCodeForCausalLM"], "model_type": "gpt_bigcode", "n_embd": 6144, "n_layer": 40, "n_head": 48, "n_inner": 24576, "multi_query": True, "vocab_size": 49152, "n_positions": 8192, "tie_word_embeddings": True, "torch_dtype": "bfloat16"}
 MORE += [
     (["nvidia/NVIDIA-Nemotron-Nano-12B-v2", "nvidia/NVIDIA-Nemotron-Nano-12B-v2-Base"], dense("NemotronHForCausalLM", 62, 5120, 20480, 40, 8, 131072, 131072, head_dim=128, model_type="nemotron_h", hybrid_override_pattern="M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M-", mamba_num_heads=128, mamba_head_dim=80, ssm_state_size=128, n_groups=8, conv_kernel=4, chunk_size=128, expand=2, mlp_hidden_act="relu2", attention_bias=False, mlp_bias=False, use_bias=False, use_conv_bias=True), MEGATRON + "ssm.py; Nemotron Nano 2 report, table of the architecture"),
     (["nvidia/Mistral-NeMo-Minitron-8B-Base", "nvidia/Mistral-NeMo-Minitron-8B-Instruct"], dense("MistralForCausalLM", 40, 4096, 11520, 32, 8, 131072, 8192, head_dim=128), "card of Mistral-NeMo-Minitron-8B-Base: width 4,096, 32 heads, 11,520, 40 layers"),
@@ -427,4 +430,10 @@ MORE += [
     (["OpenGVLab/InternVL2-8B"], internvl2(internlm2(32, 4096, 14336, 32, 8)), "its card: InternViT-300M and InternLM2.5-7B"),
     (["OpenGVLab/InternVL2-26B"], internvl2(internlm2(48, 6144, 16384, 48, 8), VIT6), "its card: InternViT-6B and InternLM2-20B"),
     (["OpenGVLab/InternVL3-1B", "OpenGVLab/InternVL3-1B-Instruct"], internvl2(q2("0.5B", 32768) | {"vocab_size": 151674}), "InternVL3 report, table 1: InternViT-300M and Qwen2.5-0.5B"),
+    (["OpenGVLab/InternVL3_5-30B-A3B", "OpenGVLab/InternVL3_5-30B-A3B-Instruct"], internvl35(q3moe(48, 2048, 6144, 32, 4, 768)), "InternVL3.5 report, table 1: InternViT-300M and Qwen3-30B-A3B"),
+    (["OpenGVLab/InternVL3_5-241B-A28B", "OpenGVLab/InternVL3_5-241B-A28B-Instruct"], internvl35(q3moe(94, 4096, 12288, 64, 4, 1536)) | {"vision_config": VIT6}, "InternVL3.5 report, table 1: InternViT-6B and Qwen3-235B-A22B"),
+    (["google/medgemma-27b-text-it"], dense("Gemma3ForCausalLM", 62, 5376, 21504, 32, 16, 262144, 131072, tied=True, head_dim=128, sliding_window=1024, layer_types=pattern([SLIDE] * 5 + [FULL], 62)), "the text of google/gemma-3-27b-pt alone (its card)"),
+    (["ibm-granite/granite-20b-code-instruct-8k", "ibm-granite/granite-20b-code-base-8k"], STARCODER | {"n_layer": 52}, "Granite Code report, table of the architectures"),
+    (["ibm-granite/granite-34b-code-instruct-8k", "ibm-granite/granite-34b-code-base-8k"], STARCODER | {"n_layer": 88}, "Granite Code report, table of the architectures"),
+    (["LGAI-EXAONE/EXAONE-4.0-1.2B"], dense("Exaone4ForCausalLM", 30, 2048, 4096, 32, 8, 102400, 65536, tied=True, head_dim=64, model_type="exaone4", sliding_window=None, layer_types=[FULL] * 30), "card of EXAONE-4.0-1.2B, table of the architecture: 1.07 billion parameters beside the embedding"),
 ]

@@ -19,7 +19,7 @@ GPU_POOR = "RahulSChand/gpu_poor ad2fc0e public/all_configs.json"
 WINDOW = MISTRAL7 | {"sliding_window": 4096}
 
 # What the publisher of each counts, in billions, where its name rounds or is silent.
-COUNTS = {"Qwen3-VL-4B": 4.44, "Qwen3-Coder-Next": 80.0, "gemma-1.1-7b": 8.54, "gemma-1.1-2b": 2.51, "DeepSeek-V3.2": 671.0, "DeepSeek-R1-Zero": 671.0, "DeepSeek-R1T-Chimera": 671.0,
+COUNTS = {"dolly-v2-3b": 2.78, "Qwen3-VL-4B": 4.44, "Qwen3-Coder-Next": 80.0, "gemma-1.1-7b": 8.54, "gemma-1.1-2b": 2.51, "DeepSeek-V3.2": 671.0, "DeepSeek-R1-Zero": 671.0, "DeepSeek-R1T-Chimera": 671.0,
           "command-a-translate": 111.0, "guardian-3.1-2b": 2.53, "Kimi-K2-Base": 1026.0, "MiMo-V2-Flash": 309.0, "SFR-Embedding-Mistral": 7.11, "Linq-Embed-Mistral": 7.11,
           "Llama-Guard-3-1B": 1.24, "Llama3.2-1B": 1.24, "Mistral-Small-Instruct-2409": 22.2, "StableBeluga2": 69.0, "8x7b": 46.7, "8x22b": 140.6, "WizardLM-2-8x22B": 140.6, "7b-gemma": 8.54,
           "Athene-V2": 72.7, "K2-Think": 32.8, "Marco-o1": 7.62, "DeepScaleR-1.5B": 1.78, "DeepCoder-1.5B": 1.78, "Reasoning-Qwen-1.5B": 1.78, "Jan-v1-2509": 4.02, "Fara-7B": 8.29, "Holo1-7B": 8.29,
@@ -121,6 +121,9 @@ TUNED = [
     (["WizardLMTeam/WizardCoder-Python-34B-V1.0"], dense("LlamaForCausalLM", 48, 8192, 22016, 64, 8, 32001, 16384), GPU_POOR + ", under its older name; positions of codellama/CodeLlama-34b-Python-hf"),
     (["microsoft/Orca-2-7b"], llama2("7", 32003), "tuned from meta-llama/Llama-2-7b-hf (its card): its shapes, three tokens more"),
     (["microsoft/Orca-2-13b"], llama2("13", 32003), "tuned from meta-llama/Llama-2-13b-hf (its card): its shapes, three tokens more"),
+    (["databricks/dolly-v2-3b"], dense("GPTNeoXForCausalLM", 32, 2560, 10240, 32, 32, 50280, 2048, rotary_pct=0.25), "tuned from EleutherAI/pythia-2.8b (its card): its shapes; vocabulary: " + GPU_POOR),
+    (["databricks/dolly-v2-7b"], dense("GPTNeoXForCausalLM", 32, 4096, 16384, 32, 32, 50280, 2048, rotary_pct=0.25), "tuned from EleutherAI/pythia-6.9b (its card): its shapes; vocabulary: " + GPU_POOR),
+    (["databricks/dolly-v2-12b"], dense("GPTNeoXForCausalLM", 36, 5120, 20480, 40, 40, 50280, 2048, rotary_pct=0.25), "tuned from EleutherAI/pythia-12b (its card): its shapes; vocabulary: " + GPU_POOR),
     of("codellama/CodeLlama-7b-Instruct-hf", ["defog/sqlcoder-7b-2"]),
     of("codellama/CodeLlama-70b-hf", ["defog/sqlcoder-70b-alpha"]),
     # Mistral.
@@ -151,8 +154,8 @@ TUNED += [
     qwen25("14B", ["simplescaling/s1.1-14B", "nvidia/OpenCodeReasoning-Nemotron-14B"]),
     qwen25("32B", ["NovaSky-AI/Sky-T1-32B-Flash", "GAIR/LIMO", "nvidia/OpenCodeReasoning-Nemotron-32B-IOI", "elyza/ELYZA-Shortcut-1.0-Qwen-32B"]),
     qwen25("72B", ["Nexusflow/Athene-V2-Chat", "Nexusflow/Athene-V2-Agent", "huihui-ai/Qwen2.5-72B-Instruct-abliterated", "abacusai/Dracarys2-72B-Instruct"]),
-    of("Qwen/Qwen2.5-32B", ["LLM360/K2-Think", "nvidia/OpenMath-Nemotron-32B"]),
-    of("Qwen/Qwen2.5-14B", ["nvidia/OpenMath-Nemotron-14B", "nvidia/OpenMath-Nemotron-14B-Kaggle"]),
+    of("Qwen/Qwen2.5-32B", ["deepcogito/cogito-v1-preview-qwen-32B", "LLM360/K2-Think", "nvidia/OpenMath-Nemotron-32B"]),
+    of("Qwen/Qwen2.5-14B", ["deepcogito/cogito-v1-preview-qwen-14B", "nvidia/OpenMath-Nemotron-14B", "nvidia/OpenMath-Nemotron-14B-Kaggle"]),
     of("Qwen/Qwen2.5-Math-7B", ["nvidia/AceMath-7B-Instruct"]),
     of("Qwen/Qwen2.5-Math-72B", ["nvidia/AceMath-72B-Instruct"]),
     of("Qwen/Qwen2.5-Coder-32B-Instruct", ["SWE-bench/SWE-agent-LM-32B", "Skywork/Skywork-SWE-32B", "microsoft/NextCoder-32B", "open-r1/OlympicCoder-32B"]),
