@@ -3,13 +3,15 @@
 
 What stands above the marker of a file is kept by hand and wins. Below it this script writes what litgpt's configuration
 table (`pip download --no-deps litgpt`) says of models whose architecture plans know, more models whose shapes public sources
-name (MORE), and quantised siblings (SIBLINGS). Each entry is checked: the parameters that its shapes add up to must be those
-that its name or its publisher says.
+name (MORE), models that took the shapes of another (TUNED), models whose config.json was read (OPENED), and quantised siblings
+(`siblings`). Each entry is checked: the parameters that its shapes add up to must be those that its name or its publisher says.
 """
 import json, re, sys, tomllib, types, zipfile
 from pathlib import Path
 
 from more import MORE
+from opened import COUNTED, OPENED
+from tuned import COUNTS, TUNED
 
 HERE = Path(__file__).parent
 MARKER = "# Below: written by harvest.py."
@@ -160,10 +162,23 @@ def recurrent(c):
         layer = h * (3 * inner + 2 * c["n_groups"] * state + c["num_heads"])
     return (c["num_hidden_layers"] * layer + c["vocab_size"] * h * (1 if c["tie_word_embeddings"] else 2)) / 1e9
 
+def blocks(c):
+    """Blocks that a search chose one by one; their widths are rounded up to 256."""
+    h, heads = c["hidden_size"], c["num_attention_heads"]
+    total = 2 * c["vocab_size"] * h
+    for b in c["block_configs"]:
+        if not b["attention"]["no_op"]:
+            total += 2 * h * h * (1 + 1 / b["attention"]["n_heads_in_group"])
+        if not b["ffn"]["no_op"]:
+            total += 3 * h * -(-int(2 * b["ffn"]["ffn_mult"] * h / 3) // 256) * 256
+    return total / 1e9
+
 def parameters(config):
     """Billions, from shapes: embeddings, attention, state space, feed-forward; norms and biases are less than the tolerance."""
     if "state_size" in config:
         return recurrent(config)
+    if "block_configs" in config:
+        return blocks(config)
     t, arch = shapes(config), config["architectures"][0]
     h, layers, experts = t["hidden_size"], t["num_hidden_layers"], t["num_experts"]
     matrices = 2 if arch in UNGATED else 3
@@ -235,7 +250,7 @@ PUBLISHED = {"gemma-2b": 2.51, "gemma-7b": 8.54, "gemma-2-2b": 2.61, "gemma-2-9b
              "OLMoE-1B-7B": 6.92, "Qwen2-Audio-7B": 8.4, "Phi-3.5-MoE": 41.9, "Qwen1.5-MoE-A2.7B": 14.3, "Qwen2-57B": 57.4, "gpt-j-6b": 6.05, "gpt2": 0.124, "gpt2-medium": 0.355, "gpt2-large": 0.774, "gpt2-xl": 1.56,
              "bloom": 176.2, "bloomz": 176.2, "bloom-7b1": 7.07, "bloomz-7b1": 7.07, "bloom-3b": 3.0, "bloomz-3b": 3.0, "starcoder": 15.5, "Jamba": 51.6, "Minitron-8B": 8.27, "GLM-4.7-Flash": 30.0,
              "ERNIE-4.5-0.3B": 0.36, "DeepSeek-V2": 236.0, "DeepSeek-Coder-V2": 236.0, "granite-4.0-h-tiny": 6.94, "chatglm3-6b": 6.24, "QVQ-72B": 73.4, "command-a-reasoning": 111.0,
-             "MiniCPM4": 8.19, "whisper": None, "olmOCR-7B": 8.29, "gemma-3-270m": 0.27, "command-r-08-2024": 32.3, "command-r-plus-08-2024": 104.0, "llava-v1.6-mistral-7b": 7.57, "stablelm-2-12b": 12.1, "InternVL3_5-1B": 1.1, "InternVL3_5-2B": 2.3, "InternVL3_5-4B": 4.7, "InternVL3_5-8B": 8.5, "InternVL3_5-14B": 15.1, "Phi-4-multimodal": 3.84, "chatglm2-6b": 6.24, "base-alpha-3b": 3.64, "tuned-alpha-3b": 3.64, "base-alpha-7b": 7.87, "tuned-alpha-7b": 7.87, "bloom-560m": 0.56, "bloomz-560m": 0.56, "bloom-1b1": 1.07, "bloomz-1b1": 1.07, "bloom-1b7": 1.72, "bloomz-1b7": 1.72, "santacoder": 1.12, "cwm": 32.0, "A.X-K1": 519.0, "SuperNova-Lite": 8.03, "LFM2-8B": 8.3, "Ling-mini": 16.3, "Ring-mini": 16.3, "granite-3.0-3b-a800m": 3.3, "granite-3.0-1b-a400m": 1.33, "granite-3.0-8b": 8.1, "granite-3.0-2b": 2.5, "MiniCPM3": 4.1, "INTELLECT-2": 32.8, "INTELLECT-3": 106.0, "DeepSWE": 32.8, "Jan-nano": 4.0, "Cosmos-Reason1-7B": 8.29, "UI-TARS-1.5-7B": 8.29, "RolmOCR": 8.29, "olmOCR-2-7B": 8.29, "Arcee-Blitz": 23.6, "Ling-flash": 103.0, "Ring-flash": 103.0, "Ling-1T": 1000.0, "Ring-1T": 1000.0, "AFM-4.5B": 4.6, "Seed-OSS": 36.2}
+             "MiniCPM4": 8.19, "whisper": None, "olmOCR-7B": 8.29, "gemma-3-270m": 0.27, "command-r-08-2024": 32.3, "command-r-plus-08-2024": 104.0, "llava-v1.6-mistral-7b": 7.57, "stablelm-2-12b": 12.1, "InternVL3_5-1B": 1.1, "InternVL3_5-2B": 2.3, "InternVL3_5-4B": 4.7, "InternVL3_5-8B": 8.5, "InternVL3_5-14B": 15.1, "Phi-4-multimodal": 3.84, "chatglm2-6b": 6.24, "base-alpha-3b": 3.64, "tuned-alpha-3b": 3.64, "base-alpha-7b": 7.87, "tuned-alpha-7b": 7.87, "bloom-560m": 0.56, "bloomz-560m": 0.56, "bloom-1b1": 1.07, "bloomz-1b1": 1.07, "bloom-1b7": 1.72, "bloomz-1b7": 1.72, "santacoder": 1.12, "cwm": 32.0, "A.X-K1": 519.0, "SuperNova-Lite": 8.03, "LFM2-8B": 8.3, "Ling-mini": 16.3, "Ring-mini": 16.3, "granite-3.0-3b-a800m": 3.3, "granite-3.0-1b-a400m": 1.33, "granite-3.0-8b": 8.1, "granite-3.0-2b": 2.5, "MiniCPM3": 4.1, "INTELLECT-2": 32.8, "INTELLECT-3": 106.0, "DeepSWE": 32.8, "Jan-nano": 4.0, "Cosmos-Reason1-7B": 8.29, "UI-TARS-1.5-7B": 8.29, "RolmOCR": 8.29, "olmOCR-2-7B": 8.29, "Arcee-Blitz": 23.6, "Ling-flash": 103.0, "Ring-flash": 103.0, "Ling-1T": 1000.0, "Ring-1T": 1000.0, "AFM-4.5B": 4.6, "Seed-OSS": 36.2} | COUNTS | COUNTED
 
 def check(name, config):
     said = None
@@ -282,6 +297,15 @@ def siblings():
     for n in ("Qwen3-4B-Instruct-2507", "Qwen3-4B-Thinking-2507", "Qwen3-30B-A3B-Instruct-2507", "Qwen3-30B-A3B-Thinking-2507",
               "Qwen3-235B-A22B-Instruct-2507", "Qwen3-235B-A22B-Thinking-2507", "Qwen3-Coder-30B-A3B-Instruct"):
         yield f"Qwen/{n}-FP8", f"Qwen/{n}", "fp8"
+    for n in ("Qwen3-Coder-480B-A35B-Instruct", "Qwen3-Next-80B-A3B-Instruct", "Qwen3-Next-80B-A3B-Thinking", "Qwen3-Coder-Next", "Qwen3.5-27B", "Qwen3.5-35B-A3B", "Qwen3.5-122B-A10B", "Qwen3.5-397B-A17B",
+              "Qwen3.6-27B", "Qwen3.6-35B-A3B", *(f"Qwen3-VL-{s}-{e}" for s in ("2B", "4B", "8B", "30B-A3B", "32B", "235B-A22B") for e in ("Instruct", "Thinking"))):
+        yield f"Qwen/{n}-FP8", f"Qwen/{n}", "fp8"
+    for n in ("Qwen2-0.5B-Instruct", "Qwen2-1.5B-Instruct", "Qwen2-7B-Instruct", "Qwen2-VL-2B-Instruct", "Qwen2-VL-7B-Instruct", "Qwen1.5-7B-Chat", "Qwen1.5-14B-Chat"):
+        yield from ((f"Qwen/{n}-{q}", f"Qwen/{n}", k) for q, k in (("AWQ", "awq"), ("GPTQ-Int4", "int4"), ("GPTQ-Int8", "int8")))
+    for n in ("DeepSeek-R1", "DeepSeek-R1-0528", "DeepSeek-V3", "DeepSeek-V3-0324"):
+        yield f"cognitivecomputations/{n}-AWQ", f"deepseek-ai/{n}", "awq"
+    for n in ("3.5-2.4B-Instruct", "3.5-7.8B-Instruct", "3.5-32B-Instruct", "Deep-2.4B", "Deep-7.8B", "Deep-32B"):
+        yield f"LGAI-EXAONE/EXAONE-{n}-AWQ", f"LGAI-EXAONE/EXAONE-{n}", "awq"
     yield "Qwen/Qwen3-30B-A3B-GPTQ-Int4", "Qwen/Qwen3-30B-A3B", "int4"
     yield "Qwen/QwQ-32B-AWQ", "Qwen/QwQ-32B", "awq"
     for s in ("8B", "70B", "405B"):
@@ -316,6 +340,7 @@ def siblings():
 
 # Written down by hand without opening what is named: what is checked is the number of parameters.
 UNOPENED = "; not opened, checked by parameter count"
+CHECKED = "; checked by parameter count"
 
 # What Ollama's library calls models whose names it changed.
 TYPED = {"deepseek-r1:1.5b": "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", "deepseek-r1:7b": "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B",
@@ -362,13 +387,14 @@ def main(wheel):
                 print("left out:", wrong)
                 continue
             found[made[0]], source[made[0]] = made[1], "litgpt 0.5.13 config.py (PyPI); checked by parameter count"
-    for ids, config, where in MORE:
+    opened = [(ids, config, where, CHECKED) for ids, config, where in OPENED]
+    for ids, config, where, how in [(*m, UNOPENED) for m in MORE + TUNED] + opened:
         if isinstance(config, str):
             config = found.get(config) or by_hand[config]
         for id in ids:
             if normal(id) not in hand and config["architectures"][0] in known:
                 check(id.split("/")[1] if re.search(r"\d[bB]", id) or any(k in id for k in PUBLISHED) else ids[0].split("/")[1], config)
-                found[id], source[id] = config, where + UNOPENED
+                found[id], source[id] = config, where + how
     # The same configuration is one entry.
     groups = {}
     for id, config in found.items():

@@ -255,7 +255,7 @@ def next_llava(text, model_type):
 def q3(layers, hidden, inter, heads, kv, tied): return dense("Qwen3ForCausalLM", layers, hidden, inter, heads, kv, 151936, 40960, tied=tied, head_dim=128)
 def internvl35(text):
     c = internvl(text, 151936)
-    return c | {"llm_config": c["llm_config"] | {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]}}
+    return c | {"llm_config": c["llm_config"] | {"model_type": text.get("model_type", "qwen3"), "architectures": text["architectures"]}}
 SIGLIP_SO = {"model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 27, "num_attention_heads": 16, "image_size": 224, "patch_size": 14}
 def paligemma(image):
     text = text_of(dense("", 18, 2048, 16384, 8, 1, 257216, 8192, tied=True, head_dim=256), "gemma")
@@ -373,4 +373,67 @@ MORE += [
     (["OpenGVLab/InternVL3_5-38B", "OpenGVLab/InternVL3_5-38B-Instruct"], internvl35(q3(64, 5120, 25600, 64, 8, False)) | {"vision_config": VIT6}, "InternVL3.5 report, table 1: InternViT-6B and Qwen3-32B"),
     (["moonshotai/Moonlight-16B-A3B", "moonshotai/Moonlight-16B-A3B-Instruct"], routed("DeepseekV3ForCausalLM", 27, 2048, 11264, 16, 16, 163840, 8192, 64, 6, 1408, 1, 2, n_group=1, topk_group=1, topk_method="noaux_tc", scoring_func="sigmoid", model_type="deepseek_v3",
       q_lora_rank=None, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128), "Moonlight report: 16 billion parameters in DeepSeek-V3's architecture"),
+]
+
+# Models of several kinds whose shapes reports and other code name.
+MEGATRON = "NVIDIA-NeMo/NeMo 8cfedd7203 nemo/collections/llm/gpt/model/"
+def internlm2(layers, hidden, inter, heads, kv): return dense("InternLM2ForCausalLM", layers, hidden, inter, heads, kv, 92553, 32768, model_type="internlm2", bias=False)
+def internvl2(text, vision=None):
+    c = internvl(text, text["vocab_size"])
+    return c | {"llm_config": c["llm_config"] | {"model_type": text.get("model_type", "qwen2")}} | ({"vision_config": vision} if vision else {})
+def paligemma2(layers, hidden, inter, heads, kv, image, head_dim=256):
+    text = text_of(dense("", layers, hidden, inter, heads, kv, 257216, 8192, tied=True, head_dim=head_dim, sliding_window=4096, layer_types=pattern([SLIDE, FULL], layers)), "gemma2")
+    return sees("PaliGemmaForConditionalGeneration", "paligemma", text, SIGLIP_SO | {"image_size": image}, projection_dim=hidden, image_token_index=257152)
+def q3moe(layers, hidden, inter, heads, kv, width):
+    return dense("Qwen3MoeForCausalLM", layers, hidden, inter, heads, kv, 151936, 40960, head_dim=128, model_type="qwen3_moe", num_experts=128, num_experts_per_tok=8, moe_intermediate_size=width, decoder_sparse_step=1, mlp_only_layers=[])
+STARCODER = {"architectures": ["GPTBigCodeForCausalLM"], "model_type": "gpt_bigcode", "n_embd": 6144, "n_layer": 40, "n_head": 48, "n_inner": 24576, "multi_query": True, "vocab_size": 49152, "n_positions": 8192, "tie_word_embeddings": True, "torch_dtype": "bfloat16"}
+MORE += [
+    (["nvidia/NVIDIA-Nemotron-Nano-12B-v2", "nvidia/NVIDIA-Nemotron-Nano-12B-v2-Base"], dense("NemotronHForCausalLM", 62, 5120, 20480, 40, 8, 131072, 131072, head_dim=128, model_type="nemotron_h", hybrid_override_pattern="M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M*-M-M-M-M-", mamba_num_heads=128, mamba_head_dim=80, ssm_state_size=128, n_groups=8, conv_kernel=4, chunk_size=128, expand=2, mlp_hidden_act="relu2", attention_bias=False, mlp_bias=False, use_bias=False, use_conv_bias=True), MEGATRON + "ssm.py; Nemotron Nano 2 report, table of the architecture"),
+    (["nvidia/Mistral-NeMo-Minitron-8B-Base", "nvidia/Mistral-NeMo-Minitron-8B-Instruct"], dense("MistralForCausalLM", 40, 4096, 11520, 32, 8, 131072, 8192, head_dim=128), "card of Mistral-NeMo-Minitron-8B-Base: width 4,096, 32 heads, 11,520, 40 layers"),
+    (["nvidia/Llama-3.1-Minitron-4B-Depth-Base"], dense("LlamaForCausalLM", 16, 4096, 14336, 32, 8, 128256, 8192), "card of Llama-3.1-Minitron-4B-Depth-Base: Llama 3.1 8B with 16 layers"),
+    (["nvidia/Llama-3.1-Nemotron-Nano-4B-v1.1"], dense("LlamaForCausalLM", 32, 3072, 9216, 32, 8, 128256, 131072, head_dim=128, rope_scaling=LLAMA31), "made of nvidia/Llama-3.1-Minitron-4B-Width-Base, 131,072 positions (its card)"),
+    (["01-ai/Yi-9B"], dense("LlamaForCausalLM", 48, 4096, 11008, 32, 4, 64000, 4096), "Yi report: Yi-6B with 48 layers"),
+    (["01-ai/Yi-1.5-6B-Chat", "01-ai/Yi-1.5-6B"], dense("LlamaForCausalLM", 32, 4096, 11008, 32, 4, 64000, 4096), "shapes as 01-ai/Yi-6B, on which it was trained further (its card)"),
+    (["01-ai/Yi-1.5-9B-Chat-16K"], dense("LlamaForCausalLM", 48, 4096, 11008, 32, 4, 64000, 16384), "shapes as 01-ai/Yi-1.5-9B, 16,384 positions (its card)"),
+    (["01-ai/Yi-1.5-34B-Chat-16K"], dense("LlamaForCausalLM", 60, 7168, 20480, 56, 8, 64000, 16384), "shapes as 01-ai/Yi-1.5-34B, 16,384 positions (its card)"),
+    (["01-ai/Yi-34B-200K"], dense("LlamaForCausalLM", 60, 7168, 20480, 56, 8, 64000, 200000), "shapes as 01-ai/Yi-34B, 200,000 positions (its card)"),
+    (["ai21labs/AI21-Jamba-1.5-Large", "ai21labs/AI21-Jamba-Large-1.6", "ai21labs/AI21-Jamba-Large-1.7"], jamba(72, 8192, 24576, 64), "Jamba 1.5 report, section 2: 72 layers of 8,192, 398 billion parameters"),
+    (["ai21labs/AI21-Jamba-Mini-1.7"], jamba(32, 4096, 14336, 32), "shapes as ai21labs/AI21-Jamba-Mini-1.6 (its card)"),
+    (["LiquidAI/LFM2-1.2B-Tool", "LiquidAI/LFM2-1.2B-Extract", "LiquidAI/LFM2-1.2B-RAG"], "LiquidAI/LFM2-1.2B", "tuned from LiquidAI/LFM2-1.2B (their cards): its configuration"),
+    (["CohereLabs/aya-23-35B", "CohereForAI/aya-23-35B"], dense("CohereForCausalLM", 40, 8192, 22528, 64, 64, 256000, 8192, tied=True), "trained from Command R (its card): its shapes, 8,192 positions"),
+    (["openai/whisper-base"], whisper(6, 6, 512, 8), "Whisper report, table 1"),
+    (["openai/whisper-tiny"], whisper(4, 4, 384, 6), "Whisper report, table 1"),
+    (["openai/whisper-medium.en"], whisper(24, 24, 1024, 16, vocab=51864), "Whisper report, table 1; a token less without languages"),
+    (["openai/whisper-small.en"], whisper(12, 12, 768, 12, vocab=51864), "Whisper report, table 1; a token less without languages"),
+    (["openai/whisper-base.en"], whisper(6, 6, 512, 8, vocab=51864), "Whisper report, table 1; a token less without languages"),
+    (["openai/whisper-tiny.en"], whisper(4, 4, 384, 6, vocab=51864), "Whisper report, table 1; a token less without languages"),
+    (["distil-whisper/distil-large-v2"], whisper(32, 2, 1280, 20), "Distil-Whisper report: large-v2 with 2 layers in the decoder"),
+    (["ibm-granite/granite-8b-code-instruct-4k", "ibm-granite/granite-8b-code-base-4k"], dense("LlamaForCausalLM", 36, 4096, 14336, 32, 8, 49152, 4096, tied=True, attention_bias=True, mlp_bias=True), "Granite Code report, table of the architectures"),
+    (["ibm-granite/granite-8b-code-instruct-128k", "ibm-granite/granite-8b-code-base-128k"], dense("LlamaForCausalLM", 36, 4096, 14336, 32, 8, 49152, 128000, tied=True, attention_bias=True, mlp_bias=True), "Granite Code report, table of the architectures; 128,000 positions (its card)"),
+    (["ibm-granite/granite-3b-code-instruct-2k", "ibm-granite/granite-3b-code-base-2k"], dense("LlamaForCausalLM", 32, 2560, 10240, 32, 32, 49152, 2048, tied=True, attention_bias=True, mlp_bias=True), "Granite Code report, table of the architectures"),
+    (["ibm-granite/granite-3b-code-instruct-128k", "ibm-granite/granite-3b-code-base-128k"], dense("LlamaForCausalLM", 32, 2560, 10240, 32, 32, 49152, 128000, tied=True, attention_bias=True, mlp_bias=True), "Granite Code report, table of the architectures; 128,000 positions (its card)"),
+    (["stabilityai/stable-code-instruct-3b"], "stabilityai/stable-code-3b", "tuned from stabilityai/stable-code-3b (its card): its configuration"),
+    (["microsoft/phi-1"], "microsoft/phi-1_5", "shapes as microsoft/phi-1_5 (its report): RahulSChand/gpu_poor ad2fc0e public/all_configs.json"),
+    (["google/paligemma2-3b-pt-224", "google/paligemma2-3b-mix-224"], paligemma2(26, 2304, 9216, 8, 4, 224), "PaliGemma 2 report, table 1: Gemma 2 2B and SigLIP So400m"),
+    (["google/paligemma2-3b-pt-448", "google/paligemma2-3b-mix-448"], paligemma2(26, 2304, 9216, 8, 4, 448), "PaliGemma 2 report, table 1: Gemma 2 2B and SigLIP So400m"),
+    (["google/paligemma2-10b-pt-224", "google/paligemma2-10b-mix-224"], paligemma2(42, 3584, 14336, 16, 8, 224), "PaliGemma 2 report, table 1: Gemma 2 9B and SigLIP So400m"),
+    (["google/paligemma2-10b-pt-448", "google/paligemma2-10b-mix-448"], paligemma2(42, 3584, 14336, 16, 8, 448), "PaliGemma 2 report, table 1: Gemma 2 9B and SigLIP So400m"),
+    (["OpenGVLab/InternVL2_5-1B"], internvl2(q2("0.5B", 32768) | {"vocab_size": 151674}), "InternVL 2.5 report, table 2: InternViT-300M and Qwen2.5-0.5B"),
+    (["OpenGVLab/InternVL2_5-2B"], internvl2(internlm2(24, 2048, 8192, 16, 8)), "InternVL 2.5 report, table 2: InternViT-300M and InternLM2.5-1.8B (InternLM2 report, table of the models)"),
+    (["OpenGVLab/InternVL2_5-4B"], internvl2(q2("3B", 32768) | {"vocab_size": 151674}), "InternVL 2.5 report, table 2: InternViT-300M and Qwen2.5-3B"),
+    (["OpenGVLab/InternVL2_5-8B"], internvl2(internlm2(32, 4096, 14336, 32, 8)), "InternVL 2.5 report, table 2: InternViT-300M and InternLM2.5-7B"),
+    (["OpenGVLab/InternVL2_5-26B"], internvl2(internlm2(48, 6144, 16384, 48, 8), VIT6), "InternVL 2.5 report, table 2: InternViT-6B and InternLM2.5-20B"),
+    (["OpenGVLab/InternVL2_5-38B"], internvl2(q2("32B", 32768) | {"vocab_size": 151674}, VIT6), "InternVL 2.5 report, table 2: InternViT-6B and Qwen2.5-32B"),
+    (["OpenGVLab/InternVL2_5-78B"], internvl2(q2("72B", 32768) | {"vocab_size": 151674}, VIT6), "InternVL 2.5 report, table 2: InternViT-6B and Qwen2.5-72B"),
+    (["OpenGVLab/InternVL2-1B"], internvl2(q2("0.5B", 32768) | {"vocab_size": 151655}), "its card: InternViT-300M and Qwen2-0.5B"),
+    (["OpenGVLab/InternVL2-2B"], internvl2(internlm2(24, 2048, 8192, 16, 8)), "its card: InternViT-300M and InternLM2-1.8B (InternLM2 report, table of the models)"),
+    (["OpenGVLab/InternVL2-8B"], internvl2(internlm2(32, 4096, 14336, 32, 8)), "its card: InternViT-300M and InternLM2.5-7B"),
+    (["OpenGVLab/InternVL2-26B"], internvl2(internlm2(48, 6144, 16384, 48, 8), VIT6), "its card: InternViT-6B and InternLM2-20B"),
+    (["OpenGVLab/InternVL3-1B", "OpenGVLab/InternVL3-1B-Instruct"], internvl2(q2("0.5B", 32768) | {"vocab_size": 151674}), "InternVL3 report, table 1: InternViT-300M and Qwen2.5-0.5B"),
+    (["OpenGVLab/InternVL3_5-30B-A3B", "OpenGVLab/InternVL3_5-30B-A3B-Instruct"], internvl35(q3moe(48, 2048, 6144, 32, 4, 768)), "InternVL3.5 report, table 1: InternViT-300M and Qwen3-30B-A3B"),
+    (["OpenGVLab/InternVL3_5-241B-A28B", "OpenGVLab/InternVL3_5-241B-A28B-Instruct"], internvl35(q3moe(94, 4096, 12288, 64, 4, 1536)) | {"vision_config": VIT6}, "InternVL3.5 report, table 1: InternViT-6B and Qwen3-235B-A22B"),
+    (["google/medgemma-27b-text-it"], dense("Gemma3ForCausalLM", 62, 5376, 21504, 32, 16, 262144, 131072, tied=True, head_dim=128, sliding_window=1024, layer_types=pattern([SLIDE] * 5 + [FULL], 62)), "the text of google/gemma-3-27b-pt alone (its card)"),
+    (["ibm-granite/granite-20b-code-instruct-8k", "ibm-granite/granite-20b-code-base-8k"], STARCODER | {"n_layer": 52}, "Granite Code report, table of the architectures"),
+    (["ibm-granite/granite-34b-code-instruct-8k", "ibm-granite/granite-34b-code-base-8k"], STARCODER | {"n_layer": 88}, "Granite Code report, table of the architectures"),
+    (["LGAI-EXAONE/EXAONE-4.0-1.2B"], dense("Exaone4ForCausalLM", 30, 2048, 4096, 32, 8, 102400, 65536, tied=True, head_dim=64, model_type="exaone4", sliding_window=None, layer_types=[FULL] * 30), "card of EXAONE-4.0-1.2B, table of the architecture: 1.07 billion parameters beside the embedding"),
 ]
