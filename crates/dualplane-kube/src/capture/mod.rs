@@ -2,6 +2,7 @@
 //!
 //! The logs of the dead instance go first: the next restart takes them away.
 
+mod again;
 mod configuration;
 mod context;
 pub(crate) mod engine;
@@ -58,8 +59,28 @@ pub struct Captured {
     pub redacted: BTreeMap<String, u64>,
 }
 
-/// Captures one pod, whose object is given as it was found.
+/// Captures one pod, whose object is given as it was found; twice, where a container restarted meanwhile and took a log along.
 pub async fn capture(
+    api: &Api,
+    pod: Value,
+    options: &Options,
+    knowledge: &Knowledge,
+    sifter: Option<&Arc<Sifter>>,
+    shared: &Shared,
+    progress: Progress<'_>,
+) -> Captured {
+    let first = once(api, pod.clone(), options, knowledge, sifter, shared, progress).await;
+    let missing = again::missing_logs(&first);
+    if missing == 0 {
+        return first;
+    }
+    let Some(now) = again::moved(api, &pod).await else { return first };
+    let second = once(api, now, options, knowledge, sifter, shared, progress).await;
+    // What the first look still had may be gone for good.
+    if again::missing_logs(&second) < missing { second } else { first }
+}
+
+async fn once(
     api: &Api,
     pod: Value,
     options: &Options,

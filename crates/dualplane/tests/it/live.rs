@@ -49,15 +49,18 @@ fn manifest(api: &FakeApi, args: &[&str]) -> Value {
 #[test]
 fn the_log_of_a_later_instance_is_not_the_dead_ones() {
     // Between the list and the log the container was started again: its log is 40 minutes younger than the death.
-    let answer = |line: &'static str, after: &'static str| {
+    let answer = |line: &'static str, instance: fn(usize) -> usize| {
         let looked = AtomicUsize::new(0);
         move |asked: &str| match asked {
             a if a.contains("/pods/llm/log") => Some(Reply::text(line)),
             a if a.ends_with("/pods/llm") => {
                 let mut pod = pod("llm", &["vllm"]);
-                if looked.fetch_add(1, Ordering::Relaxed) > 0 {
-                    pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["containerID"] =
-                        json!(after);
+                let instance = instance(looked.fetch_add(1, Ordering::Relaxed));
+                if instance > 0 {
+                    pod["status"]["containerStatuses"][0]["lastState"]["terminated"] = json!({"exitCode": 1,
+                        "reason": "Error", "containerID": format!("containerd://{instance}"),
+                        "startedAt": "2026-11-21T10:40:00Z",
+                        "finishedAt": if instance == 1 { "2026-11-21T10:45:00Z" } else { "2026-11-21T10:20:00Z" }});
                 }
                 Some(Reply::json(&pod))
             }
@@ -70,16 +73,41 @@ fn the_log_of_a_later_instance_is_not_the_dead_ones() {
         (v["verdict"]["class"].as_str().unwrap().to_owned(), v.to_string())
     };
     let later: &'static str = CUDA.replace("T10:04", "T10:44").leak();
-    for (line, after, cuda) in [
-        (CUDA, "containerd://a", true),
-        (later, "containerd://b", false),
-        // A kubelet that stamps lines when it is asked.
-        (later, "containerd://a", true),
+    for (case, line, instance, cuda) in [
+        ("still the same", CUDA, (|_| 0) as fn(usize) -> usize, true),
+        ("looked at again", later, |look| look.min(1), true),
+        ("restarts at each look", later, |look| if look == 0 { 0 } else { look + 1 }, false),
+        ("a kubelet that stamps lines when it is asked", later, |_| 0, true),
     ] {
-        let (class, said) = class(&FakeApi::new(answer(line, after)));
-        assert_eq!(class.starts_with("cuda_oom"), cuda, "{after}: {class}");
-        assert_eq!(said.contains("another instance"), !cuda, "{said}");
+        let (class, said) = class(&FakeApi::new(answer(line, instance)));
+        assert_eq!(class.starts_with("cuda_oom"), cuda, "{case}: {class}");
+        assert_eq!(said.contains("another instance"), !cuda, "{case}: {said}");
     }
+}
+
+#[test]
+fn a_log_that_went_with_a_restart_is_read_of_the_next_instance() {
+    // The kubelet keeps one dead instance: the one that the pod's object named was removed when the next one died.
+    let looked = AtomicUsize::new(0);
+    let api = FakeApi::new(move |asked: &str| match asked {
+        a if a.contains("/pods/llm/log") && looked.load(Ordering::Relaxed) < 2 => {
+            Some(Reply::status(400, "previous terminated container \"vllm\" in pod \"llm\" not found"))
+        }
+        a if a.contains("/pods/llm/log") => Some(Reply::text(CUDA)),
+        a if a.ends_with("/pods/llm") => {
+            let mut pod = pod("llm", &["vllm"]);
+            if looked.fetch_add(1, Ordering::Relaxed) > 0 {
+                pod["status"]["containerStatuses"][0]["restartCount"] = json!(4);
+                pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["containerID"] =
+                    json!("containerd://b");
+            }
+            Some(Reply::json(&pod))
+        }
+        _ => None,
+    });
+    let o = api.run(&["triage", "pod/llm", "-o", "json"]);
+    assert!(stdout(&o).contains("cuda_oom"), "{}", stdout(&o));
+    assert_eq!(api.asked("/pods/llm/log"), 2);
 }
 
 #[test]
