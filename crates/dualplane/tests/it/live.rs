@@ -254,6 +254,7 @@ fn later_pods_of_many_are_looked_at_again() {
         a if a.contains("/api/v1/pods?limit") => {
             Some(Reply::list(&(0..6).map(|i| pod(&format!("llm-{i}"), &["vllm"])).collect::<Vec<_>>()))
         }
+        a if a.contains("/log") => Some(Reply::text(CUDA)),
         _ => None,
     });
     let o = api.run(&["triage", "-A", "--failed"]);

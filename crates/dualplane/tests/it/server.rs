@@ -10,7 +10,14 @@ fn arguments_and_exit_code_pass_through_and_what_is_missing_is_said() {
     std::fs::copy(env!("CARGO_BIN_EXE_dualplane"), &own).unwrap();
     let ask = || {
         let mut c = Command::new(&own);
-        c.args(["server", "serve", "--listen", "x y", "--help"]).env("PATH", home.path()).output().unwrap()
+        c.args(["server", "serve", "--listen", "x y", "--help"]).env("PATH", home.path());
+        loop {
+            match c.output() {
+                // A child of another test may still hold the copy open that was written just now, until it becomes its program.
+                Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+                done => break done.unwrap(),
+            }
+        }
     };
     let none = ask();
     let said = String::from_utf8_lossy(&none.stderr).into_owned();
