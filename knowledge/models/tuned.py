@@ -79,7 +79,6 @@ TUNED = [
     same("codellama/CodeLlama-7b-hf", ["meta-llama/CodeLlama-7b-hf", "meta-llama/CodeLlama-7b-Instruct-hf"], "its maker's copy"),
     same("codellama/CodeLlama-13b-hf", ["meta-llama/CodeLlama-13b-hf"], "its maker's copy"),
     same("codellama/CodeLlama-34b-hf", ["meta-llama/CodeLlama-34b-hf", "meta-llama/CodeLlama-34b-Instruct-hf"], "its maker's copy"),
-    same("codellama/CodeLlama-70b-hf", ["meta-llama/CodeLlama-70b-hf", "meta-llama/CodeLlama-70b-Instruct-hf"], "its maker's copy"),
 
     # Llama 3.1 and 3.3.
     of("meta-llama/Llama-3.1-8B", ["allenai/Llama-3.1-Tulu-3.1-8B", "allenai/Llama-3.1-Tulu-3-8B-SFT", "allenai/Llama-3.1-Tulu-3-8B-DPO",
