@@ -9,9 +9,9 @@ use futures_util::stream;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
+use super::again::as_it_is;
 use super::{Captured, Options, Shared, capture};
-use crate::api::{Api, path};
-use crate::find::text;
+use crate::api::Api;
 
 /// Pods at a time: each holds some MiB of logs, and requests are bounded elsewhere.
 const AT_ONCE: usize = 4;
@@ -37,7 +37,7 @@ pub async fn capture_all<E>(
         let _place = places.acquire().await.ok();
         let show = |source: &str, done: usize, of: usize| progress(i, source, done, of);
         // Those that waited were listed minutes ago.
-        let pod = if i < AT_ONCE { pod } else { as_it_is(api, pod).await };
+        let pod = if i < AT_ONCE { pod } else { as_it_is(api, &pod).await.unwrap_or(pod) };
         capture(api, pod, options, knowledge, sifter, shared, &show).await
     });
     let mut work = std::pin::pin!(stream::iter(work).buffered(WINDOW));
@@ -45,13 +45,4 @@ pub async fn capture_all<E>(
         each(captured)?;
     }
     Ok(())
-}
-
-/// The pod as it is now, if it still is the same one: its logs are asked for by name and must fit its state.
-async fn as_it_is(api: &Api, pod: Value) -> Value {
-    let list = path::namespaced("v1", &text(&pod, "/metadata/namespace"), "pods");
-    match api.object(&path::named(&list, &text(&pod, "/metadata/name"))).await {
-        Ok(now) if text(&now, "/metadata/uid") == text(&pod, "/metadata/uid") => now,
-        _ => pod,
-    }
 }

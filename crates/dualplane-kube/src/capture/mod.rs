@@ -69,40 +69,33 @@ pub async fn capture(
     shared: &Shared,
     progress: Progress<'_>,
 ) -> Captured {
-    let first = once(api, pod.clone(), options, knowledge, sifter, shared, progress).await;
+    let of = |pod| Context::new(api, pod, options, knowledge, sifter, shared);
+    let cx = of(pod);
+    let first = once(&cx, progress).await;
     let missing = again::missing_logs(&first);
     if missing == 0 {
         return first;
     }
-    let Some(now) = again::moved(api, &pod).await else { return first };
-    let second = once(api, now, options, knowledge, sifter, shared, progress).await;
+    let Some(now) = again::moved(api, &cx.pod).await else { return first };
+    let second = once(&of(now), progress).await;
     // What the first look still had may be gone for good.
     if again::missing_logs(&second) < missing { second } else { first }
 }
 
-async fn once(
-    api: &Api,
-    pod: Value,
-    options: &Options,
-    knowledge: &Knowledge,
-    sifter: Option<&Arc<Sifter>>,
-    shared: &Shared,
-    progress: Progress<'_>,
-) -> Captured {
-    let cx = Context::new(api, pod, options, knowledge, sifter, shared);
+async fn once<'a>(cx: &'a Context<'a>, progress: Progress<'_>) -> Captured {
     let name = format!("{}/{}", cx.namespace, cx.pod_name);
     let mut work = source::Work::default();
     // Perishable first. The order also is the order in which requests get their slot.
-    logs::plan(&cx, &mut work);
-    events::plan(&cx, &mut work);
-    node::plan(&cx, &mut work);
-    node_logs::plan(&cx, &mut work);
-    owners::plan(&cx, &mut work);
-    policy::plan(&cx, &mut work);
-    configuration::plan(&cx, &mut work);
-    kubelet::plan(&cx, &mut work);
-    engine::plan(&cx, &mut work);
-    series::plan(&cx, &mut work);
+    logs::plan(cx, &mut work);
+    events::plan(cx, &mut work);
+    node::plan(cx, &mut work);
+    node_logs::plan(cx, &mut work);
+    owners::plan(cx, &mut work);
+    policy::plan(cx, &mut work);
+    configuration::plan(cx, &mut work);
+    kubelet::plan(cx, &mut work);
+    engine::plan(cx, &mut work);
+    series::plan(cx, &mut work);
     let mut ended = work.run(progress).await;
     ended.push(cx.pod_file());
     ended.order_by(|a, b| a.source.name.cmp(&b.source.name));
@@ -126,7 +119,7 @@ async fn once(
     let manifest = Manifest {
         schema: SCHEMA.into(),
         tool: concat!("dualplane ", env!("CARGO_PKG_VERSION")).into(),
-        captured_at: options.now.to_string(),
+        captured_at: cx.options.now.to_string(),
         pod: out.name.clone(),
         uid: text(&cx.pod, "/metadata/uid"),
         died_at: cx.died_at.map(|t| t.to_string()),
@@ -134,7 +127,7 @@ async fn once(
         models: artifact::of_files(&out.files),
         gaps: out.gaps.clone(),
         redacted: out.redacted.clone(),
-        server_asked_to_wait: api.waits(),
+        server_asked_to_wait: cx.api.waits(),
     };
     out.files.push(RawFile::new("manifest.json", manifest.render()));
     out
