@@ -110,7 +110,8 @@ fn main() {
     let files: Vec<Value> = files_of(&folder).iter().map(|f| read(f)).collect();
     let all: Vec<Value> =
         files.iter().filter_map(|f| f.get("model").and_then(Value::as_array)).flatten().cloned().collect();
-    let mut texts = Packer::default();
+    let quant = |entry: &Value| entry.get("hf_quant_config").and_then(Value::as_str).map_or(0, str::len);
+    let mut texts = Packer::of(all.iter().map(|entry| config(entry, &all).len() + quant(entry)).sum());
     let models: String = all.iter().map(|entry| model(entry, &all, &mut texts)).collect();
     fs::write(out.join("models.rs"), packer::block(&out, "models", &models)).expect("OUT_DIR is writable");
     texts.write(&out);
@@ -243,19 +244,24 @@ fn camel(word: &str) -> String {
     word.split('_').map(part).collect()
 }
 
-/// Texts of a block: one that is asked for unpacks its neighbours too.
+/// Bytes of a block, about: one text that is asked for unpacks its neighbours too.
 const BLOCK: usize = 64 << 10;
 
-/// Long texts that are alike, packed in blocks.
-#[derive(Default)]
+/// Long texts that are alike, packed in blocks of about one size: a short one would not be worth it.
 struct Packer {
+    block: usize,
     blocks: Vec<String>,
 }
 
 impl Packer {
+    /// For texts of so many bytes.
+    fn of(bytes: usize) -> Self {
+        Self { block: bytes.div_ceil(bytes.div_ceil(BLOCK).max(1)), blocks: Vec::new() }
+    }
+
     /// Adds a text; where it lies, as block and bytes.
     fn add(&mut self, text: &str) -> String {
-        if self.blocks.last().is_none_or(|b| b.len() + text.len() > BLOCK) {
+        if self.blocks.last().is_none_or(|b| b.len() >= self.block) {
             self.blocks.push(String::new());
         }
         let block = self.blocks.len() - 1;
@@ -286,7 +292,19 @@ fn model(entry: &Value, all: &[Value], texts: &mut Packer) -> String {
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    let config = match text("base") {
+    let config = texts.add(&config(entry, all));
+    let quant = text("hf_quant_config").map_or_else(String::new, |t| texts.add(t));
+    let source = text("source").unwrap_or_else(|| panic!("{id}: no source"));
+    let fields = [id, &aliases.join(" "), source, &config, &quant];
+    assert!(aliases.iter().all(|a| !a.contains(' ')), "{id}: an id has a space");
+    line(&fields)
+}
+
+/// The configuration of an entry: its own, or that of its base with what it sets.
+fn config(entry: &Value, all: &[Value]) -> String {
+    let text = |key: &str| entry.get(key).and_then(Value::as_str).map(str::trim);
+    let id = text("id").expect("a model has an id");
+    match text("base") {
         Some(base) => {
             let found = all.iter().find(|m| m.get("id").and_then(Value::as_str) == Some(base));
             let found = found.unwrap_or_else(|| panic!("{id}: no model is called {base}"));
@@ -298,13 +316,7 @@ fn model(entry: &Value, all: &[Value], texts: &mut Packer) -> String {
             config.to_string()
         }
         None => text("config").unwrap_or_else(|| panic!("{id}: no config")).to_owned(),
-    };
-    let config = texts.add(&config);
-    let quant = text("hf_quant_config").map_or_else(String::new, |t| texts.add(t));
-    let source = text("source").unwrap_or_else(|| panic!("{id}: no source"));
-    let fields = [id, &aliases.join(" "), source, &config, &quant];
-    assert!(aliases.iter().all(|a| !a.contains(' ')), "{id}: an id has a space");
-    line(&fields)
+    }
 }
 
 /// A line of tabbed fields.

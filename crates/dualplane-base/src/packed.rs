@@ -33,7 +33,7 @@ impl Block {
     /// Whether it unpacks to what was packed, and was worth it.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.text().len() == self.len && self.packed.len() * 2 < self.len
+        self.text().len() == self.len && self.packed.len() * 3 < self.len
     }
 }
 
