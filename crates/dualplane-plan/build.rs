@@ -58,11 +58,13 @@ fn main() {
     let text = all + &rows(machines.get("short").expect("short names"), "");
     fs::write(out.join("machines.rs"), packer::block(&out, "machines", &text)).expect("OUT_DIR is writable");
 
-    let flags = root.join("flags/sglang-0.5.23.txt");
-    println!("cargo:rerun-if-changed={}", flags.display());
-    let flags = fs::read_to_string(&flags).expect("flags of SGLang");
-    fs::write(out.join("sglang_flags.rs"), packer::block(&out, "sglang_flags", &flags))
-        .expect("OUT_DIR is writable");
+    for (name, file) in [("sglang_flags", "sglang-0.5.23.txt"), ("vllm_flags", "vllm.txt")] {
+        let file = root.join("flags").join(file);
+        println!("cargo:rerun-if-changed={}", file.display());
+        let flags = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        fs::write(out.join(format!("{name}.rs")), packer::block(&out, name, &flags))
+            .expect("OUT_DIR is writable");
+    }
 
     let list = read(&root.join("architectures.toml"));
     for (name, place) in [
@@ -195,12 +197,12 @@ fn architecture(entry: &Value) -> String {
     };
     let norms = entry.get("norms").map_or(2, |v| v.as_u64().expect("a number of norms"));
     format!(
-        "Architecture {{ names: &{:?}, model_types: &{:?}, traits: Traits {{ name: {:?}, family: Family::{}, qk_norm: \
+        "Architecture {{ names: {:?}, model_types: {:?}, traits: Traits {{ name: {:?}, family: Family::{}, qk_norm: \
          QkNorm::{}, qkv_bias: Bias::{}, o_bias: Bias::{}, mlp: {:?}, layers: {:?}, everywhere: Everywhere::{}, gated: {}, \
          mlp_bias: Bias::{}, norms: {norms}, tied: {}, head: Head::{}, positions: Positions::{}, mrope: Mrope::{}, windows: Windows::{}, shared: Shared::{}, \
          inner: {}, tie_of: Tie::{}, backend: ModelCode::{}, output_gate: OutputGate::{}, renormalises: Renormalises::{}, checkpoints: {}, mlp_whole: {}, causal_mask: {}, compiles: {}, remote_code: {}, mlp_four_times: {}, float16: {}, cache_dtype: {} }} }},\n",
-        names("names"),
-        names("model_types"),
+        names("names").join(" "),
+        names("model_types").join(" "),
         names("names").first().copied().unwrap_or_default(),
         variant("family", "decoder"),
         variant("qk_norm", "none"),

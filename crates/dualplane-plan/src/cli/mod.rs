@@ -155,7 +155,7 @@ pub fn is_engines(flag: &str) -> bool {
 
 fn flags(engine: EngineKind) -> &'static [words::Known] {
     match engine {
-        EngineKind::Vllm => vllm_flags::FLAGS,
+        EngineKind::Vllm => &vllm_flags::FLAGS,
         EngineKind::Sglang => sglang::FLAGS,
         EngineKind::Tgi => others::TGI,
         EngineKind::TensorrtLlm => others::TENSORRT_LLM,

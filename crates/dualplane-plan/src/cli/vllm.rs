@@ -25,7 +25,7 @@ struct Parts {
 }
 
 pub(super) fn parse(args: &[String]) -> Result<CommandLine, PlanError> {
-    let words = words::flags_in_pairs(args, FLAGS);
+    let words = words::flags_in_pairs(args, &FLAGS);
     let mut line = CommandLine::of(EngineKind::Vllm);
     line.changed = words.flags.iter().filter_map(vllm_changes::of).collect();
     line.model = words.loose.first().cloned();

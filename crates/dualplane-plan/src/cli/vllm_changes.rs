@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     fn first(word: &str) -> Given {
-        flags_in_pairs(&[word.to_owned()], FLAGS).flags.swap_remove(0)
+        flags_in_pairs(&[word.to_owned()], &FLAGS).flags.swap_remove(0)
     }
 
     #[test]
