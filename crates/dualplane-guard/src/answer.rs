@@ -162,8 +162,10 @@ impl Usage {
         for at in TOKENS.find_iter(text) {
             let (before, behind) = text.split_at(at);
             let named = |(begin, end): &(&str, &str)| {
-                let behind = behind.strip_prefix(WORD.as_bytes())?.strip_prefix(end.as_bytes())?;
-                number(behind.strip_prefix(b"\"")?).filter(|_| before.ends_with(begin.as_bytes()))
+                // Most of these words are told by what stands before them.
+                let behind =
+                    behind.strip_prefix(WORD.as_bytes()).filter(|_| before.ends_with(begin.as_bytes()))?;
+                number(behind.strip_prefix(end.as_bytes())?.strip_prefix(b"\"")?)
             };
             if let Some(n) = PROMPT.iter().find_map(named) {
                 self.prompt = Some(n);
@@ -177,8 +179,8 @@ impl Usage {
 /// The number behind a key.
 fn number(text: &[u8]) -> Option<u64> {
     let rest = text.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
-    let digits: Vec<u8> = rest.iter().copied().take_while(u8::is_ascii_digit).take(12).collect();
-    std::str::from_utf8(&digits).ok()?.parse().ok()
+    let digits = rest.iter().take(12).take_while(|b| b.is_ascii_digit()).count();
+    std::str::from_utf8(rest.get(..digits)?).ok()?.parse().ok()
 }
 
 impl Answer {
@@ -299,7 +301,7 @@ impl Followed {
         let name = self.state.target(self.server).map_or_else(String::new, |t| t.name.clone());
         let reply = Reply::broke_off(&name, death);
         let api = self.asked.as_ref().map(|a| a.api);
-        self.state.count(api, reply.status, reply.code);
+        self.state.endings.count(api, reply.status, reply.code);
         Some(Ok(Frame::data(Bytes::from(format!("\n\ndata: {}\n\n", reply.body())))))
     }
 }

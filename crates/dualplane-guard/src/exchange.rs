@@ -142,10 +142,16 @@ impl Sink for Heard {
     fn head(&mut self, head: &httparse::Response<'_, '_>) -> Result<(), Broken> {
         let status = StatusCode::from_u16(head.code.unwrap_or(0)).map_err(|_| Broken::NoHttp)?;
         let mut headers = HeaderMap::with_capacity(head.headers.len() + 1);
+        // All values in one piece of memory: most heads have six and more.
+        let mut values = Vec::with_capacity(head.headers.iter().map(|h| h.value.len()).sum());
+        for h in head.headers.iter() {
+            values.extend_from_slice(h.value);
+        }
+        let mut values = Bytes::from(values);
         for h in head.headers.iter() {
             let name = HeaderName::from_bytes(h.name.as_bytes()).map_err(|_| Broken::NoHttp)?;
-            let value = HeaderValue::from_bytes(h.value).map_err(|_| Broken::NoHttp)?;
-            headers.append(name, value);
+            let value = HeaderValue::from_maybe_shared(values.split_to(h.value.len()));
+            headers.append(name, value.map_err(|_| Broken::NoHttp)?);
         }
         self.head = Some((status, headers));
         Ok(())

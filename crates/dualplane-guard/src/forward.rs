@@ -64,11 +64,11 @@ pub fn handle(
         };
         let mut response = match answer {
             Ok(response) => {
-                state.count(api, response.status().as_u16(), "");
+                state.endings.count(api, response.status().as_u16(), "");
                 response
             }
             Err(reply) => {
-                state.count(api, reply.status, reply.code);
+                state.endings.count(api, reply.status, reply.code);
                 if let Some(mut entry) = entry.take() {
                     entry.answered(None, reply.status);
                     state.record(&entry.code(reply.code));

@@ -29,11 +29,16 @@ fn is_hop(name: &str) -> bool {
 
 /// What is left of a head for the next connection.
 pub(crate) fn strip(headers: &mut HeaderMap) {
-    // Most heads have one or two of these: what is not there is not looked for.
+    // Most heads have one of these, or none: what is not there is not looked for.
     let there: Vec<HeaderName> = headers.keys().filter(|name| is_hop(name.as_str())).cloned().collect();
+    if there.is_empty() {
+        return;
+    }
     let named: Vec<HeaderName> = if there.contains(&CONNECTION) {
         let words = headers.get_all(CONNECTION).iter().filter_map(|v| v.to_str().ok());
-        words.flat_map(|v| v.split(',')).filter_map(|n| n.trim().parse().ok()).collect()
+        let names = words.flat_map(|v| v.split(',')).filter_map(|n| n.trim().parse().ok());
+        // The others end here whether they are named or not.
+        names.filter(|n: &HeaderName| !is_hop(n.as_str())).collect()
     } else {
         Vec::new()
     };

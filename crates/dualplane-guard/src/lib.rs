@@ -30,6 +30,7 @@ mod check;
 mod clients;
 pub mod config;
 pub mod discover;
+mod endings;
 mod ends;
 pub mod exchange;
 mod followers;

@@ -1,5 +1,6 @@
 //! The page for Prometheus.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use dualplane_admission::Code;
@@ -7,6 +8,7 @@ use dualplane_admission::server::Server;
 use dualplane_base::deprecation::{DEPRECATED, metric_help};
 use dualplane_base::metrics::push_label;
 
+use crate::endings::Ending;
 use crate::prompts::By;
 use crate::state::{Counters, State, WAITS};
 use crate::status::{PoolStatus, ServerStatus, Status, TenantStatus, status};
@@ -65,7 +67,12 @@ pub fn metrics(state: &State, labels: &Labels) -> String {
     for by in By::ALL {
         page.sample(name, &[("counted_by", by.word())], real(state.counted(by)));
     }
-    counters(&mut page, &gate.counters, state.traces.as_ref().map_or(0, crate::traces::Traces::lost));
+    counters(
+        &mut page,
+        &gate.counters,
+        &state.endings.all(),
+        state.traces.as_ref().map_or(0, crate::traces::Traces::lost),
+    );
     servers(&mut page, &s);
     services(&mut page, &s);
     page.family(
@@ -120,17 +127,17 @@ pub fn metrics(state: &State, labels: &Labels) -> String {
     page.out
 }
 
-fn counters(page: &mut Page<'_>, c: &Counters, spans_lost: u64) {
+fn counters(page: &mut Page<'_>, c: &Counters, endings: &BTreeMap<Ending, u64>, spans_lost: u64) {
     let name = "dualplane_guard_requests_total";
     page.family(name, "counter", "Requests by what they asked for and the status of their answer; code is empty where a server answered.");
-    for (e, n) in &c.endings {
+    for (e, n) in endings {
         let status = e.status.to_string();
         page.sample(name, &[("api", e.api), ("status", &status), ("code", e.code)], real(*n));
     }
     let name = "dualplane_guard_refusals_total";
     page.family(name, "counter", "Requests that admission refused, by code.");
     for code in Code::ALL {
-        let n: u64 = c.endings.iter().filter(|(e, _)| e.code == code.word()).map(|(_, n)| *n).sum();
+        let n: u64 = endings.iter().filter(|(e, _)| e.code == code.word()).map(|(_, n)| *n).sum();
         page.sample(name, &[("code", code.word())], real(n));
     }
     if !c.would.is_empty() {

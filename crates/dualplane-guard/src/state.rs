@@ -1,6 +1,7 @@
 //! What all connections share: admission behind one lock, who waits for it, counters.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -15,9 +16,9 @@ use tokio::sync::{oneshot, watch};
 
 use crate::access::{AccessLog, Entry};
 use crate::answer::Told;
-use crate::ask::Api;
 use crate::clients::Clients;
 use crate::config::{Checked, Target};
+use crate::endings::Endings;
 use crate::ends::Ends;
 use crate::exchange::{self, Arriving, Failed, Outgoing};
 use crate::held::{Permit, Room, Waiting};
@@ -30,22 +31,9 @@ const QUIET: Duration = Duration::from_millis(500);
 /// Upper ends of the times in the queue that are counted, milliseconds.
 pub const WAITS: &[u64] = &[10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000];
 
-/// What became of a request, as it is counted.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ending {
-    /// What it asked for; `other` for what passes.
-    pub api: &'static str,
-    /// Status of the answer.
-    pub status: u16,
-    /// Code of a refusal; empty for none.
-    pub code: &'static str,
-}
-
 /// Counters since the start.
 #[derive(Debug, Clone, Default)]
 pub struct Counters {
-    /// Requests that ended.
-    pub endings: BTreeMap<Ending, u64>,
     /// In shadow mode: what would have become of requests.
     pub would: BTreeMap<&'static str, u64>,
     /// Times in the queue, by [`WAITS`], and more.
@@ -100,8 +88,20 @@ impl Seen {
     }
 }
 
+/// A hold of what all connections share, each of whose requests holds this several times: with a count of all holds, it would go
+/// from processor to processor with each of them.
+pub struct State(Arc<Common>);
+
+impl Deref for State {
+    type Target = Common;
+
+    fn deref(&self) -> &Common {
+        &self.0
+    }
+}
+
 /// Shared by all connections.
-pub struct State {
+pub struct Common {
     pub(crate) config: RwLock<Arc<Checked>>,
     /// The file, and what was found in the cluster, of which `config` is made.
     pub(crate) parts: Mutex<Parts>,
@@ -123,6 +123,8 @@ pub struct State {
     pub access: AccessLog,
     /// One span a request.
     pub traces: Option<Traces>,
+    /// How requests ended.
+    pub endings: Endings,
 }
 
 impl State {
@@ -141,7 +143,7 @@ impl State {
             seen: std::iter::repeat_with(Seen::default).take(checked.targets.len()).collect(),
             counters: Counters { waits: vec![0; WAITS.len() + 1], ..Counters::default() },
         };
-        Arc::new(Self {
+        Arc::new(Self(Arc::new(Common {
             parts: Mutex::new(Parts::of(checked.clone())),
             config: RwLock::new(Arc::new(checked)),
             gate: Mutex::new(gate),
@@ -157,7 +159,14 @@ impl State {
             closed: AtomicBool::new(false),
             access,
             traces,
-        })
+            endings: Endings::default(),
+        })))
+    }
+
+    /// A hold of its own, for a connection.
+    #[must_use]
+    pub fn own(&self) -> Arc<Self> {
+        Arc::new(Self(Arc::clone(&self.0)))
     }
 
     /// Tells of a request that ended.
@@ -337,12 +346,6 @@ impl State {
     /// Tells those who waited what became of them.
     pub fn pump(&self) {
         self.gate().pump(self.now());
-    }
-
-    /// Counts a request that ended.
-    pub fn count(&self, api: Option<Api>, status: u16, code: &'static str) {
-        let ending = Ending { api: api.map_or("other", Api::word), status, code };
-        *self.gate().counters.endings.entry(ending).or_insert(0) += 1;
     }
 }
 

@@ -171,7 +171,7 @@ pub fn status(state: &State) -> Status {
         waiting: waiting as u64,
     });
     let mut refused = std::collections::BTreeMap::new();
-    for (e, n) in gate.counters.endings.iter().filter(|(e, _)| !e.code.is_empty()) {
+    for (e, n) in state.endings.all().into_iter().filter(|(e, _)| !e.code.is_empty()) {
         *refused.entry(e.code.to_owned()).or_insert(0) += n;
     }
     let would = gate.counters.would.iter().map(|(w, n)| ((*w).to_owned(), *n)).collect();

@@ -30,6 +30,21 @@ pub enum Api {
 }
 
 impl Api {
+    /// All of them, in their order.
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Chat,
+        Self::Completions,
+        Self::Responses,
+        Self::Messages,
+        Self::Embeddings,
+        Self::Rerank,
+        Self::Tokenize,
+        Self::Generate,
+        Self::Infer,
+        Self::Audio,
+        Self::Images,
+    ];
+
     /// By method and path; `None`: it passes.
     #[must_use]
     pub fn of(method: &Method, path: &str) -> Option<Self> {
