@@ -168,10 +168,26 @@ for ((turn = 1; turn <= turns; turn++)); do
     [ "$good" -ge $((rate * seconds * 99 / 100)) ] || echo "${names[$i]}: only $good of $((rate * seconds)) answered" >&2
     most=$(load "${ports[$i]}" -c 64 -t 1 -D "$seconds" | awk '/^finished in/ { print $4 }')
     [ "${names[$i]}" = direct ] && base50=$p50 base99=$p99
-    printf '%-14s %9s %9s %9s %9s %12s\n' "${names[$i]}" "$p50" "$p99" "$(awk -v a="$p50" -v b="$base50" 'BEGIN { printf "%.3f", a - b }')" \
-      "$(awk -v a="$p99" -v b="$base99" 'BEGIN { printf "%.3f", a - b }')" "$most"
+    read -r more50 more99 < <(awk -v a="$p50" -v b="$base50" -v c="$p99" -v d="$base99" 'BEGIN { printf "%.3f %.3f\n", a - b, c - d }')
+    printf '%-14s %9s %9s %9s %9s %12s\n' "${names[$i]}" "$p50" "$p99" "$more50" "$more99" "$most"
+    echo "${names[$i]} $more50 $more99 $most" >>"$dir/turns"
   done
 done
+# A machine that others share is twice as fast in one turn as in the next: the medians count.
+if [ "$turns" -gt 1 ]; then
+  echo "medians of $turns turns; share of the best of the other proxies:"
+  python3 - "$dir/turns" <<'PY'
+import statistics, sys
+of = {}
+for line in open(sys.argv[1]):
+    name, *numbers = line.split()
+    of.setdefault(name, []).append([float(n) for n in numbers])
+of = {name: [statistics.median(v) for v in zip(*all)] for name, all in of.items()}
+best = max(v[2] for name, v in of.items() if name not in ("direct", "guard"))
+for name, (p50, p99, most) in of.items():
+    print(f"{name:<14} {'':9} {'':9} {p50:9.3f} {p99:9.3f} {most:12.2f} {most / best:6.2f}")
+PY
+fi
 [ "$streams" -gt 0 ] || exit 0
 echo "memory with $streams open streams, MiB (streams that opened):"
 for what in "nginx 18611 $(tree $nginx_pid | tr '\n' ' ')" "haproxy 18612 $(tree $haproxy_pid | tr '\n' ' ')" "guard 18613 $guard_pid"; do
