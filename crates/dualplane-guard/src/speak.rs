@@ -30,7 +30,7 @@ pub(crate) async fn http2<I>(state: Arc<State>, io: I, peer: SocketAddr, head: D
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (of_request, caller) = (state.own(), address(peer));
+    let (of_request, caller) = (Arc::clone(&state), address(peer));
     let service = service_fn(move |request| {
         Box::pin(forward::handle(Arc::clone(&of_request), Arc::clone(&caller), request))
     });
@@ -61,7 +61,7 @@ pub(crate) async fn http1<I>(state: Arc<State>, io: I, peer: SocketAddr, head: D
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (state, caller) = (state.own(), address(peer));
+    let caller = address(peer);
     let mut io = Watched { io, before: Bytes::new(), flushes: Arc::default() };
     loop {
         let Some((mut own, mut taken)) = Box::pin(requests(&state, io, &caller, head)).await else { return };

@@ -1,7 +1,6 @@
 //! What all connections share: admission behind one lock, who waits for it, counters.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -88,20 +87,8 @@ impl Seen {
     }
 }
 
-/// A hold of what all connections share, each of whose requests holds this several times: with a count of all holds, it would go
-/// from processor to processor with each of them.
-pub struct State(Arc<Common>);
-
-impl Deref for State {
-    type Target = Common;
-
-    fn deref(&self) -> &Common {
-        &self.0
-    }
-}
-
 /// Shared by all connections.
-pub struct Common {
+pub struct State {
     pub(crate) config: RwLock<Arc<Checked>>,
     /// The file, and what was found in the cluster, of which `config` is made.
     pub(crate) parts: Mutex<Parts>,
@@ -143,7 +130,7 @@ impl State {
             seen: std::iter::repeat_with(Seen::default).take(checked.targets.len()).collect(),
             counters: Counters { waits: vec![0; WAITS.len() + 1], ..Counters::default() },
         };
-        Arc::new(Self(Arc::new(Common {
+        Arc::new(Self {
             parts: Mutex::new(Parts::of(checked.clone())),
             config: RwLock::new(Arc::new(checked)),
             gate: Mutex::new(gate),
@@ -160,13 +147,7 @@ impl State {
             access,
             traces,
             endings: Endings::default(),
-        })))
-    }
-
-    /// A hold of its own, for a connection.
-    #[must_use]
-    pub fn own(&self) -> Arc<Self> {
-        Arc::new(Self(Arc::clone(&self.0)))
+        })
     }
 
     /// Tells of a request that ended.
