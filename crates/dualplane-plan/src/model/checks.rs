@@ -111,6 +111,14 @@ fn class(model: &Model) -> Option<PlanError> {
             ),
         );
     }
+    // transformers models/olmo_hybrid/configuration_olmo_hybrid.py.
+    if let Some(kinds) = kinds_of_layers(text).filter(|_| model.model_type == "olmo_hybrid") {
+        let linear = kinds.iter().filter(|k| **k == "linear_attention").count();
+        if own(&["layer_types"]) && (linear == 0 || linear == kinds.len()) {
+            let lacks = if linear == 0 { "'linear_attention'" } else { "attention" };
+            return bad("layer_types", format!("OLMoHybrid expects at least one {lacks} layer."));
+        }
+    }
     // transformers models/phi3/configuration_phi3.py; what else has stretched it is read as LongRoPE.
     let stretched = settings(text).iter().map(|(_, rope)| kind(rope)).find(|k| !PHI3.contains(k));
     if let Some(kind) =
@@ -127,6 +135,11 @@ fn class(model: &Model) -> Option<PlanError> {
     turned
         .then(|| bad("head_dim", format!("RoPE requires an even rotary dimension, and a head has {odd}")))
         .flatten()
+}
+
+/// What `layer_types` says, one word a layer.
+fn kinds_of_layers(text: &Value) -> Option<Vec<&str>> {
+    text.get("layer_types")?.as_array()?.iter().map(Value::as_str).collect()
 }
 
 /// Keys that a scaling of positions is made from.
@@ -192,6 +205,23 @@ fn own_code(model: &Model) -> Option<PlanError> {
     let torch = model.traits.backend == ModelCode::Transformers || model.family == Family::Whisper;
     if torch && count("pad_token_id").is_some_and(|pad| pad >= model.vocab_size) {
         return bad("pad_token_id", "Padding_idx must be within num_embeddings");
+    }
+    // vLLM models/gemma4.py: the last layers read the cache of the last one before them of their own kind.
+    if model.family == Family::Gemma4
+        && let Some(mut kinds) = kinds_of_layers(&model.text)
+        && let Some(shared) = count("num_kv_shared_layers").and_then(|n| usize::try_from(n).ok())
+    {
+        // transformers' Gemma4TextConfig makes the last layer a full one, whatever the list says.
+        if let Some(last) = kinds.last_mut() {
+            *last = "full_attention";
+        }
+        let (own, shared) = kinds.split_at(kinds.len().saturating_sub(shared));
+        if let Some(kind) = shared.iter().find(|k| !own.is_empty() && !own.contains(k)) {
+            return bad(
+                "num_kv_shared_layers",
+                format!("'{kind}' is not in list (the {} layers before)", own.len()),
+            );
+        }
     }
     match model.architecture.as_str() {
         "GPTJForCausalLM" if model.tied => {
@@ -300,6 +330,38 @@ mod tests {
         assert!(pad("FlexOlmoForCausalLM", "flex_olmo", 32_007));
         assert!(!pad("FlexOlmoForCausalLM", "flex_olmo", 31_999));
         assert!(!pad("LlamaForCausalLM", "llama", 32_007));
+    }
+
+    #[test]
+    fn a_hybrid_has_both_kinds_of_layers() {
+        let olmo = |kinds: &[&str]| {
+            let all: Vec<&str> = kinds.iter().copied().cycle().take(8).collect();
+            ends(
+                &json!({"architectures": ["OlmoHybridForCausalLM"], "model_type": "olmo_hybrid", "layer_types": all}),
+                &[],
+            )
+        };
+        assert_eq!(olmo(&["linear_attention", "full_attention"]), None);
+        assert!(olmo(&["linear_attention"]).is_some_and(|e| e.contains("at least one attention layer")));
+        assert!(olmo(&["full_attention"]).is_some_and(|e| e.contains("'linear_attention'")));
+    }
+
+    #[test]
+    fn a_layer_that_shares_a_cache_finds_one_of_its_own_kind() {
+        let gemma = |full: usize, shared: u64| {
+            let mut kinds = vec!["sliding_attention"; 8];
+            kinds[full] = "full_attention";
+            let text = json!({"model_type": "gemma4_text", "hidden_size": 512, "num_attention_heads": 8,
+                "num_key_value_heads": 2, "num_hidden_layers": 8, "intermediate_size": 1024, "vocab_size": 1024,
+                "max_position_embeddings": 4096, "sliding_window": 512, "head_dim": 64, "layer_types": kinds,
+                "num_kv_shared_layers": shared});
+            ends(
+                &json!({"architectures": ["Gemma4ForConditionalGeneration"], "model_type": "gemma4", "text_config": text}),
+                &[],
+            )
+        };
+        assert_eq!((gemma(2, 4), gemma(5, 0)), (None, None));
+        assert!(gemma(5, 4).is_some_and(|e| e.contains("'full_attention' is not in list")));
     }
 
     #[test]

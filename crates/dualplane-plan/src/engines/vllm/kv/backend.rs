@@ -172,6 +172,11 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
         Attention::Gqa(g) => !matches!(g.head_dim, 64 | 128 | 256 | 512),
         _ => false,
     });
+    let narrowest = model.layers.iter().filter_map(|l| match l.attention {
+        Attention::Gqa(g) => Some(g.head_dim),
+        _ => None,
+    });
+    let narrowest = narrowest.min().unwrap_or(u64::MAX);
     // FlashAttention 4 reads 8-bit pages of heads that wide in tiles of 64 tokens.
     let tiles = quantised && widest == 512;
     let triton = |name| {
@@ -184,6 +189,11 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
                     sm % 10
                 ),
             ));
+        }
+        // v1/attention/backends/triton_attn.py `supports_head_size`; what comes behind it reads no 8-bit cache.
+        if quantised && narrowest < 32 {
+            let why = format!("no attention backend reads an FP8 cache of heads of {narrowest}");
+            return Err(PlanError::contradiction("--kv-cache-dtype", why));
         }
         Ok(b(name, 16, 16))
     };
@@ -246,6 +256,9 @@ mod tests {
         assert_eq!(of(96, 80, "auto").unwrap(), "FLASH_ATTN");
         assert_eq!(of(128, 80, "fp8").unwrap(), "FLASHINFER");
         assert_eq!(of(96, 89, "fp8").unwrap(), "TRITON_ATTN");
+        assert_eq!(of(32, 89, "fp8").unwrap(), "TRITON_ATTN");
+        assert!(of(8, 89, "fp8").unwrap_err().to_string().contains("heads of 8"));
+        assert_eq!(of(8, 89, "auto").unwrap(), "FLASH_ATTN");
     }
 
     /// Gemma 4 and Gemma 3 with widths of heads that no release of them has, too.
