@@ -187,8 +187,9 @@ fn compare(row: &Row, made: &Made, n: &mut Counts) -> Option<String> {
     let outcome = word(&row.answer, "outcome");
     if outcome == "error" {
         // What the oracle itself could not do is no answer of the engine.
-        let own =
-            ["died", "Timeout", "MemoryError", "meta"].iter().any(|w| word(&row.answer, "error").contains(w));
+        let own = ["died", "Timeout", "MemoryError", "meta", "BrokenPipe"]
+            .iter()
+            .any(|w| word(&row.answer, "error").contains(w));
         if own {
             return None;
         }
@@ -208,8 +209,8 @@ fn compare(row: &Row, made: &Made, n: &mut Counts) -> Option<String> {
     let mut silent = false;
     let kv = kv(row, outcome, p);
     n.kv += usize::from(kv.is_none());
-    if let Some(why) = kv {
-        silent |= !p.estimated;
+    if let Some((why, declared)) = kv {
+        silent |= !declared;
         let _ = write!(out, "; KV {why}");
     }
     match weights(row, prepared, p) {
@@ -224,20 +225,26 @@ fn compare(row: &Row, made: &Made, n: &mut Counts) -> Option<String> {
     (!out.is_empty()).then(|| format!("{id}{declared}{out}"))
 }
 
-fn kv(row: &Row, outcome: &str, p: &Plan) -> Option<String> {
+/// What is missed of the cache, and whether the plan declares it: an estimate holds within its own band, and leaves open what
+/// its band leaves open.
+fn kv(row: &Row, outcome: &str, p: &Plan) -> Option<(String, bool)> {
     let kv = &p.gpu.kv_cache;
-    let predicted = if p.verdict == Verdict::Fits { "fits" } else { "refused" };
+    let predicted = match p.verdict {
+        Verdict::Fits => "fits",
+        Verdict::Uncertain if p.estimated => outcome,
+        Verdict::Uncertain | Verdict::Refused => "refused",
+    };
     let difference = || crate::oracle::first_difference(&row.answer, p);
-    // An estimate may leave open whether it fits.
-    if predicted != outcome && !p.estimated {
-        return Some(format!("{outcome}, predicted {predicted}; {}", difference()));
+    if predicted != outcome {
+        return Some((format!("{outcome}, predicted {predicted}; {}", difference()), false));
     }
     if outcome != "fits" {
         return None;
     }
     let want = count(&row.answer, "kv_tokens").unwrap_or(0);
-    let got = kv.tokens.expected;
-    (off(got, want) > NEAR).then(|| format!("{want} tokens, predicted {got}; {}", difference()))
+    let (got, band) = (kv.tokens.expected, kv.tokens.low..=kv.tokens.high);
+    let declared = p.estimated && band.contains(&want);
+    (off(got, want) > NEAR).then(|| (format!("{want} tokens, predicted {got}; {}", difference()), declared))
 }
 
 fn weights(row: &Row, prepared: &Prepared, p: &Plan) -> Option<(String, bool)> {
@@ -259,5 +266,5 @@ fn weights(row: &Row, prepared: &Prepared, p: &Plan) -> Option<(String, bool)> {
         }
     }
     let band = p.gpu.weights_bytes;
-    Some((out, (band.low..=band.high).contains(&want) || p.estimated))
+    Some((out, (band.low..=band.high).contains(&want)))
 }

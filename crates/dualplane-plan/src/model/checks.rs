@@ -337,7 +337,9 @@ mod tests {
         let olmo = |kinds: &[&str]| {
             let all: Vec<&str> = kinds.iter().copied().cycle().take(8).collect();
             ends(
-                &json!({"architectures": ["OlmoHybridForCausalLM"], "model_type": "olmo_hybrid", "layer_types": all}),
+                &json!({"architectures": ["OlmoHybridForCausalLM"], "model_type": "olmo_hybrid", "layer_types": all,
+                "linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 96,
+                "linear_value_head_dim": 192, "linear_conv_kernel_dim": 4}),
                 &[],
             )
         };

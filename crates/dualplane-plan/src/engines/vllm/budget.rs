@@ -20,6 +20,20 @@ const GUESSED_WEIGHTS: f64 = 0.3;
 const GUESSED_ENCODER: f64 = 0.5;
 /// Factor by which the bytes of a token may differ.
 const GUESSED_TOKEN: f64 = 2.0;
+/// … by which they may be more where the layers keep states beside keys and values, as keys of the config say: the engine gives
+/// each state pages of the cache, in blocks of as few tokens as a convolution sees. Up to nine times as much was seen of Inkling
+/// (0.33.0 models/inkling/nvidia/sconv_swa_attn.py, asked for random configs).
+const GUESSED_STATES: f64 = 10.0;
+
+/// Factors by which the tokens of a cache may be fewer and more than planned.
+fn spread(model: &Model) -> (f64, f64) {
+    let says_states = |key: &String| ["conv", "ssm", "mamba", "recurrent"].iter().any(|w| key.contains(w));
+    match &model.estimated {
+        None => (1.0, 1.0),
+        Some(_) if model.unknown_keys.iter().any(says_states) => (GUESSED_STATES, GUESSED_TOKEN),
+        Some(_) => (GUESSED_TOKEN, GUESSED_TOKEN),
+    }
+}
 
 /// What is taken from a stage before the cache.
 struct Taken {
@@ -53,11 +67,11 @@ impl Prepared {
         };
         let pool = self.pool();
         // Where the bytes of a token are not sure, so many fewer or more tokens are as if the pool were that size.
-        let spread = if model.estimated.is_some() { GUESSED_TOKEN } else { 1.0 };
+        let (fewer, more) = spread(model);
         let fit = self.settled.fit_len;
         let expected = pool.cut(&bound(|q| q.expected, 1.0), fit);
-        let low = pool.cut(&bound(|q| q.low, 1.0 / spread), fit);
-        let high = pool.cut(&bound(|q| q.high, spread), fit);
+        let low = pool.cut(&bound(|q| q.low, 1.0 / fewer), fit);
+        let high = pool.cut(&bound(|q| q.high, more), fit);
         let verdict = match (&low.refusal, &high.refusal) {
             (None, _) => Verdict::Fits,
             (Some(_), Some(_)) => Verdict::Refused,
@@ -281,10 +295,17 @@ impl Prepared {
         }
         out.extend(model.unread());
         if let Some(what) = &model.estimated {
+            let (fewer, more) = spread(model);
+            let tokens = if fewer > more {
+                format!(
+                    "KV tokens up to {fewer} times fewer or {more} times more, as its layers keep states, too"
+                )
+            } else {
+                format!("KV cache within a factor of {more}")
+            };
             out.push(Unknown {
                 what: format!(
-                    "{what}: estimated as a plain decoder of this config, weights within {:.0} %, KV cache \
-                    within a factor of {GUESSED_TOKEN}",
+                    "{what}: estimated as a plain decoder of this config, weights within {:.0} %, {tokens}",
                     GUESSED_WEIGHTS * 100.0
                 ),
                 settle: "start once, then use --from-log with the log".into(),

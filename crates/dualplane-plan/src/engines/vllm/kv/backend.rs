@@ -179,6 +179,7 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
     let narrowest = narrowest.min().unwrap_or(u64::MAX);
     // FlashAttention 4 reads 8-bit pages of heads that wide in tiles of 64 tokens.
     let tiles = quantised && widest == 512;
+    let slopes = model.architecture == "BloomForCausalLM";
     let triton = |name| {
         if quantised && sm < 89 {
             return Err(PlanError::contradiction(
@@ -190,15 +191,23 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
                 ),
             ));
         }
-        // v1/attention/backends/triton_attn.py `supports_head_size`; what comes behind it reads no 8-bit cache.
-        if quantised && narrowest < 32 {
-            let why = format!("no attention backend reads an FP8 cache of heads of {narrowest}");
-            return Err(PlanError::contradiction("--kv-cache-dtype", why));
+        // v1/attention/backends/triton_attn.py `supports_head_size`; what comes behind it reads no 8-bit cache and knows no
+        // slopes (flex_attention.py).
+        match narrowest < 32 {
+            true if quantised => {
+                let why = format!("no attention backend reads an FP8 cache of heads of {narrowest}");
+                Err(PlanError::contradiction("--kv-cache-dtype", why))
+            }
+            true if slopes => Err(PlanError::contradiction(
+                "--gpu",
+                format!("FlexAttention, which heads of {narrowest} need here, does not support alibi slopes"),
+            )),
+            true => Ok(b("FLEX_ATTENTION", 16, 16)),
+            false => Ok(b(name, 16, 16)),
         }
-        Ok(b(name, 16, 16))
     };
     // FlashAttention 3, which reads 8-bit caches, knows no slopes (v1/attention/backends/flash_attn.py).
-    if sm / 10 == 9 && quantised && model.architecture == "BloomForCausalLM" {
+    if sm / 10 == 9 && quantised && slopes {
         return Err(PlanError::contradiction(
             "--kv-cache-dtype",
             "FlashAttention does not support fp8 kv-cache on this device.",
@@ -259,6 +268,19 @@ mod tests {
         assert_eq!(of(32, 89, "fp8").unwrap(), "TRITON_ATTN");
         assert!(of(8, 89, "fp8").unwrap_err().to_string().contains("heads of 8"));
         assert_eq!(of(8, 89, "auto").unwrap(), "FLASH_ATTN");
+        assert_eq!(
+            (of(8, 75, "auto").unwrap(), of(32, 75, "auto").unwrap()),
+            ("FLEX_ATTENTION", "TRITON_ATTN")
+        );
+        let bloom = |width: u64| {
+            let config = format!(
+                r#"{{"architectures": ["BloomForCausalLM"], "model_type": "bloom", "hidden_size": {width}, "n_layer": 2, "n_head": 8,
+                "vocab_size": 1024}}"#
+            );
+            chosen(&config, Version(0, 33, 0), 75, "auto").map(|b| b.name).map_err(|e| e.to_string())
+        };
+        assert!(bloom(64).unwrap_err().contains("alibi"));
+        assert_eq!(bloom(256).unwrap(), "TRITON_ATTN");
     }
 
     /// Gemma 4 and Gemma 3 with widths of heads that no release of them has, too.
