@@ -215,8 +215,13 @@ fn own_code(model: &Model) -> Option<PlanError> {
         if let Some(last) = kinds.last_mut() {
             *last = "full_attention";
         }
-        let (own, shared) = kinds.split_at(kinds.len().saturating_sub(shared));
-        if let Some(kind) = shared.iter().find(|k| !own.is_empty() && !own.contains(k)) {
+        // Of more than there are, the code counts from the end of the list.
+        let own = match kinds.len().checked_sub(shared) {
+            Some(own) => own,
+            None => (2 * kinds.len()).saturating_sub(shared),
+        };
+        let (own, shared) = (kinds.get(..own)?, kinds.get(kinds.len().saturating_sub(shared)..)?);
+        if let Some(kind) = shared.iter().find(|k| !own.contains(k)) {
             return bad(
                 "num_kv_shared_layers",
                 format!("'{kind}' is not in list (the {} layers before)", own.len()),
@@ -363,6 +368,7 @@ mod tests {
             )
         };
         assert_eq!((gemma(2, 4), gemma(5, 0)), (None, None));
+        assert!(gemma(2, 8).is_some() && gemma(2, 14).is_some());
         assert!(gemma(5, 4).is_some_and(|e| e.contains("'full_attention' is not in list")));
     }
 
