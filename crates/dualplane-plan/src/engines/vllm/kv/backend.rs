@@ -159,24 +159,16 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
     // The kernels for pictures exist for these widths of heads only (v1/attention/backends/triton_flash_attn.py); layers of
     // other widths take Triton's, and the smallest block that all of them take counts (platforms/interface.py
     // `_preferred_block_size_for_backends`): one such layer is enough for its blocks.
-    let widest = model.layers.iter().filter_map(|l| match l.attention {
-        Attention::Gqa(g) => Some(g.head_dim),
-        _ => None,
-    });
-    let widest = widest.max().unwrap_or_default();
-    let wide = model.layers.iter().any(|l| match l.attention {
-        Attention::Gqa(g) => matches!(g.head_dim, 256 | 512),
-        _ => false,
-    });
-    let odd = model.layers.iter().any(|l| match l.attention {
-        Attention::Gqa(g) => !matches!(g.head_dim, 64 | 128 | 256 | 512),
-        _ => false,
-    });
-    let narrowest = model.layers.iter().filter_map(|l| match l.attention {
-        Attention::Gqa(g) => Some(g.head_dim),
-        _ => None,
-    });
-    let narrowest = narrowest.min().unwrap_or(u64::MAX);
+    let widths = || {
+        model.layers.iter().filter_map(|l| match l.attention {
+            Attention::Gqa(g) => Some(g.head_dim),
+            _ => None,
+        })
+    };
+    let widest = widths().max().unwrap_or_default();
+    let narrowest = widths().min().unwrap_or(u64::MAX);
+    let wide = widths().any(|d| matches!(d, 256 | 512));
+    let odd = widths().any(|d| !matches!(d, 64 | 128 | 256 | 512));
     // FlashAttention 4 reads 8-bit pages of heads that wide in tiles of 64 tokens.
     let tiles = quantised && widest == 512;
     let slopes = model.architecture == "BloomForCausalLM";
@@ -193,18 +185,19 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
         }
         // v1/attention/backends/triton_attn.py `supports_head_size`; what comes behind it reads no 8-bit cache and knows no
         // slopes (flex_attention.py).
-        match narrowest < 32 {
-            true if quantised => {
-                let why = format!("no attention backend reads an FP8 cache of heads of {narrowest}");
-                Err(PlanError::contradiction("--kv-cache-dtype", why))
-            }
-            true if slopes => Err(PlanError::contradiction(
-                "--gpu",
-                format!("FlexAttention, which heads of {narrowest} need here, does not support alibi slopes"),
-            )),
-            true => Ok(b("FLEX_ATTENTION", 16, 16)),
-            false => Ok(b(name, 16, 16)),
+        if narrowest >= 32 {
+            return Ok(b(name, 16, 16));
         }
+        if quantised {
+            let why = format!("no attention backend reads an FP8 cache of heads of {narrowest}");
+            return Err(PlanError::contradiction("--kv-cache-dtype", why));
+        }
+        if slopes {
+            let why =
+                format!("FlexAttention, which heads of {narrowest} need here, does not support alibi slopes");
+            return Err(PlanError::contradiction("--gpu", why));
+        }
+        Ok(b("FLEX_ATTENTION", 16, 16))
     };
     // FlashAttention 3, which reads 8-bit caches, knows no slopes (v1/attention/backends/flash_attn.py).
     if sm / 10 == 9 && quantised && slopes {
