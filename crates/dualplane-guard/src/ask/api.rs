@@ -30,7 +30,7 @@ pub enum Api {
 }
 
 impl Api {
-    /// All of them, in their order.
+    /// All of them.
     pub(crate) const ALL: [Self; 11] = [
         Self::Chat,
         Self::Completions,
