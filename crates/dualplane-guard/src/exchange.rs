@@ -13,7 +13,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
-use crate::answer::{Passing, Sent};
+use crate::body::{Passing, Sent};
 use crate::clients::{Clients, Peer};
 use crate::form;
 

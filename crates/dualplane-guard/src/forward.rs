@@ -17,8 +17,9 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
 
 use crate::access::Entry;
-use crate::answer::{Answer, Asked, Sent, Told, Unread, read_whole};
+use crate::answer::{Answer, Asked, Told};
 use crate::ask::{Api, Ask, read};
+use crate::body::{Sent, Unread, read_whole};
 use crate::config::{Checked, Target};
 use crate::exchange::{Arriving, Failed, Outgoing, is_stream};
 use crate::heads::{REQUEST_ID, strip, strip_request, towards};

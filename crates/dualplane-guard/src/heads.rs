@@ -4,7 +4,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::answer::Sent;
+use crate::body::Sent;
 use crate::config::Target;
 use crate::exchange::Outgoing;
 use crate::refuse::Reply;

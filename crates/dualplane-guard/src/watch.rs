@@ -16,7 +16,7 @@ use dualplane_node::cgroup::{Depth, Group, Hierarchy, Kind, Limit, Memory, Reade
 use http::{Method, Uri};
 use http_body_util::{BodyExt as _, Limited};
 
-use crate::answer::Sent;
+use crate::body::Sent;
 use crate::clients::Peer;
 use crate::config::Target;
 use crate::ends::Ends;

@@ -10,7 +10,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::Response;
-use dualplane_guard::answer::drain;
+use dualplane_guard::body::drain;
 use http::{Version, header};
 use hyper::body::{Frame, SizeHint};
 
