@@ -203,7 +203,15 @@ fn compressed(model: &Model) -> Option<PlanError> {
 fn own_code(model: &Model) -> Option<PlanError> {
     let count = |k: &str| model.text.get(k).and_then(number);
     let torch = model.traits.backend == ModelCode::Transformers || model.family == Family::Whisper;
-    if torch && count("pad_token_id").is_some_and(|pad| pad >= model.vocab_size) {
+    // What transformers' class fills in where the file has no such key; in the others it is none, or a small one.
+    let filled = match model.architecture.as_str() {
+        "FlexOlmoForCausalLM" => Some(100_277),
+        "GlmForCausalLM" => Some(151_329),
+        "SmolLM3ForCausalLM" => Some(128_004),
+        _ => None,
+    };
+    let pad = if model.text.get("pad_token_id").is_some() { count("pad_token_id") } else { filled };
+    if torch && pad.is_some_and(|pad| pad >= model.vocab_size) {
         return bad("pad_token_id", "Padding_idx must be within num_embeddings");
     }
     // vLLM models/gemma4.py: the last layers read the cache of the last one before them of their own kind.
@@ -334,6 +342,12 @@ mod tests {
         };
         assert!(pad("FlexOlmoForCausalLM", "flex_olmo", 32_007));
         assert!(!pad("FlexOlmoForCausalLM", "flex_olmo", 31_999));
+        // Without the key the class fills in its own; none at all is none.
+        let silent =
+            |key: Value| said("GlmForCausalLM", "glm", key).is_some_and(|e| e.contains("Padding_idx"));
+        assert!(silent(json!({})));
+        assert!(!silent(json!({"pad_token_id": null})));
+        assert!(!silent(json!({"vocab_size": 151_552})));
         assert!(!pad("LlamaForCausalLM", "llama", 32_007));
     }
 

@@ -122,6 +122,8 @@ pub struct CompressedMla {
 /// Mamba-2 state space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct Mamba2 {
+    /// Channels: the width of its projections and, with the groups' states, of its convolution.
+    pub inner: u64,
     /// Heads.
     pub heads: u64,
     /// Elements per head.

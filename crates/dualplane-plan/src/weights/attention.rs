@@ -178,7 +178,7 @@ fn mamba2(t: &mut Tally<'_>, model: &Model, m: &Mamba2) {
     let heads = t.cut(m.heads, "number of Mamba heads");
     let groups = if m.groups.is_multiple_of(tp) { m.groups } else { tp.max(m.groups) };
     let groups = floor_div(groups, tp);
-    let inner = mul([heads, m.head_dim]);
+    let inner = floor_div(m.inner, tp);
     let shared = mul([groups, m.state]);
     let conv = inner.saturating_add(mul([2, shared]));
     let parts = [

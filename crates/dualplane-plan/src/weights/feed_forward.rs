@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::tally::{Tally, matrix};
-use crate::arith::{ceil_div, gcd, mul, round_up};
+use crate::arith::{ceil_div, gcd, lcm, mul, round_up};
 use crate::model::family::{self, Renormalises};
 use crate::model::keys::number;
 use crate::model::{Family, FeedForward, LinearScheme, Model, Moe};
@@ -116,6 +116,7 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
         LinearScheme::Fp8Block { rows, columns } => tiles(t, (rows, columns), width, hidden),
         other => other,
     };
+    let asked = width;
     let width = match scheme {
         // FlashInfer's TRT-LLM kernels on Blackwell take unquantised experts in widths of 128; others' stay as they are.
         LinearScheme::Plain if t.rank.sm / 10 == 10 && trtllm(model) => round_up(width, 128),
@@ -123,7 +124,7 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
         LinearScheme::Mxfp4 => round_up(width, if t.rank.sm / 10 == 9 { 64 } else { 128 }),
         // flashinfer_fp4_moe.py: ungated experts' rows in whole 128.
         LinearScheme::Nvfp4 { .. } if t.rank.sm >= 100 && !m.gated => round_up(width, 128),
-        _ => width,
+        _ => marlin(t, scheme, width, hidden),
     };
     let hidden = match scheme {
         LinearScheme::Mxfp4 if t.rank.sm / 10 != 9 => round_up(hidden, 256),
@@ -149,6 +150,13 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
     };
     let (up_bytes, down_bytes) = (bytes(ups, hidden), bytes(&[hidden], width));
     let one = up_bytes.saturating_add(down_bytes);
+    // What Marlin's tiles add is vLLM's own; SGLang, which counts by the same shapes, does without.
+    if width == marlin(t, scheme, asked, hidden) {
+        let ups = [asked, asked];
+        let ups = if m.gated { &ups[..] } else { &ups[..1] };
+        let read = bytes(ups, hidden).saturating_add(bytes(&[hidden], asked));
+        t.pads(mul([local, one.saturating_sub(read)]));
+    }
     // All experts of a layer lie in one tensor for the way up and one for the way down.
     t.allocated(mul([local, up_bytes]), 1);
     t.allocated(mul([local, down_bytes]), 1);
@@ -157,6 +165,31 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
     t.add(M, [local, one]);
     if m.bias {
         t.add(M, [local, mul([up, width]).saturating_add(hidden), element]);
+    }
+}
+
+/// Widths as Marlin takes them: whole tiles of 64, and whole groups. It serves what a card has no kernels for.
+///
+/// Source: vLLM 0.33.0 quantization/utils/marlin_utils.py `marlin_moe_padded_intermediate`, marlin_utils_fp4.py; before
+/// 0.25.0 other kernels took what does not fit.
+fn marlin(t: &Tally<'_>, scheme: LinearScheme, width: u64, hidden: u64) -> u64 {
+    let sm = t.rank.sm;
+    if t.rank.version < Version(0, 25, 0) {
+        return width;
+    }
+    match scheme {
+        // Hopper and the large Blackwell have kernels of their own; a group that a rank cuts is left to others.
+        LinearScheme::IntGroup { group, .. } if !matches!(sm / 10, 9 | 10) => {
+            let group = group.max(1);
+            let fits = hidden.is_multiple_of(128) && width.is_multiple_of(group);
+            if fits { round_up(width, lcm(64, group)) } else { width }
+        }
+        LinearScheme::Fp8Block { columns, .. } if sm < 89 => round_up(width, lcm(64, columns.max(1))),
+        LinearScheme::Fp8Tensor { .. } | LinearScheme::Fp8Channel if sm < 89 => round_up(width, 64),
+        LinearScheme::Nvfp4 { .. } if sm < 90 => {
+            round_up(width, if hidden.is_multiple_of(128) { 64 } else { 128 })
+        }
+        _ => width,
     }
 }
 

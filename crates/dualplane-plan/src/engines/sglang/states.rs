@@ -73,7 +73,7 @@ fn one(attention: &Attention, tp: u64, element: u64) -> u64 {
     let (conv, width, state) = match *attention {
         Attention::Mamba2(m) => {
             let groups = if tp == 0 || m.groups.is_multiple_of(tp) { m.groups } else { tp.max(m.groups) };
-            let conv = mul([m.heads, m.head_dim]).saturating_add(mul([2, groups, m.state]));
+            let conv = m.inner.saturating_add(mul([2, groups, m.state]));
             (conv, m.conv, mul([floor_div(m.heads, tp), m.head_dim, m.state]))
         }
         Attention::GatedDelta(g) => {

@@ -1,6 +1,7 @@
 //! Hybrids: states of fixed size beside attention (Qwen3-Next and Qwen3.5, Nemotron-H, Kimi Linear).
 
 use super::{Context, decoder, deepseek, missing};
+use crate::arith::mul;
 use crate::model::layer::{Attention, FeedForward, GatedDelta, Gqa, Kda, Layer, Mamba2, Mla};
 use crate::outcome::PlanError;
 
@@ -57,10 +58,11 @@ fn nemotron_layer(cx: &Context<'_>, kind: char) -> Result<Layer, PlanError> {
     let mut layer = Layer { attention: Attention::None, feed_forward: FeedForward::None, norms: 1 };
     match kind {
         'M' => {
-            let heads = cx.need("mamba_num_heads")?;
+            let (heads, head_dim) = (cx.need("mamba_num_heads")?, cx.need("mamba_head_dim")?);
             layer.attention = Attention::Mamba2(Mamba2 {
+                inner: mul([heads, head_dim]),
                 heads,
-                head_dim: cx.need("mamba_head_dim")?,
+                head_dim,
                 groups: cx.need("n_groups")?,
                 state: cx.need("ssm_state_size")?,
                 conv: cx.need("conv_kernel")?,

@@ -1,6 +1,6 @@
 //! State spaces, alone (Mamba, Mamba-2) and with attention (Jamba, Granite 4, Falcon-H1, LFM2).
 
-use super::{Context, decoder, missing};
+use super::{Context, Family, decoder, missing};
 use crate::arith::{ceil_div, floor_div, mul, round_up};
 use crate::model::layer::{Attention, FeedForward, Gqa, Layer, Mamba1, Mamba2, Moe, ShortConv};
 use crate::outcome::PlanError;
@@ -55,10 +55,12 @@ fn mamba2(cx: &Context<'_>) -> Result<Mamba2, PlanError> {
     let heads =
         get(&["mamba_n_heads", "n_mamba_heads", "num_heads"]).ok_or_else(|| missing("mamba_n_heads"))?;
     let inner = get(&["mamba_d_ssm"]).unwrap_or_else(|| mul([expand, cx.hidden]));
-    let head_dim = get(&["mamba_d_head", "mamba_headdim"]).or_else(|| cx.keys.u64(&["head_dim"]));
+    // vLLM models/zamba2.py cuts the width into its heads, whatever `mamba_headdim` says.
+    let told = get(&["mamba_d_head", "head_dim"]).filter(|_| cx.traits.family != Family::Zamba);
     Ok(Mamba2 {
+        inner,
         heads,
-        head_dim: head_dim.unwrap_or_else(|| floor_div(inner, heads)),
+        head_dim: told.unwrap_or_else(|| floor_div(inner, heads)),
         groups: get(&["mamba_n_groups", "mamba_ngroups", "n_groups"]).unwrap_or(1),
         state: get(&["mamba_d_state", "state_size"]).ok_or_else(|| missing("state_size"))?,
         conv: get(&["mamba_d_conv", "conv_kernel"]).unwrap_or(4),

@@ -3,7 +3,8 @@
 use super::spec::{Kind, Spec};
 use crate::arith::{ceil_div, floor_div, lcm, mul, round_up};
 use crate::launch::{Backend, Launch, Speculation, is_quantised, kv_heads};
-use crate::model::{Attention, CompressedMla, Dtype, Family, Gqa, Model, Reach};
+use crate::model::keys::number;
+use crate::model::{Attention, CompressedMla, Dtype, Family, Gqa, Mamba2, Model, Reach};
 use crate::outcome::PlanError;
 use dualplane_base::Version;
 
@@ -70,6 +71,14 @@ pub(crate) fn specs(model: &Model, s: &Setting<'_>) -> Result<(Vec<LayerSpec>, u
             | Attention::GatedDelta(_)
             | Attention::Kda(_) => {
                 let bytes = state_bytes(&layer.attention, model, s);
+                if padded > 0 && bytes > padded {
+                    return Err(PlanError::contradiction(
+                        "config.json: mamba_headdim",
+                        format!(
+                            "AssertionError: page_size_padded >= page_size ({padded} bytes from it, {bytes} in a layer)"
+                        ),
+                    ));
+                }
                 add(Spec {
                     kind: Kind::State { blocks: state_blocks(&layer.attention, model, s) },
                     // Without checkpoints one block holds the state of the whole request.
@@ -220,7 +229,7 @@ fn state_bytes(attention: &Attention, model: &Model, s: &Setting<'_>) -> u64 {
         Attention::Mamba2(m) => {
             // Groups are copied where there are more ranks than groups.
             let groups = if tp == 0 || m.groups.is_multiple_of(tp) { m.groups } else { tp.max(m.groups) };
-            let conv = mul([m.heads, m.head_dim]).saturating_add(mul([2, groups, m.state]));
+            let conv = m.inner.saturating_add(mul([2, groups, m.state]));
             // vLLM models/config.py: only Nemotron-H asks for 32 bits by itself.
             let default = if model.family == Family::NemotronH { Dtype::Float32 } else { s.dtype };
             (conv, m.conv, mul([floor_div(m.heads, tp), m.head_dim, m.state]), default)
@@ -248,8 +257,14 @@ fn state_bytes(attention: &Attention, model: &Model, s: &Setting<'_>) -> u64 {
     mul([floor_div(conv, tp), conv_tokens, conv_bytes]).saturating_add(mul([state, state_dtype.bytes()]))
 }
 
+/// The largest state as the block is made for it: by the config's width of a head, also where the layers have another.
 fn largest_state(model: &Model, s: &Setting<'_>) -> Option<u64> {
-    model.layers.iter().map(|l| state_bytes(&l.attention, model, s)).max().filter(|b| *b > 0)
+    let told = model.text.get("mamba_headdim").and_then(number).filter(|_| model.family == Family::Zamba);
+    let as_told = |a| match (a, told) {
+        (Attention::Mamba2(m), Some(head_dim)) => Attention::Mamba2(Mamba2 { head_dim, ..m }),
+        _ => a,
+    };
+    model.layers.iter().map(|l| state_bytes(&as_told(l.attention), model, s)).max().filter(|b| *b > 0)
 }
 
 /// Tokens between the checkpoints that a kernel can export while it prefills; `None`: it cannot.
