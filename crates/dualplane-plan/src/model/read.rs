@@ -269,6 +269,12 @@ impl Model {
         Ok(model)
     }
 
+    /// Tokens that a model writes at once, where it writes blocks (`canvas_length`; vLLM models/config.py).
+    pub(crate) fn canvas(&self) -> Option<u64> {
+        let length = || self.config.get("canvas_length").and_then(super::keys::number).unwrap_or(256);
+        self.architecture.starts_with("DiffusionGemma").then(length)
+    }
+
     /// Elements of a key head as the engine counts them for its cache.
     #[must_use]
     pub fn head_size(&self) -> u64 {

@@ -204,6 +204,11 @@ pub(super) fn tables(model: &Model) -> Vec<RotaryTable> {
                 u64::from(slides) + u64::from(full),
             )]
         }
+        // Layers that see everything do not rotate; the others' table is in 32 bits (vLLM models/beam/nvidia/attention.py).
+        _ if model.architecture == "BeamForCausalLM" => {
+            let slides = has(model, |r| matches!(r, Reach::Sliding(_)));
+            vec![table(first, rotated(model, first, model.head_size()), 4, u64::from(slides))]
+        }
         // vLLM models/gpt_oss.py asks for a table in 32 bits.
         Family::GptOss => vec![table(first, rotated(model, first, model.head_size()), 4, 1)],
         _ => vec![table(first, rotated(model, first, model.head_size()), element, 1)],

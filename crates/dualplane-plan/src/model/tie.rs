@@ -2,11 +2,15 @@
 
 use serde_json::Value;
 
-use super::family::{self, Tie, Traits};
+use super::family::{self, Head, Tie, Traits};
 
 /// The answer of a model whose wrapper is `config` and whose language model has the configuration `text` and these traits.
 pub(super) fn tied(architecture: &str, traits: &Traits, config: &Value, text: &Value) -> bool {
     let own = family::traits(architecture).unwrap_or(&family::GUESS);
+    // A wrapper whose code never asks makes its own head.
+    if own.inner && own.head == Head::Always {
+        return false;
+    }
     let says = |of: &Value| of.get("tie_word_embeddings").and_then(Value::as_bool);
     // A configuration that says nothing means what its class in transformers sets.
     match own.tie_of {

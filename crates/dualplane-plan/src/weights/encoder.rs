@@ -82,6 +82,9 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, launch: &Launch) {
         even(t, model, e);
     }
     match (model.family, architecture) {
+        (_, "MiniCPMV4_6ForConditionalGeneration" | "MiniCPMV4_7ForConditionalGeneration") => {
+            towers::add(t, model, e, cuts);
+        }
         (Family::QwenHybrid, _)
         | (
             _,

@@ -27,6 +27,12 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, first: bool) {
         // A gate in and a projection out on each layer, whole on each rank.
         t.add(Other, [layers, 2, width, model.hidden_size, element]);
     }
+    // A network for what the last step of a block thought of it, whole on each rank (vLLM models/diffusion_gemma.py).
+    if model.architecture.starts_with("DiffusionGemma") {
+        let own = model.config.get("self_conditioning_size").and_then(number).filter(|n| *n > 0);
+        let inner = own.or_else(|| key("intermediate_size")).unwrap_or(0);
+        t.add(Other, [mul([3, inner]).saturating_add(1), model.hidden_size, element]);
+    }
     if model.family == Family::Gemma3n {
         three_n(t, model, layers);
     }

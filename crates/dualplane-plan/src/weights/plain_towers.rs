@@ -27,7 +27,8 @@ pub(super) fn tower(model: &Model, e: &Encoder) -> Option<Elements> {
     let (blocks, vectors) = match e.family.as_str() {
         "clip_vision_model" => (blocks, places + 2 + 2 + norm),
         "siglip_vision_model" => (blocks, places + 1 + norm),
-        "idefics2" | "idefics3_vision" | "idefics3" | "smolvlm_vision" | "smolvlm" | "siglip" => {
+        "idefics2" | "idefics3_vision" | "idefics3" | "smolvlm_vision" | "smolvlm" | "siglip"
+        | "minicpmv4_6_vision" | "minicpmv4_7_vision" => {
             (blocks, places + 1 + if model.architecture.starts_with("Aria") { 0 } else { 2 })
         }
         // Idefics' tower without the norm behind it, and what parts the rows and the views of a picture.
@@ -111,6 +112,16 @@ pub(super) fn projector(model: &Model, e: &Encoder) -> Option<Elements> {
                 };
             let rows = of("query_num").unwrap_or(64).saturating_add(70 * 70).saturating_add(times);
             (0, way_in.saturating_add(mul([text, mul([5, text]).saturating_add(10).saturating_add(rows)])))
+        }
+        // Within the tower, attention in windows and four patches as one; behind it, four of those as one.
+        "MiniCPMV4_6ForConditionalGeneration" | "MiniCPMV4_7ForConditionalGeneration" => {
+            let inner = e.intermediate_size;
+            let window = mul([h, mul([16, inner]).saturating_add(11)]);
+            let narrow = mul([inner, mul([4, h]).saturating_add(4)]).saturating_add(h);
+            let wide = mul([4, h]);
+            let merger = mul([wide, wide.saturating_add(3).saturating_add(text)]).saturating_add(text);
+            let whole = window.saturating_add(narrow).saturating_add(merger);
+            (mul([h, mul([4, h]).saturating_add(3)]), whole)
         }
         "Phi4MMForCausalLM" => (0, two.saturating_add(2 * text)),
         // Learned questions to the tower: two projections one after the other for queries, keys and values (models/aria.py).

@@ -6,7 +6,7 @@ use super::towers::{guess, questions};
 use crate::arith::{floor_div, mul};
 use crate::model::keys::number;
 use crate::model::{Encoder, Model};
-use crate::outcome::PlanError;
+use crate::outcome::{PlanError, TensorClass::Vision};
 
 /// A tower for sound: blocks, two convolutions over the spectrum, positions, and a projector.
 pub(super) fn add(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
@@ -21,7 +21,7 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
             // Where sound begins and ends.
             put(t, false, 0, 2 * model.hidden_size);
         }
-        "qwen3_omni_moe_audio_encoder" => qwen3(t, model, e, cuts),
+        "qwen3_omni_moe_audio_encoder" | "qwen3_asr_encoder" => qwen3(t, e, cuts),
         "moss_transcribe_diarize_audio" => moss(t, model, e, cuts),
         "phi4mm_audio" => phi4(t, model, e),
         "gemma4_audio" => gemma4(t, model, e),
@@ -80,7 +80,7 @@ fn qwen2(t: &mut Tally<'_>, model: &Model, e: &Encoder) {
 
 /// vLLM models/qwen3_omni_moe_thinker.py `Qwen3OmniMoeAudioEncoder`: three convolutions over the spectrum as a picture, blocks, and
 /// two linears.
-fn qwen3(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
+fn qwen3(t: &mut Tally<'_>, e: &Encoder, cuts: bool) {
     let h = e.hidden_size;
     // Heads that ranks cannot share are whole on each.
     let cuts = cuts && e.heads.is_multiple_of(t.rank.tp.max(1));
@@ -92,10 +92,11 @@ fn qwen3(t: &mut Tally<'_>, model: &Model, e: &Encoder, cuts: bool) {
     whole = whole
         .saturating_add(convolutions)
         .saturating_add(mul([channels, rows, h]))
-        .saturating_add(mul([key(&e.raw, "max_source_positions", 1500), h]))
         .saturating_add(mul([h, h.saturating_add(3)]))
-        .saturating_add(mul([h.saturating_add(1), model.hidden_size]));
+        .saturating_add(mul([h.saturating_add(1), key(&e.raw, "output_dim", 3584)]));
     put(t, cuts, cut, whole);
+    // The table of places is in 32 bits.
+    t.add(Vision, [key(&e.raw, "max_source_positions", 1500), h, 4]);
 }
 
 /// vLLM models/moss_transcribe_diarize.py: Whisper's encoder, whose feed-forward is read by Whisper's own key and has its

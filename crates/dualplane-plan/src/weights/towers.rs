@@ -182,7 +182,7 @@ pub(super) fn deepest(model: &Model, e: &Encoder) -> u64 {
     let a = model.architecture.as_str();
     let drops = model.config.get("drop_vision_last_layer").and_then(Value::as_bool) == Some(true);
     let default = match a {
-        "MiniCPMV" => return e.layers.saturating_sub(u64::from(drops)),
+        _ if a.starts_with("MiniCPMV") => return e.layers.saturating_sub(u64::from(drops)),
         "LlavaOnevisionForConditionalGeneration" | "Mistral3ForConditionalGeneration" => e.layers,
         _ if a.starts_with("Llava") => e.layers.saturating_sub(1),
         _ => return e.layers,

@@ -266,7 +266,7 @@ fn feed_forward(cx: &Context<'_>, index: u64) -> Result<FeedForward, PlanError> 
             moe.router_correction = cx.keys.str("topk_method") == Some("noaux_tc");
             moe.router_bytes = 4;
         }
-        "Glm4MoeForCausalLM" => {
+        "Glm4MoeForCausalLM" | "BeamForCausalLM" => {
             moe.router_correction = true;
             moe.router_bytes = 4;
         }

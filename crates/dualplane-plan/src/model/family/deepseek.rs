@@ -18,8 +18,16 @@ pub(super) fn mla(cx: &Context<'_>) -> Result<Mla, PlanError> {
     })
 }
 
-/// vLLM models/deepseek_v2.py: which layers select for themselves.
+/// vLLM models/deepseek_v2.py, models/hy_v4: which layers select for themselves.
 fn selects(cx: &Context<'_>, index: u64) -> bool {
+    let listed = |l: &[serde_json::Value]| {
+        usize::try_from(index).ok().and_then(|i| l.get(i)?.as_str().map(|k| k == "full"))
+    };
+    if cx.keys.str("model_type") == Some("hy_v4")
+        && let Some(own) = cx.keys.list("indexer_types").and_then(|l| listed(l))
+    {
+        return own;
+    }
     if let Some(pattern) = cx.keys.str("index_topk_pattern") {
         return usize::try_from(index).ok().and_then(|i| pattern.as_bytes().get(i)) != Some(&b'S');
     }

@@ -9,7 +9,9 @@ use crate::outcome::PlanError;
 /// says them layer by layer, a layer that is not named has those of the config; where it does not, full layers have wider
 /// ones.
 fn own_heads(cx: &Context<'_>, index: u64, full: bool, gqa: &mut Gqa) {
-    gqa.k_is_v = full && cx.keys.on("attention_k_eq_v");
+    // vLLM models/diffusion_gemma.py sets it, whatever the config says.
+    let said = cx.keys.on("attention_k_eq_v") || cx.architecture.starts_with("DiffusionGemma");
+    gqa.k_is_v = full && said;
     let (head_dim, kv_heads) = match cx.keys.object("per_layer_config") {
         Some(layers) => {
             // Numbers are padded with zeros to one width.

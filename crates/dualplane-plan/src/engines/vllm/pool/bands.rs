@@ -36,7 +36,12 @@ fn sampler_tenths(launch: &Launch) -> (u64, u64, u64) {
 /// The peak of activations while profiling on a stage: the larger of sampler and forward pass.
 pub(crate) fn activation(model: &Model, launch: &Launch, s: &Settled, last: bool) -> Term {
     let rows = s.max_num_seqs.saturating_mul(1 + s.ahead).min(s.max_num_batched_tokens);
-    let (low, mid, high) = sampler_tenths(launch);
+    // A model that writes blocks samples all tokens of each at once, with an unmeasured number of 32-bit copies of all logits
+    // (vLLM models/config.py: more than 8 sequences do not fit an H200).
+    let (rows, (low, mid, high)) = match model.canvas() {
+        Some(canvas) => (s.max_num_seqs.saturating_mul(canvas), (40, 120, 400)),
+        None => (rows, sampler_tenths(launch)),
+    };
     let of = |tenths: u64| mul([rows, model.vocab_size, tenths]) / 10;
     let sampler = if last { Quantity::band(of(low), of(mid), of(high)) } else { Quantity::default() };
     let forward = forward(model, launch, s.max_num_batched_tokens);

@@ -368,6 +368,8 @@ fn batch(model: &Model, launch: &Launch, gpu: &Gpu, max_model_len: u64) -> Resul
             ),
         ));
     }
+    // vLLM models/config.py `DiffusionGemmaModelForBlockDiffusionConfig`: what is as many as any default is not asked for.
+    let seqs = if model.canvas().is_some() && seqs >= 128 { 8 } else { seqs };
     if launch.chunked_prefill == Some(false) && tokens < max_model_len {
         return Err(PlanError::contradiction(
             "--max-num-batched-tokens",
