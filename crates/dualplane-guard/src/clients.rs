@@ -1,6 +1,6 @@
 //! Connections to the servers, by thread: each is used by the one that opened it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const RESTS: Duration = Duration::from_millis(100);
 const MAX_IDLE: usize = 1024;
 
 /// Who is at the other end.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Peer {
     encrypts: bool,
     /// `HOST` or `HOST:PORT`.
@@ -67,7 +67,8 @@ impl Idle {
     }
 }
 
-type Waiting = HashMap<Peer, Vec<Idle>>;
+/// There are few servers: a look that compares is cheaper than one that hashes.
+type Waiting = BTreeMap<Peer, Vec<Idle>>;
 
 /// Connections that wait.
 pub(crate) struct Clients {

@@ -1,6 +1,7 @@
 //! A connection of a caller, from its first request to its end.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,7 +63,7 @@ where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let caller = address(peer);
-    let mut io = Watched { io, before: Bytes::new(), flushes: Arc::default() };
+    let mut io = Watched { io, before: Bytes::new(), reads: false, flushes: Arc::default() };
     loop {
         let Some((mut own, mut taken)) = Box::pin(requests(&state, io, &caller, head)).await else { return };
         let mut ahead = Vec::new();
@@ -142,6 +143,9 @@ where
         })
     };
     let connection = http1::Builder::new()
+        // The library would read ahead for the caller's end while an answer is made, into 8 KiB taken anew for each request:
+        // `Watched` looks for it.
+        .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(head)
         // Of headers the library takes 100, and keeps room for them on its stack: any other number costs two allocations.
@@ -193,16 +197,44 @@ fn lock(taken: &Mutex<Taken>) -> std::sync::MutexGuard<'_, Taken> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A connection with what was read of it before, that counts how often it is flushed.
+/// What is read ahead while an answer is made, in bytes: the end of a caller that waits needs none, the head of its next request
+/// some.
+const AHEAD: usize = 512;
+
+/// A connection with what was read of it before, that counts how often it is flushed. Where the library does not read, it looks
+/// for the caller's end at each flush, with which the library ends each of its turns.
 struct Watched<I> {
     io: I,
     before: Bytes,
+    /// Whether the library read since the last flush.
+    reads: bool,
     flushes: Arc<AtomicU64>,
+}
+
+impl<I: AsyncRead + Unpin> Watched<I> {
+    /// An error once the caller has gone. What it sent instead is kept for the next read, and ends the look.
+    fn look(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if std::mem::take(&mut self.reads) || !self.before.is_empty() {
+            return Ok(());
+        }
+        let mut room = [MaybeUninit::uninit(); AHEAD];
+        let mut ahead = ReadBuf::uninit(&mut room);
+        match Pin::new(&mut self.io).poll_read(cx, &mut ahead) {
+            Poll::Pending => Ok(()),
+            Poll::Ready(Err(e)) => Err(e),
+            Poll::Ready(Ok(())) if ahead.filled().is_empty() => Err(io::ErrorKind::ConnectionAborted.into()),
+            Poll::Ready(Ok(())) => {
+                self.before = Bytes::copy_from_slice(ahead.filled());
+                Ok(())
+            }
+        }
+    }
 }
 
 impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        this.reads = true;
         if this.before.is_empty() {
             return Pin::new(&mut this.io).poll_read(cx, into);
         }
@@ -212,13 +244,14 @@ impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
+impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<I> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().io).poll_write(cx, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        this.look(cx)?;
         let flushed = Pin::new(&mut this.io).poll_flush(cx);
         if matches!(flushed, Poll::Ready(Ok(()))) {
             this.flushes.fetch_add(1, Ordering::Relaxed);

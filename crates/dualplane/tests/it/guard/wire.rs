@@ -83,6 +83,36 @@ fn a_connection_serves_on_behind_a_stream_and_what_was_sent_meanwhile_is_not_los
 }
 
 #[test]
+fn requests_that_are_sent_while_one_is_held_are_answered_in_their_order() {
+    let backend = Backend::start(100_000);
+    let guard = Guard::before(&backend);
+    let (mut to, mut from) = connect(&guard);
+    // Of the next ones nothing, a part of a head, a part of a body, all: shorter and longer than what is read ahead.
+    for (turn, length) in [0, 10, 200, 600, 3000, 9000].into_iter().enumerate() {
+        to.write_all(ask(&chat("hold:100", 100, 10)).as_bytes()).unwrap();
+        guard.until(|s| s["servers"][0]["running"] == 1);
+        let turn = turn as u64 * 10;
+        let next = ask(&chat(&format!("counts:{}", turn + 1), 4000, 5))
+            + &ask(&chat(&format!("counts:{}", turn + 2), 40, 5));
+        let (early, late) = next.split_at(length.min(next.len()));
+        to.write_all(early.as_bytes()).unwrap();
+        assert!(one(&mut from).1.contains("\"prompt_tokens\""));
+        to.write_all(late.as_bytes()).unwrap();
+        for n in 1..=2 {
+            let body = one(&mut from).1;
+            assert!(body.contains(&format!("\"prompt_tokens\":{},", turn + n)), "{length}: {body}");
+        }
+    }
+    // One that goes away with more of them on the way leaves nothing behind.
+    to.write_all((ask(&chat("hold:100", 100, 10)) + &ask(&chat("answer", 100, 10))).as_bytes()).unwrap();
+    guard.until(|s| s["servers"][0]["running"] == 1);
+    let _ = to.shutdown(Shutdown::Both);
+    drop((to, from));
+    guard
+        .until(|s| s["servers"][0]["running"] == 0 && s["servers"][0]["kv_held"] == 0 && s["under_way"] == 0);
+}
+
+#[test]
 fn a_slow_reader_gets_every_byte_and_holds_up_nobody() {
     let backend = Backend::start(1_000_000);
     let guard = Guard::before(&backend);
