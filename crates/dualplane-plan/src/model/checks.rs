@@ -240,6 +240,9 @@ fn own_code(model: &Model) -> Option<PlanError> {
         "GPTJForCausalLM" if model.tied => {
             bad("tie_word_embeddings", "AssertionError: assert not config.tie_word_embeddings")
         }
+        "BeamForCausalLM" if model.tied => {
+            bad("tie_word_embeddings", "NotImplementedError: Beam requires tie_word_embeddings=False.")
+        }
         "GPTJForCausalLM" if count("rotary_dim").is_some_and(|d| !d.is_multiple_of(2)) => {
             bad("rotary_dim", "AssertionError: assert config.rotary_dim % 2 == 0")
         }
@@ -336,6 +339,9 @@ mod tests {
         assert_eq!(gptj(false, 64), None);
         assert!(gptj(true, 64).is_some_and(|e| e.contains("assert not config.tie_word_embeddings")));
         assert!(gptj(false, 63).is_some_and(|e| e.contains("rotary_dim % 2")));
+        let beam = |tied: bool| said("BeamForCausalLM", "beam", json!({"tie_word_embeddings": tied}));
+        assert_eq!(beam(false), None);
+        assert!(beam(true).is_some_and(|e| e.contains("requires tie_word_embeddings=False")));
         let pad = |architecture, model_type, pad: u64| {
             said(architecture, model_type, json!({"pad_token_id": pad}))
                 .is_some_and(|e| e.contains("Padding_idx"))

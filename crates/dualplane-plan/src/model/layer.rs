@@ -58,6 +58,8 @@ pub struct Gqa {
     pub shares_kv: bool,
     /// Has no projection of keys and values, though its cache may be its own.
     pub query_only: bool,
+    /// Tokens of short convolutions whose inputs it keeps in pages of their own; 0: none.
+    pub convolves: u64,
     /// Values are the keys; there is no value projection in the checkpoint.
     pub k_is_v: bool,
 }
@@ -252,6 +254,7 @@ impl Mla {
             gate_per_head: 0,
             shares_kv: false,
             query_only: false,
+            convolves: 0,
             k_is_v: false,
         }
     }

@@ -32,6 +32,7 @@ impl Gguf {
                     gate_per_head: 0,
                     shares_kv: false,
                     query_only: false,
+                    convolves: 0,
                     k_is_v: false,
                 })
             },

@@ -97,6 +97,13 @@ fn window(cx: &Context<'_>, index: u64) -> Reach {
     if slides { Reach::Sliding(window) } else { Reach::Full }
 }
 
+/// Tokens of the short convolutions of a layer that keeps their inputs in pages (vLLM models/inkling/configs.py).
+fn convolves(cx: &Context<'_>) -> u64 {
+    let own = cx.keys.str("model_type").is_some_and(|kind| kind.starts_with("inkling"));
+    let kernel = || cx.keys.u64(&["sconv_kernel_size", "conv_kernel_size"]).unwrap_or(4);
+    if own { kernel() } else { 0 }
+}
+
 /// Attention of layer `index`.
 pub(super) fn attention(cx: &Context<'_>, index: u64) -> Gqa {
     let reach = window(cx, index);
@@ -113,6 +120,10 @@ pub(super) fn attention(cx: &Context<'_>, index: u64) -> Gqa {
             v_head_dim = cx.keys.u64_or("swa_v_head_dim", v_head_dim);
             sinks = cx.keys.on("add_swa_attention_sink_bias");
         }
+    }
+    // vLLM models/granite.py: where the layers are listed, unless `attention_sinks` says otherwise.
+    if cx.architecture.starts_with("Granite") && cx.traits.family == Family::Decoder {
+        sinks = cx.keys.bool("attention_sinks").unwrap_or_else(|| cx.keys.list("layer_types").is_some());
     }
     let mut gate_per_head = 0;
     if cx.architecture == "LagunaForCausalLM" {
@@ -147,6 +158,7 @@ pub(super) fn attention(cx: &Context<'_>, index: u64) -> Gqa {
         gate_per_head,
         shares_kv: false,
         query_only: false,
+        convolves: convolves(cx),
         k_is_v: false,
     }
 }

@@ -214,6 +214,8 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
         10 if both_ways => Ok(b("TRITON_FLASHINFER", 64, 64)),
         10 => Ok(b("FLASHINFER", 16, 16)),
         _ if both_ways || sinks => triton("TRITON_ATTN"),
+        // FlashAttention 4, which reads heads of several widths, is not made for these (models/config.py `Gemma4Config`).
+        _ if model.family == Family::Gemma4 && widest != narrowest => triton("TRITON_ATTN"),
         // FlashInfer is broken on Turing and not taken there (0.32.0 v1/attention/backends/flashinfer.py).
         7 if launch.version >= Version(0, 32, 0) => triton("TRITON_ATTN"),
         // FlashInfer has kernels for some widths of heads (0.33.0 v1/attention/backends/flashinfer.py).

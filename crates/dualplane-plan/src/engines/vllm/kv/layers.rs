@@ -56,7 +56,12 @@ pub(crate) fn specs(model: &Model, s: &Setting<'_>) -> Result<(Vec<LayerSpec>, u
         match layer.attention {
             Attention::None => {}
             Attention::Gqa(g) if g.shares_kv => {}
-            Attention::Gqa(g) => add(per_head(&g, s, block)),
+            Attention::Gqa(g) => {
+                if g.convolves > 0 {
+                    add(convolution(&g, model, s));
+                }
+                add(per_head(&g, s, block));
+            }
             Attention::Mla(m) => {
                 if let Some(ix) = m.indexer.filter(|i| i.own) {
                     add(indexer(ix.head_dim, block));
@@ -160,6 +165,22 @@ fn per_head(g: &Gqa, s: &Setting<'_>, block: u64) -> Spec {
     };
     let page = mul([block, heads, token_bytes(g.head_dim, g.v_head_dim, s)]);
     Spec { kind, block, page, stride: 1, shape: [heads, g.head_dim, g.v_head_dim, element(s)] }
+}
+
+/// The last inputs of a layer's short convolutions over keys, values and what attention and feed-forward give: a window as long
+/// as the kernel, in blocks of that, in the model's dtype, as wide as a power of two (vLLM models/inkling/nvidia/sconv_swa_attn.py).
+fn convolution(g: &Gqa, model: &Model, s: &Setting<'_>) -> Spec {
+    let heads = kv_heads(g.kv_heads, s.launch.tp);
+    let streams = g.head_dim.saturating_add(floor_div(model.hidden_size, g.kv_heads.max(1)));
+    let width = streams.saturating_mul(2).checked_next_power_of_two().unwrap_or(u64::MAX);
+    let element = s.dtype.bytes();
+    Spec {
+        kind: Kind::Sliding { window: g.convolves },
+        block: g.convolves,
+        page: mul([g.convolves, heads, width, element]),
+        stride: 1,
+        shape: [heads, width, 0, element],
+    }
 }
 
 fn latent(width: u64, sparse: bool, s: &Setting<'_>, block: u64) -> Spec {
