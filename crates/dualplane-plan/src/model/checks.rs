@@ -236,6 +236,15 @@ fn own_code(model: &Model) -> Option<PlanError> {
             );
         }
     }
+    // vLLM models/gpt_oss.py takes YaRN's numbers, whatever the scaling calls itself.
+    if model.family == Family::GptOss {
+        let asked = ["factor", "beta_fast", "beta_slow"];
+        let given = ["rope_scaling", "rope_parameters"].iter().filter_map(|k| model.text.get(k));
+        let lacks = |rope: &Value| asked.into_iter().find(|k| rope.is_object() && rope.get(k).is_none());
+        if let Some(key) = given.into_iter().find_map(lacks) {
+            return bad("rope_scaling", format!("KeyError: '{key}', which gpt-oss turns its heads by"));
+        }
+    }
     match model.architecture.as_str() {
         "GPTJForCausalLM" if model.tied => {
             bad("tie_word_embeddings", "AssertionError: assert not config.tie_word_embeddings")
@@ -339,6 +348,15 @@ mod tests {
         assert_eq!(gptj(false, 64), None);
         assert!(gptj(true, 64).is_some_and(|e| e.contains("assert not config.tie_word_embeddings")));
         assert!(gptj(false, 63).is_some_and(|e| e.contains("rotary_dim % 2")));
+        let oss = |change: Value| said("GptOssForCausalLM", "gpt_oss", change);
+        let yarn = json!({"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
+            "original_max_position_embeddings": 4096});
+        let experts =
+            |rope: Value| json!({"num_local_experts": 8, "num_experts_per_tok": 2, "rope_scaling": rope});
+        assert_eq!(oss(experts(yarn)), None);
+        assert_eq!(oss(experts(json!(null))), None);
+        let other = json!({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096});
+        assert!(oss(experts(other)).is_some_and(|e| e.contains("KeyError: 'beta_fast'")));
         let beam = |tied: bool| said("BeamForCausalLM", "beam", json!({"tie_word_embeddings": tied}));
         assert_eq!(beam(false), None);
         assert!(beam(true).is_some_and(|e| e.contains("requires tie_word_embeddings=False")));
