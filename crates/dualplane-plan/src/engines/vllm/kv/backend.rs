@@ -4,7 +4,7 @@
 
 use crate::arith::floor_div;
 use crate::launch::{Backend, Launch, is_quantised};
-use crate::model::{Attention, Family, Mla, Model};
+use crate::model::{Attention, Family, Mla, Model, Reach};
 use crate::outcome::PlanError;
 use dualplane_base::Version;
 
@@ -162,9 +162,12 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
     let widths = || {
         model.layers.iter().filter_map(|l| match l.attention {
             Attention::Gqa(g) => Some(g.head_dim),
+            Attention::Expanded(m) => Some(m.expanded().head_dim),
             _ => None,
         })
     };
+    let crosses =
+        model.layers.iter().any(|l| matches!(l.attention, Attention::Gqa(g) if g.reach == Reach::Encoder));
     let widest = widths().max().unwrap_or_default();
     let narrowest = widths().min().unwrap_or(u64::MAX);
     let wide = widths().any(|d| matches!(d, 256 | 512));
@@ -218,8 +221,9 @@ fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<B
         _ if model.family == Family::Gemma4 && widest != narrowest => triton("TRITON_ATTN"),
         // FlashInfer is broken on Turing and not taken there (0.32.0 v1/attention/backends/flashinfer.py).
         7 if launch.version >= Version(0, 32, 0) => triton("TRITON_ATTN"),
-        // FlashInfer has kernels for some widths of heads (0.33.0 v1/attention/backends/flashinfer.py).
-        _ if quantised && odd => triton("TRITON_ATTN"),
+        // FlashInfer has kernels for some widths of heads, and none for attention to an encoder (0.33.0
+        // v1/attention/backends/flashinfer.py).
+        _ if quantised && (odd || crosses) => triton("TRITON_ATTN"),
         _ if quantised => Ok(b("FLASHINFER", 16, 16)),
         7 => Ok(b("FLASHINFER", 16, 16)),
         _ => Ok(b("FLASH_ATTN", 16, 16)),
