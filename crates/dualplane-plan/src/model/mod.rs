@@ -8,6 +8,7 @@ mod layer;
 pub(crate) mod quant;
 mod quant_read;
 pub(crate) mod read;
+mod recognise;
 pub(crate) mod rotary;
 mod tie;
 

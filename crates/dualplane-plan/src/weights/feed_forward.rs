@@ -130,8 +130,6 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
         LinearScheme::Mxfp4 if t.rank.sm / 10 != 9 => round_up(hidden, 256),
         _ => hidden,
     };
-    let ups = [width, width];
-    let ups = if m.gated { &ups[..] } else { &ups[..1] };
     // FlashInfer's CUTLASS kernels take per-tensor FP8 experts in widths of 128 (Hopper, SM120; vLLM fused_moe/oracle/fp8.py).
     if matches!(scheme, LinearScheme::Fp8Tensor { .. }) && matches!(t.rank.sm / 10, 9 | 12) {
         let of = |width: u64| mul([local, hidden, mul([up, width]).saturating_add(width)]);
@@ -148,24 +146,27 @@ fn routed(t: &mut Tally<'_>, model: &Model, module: &str, m: &Moe, hidden: u64) 
         }
         _ => matrix(scheme, outputs, inputs, element),
     };
-    let (up_bytes, down_bytes) = (bytes(ups, hidden), bytes(&[hidden], width));
+    let (up_bytes, down_bytes) = (bytes(ways_in(m, &[width; 2]), hidden), bytes(&[hidden], width));
     let one = up_bytes.saturating_add(down_bytes);
     // What Marlin's tiles add is vLLM's own; SGLang, which counts by the same shapes, does without.
     if width == marlin(t, scheme, asked, hidden) {
-        let ups = [asked, asked];
-        let ups = if m.gated { &ups[..] } else { &ups[..1] };
-        let read = bytes(ups, hidden).saturating_add(bytes(&[hidden], asked));
+        let read = bytes(ways_in(m, &[asked; 2]), hidden).saturating_add(bytes(&[hidden], asked));
         t.pads(mul([local, one.saturating_sub(read)]));
     }
     // All experts of a layer lie in one tensor for the way up and one for the way down.
     t.allocated(mul([local, up_bytes]), 1);
     t.allocated(mul([local, down_bytes]), 1);
-    t.adapters(ups, hidden, local);
+    t.adapters(ways_in(m, &[width; 2]), hidden, local);
     t.adapters(&[hidden], width, local);
     t.add(M, [local, one]);
     if m.bias {
         t.add(M, [local, mul([up, width]).saturating_add(hidden), element]);
     }
+}
+
+/// Of a gate and a way up, those that an expert has.
+fn ways_in<'a>(m: &Moe, both: &'a [u64; 2]) -> &'a [u64] {
+    if m.gated { both } else { &both[..1] }
 }
 
 /// Widths as Marlin takes them: whole tiles of 64, and whole groups. It serves what a card has no kernels for.

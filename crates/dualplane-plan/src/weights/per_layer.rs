@@ -28,7 +28,7 @@ pub(super) fn add(t: &mut Tally<'_>, model: &Model, first: bool) {
         t.add(Other, [layers, 2, width, model.hidden_size, element]);
     }
     // A network for what the last step of a block thought of it, whole on each rank (vLLM models/diffusion_gemma.py).
-    if model.architecture.starts_with("DiffusionGemma") {
+    if model.canvas().is_some() {
         let own = model.config.get("self_conditioning_size").and_then(number).filter(|n| *n > 0);
         let inner = own.or_else(|| key("intermediate_size")).unwrap_or(0);
         t.add(Other, [mul([3, inner]).saturating_add(1), model.hidden_size, element]);

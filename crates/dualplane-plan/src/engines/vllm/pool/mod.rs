@@ -2,6 +2,7 @@
 
 mod bands;
 mod blocks;
+mod rejected;
 mod resolve;
 mod start;
 
