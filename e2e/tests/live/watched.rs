@@ -2,11 +2,15 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::fleet;
-use crate::harness::{Namespace, binary, create, run, server, until};
+use crate::harness::{Namespace, binary, create, run, server, until, until_within};
+
+/// For some fifty captures, four at a time, beside another test.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A server that ends with the test.
 struct Watching {
@@ -95,8 +99,16 @@ fn who_watches_keeps_each_death_as_triage_judges_it() {
     let mine = |all: Vec<(String, String)>| {
         all.into_iter().filter(|(pod, _)| wanted.contains_key(pod)).collect::<Vec<_>>()
     };
-    // The others are no model servers, or nothing of them died.
-    let all = until("the fleet's deaths are kept", || Some(mine(s.deaths())).filter(|all| all.len() >= 40));
+    // The others are no model servers, or nothing of them died. On a busy machine a capture takes seconds.
+    let mut kept = 0;
+    let all = until_within(PATIENCE, "the fleet's deaths are kept", || {
+        let all = mine(s.deaths());
+        if all.len() != kept {
+            kept = all.len();
+            eprintln!("{kept} deaths of the fleet are kept");
+        }
+        Some(all).filter(|all| all.len() >= 40)
+    });
     let wrong: Vec<String> = all
         .iter()
         .filter(|(pod, is)| fleet::class(&wanted[pod], is) != *is)

@@ -2,9 +2,10 @@
 //!
 //! Source: vLLM 0.33.0 platforms/cuda.py `_get_backend_priorities` and `get_supported_kernel_block_sizes` of each backend.
 
+use super::kernel::{self, Ask, Kernel};
 use crate::arith::floor_div;
 use crate::launch::{Backend, Launch, is_quantised};
-use crate::model::{Attention, Family, Mla, Model, Reach};
+use crate::model::{Attention, Dtype, Family, Mla, Model, Reach};
 use crate::outcome::PlanError;
 use dualplane_base::Version;
 
@@ -13,7 +14,13 @@ const fn b(name: &'static str, preferred: u64, grain: u64) -> Backend {
 }
 
 /// The backend of a model's attention.
-pub(crate) fn choose(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
+pub(crate) fn choose(
+    model: &Model,
+    launch: &Launch,
+    sm: u32,
+    kv_dtype: &str,
+    dtype: Dtype,
+) -> Result<Backend, PlanError> {
     let mla = model.layers.iter().find_map(|l| match l.attention {
         Attention::Mla(m) => Some(m),
         _ => None,
@@ -35,7 +42,7 @@ pub(crate) fn choose(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) ->
             ),
         )),
         Some(m) => prompts(&m, launch).map(|()| latent(launch, sm, kv_dtype)),
-        None => per_head(model, launch, sm, kv_dtype),
+        None => per_head(model, launch, sm, kv_dtype, dtype),
     }
 }
 
@@ -150,83 +157,79 @@ pub(crate) fn sees_images_both_ways(model: &Model) -> bool {
     model.encoder.is_some() && model.family == Family::Gemma4 && bidirectional == Some("vision")
 }
 
-fn per_head(model: &Model, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
-    // Where no layer is told the cache's type, or none has a cache per token, it changes nothing.
-    let attends = model.layers.iter().any(|l| !l.attention.is_state());
-    let quantised = is_quantised(kv_dtype) && model.traits.cache_dtype && attends;
-    let sinks = model.layers.iter().any(|l| matches!(l.attention, Attention::Gqa(g) if g.sinks));
+/// Keys and values for each head: each layer takes a kernel of its own, and the block is one that all of them take
+/// (platforms/interface.py `_preferred_block_size_for_backends`; their sizes divide each other).
+fn per_head(
+    model: &Model,
+    launch: &Launch,
+    sm: u32,
+    kv_dtype: &str,
+    dtype: Dtype,
+) -> Result<Backend, PlanError> {
     let both_ways = sees_images_both_ways(model) && !launch.language_model_only;
-    // The kernels for pictures exist for these widths of heads only (v1/attention/backends/triton_flash_attn.py); layers of
-    // other widths take Triton's, and the smallest block that all of them take counts (platforms/interface.py
-    // `_preferred_block_size_for_backends`): one such layer is enough for its blocks.
-    let widths = || {
-        model.layers.iter().filter_map(|l| match l.attention {
-            Attention::Gqa(g) => Some(g.head_dim),
-            Attention::Expanded(m) => Some(m.expanded().head_dim),
-            _ => None,
-        })
-    };
-    let crosses =
-        model.layers.iter().any(|l| matches!(l.attention, Attention::Gqa(g) if g.reach == Reach::Encoder));
-    let widest = widths().max().unwrap_or_default();
-    let narrowest = widths().min().unwrap_or(u64::MAX);
-    let wide = widths().any(|d| matches!(d, 256 | 512));
-    let odd = widths().any(|d| !matches!(d, 64 | 128 | 256 | 512));
-    // FlashAttention 4 reads 8-bit pages of heads that wide in tiles of 64 tokens.
-    let tiles = quantised && widest == 512;
-    let slopes = model.architecture == "BloomForCausalLM";
-    let triton = |name| {
-        if quantised && sm < 89 {
-            return Err(PlanError::contradiction(
-                "--kv-cache-dtype",
-                format!(
-                    "the Triton backends do not support an FP8 cache on compute capability {}.{}",
-                    sm / 10,
-                    sm % 10
-                ),
-            ));
+    // Where no layer is told the cache's type it changes nothing.
+    let cache = if model.traits.cache_dtype { kv_dtype } else { "auto" };
+    let heads = model.layers.iter().filter_map(|l| match l.attention {
+        Attention::Gqa(g) => Some(g),
+        Attention::Expanded(m) => Some(m.expanded()),
+        _ => None,
+    });
+    let mut chosen = b("none", 16, 16);
+    for head in heads {
+        let ask = Ask {
+            sm,
+            version: launch.version,
+            dtype,
+            cache,
+            width: head.head_dim,
+            sinks: head.sinks,
+            crosses: head.reach == Reach::Encoder,
+            both_ways,
+            block: launch.block_size,
+        };
+        let kernel = serving(model, &ask)?;
+        let block = kernel.block(&ask);
+        if chosen.name == "none" || block > chosen.preferred {
+            chosen = b(kernel.name, block, block);
         }
-        // v1/attention/backends/triton_attn.py `supports_head_size`; what comes behind it reads no 8-bit cache and knows no
-        // slopes (flex_attention.py).
-        if narrowest >= 32 {
-            return Ok(b(name, 16, 16));
-        }
-        if quantised {
-            let why = format!("no attention backend reads an FP8 cache of heads of {narrowest}");
-            return Err(PlanError::contradiction("--kv-cache-dtype", why));
-        }
-        if slopes {
-            let why =
-                format!("FlexAttention, which heads of {narrowest} need here, does not support alibi slopes");
-            return Err(PlanError::contradiction("--gpu", why));
-        }
-        Ok(b("FLEX_ATTENTION", 16, 16))
-    };
-    // FlashAttention 3, which reads 8-bit caches, knows no slopes (v1/attention/backends/flash_attn.py).
-    if sm / 10 == 9 && quantised && slopes {
-        return Err(PlanError::contradiction(
-            "--kv-cache-dtype",
-            "FlashAttention does not support fp8 kv-cache on this device.",
-        ));
     }
-    match sm / 10 {
-        9 | 10 if both_ways && !wide => triton("TRITON_ATTN"),
-        9 if both_ways => Ok(b("TRITON_FLASH_ATTN", if tiles { 64 } else { 16 }, 16)),
-        9 if tiles => Ok(b("FLASH_ATTN", 64, 64)),
-        9 => Ok(b("FLASH_ATTN", 16, 16)),
-        10 if both_ways => Ok(b("TRITON_FLASHINFER", 64, 64)),
-        10 => Ok(b("FLASHINFER", 16, 16)),
-        _ if both_ways || sinks => triton("TRITON_ATTN"),
-        // FlashAttention 4, which reads heads of several widths, is not made for these (models/config.py `Gemma4Config`).
-        _ if model.family == Family::Gemma4 && widest != narrowest => triton("TRITON_ATTN"),
-        // FlashInfer is broken on Turing and not taken there (0.32.0 v1/attention/backends/flashinfer.py).
-        7 if launch.version >= Version(0, 32, 0) => triton("TRITON_ATTN"),
-        // FlashInfer has kernels for some widths of heads, and none for attention to an encoder (0.33.0
-        // v1/attention/backends/flashinfer.py).
-        _ if quantised && (odd || crosses) => triton("TRITON_ATTN"),
-        _ if quantised => Ok(b("FLASHINFER", 16, 16)),
-        7 => Ok(b("FLASHINFER", 16, 16)),
-        _ => Ok(b("FLASH_ATTN", 16, 16)),
+    Ok(chosen)
+}
+
+/// The kernel of a layer, if it does what the layer wants of it.
+fn serving(model: &Model, ask: &Ask<'_>) -> Result<&'static Kernel, PlanError> {
+    let card = format!("compute capability {}.{}", ask.sm / 10, ask.sm % 10);
+    let cache = |why| Err(PlanError::contradiction("--kv-cache-dtype", why));
+    let slopes = model.architecture == "BloomForCausalLM";
+    // Which sizes of blocks are taken is said where all layers are known.
+    let of = |ask: &Ask<'_>| kernel::of(ask).or_else(|| kernel::of(&Ask { block: None, ..*ask }));
+    let Some(kernel) = of(ask) else {
+        let wants = [(ask.sinks, " with sinks"), (ask.crosses, " that attend to an encoder")];
+        let wants: String = wants.iter().filter_map(|(is, what)| is.then_some(*what)).collect();
+        let (flag, cached) = match of(&Ask { cache: "auto", ..*ask }) {
+            Some(_) => ("--kv-cache-dtype", format!(" and a cache of {}", ask.cache)),
+            None => ("--gpu", String::new()),
+        };
+        let why = format!("no attention backend takes heads of {}{wants}{cached} on {card}", ask.width);
+        return Err(PlanError::contradiction(flag, why));
+    };
+    match kernel.name {
+        // v1/attention/backends/triton_attn.py: 8 bits as the card itself reads them.
+        "TRITON_ATTN" if ask.cache.starts_with("fp8") && ask.sm < 89 => {
+            cache(format!("the Triton backends do not support an FP8 cache on {card}"))
+        }
+        // v1/attention/backends/flash_attn.py: the third generation, which reads 8-bit caches, knows no slopes.
+        "FLASH_ATTN" if slopes && is_quantised(ask.cache) => {
+            cache("FlashAttention does not support fp8 kv-cache on this device.".to_owned())
+        }
+        "FLEX_ATTENTION" if slopes => {
+            let why = format!(
+                "FlexAttention, which heads of {} need here, does not support alibi slopes",
+                ask.width
+            );
+            Err(PlanError::contradiction("--gpu", why))
+        }
+        _ => Ok(kernel),
     }
 }
 
@@ -237,7 +240,7 @@ mod tests {
 
     fn chosen(config: &str, version: Version, sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
         let model = Model::read(&ModelFiles { config, ..ModelFiles::default() }).unwrap();
-        choose(&model, &Launch { version, ..Launch::default() }, sm, kv_dtype)
+        choose(&model, &Launch { version, ..Launch::default() }, sm, kv_dtype, Dtype::Float16)
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod backend;
 mod group;
+mod kernel;
 mod layers;
 mod spec;
 

@@ -24,7 +24,7 @@ pub(crate) fn settle(model: &Model, launch: &Launch, gpu: &Gpu) -> Result<Settle
     };
     known_kv_dtype(&kv_dtype)?;
     particular(model, launch, gpu, dtype, &kv_dtype)?;
-    let backend = backend_of(model, launch, gpu.sm(), &kv_dtype)?;
+    let backend = backend_of(model, launch, gpu.sm(), &kv_dtype, dtype)?;
     let (max_model_len, fit_len) = length(model, launch)?;
     let (seqs, tokens) = batch(model, launch, gpu, max_model_len)?;
     let hybrid = model.layers.iter().any(|l| l.attention.is_state());
