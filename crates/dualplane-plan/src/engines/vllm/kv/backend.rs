@@ -174,6 +174,10 @@ fn per_head(
         Attention::Expanded(m) => Some(m.expanded()),
         _ => None,
     });
+    // Heads of several widths want the fourth FlashAttention for all of them (models/config.py `Gemma4Config`).
+    let (least, most) = heads.clone().fold((u64::MAX, 0), |(l, m), h| (l.min(h.head_dim), m.max(h.head_dim)));
+    let only_triton =
+        model.family == Family::Gemma4 && least < most && !(matches!(sm / 10, 9 | 10) && most <= 512);
     let mut chosen = b("none", 16, 16);
     for head in heads {
         let ask = Ask {
@@ -186,6 +190,7 @@ fn per_head(
             crosses: head.reach == Reach::Encoder,
             both_ways,
             block: launch.block_size,
+            only_triton,
         };
         let kernel = serving(model, &ask)?;
         let block = kernel.block(&ask);

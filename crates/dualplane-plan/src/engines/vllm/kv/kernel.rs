@@ -27,6 +27,8 @@ pub(super) struct Ask<'a> {
     pub(super) both_ways: bool,
     /// `--block-size`.
     pub(super) block: Option<u64>,
+    /// The model's class asks for no other.
+    pub(super) only_triton: bool,
 }
 
 /// A kernel.
@@ -68,6 +70,7 @@ static TRITON_INFER: Kernel = Kernel {
 /// The kernel of such a layer: the first in vLLM's order that takes it.
 pub(super) fn of(ask: &Ask<'_>) -> Option<&'static Kernel> {
     let order: [&'static Kernel; 5] = match ask.sm / 10 {
+        _ if ask.only_triton => [&TRITON; 5],
         9 if ask.both_ways => [&TRITON_FLASH, &FLASH, &INFER, &TRITON, &FLEX],
         10 if ask.both_ways => [&TRITON_INFER, &INFER, &FLASH, &TRITON, &FLEX],
         10 => [&INFER, &FLASH, &TRITON, &FLEX, &FLEX],
@@ -180,10 +183,9 @@ mod tests {
         for row in ANSWERS.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()) {
             let is = |key: &str| row[key].as_bool().unwrap();
             let kernels = row["kernels"].as_array().unwrap();
-            for (sm, cache) in numbers(&row["sm"])
-                .into_iter()
-                .flat_map(|sm| row["cache"].as_array().unwrap().iter().map(move |c| (sm, c.as_str().unwrap())))
-            {
+            for (sm, cache) in numbers(&row["sm"]).into_iter().flat_map(|sm| {
+                row["cache"].as_array().unwrap().iter().map(move |c| (sm, c.as_str().unwrap()))
+            }) {
                 for kernel in kernels {
                     let name = kernel[0].as_str().unwrap();
                     for width in numbers(&kernel[2]) {
@@ -197,6 +199,7 @@ mod tests {
                             crosses: is("crosses"),
                             both_ways: is("both_ways"),
                             block: row["block"].as_u64(),
+                            only_triton: false,
                         };
                         let got = of(&ask);
                         let block = |k: &Kernel| ask.block.map_or_else(|| k.block(&ask), |_| 0);
