@@ -174,10 +174,15 @@ fn per_head(
         Attention::Expanded(m) => Some(m.expanded()),
         _ => None,
     });
-    // Heads of several widths want the fourth FlashAttention for all of them (models/config.py `Gemma4Config`).
-    let (least, most) = heads.clone().fold((u64::MAX, 0), |(l, m), h| (l.min(h.head_dim), m.max(h.head_dim)));
-    let only_triton =
-        model.family == Family::Gemma4 && least < most && !(matches!(sm / 10, 9 | 10) && most <= 512);
+    // Heads of several widths want the fourth FlashAttention for all of them; of each kind of layer the last one is looked at
+    // (models/config.py `Gemma4Config`).
+    let last = |full: bool| heads.clone().rfind(|h| (h.reach == Reach::Full) == full).map(|h| h.head_dim);
+    let only_triton = match (last(true), last(false)) {
+        (Some(a), Some(b)) if model.family == Family::Gemma4 && a != b => {
+            !matches!(sm / 10, 9 | 10) || a.max(b) > 512
+        }
+        _ => false,
+    };
     let mut chosen = b("none", 16, 16);
     for head in heads {
         let ask = Ask {
