@@ -13,6 +13,11 @@ const fn b(name: &'static str, preferred: u64, grain: u64) -> Backend {
     Backend { name, preferred, grain }
 }
 
+/// For people.
+fn card(sm: u32) -> String {
+    format!("compute capability {}.{}", sm / 10, sm % 10)
+}
+
 /// The backend of a model's attention.
 pub(crate) fn choose(
     model: &Model,
@@ -35,11 +40,7 @@ pub(crate) fn choose(
         Some(m) if m.indexer.is_some() => sparse(&m, launch, sm, kv_dtype),
         Some(_) if is_quantised(kv_dtype) && sm < 89 => Err(PlanError::contradiction(
             "--kv-cache-dtype",
-            format!(
-                "FP8 KV cache is not supported by the Triton MLA backend on compute capability {}.{}",
-                sm / 10,
-                sm % 10
-            ),
+            format!("FP8 KV cache is not supported by the Triton MLA backend on {}", card(sm)),
         )),
         Some(m) => prompts(&m, launch).map(|()| latent(launch, sm, kv_dtype)),
         None => per_head(model, launch, sm, kv_dtype, dtype),
@@ -95,9 +96,8 @@ fn sparse(m: &Mla, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<Backend, 
     };
     chosen.map(|name| b(name, 64, 64)).ok_or_else(|| {
         let why = format!(
-            "no sparse MLA backend supports compute capability {}.{} with heads of {width} and a cache of {kv_dtype}",
-            sm / 10,
-            sm % 10
+            "no sparse MLA backend supports {} with heads of {width} and a cache of {kv_dtype}",
+            card(sm)
         );
         PlanError::contradiction("--gpu", why)
     })
@@ -112,10 +112,7 @@ fn sparse_before(sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
         (10, kv) if is_quantised(kv) => Ok(b("FLASHINFER_MLA_SPARSE", 64, 64)),
         (10, _) => Ok(b("FLASHMLA_SPARSE", 64, 64)),
         (12, _) => Ok(b("FLASHINFER_MLA_SPARSE_SM120", 64, 64)),
-        _ => Err(PlanError::contradiction(
-            "--gpu",
-            format!("no sparse MLA backend supports compute capability {}.{}", sm / 10, sm % 10),
-        )),
+        _ => Err(PlanError::contradiction("--gpu", format!("no sparse MLA backend supports {}", card(sm)))),
     }
 }
 
@@ -183,7 +180,7 @@ fn per_head(
         }
         _ => false,
     };
-    let mut chosen = b("none", 16, 16);
+    let mut chosen: Option<Backend> = None;
     for head in heads {
         let ask = Ask {
             sm,
@@ -199,16 +196,16 @@ fn per_head(
         };
         let kernel = serving(model, &ask)?;
         let block = kernel.block(&ask);
-        if chosen.name == "none" || block > chosen.preferred {
-            chosen = b(kernel.name, block, block);
+        if chosen.is_none_or(|c| block > c.preferred) {
+            chosen = Some(b(kernel.name, block, block));
         }
     }
-    Ok(chosen)
+    // Whoever does not attend has the engine's own default.
+    Ok(chosen.unwrap_or(b("no attention", 16, 16)))
 }
 
 /// The kernel of a layer, if it does what the layer wants of it.
 fn serving(model: &Model, ask: &Ask<'_>) -> Result<&'static Kernel, PlanError> {
-    let card = format!("compute capability {}.{}", ask.sm / 10, ask.sm % 10);
     let cache = |why| Err(PlanError::contradiction("--kv-cache-dtype", why));
     let slopes = model.architecture == "BloomForCausalLM";
     // Which sizes of blocks are taken is said where all layers are known.
@@ -220,13 +217,14 @@ fn serving(model: &Model, ask: &Ask<'_>) -> Result<&'static Kernel, PlanError> {
             Some(_) => ("--kv-cache-dtype", format!(" and a cache of {}", ask.cache)),
             None => ("--gpu", String::new()),
         };
-        let why = format!("no attention backend takes heads of {}{wants}{cached} on {card}", ask.width);
+        let (width, card) = (ask.width, card(ask.sm));
+        let why = format!("no attention backend takes heads of {width}{wants}{cached} on {card}");
         return Err(PlanError::contradiction(flag, why));
     };
     match kernel.name {
         // v1/attention/backends/triton_attn.py: 8 bits as the card itself reads them.
         "TRITON_ATTN" if ask.cache.starts_with("fp8") && ask.sm < 89 => {
-            cache(format!("the Triton backends do not support an FP8 cache on {card}"))
+            cache(format!("the Triton backends do not support an FP8 cache on {}", card(ask.sm)))
         }
         // v1/attention/backends/flash_attn.py: the third generation, which reads 8-bit caches, knows no slopes.
         "FLASH_ATTN" if slopes && is_quantised(ask.cache) => {

@@ -51,17 +51,17 @@ impl Kernel {
     }
 }
 
-static FLASH: Kernel = Kernel { name: "FLASH_ATTN", takes: flash, block: flash_block };
-static INFER: Kernel = Kernel { name: "FLASHINFER", takes: infer, block: |_| 16 };
-static TRITON: Kernel = Kernel { name: "TRITON_ATTN", takes: triton, block: |_| 16 };
-static FLEX: Kernel = Kernel { name: "FLEX_ATTENTION", takes: flex, block: |_| 16 };
+const FLASH: Kernel = Kernel { name: "FLASH_ATTN", takes: flash, block: flash_block };
+const INFER: Kernel = Kernel { name: "FLASHINFER", takes: infer, block: |_| 16 };
+const TRITON: Kernel = Kernel { name: "TRITON_ATTN", takes: triton, block: |_| 16 };
+const FLEX: Kernel = Kernel { name: "FLEX_ATTENTION", takes: flex, block: |_| 16 };
 /// Pictures go to Triton, all else to the other.
-static TRITON_FLASH: Kernel = Kernel {
+const TRITON_FLASH: Kernel = Kernel {
     name: "TRITON_FLASH_ATTN",
     takes: |ask| ask.sm / 10 == 9 && composed(ask) && flash(&Ask { both_ways: false, ..*ask }),
     block: flash_block,
 };
-static TRITON_INFER: Kernel = Kernel {
+const TRITON_INFER: Kernel = Kernel {
     name: "TRITON_FLASHINFER",
     takes: |ask| ask.sm / 10 == 10 && composed(ask) && infer(&Ask { both_ways: false, ..*ask }),
     block: |_| 64,
@@ -69,14 +69,14 @@ static TRITON_INFER: Kernel = Kernel {
 
 /// The kernel of such a layer: the first in vLLM's order that takes it.
 pub(super) fn of(ask: &Ask<'_>) -> Option<&'static Kernel> {
-    let order: [&'static Kernel; 5] = match ask.sm / 10 {
-        _ if ask.only_triton => [&TRITON; 5],
-        9 if ask.both_ways => [&TRITON_FLASH, &FLASH, &INFER, &TRITON, &FLEX],
-        10 if ask.both_ways => [&TRITON_INFER, &INFER, &FLASH, &TRITON, &FLEX],
-        10 => [&INFER, &FLASH, &TRITON, &FLEX, &FLEX],
-        _ => [&FLASH, &INFER, &TRITON, &FLEX, &FLEX],
+    let order: &'static [&'static Kernel] = match ask.sm / 10 {
+        _ if ask.only_triton => &[&TRITON],
+        9 if ask.both_ways => &[&TRITON_FLASH, &FLASH, &INFER, &TRITON, &FLEX],
+        10 if ask.both_ways => &[&TRITON_INFER, &INFER, &FLASH, &TRITON, &FLEX],
+        10 => &[&INFER, &FLASH, &TRITON, &FLEX],
+        _ => &[&FLASH, &INFER, &TRITON, &FLEX],
     };
-    order.into_iter().find(|k| k.takes(ask))
+    order.iter().copied().find(|k| k.takes(ask))
 }
 
 fn in_16_bits(ask: &Ask<'_>) -> bool {
@@ -84,7 +84,7 @@ fn in_16_bits(ask: &Ask<'_>) -> bool {
 }
 
 fn plain(cache: &str) -> bool {
-    !is_quantised(cache) && !cache.starts_with("turboquant")
+    !is_quantised(cache)
 }
 
 /// FlashAttention is of three generations, and which of them serves a layer decides what it takes (`get_flash_attn_version`).
