@@ -10,7 +10,10 @@ use crate::fleet;
 use crate::harness::{Namespace, binary, create, run, server, until, until_within};
 
 /// For some fifty captures, four at a time, beside another test.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// More than die while it looks: containers of other tests crash on, and newer deaths come first.
+const ALL: &str = "5000";
 
 /// A server that ends with the test.
 struct Watching {
@@ -64,10 +67,13 @@ impl Watching {
             "each=true",
             "--filter",
             "cluster=e2e",
+            "--limit",
+            ALL,
             "-o",
             "json",
         ];
         let list = run(&asked).ok().json();
+        assert!(list["next"].is_null(), "more than {ALL} deaths");
         let of = |i: &Value, key: &str| i[key].as_str().unwrap().to_owned();
         let items = list["items"].as_array().unwrap();
         items.iter().map(|i| (format!("{}/{}", of(i, "namespace"), of(i, "pod")), of(i, "class"))).collect()
