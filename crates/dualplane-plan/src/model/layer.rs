@@ -265,6 +265,8 @@ impl Mla {
 pub struct Moe {
     /// Routed experts.
     pub experts: u64,
+    /// Choices of the router that compute nothing.
+    pub zero_experts: u64,
     /// Chosen per token.
     pub top_k: u64,
     /// Width of one expert.

@@ -175,7 +175,7 @@ pub(super) fn tables(model: &Model) -> Vec<RotaryTable> {
         Family::KimiLinear if model.text.get("mla_use_nope").and_then(Value::as_bool) == Some(true) => {
             Vec::new()
         }
-        Family::Deepseek | Family::KimiLinear | Family::Expanded => deepseek(model, first, table),
+        Family::Deepseek | Family::Longcat | Family::KimiLinear | Family::Expanded => deepseek(model, first, table),
         Family::DeepseekV4 => {
             let width = model.text.get("qk_rope_head_dim").and_then(number).unwrap_or(0);
             let plain =
@@ -235,7 +235,8 @@ fn deepseek(
     let mut made = table(rope, width, element, count);
     // Whatever kind of scaling the config names, the engine takes DeepSeek's own, whose table covers the scaled context
     // (vLLM models/deepseek_v2.py: `rope_type` that is not "default" becomes "deepseek_yarn").
-    if let Some(positions) = deepseek_positions(rope).filter(|_| model.family == Family::Deepseek) {
+    let own = matches!(model.family, Family::Deepseek | Family::Longcat);
+    if let Some(positions) = deepseek_positions(rope).filter(|_| own) {
         made.positions = positions;
     }
     vec![made]

@@ -65,12 +65,13 @@ fn experts(t: &mut Tally<'_>, model: &Model, mlp: &str, m: &Moe) {
     } else {
         element
     };
-    t.add(M, [m.experts, hidden, router_bytes]);
+    let choices = m.experts.saturating_add(m.zero_experts);
+    t.add(M, [choices, hidden, router_bytes]);
     if m.router_bias {
-        t.add(M, [m.experts, router_bytes]);
+        t.add(M, [choices, router_bytes]);
     }
     if m.router_correction {
-        t.add(M, [m.experts, m.correction_bytes]);
+        t.add(M, [choices, m.correction_bytes]);
     }
     if m.hash_table_rows > 0 {
         t.add(M, [m.hash_table_rows, m.top_k, 4]);

@@ -214,6 +214,7 @@ pub(super) fn is_sparse(cx: &Context<'_>, index: u64) -> bool {
 pub(super) fn experts(cx: &Context<'_>, width: &[&'static str]) -> Result<Moe, PlanError> {
     Ok(Moe {
         experts: cx.keys.u64(EXPERTS).unwrap_or(0),
+        zero_experts: 0,
         top_k: cx.keys.u64(TOP_K).unwrap_or(1),
         intermediate: cx.keys.u64(width).ok_or_else(|| missing("moe_intermediate_size"))?,
         latent: None,

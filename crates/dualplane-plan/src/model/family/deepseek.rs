@@ -82,6 +82,7 @@ pub(super) fn longcat(cx: &Context<'_>) -> Result<Vec<Layer>, PlanError> {
     moe.router_bytes = 4;
     moe.router_correction = true;
     moe.dense_beside = width;
+    moe.zero_experts = cx.keys.u64_or("zero_expert_num", 0);
     let one = [
         Layer { attention, feed_forward: dense, norms: 2 },
         Layer { attention, feed_forward: FeedForward::Moe(moe), norms: 2 },
