@@ -254,7 +254,7 @@ fn environment(line: &mut CommandLine, env: &[(String, String)]) {
         }
         match key.as_str() {
             "VLLM_ATTENTION_BACKEND" => {
-                line.launch.attention_backend.get_or_insert_with(|| value.trim().to_owned());
+                line.launch.attention_backend_by_env = Some(value.trim().to_owned());
             }
             // Only the CPU back end reads it; there it is the pool, whatever the flag says.
             "VLLM_CPU_KVCACHE_SPACE" => {
@@ -328,7 +328,7 @@ mod tests {
             "docker run --gpus all -v ~/.cache/vllm:/root/x -e VLLM_ATTENTION_BACKEND=FLASHINFER -p 8000:8000 vllm/vllm-openai:v0.11.2 --model a/b -tp 2",
         );
         assert_eq!((l.launch.tp, l.model.as_deref(), l.launch.version), (2, Some("a/b"), Version(0, 11, 2)));
-        assert_eq!(l.launch.attention_backend.as_deref(), Some("FLASHINFER"));
+        assert_eq!(l.launch.attention_backend_by_env.as_deref(), Some("FLASHINFER"));
         for text in [
             "VLLM_USE_V2_MODEL_RUNNER=0 vllm serve a/b",
             "env VLLM_USE_V2_MODEL_RUNNER=0 vllm serve a/b",
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(l.model.as_deref(), Some("a/b"));
         assert_eq!((l.launch.version, l.launch.version_known), (Version(0, 11, 2), true));
         assert_eq!(l.launch.max_model_len, crate::MaxModelLen::Tokens(32_000));
-        assert_eq!(l.launch.attention_backend.as_deref(), Some("FLASHINFER"));
+        assert_eq!(l.launch.attention_backend_by_env.as_deref(), Some("FLASHINFER"));
     }
 
     #[test]

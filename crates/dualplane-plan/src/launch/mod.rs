@@ -184,8 +184,10 @@ pub struct Launch {
     pub api_servers: u64,
     /// `--mm-processor-cache-gb` in bytes.
     pub mm_processor_cache_bytes: Option<u64>,
-    /// `--attention-backend` or `VLLM_ATTENTION_BACKEND`.
+    /// `--attention-backend`.
     pub attention_backend: Option<String>,
+    /// `VLLM_ATTENTION_BACKEND`, which vLLM read up to 0.14.
+    pub attention_backend_by_env: Option<String>,
     /// `VLLM_USE_V2_MODEL_RUNNER`.
     pub v2_runner: Option<bool>,
     /// `VLLM_USE_V1=0`: the first engine, which was the only one before 0.8.0.
@@ -201,6 +203,12 @@ impl Launch {
         // SGLang's data-parallel attention shares the ranks instead of adding some.
         let copies = if self.sglang.dp_attention { 1 } else { self.dp };
         self.tp.saturating_mul(self.pp).saturating_mul(copies)
+    }
+
+    /// The attention backend that vLLM is told to take.
+    pub(crate) fn asked_backend(&self) -> Option<&str> {
+        let by_env = self.attention_backend_by_env.as_deref().filter(|_| self.version < Version(0, 15, 0));
+        self.attention_backend.as_deref().or(by_env).filter(|name| !name.eq_ignore_ascii_case("auto"))
     }
 
     /// The length that a flag asks for, where one does, within what the model has. `name` is the engine's word for it, and
@@ -284,6 +292,7 @@ impl Default for Launch {
             api_servers: 1,
             mm_processor_cache_bytes: None,
             attention_backend: None,
+            attention_backend_by_env: None,
             v2_runner: None,
             first_engine: false,
             sglang: SglangFlags::default(),

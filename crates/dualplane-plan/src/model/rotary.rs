@@ -175,7 +175,9 @@ pub(super) fn tables(model: &Model) -> Vec<RotaryTable> {
         Family::KimiLinear if model.text.get("mla_use_nope").and_then(Value::as_bool) == Some(true) => {
             Vec::new()
         }
-        Family::Deepseek | Family::Longcat | Family::KimiLinear | Family::Expanded => deepseek(model, first, table),
+        Family::Deepseek | Family::Longcat | Family::KimiLinear | Family::Expanded => {
+            deepseek(model, first, table)
+        }
         Family::DeepseekV4 => {
             let width = model.text.get("qk_rope_head_dim").and_then(number).unwrap_or(0);
             let plain =

@@ -96,7 +96,7 @@ fn given(a: &Answer) -> Vec<(&'static str, String)> {
     text("quantization", l.quantization.clone());
     text("block-size", l.block_size.map(|n| n.to_string()));
     text("num-gpu-blocks-override", l.num_gpu_blocks_override.map(|n| n.to_string()));
-    text("attention-backend", l.attention_backend.clone());
+    text("attention-backend", l.asked_backend().map(ToOwned::to_owned));
     text("mamba-cache-mode", l.mamba_cache_mode.clone());
     text("mamba-ssm-cache-dtype", l.mamba_ssm_cache_dtype.clone());
     text("cpu-offload-gb", gib(l.cpu_offload_bytes));

@@ -2,7 +2,7 @@
 //!
 //! Source: vLLM 0.33.0 platforms/cuda.py `_get_backend_priorities` and `get_supported_kernel_block_sizes` of each backend.
 
-use super::kernel::{self, Ask, Kernel};
+use super::kernel::{heads, latent};
 use crate::arith::floor_div;
 use crate::launch::{Backend, Launch, is_quantised};
 use crate::model::{Attention, Dtype, Family, Mla, Model, Reach};
@@ -16,6 +16,11 @@ const fn b(name: &'static str, preferred: u64, grain: u64) -> Backend {
 /// For people.
 fn card(sm: u32) -> String {
     format!("compute capability {}.{}", sm / 10, sm % 10)
+}
+
+/// For people: a cache that is not the layer's own.
+fn cached(kv_dtype: &str) -> String {
+    if kv_dtype == "auto" { String::new() } else { format!(" and a cache of {kv_dtype}") }
 }
 
 /// The backend of a model's attention.
@@ -36,15 +41,57 @@ pub(crate) fn choose(
     if sm == 0 {
         return on_cpu(mla.is_some_and(|m| m.indexer.is_some()), mla.is_some());
     }
+    let asked = Asked::of(launch)?;
     match mla {
-        Some(m) if m.indexer.is_some() => sparse(&m, launch, sm, kv_dtype),
-        Some(_) if is_quantised(kv_dtype) && sm < 89 => Err(PlanError::contradiction(
-            "--kv-cache-dtype",
-            format!("FP8 KV cache is not supported by the Triton MLA backend on {}", card(sm)),
-        )),
-        Some(m) => prompts(&m, launch).map(|()| latent(launch, sm, kv_dtype)),
-        None => per_head(model, launch, sm, kv_dtype, dtype),
+        Some(m) if m.indexer.is_some() && launch.version < Version(0, 33, 0) => sparse_before(sm, kv_dtype),
+        Some(layer) => {
+            prompts(&layer, launch)?;
+            let heads = floor_div(layer.heads, launch.tp);
+            let (version, block, only) = (launch.version, launch.block_size, asked.latent);
+            if let (Some(other), None, true) = (asked.heads, only, strict(version)) {
+                return Err(not_valid(other.name, "latent attention", sm));
+            }
+            let ask = latent::Ask { sm, version, dtype, cache: kv_dtype, layer, heads, block, only };
+            of_latent(&ask)
+        }
+        None => per_head(model, launch, sm, kv_dtype, dtype, &asked),
     }
+}
+
+/// `--attention-backend`: the kernel of that name.
+#[derive(Debug, Default)]
+struct Asked {
+    heads: Option<&'static heads::Kernel>,
+    latent: Option<&'static latent::Kernel>,
+}
+
+/// Whether a kernel that is asked for and cannot serve ends the start; releases before took another one.
+fn strict(version: Version) -> bool {
+    version >= Version(0, 15, 0)
+}
+
+impl Asked {
+    fn of(launch: &Launch) -> Result<Self, PlanError> {
+        let Some(asked) = launch.asked_backend() else { return Ok(Self::default()) };
+        // Releases before 0.12 called them so.
+        let name = asked.to_ascii_uppercase().replace("_VLLM_V1", "");
+        let found = Self { heads: heads::named(&name), latent: latent::named(&name) };
+        match found.name() {
+            Some(_) => Ok(found),
+            // Those of old releases; and of ROCm, for whose cards a plan is an estimate.
+            None if !strict(launch.version) || name.starts_with("ROCM_") => Ok(found),
+            None => Err(PlanError::unsupported(format!("--attention-backend {asked}"))),
+        }
+    }
+
+    fn name(&self) -> Option<&'static str> {
+        self.heads.map(|k| k.name).or(self.latent.map(|k| k.name))
+    }
+}
+
+/// platforms/cuda.py `get_attn_backend_cls`: who is asked by name and cannot serve ends the start.
+fn not_valid(name: &str, what: &str, sm: u32) -> PlanError {
+    PlanError::contradiction("--attention-backend", format!("{name} does not take {what} on {}", card(sm)))
 }
 
 /// vLLM platforms/cpu.py `check_and_update_config`. With AMX the latent kernel takes blocks as the others do.
@@ -55,55 +102,41 @@ fn on_cpu(sparse: bool, latent: bool) -> Result<Backend, PlanError> {
     Ok(if latent { b("CPU_MLA", 16, 16) } else { b("CPU_ATTN", 128, 1) })
 }
 
-/// Kernels of sparse latent attention, in the order in which vLLM 0.33.0 tries them (platforms/cuda.py
-/// `_get_backend_priorities`; their own `supports_combination` and `get_supported_head_sizes`).
-fn sparse(m: &Mla, launch: &Launch, sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
-    if launch.version < Version(0, 33, 0) {
-        return sparse_before(sm, kv_dtype);
-    }
-    let width = m.kv_lora_rank.saturating_add(m.rope_dim);
-    let plain = matches!(kv_dtype, "auto" | "bfloat16" | "float16");
-    let usual = matches!(width, 512 | 576);
-    // The 576 bytes of an entry are laid out for one width; the 8-bit layout has a name of its own.
-    let flash = matches!(kv_dtype, "auto" | "bfloat16" | "fp8" | "fp8_ds_mla")
-        && (width == 576 || width == 512 && sm / 10 == 9 && m.rope_dim == 0);
-    let eight = plain || matches!(kv_dtype, "fp8" | "fp8_e4m3");
-    let chosen = match sm / 10 {
-        9 if plain => Some("FLASH_ATTN_MLA_SPARSE"),
-        9 if flash => Some("FLASHMLA_SPARSE"),
-        9 if eight && m.kv_lora_rank == 512 && matches!(m.rope_dim, 0 | 64) => {
-            Some("FLASHINFER_MLA_SPARSE_SM90")
+/// The indexer of sparse attention has pages of its own (v1/attention/backends/mla/indexer.py).
+const INDEXED: u64 = 64;
+
+fn of_latent(ask: &latent::Ask<'_>) -> Result<Backend, PlanError> {
+    let sparse = ask.layer.indexer.is_some();
+    // Which sizes of blocks are taken is said where all layers are known.
+    let of =
+        |ask: &latent::Ask<'_>| latent::of(ask).or_else(|| latent::of(&latent::Ask { block: None, ..*ask }));
+    let other = of(&latent::Ask { only: None, ..*ask });
+    let Some(kernel) = of(ask).or(other.filter(|_| !strict(ask.version))) else {
+        let width = ask.layer.kv_lora_rank.saturating_add(ask.layer.rope_dim);
+        let rows = format!("{} of {width}", if sparse { "sparse rows" } else { "rows" });
+        if let (Some(only), Some(_)) = (ask.only, other) {
+            let what = format!("{rows}{}", cached(ask.cache));
+            return Err(not_valid(only.name, &what, ask.sm));
         }
-        10 => {
-            let heads = floor_div(m.heads, launch.tp);
-            let shapes = if m.rope_dim == 0 {
-                m.nope_dim == 256 && m.kv_lora_rank == 512
-            } else {
-                matches!(m.nope_dim, 128 | 192)
-            };
-            let infer = usual && eight && shapes;
-            // FlashMLA pads few heads.
-            let first = is_quantised(kv_dtype) || heads <= 16;
-            match (infer, flash) {
-                (true, false) => Some("FLASHINFER_MLA_SPARSE"),
-                (true, true) if first => Some("FLASHINFER_MLA_SPARSE"),
-                (_, true) => Some("FLASHMLA_SPARSE"),
-                (false, false) => None,
-            }
-        }
-        12 if usual => Some("FLASHINFER_MLA_SPARSE_SM120"),
-        _ => None,
+        let (flag, with) = match of(&latent::Ask { cache: "auto", ..*ask }) {
+            Some(_) => ("--kv-cache-dtype", cached(ask.cache)),
+            None => ("--gpu", String::new()),
+        };
+        let why = format!("no MLA backend takes {rows}{with} on {}", card(ask.sm));
+        return Err(PlanError::contradiction(flag, why));
     };
-    chosen.map(|name| b(name, 64, 64)).ok_or_else(|| {
-        let why = format!(
-            "no sparse MLA backend supports {} with heads of {width} and a cache of {kv_dtype}",
-            card(sm)
-        );
-        PlanError::contradiction("--gpu", why)
-    })
+    // 8 bits as the card itself reads them.
+    if kernel.name == "TRITON_MLA" && is_quantised(ask.cache) && ask.sm < 89 {
+        return Err(PlanError::contradiction(
+            "--kv-cache-dtype",
+            format!("FP8 KV cache is not supported by the Triton MLA backend on {}", card(ask.sm)),
+        ));
+    }
+    let block = if sparse { kernel.block.max(INDEXED) } else { kernel.block };
+    Ok(b(kernel.name, block, block))
 }
 
-/// Releases before, of which the order is not known in full.
+/// Kernels of sparse attention in releases before 0.33, of which the order is not known in full.
 fn sparse_before(sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
     match (sm / 10, kv_dtype) {
         (9, "auto" | "bfloat16" | "float16") => Ok(b("FLASH_ATTN_MLA_SPARSE", 64, 64)),
@@ -121,7 +154,7 @@ fn sparse_before(sm: u32, kv_dtype: &str) -> Result<Backend, PlanError> {
 fn prompts(m: &Mla, launch: &Launch) -> Result<(), PlanError> {
     let widths = (m.nope_dim, m.rope_dim, m.v_dim);
     let known = [(128, 64, 128), (192, 64, 256), (64, 64, 128), (256, 0, 256)];
-    if launch.version < Version(0, 33, 0) || known.contains(&widths) {
+    if m.indexer.is_some() || launch.version < Version(0, 33, 0) || known.contains(&widths) {
         return Ok(());
     }
     let (nope, rope, v) = widths;
@@ -129,18 +162,6 @@ fn prompts(m: &Mla, launch: &Launch) -> Result<(), PlanError> {
         "config.json: v_head_dim",
         format!("no MLA prefill backend takes heads of {nope} and {rope} with values of {v}"),
     ))
-}
-
-fn latent(launch: &Launch, sm: u32, kv_dtype: &str) -> Backend {
-    match sm / 10 {
-        9 if !is_quantised(kv_dtype) && launch.version >= Version(0, 20, 0) => b("FLASH_ATTN_MLA", 16, 16),
-        // The next in line takes smaller blocks.
-        9 if launch.block_size.is_some_and(|n| !n.is_multiple_of(64)) => b("TRITON_MLA", 16, 16),
-        9 => b("FLASHMLA", 64, 64),
-        10 if launch.version >= Version(0, 20, 0) => b("FLASHINFER_MLA", 32, 32),
-        10 => b("CUTLASS_MLA", 128, 128),
-        _ => b("TRITON_MLA", 16, 16),
-    }
 }
 
 /// vLLM `is_mm_prefix_lm`: image tokens see each other in both directions.
@@ -162,6 +183,7 @@ fn per_head(
     sm: u32,
     kv_dtype: &str,
     dtype: Dtype,
+    asked: &Asked,
 ) -> Result<Backend, PlanError> {
     let both_ways = sees_images_both_ways(model) && !launch.language_model_only;
     // Where no layer is told the cache's type it changes nothing.
@@ -171,18 +193,22 @@ fn per_head(
         Attention::Expanded(m) => Some(m.expanded()),
         _ => None,
     });
-    // Heads of several widths want the fourth FlashAttention for all of them; of each kind of layer the last one is looked at
+    // Heads of several widths want the fourth FlashAttention for all of them, if nobody asked for another; of each kind of layer the last one is looked at
     // (models/config.py `Gemma4Config`).
     let last = |full: bool| heads.clone().rfind(|h| (h.reach == Reach::Full) == full).map(|h| h.head_dim);
-    let only_triton = match (last(true), last(false)) {
+    let only = match (last(true), last(false)) {
+        _ if asked.heads.is_some() => asked.heads,
         (Some(a), Some(b)) if model.family == Family::Gemma4 && a != b => {
-            !matches!(sm / 10, 9 | 10) || a.max(b) > 512
+            (!matches!(sm / 10, 9 | 10) || a.max(b) > 512).then_some(heads::TRITON_ATTN)
         }
-        _ => false,
+        _ => None,
     };
     let mut chosen: Option<Backend> = None;
     for head in heads {
-        let ask = Ask {
+        if let (Some(latent), true) = (asked.latent, strict(launch.version)) {
+            return Err(not_valid(latent.name, "keys and values for each head", sm));
+        }
+        let ask = heads::Ask {
             sm,
             version: launch.version,
             dtype,
@@ -192,9 +218,9 @@ fn per_head(
             crosses: head.reach == Reach::Encoder,
             both_ways,
             block: launch.block_size,
-            only_triton,
+            only,
         };
-        let kernel = serving(model, &ask)?;
+        let kernel = serving(model, &ask, asked)?;
         let block = kernel.block(&ask);
         if chosen.is_none_or(|c| block > c.preferred) {
             chosen = Some(b(kernel.name, block, block));
@@ -205,20 +231,26 @@ fn per_head(
 }
 
 /// The kernel of a layer, if it does what the layer wants of it.
-fn serving(model: &Model, ask: &Ask<'_>) -> Result<&'static Kernel, PlanError> {
+fn serving(model: &Model, ask: &heads::Ask<'_>, asked: &Asked) -> Result<&'static heads::Kernel, PlanError> {
     let cache = |why| Err(PlanError::contradiction("--kv-cache-dtype", why));
     let slopes = model.architecture == "BloomForCausalLM";
     // Which sizes of blocks are taken is said where all layers are known.
-    let of = |ask: &Ask<'_>| kernel::of(ask).or_else(|| kernel::of(&Ask { block: None, ..*ask }));
-    let Some(kernel) = of(ask) else {
+    let of = |ask: &heads::Ask<'_>| heads::of(ask).or_else(|| heads::of(&heads::Ask { block: None, ..*ask }));
+    let other = of(&heads::Ask { only: None, ..*ask });
+    let Some(kernel) = of(ask).or(other.filter(|_| !strict(ask.version))) else {
         let wants = [(ask.sinks, " with sinks"), (ask.crosses, " that attend to an encoder")];
         let wants: String = wants.iter().filter_map(|(is, what)| is.then_some(*what)).collect();
-        let (flag, cached) = match of(&Ask { cache: "auto", ..*ask }) {
-            Some(_) => ("--kv-cache-dtype", format!(" and a cache of {}", ask.cache)),
+        let width = ask.width;
+        if let (Some(only), Some(_)) = (asked.heads, other) {
+            let what = format!("heads of {width}{wants}{}", cached(ask.cache));
+            return Err(not_valid(only.name, &what, ask.sm));
+        }
+        let (flag, with) = match of(&heads::Ask { cache: "auto", ..*ask }) {
+            Some(_) => ("--kv-cache-dtype", cached(ask.cache)),
             None => ("--gpu", String::new()),
         };
-        let (width, card) = (ask.width, card(ask.sm));
-        let why = format!("no attention backend takes heads of {width}{wants}{cached} on {card}");
+        let card = card(ask.sm);
+        let why = format!("no attention backend takes heads of {width}{wants}{with} on {card}");
         return Err(PlanError::contradiction(flag, why));
     };
     match kernel.name {
@@ -291,6 +323,44 @@ mod tests {
         };
         assert!(bloom(64).unwrap_err().contains("alibi"));
         assert_eq!(bloom(256).unwrap(), "TRITON_ATTN");
+    }
+
+    #[test]
+    fn a_kernel_that_is_asked_for_serves_or_ends_the_start() {
+        let llama = include_str!("../../../../../../testdata/plan/llama.json");
+        let deepseek =
+            include_str!("../../../../../../testdata/plan/configs/deepseek-ai--DeepSeek-V3_config.json");
+        let of = |config, name: &str, by_env: bool, version, sm, kv| {
+            let model = Model::read(&ModelFiles { config, ..ModelFiles::default() }).unwrap();
+            let mut launch = Launch { version, ..Launch::default() };
+            let to =
+                if by_env { &mut launch.attention_backend_by_env } else { &mut launch.attention_backend };
+            *to = Some(name.to_owned());
+            choose(&model, &launch, sm, kv, Dtype::Float16).map_err(|e| e.to_string())
+        };
+        let now = Version(0, 33, 0);
+        let named = |name, version, sm| of(llama, name, false, version, sm, "auto").map(|b| b.name);
+        assert_eq!(named("flashinfer", now, 90).unwrap(), "FLASHINFER");
+        assert_eq!(
+            (named("auto", now, 90).unwrap(), named("FLEX_ATTENTION", now, 90).unwrap()),
+            ("FLASH_ATTN", "FLEX_ATTENTION")
+        );
+        assert!(named("FLASH_ATTN", now, 75).unwrap_err().contains("FLASH_ATTN does not take heads of"));
+        assert_eq!(named("FLASH_ATTN", Version(0, 10, 0), 75).unwrap(), "FLASHINFER");
+        assert!(of(llama, "FLASH_ATTN", false, now, 80, "fp8").unwrap_err().contains("and a cache of fp8"));
+        assert!(named("FLASHMLA", now, 90).unwrap_err().contains("keys and values for each head"));
+        assert!(named("XFORMERS", now, 90).unwrap_err().contains("XFORMERS"));
+        assert_eq!(named("XFORMERS", Version(0, 10, 0), 90).unwrap(), "FLASH_ATTN");
+        // The variable is read no more.
+        let by_env = |version| of(llama, "TRITON_ATTN_VLLM_V1", true, version, 90, "auto").unwrap().name;
+        assert_eq!((by_env(Version(0, 11, 0)), by_env(now)), ("TRITON_ATTN", "FLASH_ATTN"));
+        let latent = |name| of(deepseek, name, false, now, 90, "auto");
+        assert_eq!(
+            (latent("FLASHMLA").unwrap().preferred, latent("triton_mla").unwrap().preferred),
+            (64, 16)
+        );
+        assert!(latent("FLASH_ATTN").unwrap_err().contains("latent attention"));
+        assert!(latent("FLASHMLA_SPARSE").unwrap_err().contains("rows of 576"));
     }
 
     /// Gemma 4 and Gemma 3 with widths of heads that no release of them has, too.
