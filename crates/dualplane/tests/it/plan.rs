@@ -40,6 +40,15 @@ fn mutants_that_were_missed_are_right_now() {
 }
 
 #[test]
+fn what_is_estimated_holds_within_its_own_band() {
+    let rows = root().join("testdata/plan/estimates.jsonl");
+    let o = run(&["dev", "mutate", "--kept", rows.to_str().unwrap(), "--max-silent", "0"]);
+    assert_eq!(code(&o), 0, "{}", stdout(&o));
+    // Each of them is off, so that a band is what holds it.
+    assert!(stdout(&o).contains("weights within 1 % 0.0 %"), "{}", stdout(&o));
+}
+
+#[test]
 fn the_buffers_of_llama_cpp_are_reached() {
     let rows = root().join("testdata/plan/llama.jsonl");
     let file = rows.to_str().unwrap();

@@ -1,5 +1,6 @@
 //! The plan: memory of a card divided, stage by stage, and what the engine would print.
 
+use crate::arith::mul;
 use crate::drafter;
 use crate::engines::vllm::pool::{self, Blocks};
 use crate::engines::vllm::prepare::Prepared;
@@ -121,7 +122,7 @@ impl Prepared {
         let parts =
             self.stages.get(stage).map_or([0; 4], |s| [s.total(), s.rounding(), s.lora(), s.drafter()]);
         let bytes = parts.into_iter().fold(0, u64::saturating_add).saturating_sub(launch.cpu_offload_bytes);
-        let weights = self.weights(model, stage, bytes);
+        let weights = self.weights(model, launch, stage, bytes);
         let last = stage + 1 == self.stages.len();
         let activation = pool::activation(model, launch, &self.settled, last);
         let graphs = pool::cuda_graphs(model, launch, bytes);
@@ -144,14 +145,30 @@ impl Prepared {
     }
 
     /// Weights with what is not sure of them.
-    fn weights(&self, model: &Model, stage: usize, bytes: u64) -> Quantity {
+    fn weights(&self, model: &Model, launch: &Launch, stage: usize, bytes: u64) -> Quantity {
         if model.estimated.is_none() {
             let guessed = self.stages.get(stage).map_or(0, Stage::guessed);
             let named = if model.quantized_by_name { NAMED_QUANTIZATION } else { WEIGHTS_BAND };
             let half = guessed as f64 * GUESSED_ENCODER + bytes as f64 * named;
             return Quantity::around(bytes, half as u64);
         }
-        Quantity::within(bytes, GUESSED_WEIGHTS)
+        let half = (bytes as f64 * GUESSED_WEIGHTS) as u64;
+        let high = bytes.saturating_add(half).saturating_add(self.kept_whole(model, launch, stage));
+        Quantity::band(bytes.saturating_sub(half), bytes, high)
+    }
+
+    /// What a class that is not known may keep on each rank beside that: the embedding, which others split (Inkling, vLLM 0.33.0
+    /// models/inkling/nvidia/model.py), and for each layer that selects tokens a table of its own, which others share (seen of
+    /// HYV4).
+    fn kept_whole(&self, model: &Model, launch: &Launch, stage: usize) -> u64 {
+        let embedding = self.stages.get(stage).map_or(0, |s| s.get(TensorClass::Embeddings));
+        let selecting = (model.layers.iter())
+            .filter_map(|l| match l.attention {
+                Attention::Mla(m) => m.indexer,
+                _ => None,
+            })
+            .fold(0_u64, |sum, i| sum.saturating_add(mul([self.settled.max_num_batched_tokens, i.top_k, 4])));
+        embedding.saturating_mul(launch.tp.saturating_sub(1)).saturating_add(selecting)
     }
 
     /// The stage with the fewest blocks.
@@ -303,9 +320,14 @@ impl Prepared {
             } else {
                 format!("KV cache within a factor of {more}")
             };
+            let whole = (0..self.stages.len()).map(|s| self.kept_whole(model, launch, s)).max().unwrap_or(0);
+            let more = match whole >> 20 {
+                0 => String::new(),
+                mib => format!(" or up to {mib} MiB more where ranks or layers do not share tables"),
+            };
             out.push(Unknown {
                 what: format!(
-                    "{what}: estimated as a plain decoder of this config, weights within {:.0} %, {tokens}",
+                    "{what}: estimated as a plain decoder of this config, weights within {:.0} %{more}, {tokens}",
                     GUESSED_WEIGHTS * 100.0
                 ),
                 settle: "start once, then use --from-log with the log".into(),
