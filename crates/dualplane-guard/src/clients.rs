@@ -15,6 +15,9 @@ const IDLE: Duration = Duration::from_secs(4);
 /// … and one that carried a stream is not used before: llama.cpp closes it behind each stream without a word, which a request that
 /// follows at once would meet half-way.
 const RESTS: Duration = Duration::from_millis(100);
+/// One that answered so lately is taken at the runtime's word, which costs no call of the kernel: a server that closes behind an
+/// answer is heard of with the answer, or with what is sent next.
+const LATELY: Duration = Duration::from_millis(50);
 /// Of them, to each server and in each thread.
 const MAX_IDLE: usize = 1024;
 
@@ -97,7 +100,9 @@ impl Clients {
             Some(of.swap_remove(of.iter().rposition(Idle::is_rested)?))
         };
         while let Some(mut idle) = self.with(youngest).flatten() {
-            if idle.since.elapsed() < IDLE && idle.wire.is_idle() {
+            let since = idle.since.elapsed();
+            let is_idle = if since < LATELY { idle.wire.is_idle_yet() } else { idle.wire.is_idle() };
+            if since < IDLE && is_idle {
                 return Ok(idle.wire);
             }
         }

@@ -40,6 +40,7 @@ pub mod forward;
 mod heads;
 pub mod held;
 pub mod page;
+mod patience;
 pub mod pool;
 pub mod prompts;
 pub mod refuse;

@@ -18,6 +18,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
 use crate::answer::Answer;
+use crate::patience::Patience;
 use crate::state::State;
 use crate::{forward, stream};
 
@@ -146,7 +147,7 @@ where
         // The library would read ahead for the caller's end while an answer is made, into 8 KiB taken anew for each request:
         // `Watched` looks for it.
         .half_close(true)
-        .timer(TokioTimer::new())
+        .timer(Patience::default())
         .header_read_timeout(head)
         // Of headers the library takes 100, and keeps room for them on its stack: any other number costs two allocations.
         .max_buf_size(HEAD_BYTES)

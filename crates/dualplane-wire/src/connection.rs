@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
@@ -22,6 +22,11 @@ pub(crate) const READ: usize = 16 << 10;
 
 thread_local! {
     static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into_boxed_slice());
+}
+
+fn is_silent(stream: &TcpStream) -> bool {
+    let seen = recv(stream, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    matches!(seen, Err(Errno::AGAIN))
 }
 
 /// No connection was made, so nothing was sent.
@@ -127,14 +132,25 @@ impl Wire {
 
     /// Whether a connection that nobody used for a while can be used again: the server neither closed it nor said anything.
     pub fn is_idle(&mut self) -> bool {
-        let mut byte = [0];
-        if let Self::Plain(s) = self {
+        match self {
             // The kernel is asked: what the runtime knows may be a moment old.
-            let seen = recv(&*s, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT);
-            return matches!(seen, Err(Errno::AGAIN));
+            Self::Plain(s) => is_silent(s),
+            Self::Encrypted(_) => self.is_idle_yet(),
+        }
+    }
+
+    /// The same of one that was used a moment ago: the runtime has heard nothing since it last asked the kernel. That is a call
+    /// less.
+    pub fn is_idle_yet(&mut self) -> bool {
+        if let Self::Plain(s) = self {
+            let seen = s.try_io(Interest::READABLE, || match is_silent(s) {
+                true => Err(io::ErrorKind::WouldBlock.into()),
+                false => Ok(()),
+            });
+            return seen.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock);
         }
         let mut cx = Context::from_waker(Waker::noop());
-        self.poll_read(&mut cx, &mut ReadBuf::new(&mut byte)).is_pending()
+        self.poll_read(&mut cx, &mut ReadBuf::new(&mut [0])).is_pending()
     }
 
     /// Sends a whole request.
