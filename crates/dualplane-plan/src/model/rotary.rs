@@ -53,11 +53,16 @@ pub(super) fn kind(rope: &Value) -> &str {
     if kind == "mrope" { "default" } else { kind }
 }
 
+/// Whether DeepSeek's code, which LongCat's layers are of, takes any scaling for its own.
+const fn scales_its_own_way(family: Family) -> bool {
+    matches!(family, Family::Deepseek | Family::Longcat)
+}
+
 /// Whether DeepSeek's code would end for want of a key: it takes any scaling for its own, which rests on the original context
 /// (vLLM models/deepseek_v2.py; models/deepseek_v4/common/rope.py, where layers that compress are scaled alone).
 pub(crate) fn lacks_original(model: &Model) -> bool {
     let own = match model.family {
-        Family::Deepseek | Family::Longcat => true,
+        family if scales_its_own_way(family) => true,
         Family::DeepseekV4 => {
             model.layers.iter().any(|l| matches!(l.attention, Attention::Compressed(c) if c.ratio > 0))
         }
@@ -237,8 +242,7 @@ fn deepseek(
     let mut made = table(rope, width, element, count);
     // Whatever kind of scaling the config names, the engine takes DeepSeek's own, whose table covers the scaled context
     // (vLLM models/deepseek_v2.py: `rope_type` that is not "default" becomes "deepseek_yarn").
-    let own = matches!(model.family, Family::Deepseek | Family::Longcat);
-    if let Some(positions) = deepseek_positions(rope).filter(|_| own) {
+    if let Some(positions) = deepseek_positions(rope).filter(|_| scales_its_own_way(model.family)) {
         made.positions = positions;
     }
     vec![made]

@@ -152,9 +152,8 @@ impl Prepared {
             let half = guessed as f64 * GUESSED_ENCODER + bytes as f64 * named;
             return Quantity::around(bytes, half as u64);
         }
-        let half = (bytes as f64 * GUESSED_WEIGHTS) as u64;
-        let high = bytes.saturating_add(half).saturating_add(self.kept_whole(model, launch, stage));
-        Quantity::band(bytes.saturating_sub(half), bytes, high)
+        let band = Quantity::within(bytes, GUESSED_WEIGHTS);
+        Quantity { high: band.high.saturating_add(self.kept_whole(model, launch, stage)), ..band }
     }
 
     /// What a class that is not known may keep on each rank beside that: the embedding, which others split (Inkling, vLLM 0.33.0

@@ -76,16 +76,12 @@ impl Asked {
         // Releases before 0.12 called them so.
         let name = asked.to_ascii_uppercase().replace("_VLLM_V1", "");
         let found = Self { heads: heads::named(&name), latent: latent::named(&name) };
-        match found.name() {
-            Some(_) => Ok(found),
-            // Those of old releases; and of ROCm, for whose cards a plan is an estimate.
-            None if !strict(launch.version) || name.starts_with("ROCM_") => Ok(found),
-            None => Err(PlanError::unsupported(format!("--attention-backend {asked}"))),
+        // Those of old releases; and of ROCm, for whose cards a plan is an estimate.
+        let may_be_unknown = !strict(launch.version) || name.starts_with("ROCM_");
+        if found.heads.is_some() || found.latent.is_some() || may_be_unknown {
+            return Ok(found);
         }
-    }
-
-    fn name(&self) -> Option<&'static str> {
-        self.heads.map(|k| k.name).or(self.latent.map(|k| k.name))
+        Err(PlanError::unsupported(format!("--attention-backend {asked}")))
     }
 }
 
@@ -110,11 +106,10 @@ fn of_latent(ask: &latent::Ask<'_>) -> Result<Backend, PlanError> {
     // Which sizes of blocks are taken is said where all layers are known.
     let of =
         |ask: &latent::Ask<'_>| latent::of(ask).or_else(|| latent::of(&latent::Ask { block: None, ..*ask }));
-    let other = of(&latent::Ask { only: None, ..*ask });
-    let Some(kernel) = of(ask).or(other.filter(|_| !strict(ask.version))) else {
-        let width = ask.layer.kv_lora_rank.saturating_add(ask.layer.rope_dim);
-        let rows = format!("{} of {width}", if sparse { "sparse rows" } else { "rows" });
-        if let (Some(only), Some(_)) = (ask.only, other) {
+    let other = || of(&latent::Ask { only: None, ..*ask });
+    let Some(kernel) = of(ask).or_else(|| other().filter(|_| !strict(ask.version))) else {
+        let rows = format!("{} of {}", if sparse { "sparse rows" } else { "rows" }, ask.width());
+        if let (Some(only), Some(_)) = (ask.only, other()) {
             let what = format!("{rows}{}", cached(ask.cache));
             return Err(not_valid(only.name, &what, ask.sm));
         }
@@ -193,8 +188,8 @@ fn per_head(
         Attention::Expanded(m) => Some(m.expanded()),
         _ => None,
     });
-    // Heads of several widths want the fourth FlashAttention for all of them, if nobody asked for another; of each kind of layer the last one is looked at
-    // (models/config.py `Gemma4Config`).
+    // Heads of several widths want the fourth FlashAttention for all of them, if nobody asked for another; of each kind of
+    // layer the last one is looked at (models/config.py `Gemma4Config`).
     let last = |full: bool| heads.clone().rfind(|h| (h.reach == Reach::Full) == full).map(|h| h.head_dim);
     let only = match (last(true), last(false)) {
         _ if asked.heads.is_some() => asked.heads,
@@ -203,11 +198,11 @@ fn per_head(
         }
         _ => None,
     };
+    if let (Some(latent), Some(_), true) = (asked.latent, heads.clone().next(), strict(launch.version)) {
+        return Err(not_valid(latent.name, "keys and values for each head", sm));
+    }
     let mut chosen: Option<Backend> = None;
     for head in heads {
-        if let (Some(latent), true) = (asked.latent, strict(launch.version)) {
-            return Err(not_valid(latent.name, "keys and values for each head", sm));
-        }
         let ask = heads::Ask {
             sm,
             version: launch.version,
@@ -236,12 +231,12 @@ fn serving(model: &Model, ask: &heads::Ask<'_>, asked: &Asked) -> Result<&'stati
     let slopes = model.architecture == "BloomForCausalLM";
     // Which sizes of blocks are taken is said where all layers are known.
     let of = |ask: &heads::Ask<'_>| heads::of(ask).or_else(|| heads::of(&heads::Ask { block: None, ..*ask }));
-    let other = of(&heads::Ask { only: None, ..*ask });
-    let Some(kernel) = of(ask).or(other.filter(|_| !strict(ask.version))) else {
+    let other = || of(&heads::Ask { only: None, ..*ask });
+    let Some(kernel) = of(ask).or_else(|| other().filter(|_| !strict(ask.version))) else {
         let wants = [(ask.sinks, " with sinks"), (ask.crosses, " that attend to an encoder")];
         let wants: String = wants.iter().filter_map(|(is, what)| is.then_some(*what)).collect();
         let width = ask.width;
-        if let (Some(only), Some(_)) = (asked.heads, other) {
+        if let (Some(only), Some(_)) = (asked.heads, other()) {
             let what = format!("heads of {width}{wants}{}", cached(ask.cache));
             return Err(not_valid(only.name, &what, ask.sm));
         }

@@ -29,7 +29,7 @@ pub(in super::super) struct Ask<'a> {
 
 impl Ask<'_> {
     /// Elements of a row of the cache.
-    fn width(&self) -> u64 {
+    pub(in super::super) fn width(&self) -> u64 {
         self.layer.kv_lora_rank.saturating_add(self.layer.rope_dim)
     }
 
@@ -39,7 +39,7 @@ impl Ask<'_> {
     }
 
     /// Plain, or 8 bits with a wide fraction.
-    fn cached_in_8_bits(&self) -> bool {
+    fn is_plain_or_8_bits(&self) -> bool {
         plain(self.cache) || matches!(self.cache, "fp8" | "fp8_e4m3")
     }
 }
@@ -67,7 +67,7 @@ const FLASH_ATTN: Kernel = Kernel {
 const FLASHMLA: Kernel = Kernel {
     name: "FLASHMLA",
     block: 64,
-    takes: |ask| ask.sm / 10 == 9 && common(ask) && ask.cached_in_8_bits(),
+    takes: |ask| ask.sm / 10 == 9 && common(ask) && ask.is_plain_or_8_bits(),
 };
 const FLASHINFER: Kernel = Kernel {
     name: "FLASHINFER_MLA",
@@ -76,7 +76,7 @@ const FLASHINFER: Kernel = Kernel {
         ask.sm / 10 == 10
             && ask.version >= Version(0, 20, 0)
             && common(ask)
-            && ask.cached_in_8_bits()
+            && ask.is_plain_or_8_bits()
             && matches!(ask.layer.nope_dim, 64 | 128 | 192)
     },
 };
@@ -94,10 +94,10 @@ const TOKENSPEED: Kernel = Kernel {
 const CUTLASS: Kernel = Kernel {
     name: "CUTLASS_MLA",
     block: 128,
-    takes: |ask| ask.sm / 10 == 10 && common(ask) && ask.cached_in_8_bits(),
+    takes: |ask| ask.sm / 10 == 10 && common(ask) && ask.is_plain_or_8_bits(),
 };
 const TRITON: Kernel =
-    Kernel { name: "TRITON_MLA", block: 16, takes: |ask| in_16_bits(ask.dtype) && ask.cached_in_8_bits() };
+    Kernel { name: "TRITON_MLA", block: 16, takes: |ask| in_16_bits(ask.dtype) && ask.is_plain_or_8_bits() };
 
 const FLASH_ATTN_SPARSE: Kernel = Kernel {
     name: "FLASH_ATTN_MLA_SPARSE",
@@ -203,7 +203,7 @@ fn infer_sparse(ask: &Ask<'_>) -> bool {
         0 => ask.layer.nope_dim == 256 && ask.layer.kv_lora_rank == 512,
         _ => matches!(ask.layer.nope_dim, 128 | 192),
     };
-    ask.sm / 10 == 10 && in_16_bits(ask.dtype) && ask.cached_in_8_bits() && ask.usual() && shape
+    ask.sm / 10 == 10 && in_16_bits(ask.dtype) && ask.is_plain_or_8_bits() && ask.usual() && shape
 }
 
 #[cfg(test)]
