@@ -6,6 +6,7 @@ use crate::answer::{Answer, Named, answer};
 use crate::card::{self, Placed};
 use crate::launch::{CommandLine, MaxModelLen};
 use crate::outcome::{Plan, Verdict};
+use crate::quantity::Plane;
 use crate::stages::Step;
 use crate::traffic::{Demand, Preemption, Traffic};
 use crate::version::EngineKind;
@@ -108,7 +109,17 @@ pub fn edges(
     } else {
         Vec::new()
     };
-    Edges { cost: Some(cost), list, templates, ways: ways(named, line, placed, a), traffic }
+    let ways = ways(named, line, placed, a);
+    let ends_on_the_card = a.stages.ending.as_ref().is_some_and(|e| e.plane == Plane::Gpu);
+    if a.verdict() == Verdict::Refused && ends_on_the_card && ways.is_empty() {
+        list.push(Edge {
+            name: "nothing_near",
+            text: "no other setting and no more of this card, of those tried, hold it; without --gpu the plan lists the cards \
+                   that do"
+                .into(),
+        });
+    }
+    Edges { cost: Some(cost), list, templates, ways, traffic }
 }
 
 fn percent(part: u64, whole: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! What would start where the launch as asked does not, or may not: each way changes one thing, and was planned.
+//! What would start where the launch as asked does not, or may not: each way changes as little as it can, and was planned.
 
 use serde::Serialize;
 
@@ -59,35 +59,44 @@ fn gives(a: &Answer) -> String {
 /// A shorter context or another share.
 fn settings(named: &Named, line: &CommandLine, placed: &Placed) -> Option<Way> {
     let found = pasteable(named, line, placed, None).ok().filter(|p| !p.flags.is_empty())?;
-    let flags = found.flags.iter().map(|(flag, value)| format!("{flag} {value}")).collect();
+    let flags = spelt(&found.flags).collect();
     Some(Way { name: "settings", flags, text: format!("at least {}", gives(&found.answer)) })
 }
 
-/// More of the same card.
-fn ranks(named: &Named, line: &CommandLine, placed: &Placed) -> Option<Way> {
+/// More of the same card: as few as hold a shorter context, and as few as hold the one that was asked.
+fn ranks(named: &Named, line: &CommandLine, placed: &Placed) -> Vec<Way> {
     let flag = match line.launch.engine {
         EngineKind::Vllm => "--tensor-parallel-size",
         EngineKind::Sglang => "--tp-size",
         EngineKind::TensorrtLlm => "--tp_size",
-        _ => return None,
+        _ => return Vec::new(),
     };
     // Slices of a card have no links between them.
     if placed.gpu.name.contains(':') || line.launch.pp > 1 || line.launch.dp > 1 {
-        return None;
+        return Vec::new();
     }
-    RANKS.into_iter().filter(|n| *n > line.launch.tp).find_map(|n| {
+    let mut out: Vec<Way> = Vec::new();
+    for n in RANKS.into_iter().filter(|n| *n > line.launch.tp) {
         let mut more = line.clone();
         more.launch.tp = n;
         more.host.pod.gpus = None;
-        // The limit of one rank says nothing of several.
-        more.host.pod.limit = None;
-        let a = answer(named, &more, placed, None).ok().filter(|a| a.verdict() == Verdict::Fits)?;
-        Some(Way {
-            name: "more_gpus",
-            flags: vec![format!("{flag} {n}")],
-            text: format!("on {n} × {}: at least {}", placed.gpu.name, gives(&a)),
-        })
-    })
+        let Ok(found) = pasteable(named, &more, placed, None) else { continue };
+        let whole = found.flags.iter().all(|(flag, _)| *flag != "--max-model-len");
+        if !whole && !out.is_empty() {
+            continue;
+        }
+        let flags = std::iter::once(format!("{flag} {n}")).chain(spelt(&found.flags)).collect();
+        let text = format!("on {n} × {}: at least {}", placed.gpu.name, gives(&found.answer));
+        out.push(Way { name: "more_gpus", flags, text });
+        if whole {
+            break;
+        }
+    }
+    out
+}
+
+fn spelt(flags: &[(&'static str, String)]) -> impl Iterator<Item = String> {
+    flags.iter().map(|(flag, value)| format!("{flag} {value}"))
 }
 
 /// A limit of the pod that holds.

@@ -48,12 +48,41 @@ fn a_group_of_pods_reads_back_as_what_it_was_made_from() {
     assert_eq!(code(&o), 6, "{}", stdout(&o));
 }
 
+#[test]
+fn several_cards_beside_a_model_and_flags_are_all_used_unless_the_flags_say_how_many() {
+    let tp = |flags: &[&str]| {
+        let o = run(&[&["plan", "-o", "json", "llama3.1:8b", "--gpu", "4xT4", "--"], flags].concat());
+        serde_json::from_slice::<Value>(&o.stdout).unwrap()["gpus"].as_u64()
+    };
+    for flags in [&["--max-model-len", "16384"][..], &["--dtype=half"], &["--served-model-name", "data"]] {
+        assert_eq!(tp(flags), Some(4), "{flags:?}");
+    }
+    for flags in
+        [&["-tp", "1"][..], &["--tensor_parallel_size=1"], &["-pp=1"], &["--data-parallel-size", "1"]]
+    {
+        assert_eq!(tp(flags), Some(1), "{flags:?}");
+    }
+}
+
+#[test]
+fn where_nothing_that_is_tried_starts_it_is_said() {
+    let v = plan(&["--gpu", "T4", "--", "vllm serve meta-llama/Llama-3.1-405B-Instruct"]);
+    let edges = v["edges"].as_array().unwrap();
+    assert_eq!((v["verdict"].as_str(), v["ways"].as_array().map(Vec::len)), (Some("refused"), Some(0)));
+    assert!(edges.iter().any(|e| e["name"] == "nothing_near"), "{edges:?}");
+    // And what it says to do lists cards.
+    let o = run(&["plan", "meta-llama/Llama-3.1-405B-Instruct"]);
+    assert!(code(&o) == 0 && stdout(&o).contains("H200"), "{}", stdout(&o));
+}
+
 /// Each way that is printed starts, with the flags that it names behind the command.
 #[test]
 fn what_would_start_starts() {
     let launches = [
         ("A10G", "vllm serve meta-llama/Llama-3.1-8B-Instruct", 2),
         ("L4", "vllm serve Qwen/Qwen3-14B", 1),
+        // Two hold it with a shorter context, four as it is with another share: no number of them as asked alone.
+        ("T4", "vllm serve meta-llama/Llama-3.1-8B-Instruct", 2),
         ("A100-80GB", "vllm serve Qwen/Qwen2.5-72B-Instruct", 1),
         ("H100", "python -m sglang.launch_server --model-path meta-llama/Llama-3.1-70B-Instruct", 1),
     ];
@@ -61,7 +90,7 @@ fn what_would_start_starts() {
         let v = plan(&["--gpu", card, "--", launch]);
         assert_ne!(v["verdict"], "fits", "{launch}");
         let ways = v["ways"].as_array().unwrap();
-        assert!(!ways.is_empty() && ways.len() <= 2 && ways.len() >= most, "{launch}: {ways:?}");
+        assert!(!ways.is_empty() && ways.len() <= 3 && ways.len() >= most, "{launch}: {ways:?}");
         for way in ways {
             let flags: Vec<&str> =
                 way["flags"].as_array().unwrap().iter().map(|f| f.as_str().unwrap()).collect();

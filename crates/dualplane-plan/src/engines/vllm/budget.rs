@@ -161,8 +161,9 @@ impl Prepared {
     /// HYV4).
     fn kept_whole(&self, model: &Model, launch: &Launch, stage: usize) -> u64 {
         let embedding = self.stages.get(stage).map_or(0, |s| s.get(TensorClass::Embeddings));
-        let selecting = (model.layers.iter())
-            .filter_map(|l| match l.attention {
+        let own = model.layers.iter().zip(&self.stage_of).filter(|(_, of)| **of == stage as u64);
+        let selecting = own
+            .filter_map(|(l, _)| match l.attention {
                 Attention::Mla(m) => m.indexer,
                 _ => None,
             })

@@ -70,7 +70,7 @@ impl Question<Option<Placed>> {
         };
         if !evidence && named {
             found.line = Some(cli::alone(args.model(), &args.command)?);
-            found.bare = args.command.is_empty();
+            found.bare = !args.command.iter().any(|word| says_ranks(word));
         } else if !args.command.is_empty() {
             // Flags alone are the most used engine's, where the workload says the rest.
             let usual = found.workload.as_ref().and_then(|_| Engines::embedded().usual());
@@ -261,7 +261,15 @@ fn visible(line: &CommandLine, grouped: bool) -> Result<(), Failure> {
     Err(PlanError::contradiction("--tensor-parallel-size", why).into())
 }
 
-/// `2xA100` beside a model alone means a server over both.
+/// Whether a word of a command says over how many GPUs, as vLLM spells it.
+fn says_ranks(word: &str) -> bool {
+    let flag = word.split('=').next().unwrap_or_default().replace('_', "-");
+    let degree = flag.strip_suffix("-parallel-size").unwrap_or(&flag);
+    flag.starts_with('-')
+        && matches!(degree.trim_start_matches('-'), "tensor" | "pipeline" | "data" | "tp" | "pp" | "dp")
+}
+
+/// `2xA100` beside a model, alone or with flags that say nothing of ranks, means a server over both.
 fn cut(line: &mut CommandLine, have: u64, name: &str) {
     let l = &mut line.launch;
     if have > 1 && matches!(l.engine, EngineKind::Vllm) && l.tp == 1 && l.pp == 1 && l.dp == 1 {
