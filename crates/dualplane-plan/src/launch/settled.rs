@@ -10,6 +10,8 @@ pub(crate) struct Backend {
     pub(crate) preferred: u64,
     /// Blocks are multiples of this.
     pub(crate) grain: u64,
+    /// Blocks of layers with a window have at least so many tokens.
+    pub(crate) windowed: u64,
 }
 
 /// Whether a KV dtype has 8 bits or fewer.

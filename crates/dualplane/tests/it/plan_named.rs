@@ -70,6 +70,11 @@ fn a_size_alone_is_answered_with_models_of_it_and_a_command_that_runs() {
     let words: Vec<&str> = command.split_whitespace().skip(1).collect();
     assert_eq!(words, ["plan", "--params", "14B"]);
     assert_eq!(code(&run(&words)), 0, "{command}");
+    // It takes the engine's flags as a name does, and says what would start where it does not.
+    let o = run(&["plan", "--params", "14B", "--gpu", "L4", "--", "--max-model-len", "8192"]);
+    let said = stdout(&o);
+    assert_eq!(code(&o), 0, "{}", stderr(&o));
+    assert!(said.contains("--tensor-parallel-size 2: on 2 × L4") && !said.contains("0 to 0"), "{said}");
 }
 
 #[test]

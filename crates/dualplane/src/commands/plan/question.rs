@@ -64,9 +64,10 @@ impl Question<Option<Placed>> {
         if let Some(k) = &knowledge {
             found.evidence(args, k)?;
         }
+        let given = args.model().is_some() || (alone && model.is_some());
         let named = match args.command.first() {
-            Some(first) => first.starts_with('-') && args.model().is_some(),
-            None => alone && (model.is_some() || args.model().is_some()),
+            Some(first) => first.starts_with('-') && given,
+            None => alone && given,
         };
         if !evidence && named {
             found.line = Some(cli::alone(args.model(), &args.command)?);

@@ -10,7 +10,7 @@ use crate::outcome::PlanError;
 use dualplane_base::Version;
 
 const fn b(name: &'static str, preferred: u64, grain: u64) -> Backend {
-    Backend { name, preferred, grain }
+    Backend { name, preferred, grain, windowed: 0 }
 }
 
 /// For people.
@@ -181,6 +181,11 @@ fn per_head(
     asked: &Asked,
 ) -> Result<Backend, PlanError> {
     let both_ways = sees_images_both_ways(model) && !launch.language_model_only;
+    // models/config.py `DiffusionGemmaModelForBlockDiffusionConfig`.
+    let non_causal = model.canvas().is_some();
+    if let (Some("FLASHINFER"), true) = (asked.heads.map(|k| k.name), non_causal) {
+        return Err(not_valid("FLASHINFER", "blocks that are written at once", sm));
+    }
     // Where no layer is told the cache's type it changes nothing.
     let cache = if model.traits.cache_dtype { kv_dtype } else { "auto" };
     let heads = model.layers.iter().filter_map(|l| match l.attention {
@@ -201,7 +206,9 @@ fn per_head(
     if let (Some(latent), Some(_), true) = (asked.latent, heads.clone().next(), strict(launch.version)) {
         return Err(not_valid(latent.name, "keys and values for each head", sm));
     }
-    let mut chosen: Option<Backend> = None;
+    // The model's head is its widest one (config/model_arch.py `from_layers`), by which a backend is asked for the block of all.
+    let widest = heads.clone().map(|h| h.head_dim).max().unwrap_or(0);
+    let (mut chosen, mut windowed) = (None::<Backend>, 0);
     for head in heads {
         let ask = heads::Ask {
             sm,
@@ -212,17 +219,23 @@ fn per_head(
             sinks: head.sinks,
             crosses: head.reach == Reach::Encoder,
             both_ways,
+            non_causal,
             block: launch.block_size,
             only,
         };
         let kernel = serving(model, &ask, asked)?;
-        let block = kernel.block(&ask);
+        let block = kernel.block(&heads::Ask { width: widest, ..ask });
         if chosen.is_none_or(|c| block > c.preferred) {
             chosen = Some(b(kernel.name, block, block));
         }
+        // Layers with a window choose for themselves (layers/attention/attention.py `_largest_kernel_block_within`).
+        if matches!(head.reach, Reach::Sliding(_)) {
+            windowed = windowed.max(kernel.block(&ask));
+        }
     }
     // Whoever does not attend has the engine's own default.
-    Ok(chosen.unwrap_or(b("no attention", 16, 16)))
+    let chosen = chosen.unwrap_or(b("no attention", 16, 16));
+    Ok(Backend { windowed, ..chosen })
 }
 
 /// The kernel of a layer, if it does what the layer wants of it.

@@ -163,6 +163,7 @@ fn per_head(g: &Gqa, s: &Setting<'_>, block: u64) -> Spec {
         Reach::Chunked(chunk) => Kind::Chunked { chunk },
         Reach::Encoder => Kind::Cross,
     };
+    let block = if matches!(g.reach, Reach::Sliding(_)) { block.max(s.backend.windowed) } else { block };
     let page = mul([block, heads, token_bytes(g.head_dim, g.v_head_dim, s)]);
     Spec { kind, block, page, stride: 1, shape: [heads, g.head_dim, g.v_head_dim, element(s)] }
 }

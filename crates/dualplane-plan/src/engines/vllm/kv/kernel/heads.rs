@@ -26,6 +26,8 @@ pub(in super::super) struct Ask<'a> {
     pub(in super::super) crosses: bool,
     /// Tokens of one picture see each other in both directions.
     pub(in super::super) both_ways: bool,
+    /// Writes blocks of tokens at once, which see each other in both directions (`use_non_causal`).
+    pub(in super::super) non_causal: bool,
     /// `--block-size`.
     pub(in super::super) block: Option<u64>,
     /// `--attention-backend`; or the model's class asks for no other.
@@ -88,6 +90,7 @@ pub(in super::super) fn of(ask: &Ask<'_>) -> Option<&'static Kernel> {
 fn order(ask: &Ask<'_>) -> &'static [&'static Kernel] {
     match ask.sm / 10 {
         9 if ask.both_ways => &[&TRITON_FLASH, &FLASH, &INFER, &TRITON, &FLEX],
+        10 if ask.non_causal => &[&FLASH, &INFER, &TRITON, &FLEX],
         10 if ask.both_ways => &[&TRITON_INFER, &INFER, &FLASH, &TRITON, &FLEX],
         10 => &[&INFER, &FLASH, &TRITON, &FLEX],
         _ => &[&FLASH, &INFER, &TRITON, &FLEX],
@@ -97,7 +100,7 @@ fn order(ask: &Ask<'_>) -> &'static [&'static Kernel] {
 /// FlashAttention is of three generations, and which of them serves a layer decides what it takes (`get_flash_attn_version`).
 fn generation(ask: &Ask<'_>) -> u32 {
     match ask.sm / 10 {
-        9 if ask.width > 256 => 4,
+        9 if ask.width > 256 || ask.non_causal => 4,
         9 => 3,
         // The kernel for heads of 256 knows none of these, and no wider head has room on the chip.
         10 if ask.width == 256 && (ask.sinks || ask.both_ways || is_quantised(ask.cache)) => 2,
@@ -170,7 +173,7 @@ fn flex(ask: &Ask<'_>) -> bool {
 }
 
 fn composed(ask: &Ask<'_>) -> bool {
-    matches!(ask.width, 256 | 512) && !ask.sinks && !ask.crosses && triton(ask)
+    matches!(ask.width, 256 | 512) && !ask.sinks && !ask.crosses && !ask.non_causal && triton(ask)
 }
 
 #[cfg(test)]
@@ -210,6 +213,7 @@ mod tests {
                             sinks: is("sinks"),
                             crosses: is("crosses"),
                             both_ways: is("both_ways"),
+                            non_causal: false,
                             block: row["block"].as_u64(),
                             only: None,
                         };
