@@ -59,8 +59,12 @@ const fn scales_its_own_way(family: Family) -> bool {
 }
 
 /// Whether DeepSeek's code would end for want of a key: it takes any scaling for its own, which rests on the original context
-/// (vLLM models/deepseek_v2.py; models/deepseek_v4/common/rope.py, where layers that compress are scaled alone).
+/// (vLLM models/deepseek_v2.py; models/deepseek_v4/common/rope.py, where layers that compress are scaled alone). What is
+/// estimated by the same keys has a class of its own, which may do without (HYV4).
 pub(crate) fn lacks_original(model: &Model) -> bool {
+    if model.estimated.is_some() {
+        return false;
+    }
     let own = match model.family {
         family if scales_its_own_way(family) => true,
         Family::DeepseekV4 => {

@@ -57,9 +57,8 @@ fn several_cards_beside_a_model_and_flags_are_all_used_unless_the_flags_say_how_
     for flags in [&["--max-model-len", "16384"][..], &["--dtype=half"], &["--served-model-name", "data"]] {
         assert_eq!(tp(flags), Some(4), "{flags:?}");
     }
-    for flags in
-        [&["-tp", "1"][..], &["--tensor_parallel_size=1"], &["-pp=1"], &["--data-parallel-size", "1"]]
-    {
+    let said = [&["-tp", "1"][..], &["--tensor_parallel_size=1"], &["-pp=1"], &["--data-parallel-size", "1"]];
+    for flags in said {
         assert_eq!(tp(flags), Some(1), "{flags:?}");
     }
 }
