@@ -94,6 +94,10 @@ fn normal(name: &str) -> String {
 /// The card that a name means, among these.
 #[must_use]
 pub fn find<'a>(gpus: &'a [Gpu], name: &str) -> Option<&'a Gpu> {
+    // Whoever goes through all cards asks for each by its own id.
+    if let Some(itself) = gpus.iter().find(|g| g.id == name) {
+        return Some(itself);
+    }
     let want = normal(name);
     if want.is_empty() {
         return None;

@@ -246,6 +246,20 @@ fn slice_bytes(card: &Card, profile: &MigProfile, unknown: &mut Vec<Unknown>) ->
 mod tests {
     use super::*;
 
+    /// No card's id or name is another's, so that it does not matter which way it is found.
+    #[test]
+    fn a_card_is_found_by_its_id_and_names_however_they_are_spelt() {
+        let cards = embedded().unwrap();
+        assert!(cards.len() > 50);
+        for c in &cards {
+            let spelt =
+                [c.id.clone(), c.id.to_ascii_lowercase(), c.id.replace('-', " "), format!("{} ", c.id)];
+            for name in spelt.iter().chain(&c.names) {
+                assert_eq!(find(&cards, name).map(|found| &found.id), Some(&c.id), "{name}");
+            }
+        }
+    }
+
     /// A profile alone, as a resource of Kubernetes names it, is a share of each card that has one of that name.
     #[test]
     fn a_share_without_its_card_is_told_whose_it_may_be() {
