@@ -14,6 +14,10 @@ use dualplane_base::units::{Bytes, GIB, thousands};
 /// Ranks that are tried on the same card: what a machine has.
 const RANKS: [u64; 3] = [2, 4, 8];
 
+/// Requests that use this part of the context are usual, as in the template for performance: a context shorter than that is
+/// another service.
+const USUAL_SHARE: u64 = 4;
+
 /// One way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Way {
@@ -38,8 +42,13 @@ pub fn ways(named: &Named, line: &CommandLine, placed: &Placed, a: &Answer) -> V
         return out;
     }
     out.extend(settings(named, line, placed));
-    out.extend(ranks(named, line, placed));
+    out.extend(ranks(named, line, placed, length(a)));
     out
+}
+
+/// The longest request that an answer is about, in tokens.
+fn length(a: &Answer) -> u64 {
+    a.plan.as_ref().map_or(0, |p| p.gpu.kv_cache.max_model_len)
 }
 
 /// How many tokens, and requests of full length, an answer has.
@@ -63,8 +72,8 @@ fn settings(named: &Named, line: &CommandLine, placed: &Placed) -> Option<Way> {
     Some(Way { name: "settings", flags, text: format!("at least {}", gives(&found.answer)) })
 }
 
-/// More of the same card: as few as hold a shorter context, and as few as hold the one that was asked.
-fn ranks(named: &Named, line: &CommandLine, placed: &Placed) -> Vec<Way> {
+/// More of the same card: as few as hold a shorter context that is still of use, and as few as hold the one that was asked.
+fn ranks(named: &Named, line: &CommandLine, placed: &Placed, asked: u64) -> Vec<Way> {
     let flag = match line.launch.engine {
         EngineKind::Vllm => "--tensor-parallel-size",
         EngineKind::Sglang => "--tp-size",
@@ -82,7 +91,8 @@ fn ranks(named: &Named, line: &CommandLine, placed: &Placed) -> Vec<Way> {
         more.host.pod.gpus = None;
         let Ok(found) = pasteable(named, &more, placed, None) else { continue };
         let whole = found.flags.iter().all(|(flag, _)| *flag != "--max-model-len");
-        if !whole && !out.is_empty() {
+        let of_use = length(&found.answer).saturating_mul(USUAL_SHARE) >= asked;
+        if !whole && (!out.is_empty() || !of_use) {
             continue;
         }
         let flags = std::iter::once(format!("{flag} {n}")).chain(spelt(&found.flags)).collect();
