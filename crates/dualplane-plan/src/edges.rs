@@ -10,7 +10,7 @@ use crate::quantity::Plane;
 use crate::stages::Step;
 use crate::traffic::{Demand, Preemption, Traffic};
 use crate::version::EngineKind;
-use crate::ways::{Way, ways};
+use crate::ways::{USUAL_PART, Way, ways};
 use dualplane_base::units::{Bytes, GIB, thousands};
 
 /// Share of the card that is taken before any cache from which on a request is likely to find no room, in percent.
@@ -330,7 +330,7 @@ fn fast(
     let kv = &plan.gpu.kv_cache;
     let (tokens, what) = match usual {
         Some(n) => (n, format!("requests of {} tokens, as stated", thousands(n))),
-        None => (kv.max_model_len / 4, "requests that use a quarter of the context".to_owned()),
+        None => (kv.max_model_len / USUAL_PART, "requests that use a quarter of the context".to_owned()),
     };
     let seqs = (kv.tokens.expected / tokens.max(1)).clamp(1, 1024);
     let len = match line.launch.max_model_len {

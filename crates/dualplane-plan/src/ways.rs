@@ -14,9 +14,8 @@ use dualplane_base::units::{Bytes, GIB, thousands};
 /// Ranks that are tried on the same card: what a machine has.
 const RANKS: [u64; 3] = [2, 4, 8];
 
-/// Requests that use this part of the context are usual, as in the template for performance: a context shorter than that is
-/// another service.
-const USUAL_SHARE: u64 = 4;
+/// Requests that use a quarter of the context are usual, where nothing is stated: a context shorter than that is another service.
+pub(crate) const USUAL_PART: u64 = 4;
 
 /// One way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -91,7 +90,7 @@ fn ranks(named: &Named, line: &CommandLine, placed: &Placed, asked: u64) -> Vec<
         more.host.pod.gpus = None;
         let Ok(found) = pasteable(named, &more, placed, None) else { continue };
         let whole = found.flags.iter().all(|(flag, _)| *flag != "--max-model-len");
-        let of_use = length(&found.answer).saturating_mul(USUAL_SHARE) >= asked;
+        let of_use = length(&found.answer).saturating_mul(USUAL_PART) >= asked;
         if !whole && (!out.is_empty() || !of_use) {
             continue;
         }

@@ -24,11 +24,15 @@ struct Parts {
     speculative: serde_json::Map<String, Value>,
 }
 
+/// How the model is cut, and how often it stands side by side.
+const RANKS: [&str; 3] = ["tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size"];
+
 pub(super) fn parse(args: &[String]) -> Result<CommandLine, PlanError> {
     let words = words::flags_in_pairs(args, &FLAGS);
     let mut line = CommandLine::of(EngineKind::Vllm);
     line.changed = words.flags.iter().filter_map(vllm_changes::of).collect();
     line.model = words.loose.first().cloned();
+    line.says_ranks = words.flags.iter().any(|given| RANKS.contains(&given.name.as_str()));
     let mut parts = Parts::default();
     for given in &words.flags {
         if !given.known && !level(given, &mut line) {

@@ -23,6 +23,9 @@ pub struct CommandLine {
     /// Flags that were given and that not every release has.
     #[serde(skip)]
     pub changed: Vec<super::Changed>,
+    /// Whether a flag of vLLM says how the model is cut, be it into one part.
+    #[serde(skip)]
+    pub says_ranks: bool,
     /// What `--hf-overrides`, `--rope-scaling` and `--rope-theta` set in the model's own configuration.
     pub overrides: serde_json::Map<String, serde_json::Value>,
     /// Settings that are known to change memory and that no formula here follows.
@@ -69,6 +72,7 @@ impl CommandLine {
             model: None,
             unknown_flags: Vec::new(),
             changed: Vec::new(),
+            says_ranks: false,
             overrides: serde_json::Map::new(),
             not_followed: Vec::new(),
         }

@@ -34,8 +34,8 @@ struct Found {
     line: Option<CommandLine>,
     workload: Option<Workload>,
     log: Option<StartLog>,
-    /// Whether a model alone is asked for, so that nothing says how it is cut.
-    bare: bool,
+    /// Whether there is no command: a model, with flags at most.
+    alone: bool,
 }
 
 impl Question {
@@ -71,7 +71,7 @@ impl Question<Option<Placed>> {
         };
         if !evidence && named {
             found.line = Some(cli::alone(args.model(), &args.command)?);
-            found.bare = !args.command.iter().any(|word| says_ranks(word));
+            found.alone = true;
         } else if !args.command.is_empty() {
             // Flags alone are the most used engine's, where the workload says the rest.
             let usual = found.workload.as_ref().and_then(|_| Engines::embedded().usual());
@@ -141,7 +141,7 @@ impl Found {
     }
 
     fn ask(self, args: &LaunchArgs, model: Option<Named>) -> Result<Question<Option<Placed>>, Failure> {
-        let Self { line, workload, mut log, bare } = self;
+        let Self { line, workload, mut log, alone } = self;
         let grouped = workload.as_ref().is_some_and(|w| w.grouped);
         let (mig, label) = workload.as_ref().map_or((None, None), |w| (w.mig.clone(), w.card.clone()));
         let version = args
@@ -202,7 +202,7 @@ impl Found {
             .then(|| {
                 let meant = name.as_deref().map(card::machine);
                 if let Some(n) = meant.as_ref().and_then(|m| m.count) {
-                    if bare {
+                    if alone {
                         cut(&mut line, n, name.as_deref().unwrap_or_default());
                     }
                     enough(&line, n, name.as_deref().unwrap_or_default())?;
@@ -262,19 +262,10 @@ fn visible(line: &CommandLine, grouped: bool) -> Result<(), Failure> {
     Err(PlanError::contradiction("--tensor-parallel-size", why).into())
 }
 
-/// Whether a word of a command says over how many GPUs, as vLLM spells it.
-fn says_ranks(word: &str) -> bool {
-    let flag = word.split('=').next().unwrap_or_default().replace('_', "-");
-    let degree = flag.strip_suffix("-parallel-size").unwrap_or(&flag);
-    flag.starts_with('-')
-        && matches!(degree.trim_start_matches('-'), "tensor" | "pipeline" | "data" | "tp" | "pp" | "dp")
-}
-
 /// `2xA100` beside a model, alone or with flags that say nothing of ranks, means a server over both.
 fn cut(line: &mut CommandLine, have: u64, name: &str) {
-    let l = &mut line.launch;
-    if have > 1 && matches!(l.engine, EngineKind::Vllm) && l.tp == 1 && l.pp == 1 && l.dp == 1 {
-        l.tp = have;
+    if have > 1 && matches!(line.launch.engine, EngineKind::Vllm) && !line.says_ranks {
+        line.launch.tp = have;
         crate::output::note(&format!("{name}: planned with --tensor-parallel-size {have}"));
     }
 }

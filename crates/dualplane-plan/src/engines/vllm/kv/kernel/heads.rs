@@ -90,9 +90,8 @@ pub(in super::super) fn of(ask: &Ask<'_>) -> Option<&'static Kernel> {
 fn order(ask: &Ask<'_>) -> &'static [&'static Kernel] {
     match ask.sm / 10 {
         9 if ask.both_ways => &[&TRITON_FLASH, &FLASH, &INFER, &TRITON, &FLEX],
-        10 if ask.non_causal => &[&FLASH, &INFER, &TRITON, &FLEX],
-        10 if ask.both_ways => &[&TRITON_INFER, &INFER, &FLASH, &TRITON, &FLEX],
-        10 => &[&INFER, &FLASH, &TRITON, &FLEX],
+        10 if ask.both_ways && !ask.non_causal => &[&TRITON_INFER, &INFER, &FLASH, &TRITON, &FLEX],
+        10 if !ask.non_causal => &[&INFER, &FLASH, &TRITON, &FLEX],
         _ => &[&FLASH, &INFER, &TRITON, &FLEX],
     }
 }
